@@ -1,0 +1,13 @@
+# A library of the compiler. MLIR_LIBS are linked through libMLIR (never as
+# LINK_LIBS, which would put static copies beside the shared library).
+#   add_fp8_library(FP8Foo Foo.cpp DEPENDS FooIncGen FP8_LIBS FP8Bar MLIR_LIBS MLIRIR)
+function(add_fp8_library name)
+  cmake_parse_arguments(ARG "" "" "DEPENDS;FP8_LIBS;MLIR_LIBS" ${ARGN})
+  add_library(${name} STATIC ${ARG_UNPARSED_ARGUMENTS})
+  if(ARG_DEPENDS)
+    add_dependencies(${name} ${ARG_DEPENDS})
+  endif()
+  target_link_libraries(${name} PUBLIC ${ARG_FP8_LIBS})
+  mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
+  set_property(GLOBAL APPEND PROPERTY FP8_LIBS ${name})
+endfunction()

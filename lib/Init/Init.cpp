@@ -1,0 +1,24 @@
+//===- Init.cpp - Registration of everything ------------------------------===//
+//
+// The one translation unit that includes all of upstream's registration.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Init.h"
+
+#include "mlir/InitAllDialects.h"
+#include "mlir/InitAllExtensions.h"
+#include "mlir/InitAllPasses.h"
+
+using namespace mlir;
+
+void fp8::registerAllDialects(DialectRegistry &registry) {
+  mlir::registerAllDialects(registry);
+  mlir::registerAllExtensions(registry);
+  // <dialects>
+}
+
+void fp8::registerAllPasses() {
+  mlir::registerAllPasses();
+  // <passes>
+}

@@ -1,0 +1,24 @@
+import os
+import lit.formats
+from lit.llvm import llvm_config
+from lit.llvm.subst import ToolSubst
+
+config.name = "FP8"
+config.test_format = lit.formats.ShTest(True)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "lit.cfg.py", "CMakeLists.txt"]
+config.test_source_root = os.path.dirname(__file__)
+config.test_exec_root = os.path.join(config.fp8_obj_root, "test")
+llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+llvm_config.use_default_substitutions()
+llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
+config.substitutions.append(("%fp8_src_root", config.fp8_src_root))
+config.substitutions.append(("%fp8_obj_root", config.fp8_obj_root))
+config.substitutions.append(("%fp8_python", config.fp8_python))
+llvm_config.add_tool_substitutions(
+    [
+        ToolSubst("fp8-opt", unresolved="ignore"),
+        ToolSubst("fp8-run", unresolved="ignore"),
+    ],
+    [config.fp8_tools_dir, config.llvm_tools_dir],
+)
