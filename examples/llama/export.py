@@ -101,8 +101,8 @@ def forward(cfg, params, tokens):
 def loss_fn(cfg, params, tokens):
     logits = forward(cfg, params, tokens[:, :-1])
     with jax.named_scope("loss"):
-        losses = optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:])
-        return jnp.mean(losses)
+        labels = jax.nn.one_hot(tokens[:, 1:], cfg.vocab)
+        return jnp.mean(optax.softmax_cross_entropy(logits, labels))
 
 
 # ------------------------------------------------- initial values, optimizer
