@@ -1,0 +1,332 @@
+/*===- Runtime.h - C ABI of the fp8 runtime -------------------------*- C
+-*-===*\
+|*                                                                            *|
+|* Everything that a compiled step needs at run time: buffers, launches,      *|
+|* training, data, checkpoints, reports. The library (libfp8_runtime) holds   *|
+|* no compiler: whoever compiled a step (a JIT, a package) describes it here  *|
+|* as an fp8_executable.                                                      *|
+|*                                                                            *|
+|* Every function that can fail returns an fp8_status; fp8_last_error() has   *|
+|* the message. Nothing aborts the process, no exception leaves the library.  *|
+|* Structures that callers fill begin zeroed (`= {0}`): zero is the default.  *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#ifndef FP8_C_RUNTIME_H
+#define FP8_C_RUNTIME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#if defined(__GNUC__)
+#define FP8_CAPI __attribute__((visibility("default")))
+#else
+#define FP8_CAPI
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/*===----------------------------------------------------------------------===*\
+|* Status                                                                     *|
+\*===----------------------------------------------------------------------===*/
+
+typedef enum fp8_status {
+  FP8_OK = 0,
+  FP8_ERROR_INVALID = 1,   /* the caller broke the rules of this header      */
+  FP8_ERROR_IO = 2,        /* a file or directory cannot be read or written  */
+  FP8_ERROR_FORMAT = 3,    /* a file's contents are malformed                */
+  FP8_ERROR_DATA = 4,      /* training data do not fit the step              */
+  FP8_ERROR_MISMATCH = 5,  /* tensors by path do not fit the step            */
+  FP8_ERROR_NONFINITE = 6, /* the loss or the state became NaN or infinite   */
+  FP8_ERROR_MEMORY = 7,    /* out of memory                                  */
+  FP8_ERROR_INTERNAL = 8,  /* a bug, of the compiler or of the runtime       */
+  FP8_INTERRUPTED = 9      /* SIGINT or SIGTERM: checkpoint written, stopped */
+} fp8_status;
+
+/* The message of this thread's last failure; "" before any. Valid until this
+   thread's next call into the library. */
+FP8_CAPI const char *fp8_last_error(void);
+
+/* For example "out of memory"; never NULL. */
+FP8_CAPI const char *fp8_status_name(fp8_status status);
+
+/*===----------------------------------------------------------------------===*\
+|* Tensors                                                                    *|
+\*===----------------------------------------------------------------------===*/
+
+typedef enum fp8_dtype {
+  FP8_DTYPE_BOOL = 0, /* one byte, 0 or 1 */
+  FP8_DTYPE_U8,
+  FP8_DTYPE_I8,
+  FP8_DTYPE_U16,
+  FP8_DTYPE_I16,
+  FP8_DTYPE_U32,
+  FP8_DTYPE_I32,
+  FP8_DTYPE_U64,
+  FP8_DTYPE_I64,
+  FP8_DTYPE_F8_E4M3FN,
+  FP8_DTYPE_F8_E5M2,
+  FP8_DTYPE_F16,
+  FP8_DTYPE_BF16,
+  FP8_DTYPE_F32,
+  FP8_DTYPE_F64,
+  FP8_NUM_DTYPES
+} fp8_dtype;
+
+/* What an argument is (fp8.role). */
+typedef enum fp8_role {
+  FP8_ROLE_STATE = 0, /* replaced by a result in every step           */
+  FP8_ROLE_FROZEN,    /* set once, by the initializer or a file       */
+  FP8_ROLE_BATCH,     /* fed with new data in every step              */
+  FP8_ROLE_KEY,       /* PRNG key that the step does not return       */
+  FP8_ROLE_CONSTANT   /* like frozen                                  */
+} fp8_role;
+
+/* fp8.kind, of state arguments (first five) and of results (the others). */
+typedef enum fp8_kind {
+  FP8_KIND_OTHER = 0,
+  FP8_KIND_PARAMETER,
+  FP8_KIND_MOMENT1,
+  FP8_KIND_MOMENT2,
+  FP8_KIND_STEP,
+  FP8_KIND_STATE,  /* result: the new value of argument state_arg         */
+  FP8_KIND_LOSS,   /* result: a scalar, the loss                          */
+  FP8_KIND_METRIC, /* result: a scalar, logged by path                    */
+  FP8_KIND_OUTPUT  /* result: anything else                               */
+} fp8_kind;
+
+/* One argument or result. */
+typedef struct fp8_tensor_info {
+  const char *name; /* tree path, unique among arguments (results)     */
+  fp8_dtype dtype;
+  int32_t rank;
+  const int64_t *dims; /* rank sizes; row-major, dense */
+  fp8_kind kind;
+  /* Arguments only. */
+  fp8_role role;
+  int64_t vocabulary; /* integer batch argument: its values stay below this;
+                         0 or -1: not known                            */
+  /* Results only. */
+  int32_t state_arg;  /* kind STATE: the argument that this replaces,
+                         else -1                                       */
+  int32_t own_buffer; /* kind STATE: 0: written in place, to the buffer of
+                         argument state_arg; 1: has a buffer of its own, which
+                         changes places with the argument's after every run */
+} fp8_tensor_info;
+
+/* Bytes of one element; 0 if dtype is none. */
+FP8_CAPI size_t fp8_dtype_size(fp8_dtype dtype);
+/* safetensors' name of a dtype ("F32", "F8_E4M3", ...); NULL if none. */
+FP8_CAPI const char *fp8_dtype_name(fp8_dtype dtype);
+/* Bytes of the whole tensor; -1 if its type is not valid. */
+FP8_CAPI int64_t fp8_tensor_bytes(const fp8_tensor_info *info);
+
+/*===----------------------------------------------------------------------===*\
+|* Executables                                                                *|
+\*===----------------------------------------------------------------------===*/
+
+/* An executable with its memory: one training state, or one function call. */
+typedef struct fp8_step fp8_step;
+/* A compiled function. Immutable; many steps may share it. */
+typedef struct fp8_executable fp8_executable;
+
+/* One task of a launch. scratch: scratch_bytes of this thread's own, 64-byte
+   aligned, not cleared. */
+typedef void (*fp8_kernel_fn)(int64_t task, void *const *operands,
+                              void *scratch);
+
+/* The compiled function: launches kernels one after another. */
+typedef void (*fp8_entry_fn)(fp8_step *step);
+
+/* Called by generated code only. Runs fn for tasks 0 .. num_tasks-1, in any
+   order and on any thread, and returns when all have ended.
+   Operand code c >= 0: that byte offset in the arena. c < 0: external buffer
+   number ~c: the arguments, then the results that don't live in an argument's
+   buffer (see own_buffer), in order, then the constants. */
+FP8_CAPI void fp8_launch(fp8_step *step, fp8_kernel_fn fn, int64_t num_tasks,
+                         const int64_t *operands, int64_t num_operands);
+
+/* Called by generated code only: the address behind one operand code. */
+FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
+
+typedef struct fp8_constant {
+  const void *data; /* borrowed if 64-byte aligned, else copied */
+  int64_t bytes;
+} fp8_constant;
+
+typedef struct fp8_executable_desc {
+  const char *name; /* for messages: "step", "init", "eval", ... */
+  fp8_entry_fn entry;
+  const fp8_tensor_info *arguments;
+  int64_t num_arguments;
+  const fp8_tensor_info *results;
+  int64_t num_results;
+  const fp8_constant *constants;
+  int64_t num_constants;
+  int64_t arena_bytes;
+  int64_t scratch_bytes; /* per thread */
+  /* Optional: names of the launches in the order in which entry makes them. */
+  const char *const *launch_names;
+  int64_t num_launches;
+} fp8_executable_desc;
+
+/* Copies the description (see fp8_constant); code and borrowed constants must
+   outlive the executable. */
+FP8_CAPI fp8_status fp8_executable_create(const fp8_executable_desc *desc,
+                                          fp8_executable **executable);
+/* NULL is fine; its steps must be gone. */
+FP8_CAPI void fp8_executable_destroy(fp8_executable *executable);
+
+/* threads: 0: as many as the process may use cores; 1: everything runs in the
+   calling thread. All buffers begin zeroed. */
+FP8_CAPI fp8_status fp8_step_create(const fp8_executable *executable,
+                                    int32_t threads, fp8_step **step);
+FP8_CAPI void fp8_step_destroy(fp8_step *step);
+
+/* Runs the function once; in-place state is replaced. */
+FP8_CAPI fp8_status fp8_step_run(fp8_step *step);
+
+/* The buffer of an argument or result, 64-byte aligned; NULL if there is no
+   such one. With own_buffer, it changes with every run: ask again. */
+FP8_CAPI void *fp8_step_argument(fp8_step *step, int64_t index);
+FP8_CAPI void *fp8_step_result(fp8_step *step, int64_t index);
+
+typedef struct fp8_memory {
+  int64_t arena_planned;  /* the executable's arena_bytes                  */
+  int64_t arena_reserved; /* address space taken for it                    */
+  int64_t arena_touched;  /* of that, resident now (whole pages)           */
+  int64_t arguments;      /* bytes of argument buffers                     */
+  int64_t results;        /* bytes of results' own buffers                 */
+  int64_t constants;
+  int64_t scratch;  /* all threads                                          */
+  int64_t peak_rss; /* of the process (VmHWM)                              */
+} fp8_memory;
+
+FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);
+
+/* Time spent in each launch, summed over the runs since it was turned on. */
+typedef struct fp8_launch_stat {
+  const char *name; /* from launch_names, or "" */
+  int64_t tasks;    /* of the last run          */
+  int64_t runs;
+  double seconds;
+} fp8_launch_stat;
+
+FP8_CAPI void fp8_step_set_profile(fp8_step *step, int32_t on);
+/* Valid until the next run. */
+FP8_CAPI const fp8_launch_stat *fp8_step_profile(const fp8_step *step,
+                                                 int64_t *count);
+
+/*===----------------------------------------------------------------------===*\
+|* Tensor files (safetensors)                                                 *|
+\*===----------------------------------------------------------------------===*/
+
+/* The tensors of one file, in memory. */
+typedef struct fp8_tensors fp8_tensors;
+
+FP8_CAPI fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors);
+FP8_CAPI void fp8_tensors_destroy(fp8_tensors *tensors);
+FP8_CAPI int64_t fp8_tensors_count(const fp8_tensors *tensors);
+/* info and data stay valid as long as tensors; either may be NULL. */
+FP8_CAPI fp8_status fp8_tensors_get(const fp8_tensors *tensors, int64_t index,
+                                    fp8_tensor_info *info, const void **data);
+/* A value of the file's metadata; NULL if there is none. */
+FP8_CAPI const char *fp8_tensors_metadata(const fp8_tensors *tensors,
+                                          const char *key);
+/* Atomic: path holds the old or the new contents, whatever happens. metadata:
+   num_metadata pairs of strings (key, value, key, value, ...). */
+FP8_CAPI fp8_status fp8_tensors_save(const char *path,
+                                     const fp8_tensor_info *infos,
+                                     const void *const *data, int64_t count,
+                                     const char *const *metadata,
+                                     int64_t num_metadata);
+
+/*===----------------------------------------------------------------------===*\
+|* Running once                                                               *|
+\*===----------------------------------------------------------------------===*/
+
+/* Runs executable once with the arguments in file inputs (NULL: it takes none)
+   and writes all results to file outputs. Tensors are named by tree path; see
+   "Binding by path" in docs. */
+FP8_CAPI fp8_status fp8_run_once(const fp8_executable *executable,
+                                 const char *inputs, const char *outputs,
+                                 int32_t threads);
+
+/*===----------------------------------------------------------------------===*\
+|* Training                                                                   *|
+\*===----------------------------------------------------------------------===*/
+
+/* Feeds a batch argument from an array whose leading dimension is the step
+   (it starts again at its end). */
+typedef struct fp8_batch_source {
+  const char *path;   /* the argument */
+  const char *file;   /* .safetensors or .npy */
+  const char *tensor; /* safetensors: the tensor's name; NULL: the only one */
+} fp8_batch_source;
+
+/* Text for people, in whole lines, or lines that begin with '\r' (live). */
+typedef void (*fp8_message_fn)(void *user, const char *text);
+
+typedef struct fp8_train_options {
+  const fp8_executable *step;
+  const fp8_executable *init; /* or NULL                                    */
+  const fp8_executable *eval; /* or NULL                                    */
+  const char *init_file;      /* safetensors with the initial values; with init
+                                 too, the file wins where both have a value */
+  const char *const *data_files; /* text, or tokens: .u16, .npy, .safetensors */
+  int64_t num_data_files;
+  const char *const
+      *eval_files; /* held-out text; none: the end of data_files */
+  int64_t num_eval_files;
+  const fp8_batch_source *batches;
+  int64_t num_batches;
+  double holdout;      /* fraction of each data file; 0: 0.1; < 0: none    */
+  const char *out_dir; /* created if missing                               */
+  const char *fingerprint; /* of module, recipe and compiler; or NULL        */
+  uint64_t seed;
+  int64_t steps;            /* in total, those before a resume included      */
+  int64_t checkpoint_every; /* 0: at the end only                            */
+  int64_t keep_checkpoints; /* the newest so many stay; 0: all               */
+  int64_t eval_every;       /* 0: at the end only (with eval)                */
+  int64_t log_every;        /* lines where stdout is no terminal; 0: 10      */
+  int32_t threads;          /* see fp8_step_create                           */
+  int32_t resume;           /* from the newest valid checkpoint in out_dir   */
+  int32_t overwrite;        /* 1: an earlier run's files in out_dir may go;
+                               0: they are an error (without resume)         */
+  int32_t no_signals;       /* 1: leave SIGINT and SIGTERM alone             */
+  int32_t live;    /* progress line: 1 live ('\r'), -1 lines, 0 by isatty(1) */
+  int32_t quiet;   /* 1: no messages at all                         */
+  int32_t profile; /* 1: time every launch; profile.json            */
+  fp8_message_fn message; /* NULL: stdout                                  */
+  void *user;
+} fp8_train_options;
+
+typedef struct fp8_train_summary {
+  int64_t first_step; /* 0, or where it resumed */
+  int64_t last_step;  /* steps in the state now */
+  double first_loss;  /* of the run, log before a resume included */
+  double last_loss;
+  double mean_loss_10; /* over the last 10 (20) steps */
+  double mean_loss_20;
+  double heldout_loss;      /* NaN without eval */
+  double tokens_per_second; /* median           */
+  double step_seconds;      /* median           */
+  int64_t tokens_per_step;
+  fp8_memory memory;     /* of the step */
+  char checkpoint[1024]; /* the last one's path, or "" */
+} fp8_train_summary;
+
+/* Trains until steps, SIGINT/SIGTERM, a non-finite value or an error; out_dir
+   gets log.csv, log.jsonl, loss.svg, memory.json,
+   checkpoint-<step>.safetensors. summary (or NULL) is filled as far as it came,
+   whatever the status. */
+FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
+                              fp8_train_summary *summary);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* FP8_C_RUNTIME_H */
