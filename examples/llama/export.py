@@ -36,7 +36,7 @@ class Config:
     sequence: int = 128
     learning_rate: float = 3e-3
     warmup_steps: int = 50
-    schedule_steps: int = 600
+    schedule_steps: int = 500
     weight_decay: float = 0.1
     clip: float = 1.0
     # What the activations and dots compute in; parameters and the optimizer
