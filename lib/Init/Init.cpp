@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Init.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -16,6 +17,7 @@ void fp8::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   // <dialects>
+  registry.insert<fp8::FP8Dialect>();
 }
 
 void fp8::registerAllPasses() {

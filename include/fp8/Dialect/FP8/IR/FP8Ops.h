@@ -1,0 +1,19 @@
+//===- FP8Ops.h - Operations of the fp8 dialect -----------------*- C++ -*-===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8OPS_H
+#define FP8_DIALECT_FP8_IR_FP8OPS_H
+
+#include "fp8/Dialect/FP8/IR/FP8Attrs.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#define GET_OP_CLASSES
+#include "fp8/Dialect/FP8/IR/FP8Ops.h.inc"
+
+#endif // FP8_DIALECT_FP8_IR_FP8OPS_H

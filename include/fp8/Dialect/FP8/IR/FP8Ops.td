@@ -1,0 +1,248 @@
+//===- FP8Ops.td - Operations of the fp8 dialect -----------*- tablegen -*-===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8OPS_TD
+#define FP8_DIALECT_FP8_IR_FP8OPS_TD
+
+include "fp8/Dialect/FP8/IR/FP8Attrs.td"
+include "fp8/Dialect/FP8/IR/FP8Types.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+class FP8_Op<string mnemonic, list<Trait> traits = []>
+    : Op<FP8_Dialect, mnemonic, !listconcat(traits, [Pure])>;
+
+def FP8_FormatAttr : TypeAttrBase<"::mlir::FloatType", "FP8 element type"> {
+  let predicate = And<[CPred<"::llvm::isa<::mlir::TypeAttr>($_self)">,
+      CPred<"::mlir::fp8::isFormat(::llvm::cast<::mlir::TypeAttr>($_self).getValue())">]>;
+}
+
+def FP8_AmaxOp : FP8_Op<"amax"> {
+  let summary = "Largest absolute value, tile by tile";
+  let description = [{
+    `max |x|` over every tile of the input. A NaN or an infinity in a tile
+    makes its amax NaN or infinite. Without a tile one amax is taken over the
+    whole tensor and the result has rank 0; else the result has one element a
+    tile, the shape of the scale tensor of a `!fp8.scaled` with this tile.
+
+    Example:
+
+    ```mlir
+    func.func @amax(%x: tensor<1024x256xf32>) -> (tensor<f32>, tensor<1024x2xf32>) {
+      %0 = fp8.amax %x : tensor<1024x256xf32> -> tensor<f32>
+      %1 = fp8.amax %x tile = [1, 128] : tensor<1024x256xf32> -> tensor<1024x2xf32>
+      return %0, %1 : tensor<f32>, tensor<1024x2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_RealTensor:$input, OptionalAttr<DenseI64ArrayAttr>:$tile);
+  let results = (outs FP8_F32Tensor:$result);
+  let assemblyFormat = [{
+    $input (`tile` `=` custom<Tile>($tile)^)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let builders = [
+    // The amax that a quantization to this type needs.
+    OpBuilder<(ins "::mlir::Value":$input, "::mlir::fp8::ScaledType":$type)>
+  ];
+  let hasVerifier = 1;
+}
+
+def FP8_ComputeScaleOp : FP8_Op<"compute_scale", [AllTypesMatch<["amax", "quantizer"]>]> {
+  let summary = "Scale and quantizer for a measured amax";
+  let description = [{
+    Returns the scale that dequantizes, and the quantizer that multiplies
+    before rounding: its reciprocal. Both come from one op because with the
+    `exact` rule each is rounded on its own (`q = max / amax`, `scale = 1 / q`
+    in f32). The `margin` leaves room above the amax: the quantizer is divided
+    by `2^margin`.
+
+    An amax of zero gives scale 1 and quantizer 1, and so does one that is not
+    finite (the NaN or infinity itself then poisons the payload). A quantizer
+    that would overflow for a subnormal amax is clamped to the largest
+    finite f32.
+
+    A scale of type f8E8M0FNU needs a rule that gives powers of two.
+
+    Example:
+
+    ```mlir
+    func.func @scale(%amax: tensor<f32>) -> (tensor<f32>, tensor<f32>) {
+      %scale, %q = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, margin = 0, format = f8E4M3FN}
+          : tensor<f32> -> tensor<f32>
+      return %scale, %q : tensor<f32>, tensor<f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_F32Tensor:$amax, FP8_ScaleRuleAttr:$rule,
+                       DefaultValuedAttr<I64Attr, "0">:$margin, FP8_FormatAttr:$format);
+  let results = (outs FP8_ScaleTensor:$scale, FP8_F32Tensor:$quantizer);
+  let assemblyFormat = [{
+    $amax attr-dict `:` type($amax) `->` type($scale)
+  }];
+  let builders = [
+    // An f32 scale.
+    OpBuilder<(ins "::mlir::Value":$amax, "::mlir::fp8::ScaleRule":$rule,
+                   "::mlir::Type":$format, CArg<"int64_t", "0">:$margin)>
+  ];
+  let hasVerifier = 1;
+}
+
+def FP8_QuantizeOp : FP8_Op<"quantize", [
+    TypesMatchWith<"scale has the scale tensor type of the result", "result", "scale",
+      "::llvm::cast<::mlir::fp8::ScaledType>($_self).getScaleTensorType()">,
+    TypesMatchWith<"quantizer has the scale's shape in f32", "result", "quantizer",
+      "::mlir::fp8::getQuantizerType(::llvm::cast<::mlir::fp8::ScaledType>($_self))">]> {
+  let summary = "Round a tensor to FP8 under a scale";
+  let description = [{
+    The payload is `cast(x × quantizer)`, element by element, with the
+    quantizer of the element's tile; the result carries the scale. The product
+    is an f32 product. `rounding` and `overflow` say how the cast rounds and
+    what becomes of finite values out of range; NaN becomes the canonical NaN
+    of the format, and infinite inputs stay non-finite (NaN where the format
+    has no infinity).
+
+    Scale and quantizer come from one `fp8.compute_scale`, as a rule.
+
+    Example:
+
+    ```mlir
+    func.func @quantize(%x: tensor<64x32xf32>, %scale: tensor<f32>, %q: tensor<f32>)
+        -> !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32> {
+      %0 = fp8.quantize %x, %scale, %q rounding = nearest_even, overflow = saturate
+          : tensor<64x32xf32> -> !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
+      return %0 : !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_RealTensor:$input, FP8_ScaleTensor:$scale, FP8_F32Tensor:$quantizer,
+                       FP8_RoundingAttr:$rounding, FP8_OverflowAttr:$overflow);
+  let results = (outs FP8_ScaledType:$result);
+  let assemblyFormat = [{
+    $input `,` $scale `,` $quantizer `rounding` `=` $rounding `,` `overflow` `=` $overflow
+    attr-dict `:` type($input) `->` qualified(type($result))
+  }];
+  let builders = [
+    // Nearest-even and saturating.
+    OpBuilder<(ins "::mlir::fp8::ScaledType":$type, "::mlir::Value":$input,
+                   "::mlir::Value":$scale, "::mlir::Value":$quantizer)>
+  ];
+  let hasVerifier = 1;
+}
+
+def FP8_DequantizeOp : FP8_Op<"dequantize"> {
+  let summary = "Payload times scale";
+  let description = [{
+    Returns `payload × scale`, element by element, computed in f32. It never
+    folds with the quantize that made its operand: the rounding in between is
+    the point.
+
+    Example:
+
+    ```mlir
+    func.func @dequantize(%x: !fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32>) -> tensor<64x32xf32> {
+      %0 = fp8.dequantize %x : !fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32> -> tensor<64x32xf32>
+      return %0 : tensor<64x32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$input);
+  let results = (outs FP8_RealTensor:$result);
+  let assemblyFormat = [{
+    $input attr-dict `:` qualified(type($input)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_PackOp : FP8_Op<"pack", [
+    TypesMatchWith<"payload has the payload type of the result", "result", "payload",
+      "::llvm::cast<::mlir::fp8::ScaledType>($_self).getPayloadType()">,
+    TypesMatchWith<"scale has the scale tensor type of the result", "result", "scale",
+      "::llvm::cast<::mlir::fp8::ScaledType>($_self).getScaleTensorType()">]> {
+  let summary = "A scaled tensor from its payload and its scale";
+  let description = [{
+    Puts a payload and a scale together; no number changes.
+
+    Example:
+
+    ```mlir
+    func.func @pack(%payload: tensor<64x32xf8E4M3FN>, %scale: tensor<f32>)
+        -> !fp8.scaled<64x32xf8E4M3FN, tile = [*, *], scale = f32> {
+      %0 = fp8.pack %payload, %scale : !fp8.scaled<64x32xf8E4M3FN, tile = [*, *], scale = f32>
+      return %0 : !fp8.scaled<64x32xf8E4M3FN, tile = [*, *], scale = f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_PayloadTensor:$payload, FP8_ScaleTensor:$scale);
+  let results = (outs FP8_ScaledType:$result);
+  let assemblyFormat = "$payload `,` $scale attr-dict `:` qualified(type($result))";
+  let hasFolder = 1;
+}
+
+def FP8_UnpackOp : FP8_Op<"unpack", [
+    TypesMatchWith<"payload has the payload type of the input", "input", "payload",
+      "::llvm::cast<::mlir::fp8::ScaledType>($_self).getPayloadType()">,
+    TypesMatchWith<"scale has the scale tensor type of the input", "input", "scale",
+      "::llvm::cast<::mlir::fp8::ScaledType>($_self).getScaleTensorType()">]> {
+  let summary = "Payload and scale of a scaled tensor";
+  let description = [{
+    Takes a scaled tensor apart; no number changes.
+
+    Example:
+
+    ```mlir
+    func.func @unpack(%x: !fp8.scaled<64x32xf8E4M3FN, tile = [1, 16], scale = f32>)
+        -> (tensor<64x32xf8E4M3FN>, tensor<64x2xf32>) {
+      %payload, %scale = fp8.unpack %x : !fp8.scaled<64x32xf8E4M3FN, tile = [1, 16], scale = f32>
+      return %payload, %scale : tensor<64x32xf8E4M3FN>, tensor<64x2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$input);
+  let results = (outs FP8_PayloadTensor:$payload, FP8_ScaleTensor:$scale);
+  let assemblyFormat = "$input attr-dict `:` qualified(type($input))";
+  let hasFolder = 1;
+}
+
+def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
+  let summary = "Contraction of two scaled tensors";
+  let description = [{
+    The product of the dequantized operands, summed over the contracting
+    dimensions; the payloads are multiplied and accumulated in `accumulator`,
+    the scales are applied to the sums. Result dimensions are the batching
+    dimensions, then the free ones of the left, then those of the right operand,
+    as in `stablehlo.dot_general`. Formats may be mixed.
+
+    A scale may vary along a contracting dimension only in blocks of a multiple
+    of 32 elements, over which a partial sum is taken before it is scaled.
+
+    Example:
+
+    ```mlir
+    func.func @dot(%x: !fp8.scaled<8x64x32xf8E5M2, tile = [*, *, *], scale = f32>,
+                   %w: !fp8.scaled<8x16x32xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<8x64x16xf32> {
+      %0 = fp8.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [2] {accumulator = f32}
+          : (!fp8.scaled<8x64x32xf8E5M2, tile = [*, *, *], scale = f32>,
+             !fp8.scaled<8x16x32xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<8x64x16xf32>
+      return %0 : tensor<8x64x16xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$lhs, FP8_ScaledType:$rhs,
+                       DenseI64ArrayAttr:$lhs_batching_dims, DenseI64ArrayAttr:$rhs_batching_dims,
+                       DenseI64ArrayAttr:$lhs_contracting_dims, DenseI64ArrayAttr:$rhs_contracting_dims,
+                       TypeAttr:$accumulator);
+  let results = (outs FP8_RealTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs `,` custom<DotDims>($lhs_batching_dims, $rhs_batching_dims,
+                                      $lhs_contracting_dims, $rhs_contracting_dims)
+    attr-dict `:` `(` qualified(type($lhs)) `,` qualified(type($rhs)) `)` `->` type($result)
+  }];
+  let builders = [
+    // Accumulates in f32.
+    OpBuilder<(ins "::mlir::Type":$result, "::mlir::Value":$lhs, "::mlir::Value":$rhs,
+                   "::llvm::ArrayRef<int64_t>":$lhsBatchingDims, "::llvm::ArrayRef<int64_t>":$rhsBatchingDims,
+                   "::llvm::ArrayRef<int64_t>":$lhsContractingDims, "::llvm::ArrayRef<int64_t>":$rhsContractingDims)>
+  ];
+  let hasVerifier = 1;
+}
+
+#endif // FP8_DIALECT_FP8_IR_FP8OPS_TD

@@ -1,0 +1,74 @@
+//===- FP8Types.td - Types of the fp8 dialect --------------*- tablegen -*-===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8TYPES_TD
+#define FP8_DIALECT_FP8_IR_FP8TYPES_TD
+
+include "fp8/Dialect/FP8/IR/FP8Dialect.td"
+include "mlir/IR/AttrTypeBase.td"
+include "mlir/IR/CommonTypeConstraints.td"
+
+def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
+  let mnemonic = "scaled";
+  let summary = "FP8 payload and the scales that dequantize it";
+  let description = [{
+    A ranked, static tensor of FP8 codes together with one scale for every
+    tile of it. The tile gives the extent of a block of elements that share a
+    scale, dimension by dimension; `*` is the whole dimension. The tile alone
+    tells per-tensor, per-row, per-column, block-wise and MX scaling apart:
+
+    ```mlir
+    func.func private @f(!fp8.scaled<4096x1024xf8E4M3FN, tile = [*, *], scale = f32>)         // per tensor
+    func.func private @g(!fp8.scaled<4096x1024xf8E4M3FN, tile = [1, *], scale = f32>)         // per row
+    func.func private @h(!fp8.scaled<4096x1024xf8E4M3FN, tile = [1, 128], scale = f32>)       // 1x128 blocks
+    func.func private @i(!fp8.scaled<4096x1024xf8E4M3FN, tile = [128, 128], scale = f32>)     // 128x128 blocks
+    func.func private @j(!fp8.scaled<4096x1024xf8E5M2, tile = [1, 32], scale = f8E8M0FNU>)    // MXFP8
+    ```
+
+    The scale tensor has the shape `ceil(dim / tile)` (partial tiles at the
+    edges are fine), except that one scale for the whole tensor is a scalar:
+    `tensor<f32>` when every extent of the tile is `*`.
+
+    The payload is one of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ, f8E5M2FNUZ. A
+    scale is f32, or f8E8M0FNU for MX, which has blocks of 32 elements along
+    one dimension and an OCP payload (f8E4M3FN or f8E5M2).
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
+                        ArrayRefParameter<"int64_t">:$tile, "::mlir::Type":$scaleType);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let builders = [
+    TypeBuilderWithInferredContext<(ins "::mlir::RankedTensorType":$payload,
+        "::llvm::ArrayRef<int64_t>":$tile, "::mlir::Type":$scaleType), [{
+      return $_get(payload.getContext(), payload.getShape(), payload.getElementType(), tile, scaleType);
+    }]>
+  ];
+  let extraClassDeclaration = [{
+    /// The extent of a tile that spans its whole dimension (`*`).
+    static constexpr int64_t kWhole = ::mlir::ShapedType::kDynamic;
+
+    /// One f32 scale for all of the payload.
+    static ScaledType getPerTensor(::mlir::RankedTensorType payload);
+
+    int64_t getRank() const { return getShape().size(); }
+    ::mlir::RankedTensorType getPayloadType() const;
+    ::mlir::RankedTensorType getScaleTensorType() const;
+
+    /// Whether one scale serves the whole payload.
+    bool isPerTensor() const;
+
+    /// Whether more than one scale is met along a dimension.
+    bool variesAlong(int64_t dim) const {
+      return getTile()[dim] != kWhole && getTile()[dim] < getShape()[dim];
+    }
+  }];
+}
+
+def FP8_Format : Type<CPred<"::mlir::fp8::isFormat($_self)">, "FP8 element type",
+                      "::mlir::FloatType">;
+
+def FP8_PayloadTensor : StaticShapeTensorOf<[FP8_Format]>;
+def FP8_RealTensor : StaticShapeTensorOf<[F32, F16, BF16]>;
+def FP8_F32Tensor : StaticShapeTensorOf<[F32]>;
+def FP8_ScaleTensor : StaticShapeTensorOf<[F32, F8E8M0FNU]>;
+
+#endif // FP8_DIALECT_FP8_IR_FP8TYPES_TD

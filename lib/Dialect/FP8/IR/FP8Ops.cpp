@@ -1,0 +1,274 @@
+//===- FP8Ops.cpp - Operations of the fp8 dialect -------------------------===//
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+#include "Tile.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Syntax
+//===----------------------------------------------------------------------===//
+
+static ParseResult parseTile(OpAsmParser &parser, DenseI64ArrayAttr &tile) {
+  SmallVector<int64_t> extents;
+  if (parseTileList(parser, extents))
+    return failure();
+  tile = parser.getBuilder().getDenseI64ArrayAttr(extents);
+  return success();
+}
+
+static void printTile(OpAsmPrinter &printer, Operation *,
+                      DenseI64ArrayAttr tile) {
+  printTileList(printer, tile.asArrayRef());
+}
+
+/// `[0, 1] x [0, 1]`
+static ParseResult parseDimPair(OpAsmParser &parser, DenseI64ArrayAttr &lhs,
+                                DenseI64ArrayAttr &rhs) {
+  auto parseList = [&](DenseI64ArrayAttr &attr) -> ParseResult {
+    SmallVector<int64_t> dims;
+    if (parser.parseCommaSeparatedList(AsmParser::Delimiter::Square, [&] {
+          return parser.parseInteger(dims.emplace_back());
+        }))
+      return failure();
+    attr = parser.getBuilder().getDenseI64ArrayAttr(dims);
+    return success();
+  };
+  return failure(parseList(lhs) || parser.parseKeyword("x") || parseList(rhs));
+}
+
+static ParseResult parseDotDims(OpAsmParser &parser,
+                                DenseI64ArrayAttr &lhsBatching,
+                                DenseI64ArrayAttr &rhsBatching,
+                                DenseI64ArrayAttr &lhsContracting,
+                                DenseI64ArrayAttr &rhsContracting) {
+  lhsBatching = rhsBatching = parser.getBuilder().getDenseI64ArrayAttr({});
+  if (succeeded(parser.parseOptionalKeyword("batching_dims")))
+    if (parser.parseEqual() || parseDimPair(parser, lhsBatching, rhsBatching) ||
+        parser.parseComma())
+      return failure();
+  return failure(parser.parseKeyword("contracting_dims") ||
+                 parser.parseEqual() ||
+                 parseDimPair(parser, lhsContracting, rhsContracting));
+}
+
+static void printDotDims(OpAsmPrinter &printer, Operation *,
+                         DenseI64ArrayAttr lhsBatching,
+                         DenseI64ArrayAttr rhsBatching,
+                         DenseI64ArrayAttr lhsContracting,
+                         DenseI64ArrayAttr rhsContracting) {
+  auto print = [&](StringRef name, ArrayRef<int64_t> lhs,
+                   ArrayRef<int64_t> rhs) {
+    printer << name << " = [";
+    llvm::interleaveComma(lhs, printer.getStream());
+    printer << "] x [";
+    llvm::interleaveComma(rhs, printer.getStream());
+    printer << "]";
+  };
+  if (!lhsBatching.empty() || !rhsBatching.empty()) {
+    print("batching_dims", lhsBatching, rhsBatching);
+    printer << ", ";
+  }
+  print("contracting_dims", lhsContracting, rhsContracting);
+}
+
+#define GET_OP_CLASSES
+#include "fp8/Dialect/FP8/IR/FP8Ops.cpp.inc"
+
+//===----------------------------------------------------------------------===//
+// AmaxOp
+//===----------------------------------------------------------------------===//
+
+void AmaxOp::build(OpBuilder &builder, OperationState &state, Value input,
+                   ScaledType type) {
+  DenseI64ArrayAttr tile;
+  if (!type.isPerTensor())
+    tile = builder.getDenseI64ArrayAttr(type.getTile());
+  build(builder, state, getQuantizerType(type), input, tile);
+}
+
+LogicalResult AmaxOp::verify() {
+  ArrayRef<int64_t> shape = getInput().getType().getShape();
+  SmallVector<int64_t> expected;
+  if (std::optional<ArrayRef<int64_t>> tile = getTile()) {
+    if (failed(verifyTile([&] { return emitOpError(); }, shape, *tile)))
+      return failure();
+    expected = getScaleShape(shape, *tile);
+  }
+  auto type = RankedTensorType::get(expected, Float32Type::get(getContext()));
+  if (getResult().getType() != type)
+    return emitOpError() << "expected a result of type " << type << " but got "
+                         << getResult().getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// ComputeScaleOp
+//===----------------------------------------------------------------------===//
+
+void ComputeScaleOp::build(OpBuilder &builder, OperationState &state,
+                           Value amax, ScaleRule rule, Type format,
+                           int64_t margin) {
+  build(builder, state, amax.getType(), amax.getType(), amax,
+        ScaleRuleAttr::get(builder.getContext(), rule),
+        builder.getI64IntegerAttr(margin), TypeAttr::get(format));
+}
+
+LogicalResult ComputeScaleOp::verify() {
+  auto scaleType = getScale().getType();
+  if (scaleType.getShape() != getAmax().getType().getShape())
+    return emitOpError() << "expected a scale of the shape of "
+                         << getAmax().getType() << " but got " << scaleType;
+  if (isa<Float8E8M0FNUType>(scaleType.getElementType()) &&
+      getRule() == ScaleRule::Exact)
+    return emitOpError() << "expected rule pow2 or ocp_floor for f8E8M0FNU "
+                            "scales but got exact";
+  // Beyond this every f32 amax would give the same quantizer.
+  int64_t margin = getMarginAttr().getInt();
+  if (margin < -64 || margin > 64)
+    return emitOpError() << "expected a margin from -64 to 64 but got "
+                         << margin;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// QuantizeOp, DequantizeOp
+//===----------------------------------------------------------------------===//
+
+void QuantizeOp::build(OpBuilder &builder, OperationState &state,
+                       ScaledType type, Value input, Value scale,
+                       Value quantizer) {
+  build(builder, state, type, input, scale, quantizer, Rounding::NearestEven,
+        Overflow::Saturate);
+}
+
+static LogicalResult verifySameShape(Operation *op, RankedTensorType real,
+                                     ScaledType scaled) {
+  if (real.getShape() != scaled.getShape())
+    return op->emitOpError()
+           << "expected the shape of " << scaled << " but got " << real;
+  return success();
+}
+
+LogicalResult QuantizeOp::verify() {
+  return verifySameShape(*this, getInput().getType(), getResult().getType());
+}
+
+LogicalResult DequantizeOp::verify() {
+  return verifySameShape(*this, getResult().getType(), getInput().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// PackOp, UnpackOp
+//===----------------------------------------------------------------------===//
+
+OpFoldResult PackOp::fold(FoldAdaptor) {
+  auto unpack = getPayload().getDefiningOp<UnpackOp>();
+  if (unpack && unpack.getPayload() == getPayload() &&
+      unpack.getScale() == getScale() &&
+      unpack.getInput().getType() == getResult().getType())
+    return unpack.getInput();
+  return {};
+}
+
+LogicalResult UnpackOp::fold(FoldAdaptor,
+                             SmallVectorImpl<OpFoldResult> &results) {
+  auto pack = getInput().getDefiningOp<PackOp>();
+  if (!pack)
+    return failure();
+  results.assign({pack.getPayload(), pack.getScale()});
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// DotGeneralOp
+//===----------------------------------------------------------------------===//
+
+void DotGeneralOp::build(OpBuilder &builder, OperationState &state, Type result,
+                         Value lhs, Value rhs,
+                         ArrayRef<int64_t> lhsBatchingDims,
+                         ArrayRef<int64_t> rhsBatchingDims,
+                         ArrayRef<int64_t> lhsContractingDims,
+                         ArrayRef<int64_t> rhsContractingDims) {
+  build(builder, state, result, lhs, rhs, lhsBatchingDims, rhsBatchingDims,
+        lhsContractingDims, rhsContractingDims, builder.getF32Type());
+}
+
+/// Checks the dimension numbers of one operand; collects its free dimensions.
+static LogicalResult verifyDims(DotGeneralOp op, StringRef side,
+                                ScaledType type, ArrayRef<int64_t> batching,
+                                ArrayRef<int64_t> contracting,
+                                SmallVectorImpl<int64_t> &freeDims) {
+  llvm::SmallBitVector seen(type.getRank());
+  for (ArrayRef<int64_t> dims : {batching, contracting})
+    for (int64_t dim : dims) {
+      if (dim < 0 || dim >= type.getRank())
+        return op.emitOpError() << "expected " << side << " dimensions below "
+                                << type.getRank() << " but got " << dim;
+      if (seen.test(dim))
+        return op.emitOpError() << "expected distinct " << side
+                                << " dimensions but got " << dim << " twice";
+      seen.set(dim);
+    }
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!seen.test(dim))
+      freeDims.push_back(dim);
+  // A partial sum is taken over each block before its scale is applied: an
+  // accumulation works in steps of 32 elements, MX's block.
+  for (int64_t dim : contracting)
+    if (type.variesAlong(dim) && type.getTile()[dim] % 32 != 0)
+      return op.emitOpError()
+             << "expected " << side << " scales that are constant along "
+             << "contracting dimension " << dim
+             << " in blocks of a multiple of 32 (or *) but got a tile of "
+             << type.getTile()[dim];
+  return success();
+}
+
+LogicalResult DotGeneralOp::verify() {
+  ScaledType lhs = getLhs().getType(), rhs = getRhs().getType();
+  if (!getAccumulator().isF32())
+    return emitOpError() << "expected accumulator f32 but got "
+                         << getAccumulator();
+  SmallVector<int64_t> lhsFree, rhsFree, shape;
+  if (failed(verifyDims(*this, "lhs", lhs, getLhsBatchingDims(),
+                        getLhsContractingDims(), lhsFree)) ||
+      failed(verifyDims(*this, "rhs", rhs, getRhsBatchingDims(),
+                        getRhsContractingDims(), rhsFree)))
+    return failure();
+  auto verifyPairs = [&](StringRef kind, ArrayRef<int64_t> lhsDims,
+                         ArrayRef<int64_t> rhsDims) -> LogicalResult {
+    if (lhsDims.size() != rhsDims.size())
+      return emitOpError() << "expected as many lhs as rhs " << kind
+                           << " dimensions but got " << lhsDims.size()
+                           << " and " << rhsDims.size();
+    for (auto [l, r] : llvm::zip_equal(lhsDims, rhsDims))
+      if (lhs.getShape()[l] != rhs.getShape()[r])
+        return emitOpError()
+               << "expected " << kind << " dimensions of equal size but got "
+               << lhs.getShape()[l] << " and " << rhs.getShape()[r];
+    return success();
+  };
+  if (failed(verifyPairs("batching", getLhsBatchingDims(),
+                         getRhsBatchingDims())) ||
+      failed(verifyPairs("contracting", getLhsContractingDims(),
+                         getRhsContractingDims())))
+    return failure();
+  for (int64_t dim : getLhsBatchingDims())
+    shape.push_back(lhs.getShape()[dim]);
+  for (int64_t dim : lhsFree)
+    shape.push_back(lhs.getShape()[dim]);
+  for (int64_t dim : rhsFree)
+    shape.push_back(rhs.getShape()[dim]);
+  if (getResult().getType().getShape() != ArrayRef(shape))
+    return emitOpError() << "expected a result of type "
+                         << RankedTensorType::get(
+                                shape, getResult().getType().getElementType())
+                         << " but got " << getResult().getType();
+  return success();
+}

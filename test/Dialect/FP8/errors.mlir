@@ -1,0 +1,142 @@
+// RUN: fp8-opt %s --split-input-file --verify-diagnostics
+
+// expected-error@+1 {{expected a payload of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ or f8E5M2FNUZ but got 'f32'}}
+func.func private @f(!fp8.scaled<4x4xf32, tile = [*, *], scale = f32>)
+
+// -----
+
+// expected-error@+1 {{expected a tile of rank 2 but got rank 1}}
+func.func private @f(!fp8.scaled<4x4xf8E4M3FN, tile = [*], scale = f32>)
+
+// -----
+
+// expected-error@+1 {{expected positive tile extents or * but got 0}}
+func.func private @f(!fp8.scaled<4x4xf8E4M3FN, tile = [1, 0], scale = f32>)
+
+// -----
+
+// expected-error@+1 {{expected a scale of f32 or f8E8M0FNU but got 'bf16'}}
+func.func private @f(!fp8.scaled<4x4xf8E4M3FN, tile = [1, 1], scale = bf16>)
+
+// -----
+
+// expected-error@+1 {{expected a tile of 32 along one dimension and 1 along the others with f8E8M0FNU scales but got [1, *]}}
+func.func private @f(!fp8.scaled<4x64xf8E4M3FN, tile = [1, *], scale = f8E8M0FNU>)
+
+// -----
+
+// expected-error@+1 {{expected a payload of f8E4M3FN or f8E5M2 with f8E8M0FNU scales but got 'f8E4M3FNUZ'}}
+func.func private @f(!fp8.scaled<4x64xf8E4M3FNUZ, tile = [1, 32], scale = f8E8M0FNU>)
+
+// -----
+
+func.func @amax(%x: tensor<64x32xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<64x2xf32>' but got 'tensor<f32>'}}
+  %0 = fp8.amax %x tile = [1, 16] : tensor<64x32xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @amax_rank(%x: tensor<64x32xf32>) {
+  // expected-error@+1 {{expected a tile of rank 2 but got rank 1}}
+  %0 = fp8.amax %x tile = [16] : tensor<64x32xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @e8m0_exact(%x: tensor<64x2xf32>) {
+  // expected-error@+1 {{expected rule pow2 or ocp_floor for f8E8M0FNU scales but got exact}}
+  %0, %1 = fp8.compute_scale %x {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<64x2xf32> -> tensor<64x2xf8E8M0FNU>
+  return
+}
+
+// -----
+
+func.func @margin(%x: tensor<f32>) {
+  // expected-error@+1 {{expected a margin from -64 to 64 but got 100}}
+  %0, %1 = fp8.compute_scale %x {rule = #fp8.scale_rule<exact>, margin = 100, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @scale_shape(%x: tensor<2xf32>) {
+  // expected-error@+1 {{expected a scale of the shape of 'tensor<2xf32>' but got 'tensor<f32>'}}
+  %0, %1 = fp8.compute_scale %x {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<2xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @quantize_shape(%x: tensor<64x32xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expected the shape of '!fp8.scaled<32x64xf8E4M3FN, tile = [*, *], scale = f32>' but got 'tensor<64x32xf32>'}}
+  %0 = fp8.quantize %x, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<64x32xf32> -> !fp8.scaled<32x64xf8E4M3FN, tile = [*, *], scale = f32>
+  return
+}
+
+// -----
+
+// expected-note@+1 {{prior use here}}
+func.func @quantize_scale(%x: tensor<64x32xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expects different type than prior uses: 'tensor<64x1xf32>' vs 'tensor<f32>'}}
+  %0 = fp8.quantize %x, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<64x32xf32> -> !fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @contract_along_rows(%x: !x) {
+  // expected-error@+1 {{expected lhs scales that are constant along contracting dimension 0 in blocks of a multiple of 32 (or *) but got a tile of 1}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [0] x [0] {accumulator = f32} : (!x, !x) -> tensor<256x256xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @accumulator(%x: !x) {
+  // expected-error@+1 {{expected accumulator f32 but got 'f16'}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [1] {accumulator = f16} : (!x, !x) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @sizes(%x: !x) {
+  // expected-error@+1 {{expected contracting dimensions of equal size but got 64 and 256}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [0] x [1] {accumulator = f32} : (!x, !x) -> tensor<256x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @result(%x: !x) {
+  // expected-error@+1 {{expected a result of type 'tensor<64x64xf32>' but got 'tensor<64xf32>'}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [1] {accumulator = f32} : (!x, !x) -> tensor<64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @dims(%x: !x) {
+  // expected-error@+1 {{expected lhs dimensions below 2 but got 2}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [2] x [1] {accumulator = f32} : (!x, !x) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @twice(%x: !x) {
+  // expected-error@+1 {{expected distinct lhs dimensions but got 1 twice}}
+  %0 = fp8.dot_general %x, %x, batching_dims = [1] x [0], contracting_dims = [1] x [1] {accumulator = f32} : (!x, !x) -> tensor<64xf32>
+  return
+}

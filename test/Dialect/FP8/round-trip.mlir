@@ -1,0 +1,79 @@
+// RUN: fp8-opt %s | fp8-opt | FileCheck %s
+// RUN: fp8-opt %s --mlir-print-op-generic | fp8-opt | FileCheck %s
+// RUN: fp8-opt %s --emit-bytecode | fp8-opt | FileCheck %s
+
+// CHECK-LABEL: func private @types
+// CHECK-SAME: !fp8.scaled<4096x1024xf8E4M3FN, tile = [*, *], scale = f32>
+// CHECK-SAME: !fp8.scaled<4096x1024xf8E5M2, tile = [1, *], scale = f32>
+// CHECK-SAME: !fp8.scaled<688x352xf8E4M3, tile = [1, 128], scale = f32>
+// CHECK-SAME: !fp8.scaled<4096x1024xf8E4M3FNUZ, tile = [128, 128], scale = f32>
+// CHECK-SAME: !fp8.scaled<4096x1024xf8E5M2FNUZ, tile = [*, 1], scale = f32>
+// CHECK-SAME: !fp8.scaled<4096x1024xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
+// CHECK-SAME: !fp8.scaled<f8E4M3FN, tile = [], scale = f32>
+func.func private @types(
+    !fp8.scaled<4096x1024xf8E4M3FN, tile = [*, *], scale = f32>,
+    !fp8.scaled<4096x1024xf8E5M2, tile = [1, *], scale = f32>,
+    !fp8.scaled<688x352xf8E4M3, tile = [1, 128], scale = f32>,
+    !fp8.scaled<4096x1024xf8E4M3FNUZ, tile = [128, 128], scale = f32>,
+    !fp8.scaled<4096x1024xf8E5M2FNUZ, tile = [*, 1], scale = f32>,
+    !fp8.scaled<4096x1024xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>,
+    !fp8.scaled<f8E4M3FN, tile = [], scale = f32>)
+
+// CHECK-LABEL: func @amax
+func.func @amax(%x: tensor<688x352xf32>) -> (tensor<f32>, tensor<688x3xf32>, tensor<1x352xf32>) {
+  // CHECK: fp8.amax %{{.*}} : tensor<688x352xf32> -> tensor<f32>
+  %0 = fp8.amax %x : tensor<688x352xf32> -> tensor<f32>
+  // CHECK: fp8.amax %{{.*}} tile = [1, 128] : tensor<688x352xf32> -> tensor<688x3xf32>
+  %1 = fp8.amax %x tile = [1, 128] : tensor<688x352xf32> -> tensor<688x3xf32>
+  // CHECK: fp8.amax %{{.*}} tile = [*, 1] : tensor<688x352xf32> -> tensor<1x352xf32>
+  %2 = fp8.amax %x tile = [*, 1] : tensor<688x352xf32> -> tensor<1x352xf32>
+  return %0, %1, %2 : tensor<f32>, tensor<688x3xf32>, tensor<1x352xf32>
+}
+
+// CHECK-LABEL: func @compute_scale
+func.func @compute_scale(%a: tensor<f32>, %b: tensor<64x2xf32>) {
+  // CHECK: fp8.compute_scale %{{.*}} {format = f8E4M3FN, rule = #fp8.scale_rule<exact>} : tensor<f32> -> tensor<f32>
+  %s0, %q0 = fp8.compute_scale %a {rule = #fp8.scale_rule<exact>, margin = 0, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+  // CHECK: fp8.compute_scale %{{.*}} {format = f8E5M2, margin = -2 : i64, rule = #fp8.scale_rule<pow2>} : tensor<64x2xf32> -> tensor<64x2xf32>
+  %s1, %q1 = fp8.compute_scale %b {rule = #fp8.scale_rule<pow2>, margin = -2, format = f8E5M2} : tensor<64x2xf32> -> tensor<64x2xf32>
+  // CHECK: rule = #fp8.scale_rule<ocp_floor>} : tensor<64x2xf32> -> tensor<64x2xf8E8M0FNU>
+  %s2, %q2 = fp8.compute_scale %b {rule = #fp8.scale_rule<ocp_floor>, format = f8E4M3FN} : tensor<64x2xf32> -> tensor<64x2xf8E8M0FNU>
+  return
+}
+
+// CHECK-LABEL: func @quantize
+func.func @quantize(%x: tensor<64x64xf32>, %y: tensor<64x64xbf16>, %s: tensor<f32>, %q: tensor<f32>,
+                    %ms: tensor<64x2xf8E8M0FNU>, %mq: tensor<64x2xf32>) -> tensor<64x64xf32> {
+  // CHECK: fp8.quantize %{{.*}}, %{{.*}}, %{{.*}} rounding = nearest_even, overflow = saturate : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+  %0 = fp8.quantize %x, %s, %q rounding = nearest_even, overflow = saturate
+      : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+  // CHECK: rounding = stochastic, overflow = nan : tensor<64x64xbf16> -> !fp8.scaled<64x64xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
+  %1 = fp8.quantize %y, %ms, %mq rounding = stochastic, overflow = nan
+      : tensor<64x64xbf16> -> !fp8.scaled<64x64xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
+  // CHECK: fp8.dequantize %{{.*}} : !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<64x64xf32>
+  %2 = fp8.dequantize %0 : !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<64x64xf32>
+  return %2 : tensor<64x64xf32>
+}
+
+// CHECK-LABEL: func @pack
+func.func @pack(%p: tensor<64x64xf8E5M2>, %s: tensor<64x1xf32>) {
+  // CHECK: %[[X:.*]] = fp8.pack %{{.*}}, %{{.*}} : !fp8.scaled<64x64xf8E5M2, tile = [1, *], scale = f32>
+  %0 = fp8.pack %p, %s : !fp8.scaled<64x64xf8E5M2, tile = [1, *], scale = f32>
+  // CHECK: %{{.*}}, %{{.*}} = fp8.unpack %[[X]] : !fp8.scaled<64x64xf8E5M2, tile = [1, *], scale = f32>
+  %1, %2 = fp8.unpack %0 : !fp8.scaled<64x64xf8E5M2, tile = [1, *], scale = f32>
+  return
+}
+
+!x = !fp8.scaled<8x64x256xf8E5M2, tile = [1, 1, 128], scale = f32>
+!w = !fp8.scaled<8x256x16xf8E4M3FN, tile = [1, 128, 128], scale = f32>
+// CHECK-LABEL: func @dot_general
+func.func @dot_general(%x: !x, %w: !w, %y: !fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32>) {
+  // CHECK: fp8.dot_general %{{.*}}, %{{.*}}, batching_dims = [0] x [0], contracting_dims = [2] x [1] {accumulator = f32} : (!fp8.scaled<8x64x256xf8E5M2, tile = [1, 1, 128], scale = f32>, !fp8.scaled<8x256x16xf8E4M3FN, tile = [1, 128, 128], scale = f32>) -> tensor<8x64x16xf32>
+  %0 = fp8.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1] {accumulator = f32}
+      : (!x, !w) -> tensor<8x64x16xf32>
+  // CHECK: fp8.dot_general %{{.*}}, %{{.*}}, contracting_dims = [1] x [1] {accumulator = f32}
+  %1 = fp8.dot_general %y, %y, contracting_dims = [1] x [1] {accumulator = f32}
+      : (!fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32>, !fp8.scaled<64x32xf8E4M3FN, tile = [1, *], scale = f32>)
+      -> tensor<64x64xf32>
+  return
+}
