@@ -1,0 +1,90 @@
+# Shared by the scripts in this folder; source it, don't run it.
+# Sets `root` (the checkout) and `build`, and works from any directory.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+build=$root/build
+
+# What the compiler is built with (docs/Dependencies.md says what each is for).
+build_packages=(clang-22 lld-22 llvm-22-dev libmlir-22-dev mlir-22-tools
+  cmake ninja-build ccache nlohmann-json3-dev libgtest-dev)
+test_packages=(clang-format-22 python3-venv fortunes)
+text_packages=(fortunes)
+# The text of the `fortunes` package: real English, about 2.5 MB.
+text_folder=/usr/share/games/fortunes
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
+die() {
+  printf 'error: %s\n' "$*" >&2
+  exit 1
+}
+
+# Installs those of the given Debian packages that are missing.
+install_packages() {
+  local package missing=() sudo=()
+  for package in "$@"; do
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$package" 2>/dev/null)" = installed ] || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  command -v apt-get >/dev/null || die "expected Debian packages but found no apt-get; install by hand: ${missing[*]}"
+  if [ "$(id -u)" -ne 0 ]; then
+    command -v sudo >/dev/null || die "expected root or sudo to install packages; install by hand: ${missing[*]}"
+    sudo=(sudo)
+  fi
+  say "Installing Debian packages: ${missing[*]}"
+  "${sudo[@]}" apt-get update -qq
+  for package in "${missing[@]}"; do
+    apt-cache show "$package" >/dev/null 2>&1 ||
+      die "no Debian package $package; LLVM 22 is in Debian 12's security archive (bookworm-security), check that apt reads it"
+  done
+  "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Configures build/. FP8_WERROR=ON in the environment makes warnings errors.
+# GCC's libraries may sit beside Debian's; clang takes Debian's own.
+configure() {
+  say "Configuring $build (warnings are errors: ${FP8_WERROR:-OFF})"
+  local log=$build/configure.log
+  mkdir -p "$build"
+  cmake -G Ninja -S "$root" -B "$build" \
+    -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
+    -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld-22 -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld-22 \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DFP8_WERROR="${FP8_WERROR:-OFF}" -DFP8_PYTHON="${FP8_PYTHON:-$build/venv/bin/python}" >"$log" 2>&1 || {
+    tail -30 "$log" >&2
+    die "CMake failed; the whole output is in $log"
+  }
+}
+
+# Builds the given targets, or everything.
+build_targets() {
+  say "Building ${*:-everything}"
+  local log=$build/build.log
+  if [ -t 1 ]; then
+    ninja -C "$build" "$@"
+  else
+    ninja -C "$build" "$@" >"$log" 2>&1 || {
+      grep -E 'FAILED|error:|warning:' -A4 "$log" | head -60 >&2
+      die "the build failed; the whole output is in $log"
+    }
+  fi
+}
+
+# A Python of our own with JAX, for the tests and benchmarks; compilers never need it.
+make_venv() {
+  local requirements=$root/test/requirements.txt stamp=$build/venv/requirements.txt
+  if [ -n "${FP8_PYTHON:-}" ]; then
+    say "Using $FP8_PYTHON for the tests that need JAX"
+    return
+  fi
+  cmp -s "$requirements" "$stamp" && return
+  say "Installing JAX from PyPI into $build/venv"
+  /usr/bin/python3 -m venv --clear "$build/venv"
+  "$build/venv/bin/pip" install -q --disable-pip-version-check -r "$requirements"
+  cp "$requirements" "$stamp"
+}
+
+# Every C++ source is formatted as clang-format-22 does it.
+check_format() {
+  say "Checking the format of the C++ sources"
+  (cd "$root" && git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 clang-format-22 --dry-run -Werror)
+}
