@@ -5,6 +5,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Init.h"
+
+#include "fp8/Conversion/ExpandMath/ExpandMath.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/InitAllDialects.h"
@@ -23,4 +25,5 @@ void fp8::registerAllDialects(DialectRegistry &registry) {
 void fp8::registerAllPasses() {
   mlir::registerAllPasses();
   // <passes>
+  registerExpandMathPasses();
 }

@@ -1,0 +1,30 @@
+//===- ExpandMath.h - Expansion of math functions ---------------*- C++ -*-===//
+
+#ifndef FP8_CONVERSION_EXPANDMATH_EXPANDMATH_H
+#define FP8_CONVERSION_EXPANDMATH_EXPANDMATH_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+class RewritePatternSet;
+namespace fp8 {
+
+#define GEN_PASS_DECL
+#include "fp8/Conversion/ExpandMath/Passes.h.inc"
+
+/// Adds the patterns that expand math functions on f16, bf16 and f32 scalars
+/// and vectors into arithmetic without library calls.
+void populateExpandMathPatterns(RewritePatternSet &patterns);
+
+/// The inverse error function of `x` (f32, scalar or vector), for which the
+/// math dialect has no op.
+Value expandErfInv(OpBuilder &builder, Location loc, Value x);
+
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/ExpandMath/Passes.h.inc"
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_CONVERSION_EXPANDMATH_EXPANDMATH_H

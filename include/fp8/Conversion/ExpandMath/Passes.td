@@ -1,0 +1,48 @@
+//===- Passes.td - Expansion of math functions -------------*- tablegen -*-===//
+
+#ifndef FP8_CONVERSION_EXPANDMATH_PASSES
+#define FP8_CONVERSION_EXPANDMATH_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def ExpandMath : Pass<"fp8-expand-math"> {
+  let summary = "Expand math functions into arithmetic with explicit fma";
+  let description = [{
+    Replaces every function of the `math` dialect on f32 (scalar or vector) by
+    straight-line arithmetic: polynomials with explicit `math.fma`, exponents
+    taken apart and put together with integer ops, special values handled by
+    selects. There is no branch, no table and no library call, so that the
+    result vectorizes, and every target and thread count computes the same bits.
+
+    The results are within 2 ulp of the true value for all inputs: infinities,
+    NaN, both zeros, subnormal inputs and subnormal results included. The
+    functions a training step spends time in (`exp`, `exp2`, `tanh`, `erf`)
+    compute in f32; the others go through f64, where rounding errors do not
+    matter. f16 and bf16 are computed in f32 and rounded once more.
+
+    What stays: `math.fma`, `sqrt`, `absf`, `copysign`, `floor`, `ceil`,
+    `roundeven`, and the integer ops `absi`, `ctlz`, `cttz` and `ctpop`, all of
+    which are single instructions or short sequences of them. In f64 these stay
+    too, to be calls of the C library: `acos`, `acosh`, `asin`, `asinh`, `atan`,
+    `atan2`, `atanh`, `cbrt`, `cos`, `cosh`, `erf`, `erfc`, `exp`, `exp2`,
+    `expm1`, `log`, `log10`, `log1p`, `log2`, `powf`, `sin`, `sinh`, `tan`,
+    `tanh`.
+
+    Example:
+
+    ```mlir
+    func.func @sigmoid(%x: vector<16xf32>) -> vector<16xf32> {
+      %one = arith.constant dense<1.0> : vector<16xf32>
+      %n = arith.negf %x : vector<16xf32>
+      %e = math.exp %n : vector<16xf32>  // becomes a polynomial
+      %d = arith.addf %one, %e : vector<16xf32>
+      %s = arith.divf %one, %d : vector<16xf32>
+      return %s : vector<16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::math::MathDialect"];
+}
+
+#endif // FP8_CONVERSION_EXPANDMATH_PASSES
