@@ -1,0 +1,27 @@
+//===- Passes.h - Kernels and schedule to LLVM ------------------*- C++ -*-===//
+
+#ifndef FP8_CODEGEN_PASSES_H
+#define FP8_CODEGEN_PASSES_H
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::fp8 {
+
+/// Function attributes that fp8-lower-kernels leaves on a kernel.
+inline constexpr llvm::StringLiteral kScratchBytesAttr = "fp8.scratch_bytes";
+inline constexpr llvm::StringLiteral kTasksAttr = "fp8.tasks";
+
+#define GEN_PASS_DECL
+#include "fp8/Codegen/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "fp8/Codegen/Passes.h.inc"
+
+} // namespace mlir::fp8
+
+#endif // FP8_CODEGEN_PASSES_H

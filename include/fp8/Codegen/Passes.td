@@ -1,0 +1,39 @@
+//===- Passes.td - Kernels and schedule to loops, vectors and LLVM --------===//
+
+#ifndef FP8_CODEGEN_PASSES
+#define FP8_CODEGEN_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
+  let summary = "Turn structured ops of a kernel into the loops of one task";
+  let description = [{
+    A kernel `@k(operands...)` becomes `@k(task, scratch, operands...)`: the
+    task number selects one tile of the domain; every structured op runs over
+    that tile. Elementwise ops and reductions with equal loops share one nest:
+    values pass between them in registers. The innermost contiguous loop is cut
+    into vectors of 16 lanes; a reduction over it keeps 16 partial results per
+    accumulator and combines them in a fixed tree, so results depend on shapes
+    alone. Dots go through packed panels and a register tile. Intermediates of
+    the kernel live in the task's scratch, as large as one tile.
+    `fp8.scratch_bytes` and `fp8.tasks` say what a kernel needs.
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
+}
+
+def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
+  let summary = "Turn the schedule into launches through the runtime's C ABI";
+  let description = [{
+    The public function becomes `@fp8_entry(%step: !llvm.ptr)`, one call of the
+    runtime's `fp8_launch` per kernel call. Operands are 64-bit codes: an offset
+    into the arena, or the complement of an external buffer's number
+    (arguments, outputs, constants, in this order). Each kernel gets a wrapper
+    with the runtime's calling convention.
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
+#endif // FP8_CODEGEN_PASSES

@@ -1,0 +1,19 @@
+//===- Passes.h - From structured tensors to a planned schedule -*- C++ -*-===//
+
+#ifndef FP8_KERNELS_PASSES_H
+#define FP8_KERNELS_PASSES_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir::fp8 {
+
+#define GEN_PASS_DECL
+#include "fp8/Kernels/Passes.h.inc"
+
+#define GEN_PASS_REGISTRATION
+#include "fp8/Kernels/Passes.h.inc"
+
+} // namespace mlir::fp8
+
+#endif // FP8_KERNELS_PASSES_H

@@ -1,0 +1,114 @@
+//===- Passes.td - From structured tensors to a planned schedule ----------===//
+
+#ifndef FP8_KERNELS_PASSES
+#define FP8_KERNELS_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Fuse elementwise producers and split whole-tensor reductions";
+  let description = [{
+    Prepares structured IR for kernel formation:
+
+    - upstream elementwise fusion joins a producer with its only consumer, and
+      copies producers that cost next to nothing (broadcasts, iotas) into each;
+    - `tensor.expand_shape` folds into the indexing maps that read it;
+    - splat constants used as tensors become `linalg.fill`;
+    - a reduction with no parallel loop (a norm, an amax, the loss) is split
+      into one partial per leading index and a small reduction of the partials,
+      so that the first part can run inside the kernel of its producer. The
+      order of the sum depends on shapes alone, never on threads.
+
+    Example input:
+
+    ```mlir
+    func.func @f(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+      %e = tensor.empty() : tensor<8x16xf32>
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %n = arith.negf %a : f32
+        linalg.yield %n : f32
+      } -> tensor<8x16xf32>
+      return %0 : tensor<8x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
+  let summary = "Group structured ops into kernels and outline them on tensors";
+  let description = [{
+    Each kernel is a private function on tensors with destination operands. Ops
+    join the kernel of their producers when every task of the joined kernel
+    reads only what it wrote itself: the loops that both share (the *domain*,
+    function attribute `fp8.domain`) are cut into tiles (`fp8.tile`), one tile
+    is one task, and `fp8.task_dims` on an op says which of its loops run over
+    the domain. A kernel holds at most one contraction, as its first op; what
+    follows it is its epilogue.
+  }];
+  let dependentDialects = ["::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::tensor::TensorDialect"];
+}
+
+def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
+  let summary = "Keep one of all structurally equal kernels";
+  let description = [{
+    Kernels whose bodies are equal but for locations and names become one, so
+    compile time follows the number of distinct kernels and not the number of
+    layers. The name of a layer lives on the call (its location).
+  }];
+  let statistics = [
+    Statistic<"numKernels", "num-kernels", "Number of kernels before">,
+    Statistic<"numDistinct", "num-distinct", "Number of distinct kernels">
+  ];
+}
+
+def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
+  let summary = "Bufferize each kernel alone, and the schedule around them";
+  let description = [{
+    One-shot bufferization of a whole step is superlinear in its length; here
+    it sees one kernel at a time. The public function becomes a straight list
+    of calls on buffers: one `memref.alloc` per intermediate tensor, views for
+    reshapes, `memref.copy` where a value must survive an in-place update, and
+    every result written to a buffer that is the last arguments of the function.
+    A result that replaces a state argument is written into that argument.
+  }];
+  let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::memref::MemRefDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::linalg::LinalgDialect"];
+}
+
+def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
+  let summary = "Give every intermediate buffer a place in one arena";
+  let description = [{
+    Computes the live interval of every `memref.alloc` of the schedule and
+    packs them, largest first, into one arena (the first argument after this
+    pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
+    offsets. The plan is left on the function as `fp8.arena_bytes`.
+  }];
+  let options = [
+    Option<"printPlan", "print-plan", "bool", "false",
+           "Print every buffer with offset, size and live interval to stderr">
+  ];
+  let dependentDialects = ["::mlir::memref::MemRefDialect",
+                           "::mlir::arith::ArithDialect"];
+}
+
+def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
+  let summary = "Check the contract between the kernels stage and codegen";
+  let description = [{
+    The public function holds only calls of kernels, views of the arena,
+    constants and `memref.get_global`; every kernel is a function on static,
+    identity-layout memrefs that holds structured ops, fills, copies, scalar
+    loops and allocations of its own intermediates. No tensor is left.
+  }];
+}
+
+#endif // FP8_KERNELS_PASSES

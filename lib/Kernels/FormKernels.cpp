@@ -1,0 +1,671 @@
+//===- FormKernels.cpp - Group ops into kernels and outline them ----------===//
+//
+// Ops of the step are nodes; a group is a set of nodes that will be one kernel.
+// Groups grow along producer-consumer edges. Two groups may join when
+//   - a non-empty set of loops (the domain) exists that all their ops share and
+//     along which every value passed between them is written and read at the
+//     same place, so that each task is self-contained;
+//   - joining makes no cycle among groups;
+//   - at most one contraction is in the result, and nothing comes before it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
+#include <numeric>
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// A joined kernel keeps at least this many domain points, unless it is small.
+constexpr int64_t kMinTasks = 16;
+/// Work (iterations) below which parallelism does not matter.
+constexpr int64_t kSmallWork = 1 << 14;
+/// Iterations that make a task of an elementwise kernel worth starting.
+constexpr int64_t kTaskWork = 1 << 15;
+/// Rows of a contraction that share one packed panel.
+constexpr int64_t kContractionRows = 128;
+/// Tasks that a kernel is cut into if it is large enough.
+constexpr int64_t kMaxTasks = 64;
+
+/// One op of the step: a structured op or a loop nest, with the fills and
+/// empties that only it uses as destinations.
+struct Node {
+  Operation *op = nullptr;
+  SmallVector<Operation *> attached;
+  unsigned group = 0;
+};
+
+struct Group {
+  SetVector<unsigned> nodes; // in program order after sorting
+  bool contraction = false;
+  /// Extents of the shared loops, and each node's loop for each of them.
+  SmallVector<int64_t> domain;
+  llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
+  int64_t work = 0;
+  bool alive = true;
+};
+
+bool isView(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
+}
+
+bool isNode(Operation *op) { return isa<linalg::GenericOp, scf::ForOp>(op); }
+
+class KernelFormer {
+public:
+  explicit KernelFormer(func::FuncOp func) : func(func) {}
+
+  LogicalResult run();
+
+private:
+  void privatizeDestinations();
+  LogicalResult collectNodes();
+  void initGroup(unsigned node);
+  void growGroups();
+  bool tryJoin(unsigned producerGroup, unsigned consumerGroup);
+  bool joinMakesCycle(unsigned a, unsigned b);
+  std::optional<SmallVector<std::pair<unsigned, unsigned>>>
+  sharedDomain(const Group &producer, const Group &consumer);
+  void chooseTile(const Group &group, SmallVectorImpl<int64_t> &tile);
+  LogicalResult outline(unsigned group, unsigned number);
+
+  func::FuncOp func;
+  SmallVector<Node> nodes;
+  SmallVector<Group> groups;
+  DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
+  SmallVector<SmallVector<unsigned>> nodePreds;
+};
+
+/// Gives every op its own fill or empty as destination, right in front of it.
+void KernelFormer::privatizeDestinations() {
+  SmallVector<Operation *> ops;
+  for (Operation &op : func.getBody().front())
+    if (isNode(&op))
+      ops.push_back(&op);
+  auto isDestination = [](Operation *op) {
+    return isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op);
+  };
+  std::function<Value(OpBuilder &, Operation *)> cloneChain =
+      [&](OpBuilder &builder, Operation *op) -> Value {
+    Operation *copy = builder.clone(*op);
+    if (auto fill = dyn_cast<linalg::FillOp>(copy))
+      if (Operation *empty = fill.getOutputs()[0].getDefiningOp();
+          isa_and_nonnull<tensor::EmptyOp>(empty))
+        fill.getOutputsMutable()[0].set(builder.clone(*empty)->getResult(0)),
+            fill->moveAfter(fill.getOutputs()[0].getDefiningOp());
+    return copy->getResult(0);
+  };
+  for (Operation *op : ops) {
+    OpBuilder builder(op);
+    auto privatize = [&](OpOperand &operand) {
+      Operation *def = operand.get().getDefiningOp();
+      if (isDestination(def))
+        operand.set(cloneChain(builder, def));
+    };
+    if (auto loop = dyn_cast<scf::ForOp>(op)) {
+      for (OpOperand &init : loop.getInitArgsMutable())
+        privatize(init);
+      continue;
+    }
+    for (OpOperand &init :
+         cast<DestinationStyleOpInterface>(op).getDpsInitsMutable())
+      privatize(init);
+  }
+  // Fills that are read as ordinary inputs become generics of their own.
+  for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
+    if (isDestination(&op) && op.use_empty()) {
+      op.erase();
+      continue;
+    }
+    auto fill = dyn_cast<linalg::FillOp>(op);
+    if (!fill)
+      continue;
+    bool read = llvm::any_of(fill->getUses(), [](OpOperand &use) {
+      auto dps = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
+      return !isa<scf::ForOp>(use.getOwner()) && (!dps || !dps.isDpsInit(&use));
+    });
+    if (!read)
+      continue;
+    OpBuilder builder(fill);
+    auto type = cast<RankedTensorType>(fill.getResult(0).getType());
+    Value scalar = fill.getInputs()[0];
+    auto generic = linalg::GenericOp::create(
+        builder, fill.getLoc(), TypeRange{type}, ValueRange{},
+        fill.getOutputs(),
+        ArrayRef<AffineMap>{builder.getMultiDimIdentityMap(type.getRank())},
+        SmallVector<utils::IteratorType>(type.getRank(),
+                                         utils::IteratorType::parallel),
+        [&](OpBuilder &b, Location l, ValueRange) {
+          Value inside = b.clone(*scalar.getDefiningOp())->getResult(0);
+          linalg::YieldOp::create(b, l, inside);
+        });
+    fill.replaceAllUsesWith(generic.getResults());
+    fill.erase();
+  }
+}
+
+LogicalResult KernelFormer::collectNodes() {
+  for (Operation &op : func.getBody().front()) {
+    if (isNode(&op)) {
+      unsigned index = nodes.size();
+      Node node;
+      node.op = &op;
+      nodeOf[&op] = index;
+      auto attach = [&](Value destination) {
+        while (Operation *def = destination.getDefiningOp()) {
+          if (!isa<linalg::FillOp, tensor::EmptyOp>(def))
+            return;
+          node.attached.push_back(def);
+          nodeOf[def] = index;
+          auto fill = dyn_cast<linalg::FillOp>(def);
+          if (!fill)
+            return;
+          destination = fill.getOutputs()[0];
+        }
+      };
+      if (auto loop = dyn_cast<scf::ForOp>(op))
+        llvm::for_each(loop.getInitArgs(), attach);
+      else
+        llvm::for_each(cast<DestinationStyleOpInterface>(op).getDpsInits(),
+                       attach);
+      nodes.push_back(std::move(node));
+      continue;
+    }
+    if (!isView(&op) && !isa<linalg::FillOp, tensor::EmptyOp, arith::ConstantOp,
+                             func::ReturnOp>(op))
+      return op.emitOpError("expected linalg.generic, linalg.fill, scf.for, a "
+                            "reshape, a constant or return before kernels are "
+                            "formed");
+  }
+  // Node-level dependences, through views.
+  nodePreds.resize(nodes.size());
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    SetVector<Value> used;
+    for (Value operand : node.op->getOperands())
+      used.insert(operand);
+    getUsedValuesDefinedAbove(node.op->getRegions(), used);
+    for (Operation *attached : node.attached)
+      used.insert(attached->operand_begin(), attached->operand_end());
+    llvm::SmallSetVector<unsigned, 8> preds;
+    for (Value value : used) {
+      Operation *def = value.getDefiningOp();
+      while (def && isView(def))
+        def = def->getOperand(0).getDefiningOp();
+      auto it = nodeOf.find(def);
+      if (def && it != nodeOf.end() && it->second != index)
+        preds.insert(it->second);
+    }
+    nodePreds[index] = preds.takeVector();
+  }
+  return success();
+}
+
+/// Alone, an op's domain is every parallel loop that all its results are
+/// indexed by exactly once.
+void KernelFormer::initGroup(unsigned index) {
+  Group group;
+  group.nodes.insert(index);
+  Operation *op = nodes[index].op;
+  SmallVector<unsigned> loops;
+  if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+    group.contraction = isDot(generic);
+    group.work = iterationVolume(generic);
+    SmallVector<int64_t> extents = generic.getStaticLoopRanges();
+    SmallVector<utils::IteratorType> iterators =
+        generic.getIteratorTypesArray();
+    for (unsigned loop = 0; loop < extents.size(); ++loop) {
+      if (iterators[loop] != utils::IteratorType::parallel)
+        continue;
+      bool plain =
+          llvm::all_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {
+            return plainPosition(generic.getMatchingIndexingMap(&init), loop)
+                .has_value();
+          });
+      if (!plain)
+        continue;
+      loops.push_back(loop);
+      group.domain.push_back(extents[loop]);
+    }
+  }
+  group.loops[index] = loops;
+  nodes[index].group = groups.size();
+  groups.push_back(std::move(group));
+}
+
+/// Pairs (domain position in producer, domain position in consumer) along which
+/// all values that pass between the groups are written and read alike. nullopt
+/// when a value passes through a reshape, or is captured by a region.
+std::optional<SmallVector<std::pair<unsigned, unsigned>>>
+KernelFormer::sharedDomain(const Group &producer, const Group &consumer) {
+  SmallVector<int> mapping(producer.domain.size(), -2); // -2: unseen, -1: no
+  bool connected = false;
+  for (unsigned consumerNode : consumer.nodes) {
+    Operation *op = nodes[consumerNode].op;
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    // A region that captures a value of the producer may read it anywhere.
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    auto inProducer = [&](Operation *def) {
+      auto it = nodeOf.find(def);
+      return def && it != nodeOf.end() && producer.nodes.contains(it->second);
+    };
+    for (Value value : captured)
+      if (inProducer(value.getDefiningOp()))
+        return std::nullopt;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *def = operand.get().getDefiningOp();
+      bool throughView = false;
+      while (def && isView(def)) {
+        throughView = true;
+        def = def->getOperand(0).getDefiningOp();
+      }
+      if (!inProducer(def))
+        continue;
+      if (throughView || !generic)
+        return std::nullopt;
+      auto writer = dyn_cast<linalg::GenericOp>(def);
+      if (!writer)
+        return std::nullopt;
+      connected = true;
+      AffineMap write =
+          writer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
+      AffineMap read = generic.getMatchingIndexingMap(&operand);
+      SmallVector<unsigned> writeLoops = producer.loops.lookup(nodeOf[def]);
+      SmallVector<unsigned> readLoops = consumer.loops.lookup(consumerNode);
+      for (unsigned i = 0; i < mapping.size(); ++i) {
+        int found = -1;
+        if (auto position = plainPosition(write, writeLoops[i]))
+          if (auto dim = dyn_cast<AffineDimExpr>(read.getResult(*position)))
+            if (plainPosition(read, dim.getPosition()))
+              for (unsigned j = 0; j < readLoops.size(); ++j)
+                if (readLoops[j] == dim.getPosition() &&
+                    consumer.domain[j] == producer.domain[i])
+                  found = j;
+        mapping[i] = mapping[i] == -2 || mapping[i] == found ? found : -1;
+      }
+    }
+  }
+  if (!connected)
+    return std::nullopt;
+  SmallVector<std::pair<unsigned, unsigned>> pairs;
+  llvm::SmallDenseSet<int> taken;
+  for (auto [i, j] : llvm::enumerate(mapping))
+    if (j >= 0 && taken.insert(j).second)
+      pairs.push_back({static_cast<unsigned>(i), static_cast<unsigned>(j)});
+  return pairs;
+}
+
+/// Is there a path from group a to group b (or back) through a third group?
+bool KernelFormer::joinMakesCycle(unsigned a, unsigned b) {
+  // Walk backwards from both; reaching one of them again through another group
+  // is a cycle. Program order bounds the walk: nodes before the first node of
+  // the pair cannot depend on it.
+  unsigned first = std::min(*llvm::min_element(groups[a].nodes),
+                            *llvm::min_element(groups[b].nodes));
+  SmallVector<unsigned> stack;
+  llvm::SmallDenseSet<unsigned> seen;
+  auto inPair = [&](unsigned group) { return group == a || group == b; };
+  auto push = [&](unsigned node) {
+    unsigned group = nodes[node].group;
+    if (!inPair(group) && seen.insert(group).second)
+      stack.push_back(group);
+  };
+  for (unsigned group : {a, b})
+    for (unsigned node : groups[group].nodes)
+      for (unsigned pred : nodePreds[node])
+        push(pred);
+  while (!stack.empty()) {
+    unsigned group = stack.pop_back_val();
+    for (unsigned node : groups[group].nodes) {
+      if (node < first)
+        continue;
+      for (unsigned pred : nodePreds[node]) {
+        if (inPair(nodes[pred].group))
+          return true;
+        push(pred);
+      }
+    }
+  }
+  return false;
+}
+
+bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
+  Group &producer = groups[producerIndex];
+  Group &consumer = groups[consumerIndex];
+  // What a contraction reads is complete before it starts.
+  if (consumer.contraction)
+    return false;
+  auto pairs = sharedDomain(producer, consumer);
+  if (!pairs)
+    return false;
+  auto volume = [](ArrayRef<int64_t> extents) {
+    return std::accumulate(extents.begin(), extents.end(), int64_t(1),
+                           std::multiplies<>());
+  };
+  SmallVector<int64_t> domain;
+  for (auto [i, j] : *pairs)
+    domain.push_back(producer.domain[i]);
+  int64_t kept = volume(domain);
+  int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
+  bool small = producer.work + consumer.work <= kSmallWork;
+  if (!small && kept < std::min(kMinTasks, before))
+    return false;
+  // A contraction keeps a row loop that is long enough to share a panel over.
+  if (producer.contraction && domain.empty())
+    return false;
+  if (joinMakesCycle(producerIndex, consumerIndex))
+    return false;
+
+  for (unsigned node : producer.nodes) {
+    SmallVector<unsigned> kept;
+    for (auto [i, j] : *pairs)
+      kept.push_back(producer.loops[node][i]);
+    producer.loops[node] = kept;
+  }
+  for (unsigned node : consumer.nodes) {
+    SmallVector<unsigned> kept;
+    for (auto [i, j] : *pairs)
+      kept.push_back(consumer.loops[node][j]);
+    producer.loops[node] = kept;
+    producer.nodes.insert(node);
+    nodes[node].group = producerIndex;
+  }
+  producer.domain = domain;
+  producer.work += consumer.work;
+  consumer = Group();
+  consumer.alive = false;
+  return true;
+}
+
+void KernelFormer::growGroups() {
+  for (unsigned index = 0; index < nodes.size(); ++index)
+    initGroup(index);
+  for (unsigned index = 0; index < nodes.size(); ++index) {
+    // Latest producer first: its data is the warmest.
+    SmallVector<unsigned> preds = nodePreds[index];
+    llvm::sort(preds, std::greater<>());
+    for (unsigned pred : preds) {
+      unsigned from = nodes[pred].group, to = nodes[index].group;
+      if (from != to)
+        tryJoin(from, to);
+    }
+  }
+}
+
+/// The largest divisor of `extent` that is at most `limit`, if it is not much
+/// smaller; otherwise `limit` itself (the last tile is then partial).
+int64_t tileSize(int64_t extent, int64_t limit) {
+  if (limit >= extent)
+    return extent;
+  for (int64_t size = limit; size * 2 > limit; --size)
+    if (extent % size == 0)
+      return size;
+  return limit;
+}
+
+void KernelFormer::chooseTile(const Group &group,
+                              SmallVectorImpl<int64_t> &tile) {
+  tile.assign(group.domain.begin(), group.domain.end());
+  if (group.domain.empty())
+    return;
+  if (!group.contraction) {
+    int64_t tasks = std::clamp<int64_t>(group.work / kTaskWork, 1, kMaxTasks);
+    for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
+      bool last = i + 1 == tile.size();
+      int64_t limit = llvm::divideCeil(group.domain[i], tasks);
+      if (last) // keep vectors whole
+        limit = llvm::alignTo(limit, 64);
+      tile[i] = tileSize(group.domain[i], std::max<int64_t>(limit, 1));
+      tasks /= llvm::divideCeil(group.domain[i], tile[i]);
+    }
+    return;
+  }
+  // A contraction: batch loops one at a time, rows in blocks that reuse a
+  // packed panel, columns whole unless there are few rows.
+  unsigned first = *llvm::min_element(group.nodes);
+  auto generic = cast<linalg::GenericOp>(nodes[first].op);
+  auto dims = *linalg::inferContractionDims(generic);
+  SmallVector<unsigned> loops = group.loops.lookup(first);
+  int64_t rows = kContractionRows, tasks = 1;
+  auto contains = [](ArrayRef<unsigned> list, unsigned dim) {
+    return llvm::is_contained(list, dim);
+  };
+  for (unsigned i = tile.size(); i-- > 0;) {
+    if (contains(dims.batch, loops[i])) {
+      tile[i] = 1;
+    } else if (contains(dims.m, loops[i])) {
+      tile[i] = tileSize(group.domain[i], std::max<int64_t>(rows, 1));
+      rows /= tile[i];
+    }
+    tasks *= llvm::divideCeil(group.domain[i], tile[i]);
+  }
+  for (unsigned i = tile.size(); i-- > 0 && tasks < 8;)
+    if (contains(dims.n, loops[i]) && group.domain[i] >= 256) {
+      int64_t parts = llvm::divideCeil(8, tasks);
+      int64_t limit =
+          llvm::alignTo(llvm::divideCeil(group.domain[i], parts), 64);
+      tile[i] = std::min(group.domain[i], std::max<int64_t>(limit, 128));
+      tasks *= llvm::divideCeil(group.domain[i], tile[i]);
+    }
+}
+
+LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
+  Group &group = groups[groupIndex];
+  SmallVector<unsigned> order(group.nodes.begin(), group.nodes.end());
+  llvm::sort(order);
+  llvm::SmallPtrSet<Operation *, 16> inside;
+  SmallVector<Operation *> ops;
+  for (unsigned node : order) {
+    for (Operation *attached : llvm::reverse(nodes[node].attached)) {
+      inside.insert(attached);
+      ops.push_back(attached);
+    }
+    inside.insert(nodes[node].op);
+    ops.push_back(nodes[node].op);
+  }
+
+  // Escaping results, and the destination each is written to.
+  SmallVector<Value> results;
+  for (Operation *op : ops)
+    for (Value result : op->getResults())
+      if (llvm::any_of(result.getUsers(), [&](Operation *user) {
+            return !inside.contains(
+                func.getBody().findAncestorOpInRegion(*user));
+          }))
+        results.push_back(result);
+  // The start of the chain of in-place updates that ends in `value`.
+  auto destinationOf = [&](Value value) {
+    while (Operation *def = value.getDefiningOp()) {
+      if (!inside.contains(def) || isa<tensor::EmptyOp>(def))
+        break;
+      auto result = cast<OpResult>(value);
+      if (auto loop = dyn_cast<scf::ForOp>(def))
+        value = loop.getInitArgs()[result.getResultNumber()];
+      else
+        value = cast<DestinationStyleOpInterface>(def)
+                    .getTiedOpOperand(result)
+                    ->get();
+    }
+    return value;
+  };
+  SmallVector<Value> destinations;
+  for (Value result : results)
+    destinations.push_back(destinationOf(result));
+
+  // Inputs: all that is used and not made inside. Scalar constants are cloned.
+  SetVector<Value> inputs;
+  SmallVector<Operation *> constants;
+  llvm::SmallPtrSet<Operation *, 8> constantSet;
+  auto addInput = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    if (def && inside.contains(def))
+      return;
+    if (llvm::is_contained(destinations, value))
+      return;
+    if (auto constant = dyn_cast_or_null<arith::ConstantOp>(def);
+        constant && !isa<TensorType>(value.getType())) {
+      if (constantSet.insert(def).second)
+        constants.push_back(def);
+      return;
+    }
+    inputs.insert(value);
+  };
+  for (Operation *op : ops) {
+    for (Value operand : op->getOperands())
+      addInput(operand);
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : captured)
+      addInput(value);
+  }
+
+  OpBuilder builder(func);
+  SmallVector<Value> operands(inputs.begin(), inputs.end());
+  operands.append(destinations.begin(), destinations.end());
+  SmallVector<Type> resultTypes;
+  for (Value result : results)
+    resultTypes.push_back(result.getType());
+  Location loc = ops.back()->getLoc();
+  auto kernel = func::FuncOp::create(
+      builder, loc, "kernel_" + std::to_string(number),
+      builder.getFunctionType(ValueRange(operands).getTypes(), resultTypes));
+  kernel.setPrivate();
+  SmallVector<int64_t> tile;
+  chooseTile(group, tile);
+  kernel->setAttr(kDomainAttr, builder.getDenseI64ArrayAttr(group.domain));
+  kernel->setAttr(kTileAttr, builder.getDenseI64ArrayAttr(tile));
+
+  Block *block = kernel.addEntryBlock();
+  builder.setInsertionPointToStart(block);
+  IRMapping mapping;
+  mapping.map(operands, block->getArguments());
+  for (Operation *constant : constants)
+    builder.clone(*constant, mapping);
+  for (unsigned node : order) {
+    for (Operation *attached : llvm::reverse(nodes[node].attached))
+      if (!mapping.contains(attached->getResult(0)))
+        builder.clone(*attached, mapping);
+    Operation *copy = builder.clone(*nodes[node].op, mapping);
+    SmallVector<int64_t> loops(group.loops[node].begin(),
+                               group.loops[node].end());
+    copy->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(loops));
+  }
+  SmallVector<Value> returned;
+  for (Value result : results)
+    returned.push_back(mapping.lookup(result));
+  func::ReturnOp::create(builder, loc, returned);
+
+  // The call takes the place of the last op.
+  builder.setInsertionPoint(ops.back());
+  for (Value destination : destinations)
+    if (Operation *def = destination.getDefiningOp();
+        def && inside.contains(def))
+      def->moveBefore(ops.back());
+  builder.setInsertionPoint(ops.back());
+  auto call = func::CallOp::create(builder, loc, kernel, operands);
+  for (auto [result, value] : llvm::zip(results, call.getResults()))
+    result.replaceUsesWithIf(value, [&](OpOperand &use) {
+      return !inside.contains(
+          func.getBody().findAncestorOpInRegion(*use.getOwner()));
+    });
+  // Reshapes of what the kernel returns follow the call.
+  Operation *last = call;
+  std::function<void(Value)> moveViews = [&](Value value) {
+    for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
+      if (!isView(user))
+        continue;
+      user->moveAfter(last);
+      last = user;
+      moveViews(user->getResult(0));
+    }
+  };
+  for (Value value : call.getResults())
+    moveViews(value);
+  for (Operation *op : llvm::reverse(ops))
+    if (!llvm::is_contained(destinations, op->getNumResults() == 1
+                                              ? op->getResult(0)
+                                              : Value()))
+      op->erase();
+  return success();
+}
+
+LogicalResult KernelFormer::run() {
+  privatizeDestinations();
+  if (failed(collectNodes()))
+    return failure();
+  growGroups();
+  // Emit groups so that each call comes after those it depends on: groups in
+  // topological order, ties by program order.
+  unsigned number = 0;
+  SmallVector<unsigned> order;
+  SmallVector<char> state(groups.size(), 0);
+  std::function<void(unsigned)> visit = [&](unsigned group) {
+    if (state[group])
+      return;
+    state[group] = 1;
+    SmallVector<unsigned> members(groups[group].nodes.begin(),
+                                  groups[group].nodes.end());
+    llvm::sort(members);
+    for (unsigned node : members)
+      for (unsigned pred : nodePreds[node])
+        visit(nodes[pred].group);
+    order.push_back(group);
+  };
+  for (unsigned node = 0; node < nodes.size(); ++node)
+    visit(nodes[node].group);
+  // Nodes move into that order first, with the views after what they read.
+  Operation *terminator = func.getBody().front().getTerminator();
+  SmallVector<Operation *> views;
+  for (Operation &op : func.getBody().front())
+    if (isView(&op))
+      views.push_back(&op);
+  for (unsigned group : order) {
+    SmallVector<unsigned> members(groups[group].nodes.begin(),
+                                  groups[group].nodes.end());
+    llvm::sort(members);
+    for (unsigned node : members) {
+      for (Operation *attached : llvm::reverse(nodes[node].attached))
+        attached->moveBefore(terminator);
+      nodes[node].op->moveBefore(terminator);
+    }
+  }
+  for (Operation *view : views) {
+    Operation *def = view->getOperand(0).getDefiningOp();
+    if (def)
+      view->moveAfter(def);
+    else
+      view->moveBefore(&func.getBody().front(), func.getBody().front().begin());
+  }
+  for (unsigned group : order)
+    if (failed(outline(group, number++)))
+      return failure();
+  return success();
+}
+
+class FormKernels : public fp8::impl::FormKernelsBase<FormKernels> {
+public:
+  void runOnOperation() override {
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (!func.isPrivate() && !func.isDeclaration())
+        if (failed(KernelFormer(func).run()))
+          return signalPassFailure();
+  }
+};
+
+} // namespace

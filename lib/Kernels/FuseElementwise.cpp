@@ -1,0 +1,301 @@
+//===- FuseElementwise.cpp - Producers into consumers ---------------------===//
+
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FUSEELEMENTWISE
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// A splat constant that is written into later (the operand of a scatter or of
+/// a reduction) is a fill; elsewhere fusion turns it into a scalar.
+struct SplatInitToFill
+    : OpInterfaceRewritePattern<DestinationStyleOpInterface> {
+  using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
+  LogicalResult matchAndRewrite(DestinationStyleOpInterface op,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (OpOperand &init : op.getDpsInitsMutable())
+      changed |= replaceSplat(init, op.getLoc(), rewriter);
+    return success(changed);
+  }
+
+  static bool replaceSplat(OpOperand &operand, Location loc,
+                           PatternRewriter &rewriter) {
+    auto constant = operand.get().getDefiningOp<arith::ConstantOp>();
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (!constant || !type)
+      return false;
+    auto elements = dyn_cast<SplatElementsAttr>(constant.getValue());
+    if (!elements)
+      return false;
+    rewriter.setInsertionPoint(operand.getOwner());
+    Value scalar = arith::ConstantOp::create(
+        rewriter, loc, cast<TypedAttr>(elements.getSplatValue<Attribute>()));
+    Value empty = tensor::EmptyOp::create(rewriter, loc, type.getShape(),
+                                          type.getElementType());
+    Value fill = linalg::FillOp::create(rewriter, loc, scalar, empty).result();
+    rewriter.modifyOpInPlace(operand.getOwner(), [&] { operand.set(fill); });
+    return true;
+  }
+};
+
+/// The same for tensors that a loop carries.
+struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(scf::ForOp op,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (OpOperand &init : op.getInitArgsMutable())
+      changed |= SplatInitToFill::replaceSplat(init, op.getLoc(), rewriter);
+    return success(changed);
+  }
+};
+
+/// Reads an expanded tensor through the map of the tensor before expansion.
+struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!allParallel(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      auto expand = operand->get().getDefiningOp<tensor::ExpandShapeOp>();
+      if (!expand)
+        continue;
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      AffineMap &map = maps[operand->getOperandNumber()];
+      SmallVector<AffineExpr> exprs;
+      for (ReassociationIndicesRef group : expand.getReassociationIndices()) {
+        AffineExpr expr = rewriter.getAffineConstantExpr(0);
+        for (int64_t dim : group)
+          expr = expr * expand.getResultType().getDimSize(dim) +
+                 map.getResult(dim);
+        exprs.push_back(expr);
+      }
+      map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+        continue;
+      rewriter.modifyOpInPlace(op, [&] {
+        operand->set(expand.getSrc());
+        op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      });
+      return success();
+    }
+    return failure();
+  }
+
+  using ReassociationIndicesRef = const ReassociationIndices &;
+};
+
+/// Writes a result through the map of its collapsed form when nothing else
+/// reads it.
+struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(tensor::CollapseShapeOp collapse,
+                                PatternRewriter &rewriter) const override {
+    auto op = collapse.getSrc().getDefiningOp<linalg::GenericOp>();
+    if (!op || op->getNumResults() != 1 || !op->hasOneUse() ||
+        !allParallel(op) ||
+        !op.getOutputs()[0].getDefiningOp<tensor::EmptyOp>())
+      return failure();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    AffineMap &map = maps.back();
+    if (!map.isPermutation())
+      return failure();
+    SmallVector<AffineExpr> exprs;
+    for (const ReassociationIndices &group :
+         collapse.getReassociationIndices()) {
+      AffineExpr expr = rewriter.getAffineConstantExpr(0);
+      for (int64_t dim : group)
+        expr =
+            expr * collapse.getSrcType().getDimSize(dim) + map.getResult(dim);
+      exprs.push_back(expr);
+    }
+    map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
+    if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+      return failure();
+    rewriter.setInsertionPoint(op);
+    RankedTensorType type = collapse.getResultType();
+    Value empty = tensor::EmptyOp::create(
+        rewriter, op.getLoc(), type.getShape(), type.getElementType());
+    auto generic = linalg::GenericOp::create(
+        rewriter, op.getLoc(), TypeRange{type}, op.getInputs(),
+        ValueRange{empty}, maps, op.getIteratorTypesArray());
+    rewriter.inlineRegionBefore(op.getRegion(), generic.getRegion(),
+                                generic.getRegion().begin());
+    rewriter.replaceOp(collapse, generic.getResults());
+    rewriter.eraseOp(op);
+    return success();
+  }
+};
+
+/// Splits a reduction without a parallel loop into partials over its leading
+/// loops and a reduction of the partials.
+struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// Below this many elements one task does it all.
+  static constexpr int64_t kMinVolume = 8192;
+  /// Rows shorter than this are not worth a partial of their own.
+  static constexpr int64_t kMinInner = 64;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumParallelLoops() != 0 || op->getNumResults() != 1 ||
+        iterationVolume(op) < kMinVolume)
+      return failure();
+    Operation *combiner = reductionCombiner(op, 0);
+    if (!combiner)
+      return failure();
+    auto neutral = arith::getNeutralElement(combiner);
+    SmallVector<int64_t> extents = op.getStaticLoopRanges();
+    // Leading loops become parallel as long as rows stay long enough.
+    int64_t inner = iterationVolume(op);
+    unsigned leading = 0;
+    for (;
+         leading + 1 < extents.size() && inner / extents[leading] >= kMinInner;
+         ++leading)
+      inner /= extents[leading];
+    if (leading == 0)
+      return failure();
+
+    Location loc = op.getLoc();
+    MLIRContext *ctx = op.getContext();
+    Type elementType = getElementTypeOrSelf(op.getResult(0).getType());
+    ArrayRef<int64_t> shape = ArrayRef(extents).take_front(leading);
+    Value identity = arith::ConstantOp::create(rewriter, loc, *neutral);
+    Value partialInit =
+        linalg::FillOp::create(
+            rewriter, loc, identity,
+            tensor::EmptyOp::create(rewriter, loc, shape, elementType)
+                .getResult())
+            .result();
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    maps.back() = AffineMap::getMultiDimIdentityMap(extents.size(), ctx)
+                      .getMajorSubMap(leading);
+    SmallVector<utils::IteratorType> iterators(extents.size(),
+                                               utils::IteratorType::reduction);
+    std::fill_n(iterators.begin(), leading, utils::IteratorType::parallel);
+    auto partial = linalg::GenericOp::create(
+        rewriter, loc, TypeRange{partialInit.getType()}, op.getInputs(),
+        ValueRange{partialInit}, maps, iterators);
+    rewriter.cloneRegionBefore(op.getRegion(), partial.getRegion(),
+                               partial.getRegion().begin());
+
+    AffineMap all = AffineMap::getMultiDimIdentityMap(leading, ctx);
+    AffineMap none = AffineMap::get(leading, 0, ctx);
+    auto whole = linalg::GenericOp::create(
+        rewriter, loc, op->getResultTypes(), ValueRange{partial.getResult(0)},
+        op.getOutputs(), ArrayRef<AffineMap>{all, none},
+        SmallVector<utils::IteratorType>(leading,
+                                         utils::IteratorType::reduction),
+        [&](OpBuilder &b, Location l, ValueRange args) {
+          IRMapping mapping;
+          for (Value operand : combiner->getOperands())
+            mapping.map(operand, operand == op.getRegionOutputArgs()[0]
+                                     ? args[1]
+                                     : args[0]);
+          Operation *combined = b.clone(*combiner, mapping);
+          linalg::YieldOp::create(b, l, combined->getResults());
+        });
+    rewriter.replaceOp(op, whole.getResults());
+    return success();
+  }
+};
+
+/// Math calls and divisions are worth storing; a few adds are not.
+bool isCheap(linalg::GenericOp op) {
+  unsigned arithmetic = 0;
+  for (Operation &inner : *op.getBody()) {
+    if (isa<math::MathDialect>(inner.getDialect()) ||
+        isa<arith::DivFOp, arith::RemFOp, arith::TruncFOp, tensor::ExtractOp>(
+            inner))
+      return false;
+    if (!isa<linalg::IndexOp, linalg::YieldOp, arith::ConstantOp>(inner))
+      ++arithmetic;
+  }
+  return arithmetic == 0 || (arithmetic <= 2 && op.getNumDpsInputs() <= 1);
+}
+
+bool shouldFuse(OpOperand *fused) {
+  auto producer = fused->get().getDefiningOp<linalg::GenericOp>();
+  auto consumer = dyn_cast<linalg::GenericOp>(fused->getOwner());
+  if (!producer || !consumer || isDot(consumer))
+    return false;
+  if (isCheap(producer))
+    return true;
+  // A costly producer is computed once per element of its own result.
+  if (iterationVolume(consumer) > iterationVolume(producer))
+    return false;
+  return producer->hasOneUse();
+}
+
+/// Reshapes move out of the way of elementwise ops only.
+bool shouldMoveReshape(OpOperand *fused) {
+  auto producer = fused->get().getDefiningOp();
+  auto elementwise = [](Operation *op) {
+    auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
+    return generic && allParallel(generic) && generic->getNumResults() == 1 &&
+           generic.getNumDpsInputs() > 0;
+  };
+  if (isa_and_nonnull<tensor::CollapseShapeOp>(producer))
+    return elementwise(fused->getOwner()) && producer->hasOneUse();
+  if (isa<tensor::ExpandShapeOp>(fused->getOwner()))
+    return elementwise(producer) && producer->hasOneUse();
+  return false;
+}
+
+class FuseElementwise : public fp8::impl::FuseElementwiseBase<FuseElementwise> {
+public:
+  using FuseElementwiseBase::FuseElementwiseBase;
+
+  void runOnOperation() override {
+    func::FuncOp func = getOperation();
+    if (failed(split(func)) || failed(fuse(func)) || failed(foldViews(func)))
+      signalPassFailure();
+  }
+
+private:
+  LogicalResult split(func::FuncOp func) {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill>(
+        &getContext());
+    return applyPatternsGreedily(func, std::move(patterns));
+  }
+
+  LogicalResult fuse(func::FuncOp func) {
+    RewritePatternSet patterns(&getContext());
+    linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
+    linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
+                                                      shouldMoveReshape);
+    linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
+    patterns.add<FoldExpandShapeIntoMap, SplatInitToFill, SplatLoopInitToFill>(
+        &getContext());
+    tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
+    tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
+                                                         &getContext());
+    return applyPatternsGreedily(func, std::move(patterns));
+  }
+
+  LogicalResult foldViews(func::FuncOp func) {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<FoldCollapseShapeIntoMap>(&getContext());
+    return applyPatternsGreedily(func, std::move(patterns));
+  }
+};
+
+} // namespace

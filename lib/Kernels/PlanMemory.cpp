@@ -1,0 +1,133 @@
+//===- PlanMemory.cpp - A static arena ------------------------------------===//
+
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_PLANMEMORY
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// A cache line: tasks that write neighbouring buffers do not share one.
+constexpr int64_t kAlignment = 64;
+
+struct Buffer {
+  memref::AllocOp alloc;
+  int64_t bytes;
+  unsigned begin, end; // schedule positions, both inclusive
+  int64_t offset = 0;
+};
+
+int64_t byteSize(MemRefType type) {
+  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
+  return type.getNumElements() * llvm::divideCeil(bits, 8);
+}
+
+/// Live from the first to the last op that uses the buffer or a view of it.
+Buffer liveInterval(memref::AllocOp alloc,
+                    const DenseMap<Operation *, unsigned> &position) {
+  Buffer buffer{alloc, byteSize(alloc.getType()), ~0u, 0};
+  SmallVector<Value> views{alloc.getResult()};
+  while (!views.empty())
+    for (Operation *user : views.pop_back_val().getUsers()) {
+      if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(user)) {
+        views.push_back(user->getResult(0));
+        continue;
+      }
+      unsigned at = position.lookup(user);
+      buffer.begin = std::min(buffer.begin, at);
+      buffer.end = std::max(buffer.end, at);
+    }
+  return buffer;
+}
+
+/// Largest first, each at the lowest offset that is free over its interval.
+int64_t pack(MutableArrayRef<Buffer> buffers) {
+  SmallVector<Buffer *> order;
+  for (Buffer &buffer : buffers)
+    order.push_back(&buffer);
+  llvm::stable_sort(order,
+                    [](Buffer *a, Buffer *b) { return a->bytes > b->bytes; });
+  int64_t total = 0;
+  SmallVector<Buffer *> placed; // by offset
+  for (Buffer *buffer : order) {
+    int64_t offset = 0;
+    for (Buffer *other : placed) {
+      if (other->end < buffer->begin || buffer->end < other->begin)
+        continue;
+      if (other->offset - offset >= buffer->bytes)
+        break;
+      offset = std::max<int64_t>(
+          offset, llvm::alignTo(other->offset + other->bytes, kAlignment));
+    }
+    buffer->offset = offset;
+    total = std::max<int64_t>(total, offset + buffer->bytes);
+    placed.insert(llvm::upper_bound(placed, buffer,
+                                    [](Buffer *a, Buffer *b) {
+                                      return a->offset < b->offset;
+                                    }),
+                  buffer);
+  }
+  return llvm::alignTo(total, kAlignment);
+}
+
+class PlanMemory : public fp8::impl::PlanMemoryBase<PlanMemory> {
+public:
+  using PlanMemoryBase::PlanMemoryBase;
+
+  void runOnOperation() override {
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration())
+        plan(func);
+  }
+
+private:
+  void plan(func::FuncOp func) {
+    Block &entry = func.getBody().front();
+    DenseMap<Operation *, unsigned> position;
+    for (auto [index, op] : llvm::enumerate(entry))
+      position[&op] = index;
+    SmallVector<Buffer> buffers;
+    for (auto alloc :
+         llvm::make_early_inc_range(entry.getOps<memref::AllocOp>())) {
+      if (alloc->use_empty())
+        alloc.erase();
+      else
+        buffers.push_back(liveInterval(alloc, position));
+    }
+    int64_t total = pack(buffers);
+
+    OpBuilder builder(&entry, entry.begin());
+    auto arenaType = MemRefType::get({total}, builder.getI8Type());
+    (void)func.insertArgument(0, arenaType,
+                              builder.getDictionaryAttr(builder.getNamedAttr(
+                                  "fp8.arena", builder.getUnitAttr())),
+                              func.getLoc());
+    func->setAttr(kArenaBytesAttr, builder.getI64IntegerAttr(total));
+    for (Buffer &buffer : buffers) {
+      if (printPlan)
+        llvm::errs() << "arena " << buffer.offset << " + " << buffer.bytes
+                     << " live [" << buffer.begin << ", " << buffer.end << "] "
+                     << buffer.alloc.getType() << "\n";
+      builder.setInsertionPoint(buffer.alloc);
+      Value offset = arith::ConstantIndexOp::create(
+          builder, buffer.alloc.getLoc(), buffer.offset);
+      Value view = memref::ViewOp::create(
+          builder, buffer.alloc.getLoc(), buffer.alloc.getType(),
+          entry.getArgument(0), offset, ValueRange{});
+      buffer.alloc.replaceAllUsesWith(view);
+      buffer.alloc.erase();
+    }
+  }
+};
+
+} // namespace
