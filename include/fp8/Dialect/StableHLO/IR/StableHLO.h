@@ -1,0 +1,58 @@
+//===- StableHLO.h - StableHLO subset dialect -------------------*- C++ -*-===//
+//
+// A clean-room subset of StableHLO; class and accessor names are upstream's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_DIALECT_STABLEHLO_IR_STABLEHLO_H
+#define FP8_DIALECT_STABLEHLO_IR_STABLEHLO_H
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/ExtensibleDialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+namespace mlir {
+namespace stablehlo {
+namespace OpTrait {
+
+/// Implementation of `SameTypes`, kept out of the template.
+LogicalResult verifySameTypes(Operation *op);
+
+/// All operands and results have one type; the error prints both types.
+template <typename ConcreteType>
+class SameTypes
+    : public ::mlir::OpTrait::TraitBase<ConcreteType, SameTypes> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return verifySameTypes(op);
+  }
+};
+
+} // namespace OpTrait
+
+/// The error for an op, attribute or type that the subset does not have.
+/// `what` is its full name, such as `stablehlo.fft`.
+std::string getUnsupportedMessage(StringRef what);
+
+} // namespace stablehlo
+} // namespace mlir
+
+#include "fp8/Dialect/StableHLO/IR/StableHLODialect.h.inc"
+#include "fp8/Dialect/StableHLO/IR/StableHLOEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "fp8/Dialect/StableHLO/IR/StableHLOAttrs.h.inc"
+
+#define GET_OP_CLASSES
+#include "fp8/Dialect/StableHLO/IR/StableHLOOps.h.inc"
+
+#endif // FP8_DIALECT_STABLEHLO_IR_STABLEHLO_H
