@@ -1,0 +1,91 @@
+//===- LinearLayers.h - Linear layers, found by data flow -------*- C++ -*-===//
+//
+// Finds the linear layers of a step and the role of every dot in them: forward,
+// gradient of the input (dgrad), gradient of the weight (wgrad). Names play no
+// part in it: what counts is which dots read a parameter, over which of its
+// dimensions they contract, and whether the loss depends on them. Names only
+// label the result.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_ANALYSIS_LINEARLAYERS_H
+#define FP8_ANALYSIS_LINEARLAYERS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Value.h"
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVector.h"
+
+#include <string>
+
+namespace mlir {
+namespace fp8 {
+
+/// What a dot is to the layers of the model.
+enum class DotRole {
+  Forward,   ///< activation × weight
+  Dgrad,     ///< output gradient × weight
+  Wgrad,     ///< activation × output gradient
+  Embedding, ///< one operand is a one-hot selection
+  Attention, ///< product of two activations with batching dimensions
+  Other      ///< anything else; `why` says what it lacks
+};
+
+StringRef stringifyDotRole(DotRole role);
+
+/// What an operand of a dot is to its layer.
+enum class OperandKind { Activation, Weight, Gradient, Other };
+
+struct DotInfo {
+  /// The `stablehlo.dot_general`.
+  Operation *dot = nullptr;
+  DotRole role = DotRole::Other;
+  /// Of a layer whose output no other layer of the forward pass reads.
+  bool head = false;
+  OperandKind lhs = OperandKind::Other, rhs = OperandKind::Other;
+  /// The tree path of the layer's parameter; empty without one.
+  std::string layer;
+  /// Why the dot belongs to no linear layer.
+  std::string why;
+  /// How many loops the dot is in.
+  unsigned loopDepth = 0;
+  /// Repeats a forward dot for the backward pass.
+  bool recomputed = false;
+
+  bool isLinearLayer() const {
+    return role == DotRole::Forward || role == DotRole::Dgrad ||
+           role == DotRole::Wgrad;
+  }
+};
+
+/// The value whose elements `value` shows in another arrangement: the operand
+/// of a reshape, a transpose or a barrier. Null if `value` is none of these.
+Value getLayoutSource(Value value);
+
+/// The value that `value` is a part, a copy or a conversion of: the operand of
+/// a layout op, a float conversion, a broadcast or a slice, or the value that a
+/// loop carries unchanged. Null if `value` is none of these.
+Value getViewSource(Value value);
+
+/// All dots of a function in program order, with their roles. Arguments are
+/// told apart by the marks `fp8.role` and `fp8.kind` of the import stage, the
+/// forward pass by the result of kind `loss`.
+class LinearLayers {
+public:
+  explicit LinearLayers(func::FuncOp function);
+
+  ArrayRef<DotInfo> getDots() const { return dots; }
+
+  /// Whether any argument is marked as a parameter or as frozen.
+  bool hasParameters() const { return parameters; }
+
+private:
+  SmallVector<DotInfo> dots;
+  bool parameters = false;
+};
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_ANALYSIS_LINEARLAYERS_H

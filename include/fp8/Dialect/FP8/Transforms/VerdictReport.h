@@ -1,0 +1,72 @@
+//===- VerdictReport.h - Every dot, FP8 or why not --------------*- C++ -*-===//
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
+#define FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
+
+#include "mlir/IR/Location.h"
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/StringRef.h"
+
+#include <string>
+#include <vector>
+
+namespace llvm {
+class raw_ostream;
+} // namespace llvm
+
+namespace mlir {
+namespace fp8 {
+
+/// What became of one dot, and why.
+struct DotVerdict {
+  enum class Kind {
+    FP8,           ///< computed in FP8
+    HighPrecision, ///< not quantized, as the recipe says
+    Fallback       ///< the recipe quantizes it, but it cannot be converted
+  };
+
+  Kind kind = Kind::HighPrecision;
+  std::string function;
+  /// The tree path of the layer's parameter; empty without one.
+  std::string layer;
+  /// forward, dgrad, wgrad, embedding, attention or other.
+  std::string role;
+  /// What the summary counts: linear, head, embedding, attention or other.
+  std::string category;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  /// Element types of the operands as they are multiplied.
+  std::string lhsFormat, rhsFormat;
+  std::string reason;
+  /// `file:line:column (scope)`.
+  std::string location;
+  SmallVector<std::string> notes;
+};
+
+StringRef stringifyVerdict(DotVerdict::Kind kind);
+
+/// One row for every `stablehlo.dot_general` that the module had.
+struct VerdictReport {
+  std::string recipe;
+  std::vector<DotVerdict> dots;
+
+  int64_t count(DotVerdict::Kind kind) const;
+
+  /// One line: `42 of 57 dots in FP8; 12 attention, 3 head`.
+  std::string getSummary() const;
+  /// One line a dot, in columns, and the summary.
+  void printTable(llvm::raw_ostream &os) const;
+  void printJSON(llvm::raw_ostream &os) const;
+  /// Writes JSON to a file that ends in `.json`, a table to any other one, and
+  /// to stderr for `-`. On failure `error` says why.
+  LogicalResult write(StringRef file, std::string &error) const;
+};
+
+/// `file:line:column (scope)` of what a location calls its place, as far as the
+/// location knows.
+std::string describeLocation(Location loc);
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H

@@ -1,0 +1,51 @@
+//===- Quantize.h - Stage 2: the recipe applied -----------------*- C++ -*-===//
+
+#ifndef FP8_PIPELINES_QUANTIZE_H
+#define FP8_PIPELINES_QUANTIZE_H
+
+#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+
+#include "mlir/Pass/PassOptions.h"
+
+namespace mlir {
+class OpPassManager;
+
+namespace fp8 {
+
+struct QuantizePipelineOptions
+    : public PassPipelineOptions<QuantizePipelineOptions> {
+  PassOptions::Option<std::string> recipe{
+      *this, "recipe",
+      llvm::cl::desc(
+          "The recipe: a name (none, tensorwise) or the path of a .yaml file"),
+      llvm::cl::init("tensorwise")};
+  PassOptions::Option<std::string> report{
+      *this, "report",
+      llvm::cl::desc("Write the verdict of every dot to this file (.json, else "
+                     "a table; - is stderr)"),
+      llvm::cl::init("")};
+  PassOptions::Option<bool> emitRemarks{
+      *this, "emit-remarks",
+      llvm::cl::desc("Emit the verdict of every dot as a remark at the dot"),
+      llvm::cl::init(false)};
+  PassOptions::Option<bool> failOnFallback{
+      *this, "fail-on-fallback",
+      llvm::cl::desc("Fail if a dot that the recipe quantizes cannot be "
+                     "converted"),
+      llvm::cl::init(false)};
+};
+
+/// Applies a recipe to the step that the import stage left, and ends with the
+/// contract check. The verdicts are also put into `sink`, if there is one; it
+/// must outlive the run.
+void buildQuantizePipeline(OpPassManager &pm,
+                           const QuantizePipelineOptions &options,
+                           VerdictReport *sink = nullptr);
+
+/// Registers the pipeline as `fp8-quantize`.
+void registerQuantizePipeline();
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_PIPELINES_QUANTIZE_H

@@ -1,0 +1,34 @@
+//===- Quantize.cpp - Stage 2: the recipe applied -------------------------===//
+
+#include "fp8/Pipelines/Quantize.h"
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+void fp8::buildQuantizePipeline(OpPassManager &pm,
+                                const QuantizePipelineOptions &options,
+                                VerdictReport *sink) {
+  FP8ApplyRecipeOptions apply;
+  apply.recipe = options.recipe;
+  apply.report = options.report;
+  apply.emitRemarks = options.emitRemarks;
+  apply.failOnFallback = options.failOnFallback;
+  pm.addPass(createApplyRecipePass(std::move(apply), sink));
+  // Removes what only the rewritten dots read.
+  pm.addPass(createCSEPass());
+  pm.addPass(createFP8VerifyQuantized());
+}
+
+void fp8::registerQuantizePipeline() {
+  PassPipelineRegistration<QuantizePipelineOptions>(
+      "fp8-quantize", "Stage 2: apply a recipe to an imported step, dot by dot",
+      [](OpPassManager &pm, const QuantizePipelineOptions &options) {
+        buildQuantizePipeline(pm, options);
+      });
+}
