@@ -6,7 +6,9 @@
 
 #include "fp8/Init.h"
 
+#include "fp8/Codegen/Contraction.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/InitAllDialects.h"
@@ -25,5 +27,7 @@ void fp8::registerAllDialects(DialectRegistry &registry) {
 void fp8::registerAllPasses() {
   mlir::registerAllPasses();
   // <passes>
+  registerTestContractionPass();
+  registerFP8ToLinalgPasses();
   registerExpandMathPasses();
 }

@@ -117,7 +117,7 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
                        FP8_RoundingAttr:$rounding, FP8_OverflowAttr:$overflow);
   let results = (outs FP8_ScaledType:$result);
   let assemblyFormat = [{
-    $input `,` $scale `,` $quantizer `rounding` `=` $rounding `,` `overflow` `=` $overflow
+    $input `,` $scale `,` $quantizer `rounding` `=` `` $rounding `,` `overflow` `=` `` $overflow
     attr-dict `:` type($input) `->` qualified(type($result))
   }];
   let builders = [
