@@ -1,0 +1,1163 @@
+//===- Contraction.cpp - Packed vector loops for contractions -------------===//
+//
+// The shape of the code, after the dimensions of each group are merged where
+// the strides nest (what does not nest becomes outer loops):
+//
+//   for k0 in K by kc:                      sums over blocks go through memory
+//     pack A[m, k0:k0+kc]                   decoded; or read where it lies
+//     for j in N by NR:
+//       pack B[k0:k0+kc, j:j+NR] as [k][NR] decoded, columns padded with zeros
+//       for i in M by MR:
+//         for k in kc: MR x NR accumulators in registers
+//
+// On AVX512-BF16 two f8 values of neighbouring k form one 32-bit lane of two
+// bf16 values; the geometry of the panels stays the same with half the k.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Codegen/Contraction.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/Support/MathExtras.h"
+#include "llvm/TargetParser/Host.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Target
+//===----------------------------------------------------------------------===//
+
+TargetInfo TargetInfo::host() {
+  llvm::StringMap<bool> features = llvm::sys::getHostCPUFeatures();
+  TargetInfo info;
+  bool avx512 = features.lookup("avx512f") && features.lookup("avx512bw") &&
+                features.lookup("avx512vl") && features.lookup("avx512dq");
+  info.vectorBits = avx512 ? 512 : features.lookup("avx2") ? 256 : 128;
+  info.hasFMA = features.lookup("fma") || avx512;
+  info.hasF16C = features.lookup("f16c");
+  info.hasVBMI = avx512 && features.lookup("avx512vbmi");
+  info.hasAVX512BF16 = avx512 && features.lookup("avx512bf16");
+  return info;
+}
+
+//===----------------------------------------------------------------------===//
+// Recognition
+//===----------------------------------------------------------------------===//
+
+/// The block argument that `value` is, after extensions to wider floats.
+static BlockArgument stripExtensions(Value value) {
+  while (auto ext = value.getDefiningOp<arith::ExtFOp>())
+    value = ext.getIn();
+  return dyn_cast<BlockArgument>(value);
+}
+
+FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
+  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+    return failure();
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<ShapedType>(operand.getType());
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return failure();
+  }
+  if (!cast<ShapedType>(op.getDpsInits()[0].getType()).getElementType().isF32())
+    return failure();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  for (AffineMap map : maps)
+    if (!map.isProjectedPermutation())
+      return failure();
+
+  Block *body = op.getBody();
+  auto add =
+      body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!add)
+    return failure();
+  Value product = add.getLhs() == body->getArgument(2)   ? add.getRhs()
+                  : add.getRhs() == body->getArgument(2) ? add.getLhs()
+                                                         : Value();
+  auto mul = product ? product.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!mul)
+    return failure();
+  BlockArgument x = stripExtensions(mul.getLhs());
+  BlockArgument y = stripExtensions(mul.getRhs());
+  if (!x || !y || x.getOwner() != body || y.getOwner() != body ||
+      x.getArgNumber() + y.getArgNumber() != 1)
+    return failure();
+
+  ContractionDims dims;
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (unsigned d = 0, e = op.getNumLoops(); d < e; ++d) {
+    bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d),
+         inOut = maps[2].isFunctionOfDim(d);
+    if ((iterators[d] == utils::IteratorType::parallel) != inOut)
+      return failure();
+    if (inLhs && inRhs)
+      (inOut ? dims.batch : dims.k).push_back(d);
+    else if (inLhs && inOut)
+      dims.m.push_back(d);
+    else if (inRhs && inOut)
+      dims.n.push_back(d);
+    else
+      return failure();
+  }
+  return dims;
+}
+
+bool fp8::isContraction(linalg::GenericOp op) {
+  return succeeded(inferContractionDims(op));
+}
+
+//===----------------------------------------------------------------------===//
+// Plan
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// One dimension after merging: its extent and its stride in lhs, rhs and out.
+struct Dim {
+  int64_t size = 1;
+  std::array<int64_t, 3> strides = {0, 0, 0};
+};
+
+enum class LhsForm {
+  /// Read where it lies.
+  Direct,
+  /// Packed as [m][k].
+  RowMajor,
+  /// Packed as [m / MR][k][MR].
+  Panels,
+};
+
+/// Every static decision about a tile.
+struct Plan {
+  /// The roles of lhs and rhs are exchanged: operand[0] is the one with rows.
+  std::array<unsigned, 2> operand = {0, 1};
+  SmallVector<Dim> outer, outerK;
+  Dim m, n, k;
+  int64_t lanes = 0;
+  /// The register tile: rows, and columns in vectors.
+  int64_t rows = 0, columns = 0;
+  /// The extent of a block of k.
+  int64_t kc = 0;
+  /// Values of k in one 32-bit lane of a panel: 2 for pairs of bf16.
+  int64_t pack = 1;
+  LhsForm lhs = LhsForm::Direct;
+  bool packRhs = true;
+  /// The result has no unit stride: it is stored through a register tile in
+  /// scratch.
+  bool storeThroughScratch = false;
+  /// The number of f32 in the packed lhs, the packed rhs and the stored tile.
+  int64_t lhsSize = 0, rhsSize = 0, tileSize = 0;
+
+  int64_t getScratchBytes() const { return 4 * (lhsSize + rhsSize + tileSize); }
+  bool accumulates() const { return !outerK.empty() || kc < k.size; }
+  int64_t panelColumns() const { return columns * lanes; }
+  int64_t packedK() const { return llvm::divideCeil(kc, pack); }
+  /// The distance of the rows of a lhs packed as [m][k]; off a power of two.
+  int64_t lhsRowStride() const {
+    return llvm::alignTo(packedK(), lanes) + lanes;
+  }
+};
+
+} // namespace
+
+/// The stride of every loop dimension in an operand.
+static SmallVector<int64_t> stridesOfLoops(AffineMap map,
+                                           ArrayRef<int64_t> strides) {
+  SmallVector<int64_t> result(map.getNumDims(), 0);
+  for (auto [i, expr] : llvm::enumerate(map.getResults()))
+    result[cast<AffineDimExpr>(expr).getPosition()] = strides[i];
+  return result;
+}
+
+static SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t i = int64_t(shape.size()) - 2; i >= 0; --i)
+    strides[i] = strides[i + 1] * shape[i + 1];
+  return strides;
+}
+
+/// The strides of a value, row-major for a tensor.
+static LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides) {
+  auto shaped = cast<ShapedType>(type);
+  if (!shaped.hasStaticShape())
+    return failure();
+  auto memref = dyn_cast<MemRefType>(type);
+  if (!memref) {
+    strides = denseStrides(shaped.getShape());
+    return success();
+  }
+  int64_t offset;
+  if (failed(memref.getStridesAndOffset(strides, offset)))
+    return failure();
+  return success(!llvm::any_of(strides, ShapedType::isDynamic));
+}
+
+/// Merges the dimensions of a group that nest in every operand. Sorted by
+/// stride, outermost first.
+static SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims,
+                                  ArrayRef<int64_t> sizes,
+                                  ArrayRef<SmallVector<int64_t>> strides,
+                                  unsigned sortOperand) {
+  SmallVector<Dim> merged;
+  for (unsigned d : dims)
+    if (sizes[d] != 1)
+      merged.push_back(
+          {sizes[d], {strides[0][d], strides[1][d], strides[2][d]}});
+  // Insertion keeps the order of loops among equal strides.
+  for (unsigned i = 1; i < merged.size(); ++i)
+    for (unsigned j = i; j > 0 && merged[j - 1].strides[sortOperand] <
+                                      merged[j].strides[sortOperand];
+         --j)
+      std::swap(merged[j - 1], merged[j]);
+  for (int64_t i = int64_t(merged.size()) - 2; i >= 0; --i) {
+    Dim &outer = merged[i], &inner = merged[i + 1];
+    bool nests = true;
+    for (int j = 0; j < 3; ++j)
+      nests &= outer.strides[j] == inner.strides[j] * inner.size;
+    if (!nests)
+      continue;
+    inner.size *= outer.size;
+    merged.erase(merged.begin() + i);
+  }
+  return merged;
+}
+
+/// Takes the dimension for the inner loops out of a group: the one with unit
+/// stride in `unitOperand` if asked for, else the largest.
+static Dim takeInner(SmallVector<Dim> &group, int unitOperand) {
+  if (group.empty())
+    return Dim();
+  unsigned best = 0;
+  auto rank = [&](const Dim &dim) {
+    bool unit = unitOperand >= 0 && dim.strides[unitOperand] == 1;
+    return std::pair<bool, int64_t>(unit, dim.size);
+  };
+  for (unsigned i = 1; i < group.size(); ++i)
+    if (rank(group[i]) >= rank(group[best]))
+      best = i;
+  Dim dim = group[best];
+  group.erase(group.begin() + best);
+  return dim;
+}
+
+/// Cycles that one step of k takes over the whole tile with a register tile of
+/// `rows` x `columns` vectors: two FMA and two loads a cycle, and no sum
+/// faster than the latency of an FMA.
+static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
+                         int64_t columns) {
+  auto one = [](int64_t rows, int64_t columns) {
+    if (rows == 0 || columns == 0)
+      return 0.0;
+    return std::max({0.5 * rows * columns, 0.5 * (rows + columns), 4.0}) +
+           // Loop control and what little does not overlap.
+           0.25;
+  };
+  int64_t i = m / rows, j = vectors / columns;
+  int64_t mRest = m % rows, nRest = vectors % columns;
+  return i * j * one(rows, columns) + j * one(mRest, columns) +
+         i * one(rows, nRest) + one(mRest, nRest);
+}
+
+static bool isF8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+}
+
+static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
+                              ArrayRef<int64_t> outStrides,
+                              const TargetInfo &target, Plan &plan) {
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
+  if (failed(dims))
+    return failure();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  SmallVector<SmallVector<int64_t>> strides(3);
+  for (unsigned i = 0; i < 2; ++i) {
+    SmallVector<int64_t> s;
+    if (failed(stridesOf(op.getDpsInputs()[i].getType(), s)))
+      return failure();
+    strides[i] = stridesOfLoops(maps[i], s);
+  }
+  strides[2] = stridesOfLoops(maps[2], outStrides);
+
+  SmallVector<Dim> batch = mergeDims(dims->batch, sizes, strides, 2);
+  SmallVector<Dim> m = mergeDims(dims->m, sizes, strides, 2);
+  SmallVector<Dim> n = mergeDims(dims->n, sizes, strides, 2);
+  SmallVector<Dim> k = mergeDims(dims->k, sizes, strides, 0);
+
+  // Vectors run along n, so n should be where the result is contiguous.
+  auto hasUnit = [](ArrayRef<Dim> group) {
+    return llvm::any_of(group, [](const Dim &d) { return d.strides[2] == 1; });
+  };
+  if (!hasUnit(n) && (hasUnit(m) || (n.empty() && !m.empty()))) {
+    plan.operand = {1, 0};
+    std::swap(m, n);
+  }
+  unsigned lhs = plan.operand[0], rhs = plan.operand[1];
+  plan.m = takeInner(m, -1);
+  plan.n = takeInner(n, 2);
+  plan.k = takeInner(k, -1);
+  llvm::append_range(plan.outer, batch);
+  llvm::append_range(plan.outer, m);
+  llvm::append_range(plan.outer, n);
+  plan.outerK = k;
+  plan.storeThroughScratch = plan.n.size > 1 && plan.n.strides[2] != 1;
+
+  Type lhsType =
+      cast<ShapedType>(op.getDpsInputs()[lhs].getType()).getElementType();
+  Type rhsType =
+      cast<ShapedType>(op.getDpsInputs()[rhs].getType()).getElementType();
+  plan.lanes = target.getLanes();
+  if (target.hasAVX512BF16 && isF8(lhsType) && isF8(rhsType))
+    plan.pack = 2;
+
+  // The register tile. 32 registers on AVX-512, 16 else; a few hold operands.
+  int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
+  int64_t budget = target.vectorBits == 512 ? 28 : 12;
+  int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
+  double best = std::numeric_limits<double>::max();
+  for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
+       ++columns) {
+    int64_t maxRows = std::min<int64_t>({budget / columns, plan.m.size, 16});
+    for (int64_t rows = 1; rows <= maxRows; ++rows) {
+      double cost = costOfTile(plan.m.size, vectors, rows, columns);
+      if (cost < best) {
+        best = cost;
+        plan.rows = rows;
+        plan.columns = columns;
+      }
+    }
+  }
+
+  // A panel of rhs stays in the first-level cache: 32 KiB.
+  int64_t maxK = 8192 / plan.panelColumns() * plan.pack;
+  maxK =
+      std::max<int64_t>(llvm::alignDown(maxK, 4 * plan.lanes), 4 * plan.lanes);
+  int64_t blocks = llvm::divideCeil(plan.k.size, maxK);
+  plan.kc = plan.k.size;
+  if (blocks > 1)
+    plan.kc =
+        llvm::alignTo(llvm::divideCeil(plan.k.size, blocks), 4 * plan.lanes);
+
+  int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
+  int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
+  int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
+  // Rows a multiple of the page apart would share one set of the cache.
+  bool direct =
+      lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
+  bool rowsAdjacent = lhsM == 1 && lhsK != 1;
+  plan.lhs = direct         ? LhsForm::Direct
+             : rowsAdjacent ? LhsForm::Panels
+                            : LhsForm::RowMajor;
+  if (plan.lhs == LhsForm::RowMajor)
+    plan.lhsSize = plan.m.size * plan.lhsRowStride();
+  else if (plan.lhs == LhsForm::Panels)
+    plan.lhsSize = plan.m.size * plan.packedK() + plan.lanes;
+  plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
+
+  plan.packRhs = !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
+                   plan.n.size % plan.lanes == 0 && blocksOfRows <= 2);
+  if (plan.packRhs)
+    plan.rhsSize = plan.packedK() * plan.panelColumns();
+  if (plan.storeThroughScratch)
+    plan.tileSize = plan.rows * plan.panelColumns();
+  return success();
+}
+
+int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
+                                     ArrayRef<int64_t> sizes,
+                                     const TargetInfo &target) {
+  // The result may lie in the operation's own buffer, in a local one, or in
+  // another with strides not known here.
+  Type outType = op.getDpsInits()[0].getType();
+  SmallVector<int64_t> own, tileShape;
+  for (AffineExpr expr : op.getIndexingMapsArray()[2].getResults())
+    tileShape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
+  SmallVector<int64_t> local = denseStrides(tileShape);
+  SmallVector<int64_t> reversed(llvm::reverse(local));
+  SmallVector<int64_t> spread = local;
+  for (int64_t &stride : spread)
+    stride = 2 * stride + 1;
+  SmallVector<SmallVector<int64_t>> all = {local, reversed, spread};
+  if (succeeded(stridesOf(outType, own)))
+    all.push_back(own);
+  int64_t bytes = 0;
+  for (ArrayRef<int64_t> strides : all) {
+    Plan plan;
+    if (succeeded(makePlan(op, sizes, strides, target, plan)))
+      bytes = std::max(bytes, plan.getScratchBytes());
+  }
+  return llvm::alignTo(std::max<int64_t>(bytes, 64), 64);
+}
+
+//===----------------------------------------------------------------------===//
+// Emission
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A one-dimensional view and an index into it.
+struct Ref {
+  Value memref;
+  Value index;
+};
+
+class Emitter {
+public:
+  Emitter(OpBuilder &b, Location loc, const TargetInfo &target,
+          const Plan &plan)
+      : b(b), loc(loc), target(target), plan(plan) {}
+
+  LogicalResult emit(const ContractionTile &tile);
+
+private:
+  // Index arithmetic, folded.
+  Value cst(int64_t v) { return arith::ConstantIndexOp::create(b, loc, v); }
+  Value add(Value x, Value y) {
+    return b.createOrFold<arith::AddIOp>(loc, x, y);
+  }
+  Value add(Value x, int64_t c) { return c == 0 ? x : add(x, cst(c)); }
+  Value mul(Value x, int64_t c) {
+    return c == 1 ? x : b.createOrFold<arith::MulIOp>(loc, x, cst(c));
+  }
+  Ref at(Ref ref, Value i, int64_t stride) {
+    return {ref.memref, add(ref.index, mul(i, stride))};
+  }
+  Ref at(Ref ref, int64_t offset) {
+    return {ref.memref, add(ref.index, offset)};
+  }
+
+  void forLoop(Value from, Value to, int64_t step,
+               function_ref<void(Value)> body);
+  void forLoop(int64_t from, int64_t to, int64_t step,
+               function_ref<void(Value)> body);
+  /// Calls `body` for every dimension's whole extent, with the references
+  /// moved along.
+  void forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
+               function_ref<void(std::array<Ref, 3>)> body);
+  /// Cuts [0, end) into chunks of 4 vectors, one vector and a static rest;
+  /// `extent` is a static number with the same remainders as `end`.
+  void forChunks(Value end, int64_t extent, int64_t unit,
+                 function_ref<void(Value, int64_t)> body);
+
+  VectorType f32Vector(int64_t lanes) {
+    return VectorType::get({lanes}, b.getF32Type());
+  }
+  Value zeroVector(int64_t lanes) {
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(f32Vector(lanes)));
+  }
+  Value intConstant(Type like, int64_t value);
+  Value slice(Value vector, int64_t from, int64_t count);
+  Value concat(Value x, Value y);
+
+  /// Loads `lanes` contiguous elements into a vector of `width`, zeros behind.
+  Value loadLanes(Ref ref, int64_t lanes, int64_t width);
+  /// Decodes elements, scalar or vector, to f32.
+  Value decode(Value v);
+  Value decodeBytesToHalves(Value v, Type element);
+  Value load(Ref ref, int64_t lanes, int64_t width) {
+    return decode(loadLanes(ref, lanes, width));
+  }
+  void store(Value vector, Ref ref, int64_t lanes);
+  /// The f32 lanes of two values' high halves: bf16 pairs, `x` the lower.
+  Value pairUp(Value x, Value y);
+  /// Neighbouring f32 as bf16 pairs: half the lanes.
+  Value pairNeighbours(Value v);
+  void transpose(SmallVectorImpl<Value> &rows);
+
+  void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
+  void packLhsPanels(Ref source, Ref panel, Value kEnd);
+  void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
+  /// Packs lines of adjacent elements: for each k, `count` of them from
+  /// source + k * stride to panel + k * panelStride, in `width` lanes.
+  void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
+                 Value kEnd, int64_t count, int64_t width);
+  void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
+                   int64_t lineStride, int64_t kStride, Value kEnd);
+  void registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs, int64_t rhsK,
+                    Value steps, Ref out, int64_t rows, int64_t columns);
+  void block(std::array<Ref, 3> refs, Value k0, Value kEnd);
+  void zeroOut(Ref out);
+
+  OpBuilder &b;
+  Location loc;
+  const TargetInfo &target;
+  const Plan &plan;
+  Ref lhsPanel, rhsPanel, tileBuffer;
+};
+
+} // namespace
+
+void Emitter::forLoop(Value from, Value to, int64_t step,
+                      function_ref<void(Value)> body) {
+  auto loop = scf::ForOp::create(b, loc, from, to, cst(step));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(loop.getBody());
+  body(loop.getInductionVar());
+}
+
+void Emitter::forLoop(int64_t from, int64_t to, int64_t step,
+                      function_ref<void(Value)> body) {
+  if (from >= to)
+    return;
+  if (from + step >= to)
+    return body(cst(from));
+  forLoop(cst(from), cst(to), step, body);
+}
+
+void Emitter::forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
+                      function_ref<void(std::array<Ref, 3>)> body) {
+  if (dims.empty())
+    return body(refs);
+  forLoop(0, dims[0].size, 1, [&](Value i) {
+    std::array<Ref, 3> moved = refs;
+    for (int j = 0; j < 3; ++j)
+      if (dims[0].strides[j])
+        moved[j] = at(refs[j], i, dims[0].strides[j]);
+    forDims(dims.drop_front(), moved, body);
+  });
+}
+
+void Emitter::forChunks(Value end, int64_t extent, int64_t unit,
+                        function_ref<void(Value, int64_t)> body) {
+  int64_t wide = 4 * unit;
+  auto roundDown = [&](int64_t step) -> Value {
+    if (std::optional<int64_t> c = getConstantIntValue(end))
+      return cst(llvm::alignDown(*c, step));
+    Value rest = arith::RemUIOp::create(b, loc, end, cst(step));
+    return arith::SubIOp::create(b, loc, end, rest);
+  };
+  auto loop = [&](Value from, Value to, int64_t step, int64_t lanes) {
+    std::optional<int64_t> f = getConstantIntValue(from),
+                           t = getConstantIntValue(to);
+    if (f && t)
+      forLoop(*f, *t, step, [&](Value i) { body(i, lanes); });
+    else
+      forLoop(from, to, step, [&](Value i) { body(i, lanes); });
+  };
+  Value done = cst(0);
+  if (extent >= wide) {
+    Value to = extent % wide ? roundDown(wide) : end;
+    loop(done, to, wide, wide);
+    done = to;
+  }
+  if (extent % wide >= unit) {
+    Value to = extent % unit ? roundDown(unit) : end;
+    loop(done, to, unit, unit);
+    done = to;
+  }
+  // At most one pass: not in the blocks of k before the last.
+  if (extent % unit)
+    loop(done, end, unit, extent % unit);
+}
+
+Value Emitter::intConstant(Type like, int64_t value) {
+  Type element = getElementTypeOrSelf(like);
+  TypedAttr attr = b.getIntegerAttr(element, value);
+  if (auto vector = dyn_cast<VectorType>(like))
+    attr = DenseElementsAttr::get(vector, attr);
+  return arith::ConstantOp::create(b, loc, attr);
+}
+
+Value Emitter::slice(Value vector, int64_t from, int64_t count) {
+  auto type = cast<VectorType>(vector.getType());
+  if (from == 0 && type.getDimSize(0) == count)
+    return vector;
+  SmallVector<int64_t> mask;
+  for (int64_t i = 0; i < count; ++i)
+    mask.push_back(from + i);
+  return vector::ShuffleOp::create(b, loc, vector, vector, mask);
+}
+
+Value Emitter::concat(Value x, Value y) {
+  int64_t n = cast<VectorType>(x.getType()).getDimSize(0) +
+              cast<VectorType>(y.getType()).getDimSize(0);
+  auto mask = llvm::to_vector(llvm::seq<int64_t>(0, n));
+  return vector::ShuffleOp::create(b, loc, x, y, mask);
+}
+
+Value Emitter::loadLanes(Ref ref, int64_t lanes, int64_t width) {
+  Type element = cast<MemRefType>(ref.memref.getType()).getElementType();
+  VectorType type = VectorType::get({width}, element);
+  if (lanes == width)
+    return vector::LoadOp::create(b, loc, type, ref.memref, ref.index);
+  // A zero of an f8 type is made of integers, which every lowering knows.
+  auto zero = [&](VectorType type) -> Value {
+    Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
+    VectorType bitsType = VectorType::get(type.getShape(), bits);
+    Value zero = arith::ConstantOp::create(b, loc, b.getZeroAttr(bitsType));
+    return arith::BitcastOp::create(b, loc, type, zero);
+  };
+  if (target.vectorBits == 512) {
+    Value mask = vector::ConstantMaskOp::create(
+        b, loc, VectorType::get({width}, b.getI1Type()),
+        ArrayRef<int64_t>{lanes});
+    return vector::MaskedLoadOp::create(
+        b, loc, type, ref.memref, ValueRange{ref.index}, mask, zero(type));
+  }
+  VectorType part = VectorType::get({lanes}, element);
+  Value loaded = vector::LoadOp::create(b, loc, part, ref.memref, ref.index);
+  SmallVector<int64_t> indices;
+  for (int64_t i = 0; i < width; ++i)
+    indices.push_back(std::min(i, lanes));
+  return vector::ShuffleOp::create(b, loc, loaded, zero(part), indices);
+}
+
+/// E4M3FN and E5M2 bytes as f16 bits; E4M3FN values come out 2^-8 too small.
+Value Emitter::decodeBytesToHalves(Value v, Type element) {
+  Type i8 = b.getI8Type(), i16 = b.getI16Type(), f16 = b.getF16Type();
+  auto like = [&](Type element) -> Type {
+    if (auto vector = dyn_cast<VectorType>(v.getType()))
+      return VectorType::get(vector.getShape(), element);
+    return element;
+  };
+  Type words = like(i16);
+  Value byte = arith::BitcastOp::create(b, loc, like(i8), v);
+  auto shl = [&](Value x, int64_t n) -> Value {
+    return arith::ShLIOp::create(b, loc, x, intConstant(words, n));
+  };
+  Value bits;
+  if (isa<Float8E5M2Type>(element)) {
+    bits = shl(arith::ExtUIOp::create(b, loc, words, byte), 8);
+  } else {
+    // Sign-extended and moved, the copies of the sign end above the exponent:
+    // s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose second bit is
+    // cleared.
+    Value moved = shl(arith::ExtSIOp::create(b, loc, words, byte), 7);
+    bits = arith::AndIOp::create(b, loc, moved, intConstant(words, -0x4001));
+    // All ones is NaN.
+    Value nan = arith::CmpIOp::create(
+        b, loc, arith::CmpIPredicate::eq,
+        arith::AndIOp::create(b, loc, bits, intConstant(words, 0x7fff)),
+        intConstant(words, 0x3f80));
+    bits =
+        arith::SelectOp::create(b, loc, nan, intConstant(words, 0x7e00), bits);
+  }
+  return arith::BitcastOp::create(b, loc, like(f16), bits);
+}
+
+Value Emitter::decode(Value v) {
+  Type type = v.getType(), element = getElementTypeOrSelf(type);
+  if (element.isF32())
+    return v;
+  Type f32 = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    f32 = VectorType::get(vector.getShape(), f32);
+  if (!isF8(element) || !target.hasF16C)
+    return arith::ExtFOp::create(b, loc, f32, v);
+  Value half = decodeBytesToHalves(v, element);
+  Value wide = arith::ExtFOp::create(b, loc, f32, half);
+  if (isa<Float8E5M2Type>(element))
+    return wide;
+  TypedAttr scale = b.getF32FloatAttr(256.0f);
+  if (auto vector = dyn_cast<VectorType>(f32))
+    scale = DenseElementsAttr::get(vector, scale);
+  return arith::MulFOp::create(b, loc, wide,
+                               arith::ConstantOp::create(b, loc, scale));
+}
+
+void Emitter::store(Value vector, Ref ref, int64_t lanes) {
+  int64_t width = cast<VectorType>(vector.getType()).getDimSize(0);
+  if (lanes == width) {
+    vector::StoreOp::create(b, loc, vector, ref.memref, ref.index);
+    return;
+  }
+  Value mask = vector::ConstantMaskOp::create(
+      b, loc, VectorType::get({width}, b.getI1Type()),
+      ArrayRef<int64_t>{lanes});
+  vector::MaskedStoreOp::create(b, loc, ref.memref, ValueRange{ref.index}, mask,
+                                vector);
+}
+
+Value Emitter::pairUp(Value x, Value y) {
+  Type i32 = b.getI32Type(), type = x.getType();
+  if (auto vector = dyn_cast<VectorType>(type))
+    i32 = VectorType::get(vector.getShape(), i32);
+  Value low = arith::ShRUIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, i32, x), intConstant(i32, 16));
+  Value high =
+      arith::AndIOp::create(b, loc, arith::BitcastOp::create(b, loc, i32, y),
+                            intConstant(i32, -65536));
+  return arith::BitcastOp::create(b, loc, type,
+                                  arith::OrIOp::create(b, loc, low, high));
+}
+
+Value Emitter::pairNeighbours(Value v) {
+  int64_t n = cast<VectorType>(v.getType()).getDimSize(0);
+  auto type = [&](int64_t n, Type element) {
+    return VectorType::get({n}, element);
+  };
+  Type wide = type(n, b.getI32Type());
+  Value high = arith::ShRUIOp::create(
+      b, loc, arith::BitcastOp::create(b, loc, wide, v), intConstant(wide, 16));
+  Value words = arith::TruncIOp::create(b, loc, type(n, b.getI16Type()), high);
+  return vector::BitCastOp::create(b, loc, f32Vector(n / 2), words);
+}
+
+/// Transposes square blocks in registers: unpacks within 128 bits, then moves
+/// the 128-bit parts.
+void Emitter::transpose(SmallVectorImpl<Value> &rows) {
+  int64_t n = rows.size();
+  auto shuffle = [&](Value x, Value y, function_ref<int64_t(int64_t)> lane) {
+    SmallVector<int64_t> mask;
+    for (int64_t i = 0; i < n; ++i)
+      mask.push_back(lane(i));
+    return Value(vector::ShuffleOp::create(b, loc, x, y, mask));
+  };
+  auto unpack = [&](Value x, Value y, int64_t group, bool high) {
+    return shuffle(x, y, [&](int64_t i) {
+      int64_t part = i / 4 * 4, in = i % 4;
+      int64_t from = group == 1 ? in / 2 + 2 * high : in % 2 + 2 * high;
+      bool second = group == 1 ? in % 2 : in / 2;
+      return part + from + (second ? n : 0);
+    });
+  };
+  SmallVector<Value> t(n), u(n);
+  for (int64_t i = 0; i < n; i += 2) {
+    t[i] = unpack(rows[i], rows[i + 1], 1, false);
+    t[i + 1] = unpack(rows[i], rows[i + 1], 1, true);
+  }
+  for (int64_t i = 0; i < n; i += 4) {
+    u[i] = unpack(t[i], t[i + 2], 2, false);
+    u[i + 1] = unpack(t[i], t[i + 2], 2, true);
+    u[i + 2] = unpack(t[i + 1], t[i + 3], 2, false);
+    u[i + 3] = unpack(t[i + 1], t[i + 3], 2, true);
+  }
+  // u[4g + c] holds in its part q the column 4q + c of the rows 4g .. 4g+3.
+  auto parts = [&](Value x, Value y, bool odd) {
+    int64_t half = n / 2;
+    return shuffle(x, y, [&](int64_t i) {
+      int64_t part = i % half / 4 * 2 + odd;
+      return part * 4 + i % 4 + (i >= half ? n : 0);
+    });
+  };
+  for (int64_t c = 0; c < 4; ++c) {
+    if (n == 4) {
+      rows[c] = u[c];
+    } else if (n == 8) {
+      rows[c] = parts(u[c], u[4 + c], false);
+      rows[4 + c] = parts(u[c], u[4 + c], true);
+    } else {
+      for (bool odd : {false, true}) {
+        Value x = parts(u[c], u[4 + c], odd);
+        Value y = parts(u[8 + c], u[12 + c], odd);
+        rows[4 * odd + c] = parts(x, y, false);
+        rows[8 + 4 * odd + c] = parts(x, y, true);
+      }
+    }
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Packing
+//===----------------------------------------------------------------------===//
+
+void Emitter::packLines(Ref source, int64_t stride, Ref panel,
+                        int64_t panelStride, Value kEnd, int64_t count,
+                        int64_t width) {
+  // Whole vectors in one go, so that the decoding works on wide ones.
+  auto line = [&](Value k, bool hasSecond) {
+    Ref from = at(source, k, stride);
+    Value step = k;
+    if (plan.pack == 2)
+      step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
+    Ref to = at(panel, step, panelStride);
+    int64_t full = llvm::alignDown(count, plan.lanes);
+    auto piece = [&](int64_t j, int64_t lanes, int64_t width) {
+      Value x = load(at(from, j), lanes, width);
+      if (plan.pack == 2) {
+        Value y = hasSecond ? load(at(from, j + stride), lanes, width)
+                            : zeroVector(width);
+        x = pairUp(x, y);
+      }
+      for (int64_t i = 0; i < width; i += plan.lanes)
+        store(slice(x, i, plan.lanes), at(to, j + i), plan.lanes);
+    };
+    if (full)
+      piece(0, full, full);
+    if (count > full)
+      piece(full, count - full, plan.lanes);
+  };
+  (void)width;
+  if (plan.pack == 1)
+    return forLoop(cst(0), kEnd, 1, [&](Value k) { line(k, true); });
+  Value even = b.createOrFold<arith::SubIOp>(
+      loc, kEnd, b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(2)));
+  forLoop(cst(0), even, 2, [&](Value k) { line(k, true); });
+  if (plan.k.size % 2)
+    forLoop(even, kEnd, 2, [&](Value k) { line(k, false); });
+}
+
+void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
+                          int64_t lineStride, int64_t kStride, Value kEnd) {
+  int64_t k1 = plan.k.strides[operand];
+  auto read = [&](Ref ref) {
+    return decode(memref::LoadOp::create(b, loc, ref.memref, ref.index));
+  };
+  forLoop(0, dim.size, 1, [&](Value i) {
+    Ref from = at(source, i, dim.strides[operand]);
+    Ref to = at(panel, i, lineStride);
+    auto one = [&](Value k, bool hasSecond) {
+      Value x = read(at(from, k, k1));
+      Value step = k;
+      if (plan.pack == 2) {
+        step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
+        Value y = hasSecond ? read(at(at(from, k, k1), k1))
+                            : Value(arith::ConstantOp::create(
+                                  b, loc, b.getF32FloatAttr(0.0f)));
+        x = pairUp(x, y);
+      }
+      Ref target = at(to, step, kStride);
+      memref::StoreOp::create(b, loc, x, target.memref, target.index);
+    };
+    if (plan.pack == 1)
+      return forLoop(cst(0), kEnd, 1, [&](Value k) { one(k, true); });
+    Value even = b.createOrFold<arith::SubIOp>(
+        loc, kEnd, b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(2)));
+    forLoop(cst(0), even, 2, [&](Value k) { one(k, true); });
+    if (plan.k.size % 2)
+      forLoop(even, kEnd, 2, [&](Value k) { one(k, false); });
+  });
+}
+
+void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
+  unsigned lhs = plan.operand[0];
+  int64_t rowStride = plan.lhsRowStride();
+  if (plan.k.strides[lhs] != 1)
+    return packScalars(source, plan.m, lhs, panel, rowStride, 1, kEnd);
+  forLoop(0, plan.m.size, 1, [&](Value i) {
+    Ref from = at(source, i, plan.m.strides[lhs]);
+    Ref to = at(panel, i, rowStride);
+    forChunks(
+        kEnd, plan.k.size, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
+          int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
+          Value x = load(at(from, k, 1), lanes, width);
+          Value step = k;
+          if (plan.pack == 2) {
+            x = pairNeighbours(x);
+            step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
+          }
+          // Behind the row there is room for a vector.
+          for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
+            store(slice(x, j, plan.lanes), at(at(to, step, 1), j), plan.lanes);
+        });
+  });
+}
+
+void Emitter::packLhsPanels(Ref source, Ref panel, Value kEnd) {
+  unsigned lhs = plan.operand[0];
+  int64_t full = plan.m.size / plan.rows * plan.rows;
+  auto rows = [&](Value i, int64_t count) {
+    // A line's last vector overlaps the next line, which is written later.
+    packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs],
+              at(panel, i, plan.packedK()), count, kEnd, count, plan.lanes);
+  };
+  forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
+  if (full != plan.m.size)
+    rows(cst(full), plan.m.size - full);
+}
+
+void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
+  unsigned rhs = plan.operand[1];
+  int64_t width = llvm::alignTo(columns, plan.lanes);
+  if (plan.n.strides[rhs] == 1 || columns == 1)
+    return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns,
+                     plan.lanes);
+  if (plan.k.strides[rhs] != 1) {
+    if (width != columns)
+      forLoop(0, plan.packedK(), 1, [&](Value k) {
+        store(zeroVector(plan.lanes),
+              at(at(panel, k, width), width - plan.lanes), plan.lanes);
+      });
+    Dim line = plan.n;
+    line.size = columns;
+    return packScalars(source, line, rhs, panel, 1, width, kEnd);
+  }
+  // Adjacent along k: square blocks transposed in registers.
+  auto squares = [&](Value j, int64_t rows) {
+    Ref from = at(source, j, plan.n.strides[rhs]);
+    int64_t unit = plan.lanes * plan.pack;
+    auto square = [&](Value k, int64_t lanes) {
+      SmallVector<Value> lines;
+      for (int64_t i = 0; i < plan.lanes; ++i) {
+        if (i >= rows) {
+          lines.push_back(zeroVector(plan.lanes));
+          continue;
+        }
+        Value x =
+            load(at(at(from, k, 1), i * plan.n.strides[rhs]), lanes, unit);
+        lines.push_back(plan.pack == 2 ? pairNeighbours(x) : x);
+      }
+      transpose(lines);
+      Value step = k;
+      if (plan.pack == 2)
+        step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
+      Ref to = at(at(panel, step, width), j, 1);
+      int64_t steps = llvm::divideCeil(lanes, plan.pack);
+      for (int64_t i = 0; i < steps; ++i)
+        store(lines[i], at(to, i * width), plan.lanes);
+    };
+    Value done = cst(0);
+    int64_t rest = plan.k.size % unit;
+    if (plan.k.size >= unit) {
+      Value to = kEnd;
+      if (rest) {
+        Value over = b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(unit));
+        to = b.createOrFold<arith::SubIOp>(loc, kEnd, over);
+      }
+      forLoop(done, to, unit, [&](Value k) { square(k, unit); });
+      done = to;
+    }
+    if (rest)
+      forLoop(done, kEnd, unit, [&](Value k) { square(k, rest); });
+  };
+  int64_t full = llvm::alignDown(columns, plan.lanes);
+  forLoop(0, full, plan.lanes, [&](Value j) { squares(j, plan.lanes); });
+  if (full != columns)
+    squares(cst(full), columns - full);
+}
+
+//===----------------------------------------------------------------------===//
+// The kernel
+//===----------------------------------------------------------------------===//
+
+void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
+                           int64_t rhsK, Value steps, Ref out, int64_t rows,
+                           int64_t columns) {
+  int64_t lanes = plan.lanes;
+  int64_t vectors = llvm::divideCeil(columns, lanes);
+  int64_t rowStride = plan.m.strides[2];
+  auto lanesOf = [&](int64_t j) {
+    return std::min(lanes, columns - j * lanes);
+  };
+  bool through = plan.storeThroughScratch;
+
+  SmallVector<Value> sums;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < vectors; ++j)
+      sums.push_back(
+          plan.accumulates() && !through
+              ? loadLanes(at(out, i * rowStride + j * lanes), lanesOf(j), lanes)
+              : zeroVector(lanes));
+
+  auto loop = scf::ForOp::create(b, loc, cst(0), steps, cst(1), sums);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(loop.getBody());
+    Value k = loop.getInductionVar();
+    VectorType pairs = VectorType::get({2 * lanes}, b.getBF16Type());
+    auto asPairs = [&](Value v) -> Value {
+      return plan.pack == 2 ? vector::BitCastOp::create(b, loc, pairs, v) : v;
+    };
+    Ref b0 = at(rhs, k, rhsK), a0 = at(lhs, k, lhsK);
+    SmallVector<Value> bs, next;
+    for (int64_t j = 0; j < vectors; ++j)
+      bs.push_back(asPairs(loadLanes(at(b0, j * lanes), lanes, lanes)));
+    for (int64_t i = 0; i < rows; ++i) {
+      Ref ai = at(a0, i * lhsM);
+      Value a = memref::LoadOp::create(b, loc, ai.memref, ai.index);
+      a = asPairs(vector::BroadcastOp::create(b, loc, f32Vector(lanes), a));
+      for (int64_t j = 0; j < vectors; ++j) {
+        Value sum = loop.getRegionIterArgs()[i * vectors + j];
+        next.push_back(
+            plan.pack == 2
+                ? Value(x86vector::DotBF16Op::create(b, loc, sum.getType(), sum,
+                                                     a, bs[j]))
+                : Value(vector::FMAOp::create(b, loc, a, bs[j], sum)));
+      }
+    }
+    scf::YieldOp::create(b, loc, next);
+  }
+  if (!through) {
+    for (int64_t i = 0; i < rows; ++i)
+      for (int64_t j = 0; j < vectors; ++j)
+        store(loop.getResult(i * vectors + j),
+              at(out, i * rowStride + j * lanes), lanesOf(j));
+    return;
+  }
+  int64_t width = vectors * lanes;
+  for (int64_t i = 0; i < rows; ++i)
+    for (int64_t j = 0; j < vectors; ++j)
+      store(loop.getResult(i * vectors + j),
+            at(tileBuffer, i * width + j * lanes), lanes);
+  forLoop(0, rows, 1, [&](Value i) {
+    forLoop(0, columns, 1, [&](Value j) {
+      Ref from = at(at(tileBuffer, i, width), j, 1);
+      Ref to = at(at(out, i, rowStride), j, plan.n.strides[2]);
+      Value x = memref::LoadOp::create(b, loc, from.memref, from.index);
+      if (plan.accumulates())
+        x = arith::AddFOp::create(
+            b, loc, memref::LoadOp::create(b, loc, to.memref, to.index), x);
+      memref::StoreOp::create(b, loc, x, to.memref, to.index);
+    });
+  });
+}
+
+void Emitter::block(std::array<Ref, 3> refs, Value k0, Value kEnd) {
+  unsigned lhs = plan.operand[0], rhs = plan.operand[1];
+  Ref lhsSource = at(refs[lhs], k0, plan.k.strides[lhs]);
+  Ref rhsSource = at(refs[rhs], k0, plan.k.strides[rhs]);
+  if (plan.lhs == LhsForm::RowMajor)
+    packRowMajorLhs(lhsSource, lhsPanel, kEnd);
+  else if (plan.lhs == LhsForm::Panels)
+    packLhsPanels(lhsSource, lhsPanel, kEnd);
+  Value steps = kEnd;
+  if (plan.pack == 2)
+    steps = b.createOrFold<arith::DivUIOp>(loc, add(kEnd, 1), cst(2));
+
+  auto panel = [&](Value j, int64_t columns) {
+    Ref source = at(rhsSource, j, plan.n.strides[rhs]);
+    int64_t rhsK = plan.k.strides[rhs];
+    if (plan.packRhs) {
+      packRhsPanel(source, rhsPanel, kEnd, columns);
+      source = rhsPanel;
+      rhsK = llvm::alignTo(columns, plan.lanes);
+    }
+    Ref outColumn = at(refs[2], j, plan.n.strides[2]);
+    auto rows = [&](Value i, int64_t count) {
+      Ref out = at(outColumn, i, plan.m.strides[2]);
+      switch (plan.lhs) {
+      case LhsForm::Direct:
+        return registerTile(at(lhsSource, i, plan.m.strides[lhs]),
+                            plan.m.strides[lhs], plan.k.strides[lhs], source,
+                            rhsK, steps, out, count, columns);
+      case LhsForm::RowMajor:
+        return registerTile(at(lhsPanel, i, plan.lhsRowStride()),
+                            plan.lhsRowStride(), 1, source, rhsK, steps, out,
+                            count, columns);
+      case LhsForm::Panels:
+        return registerTile(at(lhsPanel, i, plan.packedK()), 1, count, source,
+                            rhsK, steps, out, count, columns);
+      }
+    };
+    int64_t full = plan.m.size / plan.rows * plan.rows;
+    forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
+    if (full != plan.m.size)
+      rows(cst(full), plan.m.size - full);
+  };
+  int64_t width = plan.panelColumns();
+  int64_t full = plan.n.size / width * width;
+  forLoop(0, full, width, [&](Value j) { panel(j, width); });
+  if (full != plan.n.size)
+    panel(cst(full), plan.n.size - full);
+}
+
+void Emitter::zeroOut(Ref out) {
+  forLoop(0, plan.m.size, 1, [&](Value i) {
+    Ref row = at(out, i, plan.m.strides[2]);
+    if (plan.n.size > 1 && plan.n.strides[2] != 1) {
+      forLoop(0, plan.n.size, 1, [&](Value j) {
+        Ref ref = at(row, j, plan.n.strides[2]);
+        Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+        memref::StoreOp::create(b, loc, zero, ref.memref, ref.index);
+      });
+      return;
+    }
+    int64_t full = llvm::alignDown(plan.n.size, plan.lanes);
+    forLoop(0, full, plan.lanes, [&](Value j) {
+      store(zeroVector(plan.lanes), at(row, j, 1), plan.lanes);
+    });
+    if (full != plan.n.size)
+      store(zeroVector(plan.lanes), at(row, full), plan.n.size - full);
+  });
+}
+
+LogicalResult Emitter::emit(const ContractionTile &tile) {
+  linalg::GenericOp op = tile.op;
+  auto scratchType = cast<MemRefType>(tile.scratch.getType());
+  if (scratchType.hasStaticShape() &&
+      scratchType.getNumElements() < plan.getScratchBytes())
+    return op.emitError("expected at least ")
+           << plan.getScratchBytes() << " bytes of scratch but got "
+           << scratchType.getNumElements();
+
+  // Flat views: every access is an index into one dimension.
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  Value buffers[3] = {op.getDpsInputs()[0], op.getDpsInputs()[1], tile.out};
+  std::array<Ref, 3> refs;
+  for (int i = 0; i < 3; ++i) {
+    auto type = cast<MemRefType>(buffers[i].getType());
+    SmallVector<int64_t> strides;
+    int64_t offset, span = 1;
+    if (failed(type.getStridesAndOffset(strides, offset)))
+      return failure();
+    for (auto [size, stride] : llvm::zip(type.getShape(), strides))
+      span += (size - 1) * stride;
+    Value base = buffers[i];
+    OpFoldResult offsetValue = b.getIndexAttr(offset);
+    if (ShapedType::isDynamic(offset)) {
+      auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, base);
+      base = metadata.getBaseBuffer();
+      offsetValue = metadata.getOffset();
+    }
+    bool plain = offset == 0;
+    MemRefLayoutAttrInterface layout;
+    if (!plain)
+      layout = StridedLayoutAttr::get(b.getContext(), offset, {1});
+    auto flat = MemRefType::get({span}, type.getElementType(), layout,
+                                type.getMemorySpace());
+    refs[i].memref = memref::ReinterpretCastOp::create(
+        b, loc, flat, base, offsetValue,
+        ArrayRef<OpFoldResult>{b.getIndexAttr(span)},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+    refs[i].index = cst(0);
+    if (i == 2 && tile.outIsLocal)
+      continue;
+    SmallVector<int64_t> loops = stridesOfLoops(maps[i], strides);
+    for (auto [d, stride] : llvm::enumerate(loops))
+      if (stride)
+        refs[i] = at(refs[i], tile.offsets[d], stride);
+  }
+
+  int64_t used = 0;
+  auto carve = [&](int64_t size) -> Ref {
+    if (size == 0)
+      return Ref();
+    Value view =
+        memref::ViewOp::create(b, loc, MemRefType::get({size}, b.getF32Type()),
+                               tile.scratch, cst(4 * used), ValueRange());
+    used += size;
+    return {view, cst(0)};
+  };
+  rhsPanel = carve(plan.rhsSize);
+  lhsPanel = carve(plan.lhsSize);
+  tileBuffer = carve(plan.tileSize);
+
+  forDims(plan.outer, refs, [&](std::array<Ref, 3> refs) {
+    if (plan.accumulates())
+      zeroOut(refs[2]);
+    forDims(plan.outerK, refs, [&](std::array<Ref, 3> refs) {
+      if (plan.kc == plan.k.size)
+        return block(refs, cst(0), cst(plan.kc));
+      forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
+        Value kEnd = cst(plan.kc);
+        if (plan.k.size % plan.kc) {
+          Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
+          kEnd = arith::MinUIOp::create(b, loc, kEnd, left);
+        }
+        block(refs, k0, kEnd);
+      });
+    });
+  });
+  return success();
+}
+
+LogicalResult fp8::emitContraction(OpBuilder &builder, Location loc,
+                                   const ContractionTile &tile,
+                                   const TargetInfo &target) {
+  linalg::GenericOp op = tile.op;
+  SmallVector<int64_t> strides;
+  if (failed(stridesOf(tile.out.getType(), strides)))
+    return op.emitError("expected a result of static shape and strides");
+  Plan plan;
+  if (failed(makePlan(op, tile.sizes, strides, target, plan)))
+    return op.emitError(
+        "expected a contraction of memrefs of static shape and strides");
+  return Emitter(builder, loc, target, plan).emit(tile);
+}

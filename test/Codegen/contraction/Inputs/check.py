@@ -1,0 +1,275 @@
+"""Compiles contractions with test-fp8-contraction, runs them and compares with
+float64: |error| <= 1e-6 * sum |a b|. With --bench prints GFLOP/s."""
+
+import argparse
+import ctypes
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+import ml_dtypes
+import numpy as np
+
+TYPES = {
+    "f32": np.float32,
+    "f16": np.float16,
+    "bf16": ml_dtypes.bfloat16,
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+}
+LOWERING = (
+    "--canonicalize --cse --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector "
+    "--expand-strided-metadata --lower-affine --convert-arith-to-llvm --convert-index-to-llvm "
+    "--finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv "
+    "--convert-cf-to-llvm --reconcile-unrealized-casts"
+).split()
+
+
+def run(command, **kwargs):
+    result = subprocess.run(command, capture_output=True, text=True, **kwargs)
+    if result.returncode:
+        sys.exit(" ".join(command) + "\n" + result.stderr)
+    return result.stdout
+
+
+class Case:
+    """dims: {letter: extent}; lhs, rhs, out: letters in the order in memory."""
+
+    def __init__(self, name, lhs, rhs, out, types, strides=None, **dims):
+        self.name, self.lhs, self.rhs, self.out = name, lhs, rhs, out
+        self.types, self.dims = types, dims
+        self.order = out + "".join(c for c in lhs if c not in out)
+        if len(out) > 1 and out[0] in rhs and out[0] not in lhs:
+            # A transposed result: loops in the order of lhs first.
+            self.order = "".join(c for c in lhs + rhs if c in out)
+            self.order = "".join(dict.fromkeys(self.order + lhs))
+
+    def shape(self, letters):
+        return [self.dims[c] for c in letters]
+
+    def mlir(self):
+        position = {c: f"d{i}" for i, c in enumerate(self.order)}
+
+        def memref(letters, element):
+            return "memref<" + "".join(f"{n}x" for n in self.shape(letters)) + element + ">"
+
+        def affine(letters):
+            inputs = ", ".join(position.values())
+            return f"affine_map<({inputs}) -> ({', '.join(position[c] for c in letters)})>"
+
+        iterators = ", ".join(
+            '"parallel"' if c in self.out else '"reduction"' for c in self.order
+        )
+        a, b = self.types
+        body = ""
+        names = ["%x", "%y"]
+        for i, t in enumerate(self.types):
+            if t != "f32":
+                body += f"    %e{i} = arith.extf {names[i]} : {t} to f32\n"
+                names[i] = f"%e{i}"
+        types = f"{memref(self.lhs, a)}, {memref(self.rhs, b)}"
+        return f"""func.func @{self.name}(%a: {memref(self.lhs, a)}, %b: {memref(self.rhs, b)}, %c: {memref(self.out, "f32")}) {{
+  linalg.generic {{indexing_maps = [{affine(self.lhs)}, {affine(self.rhs)}, {affine(self.out)}], iterator_types = [{iterators}]}}
+    ins(%a, %b : {types}) outs(%c : {memref(self.out, "f32")}) {{
+  ^bb0(%x: {a}, %y: {b}, %z: f32):
+{body}    %m = arith.mulf {names[0]}, {names[1]} : f32
+    %s = arith.addf %z, %m : f32
+    linalg.yield %s : f32
+  }}
+  return
+}}
+"""
+
+    def flops(self):
+        return 2 * np.prod([float(n) for n in self.dims.values()])
+
+
+def compile_cases(cases, options, directory, timing=False, cpu="native", features=""):
+    stem = os.path.join(directory, "cases")
+    with open(stem + ".mlir", "w") as f:
+        f.write("".join(c.mlir() for c in cases))
+    times = []
+
+    def step(command):
+        start = time.time()
+        run(command)
+        times.append((command[0], time.time() - start))
+
+    step(["fp8-opt", stem + ".mlir",
+          f"--pass-pipeline=builtin.module(func.func(test-fp8-contraction{{{options}}}))",
+          "-o", stem + ".loops.mlir"])
+    step(["mlir-opt", stem + ".loops.mlir"] + LOWERING + ["-o", stem + ".llvm.mlir"])
+    step(["mlir-translate", "--mlir-to-llvmir", stem + ".llvm.mlir", "-o", stem + ".ll"])
+    step(["opt", "-O2", f"-mcpu={cpu}", stem + ".ll", "-o", stem + ".bc"])
+    step(["llc", "-O2", f"-mcpu={cpu}", "-filetype=obj", "-relocation-model=pic",
+          stem + ".bc", "-o", stem + ".o"])
+    step(["ld.lld", "-shared", stem + ".o", "-o", stem + ".so"])
+    if timing:
+        for name, seconds in times:
+            print(f"  {name}: {1e3 * seconds / len(cases):.0f} ms a kernel")
+    return ctypes.CDLL(stem + ".so")
+
+
+def values(rng, shape, element, edges):
+    x = rng.standard_normal(shape).astype(np.float32)
+    if element.startswith("f8") and edges:
+        # Every finite code, subnormals too.
+        codes = np.arange(256, dtype=np.uint8)
+        codes = codes[np.isfinite(codes.view(TYPES[element]).astype(np.float32))]
+        return rng.choice(codes, shape).view(TYPES[element])
+    return x.astype(TYPES[element])
+
+
+def check(case, library, rng):
+    a = values(rng, case.shape(case.lhs), case.types[0], True)
+    b = values(rng, case.shape(case.rhs), case.types[1], True)
+    # What lies behind the result must not be written.
+    guard = 64
+    size = int(np.prod(case.shape(case.out)))
+    c = np.full(size + guard, np.nan, np.float32)
+    call(case, library, a, b, c)
+    spec = f"{case.lhs},{case.rhs}->{case.out}"
+    wide = a.astype(np.float64), b.astype(np.float64)
+    want = np.einsum(spec, *wide, optimize=True)
+    bound = 1e-6 * np.einsum(spec, *map(np.abs, wide), optimize=True)
+    error = np.abs(c[:size].reshape(want.shape) - want)
+    if not (error <= bound).all() or not np.isnan(c[size:]).all():
+        ratio = np.nanmax(error / np.maximum(bound, 1e-300))
+        print(f"{case.name}: {case.mlir()}\nwrong, error {ratio:.3g} of the bound")
+        return False
+    return True
+
+
+def call(case, library, a, b, c):
+    pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (a, b, c)]
+    getattr(library, case.name)(*pointers)
+
+
+def check_codes(library, case, element):
+    """Every code by itself, times one: exact, also NaN and infinity."""
+    codes = np.arange(256, dtype=np.uint8).view(TYPES[element]).reshape(case.shape(case.lhs))
+    one = np.ones(case.shape(case.rhs), TYPES[case.types[1]])
+    c = np.zeros(case.shape(case.out), np.float32)
+    call(case, library, codes, one, c)
+    want = codes.astype(np.float32).reshape(c.shape)
+    if not np.array_equal(c, want, equal_nan=True):
+        print(f"{element}: codes decoded wrongly: {c} {want}")
+        return False
+    return True
+
+
+def layouts(name, m, n, k, types):
+    out = []
+    for lhs, rhs in itertools.product(["mk", "km"], ["kn", "nk"]):
+        out.append(Case(f"{name}_{lhs}_{rhs}", lhs, rhs, "mn", types, m=m, n=n, k=k))
+    return out
+
+
+def test_cases():
+    cases = []
+    mixes = [("f32", "f32"), ("f8E4M3FN", "f8E4M3FN"), ("f8E5M2", "f8E4M3FN"),
+             ("f32", "f8E5M2"), ("bf16", "bf16"), ("f8E4M3FN", "f32"), ("f16", "f32")]
+    sizes = [(1, 1, 1), (7, 13, 17), (33, 129, 7), (129, 33, 70), (1, 129, 33), (65, 1, 130),
+             (64, 96, 700), (50, 88, 352), (17, 16, 688)]
+    for i, (m, n, k) in enumerate(sizes):
+        for j in range(2 if i else 7):
+            types = mixes[(i + 3 * j) % len(mixes)]
+            cases += layouts(f"c{m}x{n}x{k}_{types[0]}_{types[1]}", m, n, k, types)
+    f8 = ("f8E4M3FN", "f8E5M2")
+    # Attention: [B, S, H, D] operands.
+    cases.append(Case("scores", "bshd", "bthd", "bhst", f8, b=2, s=24, t=40, h=3, d=16))
+    cases.append(Case("context", "bhst", "bthd", "bhsd", ("f32", "f8E4M3FN"), b=2, s=24, t=40, h=3, d=16))
+    # The result with heads inside: two groups that do not nest.
+    cases.append(Case("heads", "bhst", "bthd", "bshd", ("f32", "f32"), b=2, s=9, t=33, h=3, d=20))
+    cases.append(Case("wgrad", "bsm", "bsn", "mn", f8, b=3, s=50, m=33, n=65))
+    cases.append(Case("wgrad_heads", "bsm", "bhsd", "mhd", f8, b=3, s=20, m=33, h=2, d=24))
+    cases.append(Case("split_k", "bmk", "kbn", "mn", ("f32", "f8E4M3FN"), b=3, k=20, m=33, n=24))
+    cases.append(Case("transposed", "mk", "kn", "nm", f8, m=30, n=70, k=40))
+    cases.append(Case("scattered", "mbk", "kn", "mnb", ("f32", "f8E4M3FN"), m=13, b=3, k=200, n=21))
+    cases.append(Case("outer", "m", "n", "mn", ("f32", "f32"), m=13, n=37))
+    cases.append(Case("inner", "k", "k", "", ("f32", "f8E4M3FN"), k=300))
+    cases.append(Case("mv", "mk", "k", "m", f8, m=45, k=300))
+    return cases
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--options", default="")
+    parser.add_argument("--cpu", default="native")
+    parser.add_argument("--bench", action="store_true")
+    parser.add_argument("--only", default="")
+    parser.add_argument("--keep", default="")
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(0)
+    with tempfile.TemporaryDirectory() as directory:
+        directory = arguments.keep or directory
+        if arguments.bench:
+            return bench(arguments, rng, directory)
+        cases = [c for c in test_cases() if arguments.only in c.name]
+        codes = [Case(f"codes_{t}_{i}", "mk", "kn", "mn", (t, "f32"), m=m, k=1, n=1)
+                 for t in ("f8E4M3FN", "f8E5M2") for i, m in enumerate([256])]
+        library = compile_cases(cases + codes, arguments.options, directory, cpu=arguments.cpu)
+        good = [check(c, library, rng) for c in cases]
+        good += [check_codes(library, c, c.types[0]) for c in codes]
+        print(f"{sum(good)} of {len(good)} right")
+        return 0 if all(good) else 1
+
+
+def bench(arguments, rng, directory):
+    f8 = ("f8E4M3FN", "f8E4M3FN")
+    f32 = ("f32", "f32")
+    cases = []
+    for types in (f8, f32):
+        t = "f8" if types is f8 else "f32"
+        for m, n, k in [(1024, 256, 256), (1024, 688, 256), (1024, 256, 688)]:
+            cases.append(Case(f"nn_{m}x{n}x{k}_{t}", "mk", "kn", "mn", types, m=m, n=n, k=k))
+            cases.append(Case(f"nt_{m}x{n}x{k}_{t}", "mk", "nk", "mn", types, m=m, n=n, k=k))
+        cases.append(Case(f"tn_256x688x1024_{t}", "km", "kn", "mn", types, m=256, n=688, k=1024))
+        cases.append(Case(f"scores_{t}", "bshd", "bthd", "bhst", types, b=8, h=4, s=128, t=128, d=64))
+        cases.append(Case(f"context_{t}", "bhst", "bthd", "bshd", types, b=8, h=4, s=128, t=128, d=64))
+        cases.append(Case(f"dkeys_{t}", "bhst", "bshd", "bthd", types, b=8, h=4, s=128, t=128, d=64))
+    cases = [c for c in cases if arguments.only in c.name]
+    library = compile_cases(cases, arguments.options, directory, True, arguments.cpu)
+    peak = measure_peak(directory)
+    print(f"peak {peak:.1f} GFLOP/s")
+    for case in cases:
+        a = values(rng, case.shape(case.lhs), case.types[0], False)
+        b = values(rng, case.shape(case.rhs), case.types[1], False)
+        c = np.zeros(case.shape(case.out), np.float32)
+        best = 1e9
+        for _ in range(30):
+            start = time.perf_counter()
+            for _ in range(3):
+                call(case, library, a, b, c)
+            best = min(best, (time.perf_counter() - start) / 3)
+        rate = case.flops() / best / 1e9
+        print(f"{case.name:28} {1e6 * best:8.0f} us {rate:7.1f} GFLOP/s {100 * rate / peak:5.1f} %")
+    return 0
+
+
+def measure_peak(directory):
+    source = os.path.join(directory, "peak.c")
+    with open(source, "w") as f:
+        f.write("""#include <immintrin.h>
+#include <time.h>
+static double now(){struct timespec t;clock_gettime(CLOCK_MONOTONIC,&t);return t.tv_sec+1e-9*t.tv_nsec;}
+double peak(void){double best=0;for(int r=0;r<20;r++){
+ __m512 a[24];for(int i=0;i<24;i++)a[i]=_mm512_set1_ps(i);__m512 x=_mm512_set1_ps(0.999f),y=_mm512_set1_ps(0.1f);
+ double t=now();for(long i=0;i<1000000;i++){
+#pragma clang loop unroll(full)
+ for(int j=0;j<24;j++){a[j]=_mm512_fmadd_ps(a[j],x,y);}__asm__ volatile("":::"memory");}
+ t=now()-t;__m512 s=a[0];for(int i=1;i<24;i++)s=_mm512_add_ps(s,a[i]);volatile float v=_mm512_reduce_add_ps(s);(void)v;
+ double g=24.0*32*1e6/t/1e9;if(g>best)best=g;}return best;}
+""")
+    library = os.path.join(directory, "peak.so")
+    run(["clang-22", "-O2", "-march=native", "-shared", "-fPIC", source, "-o", library])
+    peak = ctypes.CDLL(library).peak
+    peak.restype = ctypes.c_double
+    return peak()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
