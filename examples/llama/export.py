@@ -236,6 +236,19 @@ def lowered(cfg):
     }
 
 
+def write(cfg, folder):
+    """Writes the three files into `folder`; returns their paths."""
+    # Locations name files without this machine's folders in front of them.
+    jax.config.update("jax_hlo_source_file_canonicalization_regex", r".*/(?=[^/]+/[^/]+$)")
+    jax.config.update("jax_include_full_tracebacks_in_locations", False)
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, module in lowered(cfg).items():
+        paths.append(folder / name)
+        paths[-1].write_text(module.as_text(debug_info=True))
+    return paths
+
+
 def add_arguments(parser):
     """One option for every field of Config."""
     defaults = Config()
@@ -256,14 +269,8 @@ def main():
     args = parser.parse_args()
     cfg = config_from(args)
 
-    # Locations name files without this machine's folders in front of them.
-    jax.config.update("jax_hlo_source_file_canonicalization_regex", r".*/(?=[^/]+/[^/]+$)")
-    jax.config.update("jax_include_full_tracebacks_in_locations", False)
-    args.out.mkdir(parents=True, exist_ok=True)
-    for name, module in lowered(cfg).items():
-        text = module.as_text(debug_info=True)
-        (args.out / name).write_text(text)
-        print(f"{args.out / name}: {len(text) / 1e6:.2f} MB")
+    for path in write(cfg, args.out):
+        print(f"{path}: {path.stat().st_size / 1e6:.2f} MB")
 
 
 if __name__ == "__main__":

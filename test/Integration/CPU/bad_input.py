@@ -1,0 +1,333 @@
+"""Whatever is wrong with the input, there is one clear message, a non-zero exit
+code, no stack trace, and nothing is lost.
+
+    python bad_input.py FP8_RUN FOLDER [CASE...]
+"""
+
+import json
+import os
+import pathlib
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import sys
+import time
+
+import fp8_testing as t
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class Fixture:
+    """A tiny exported model, a text, and fp8-run."""
+
+    def __init__(self, fp8_run, folder):
+        self.fp8_run, self.folder = fp8_run, folder
+        folder.mkdir(parents=True, exist_ok=True)
+        t.export_model(folder / "model", **t.TINY)
+        self.step = folder / "model" / "step.mlir"
+        self.init = folder / "model" / "init.mlir"
+        self.text = t.write_text(folder / "text.txt")
+
+    def path(self, name):
+        return self.folder / name
+
+    def command(self, out, **changes):
+        options = {"step": self.step, "init": self.init, "data": self.text, "recipe": "tensorwise", "steps": 3}
+        options.update(changes)
+        command = [self.fp8_run, options.pop("step")]
+        for name, value in options.items():
+            if value is True:
+                command.append(f"--{name.replace('_', '-')}")
+            elif value is not None:
+                command += [f"--{name.replace('_', '-')}", str(value)]
+        return command + ["--out", str(self.folder / out)]
+
+    def fails(self, *patterns, out="out", **changes):
+        """Runs fp8-run and expects one error that matches every pattern."""
+        result = t.run(self.command(out, **changes), check=False)
+        check_failure(result, *patterns)
+        return result
+
+    def works(self, out="out", **changes):
+        return t.run(self.command(out, **changes))
+
+
+def check_failure(result, *patterns):
+    everything = result.stdout + result.stderr
+    shown = f"\n--- exit code {result.returncode}, stderr:\n{result.stderr[-3000:]}\n--- stdout:\n{result.stdout[-1500:]}"
+    assert result.returncode > 0, "expected a positive exit code" + shown
+    for trace in ("Stack dump", "PLEASE submit", "terminate called", "Assertion", "Sanitizer", "LLVM ERROR"):
+        assert trace not in everything, f"expected no {trace!r}" + shown
+    errors = re.findall(r"\berror:", everything)
+    assert len(errors) == 1, f"expected one error but got {len(errors)}" + shown
+    for pattern in patterns:
+        assert re.search(pattern, result.stderr, re.I | re.S), f"expected {pattern!r} in stderr" + shown
+
+
+# ----------------------------------------------------------------- modules
+
+
+@case
+def malformed_mlir(f):
+    bad = f.path("malformed.mlir")
+    bad.write_text("func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n  return %nope : tensor<4xf32>\n}\n")
+    f.fails(r"malformed\.mlir:2:\d+: error:", step=bad)
+
+
+@case
+def not_mlir_at_all(f):
+    f.fails(r"text\.txt:1:\d+: error:", step=f.text)
+
+
+@case
+def missing_module(f):
+    f.fails(r"no-such\.mlir", r"no such file", step=f.path("no-such.mlir"))
+
+
+@case
+def unsupported_op(f):
+    bad = f.path("unsupported.mlir")
+    bad.write_text(
+        'func.func public @main(%arg0: tensor<4x4xf32> loc("x")) -> tensor<4x4xf32> {\n'
+        '  %0 = "stablehlo.cholesky"(%arg0) : (tensor<4x4xf32>) -> tensor<4x4xf32> loc("model.py":7:3)\n'
+        "  return %0 : tensor<4x4xf32>\n}\n"
+    )
+    f.fails(r"stablehlo\.cholesky", r"model\.py:7:3|unsupported\.mlir:2", r"StableHLOSubset\.md", step=bad)
+
+
+@case
+def step_without_a_loss(f):
+    bad = f.path("lossless.mlir")
+    bad.write_text(
+        """func.func public @main(%arg0: tensor<4xf32> loc("p['w']"), %arg1: tensor<4xf32> loc("x"))
+    -> (tensor<4xf32> {jax.result_info = "result[0]['w']"}) {
+  %0 = stablehlo.add %arg0, %arg1 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+"""
+    )
+    f.fails(r"\bloss\b", step=bad)
+
+
+# ----------------------------------------------------------------- recipes
+
+
+@case
+def wrong_recipe_name(f):
+    f.fails(r"tensorwize", r"tensorwise", recipe="tensorwize")
+
+
+@case
+def wrong_recipe_key(f):
+    bad = f.path("bad.yaml")
+    bad.write_text("name: bad\nforwards:\n  activation: {format: f8E4M3FN, tile: tensor, scale: exact, scaling: current}\n")
+    f.fails(r"bad\.yaml:2:\d+", r"forwards", r"\bforward\b", recipe=bad)
+
+
+@case
+def wrong_recipe_value(f):
+    bad = f.path("value.yaml")
+    text = (t.ROOT / "recipes" / "tensorwise.yaml").read_text().replace("f8E5M2", "f8E5M3", 1)
+    bad.write_text(text)
+    f.fails(r"value\.yaml:\d+:\d+", r"f8E5M3", r"f8E5M2", recipe=bad)
+
+
+# -------------------------------------------------------------------- data
+
+
+@case
+def missing_data(f):
+    f.fails(r"no-such\.txt", r"no such file", data=f.path("no-such.txt"))
+
+
+@case
+def empty_data(f):
+    empty = f.path("empty.txt")
+    empty.write_text("")
+    f.fails(r"empty\.txt", r"empty", data=empty)
+
+
+@case
+def short_data(f):
+    short = f.path("short.txt")
+    short.write_text("short")
+    f.fails(r"17|16", data=short)
+
+
+@case
+def no_data(f):
+    f.fails(r"tokens", data=None)
+
+
+@case
+def tokens_outside_the_vocabulary(f):
+    t.export_model(f.path("ascii"), **{**t.TINY, "vocab": 120})
+    f.text.with_name("z.txt").write_text("zebra \x7f " * 500)
+    f.fails(r"120", r"122|127", step=f.path("ascii") / "step.mlir", init=f.path("ascii") / "init.mlir", data=f.path("z.txt"))
+
+
+# ------------------------------------------------------------- safetensors
+
+
+def checkpoint(f):
+    """The checkpoint of a short run, once."""
+    path = f.path("good") / "checkpoint-3.safetensors"
+    if not path.exists():
+        f.works(out="good")
+    assert path.exists(), f"expected {path} but got {os.listdir(path.parent)}"
+    return path.read_bytes()
+
+
+@case
+def truncated_safetensors(f):
+    data = checkpoint(f)
+    for name, size in (("cut-data", len(data) - 100), ("cut-header", 50), ("cut-length", 5), ("cut-all", 0)):
+        path = f.path(f"{name}.safetensors")
+        path.write_bytes(data[:size])
+        f.fails(rf"{name}\.safetensors", init=path)
+
+
+@case
+def lying_safetensors(f):
+    data = checkpoint(f)
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    name = next(n for n in header if n != "__metadata__" and header[n]["shape"])
+
+    def write(path, header, length=None):
+        text = json.dumps(header).encode()
+        path.write_bytes(struct.pack("<Q", len(text) if length is None else length) + text + data[8 + len(json.dumps(header)) :])
+
+    def changed(**fields):
+        return {**header, name: {**header[name], **fields}}
+
+    begin, end = header[name]["data_offsets"]
+    lies = {
+        "shape": changed(shape=[d * 2 for d in header[name]["shape"]]),
+        "negative": changed(shape=[-1] + header[name]["shape"][1:]),
+        "huge": changed(shape=[2**62, 2**62]),
+        "offsets": changed(data_offsets=[begin, end + 2**40]),
+        "backwards": changed(data_offsets=[end, begin]),
+        "dtype": changed(dtype="F33"),
+    }
+    for kind, lie in lies.items():
+        path = f.path(f"lie-{kind}.safetensors")
+        write(path, lie)
+        f.fails(rf"lie-{kind}\.safetensors", init=path)
+    path = f.path("lie-length.safetensors")
+    write(path, header, length=2**60)
+    f.fails(r"lie-length\.safetensors", init=path)
+    path = f.path("lie-json.safetensors")
+    path.write_bytes(struct.pack("<Q", 9) + b'{"a": [}}' + data[-64:])
+    f.fails(r"lie-json\.safetensors", init=path)
+
+
+@case
+def misshaped_initial_values(f):
+    t.export_model(f.path("wide"), **{**t.TINY, "width": 64})
+    path = f.path("init.safetensors")
+    path.write_bytes(checkpoint(f))
+    # Missing, extra and mis-shaped entries are listed together.
+    result = f.fails(r"embed", step=f.path("wide") / "step.mlir", init=path)
+    assert result.stderr.count("embed") >= 1 and "head" in result.stderr, result.stderr
+
+
+@case
+def checkpoint_of_another_model(f):
+    f.works(out="resume")
+    t.export_model(f.path("wide"), **{**t.TINY, "width": 64})
+    before = sorted(os.listdir(f.path("resume")))
+    f.fails(r"checkpoint", out="resume", steps=6, resume=True,
+            step=f.path("wide") / "step.mlir", init=f.path("wide") / "init.mlir")  # fmt: skip
+    assert sorted(os.listdir(f.path("resume"))) == before, "the earlier run's files changed"
+
+
+@case
+def output_of_an_earlier_run_stays(f):
+    f.works(out="twice")
+    before = (f.path("twice") / "checkpoint-3.safetensors").read_bytes()
+    f.fails(r"--resume", out="twice")
+    assert (f.path("twice") / "checkpoint-3.safetensors").read_bytes() == before
+
+
+# ---------------------------------------------------------------- training
+
+
+@case
+def nan_loss(f):
+    """Diverges by its learning rate; the last good checkpoint stays."""
+    t.export_model(f.path("hot"), **{**t.TINY, "learning_rate": 1e38, "warmup_steps": 6})
+    f.fails(r"step \d+", r"loss|params|opt_state|nan|inf|finite", out="nan", steps=20, checkpoint_every=1, recipe="none",
+            step=f.path("hot") / "step.mlir", init=f.path("hot") / "init.mlir")  # fmt: skip
+    left = sorted(f.path("nan").glob("checkpoint-*.safetensors"), key=lambda p: int(p.stem.split("-")[1]))
+    assert left, "expected the last good checkpoint to stay"
+    import numpy as np
+    from safetensors.numpy import load_file
+
+    for name, value in load_file(left[-1]).items():
+        assert np.isfinite(value).all(), f"{left[-1].name}: {name} is not finite"
+
+
+@case
+def ctrl_c(f):
+    """Finishes the step, writes the checkpoint; a resume ends where an
+    uninterrupted run does."""
+    command = [str(part) for part in f.command("ctrl-c", steps=100000)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    log = f.path("ctrl-c") / "log.csv"
+    deadline = time.time() + 120
+    while time.time() < deadline and process.poll() is None:
+        if log.exists() and log.read_text().count("\n") > 5:
+            break
+        time.sleep(0.1)
+    assert process.poll() is None, process.communicate()
+    process.send_signal(signal.SIGINT)
+    stdout, stderr = process.communicate(timeout=60)
+    assert process.returncode > 0, f"expected a positive exit code but got {process.returncode}\n{stdout}{stderr}"
+    assert "Stack dump" not in stderr, stderr
+    saved = list(f.path("ctrl-c").glob("checkpoint-*.safetensors"))
+    assert len(saved) == 1, f"expected one checkpoint but got {saved}\n{stderr}"
+    step = int(saved[0].stem.split("-")[1])
+    more = step + 3
+    f.works(out="ctrl-c", steps=more, resume=True)
+    f.works(out="straight", steps=more)
+    a, b = (t.losses(t.read_log(f.path(out))) for out in ("ctrl-c", "straight"))
+    assert a == b, f"{a}\n{b}"
+
+
+@case
+def unwanted_fallback(f):
+    f.works(out="fallback", fail_on_fallback=True)
+
+
+@case
+def unknown_option(f):
+    f.fails(r"--stepz|stepz", stepz=3)
+
+
+def main():
+    fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
+    fixture = Fixture(fp8_run, folder)
+    names = sys.argv[3:] or list(CASES)
+    failed = []
+    for name in names:
+        shutil.rmtree(folder / "out", ignore_errors=True)
+        try:
+            CASES[name](fixture)
+            print(f"PASS {name}")
+        except (AssertionError, SystemExit, OSError, subprocess.SubprocessError) as error:
+            failed.append(name)
+            print(f"FAIL {name}: {error}")
+    if failed:
+        sys.exit(f"{len(failed)} of {len(names)} cases failed: {' '.join(failed)}")
+
+
+main()
