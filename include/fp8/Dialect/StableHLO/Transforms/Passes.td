@@ -1,0 +1,154 @@
+//===- Passes.td - Passes on StableHLO steps ---------------*- tablegen -*-===//
+
+#ifndef FP8_DIALECT_STABLEHLO_TRANSFORMS_PASSES_TD
+#define FP8_DIALECT_STABLEHLO_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {
+  let summary = "Removes annotations of sharding";
+  let description = [{
+    A step for one device does not need to know how it would be split over
+    several. Removes meshes, `sdy.sharding_constraint`, custom calls that only
+    annotate (`@Sharding` and the like) and the attributes `sdy.*`, and
+    `mhlo.*` on the module, the functions and their arguments. Collectives stay
+    and are rejected at the end of the import.
+
+    Example: this function becomes one that returns its argument.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32> {mhlo.sharding = "{replicated}"}) -> tensor<4xf32> {
+      %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{replicated}"} : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def InlineCalls : Pass<"stablehlo-inline-calls", "::mlir::ModuleOp"> {
+  let summary = "Inlines all calls into the entry function";
+  let description = [{
+    JAX outlines helpers (`silu`, `_where`, `clip`) into private functions, and
+    automatic differentiation splits them in halves. All later stages look at
+    data flow in one function: inlines every `func.call` and
+    `stablehlo.composite` below the entry function, drops all other functions,
+    and names the entry `main`. An op that is inlined remembers the call in its
+    location. Recursion is an error.
+
+    Example: `@main` gets the body of `@double`.
+
+    ```mlir
+    func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = call @double(%x) : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    func.func private @double(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.add %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    // A file may hold several functions; JAX prints one.
+    Option<"entry", "entry", "std::string", /*default=*/"\"\"",
+           "Name of the function to keep; the only public one if empty">
+  ];
+}
+
+def Simplify : Pass<"stablehlo-simplify"> {
+  let summary = "Folds scalar constants and identities";
+  let description = [{
+    Rewrites that leave every value as it is, bit for bit, except for the sign
+    of zero: arithmetic on scalar (or spread scalar) constants, `x * 1`, `x / 1`,
+    `x - 0`, `x + 0` where x is a square, conversions and reshapes to the same
+    type, chains of reshapes, of transposes and of broadcasts, and sums over
+    dimensions of size one. Tensors that are no splat are never folded.
+
+    Example: the result is `%x`.
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %two = stablehlo.constant dense<2.0> : tensor<f32>
+      %one = stablehlo.divide %two, %two : tensor<f32>
+      %ones = stablehlo.broadcast_in_dim %one, dims = [] : (tensor<f32>) -> tensor<4xf32>
+      %0 = stablehlo.multiply %x, %ones : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
+  let summary = "Finds what a step's arguments and results are";
+  let description = [{
+    Pairs each state argument with the result that replaces it, by tree path and
+    type and then by data flow (`tf.aliasing_output` only breaks ties, since JAX
+    donates by shape), finds the loss, and tells parameters, moments and step
+    counters apart by data flow. Writes it all as attributes:
+
+    - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
+      for state `fp8.kind` (parameter, moment1, moment2, step, other), and for
+      token arrays `fp8.vocabulary`, the rows of the smallest table they index;
+    - on results `fp8.path`, `fp8.state` (the path of the argument that it
+      replaces) on state, and `fp8.kind` (loss, metric, output) on others.
+
+    A function that does not train (an initializer, an evaluation) has no state:
+    its float arguments are frozen, its integer arrays are the batch, and its
+    first scalar result is the loss. An ambiguous guess is an error that lists
+    the candidates; the options overrule guesses.
+
+    Example: `%p` becomes a parameter, `%x` and `%y` become the batch and the
+    first result the loss.
+
+    ```mlir
+    func.func public @main(%p: tensor<4xf32>, %x: tensor<8x4xf32>, %y: tensor<8xf32>) -> (tensor<f32>, tensor<4xf32>) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %rate = stablehlo.constant dense<0.1> : tensor<4xf32>
+      %z = stablehlo.dot_general %x, %p, contracting_dims = [1] x [0] : (tensor<8x4xf32>, tensor<4xf32>) -> tensor<8xf32>
+      %d = stablehlo.subtract %z, %y : tensor<8xf32>
+      %s = stablehlo.multiply %d, %d : tensor<8xf32>
+      %loss = stablehlo.reduce(%s init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<8xf32>, tensor<f32>) -> tensor<f32>
+      %g = stablehlo.dot_general %d, %x, contracting_dims = [0] x [0] : (tensor<8xf32>, tensor<8x4xf32>) -> tensor<4xf32>
+      %u = stablehlo.multiply %g, %rate : tensor<4xf32>
+      %new = stablehlo.subtract %p, %u : tensor<4xf32>
+      return %loss, %new : tensor<f32>, tensor<4xf32>
+    }
+    ```
+  }];
+  let options = [
+    // A function that is not trained may look like a step and the other way
+    // around; who runs it knows.
+    Option<"functionKind", "kind", "std::string", /*default=*/"\"auto\"",
+           "auto, step, or function (nothing is state)">,
+    ListOption<"roles", "roles", "std::string",
+               "Roles that overrule the guess, each PATH=ROLE">,
+    ListOption<"states", "states", "std::string",
+               "State that overrules the guess, each ARGUMENT=RESULT">,
+    Option<"loss", "loss", "std::string", /*default=*/"\"\"",
+           "Path of the loss, to overrule the guess">,
+    Option<"explain", "explain", "bool", /*default=*/"false",
+           "Print what was found, and why, to standard output">
+  ];
+}
+
+def VerifyImport : Pass<"fp8-verify-import", "::mlir::ModuleOp"> {
+  let summary = "Checks the contract of the import stage";
+  let description = [{
+    The module has one function, `@main`, public, of one block; all its ops are
+    StableHLO and CHLO ops that run on one device; no calls are left; and every
+    argument and result has the attributes of `fp8-analyze-signature`, with
+    unique paths and each state argument replaced by exactly one result. The
+    error names the op and what would be accepted.
+
+    Example: this module passes.
+
+    ```mlir
+    func.func public @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "result", fp8.kind = "output"}) {
+      %0 = stablehlo.add %x, %x : tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+}
+
+#endif // FP8_DIALECT_STABLEHLO_TRANSFORMS_PASSES_TD

@@ -1,0 +1,282 @@
+//===- Signature.cpp - Reading and writing of signatures ------------------===//
+
+#include "fp8/Analysis/Signature.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+StringRef fp8::stringify(ArgRole role) {
+  switch (role) {
+  case ArgRole::State:
+    return "state";
+  case ArgRole::Frozen:
+    return "frozen";
+  case ArgRole::Batch:
+    return "batch";
+  case ArgRole::Key:
+    return "key";
+  case ArgRole::Constant:
+    return "constant";
+  }
+  return "";
+}
+
+StringRef fp8::stringify(StateKind kind) {
+  switch (kind) {
+  case StateKind::Parameter:
+    return "parameter";
+  case StateKind::Moment1:
+    return "moment1";
+  case StateKind::Moment2:
+    return "moment2";
+  case StateKind::Step:
+    return "step";
+  case StateKind::Other:
+    return "other";
+  }
+  return "";
+}
+
+StringRef fp8::stringify(ResultKind kind) {
+  switch (kind) {
+  case ResultKind::State:
+    return "state";
+  case ResultKind::Loss:
+    return "loss";
+  case ResultKind::Metric:
+    return "metric";
+  case ResultKind::Output:
+    return "output";
+  }
+  return "";
+}
+
+std::optional<ArgRole> fp8::symbolizeArgRole(StringRef text) {
+  return llvm::StringSwitch<std::optional<ArgRole>>(text)
+      .Case("state", ArgRole::State)
+      .Case("frozen", ArgRole::Frozen)
+      .Case("batch", ArgRole::Batch)
+      .Case("key", ArgRole::Key)
+      .Case("constant", ArgRole::Constant)
+      .Default(std::nullopt);
+}
+
+std::optional<StateKind> fp8::symbolizeStateKind(StringRef text) {
+  return llvm::StringSwitch<std::optional<StateKind>>(text)
+      .Case("parameter", StateKind::Parameter)
+      .Case("moment1", StateKind::Moment1)
+      .Case("moment2", StateKind::Moment2)
+      .Case("step", StateKind::Step)
+      .Case("other", StateKind::Other)
+      .Default(std::nullopt);
+}
+
+std::optional<ResultKind> fp8::symbolizeResultKind(StringRef text) {
+  return llvm::StringSwitch<std::optional<ResultKind>>(text)
+      .Case("loss", ResultKind::Loss)
+      .Case("metric", ResultKind::Metric)
+      .Case("output", ResultKind::Output)
+      .Default(std::nullopt);
+}
+
+FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
+  Signature signature;
+  auto missing = [&](StringRef what, unsigned index,
+                     StringRef name) -> InFlightDiagnostic {
+    return func.emitError() << "expected " << what << " " << index << " of '"
+                            << func.getName() << "' to have the attribute '"
+                            << name << "'; run fp8-analyze-signature first";
+  };
+  for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i) {
+    SignatureArg arg;
+    arg.index = i;
+    arg.type = func.getFunctionType().getInput(i);
+    auto path = func.getArgAttrOfType<StringAttr>(i, kPathAttr);
+    if (!path)
+      return missing("argument", i, kPathAttr);
+    arg.path = path.str();
+    auto role = func.getArgAttrOfType<StringAttr>(i, kRoleAttr);
+    if (!role)
+      return missing("argument", i, kRoleAttr);
+    std::optional<ArgRole> roleValue = symbolizeArgRole(role.getValue());
+    if (!roleValue)
+      return func.emitError()
+             << "expected '" << kRoleAttr << "' of argument " << i
+             << " to be state, frozen, batch, key or constant but got '"
+             << role.getValue() << "'";
+    arg.role = *roleValue;
+    if (arg.role == ArgRole::State) {
+      auto kind = func.getArgAttrOfType<StringAttr>(i, kKindAttr);
+      if (!kind)
+        return missing("state argument", i, kKindAttr);
+      std::optional<StateKind> kindValue = symbolizeStateKind(kind.getValue());
+      if (!kindValue)
+        return func.emitError()
+               << "expected '" << kKindAttr << "' of argument " << i
+               << " to be parameter, moment1, moment2, step or other but got '"
+               << kind.getValue() << "'";
+      arg.kind = *kindValue;
+    }
+    if (auto size = func.getArgAttrOfType<IntegerAttr>(i, kVocabularyAttr))
+      arg.vocabulary = size.getInt();
+    signature.args.push_back(std::move(arg));
+  }
+  for (unsigned i = 0, e = func.getNumResults(); i < e; ++i) {
+    SignatureResult result;
+    result.index = i;
+    result.type = func.getFunctionType().getResult(i);
+    auto path = func.getResultAttrOfType<StringAttr>(i, kPathAttr);
+    if (!path)
+      return missing("result", i, kPathAttr);
+    result.path = path.str();
+    if (auto state = func.getResultAttrOfType<StringAttr>(i, kStateAttr)) {
+      result.statePath = state.str();
+      result.kind = ResultKind::State;
+    } else {
+      auto kind = func.getResultAttrOfType<StringAttr>(i, kKindAttr);
+      if (!kind)
+        return missing("result", i, kKindAttr);
+      std::optional<ResultKind> kindValue =
+          symbolizeResultKind(kind.getValue());
+      if (!kindValue)
+        return func.emitError()
+               << "expected '" << kKindAttr << "' of result " << i
+               << " to be loss, metric or output but got '" << kind.getValue()
+               << "'";
+      result.kind = *kindValue;
+    }
+    signature.results.push_back(std::move(result));
+  }
+  return signature;
+}
+
+void Signature::toAttributes(func::FuncOp func) const {
+  Builder builder(func.getContext());
+  for (const SignatureArg &arg : args) {
+    func.removeArgAttr(arg.index, "tf.aliasing_output");
+    func.removeArgAttr(arg.index, "jax.buffer_donor");
+    func.setArgAttr(arg.index, kPathAttr, builder.getStringAttr(arg.path));
+    func.setArgAttr(arg.index, kRoleAttr,
+                    builder.getStringAttr(stringify(arg.role)));
+    if (arg.role == ArgRole::State)
+      func.setArgAttr(arg.index, kKindAttr,
+                      builder.getStringAttr(stringify(arg.kind)));
+    else
+      func.removeArgAttr(arg.index, kKindAttr);
+    if (arg.vocabulary)
+      func.setArgAttr(arg.index, kVocabularyAttr,
+                      builder.getI64IntegerAttr(*arg.vocabulary));
+    else
+      func.removeArgAttr(arg.index, kVocabularyAttr);
+  }
+  for (const SignatureResult &result : results) {
+    auto drop = [&](StringRef name) {
+      func.removeResultAttr(result.index, builder.getStringAttr(name));
+    };
+    drop("jax.result_info");
+    func.setResultAttr(result.index, kPathAttr,
+                       builder.getStringAttr(result.path));
+    if (result.kind == ResultKind::State) {
+      drop(kKindAttr);
+      func.setResultAttr(result.index, kStateAttr,
+                         builder.getStringAttr(result.statePath));
+    } else {
+      drop(kStateAttr);
+      func.setResultAttr(result.index, kKindAttr,
+                         builder.getStringAttr(stringify(result.kind)));
+    }
+  }
+}
+
+const SignatureArg *Signature::findArg(StringRef path) const {
+  auto *it = llvm::find_if(
+      args, [&](const SignatureArg &arg) { return arg.path == path; });
+  return it == args.end() ? nullptr : it;
+}
+
+const SignatureResult *Signature::findResult(StringRef path) const {
+  auto *it = llvm::find_if(
+      results, [&](const SignatureResult &r) { return r.path == path; });
+  return it == results.end() ? nullptr : it;
+}
+
+const SignatureResult *Signature::findStateResult(StringRef argPath) const {
+  auto *it = llvm::find_if(results, [&](const SignatureResult &r) {
+    return r.kind == ResultKind::State && r.statePath == argPath;
+  });
+  return it == results.end() ? nullptr : it;
+}
+
+const SignatureResult *Signature::findLoss() const {
+  auto *it = llvm::find_if(results, [](const SignatureResult &r) {
+    return r.kind == ResultKind::Loss;
+  });
+  return it == results.end() ? nullptr : it;
+}
+
+bool Signature::isStep() const {
+  return llvm::any_of(
+      args, [](const SignatureArg &arg) { return arg.role == ArgRole::State; });
+}
+
+void fp8::printSignature(const Signature &signature, raw_ostream &os) {
+  struct Row {
+    std::string path, type, role, why;
+  };
+  auto text = [](Type type) {
+    std::string out;
+    llvm::raw_string_ostream stream(out);
+    if (auto tensor = dyn_cast<RankedTensorType>(type)) {
+      stream << tensor.getElementType() << "[";
+      llvm::interleave(tensor.getShape(), stream, ",");
+      stream << "]";
+    } else {
+      stream << type;
+    }
+    return out;
+  };
+  auto print = [&](StringRef title, ArrayRef<Row> rows) {
+    size_t path = 0, type = 0, role = 0;
+    for (const Row &row : rows) {
+      path = std::max(path, row.path.size());
+      type = std::max(type, row.type.size());
+      role = std::max(role, row.role.size());
+    }
+    os << title << "\n";
+    for (const Row &row : rows) {
+      os << "  " << row.path;
+      os.indent(path - row.path.size() + 2) << row.type;
+      os.indent(type - row.type.size() + 2) << row.role;
+      if (!row.why.empty())
+        os.indent(role - row.role.size() + 2) << row.why;
+      os << "\n";
+    }
+  };
+  SmallVector<Row> rows;
+  for (const SignatureArg &arg : signature.args) {
+    std::string role = stringify(arg.role).str();
+    if (arg.role == ArgRole::State)
+      role += (" " + stringify(arg.kind)).str();
+    std::string why = arg.why;
+    if (arg.vocabulary)
+      why += llvm::formatv("{0}values are below {1}: it indexes a table of "
+                           "that many rows",
+                           why.empty() ? "" : "; ", *arg.vocabulary)
+                 .str();
+    rows.push_back({arg.path, text(arg.type), role, why});
+  }
+  print("arguments:", rows);
+  rows.clear();
+  for (const SignatureResult &result : signature.results) {
+    std::string kind = stringify(result.kind).str();
+    if (result.kind == ResultKind::State)
+      kind += " " + result.statePath;
+    rows.push_back({result.path, text(result.type), kind, result.why});
+  }
+  print("results:", rows);
+}

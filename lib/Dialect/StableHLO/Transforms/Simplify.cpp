@@ -1,0 +1,344 @@
+//===- Simplify.cpp - Scalar constants and identities ---------------------===//
+
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir {
+namespace stablehlo {
+#define GEN_PASS_DEF_SIMPLIFY
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
+} // namespace stablehlo
+} // namespace mlir
+
+using namespace mlir;
+
+/// The element of a constant that is one value throughout, spread or not.
+static Attribute getSplat(Value value) {
+  while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    value = spread.getOperand();
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return {};
+  return elements.getSplatValue<Attribute>();
+}
+
+static std::optional<APFloat> getFloatSplat(Value value) {
+  if (auto attr = dyn_cast_or_null<FloatAttr>(getSplat(value)))
+    return attr.getValue();
+  return std::nullopt;
+}
+
+static std::optional<APInt> getIntSplat(Value value) {
+  if (auto attr = dyn_cast_or_null<IntegerAttr>(getSplat(value)))
+    return attr.getValue();
+  return std::nullopt;
+}
+
+static bool isFloatSplat(Value value, double expected) {
+  std::optional<APFloat> splat = getFloatSplat(value);
+  return splat && splat->isExactlyValue(expected);
+}
+
+/// Replaces `op` by one value throughout: a scalar, spread where needed.
+static void replaceBySplat(PatternRewriter &rewriter, Operation *op,
+                           Attribute value) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  auto scalarType = RankedTensorType::get({}, type.getElementType());
+  Value scalar = stablehlo::ConstantOp::create(
+      rewriter, op->getLoc(), DenseElementsAttr::get(scalarType, value));
+  if (type.getRank() == 0)
+    rewriter.replaceOp(op, scalar);
+  else
+    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+        op, type, scalar, rewriter.getDenseI64ArrayAttr({}));
+}
+
+/// The value of an elementwise op on splats, or none. Rounds as the op would:
+/// to nearest even. Results that are NaN are left to run time.
+static std::optional<APFloat> evaluate(Operation *op, ArrayRef<APFloat> in) {
+  constexpr auto kRound = APFloat::rmNearestTiesToEven;
+  APFloat out = in[0];
+  if (isa<stablehlo::AddOp>(op))
+    out.add(in[1], kRound);
+  else if (isa<stablehlo::SubtractOp>(op))
+    out.subtract(in[1], kRound);
+  else if (isa<stablehlo::MulOp>(op))
+    out.multiply(in[1], kRound);
+  else if (isa<stablehlo::DivOp>(op))
+    out.divide(in[1], kRound);
+  else if (isa<stablehlo::NegOp>(op))
+    out.changeSign();
+  else if (isa<chlo::SquareOp>(op))
+    out.multiply(in[0], kRound);
+  else
+    return std::nullopt;
+  if (out.isNaN())
+    return std::nullopt;
+  return out;
+}
+
+static std::optional<APInt> evaluate(Operation *op, ArrayRef<APInt> in) {
+  if (isa<stablehlo::AddOp>(op))
+    return in[0] + in[1];
+  if (isa<stablehlo::SubtractOp>(op))
+    return in[0] - in[1];
+  if (isa<stablehlo::MulOp>(op))
+    return in[0] * in[1];
+  if (isa<stablehlo::NegOp>(op))
+    return -in[0];
+  return std::nullopt;
+}
+
+namespace {
+struct FoldSplats : public RewritePattern {
+  FoldSplats(MLIRContext *context)
+      : RewritePattern(MatchAnyOpTypeTag(), /*benefit=*/1, context) {}
+
+  LogicalResult matchAndRewrite(Operation *op,
+                                PatternRewriter &rewriter) const override {
+    if (!isa<stablehlo::AddOp, stablehlo::SubtractOp, stablehlo::MulOp,
+             stablehlo::DivOp, stablehlo::NegOp, chlo::SquareOp>(op))
+      return failure();
+    SmallVector<APFloat> floats;
+    SmallVector<APInt> ints;
+    for (Value operand : op->getOperands()) {
+      if (std::optional<APFloat> value = getFloatSplat(operand))
+        floats.push_back(*value);
+      else if (std::optional<APInt> value = getIntSplat(operand))
+        ints.push_back(*value);
+      else
+        return failure();
+    }
+    Type element = getElementTypeOrSelf(op->getResult(0).getType());
+    if (floats.size() == op->getNumOperands()) {
+      std::optional<APFloat> value = evaluate(op, floats);
+      if (!value)
+        return failure();
+      replaceBySplat(rewriter, op, FloatAttr::get(element, *value));
+      return success();
+    }
+    if (ints.size() != op->getNumOperands() || element.isInteger(1))
+      return failure();
+    std::optional<APInt> value = evaluate(op, ints);
+    if (!value)
+      return failure();
+    replaceBySplat(rewriter, op, IntegerAttr::get(element, *value));
+    return success();
+  }
+};
+
+/// Conversion of one floating-point or integer constant to a float.
+struct FoldConvert : public OpRewritePattern<stablehlo::ConvertOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ConvertOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getOperand().getType() == op.getResult().getType()) {
+      rewriter.replaceOp(op, op.getOperand());
+      return success();
+    }
+    Type from = getElementTypeOrSelf(op.getOperand().getType());
+    auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op.getType()));
+    // Eight-bit formats saturate or not by their own rules.
+    if (!to || to.getWidth() < 16)
+      return failure();
+    APFloat out(to.getFloatSemantics());
+    if (std::optional<APFloat> value = getFloatSplat(op.getOperand())) {
+      bool inexact;
+      out = *value;
+      out.convert(to.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                  &inexact);
+      if (out.isNaN())
+        return failure();
+    } else if (std::optional<APInt> value = getIntSplat(op.getOperand());
+               value && from.getIntOrFloatBitWidth() > 1) {
+      out.convertFromAPInt(*value, /*IsSigned=*/!from.isUnsignedInteger(),
+                           APFloat::rmNearestTiesToEven);
+    } else {
+      return failure();
+    }
+    replaceBySplat(rewriter, op, FloatAttr::get(to, out));
+    return success();
+  }
+};
+
+/// `x * 1` and `1 * x`.
+struct MultiplyByOne : public OpRewritePattern<stablehlo::MulOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::MulOp op,
+                                PatternRewriter &rewriter) const override {
+    for (unsigned i : {0, 1}) {
+      std::optional<APInt> value = getIntSplat(op->getOperand(i));
+      if (isFloatSplat(op->getOperand(i), 1.0) ||
+          (value && value->getBitWidth() > 1 && value->isOne())) {
+        rewriter.replaceOp(op, op->getOperand(1 - i));
+        return success();
+      }
+    }
+    return failure();
+  }
+};
+
+/// `x / 1`.
+struct DivideByOne : public OpRewritePattern<stablehlo::DivOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::DivOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isFloatSplat(op.getRhs(), 1.0))
+      return failure();
+    rewriter.replaceOp(op, op.getLhs());
+    return success();
+  }
+};
+
+/// `x - 0`.
+struct SubtractZero : public OpRewritePattern<stablehlo::SubtractOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::SubtractOp op,
+                                PatternRewriter &rewriter) const override {
+    std::optional<APFloat> value = getFloatSplat(op.getRhs());
+    std::optional<APInt> integer = getIntSplat(op.getRhs());
+    if (!(value && value->isPosZero()) && !(integer && integer->isZero()))
+      return failure();
+    rewriter.replaceOp(op, op.getLhs());
+    return success();
+  }
+};
+
+/// `x + 0` for integers and for squares, which are never a negative zero.
+struct AddZero : public OpRewritePattern<stablehlo::AddOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::AddOp op,
+                                PatternRewriter &rewriter) const override {
+    for (unsigned i : {0, 1}) {
+      Value other = op->getOperand(1 - i);
+      std::optional<APFloat> value = getFloatSplat(op->getOperand(i));
+      std::optional<APInt> integer = getIntSplat(op->getOperand(i));
+      if ((value && value->isZero() &&
+           (value->isNegative() || other.getDefiningOp<chlo::SquareOp>())) ||
+          (integer && integer->isZero() && integer->getBitWidth() > 1)) {
+        rewriter.replaceOp(op, other);
+        return success();
+      }
+    }
+    return failure();
+  }
+};
+
+/// A reshape to the same type, and a reshape of a reshape.
+struct MergeReshapes : public OpRewritePattern<stablehlo::ReshapeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ReshapeOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getOperand().getType() == op.getType()) {
+      rewriter.replaceOp(op, op.getOperand());
+      return success();
+    }
+    auto inner = op.getOperand().getDefiningOp<stablehlo::ReshapeOp>();
+    if (!inner)
+      return failure();
+    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(op, op.getType(),
+                                                      inner.getOperand());
+    return success();
+  }
+};
+
+/// A transpose that keeps the order, and a transpose of a transpose.
+struct MergeTransposes : public OpRewritePattern<stablehlo::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    ArrayRef<int64_t> order = op.getPermutation();
+    if (llvm::all_of(llvm::enumerate(order), [](auto entry) {
+          return int64_t(entry.index()) == entry.value();
+        })) {
+      rewriter.replaceOp(op, op.getOperand());
+      return success();
+    }
+    auto inner = op.getOperand().getDefiningOp<stablehlo::TransposeOp>();
+    if (!inner)
+      return failure();
+    SmallVector<int64_t> both;
+    for (int64_t dim : order)
+      both.push_back(inner.getPermutation()[dim]);
+    rewriter.replaceOpWithNewOp<stablehlo::TransposeOp>(
+        op, op.getType(), inner.getOperand(),
+        rewriter.getDenseI64ArrayAttr(both));
+    return success();
+  }
+};
+
+/// A broadcast to the same type, and a broadcast of a broadcast.
+struct MergeBroadcasts : public OpRewritePattern<stablehlo::BroadcastInDimOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::BroadcastInDimOp op,
+                                PatternRewriter &rewriter) const override {
+    ArrayRef<int64_t> dims = op.getBroadcastDimensions();
+    if (op.getOperand().getType() == op.getType() &&
+        llvm::all_of(llvm::enumerate(dims), [](auto entry) {
+          return int64_t(entry.index()) == entry.value();
+        })) {
+      rewriter.replaceOp(op, op.getOperand());
+      return success();
+    }
+    auto inner = op.getOperand().getDefiningOp<stablehlo::BroadcastInDimOp>();
+    if (!inner)
+      return failure();
+    SmallVector<int64_t> both;
+    for (int64_t dim : inner.getBroadcastDimensions())
+      both.push_back(dims[dim]);
+    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+        op, op.getType(), inner.getOperand(),
+        rewriter.getDenseI64ArrayAttr(both));
+    return success();
+  }
+};
+
+/// A sum over dimensions of size one only drops these: JAX sums the gradient of
+/// a bias over the dimensions that it had added itself.
+struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getInputs().size() != 1)
+      return failure();
+    Value input = op.getInputs().front();
+    auto type = cast<RankedTensorType>(input.getType());
+    if (llvm::any_of(op.getDimensions(),
+                     [&](int64_t dim) { return type.getDimSize(dim) != 1; }))
+      return failure();
+    std::optional<APFloat> init = getFloatSplat(op.getInitValues().front());
+    Block &body = op.getBody().front();
+    auto add = dyn_cast<stablehlo::AddOp>(body.front());
+    if (!init || !init->isZero() || !add ||
+        body.getTerminator()->getOperand(0) != add.getResult() ||
+        !((add.getLhs() == body.getArgument(0) &&
+           add.getRhs() == body.getArgument(1)) ||
+          (add.getLhs() == body.getArgument(1) &&
+           add.getRhs() == body.getArgument(0))))
+      return failure();
+    rewriter.replaceOpWithNewOp<stablehlo::ReshapeOp>(
+        op, op->getResult(0).getType(), input);
+    return success();
+  }
+};
+
+struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    stablehlo::populateSimplifyPatterns(patterns);
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+} // namespace
+
+void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
+  patterns.add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne,
+               SubtractZero, AddZero, MergeReshapes, MergeTransposes,
+               MergeBroadcasts, ReduceOfUnitDims>(patterns.getContext());
+}

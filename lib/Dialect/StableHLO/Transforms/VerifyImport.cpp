@@ -1,0 +1,115 @@
+//===- VerifyImport.cpp - The contract of the import stage ----------------===//
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir {
+namespace stablehlo {
+#define GEN_PASS_DEF_VERIFYIMPORT
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
+} // namespace stablehlo
+} // namespace mlir
+
+using namespace mlir;
+
+static constexpr llvm::StringLiteral kSubset = "docs/StableHLOSubset.md";
+
+static LogicalResult verifyOp(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  if (isa<func::CallOp, stablehlo::CompositeOp>(op))
+    return op->emitOpError() << "is left after the import: expected all calls "
+                                "to be inlined";
+  if (auto call = dyn_cast<stablehlo::CustomCallOp>(op))
+    return op->emitOpError()
+           << "has the target '" << call.getCallTargetName()
+           << "', which does not run here: expected only annotations of "
+              "sharding; see "
+           << kSubset;
+  static const llvm::StringSet<> collectives = {
+      "all_gather",         "all_reduce",     "all_to_all",
+      "collective_permute", "reduce_scatter", "collective_broadcast",
+      "partition_id",       "replica_id"};
+  StringRef dialect = op->getName().getDialectNamespace();
+  if (dialect == "stablehlo" &&
+      collectives.contains(op->getName().stripDialect()))
+    return op->emitOpError() << "needs several devices: expected a step for "
+                                "one device";
+  if (!op->isRegistered() || (dialect != "stablehlo" && dialect != "chlo" &&
+                              !isa<func::FuncOp, func::ReturnOp, ModuleOp>(op)))
+    return op->emitError() << "'" << name
+                           << "' is not accepted after the import: expected "
+                              "stablehlo and chlo ops; see "
+                           << kSubset;
+  return success();
+}
+
+static LogicalResult verifySignature(func::FuncOp func) {
+  FailureOr<fp8::Signature> signature = fp8::Signature::fromAttributes(func);
+  if (failed(signature))
+    return failure();
+  llvm::StringSet<> argPaths, resultPaths;
+  llvm::StringMap<unsigned> replaced;
+  for (const fp8::SignatureArg &arg : signature->args)
+    if (!argPaths.insert(arg.path).second)
+      return func.emitError() << "expected unique argument paths but '"
+                              << arg.path << "' is there twice";
+  for (const fp8::SignatureResult &result : signature->results) {
+    if (!resultPaths.insert(result.path).second)
+      return func.emitError() << "expected unique result paths but '"
+                              << result.path << "' is there twice";
+    if (result.kind != fp8::ResultKind::State)
+      continue;
+    const fp8::SignatureArg *arg = signature->findArg(result.statePath);
+    if (!arg || arg->role != fp8::ArgRole::State)
+      return func.emitError() << "expected result '" << result.path
+                              << "' to replace a state argument but got '"
+                              << result.statePath << "'";
+    if (arg->type != result.type)
+      return func.emitError()
+             << "expected result '" << result.path << "' to have the type of '"
+             << arg->path << "', " << arg->type << ", but got " << result.type;
+    if (++replaced[result.statePath] > 1)
+      return func.emitError() << "expected one result to replace '" << arg->path
+                              << "' but got several";
+  }
+  for (const fp8::SignatureArg &arg : signature->args)
+    if (arg.role == fp8::ArgRole::State && !replaced.count(arg.path))
+      return func.emitError() << "expected a result that replaces the state '"
+                              << arg.path << "'";
+  return success();
+}
+
+namespace {
+struct VerifyImport : public stablehlo::impl::VerifyImportBase<VerifyImport> {
+  void runOnOperation() override {
+    func::FuncOp main;
+    for (Operation &op : *getOperation().getBody()) {
+      auto func = dyn_cast<func::FuncOp>(op);
+      if (!func || main) {
+        op.emitError() << "'" << op.getName()
+                       << "' is left beside '@main' after the import: expected "
+                          "one function";
+        return signalPassFailure();
+      }
+      main = func;
+    }
+    if (!main || main.getName() != "main" || !main.isPublic() ||
+        main.isExternal() || !main.getBody().hasOneBlock()) {
+      getOperation().emitError("expected one public function '@main' with a "
+                               "body of one block after the import");
+      return signalPassFailure();
+    }
+    WalkResult result = main.walk([](Operation *op) {
+      return failed(verifyOp(op)) ? WalkResult::interrupt()
+                                  : WalkResult::advance();
+    });
+    if (result.wasInterrupted() || failed(verifySignature(main)))
+      signalPassFailure();
+  }
+};
+} // namespace
