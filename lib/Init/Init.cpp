@@ -10,6 +10,7 @@
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -29,5 +30,6 @@ void fp8::registerAllPasses() {
   // <passes>
   registerTestContractionPass();
   registerFP8ToLinalgPasses();
+  registerFP8ExpandCastsPasses();
   registerExpandMathPasses();
 }

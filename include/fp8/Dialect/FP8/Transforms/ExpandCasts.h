@@ -1,0 +1,33 @@
+//===- ExpandCasts.h - f8 casts in integer arithmetic -----------*- C++ -*-===//
+
+#ifndef FP8_DIALECT_FP8_TRANSFORMS_EXPANDCASTS_H
+#define FP8_DIALECT_FP8_TRANSFORMS_EXPANDCASTS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/Pass/Pass.h"
+
+namespace mlir {
+class RewritePatternSet;
+namespace fp8 {
+
+#define GEN_PASS_DECL
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h.inc"
+
+/// Adds the patterns that expand f8 and bf16 casts.
+void populateExpandCastsPatterns(RewritePatternSet &patterns);
+
+/// The f32 value of an f8 scalar or vector, in integer and f32 arithmetic.
+Value expandF8ToF32(OpBuilder &builder, Location loc, Value value);
+
+/// An f32 scalar or vector rounded to nearest even to `format`, with the
+/// overflow of a plain cast.
+Value expandF32ToF8(OpBuilder &builder, Location loc, Value value,
+                    FloatType format);
+
+#define GEN_PASS_REGISTRATION
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h.inc"
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_DIALECT_FP8_TRANSFORMS_EXPANDCASTS_H

@@ -1,0 +1,369 @@
+//===- ExpandCasts.cpp - f8 casts in integer arithmetic -------------------===//
+//
+// Branch-free code that is exact for every input and vectorizes: an encoder
+// that lets one f32 addition round at the last bit of the code, a decoder that
+// shifts bits into place and renormalizes subnormals by one f32 subtraction.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FP8EXPANDCASTS
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// What the arithmetic needs to know of an f8 format.
+struct Layout {
+  explicit Layout(FloatType format) {
+    const llvm::fltSemantics &semantics = format.getFloatSemantics();
+    mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
+    minExponent = APFloat::semanticsMinExponent(semantics);
+    unsignedZero = isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(format);
+    hasInfinity = isa<Float8E5M2Type, Float8E4M3Type>(format);
+    largestCode =
+        APFloat::getLargest(semantics).bitcastToAPInt().getZExtValue();
+  }
+
+  int32_t nanCode() const {
+    if (unsignedZero)
+      return 0x80;
+    // The quiet bit beside infinity's code, or the one NaN.
+    return hasInfinity ? (largestCode + 1) | (1 << (mantissaBits - 1)) : 0x7f;
+  }
+  /// How far a mantissa moves between f32 and f8.
+  int32_t shift() const { return 23 - mantissaBits; }
+
+  int32_t mantissaBits, minExponent, largestCode;
+  bool unsignedZero, hasInfinity;
+};
+
+/// The bits of the f32 number 2^exponent.
+constexpr int32_t powerBits(int32_t exponent) { return (exponent + 127) << 23; }
+
+/// Builds ops on scalars or on vectors of one shape.
+struct Emitter {
+  OpBuilder &b;
+  Location loc;
+  /// A type of the wanted shape.
+  Type like;
+
+  Type type(Type element) const {
+    if (auto shaped = dyn_cast<ShapedType>(like))
+      return shaped.clone(element);
+    return element;
+  }
+  Type i1() const { return type(b.getI1Type()); }
+  Type i8() const { return type(b.getI8Type()); }
+  Type i16() const { return type(b.getIntegerType(16)); }
+  Type i32() const { return type(b.getI32Type()); }
+  Type f32() const { return type(b.getF32Type()); }
+  Type f64() const { return type(b.getF64Type()); }
+
+  Value constant(int32_t value) const {
+    TypedAttr attr = b.getI32IntegerAttr(value);
+    if (auto shaped = dyn_cast<ShapedType>(i32()))
+      attr = DenseElementsAttr::get(shaped, Attribute(attr));
+    return arith::ConstantOp::create(b, loc, attr);
+  }
+  template <typename OpTy> Value op(Value lhs, Value rhs) const {
+    return OpTy::create(b, loc, lhs, rhs);
+  }
+  template <typename OpTy> Value op(Value lhs, int32_t rhs) const {
+    return OpTy::create(b, loc, lhs, constant(rhs));
+  }
+  template <typename OpTy> Value cast(Type type, Value value) const {
+    return OpTy::create(b, loc, type, value);
+  }
+  Value bitcast(Type type, Value value) const {
+    return cast<arith::BitcastOp>(type, value);
+  }
+  Value cmp(arith::CmpIPredicate predicate, Value lhs, int32_t rhs) const {
+    return arith::CmpIOp::create(b, loc, predicate, lhs, constant(rhs));
+  }
+  Value select(Value condition, Value lhs, Value rhs) const {
+    return arith::SelectOp::create(b, loc, condition, lhs, rhs);
+  }
+};
+
+} // namespace
+
+Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
+  Emitter e{builder, loc, value.getType()};
+  Layout layout(cast<FloatType>(getElementTypeOrSelf(value)));
+  Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
+  Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, 0x80), 24);
+  Value magnitude = e.op<arith::AndIOp>(code, 0x7f);
+
+  // Exponent and mantissa into place, the exponent rebased from 1 (the
+  // format's smallest normal) to f32's.
+  Value placed = e.op<arith::ShLIOp>(magnitude, layout.shift());
+  Value normal = e.op<arith::AddIOp>(placed, powerBits(layout.minExponent - 1));
+  // A subnormal has no leading one: put one in by taking the next exponent,
+  // subtract it again in f32. Only normal f32 numbers take part.
+  Value smallest = e.constant(powerBits(layout.minExponent));
+  Value withOne = e.op<arith::AddIOp>(placed, smallest);
+  Value subnormal =
+      e.bitcast(e.i32(), e.op<arith::SubFOp>(e.bitcast(e.f32(), withOne),
+                                             e.bitcast(e.f32(), smallest)));
+  Value isSubnormal =
+      e.cmp(arith::CmpIPredicate::ult, magnitude, 1 << layout.mantissaBits);
+  Value bits = e.select(isSubnormal, subnormal, normal);
+
+  if (layout.unsignedZero) {
+    bits = e.op<arith::OrIOp>(bits, sign);
+    Value isNaN = e.cmp(arith::CmpIPredicate::eq, code, 0x80);
+    return e.bitcast(e.f32(), e.select(isNaN, e.constant(0x7fc00000), bits));
+  }
+  // What lies above the largest finite code is infinity or NaN: in f32, the
+  // mantissa under the largest exponent, or the quiet NaN.
+  Value special = layout.hasInfinity ? e.op<arith::OrIOp>(placed, 0x7f800000)
+                                     : e.constant(0x7fc00000);
+  Value isSpecial =
+      e.cmp(arith::CmpIPredicate::ugt, magnitude, layout.largestCode);
+  bits = e.select(isSpecial, special, bits);
+  return e.bitcast(e.f32(), e.op<arith::OrIOp>(bits, sign));
+}
+
+Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
+                         FloatType format) {
+  Emitter e{builder, loc, value.getType()};
+  Layout layout(format);
+  Value bits = e.bitcast(e.i32(), value);
+  Value sign = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 24), 0x80);
+  Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
+
+  // Everything above the largest code becomes the number that would have the
+  // next one, which is the code of infinity, or of NaN.
+  int32_t beyond = layout.largestCode + 1;
+  int32_t beyondBits =
+      (beyond << layout.shift()) + powerBits(layout.minExponent - 1);
+  Value a = e.op<arith::MinUIOp>(magnitude, beyondBits);
+
+  // Add c, whose last bit weighs as much as the last bit of the code: the f32
+  // addition rounds there, to nearest even. Below the smallest normal that
+  // weight stays.
+  int32_t smallest = powerBits(layout.minExponent);
+  Value exponent =
+      e.op<arith::MaxUIOp>(e.op<arith::AndIOp>(a, 0x7f800000), smallest);
+  Value c = e.op<arith::AddIOp>(exponent, layout.shift() << 23);
+  Value sum = e.op<arith::AddFOp>(e.bitcast(e.f32(), a), e.bitcast(e.f32(), c));
+  Value significand = e.op<arith::SubIOp>(e.bitcast(e.i32(), sum), c);
+  Value biased = e.op<arith::ShRUIOp>(e.op<arith::SubIOp>(exponent, smallest),
+                                      layout.shift());
+  Value code = e.op<arith::AddIOp>(significand, biased);
+
+  Value nan = e.constant(layout.nanCode());
+  Value isNaN = e.cmp(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
+  if (layout.unsignedZero) {
+    // No negative zero: its code is NaN's.
+    Value isZero = e.cmp(arith::CmpIPredicate::eq, code, 0);
+    code = e.select(isZero, code, e.op<arith::OrIOp>(code, sign));
+    code = e.select(isNaN, nan, code);
+  } else {
+    code = e.op<arith::OrIOp>(e.select(isNaN, nan, code), sign);
+  }
+  return e.bitcast(e.type(format), e.cast<arith::TruncIOp>(e.i8(), code));
+}
+
+/// bf16 is the upper half of f32.
+static Value expandBF16ToF32(Emitter e, Value value) {
+  Value bits = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i16(), value));
+  return e.bitcast(e.f32(), e.op<arith::ShLIOp>(bits, 16));
+}
+
+static Value upperHalf(Emitter e, Value bits, Type bf16) {
+  Value upper =
+      e.cast<arith::TruncIOp>(e.i16(), e.op<arith::ShRUIOp>(bits, 16));
+  return e.bitcast(e.type(bf16), upper);
+}
+
+static Value expandF32ToBF16(Emitter e, Value value, Type type) {
+  Value bits = e.bitcast(e.i32(), value);
+  // Half of the last place, less one where it would make a tie odd.
+  Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 16), 1);
+  Value rounded = e.op<arith::AddIOp>(e.op<arith::AddIOp>(bits, 0x7fff), odd);
+  Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
+  Value isNaN = e.cmp(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
+  Value result = e.select(isNaN, e.op<arith::OrIOp>(bits, 0x400000), rounded);
+  return upperHalf(e, result, type);
+}
+
+/// f64 to f32, rounding to odd: what is rounded once more to fewer bits is then
+/// as if it had been rounded once.
+static Value roundToOdd(Emitter e, Value value) {
+  Value nearest = e.cast<arith::TruncFOp>(e.f32(), value);
+  Value back = e.cast<arith::ExtFOp>(e.f64(), nearest);
+  Value bits = e.bitcast(e.i32(), nearest);
+  auto cmp = [&](arith::CmpFPredicate predicate, Value lhs,
+                 Value rhs) -> Value {
+    return arith::CmpFOp::create(e.b, e.loc, predicate, lhs, rhs);
+  };
+  Value zero =
+      arith::ConstantOp::create(e.b, e.loc, e.b.getZeroAttr(back.getType()));
+  // Away from zero by the rounding: one step back. (The sign of the input: the
+  // nearest number may be a zero.)
+  Value away = e.select(cmp(arith::CmpFPredicate::OGE, value, zero),
+                        cmp(arith::CmpFPredicate::OGT, back, value),
+                        cmp(arith::CmpFPredicate::OLT, back, value));
+  Value truncated =
+      e.op<arith::SubIOp>(bits, e.cast<arith::ExtUIOp>(e.i32(), away));
+  Value inexact = cmp(arith::CmpFPredicate::ONE, back, value);
+  Value odd =
+      e.op<arith::OrIOp>(truncated, e.cast<arith::ExtUIOp>(e.i32(), inexact));
+  return e.bitcast(e.f32(), odd);
+}
+
+//===----------------------------------------------------------------------===//
+// Patterns
+//===----------------------------------------------------------------------===//
+
+static bool isF8(Type type) { return isFormat(getElementTypeOrSelf(type)); }
+static bool isBF16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
+
+namespace {
+
+struct ExpandExtF : OpRewritePattern<arith::ExtFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::ExtFOp op,
+                                PatternRewriter &rewriter) const override {
+    Value in = op.getIn();
+    Emitter e{rewriter, op.getLoc(), op.getType()};
+    Value f32;
+    if (isF8(in.getType()))
+      f32 = expandF8ToF32(rewriter, op.getLoc(), in);
+    else if (isBF16(in.getType()))
+      f32 = expandBF16ToF32(e, in);
+    else
+      return failure();
+    Type element = getElementTypeOrSelf(op.getType());
+    if (element.isF32())
+      rewriter.replaceOp(op, f32);
+    else if (element.getIntOrFloatBitWidth() > 32)
+      rewriter.replaceOpWithNewOp<arith::ExtFOp>(op, op.getType(), f32);
+    else if (element.isBF16()) // Every f8 number is one of bf16.
+      rewriter.replaceOp(op, upperHalf(e, e.bitcast(e.i32(), f32), element));
+    else // And one of f16.
+      rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), f32);
+    return success();
+  }
+};
+
+struct ExpandTruncF : OpRewritePattern<arith::TruncFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::TruncFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF8(op.getType()) && !isBF16(op.getType()))
+      return failure();
+    if (op.getRoundingmode() &&
+        *op.getRoundingmode() != arith::RoundingMode::to_nearest_even)
+      return rewriter.notifyMatchFailure(op, "rounds another way");
+    Emitter e{rewriter, op.getLoc(), op.getType()};
+    Value in = op.getIn();
+    unsigned width = getElementTypeOrSelf(in).getIntOrFloatBitWidth();
+    if (width > 64)
+      return rewriter.notifyMatchFailure(op, "wider than f64");
+    if (width == 64)
+      in = roundToOdd(e, in);
+    else if (width < 32)
+      in = e.cast<arith::ExtFOp>(e.f32(), in);
+    auto format = cast<FloatType>(getElementTypeOrSelf(op.getType()));
+    rewriter.replaceOp(op,
+                       isF8(op.getType())
+                           ? expandF32ToF8(rewriter, op.getLoc(), in, format)
+                           : expandF32ToBF16(e, in, format));
+    return success();
+  }
+};
+
+struct ExpandCmpF : OpRewritePattern<arith::CmpFOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(arith::CmpFOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF8(op.getLhs().getType()))
+      return failure();
+    rewriter.replaceOpWithNewOp<arith::CmpFOp>(
+        op, op.getPredicate(),
+        expandF8ToF32(rewriter, op.getLoc(), op.getLhs()),
+        expandF8ToF32(rewriter, op.getLoc(), op.getRhs()));
+    return success();
+  }
+};
+
+/// Integers to f8. Those that f32 rounds are beyond every f8 format, so that
+/// nothing is rounded twice.
+template <typename OpTy> struct ExpandFromInt : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF8(op.getType()))
+      return failure();
+    Emitter e{rewriter, op.getLoc(), op.getType()};
+    Value f32 = e.cast<OpTy>(e.f32(), op.getIn());
+    rewriter.replaceOp(
+        op, expandF32ToF8(rewriter, op.getLoc(), f32,
+                          cast<FloatType>(getElementTypeOrSelf(op.getType()))));
+    return success();
+  }
+};
+
+template <typename OpTy> struct ExpandToInt : OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    if (!isF8(op.getIn().getType()))
+      return failure();
+    rewriter.replaceOpWithNewOp<OpTy>(
+        op, op.getType(), expandF8ToF32(rewriter, op.getLoc(), op.getIn()));
+    return success();
+  }
+};
+
+struct FP8ExpandCasts : fp8::impl::FP8ExpandCastsBase<FP8ExpandCasts> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    populateExpandCastsPatterns(patterns);
+    GreedyRewriteConfig config;
+    config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+    if (failed(
+            applyPatternsGreedily(getOperation(), std::move(patterns), config)))
+      return signalPassFailure();
+
+    // What would reach LLVM unlowered is named here.
+    WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
+      if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
+              op->getDialect()) ||
+          isa<arith::BitcastOp, arith::ConstantOp, arith::SelectOp>(op))
+        return WalkResult::advance();
+      auto isF8Value = [](Type type) { return isF8(type); };
+      if (llvm::none_of(op->getOperandTypes(), isF8Value) &&
+          llvm::none_of(op->getResultTypes(), isF8Value))
+        return WalkResult::advance();
+      return op->emitOpError("expected f8 only in casts, comparisons and "
+                             "copies but got f8 arithmetic");
+    });
+    if (result.wasInterrupted())
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+void fp8::populateExpandCastsPatterns(RewritePatternSet &patterns) {
+  patterns.add<ExpandExtF, ExpandTruncF, ExpandCmpF,
+               ExpandFromInt<arith::SIToFPOp>, ExpandFromInt<arith::UIToFPOp>,
+               ExpandToInt<arith::FPToSIOp>, ExpandToInt<arith::FPToUIOp>>(
+      patterns.getContext());
+}
