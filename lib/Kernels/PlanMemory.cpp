@@ -55,8 +55,9 @@ int64_t pack(MutableArrayRef<Buffer> buffers) {
   SmallVector<Buffer *> order;
   for (Buffer &buffer : buffers)
     order.push_back(&buffer);
-  llvm::stable_sort(order,
-                    [](Buffer *a, Buffer *b) { return a->bytes > b->bytes; });
+  llvm::sort(order, [](Buffer *a, Buffer *b) {
+    return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
+  });
   int64_t total = 0;
   SmallVector<Buffer *> placed; // by offset
   for (Buffer *buffer : order) {

@@ -36,4 +36,13 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def VerifyLowered : Pass<"fp8-verify-lowered", "::mlir::ModuleOp"> {
+  let summary = "Check that nothing is left above the LLVM dialect";
+  let description = [{
+    Upstream conversions skip what they do not know without an error (f8 casts
+    among them); this check turns any op that is not LLVM dialect, and any f8
+    typed value, into one error that names it.
+  }];
+}
+
 #endif // FP8_CODEGEN_PASSES

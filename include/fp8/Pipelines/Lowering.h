@@ -1,0 +1,27 @@
+//===- Lowering.h - Stages kernels and codegen ------------------*- C++ -*-===//
+
+#ifndef FP8_PIPELINES_LOWERING_H
+#define FP8_PIPELINES_LOWERING_H
+
+namespace mlir {
+class OpPassManager;
+namespace fp8 {
+
+/// Structured tensors to a planned schedule of deduplicated kernels on buffers.
+/// Ends in the contract check `fp8-verify-scheduled`.
+void buildKernelsPipeline(OpPassManager &pm);
+
+/// Kernels to the loops of one task: vectors, explicit math and casts.
+void buildCodegenPipeline(OpPassManager &pm);
+
+/// Everything to the LLVM dialect. Ends in the contract check
+/// `fp8-verify-lowered`.
+void buildLLVMPipeline(OpPassManager &pm);
+
+/// Registers `fp8-kernels`, `fp8-codegen` and `fp8-to-llvm`.
+void registerLoweringPipelines();
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_PIPELINES_LOWERING_H

@@ -1,0 +1,74 @@
+//===- Lowering.cpp - Stages kernels and codegen --------------------------===//
+
+#include "fp8/Pipelines/Lowering.h"
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
+#include "fp8/Kernels/Passes.h"
+
+#include "mlir/Conversion/Passes.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/Transforms/Passes.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+
+void fp8::buildKernelsPipeline(OpPassManager &pm) {
+  pm.addNestedPass<func::FuncOp>(createFuseElementwise());
+  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCSEPass());
+  pm.addPass(createFormKernels());
+  pm.addPass(createDeduplicateKernels());
+  pm.addPass(createBufferizeKernels());
+  pm.addPass(createPlanMemory());
+  pm.addPass(createVerifyScheduled());
+}
+
+void fp8::buildCodegenPipeline(OpPassManager &pm) {
+  pm.addPass(createLowerKernels());
+  OpPassManager &kernel = pm.nest<func::FuncOp>();
+  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createCSEPass());
+  kernel.addPass(createExpandMath());
+  kernel.addPass(createFP8ExpandCasts());
+  kernel.addPass(createCSEPass());
+}
+
+void fp8::buildLLVMPipeline(OpPassManager &pm) {
+  pm.addPass(createLowerSchedule());
+  OpPassManager &kernel = pm.nest<func::FuncOp>();
+  kernel.addPass(memref::createExpandStridedMetadataPass());
+  kernel.addPass(createLowerAffinePass());
+  kernel.addPass(createLoopInvariantCodeMotionPass());
+  kernel.addPass(createSCFToControlFlowPass());
+  ConvertVectorToLLVMPassOptions vectorOptions;
+  vectorOptions.x86Vector = true;
+  vectorOptions.vectorTransposeLowering =
+      vector::VectorTransposeLowering::Shuffle16x16;
+  pm.addPass(createConvertVectorToLLVMPass(vectorOptions));
+  pm.nest<func::FuncOp>().addPass(createConvertMathToLLVMPass());
+  pm.addPass(createArithToLLVMConversionPass());
+  pm.addPass(createConvertIndexToLLVMPass());
+  pm.addPass(createFinalizeMemRefToLLVMConversionPass());
+  ConvertFuncToLLVMPassOptions funcOptions;
+  funcOptions.useBarePtrCallConv = true;
+  pm.addPass(createConvertFuncToLLVMPass(funcOptions));
+  pm.addPass(createConvertControlFlowToLLVMPass());
+  pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createVerifyLowered());
+}
+
+void fp8::registerLoweringPipelines() {
+  PassPipelineRegistration<>(
+      "fp8-kernels",
+      "Stage 4: structured tensors to a planned schedule of kernels",
+      buildKernelsPipeline);
+  PassPipelineRegistration<>("fp8-codegen",
+                             "Stage 5a: kernels to vector loops of one task",
+                             buildCodegenPipeline);
+  PassPipelineRegistration<>(
+      "fp8-to-llvm", "Stage 5b: kernels and schedule to the LLVM dialect",
+      buildLLVMPipeline);
+}
