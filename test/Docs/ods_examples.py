@@ -1,14 +1,16 @@
-"""Runs fp8-opt on every example in the TableGen files.
+"""Every op and pass has a summary, a description and an example, and every
+example compiles.
 
-    python3 ods_examples.py FP8_OPT INCLUDE_DIR
+    python3 ods_examples.py FP8_OPT LLVM_TBLGEN INCLUDE_DIR
 
-An example is a ```mlir block in a description. The rule is the simplest there
-is: it is a module that parses and verifies on its own, every value defined (an
-op is shown inside a func.func). A snippet that is not meant to be compiled uses
-another fence (```text).
+An example is a ```mlir block in a description, as TableGen puts it together.
+The rule is the simplest there is: it is a module that parses and verifies on
+its own, every value defined (an op is shown inside a func.func). A snippet that
+is not meant to be compiled uses another fence (```text).
 """
 
 import concurrent.futures
+import json
 import pathlib
 import re
 import subprocess
@@ -16,36 +18,58 @@ import sys
 import textwrap
 
 FENCE = re.compile(r"^[ \t]*```mlir[ \t]*\n(.*?)^[ \t]*```[ \t]*$", re.M | re.S)
+UPSTREAM = pathlib.Path("/usr/lib/llvm-22/include")
 
 
-def examples(folder):
-    """(file, line of the first line, text) of every example."""
-    for path in sorted(folder.rglob("*.td")):
-        text = path.read_text()
-        for match in FENCE.finditer(text):
-            line = text.count("\n", 0, match.start(1)) + 1
-            yield path, line, textwrap.dedent(match.group(1))
+def definitions(tblgen, folder, path):
+    """(where, definition) for every def of the file that has a description."""
+    command = [tblgen, "-dump-json", f"-I{folder.parent}", f"-I{UPSTREAM}", path]
+    records = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
+    for name, record in records.items():
+        if not isinstance(record, dict) or "description" not in record or record.get("!anonymous"):
+            continue
+        place = next((loc for loc in record["!locs"] if loc.startswith(f"{path.name}:")), None)
+        if place:
+            yield f"{path.parent / place} {name}", record
 
 
-def compile_example(fp8_opt, example):
-    path, line, text = example
+def check(where, record):
+    """What is missing at a definition, and its examples."""
+    description = record["description"] or ""
+    examples = [textwrap.dedent(match.group(1)) for match in FENCE.finditer(description)]
+    missing = []
+    if {"Op", "PassBase"} & set(record["!superclasses"]):
+        if not record.get("summary"):
+            missing.append(f"{where}: expected a summary")
+        if not examples:
+            missing.append(f"{where}: expected an example (```mlir) in the description")
+    return missing, [(where, example) for example in examples]
+
+
+def compile_example(fp8_opt, where, text):
     run = subprocess.run([fp8_opt, "-o", "/dev/null", "-"], input=text, capture_output=True, text=True, timeout=60)
     if run.returncode == 0:
         return None
-    # Errors name lines of the example; point into the file instead.
-    errors = re.sub(r"<stdin>:(\d+)", lambda m: f"{path}:{int(m.group(1)) + line - 1}", run.stderr)
-    return f"{path}:{line}: example does not compile\n{textwrap.indent(errors.strip(), '    ')}"
+    # The list of dialects that follows an unknown one helps nobody here.
+    errors = re.sub(r"Available dialects: .*", "", run.stderr.strip())
+    return f"{where}: example does not compile\n{textwrap.indent(errors, '    ')}"
 
 
 def main():
-    fp8_opt, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    found = list(examples(folder))
+    fp8_opt, tblgen, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
+    failures, examples = [], []
+    for path in sorted(folder.rglob("*.td")):
+        for where, record in definitions(tblgen, folder, path):
+            missing, found = check(where, record)
+            failures += missing
+            examples += found
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        failures = [failure for failure in pool.map(lambda e: compile_example(fp8_opt, e), found) if failure]
+        results = pool.map(lambda example: compile_example(fp8_opt, *example), examples)
+        failures += [failure for failure in results if failure]
     for failure in failures:
         print(failure, file=sys.stderr)
-    print(f"{len(found)} examples, {len(failures)} failures")
-    return 1 if failures or not found else 0
+    print(f"{len(examples)} examples, {len(failures)} failures")
+    return 1 if failures or not examples else 0
 
 
 if __name__ == "__main__":

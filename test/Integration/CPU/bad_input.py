@@ -79,12 +79,12 @@ def check_failure(result, *patterns):
 def malformed_mlir(f):
     bad = f.path("malformed.mlir")
     bad.write_text("func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n  return %nope : tensor<4xf32>\n}\n")
-    f.fails(r"malformed\.mlir:2:\d+: error:", step=bad)
+    f.fails(r"malformed\.mlir:2:\d+", step=bad)
 
 
 @case
 def not_mlir_at_all(f):
-    f.fails(r"text\.txt:1:\d+: error:", step=f.text)
+    f.fails(r"text\.txt:1:\d+", step=f.text)
 
 
 @case
@@ -164,7 +164,7 @@ def short_data(f):
 
 @case
 def no_data(f):
-    f.fails(r"tokens", data=None)
+    f.fails(r"--data", data=None)
 
 
 @case
@@ -310,7 +310,8 @@ def unwanted_fallback(f):
 
 @case
 def unknown_option(f):
-    f.fails(r"--stepz|stepz", stepz=3)
+    result = t.run(f.command("out", stepz=3), check=False)
+    assert result.returncode > 0 and "stepz" in result.stderr and "--steps" in result.stderr, result.stderr
 
 
 def main():
