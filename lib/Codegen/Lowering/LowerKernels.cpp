@@ -779,9 +779,8 @@ void KernelLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   for (auto [index, output] : llvm::enumerate(outputs)) {
     Operation *combiner = output.combiner;
     auto scalarOf = [&](Value value) {
-      return isa<VectorType>(value.getType())
-                 ? reduceLanes(value, combiner)
-                 : value;
+      return isa<VectorType>(value.getType()) ? reduceLanes(value, combiner)
+                                              : value;
     };
     Value total = scalarOf(results[index]);
     if (rest)
@@ -1036,14 +1035,72 @@ LogicalResult KernelLowering::run() {
   return success();
 }
 
+MemRefType byteType(MemRefType type) {
+  return MemRefType::get(type.getShape(), storageType(type.getElementType()));
+}
+
+/// Booleans of the schedule are bytes as those of the kernels are.
+void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
+  OpBuilder builder(module.getContext());
+  auto convert = [](Value value) {
+    if (auto type = dyn_cast<MemRefType>(value.getType()))
+      value.setType(byteType(type));
+  };
+  schedule.walk([&](Block *block) {
+    llvm::for_each(block->getArguments(), convert);
+    for (Operation &op : *block)
+      llvm::for_each(op.getResults(), convert);
+  });
+  schedule.setFunctionType(
+      builder.getFunctionType(schedule.getArgumentTypes(), {}));
+  for (auto global : module.getOps<memref::GlobalOp>()) {
+    auto elements =
+        dyn_cast_or_null<DenseElementsAttr>(global.getInitialValueAttr());
+    if (!elements || !elements.getElementType().isInteger(1))
+      continue;
+    auto bytes = elements.mapValues(
+        builder.getI8Type(), [](const APInt &bit) { return bit.zext(8); });
+    global.setInitialValueAttr(bytes);
+    global.setType(byteType(cast<MemRefType>(global.getType())));
+  }
+}
+
+/// A call of a kernel becomes the loop over its tasks, which may run in any
+/// order and at the same time.
+void lowerCall(func::CallOp call, func::FuncOp kernel) {
+  OpBuilder builder(call);
+  Location loc = call.getLoc();
+  Value scratch = memref::AllocOp::create(
+      builder, loc, cast<MemRefType>(kernel.getArgumentTypes()[1]));
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(builder, loc, value);
+  };
+  int64_t tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr).getInt();
+  auto loop =
+      scf::ForOp::create(builder, loc, index(0), index(tasks), index(1));
+  builder.setInsertionPointToStart(loop.getBody());
+  SmallVector<Value> operands{loop.getInductionVar(), scratch};
+  llvm::append_range(operands, call.getOperands());
+  func::CallOp::create(builder, loc, kernel, operands);
+  call.erase();
+}
+
 class LowerKernels : public fp8::impl::LowerKernelsBase<LowerKernels> {
 public:
   void runOnOperation() override {
     TargetInfo target = TargetInfo::host();
-    for (auto kernel : getOperation().getOps<func::FuncOp>())
-      if (kernel->hasAttr(kDomainAttr))
-        if (failed(KernelLowering(kernel, target).run()))
-          return signalPassFailure();
+    SymbolTable symbols(getOperation());
+    SmallVector<func::CallOp> calls;
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (!func->hasAttr(kDomainAttr)) {
+        storeBooleansAsBytes(getOperation(), func);
+        llvm::append_range(calls, func.getOps<func::CallOp>());
+      } else if (failed(KernelLowering(func, target).run())) {
+        return signalPassFailure();
+      }
+    }
+    for (func::CallOp call : calls)
+      lowerCall(call, symbols.lookup<func::FuncOp>(call.getCallee()));
   }
 };
 

@@ -161,13 +161,18 @@ LogicalResult ScheduleLowering::run() {
     return LLVM::ConstantOp::create(builder, loc, i64,
                                     builder.getI64IntegerAttr(value));
   };
-  for (auto call : schedule.getBody().front().getOps<func::CallOp>()) {
+  for (auto loop : schedule.getBody().front().getOps<scf::ForOp>()) {
+    auto calls = loop.getOps<func::CallOp>();
+    if (!llvm::hasSingleElement(calls))
+      return loop.emitOpError("expected a loop over the tasks of one kernel");
+    func::CallOp call = *calls.begin();
     auto kernel = module.lookupSymbol<func::FuncOp>(call.getCallee());
     auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr);
     if (!tasks)
       return call.emitOpError("expected a kernel lowered by fp8-lower-kernels");
     SmallVector<int64_t> codes;
-    for (Value operand : call.getOperands()) {
+    // After the task and its scratch.
+    for (Value operand : call.getOperands().drop_front(2)) {
       FailureOr<int64_t> code = operandCode(operand);
       if (failed(code))
         return failure();
