@@ -157,7 +157,6 @@ struct Plan {
   int64_t lhsSize = 0, rhsSize = 0, tileSize = 0;
 
   int64_t getScratchBytes() const { return 4 * (lhsSize + rhsSize + tileSize); }
-  bool accumulates() const { return !outerK.empty() || kc < k.size; }
   int64_t panelColumns() const { return columns * lanes; }
   int64_t packedK() const { return llvm::divideCeil(kc, pack); }
   /// The distance of the rows of a lhs packed as [m][k]; off a power of two.
@@ -317,6 +316,9 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   if (target.hasAVX512BF16 && isF8(lhsType) && isF8(rhsType))
     plan.pack = 2;
 
+  int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
+  bool rowsAdjacent = lhsM == 1 && lhsK != 1;
+
   // The register tile. 32 registers on AVX-512, 16 else; a few hold operands.
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
   int64_t budget = target.vectorBits == 512 ? 28 : 12;
@@ -327,6 +329,9 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
     int64_t maxRows = std::min<int64_t>({budget / columns, plan.m.size, 16});
     for (int64_t rows = 1; rows <= maxRows; ++rows) {
       double cost = costOfTile(plan.m.size, vectors, rows, columns);
+      // Panels of few rows waste lanes while packing.
+      if (rowsAdjacent)
+        cost += llvm::divideCeil(plan.m.size, rows) * (isF8(lhsType) ? 4 : 2);
       if (cost < best) {
         best = cost;
         plan.rows = rows;
@@ -347,11 +352,9 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
 
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
   int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
-  int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   // Rows a multiple of the page apart would share one set of the cache.
   bool direct =
       lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
-  bool rowsAdjacent = lhsM == 1 && lhsK != 1;
   plan.lhs = direct         ? LhsForm::Direct
              : rowsAdjacent ? LhsForm::Panels
                             : LhsForm::RowMajor;
@@ -441,6 +444,10 @@ private:
   /// moved along.
   void forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
                function_ref<void(std::array<Ref, 3>)> body);
+  /// The same for dimensions of k, which keeps track of the first pass.
+  void forOuterK(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
+                 function_ref<void(std::array<Ref, 3>)> body);
+  Value alsoZero(Value condition, Value i);
   /// Cuts [0, end) into chunks of 4 vectors, one vector and a static rest;
   /// `extent` is a static number with the same remainders as `end`.
   void forChunks(Value end, int64_t extent, int64_t unit,
@@ -483,13 +490,15 @@ private:
   void registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs, int64_t rhsK,
                     Value steps, Ref out, int64_t rows, int64_t columns);
   void block(std::array<Ref, 3> refs, Value k0, Value kEnd);
-  void zeroOut(Ref out);
+  void ifFirst(function_ref<void()> then, function_ref<void()> otherwise);
 
   OpBuilder &b;
   Location loc;
   const TargetInfo &target;
   const Plan &plan;
   Ref lhsPanel, rhsPanel, tileBuffer;
+  /// Whether this is the first block of k; null where there is only one.
+  Value first;
 };
 
 } // namespace
@@ -522,6 +531,41 @@ void Emitter::forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
         moved[j] = at(refs[j], i, dims[0].strides[j]);
     forDims(dims.drop_front(), moved, body);
   });
+}
+
+Value Emitter::alsoZero(Value condition, Value i) {
+  Value zero =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, i, cst(0));
+  if (!condition)
+    return zero;
+  return arith::AndIOp::create(b, loc, condition, zero);
+}
+
+void Emitter::forOuterK(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
+                        function_ref<void(std::array<Ref, 3>)> body) {
+  if (dims.empty())
+    return body(refs);
+  Value outerFirst = first;
+  forLoop(0, dims[0].size, 1, [&](Value i) {
+    first = alsoZero(outerFirst, i);
+    std::array<Ref, 3> moved = refs;
+    for (unsigned j : plan.operand)
+      moved[j] = at(refs[j], i, dims[0].strides[j]);
+    forOuterK(dims.drop_front(), moved, body);
+  });
+  first = outerFirst;
+}
+
+void Emitter::ifFirst(function_ref<void()> then,
+                      function_ref<void()> otherwise) {
+  if (!first)
+    return then();
+  auto branch = scf::IfOp::create(b, loc, first, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  then();
+  b.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
 }
 
 void Emitter::forChunks(Value end, int64_t extent, int64_t unit,
@@ -631,13 +675,12 @@ Value Emitter::decodeBytesToHalves(Value v, Type element) {
     // cleared.
     Value moved = shl(arith::ExtSIOp::create(b, loc, words, byte), 7);
     bits = arith::AndIOp::create(b, loc, moved, intConstant(words, -0x4001));
-    // All ones is NaN.
-    Value nan = arith::CmpIOp::create(
-        b, loc, arith::CmpIPredicate::eq,
-        arith::AndIOp::create(b, loc, bits, intConstant(words, 0x7fff)),
-        intConstant(words, 0x3f80));
-    bits =
-        arith::SelectOp::create(b, loc, nan, intConstant(words, 0x7e00), bits);
+    // All ones is NaN: one more carries into the cleared bit, which makes the
+    // exponent the largest.
+    Value carry = arith::AndIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, bits, intConstant(words, 0x80)),
+        intConstant(words, 0x4000));
+    bits = arith::OrIOp::create(b, loc, bits, carry);
   }
   return arith::BitcastOp::create(b, loc, like(f16), bits);
 }
@@ -938,14 +981,9 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
   };
   bool through = plan.storeThroughScratch;
 
-  SmallVector<Value> sums;
-  for (int64_t i = 0; i < rows; ++i)
-    for (int64_t j = 0; j < vectors; ++j)
-      sums.push_back(
-          plan.accumulates() && !through
-              ? loadLanes(at(out, i * rowStride + j * lanes), lanesOf(j), lanes)
-              : zeroVector(lanes));
-
+  // Sums start at zero, also in the later blocks of k: reading the result here
+  // would wait for the stores of the tile before.
+  SmallVector<Value> sums(rows * vectors, zeroVector(lanes));
   auto loop = scf::ForOp::create(b, loc, cst(0), steps, cst(1), sums);
   {
     OpBuilder::InsertionGuard guard(b);
@@ -975,11 +1013,18 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
     scf::YieldOp::create(b, loc, next);
   }
   if (!through) {
-    for (int64_t i = 0; i < rows; ++i)
-      for (int64_t j = 0; j < vectors; ++j)
-        store(loop.getResult(i * vectors + j),
-              at(out, i * rowStride + j * lanes), lanesOf(j));
-    return;
+    auto finish = [&](bool accumulate) {
+      for (int64_t i = 0; i < rows; ++i)
+        for (int64_t j = 0; j < vectors; ++j) {
+          Ref to = at(out, i * rowStride + j * lanes);
+          Value sum = loop.getResult(i * vectors + j);
+          if (accumulate)
+            sum = arith::AddFOp::create(b, loc,
+                                        loadLanes(to, lanesOf(j), lanes), sum);
+          store(sum, to, lanesOf(j));
+        }
+    };
+    return ifFirst([&] { finish(false); }, [&] { finish(true); });
   }
   int64_t width = vectors * lanes;
   for (int64_t i = 0; i < rows; ++i)
@@ -991,9 +1036,11 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
       Ref from = at(at(tileBuffer, i, width), j, 1);
       Ref to = at(at(out, i, rowStride), j, plan.n.strides[2]);
       Value x = memref::LoadOp::create(b, loc, from.memref, from.index);
-      if (plan.accumulates())
-        x = arith::AddFOp::create(
-            b, loc, memref::LoadOp::create(b, loc, to.memref, to.index), x);
+      if (first) {
+        Value y = memref::LoadOp::create(b, loc, to.memref, to.index);
+        y = arith::AddFOp::create(b, loc, y, x);
+        x = arith::SelectOp::create(b, loc, first, x, y);
+      }
       memref::StoreOp::create(b, loc, x, to.memref, to.index);
     });
   });
@@ -1046,26 +1093,6 @@ void Emitter::block(std::array<Ref, 3> refs, Value k0, Value kEnd) {
   forLoop(0, full, width, [&](Value j) { panel(j, width); });
   if (full != plan.n.size)
     panel(cst(full), plan.n.size - full);
-}
-
-void Emitter::zeroOut(Ref out) {
-  forLoop(0, plan.m.size, 1, [&](Value i) {
-    Ref row = at(out, i, plan.m.strides[2]);
-    if (plan.n.size > 1 && plan.n.strides[2] != 1) {
-      forLoop(0, plan.n.size, 1, [&](Value j) {
-        Ref ref = at(row, j, plan.n.strides[2]);
-        Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-        memref::StoreOp::create(b, loc, zero, ref.memref, ref.index);
-      });
-      return;
-    }
-    int64_t full = llvm::alignDown(plan.n.size, plan.lanes);
-    forLoop(0, full, plan.lanes, [&](Value j) {
-      store(zeroVector(plan.lanes), at(row, j, 1), plan.lanes);
-    });
-    if (full != plan.n.size)
-      store(zeroVector(plan.lanes), at(row, full), plan.n.size - full);
-  });
 }
 
 LogicalResult Emitter::emit(const ContractionTile &tile) {
@@ -1130,12 +1157,12 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
   tileBuffer = carve(plan.tileSize);
 
   forDims(plan.outer, refs, [&](std::array<Ref, 3> refs) {
-    if (plan.accumulates())
-      zeroOut(refs[2]);
-    forDims(plan.outerK, refs, [&](std::array<Ref, 3> refs) {
+    forOuterK(plan.outerK, refs, [&](std::array<Ref, 3> refs) {
       if (plan.kc == plan.k.size)
         return block(refs, cst(0), cst(plan.kc));
+      Value outerFirst = first;
       forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
+        first = alsoZero(outerFirst, k0);
         Value kEnd = cst(plan.kc);
         if (plan.k.size % plan.kc) {
           Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
@@ -1143,6 +1170,7 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
         }
         block(refs, k0, kEnd);
       });
+      first = outerFirst;
     });
   });
   return success();

@@ -218,6 +218,14 @@ def main():
         return 0 if all(good) else 1
 
 
+def aligned(x):
+    space = np.empty(x.nbytes + 64, np.uint8)
+    start = -space.ctypes.data % 64
+    result = space[start:start + x.nbytes].view(x.dtype).reshape(x.shape)
+    result[...] = x
+    return result
+
+
 def bench(arguments, rng, directory):
     f8 = ("f8E4M3FN", "f8E4M3FN")
     f32 = ("f32", "f32")
@@ -239,6 +247,7 @@ def bench(arguments, rng, directory):
         a = values(rng, case.shape(case.lhs), case.types[0], False)
         b = values(rng, case.shape(case.rhs), case.types[1], False)
         c = np.zeros(case.shape(case.out), np.float32)
+        a, b, c = map(aligned, (a, b, c))
         best = 1e9
         for _ in range(30):
             start = time.perf_counter()
