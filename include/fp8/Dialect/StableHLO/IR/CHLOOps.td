@@ -12,7 +12,7 @@ include "mlir/Interfaces/InferTypeOpInterface.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 include "mlir/IR/OpAsmInterface.td"
 
-def CHLO_Dialect : Dialect {
+def Chlo_Dialect : Dialect {
   let name = "chlo";
   let cppNamespace = "::mlir::chlo";
   let summary = "The subset of CHLO that JAX emits";
@@ -20,7 +20,6 @@ def CHLO_Dialect : Dialect {
     Special functions and `top_k`, which JAX leaves to the compiler. Names are
     those of the original dialect; tensors have static shapes.
   }];
-  let isExtensible = 1;
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let extraClassDeclaration = [{
     /// Parses a pretty-form op that is not in the subset: always one error.
@@ -30,7 +29,7 @@ def CHLO_Dialect : Dialect {
 }
 
 class CHLO_Op<string mnemonic, list<Trait> traits = []>
-    : Op<CHLO_Dialect, mnemonic, traits>;
+    : Op<Chlo_Dialect, mnemonic, traits>;
 
 class CHLO_UnaryOp<string mnemonic, string text, Type tensor = HLO_FloatTensor>
     : CHLO_Op<mnemonic, [Pure, Elementwise, HLO_SameTypes, SameOperandsAndResultType]> {

@@ -22,7 +22,6 @@ def Sdy_Dialect : Dialect {
     are checked for their syntax and kept as text.
   }];
   let useDefaultAttributePrinterParser = 0;
-  let isExtensible = 1;
   let extraClassDeclaration = [{
     /// Parses a pretty-form op that is not in the subset: always one error.
     std::optional<::mlir::Dialect::ParseOpHook>

@@ -13,7 +13,6 @@
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Dialect.h"
-#include "mlir/IR/ExtensibleDialect.h"
 #include "mlir/IR/OpDefinition.h"
 #include "mlir/IR/OpImplementation.h"
 #include "mlir/IR/SymbolTable.h"
@@ -29,8 +28,7 @@ LogicalResult verifySameTypes(Operation *op);
 
 /// All operands and results have one type; the error prints both types.
 template <typename ConcreteType>
-class SameTypes
-    : public ::mlir::OpTrait::TraitBase<ConcreteType, SameTypes> {
+class SameTypes : public ::mlir::OpTrait::TraitBase<ConcreteType, SameTypes> {
 public:
   static LogicalResult verifyTrait(Operation *op) {
     return verifySameTypes(op);

@@ -26,7 +26,6 @@ def Stablehlo_Dialect : Dialect {
   }];
   let useDefaultAttributePrinterParser = 0;
   let hasConstantMaterializer = 1;
-  let isExtensible = 1;
   let dependentDialects = ["::mlir::func::FuncDialect"];
   let extraClassDeclaration = [{
     /// Parses a pretty-form op that is not in the subset: always one error.
@@ -40,6 +39,9 @@ def Stablehlo_Dialect : Dialect {
     ::mlir::Type parseType(::mlir::DialectAsmParser &parser) const override;
     void printType(::mlir::Type type,
                    ::mlir::DialectAsmPrinter &printer) const override;
+
+  private:
+    void registerAttributes();
   }];
 }
 

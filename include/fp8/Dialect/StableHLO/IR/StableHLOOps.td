@@ -817,6 +817,7 @@ def StableHLO_ScatterOp : StableHLO_Op<"scatter", [RecursiveMemoryEffects, Recur
   let results = (outs Variadic<HLO_Tensor>:$results);
   let regions = (region SizedRegion<1>:$update_computation);
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def StableHLO_SliceOp : StableHLO_Op<"slice", [Pure]> {
@@ -871,6 +872,7 @@ def StableHLO_SortOp : StableHLO_Op<"sort", [RecursiveMemoryEffects, Recursively
   let results = (outs Variadic<HLO_Tensor>:$results);
   let regions = (region SizedRegion<1>:$comparator);
   let hasVerifier = 1;
+  let hasRegionVerifier = 1;
 }
 
 def StableHLO_TransposeOp : StableHLO_Op<"transpose", [Pure]> {
