@@ -11,6 +11,18 @@
 #include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/Sdy.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Pipelines/Import.h"
+#include "fp8/Pipelines/Lowering.h"
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Pipelines/Quantize.h"
 
 #include "mlir/InitAllDialects.h"
 #include "mlir/InitAllExtensions.h"
@@ -22,12 +34,21 @@ void fp8::registerAllDialects(DialectRegistry &registry) {
   mlir::registerAllDialects(registry);
   mlir::registerAllExtensions(registry);
   // <dialects>
+  registry.insert<stablehlo::StablehloDialect, chlo::ChloDialect,
+                  sdy::SdyDialect>();
   registry.insert<fp8::FP8Dialect>();
 }
 
 void fp8::registerAllPasses() {
   mlir::registerAllPasses();
   // <passes>
+  registerFP8TransformsPasses();
+  registerQuantizePipeline();
+  stablehlo::registerStableHLOPasses();
+  registerImportPipeline();
+  registerFP8KernelsPasses();
+  registerFP8CodegenPasses();
+  registerLoweringPipelines();
   registerTestContractionPass();
   registerFP8ToLinalgPasses();
   registerFP8ExpandCastsPasses();

@@ -207,10 +207,14 @@ private:
   StringRef text, fileName;
   MLIRContext *context;
   llvm::SourceMgr sourceMgr;
+  bool syntaxError = false;
 };
 } // namespace
 
 InFlightDiagnostic RecipeParser::error(llvm::SMRange range) {
+  // What a syntax error left of the tree is not worth a second message.
+  if (syntaxError)
+    return {};
   unsigned line = 1, column = 1;
   if (range.Start.isValid())
     std::tie(line, column) = sourceMgr.getLineAndColumn(range.Start);
@@ -381,21 +385,20 @@ LogicalResult RecipeParser::parseDot(llvm::yaml::Node *node, StringLiteral dot,
 }
 
 FailureOr<Recipe> RecipeParser::parse() {
-  // Syntax errors of the YAML scanner become MLIR diagnostics too.
-  struct Handler {
-    MLIRContext *context;
-    StringRef fileName;
-  } handler{context, fileName};
+  // Syntax errors of the YAML scanner become MLIR diagnostics too; one is
+  // enough.
   sourceMgr.setDiagHandler(
       [](const llvm::SMDiagnostic &diag, void *data) {
-        auto *handler = static_cast<Handler *>(data);
+        auto *parser = static_cast<RecipeParser *>(data);
+        if (std::exchange(parser->syntaxError, true))
+          return;
         unsigned line = diag.getLineNo() > 0 ? diag.getLineNo() : 1;
         unsigned column = diag.getColumnNo() >= 0 ? diag.getColumnNo() + 1 : 1;
-        emitError(FileLineColLoc::get(handler->context, handler->fileName, line,
+        emitError(FileLineColLoc::get(parser->context, parser->fileName, line,
                                       column))
             << "invalid YAML: " << diag.getMessage();
       },
-      &handler);
+      this);
 
   llvm::yaml::Stream stream(text, sourceMgr, /*ShowColors=*/false);
   llvm::yaml::document_iterator document = stream.begin();
