@@ -96,9 +96,9 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
     The payload is `cast(x × quantizer)`, element by element, with the
     quantizer of the element's tile; the result carries the scale. The product
     is an f32 product. `rounding` and `overflow` say how the cast rounds and
-    what becomes of finite values out of range; NaN becomes the canonical NaN
-    of the format, and infinite inputs stay non-finite (NaN where the format
-    has no infinity).
+    what becomes of finite values out of range. NaN becomes the canonical NaN
+    of the format. An infinite input never becomes the largest number: it
+    becomes NaN, or with `overflow = nan` what the plain cast makes of it.
 
     Scale and quantizer come from one `fp8.compute_scale`, as a rule.
 
