@@ -240,6 +240,10 @@ private:
   struct Dot {
     stablehlo::DotGeneralOp op;
     Use lhs, rhs;
+    /// What the new dot is made of.
+    Value lhsOperand = {}, rhsOperand = {};
+    SmallVector<int64_t> lhsBatching = {}, rhsBatching = {};
+    SmallVector<int64_t> lhsContracting = {}, rhsContracting = {};
   };
 
   Use addUse(Value value, const OperandRecipe &recipe);
@@ -249,9 +253,10 @@ private:
                    SmallVectorImpl<int64_t> &contracting);
 
   OpBuilder builder;
-  SmallVector<Dot> dots;
+  std::vector<Dot> dots;
   std::vector<Group> groups;
-  llvm::SetVector<Operation *> maybeDead;
+  /// Layout ops between the quantized tensors and the dots.
+  llvm::SetVector<Operation *> layouts;
   DenseMap<Value, Value> amaxes;
   int64_t numQuantized = 0;
 };
@@ -296,7 +301,23 @@ void Quantizer::add(stablehlo::DotGeneralOp dot, const OperandRecipe &lhs,
   dots.push_back({dot, lhsUse, rhsUse});
 }
 
-/// Quantizes right after the definition of the value, which dominates all uses.
+/// Where a value is quantized: right after its definition, or, if it is an
+/// argument, right before the first op that reads it.
+static void setInsertionPointToQuantize(OpBuilder &builder, Value value) {
+  builder.setInsertionPointAfterValue(value);
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg)
+    return;
+  Operation *first = nullptr;
+  for (Operation *user : arg.getUsers()) {
+    Operation *ancestor = arg.getOwner()->findAncestorOpInBlock(*user);
+    if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
+      first = ancestor;
+  }
+  if (first)
+    builder.setInsertionPoint(first);
+}
+
 Value Quantizer::getQuantized(Group &group) {
   if (group.quantized)
     return group.quantized;
@@ -310,7 +331,7 @@ Value Quantizer::getQuantized(Group &group) {
 
   Value &amax = amaxes[value];
   if (!amax) {
-    builder.setInsertionPointAfterValue(value);
+    setInsertionPointToQuantize(builder, value);
     amax = AmaxOp::create(builder, loc, value, scaled);
   }
   builder.setInsertionPointAfterValue(amax);
@@ -391,32 +412,37 @@ Value Quantizer::getOperand(const Use &use, SmallVectorImpl<int64_t> &batching,
 }
 
 void Quantizer::rewrite() {
+  // All operands first: a dot's result may be the tensor that another one
+  // quantizes, and is replaced only after.
   for (Dot &dot : dots) {
     auto dims = dot.op.getDotDimensionNumbers();
-    auto lhsBatching = llvm::to_vector(dims.getLhsBatchingDimensions());
-    auto rhsBatching = llvm::to_vector(dims.getRhsBatchingDimensions());
-    auto lhsContracting = llvm::to_vector(dims.getLhsContractingDimensions());
-    auto rhsContracting = llvm::to_vector(dims.getRhsContractingDimensions());
-    Value lhs = getOperand(dot.lhs, lhsBatching, lhsContracting);
-    Value rhs = getOperand(dot.rhs, rhsBatching, rhsContracting);
+    dot.lhsBatching = llvm::to_vector(dims.getLhsBatchingDimensions());
+    dot.rhsBatching = llvm::to_vector(dims.getRhsBatchingDimensions());
+    dot.lhsContracting = llvm::to_vector(dims.getLhsContractingDimensions());
+    dot.rhsContracting = llvm::to_vector(dims.getRhsContractingDimensions());
+    dot.lhsOperand = getOperand(dot.lhs, dot.lhsBatching, dot.lhsContracting);
+    dot.rhsOperand = getOperand(dot.rhs, dot.rhsBatching, dot.rhsContracting);
+    for (const Use &use : {dot.lhs, dot.rhs})
+      for (Value value = use.value; Value source = getLayoutSource(value);
+           value = source)
+        layouts.insert(value.getDefiningOp());
+  }
+  for (Dot &dot : dots) {
     builder.setInsertionPoint(dot.op);
     Value result = fp8::DotGeneralOp::create(
-        builder, dot.op.getLoc(), dot.op->getResult(0).getType(), lhs, rhs,
-        lhsBatching, rhsBatching, lhsContracting, rhsContracting);
+        builder, dot.op.getLoc(), dot.op->getResult(0).getType(),
+        dot.lhsOperand, dot.rhsOperand, dot.lhsBatching, dot.rhsBatching,
+        dot.lhsContracting, dot.rhsContracting);
     dot.op->getResult(0).replaceAllUsesWith(result);
-    for (const Use &use : {dot.lhs, dot.rhs})
-      for (Value value = use.value; value; value = getLayoutSource(value))
-        if (Operation *op = value.getDefiningOp())
-          maybeDead.insert(op);
     dot.op->erase();
   }
   // Layout ops that only the dots read: their payload has its own.
   for (bool changed = true; changed;) {
     changed = false;
-    for (Operation *op : llvm::to_vector(maybeDead))
+    for (Operation *op : llvm::to_vector(layouts))
       if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op) &&
           op->use_empty()) {
-        maybeDead.remove(op);
+        layouts.remove(op);
         op->erase();
         changed = true;
       }

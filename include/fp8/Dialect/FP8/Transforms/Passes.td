@@ -13,8 +13,8 @@ def FP8ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     ones that the recipe quantizes: both operands become `!fp8.scaled` values,
     the dot an `fp8.dot_general`.
 
-    A tensor that several dots read is quantized once per format, right where it
-    is defined: forward and wgrad share the activation, forward and dgrad the
+    A tensor that several dots read is quantized once per format, right after
+    its definition (an argument: right before it is first read): forward and wgrad share the activation, forward and dgrad the
     weight, dgrad and wgrad the output gradient. Dots that read a tensor through
     reshapes, transposes or barriers share its payload too: with one scale for
     the whole tensor, another arrangement of the elements needs no other
@@ -49,16 +49,16 @@ def FP8ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
     func.func @main(%w: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
                     %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
                     %x: tensor<4x32xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
-      %amax_w = fp8.amax %w : tensor<32x16xf32> -> tensor<f32>
-      %scale_w, %quantizer_w = fp8.compute_scale %amax_w {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
-          : tensor<f32> -> tensor<f32>
-      %ws = fp8.quantize %w, %scale_w, %quantizer_w rounding = nearest_even, overflow = saturate
-          : tensor<32x16xf32> -> !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>
       %amax_x = fp8.amax %x : tensor<4x32xf32> -> tensor<f32>
       %scale_x, %quantizer_x = fp8.compute_scale %amax_x {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
           : tensor<f32> -> tensor<f32>
       %xs = fp8.quantize %x, %scale_x, %quantizer_x rounding = nearest_even, overflow = saturate
           : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+      %amax_w = fp8.amax %w : tensor<32x16xf32> -> tensor<f32>
+      %scale_w, %quantizer_w = fp8.compute_scale %amax_w {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
+          : tensor<f32> -> tensor<f32>
+      %ws = fp8.quantize %w, %scale_w, %quantizer_w rounding = nearest_even, overflow = saturate
+          : tensor<32x16xf32> -> !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>
       %0 = fp8.dot_general %xs, %ws, contracting_dims = [1] x [0] {accumulator = f32}
           : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
              !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>

@@ -1,0 +1,58 @@
+// RUN: fp8-opt %s --split-input-file --fp8-verify-quantized --verify-diagnostics
+
+func.func @unused_amax(%x: tensor<4x32xf32>) {
+  // expected-error @+1 {{'fp8.amax' op is computed and never used}}
+  %amax = fp8.amax %x : tensor<4x32xf32> -> tensor<f32>
+  return
+}
+
+// -----
+
+func.func @unused_scale(%amax: tensor<f32>) -> tensor<f32> {
+  // expected-error @+1 {{'fp8.compute_scale' op computes a scale that is never used}}
+  %scale, %q = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+  return %q : tensor<f32>
+}
+
+// -----
+
+func.func @unused_quantizer(%amax: tensor<f32>) -> tensor<f32> {
+  // expected-error @+1 {{'fp8.compute_scale' op computes a quantizer that is never used}}
+  %scale, %q = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+  return %scale : tensor<f32>
+}
+
+// -----
+
+func.func @twice(%x: tensor<4x32xf32>, %s: tensor<f32>, %q: tensor<f32>)
+    -> (!fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>, !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>) {
+  // expected-note @+1 {{quantized here first}}
+  %0 = fp8.quantize %x, %s, %q rounding = nearest_even, overflow = saturate
+      : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+  // expected-error @+1 {{quantizes a tensor that is already quantized in the same way}}
+  %1 = fp8.quantize %x, %s, %q rounding = nearest_even, overflow = saturate
+      : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+  return %0, %1 : !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>, !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+}
+
+// -----
+
+func.func @swapped(%x: tensor<4x32xf32>, %amax: tensor<f32>) -> !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32> {
+  %s, %q = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E5M2} : tensor<f32> -> tensor<f32>
+  // expected-error @+1 {{expected scale and quantizer to be the first and the second result of one fp8.compute_scale}}
+  %0 = fp8.quantize %x, %q, %s rounding = nearest_even, overflow = saturate
+      : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+  return %0 : !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+}
+
+// -----
+
+func.func @not_quantized(%x: tensor<4x32xf32>, %s: tensor<f32>, %w: !fp8.scaled<32x8xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x8xf32> {
+  // expected-note @+1 {{defined here}}
+  %0 = stablehlo.convert %x : (tensor<4x32xf32>) -> tensor<4x32xf8E4M3FN>
+  %1 = fp8.pack %0, %s : !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+  // expected-error @+1 {{expected operands that come from fp8.quantize but got one from stablehlo.convert}}
+  %2 = fp8.dot_general %1, %w, contracting_dims = [1] x [0] {accumulator = f32}
+      : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>, !fp8.scaled<32x8xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x8xf32>
+  return %2 : tensor<4x8xf32>
+}
