@@ -613,7 +613,9 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
     Block &block = body->emplaceBlock();
     Type element = type.getInput(1);
     block.addArguments({element, element}, {result.location, result.location});
-    OpBuilder builder = OpBuilder::atBlockEnd(&block);
+    // The region has no op yet to take the context from.
+    OpBuilder builder(parser.getContext());
+    builder.setInsertionPointToEnd(&block);
     OperationState state(result.location, *inner);
     state.addOperands(block.getArguments());
     state.addTypes(element);

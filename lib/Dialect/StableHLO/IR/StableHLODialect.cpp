@@ -101,11 +101,15 @@ Operation *StablehloDialect::materializeConstant(OpBuilder &builder,
   return ConstantOp::create(builder, loc, elements);
 }
 
+ParseResult stablehlo::emitUnsupported(OpAsmParser &parser, StringRef name) {
+  return emitError(parser.getEncodedSourceLoc(parser.getNameLoc()),
+                   getUnsupportedMessage(name));
+}
+
 Dialect::ParseOpHook stablehlo::getUnknownOpHook() {
   static constexpr auto hook = [](OpAsmParser &parser,
                                   OperationState &state) -> ParseResult {
-    return parser.emitError(parser.getNameLoc(),
-                            getUnsupportedMessage(state.name.getStringRef()));
+    return emitUnsupported(parser, state.name.getStringRef());
   };
   return hook;
 }

@@ -15,6 +15,10 @@
 namespace mlir {
 namespace stablehlo {
 
+/// The error at the op's name; the parser's own `emitError` would put the name
+/// in front once more.
+ParseResult emitUnsupported(OpAsmParser &parser, StringRef name);
+
 /// `Names` has a constexpr array `list` of full op names.
 template <typename Names, size_t index>
 class UnsupportedOp
@@ -36,8 +40,7 @@ public:
     return (*this)->emitError(getUnsupportedMessage(getOperationName()));
   }
   static ParseResult parse(OpAsmParser &parser, OperationState &) {
-    return parser.emitError(parser.getNameLoc(),
-                            getUnsupportedMessage(getOperationName()));
+    return emitUnsupported(parser, getOperationName());
   }
   void print(OpAsmPrinter &printer) {
     printer.printGenericOp(*this, /*printOpName=*/false);

@@ -399,7 +399,7 @@ def StableHLO_CompareOp : StableHLO_Op<"compare", [Pure, Elementwise, SameOperan
                        OptionalAttr<HLO_ComparisonTypeAttr>:$compare_type);
   let results = (outs HLO_PredTensor:$result);
   let assemblyFormat = [{
-    $comparison_direction `,` $lhs `,` $rhs (`,` $compare_type^)? attr-dict
+    `` $comparison_direction `,` $lhs `,` $rhs (`,` `` $compare_type^)? attr-dict
       `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -573,7 +573,7 @@ def StableHLO_RngBitGeneratorOp : StableHLO_Op<"rng_bit_generator", [Pure]> {
   let arguments = (ins HLO_RngAlgorithmAttr:$rng_algorithm, HLO_IntOrFloatTensor:$initial_state);
   let results = (outs HLO_IntOrFloatTensor:$output_state, HLO_IntOrFloatTensor:$output);
   let assemblyFormat = [{
-    $initial_state `,` `algorithm` `=` $rng_algorithm attr-dict
+    $initial_state `,` `algorithm` `=` `` $rng_algorithm attr-dict
       `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -928,7 +928,7 @@ def StableHLO_DotGeneralOp : StableHLO_Op<"dot_general", [Pure]> {
   let results = (outs HLO_Tensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs `,` custom<DotDimensionNumbers>($dot_dimension_numbers)
-      custom<PrecisionAndAlgorithm>($precision_config, $algorithm) attr-dict
+      `` custom<PrecisionAndAlgorithm>($precision_config, $algorithm) attr-dict
       `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
