@@ -651,4 +651,60 @@ TEST(Amax, SeesNonFinite) {
   EXPECT_TRUE(std::isnan(run()));
 }
 
+/// A batched dot of mixed formats whose operands lie as [b, k, m] and
+/// [n, b, k], against f64 on the dequantized operands.
+TEST(DotGeneral, IsTheDotOfTheDequantized) {
+  Jit jit;
+  ASSERT_NO_FATAL_FAILURE(jit.compile(R"mlir(
+    !x = !fp8.scaled<3x40x5xf8E5M2, tile = [*, *, *], scale = f32>
+    !w = !fp8.scaled<7x3x40xf8E4M3FN, tile = [*, *, *], scale = f32>
+    func.func @dot(%xp: memref<3x40x5xf8E5M2>, %xs: memref<f32>, %wp: memref<7x3x40xf8E4M3FN>, %ws: memref<f32>,
+                   %out: memref<3x5x7xf32>, %dequantized: memref<3x40x5xf32>) {
+      %0 = bufferization.to_tensor %xp restrict : memref<3x40x5xf8E5M2> to tensor<3x40x5xf8E5M2>
+      %1 = bufferization.to_tensor %xs restrict : memref<f32> to tensor<f32>
+      %2 = bufferization.to_tensor %wp restrict : memref<7x3x40xf8E4M3FN> to tensor<7x3x40xf8E4M3FN>
+      %3 = bufferization.to_tensor %ws restrict : memref<f32> to tensor<f32>
+      %x = fp8.pack %0, %1 : !x
+      %w = fp8.pack %2, %3 : !w
+      %y = fp8.dot_general %x, %w, batching_dims = [0] x [1], contracting_dims = [1] x [2] {accumulator = f32}
+          : (!x, !w) -> tensor<3x5x7xf32>
+      %d = fp8.dequantize %x : !x -> tensor<3x40x5xf32>
+      bufferization.materialize_in_destination %y in restrict writable %out : (tensor<3x5x7xf32>, memref<3x5x7xf32>) -> ()
+      bufferization.materialize_in_destination %d in restrict writable %dequantized
+          : (tensor<3x40x5xf32>, memref<3x40x5xf32>) -> ()
+      return
+    }
+  )mlir"));
+  constexpr int B = 3, M = 5, N = 7, K = 40;
+  const Format &e5m2 = kFormats[1], &e4m3 = kFormats[0];
+  std::vector<uint8_t> x(B * K * M), w(N * B * K);
+  std::mt19937 random(13);
+  auto finite = [&](const Format &format) {
+    uint8_t code = random() % (format.largest() + 1);
+    return static_cast<uint8_t>(random() % 2 ? code : code | 0x80);
+  };
+  for (uint8_t &code : x)
+    code = finite(e5m2);
+  for (uint8_t &code : w)
+    code = finite(e4m3);
+  float xs = 0.37f, ws = 1.0f / 3;
+  std::vector<float> y(B * M * N), d(B * K * M);
+  jit.call("dot", x.data(), &xs, w.data(), &ws, y.data(), d.data());
+  for (int i = 0; i < B * K * M; ++i)
+    ASSERT_EQ(d[i], e5m2.value(x[i]).convertToFloat() * xs);
+  for (int b = 0; b < B; ++b)
+    for (int m = 0; m < M; ++m)
+      for (int n = 0; n < N; ++n) {
+        double sum = 0, absolute = 0;
+        for (int k = 0; k < K; ++k) {
+          double product =
+              e5m2.value(x[(b * K + k) * M + m]).convertToDouble() * xs *
+              e4m3.value(w[(n * B + b) * K + k]).convertToDouble() * ws;
+          sum += product;
+          absolute += std::abs(product);
+        }
+        ASSERT_NEAR(y[(b * M + m) * N + n], sum, 1e-6 * absolute);
+      }
+}
+
 } // namespace
