@@ -8,6 +8,7 @@
 
 #include "fp8/Codegen/Contraction.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
@@ -20,6 +21,7 @@
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
+#include "fp8/Pipelines/Structure.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Pipelines/Quantize.h"
@@ -53,4 +55,6 @@ void fp8::registerAllPasses() {
   registerFP8ToLinalgPasses();
   registerFP8ExpandCastsPasses();
   registerExpandMathPasses();
+  registerStableHLOToLinalgPasses();
+  registerStructurePipeline();
 }

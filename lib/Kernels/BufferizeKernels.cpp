@@ -8,7 +8,9 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_BUFFERIZEKERNELS
@@ -47,6 +49,16 @@ LogicalResult bufferizeKernels(ArrayRef<func::FuncOp> kernels,
   }
   if (failed(result))
     return failure();
+
+  // A loop that carries a buffer hands the same one on: canonical loops do not
+  // carry it at all.
+  RewritePatternSet patterns(module.getContext());
+  scf::ForOp::getCanonicalizationPatterns(patterns, module.getContext());
+  FrozenRewritePatternSet frozen(std::move(patterns));
+  for (func::FuncOp kernel : kernels)
+    if (!kernel.getOps<scf::ForOp>().empty())
+      if (failed(applyPatternsGreedily(kernel, frozen)))
+        return failure();
 
   for (func::FuncOp kernel : kernels) {
     auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());

@@ -534,7 +534,8 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
       addInput(value);
   }
 
-  OpBuilder builder(func);
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointToEnd(func->getBlock());
   SmallVector<Value> operands(inputs.begin(), inputs.end());
   operands.append(destinations.begin(), destinations.end());
   SmallVector<Type> resultTypes;

@@ -259,6 +259,77 @@ bool shouldMoveReshape(OpOperand *fused) {
   return false;
 }
 
+/// Computes a producer inside its consumer. (Upstream's pattern set around
+/// `fuseElementwiseOps` also drops destinations that a payload does not read,
+/// which is wrong for ops that write only a part, as those of a concatenation.)
+struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand))
+        continue;
+      FailureOr<linalg::ElementwiseOpFusionResult> fused =
+          linalg::fuseElementwiseOps(rewriter, operand);
+      if (failed(fused))
+        continue;
+      Operation *producer = operand->get().getDefiningOp();
+      for (auto [original, replacement] : fused->replacements)
+        rewriter.replaceUsesWithIf(original, replacement, [&](OpOperand &use) {
+          return use.getOwner() != producer;
+        });
+      rewriter.eraseOp(op);
+      return success();
+    }
+    return failure();
+  }
+};
+
+/// An input that is the same everywhere (a splat constant or a fill) is a
+/// scalar of the payload.
+struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (isDot(op))
+      return failure();
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      TypedAttr scalar = uniformValue(operand->get());
+      if (!scalar)
+        continue;
+      SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+      unsigned number = operand->getOperandNumber();
+      maps.erase(maps.begin() + number);
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+        continue;
+      rewriter.modifyOpInPlace(op, [&] {
+        BlockArgument arg = op.getBody()->getArgument(number);
+        OpBuilder::InsertionGuard guard(rewriter);
+        rewriter.setInsertionPointToStart(op.getBody());
+        arg.replaceAllUsesWith(
+            arith::ConstantOp::create(rewriter, op.getLoc(), scalar));
+        op.getBody()->eraseArgument(number);
+        op.getInputsMutable().erase(number);
+        op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+      });
+      return success();
+    }
+    return failure();
+  }
+
+  static TypedAttr uniformValue(Value value) {
+    auto constant = value.getDefiningOp<arith::ConstantOp>();
+    if (auto fill = value.getDefiningOp<linalg::FillOp>())
+      constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>();
+    if (!constant)
+      return {};
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue()))
+      return cast<TypedAttr>(splat.getSplatValue<Attribute>());
+    return isa<TensorType>(constant.getType()) ? TypedAttr()
+                                               : constant.getValue();
+  }
+};
+
 class FuseElementwise : public fp8::impl::FuseElementwiseBase<FuseElementwise> {
 public:
   using FuseElementwiseBase::FuseElementwiseBase;
@@ -279,12 +350,11 @@ private:
 
   LogicalResult fuse(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
-    linalg::populateElementwiseOpsFusionPatterns(patterns, shouldFuse);
     linalg::populateFoldReshapeOpsByExpansionPatterns(patterns,
                                                       shouldMoveReshape);
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
-    patterns.add<FoldExpandShapeIntoMap, SplatInitToFill, SplatLoopInitToFill>(
-        &getContext());
+    patterns.add<FuseProducer, FoldUniformInput, FoldExpandShapeIntoMap,
+                 SplatInitToFill, SplatLoopInitToFill>(&getContext());
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
                                                          &getContext());

@@ -161,11 +161,10 @@ LogicalResult ScheduleLowering::run() {
     return LLVM::ConstantOp::create(builder, loc, i64,
                                     builder.getI64IntegerAttr(value));
   };
-  for (auto loop : schedule.getBody().front().getOps<scf::ForOp>()) {
-    auto calls = loop.getOps<func::CallOp>();
-    if (!llvm::hasSingleElement(calls))
-      return loop.emitOpError("expected a loop over the tasks of one kernel");
-    func::CallOp call = *calls.begin();
+  // Each call is in the loop over its tasks, unless there is just one.
+  SmallVector<func::CallOp> calls;
+  schedule.walk([&](func::CallOp call) { calls.push_back(call); });
+  for (func::CallOp call : calls) {
     auto kernel = module.lookupSymbol<func::FuncOp>(call.getCallee());
     auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr);
     if (!tasks)

@@ -1,0 +1,73 @@
+// RUN: fp8-opt %s --fp8-lower-kernels --canonicalize --split-input-file | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// Elementwise op and reduction with equal loops share a nest; the value passes
+// in a register, the local buffer is never written.
+// CHECK: func.func private @shared
+// CHECK-SAME: fp8.scratch_bytes
+// CHECK: scf.for
+// CHECK: scf.for {{.*}} iter_args
+// CHECK: %[[X:.*]] = vector.load
+// CHECK: %[[N:.*]] = arith.negf %[[X]] : vector<64xf32>
+// CHECK-NOT: vector.store
+// CHECK: arith.addf %[[N]]
+// CHECK: memref.store
+func.func private @shared(%x: memref<32x128xf32>, %y: memref<32xf32>) attributes {fp8.domain = array<i64: 32>, fp8.tile = array<i64: 32>} {
+  %zero = arith.constant 0.0 : f32
+  %t = memref.alloc() : memref<32x128xf32>
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x128xf32>) outs(%t : memref<32x128xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%y : memref<32xf32>)
+  linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%t : memref<32x128xf32>) outs(%y : memref<32xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.addf %a, %o : f32
+    linalg.yield %n : f32
+  }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// The last tile is smaller: its code is separate, sizes are static everywhere.
+// Lanes that do not fill a vector are a narrower vector.
+// CHECK: func.func private @tail(%[[T:[^:]*]]: index
+// CHECK-SAME: fp8.tasks = 4
+// CHECK: %[[LAST:.*]] = arith.cmpi eq
+// CHECK: scf.if %[[LAST]]
+// CHECK: vector.load {{.*}} vector<16xf32>
+// CHECK: vector.load {{.*}} vector<4xf32>
+// CHECK: } else {
+// CHECK: vector.load {{.*}} vector<16xf32>
+// CHECK: vector.load {{.*}} vector<4xf32>
+func.func private @tail(%x: memref<13x20xf32>, %y: memref<13x20xf32>) attributes {fp8.domain = array<i64: 13>, fp8.tile = array<i64: 4>} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<13x20xf32>) outs(%y : memref<13x20xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  }
+  return
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+
+// Booleans are bytes in memory.
+// CHECK: func.func private @bytes(%{{.*}}: index, %{{.*}}: memref<0xi8>, %{{.*}}: memref<4x16xi8>
+// CHECK: %[[B:.*]] = vector.load {{.*}} vector<16xi8>
+// CHECK: arith.trunci %[[B]] : vector<16xi8> to vector<16xi1>
+func.func private @bytes(%x: memref<4x16xi1>, %y: memref<4x16xf32>) attributes {fp8.domain = array<i64>, fp8.tile = array<i64>} {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x16xi1>) outs(%y : memref<4x16xf32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%a: i1, %o: f32):
+    %n = arith.uitofp %a : i1 to f32
+    linalg.yield %n : f32
+  }
+  return
+}

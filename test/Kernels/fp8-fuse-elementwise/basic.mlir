@@ -1,0 +1,68 @@
+// RUN: fp8-opt %s --fp8-fuse-elementwise --split-input-file | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#s = affine_map<(i, j) -> ()>
+
+// A producer with one consumer is computed inside it.
+// CHECK-LABEL: func.func @chain
+// CHECK-COUNT-1: linalg.generic
+// CHECK: math.exp
+// CHECK: arith.negf
+// CHECK-NOT: linalg.generic
+func.func @chain(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %e = tensor.empty() : tensor<8x16xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = math.exp %a : f32
+    linalg.yield %n : f32
+  } -> tensor<8x16xf32>
+  %1 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%0 : tensor<8x16xf32>) outs(%e : tensor<8x16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  } -> tensor<8x16xf32>
+  return %1 : tensor<8x16xf32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#s = affine_map<(i, j) -> ()>
+
+// A reduction over everything is split into one partial a row and their sum.
+// CHECK-LABEL: func.func @whole
+// CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "reduction"]
+// CHECK: -> tensor<128xf32>
+// CHECK: linalg.generic {{.*}}iterator_types = ["reduction"]
+// CHECK: -> tensor<f32>
+func.func @whole(%x: tensor<128x256xf32>) -> tensor<f32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<f32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<f32>) -> tensor<f32>
+  %0 = linalg.generic {indexing_maps = [#id, #s], iterator_types = ["reduction", "reduction"]} ins(%x : tensor<128x256xf32>) outs(%f : tensor<f32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.addf %a, %o : f32
+    linalg.yield %n : f32
+  } -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#low = affine_map<(i, j) -> (i, j + 4)>
+
+// An op that writes a part keeps the destination with the rest.
+// CHECK-LABEL: func.func @part
+// CHECK: %[[FILL:.*]] = linalg.fill
+// CHECK: linalg.generic {{.*}} outs(%[[FILL]]
+func.func @part(%x: tensor<8x4xf32>) -> tensor<8x12xf32> {
+  %zero = arith.constant 0.0 : f32
+  %e = tensor.empty() : tensor<8x12xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8x12xf32>) -> tensor<8x12xf32>
+  %0 = linalg.generic {indexing_maps = [#id, #low], iterator_types = ["parallel", "parallel"]} ins(%x : tensor<8x4xf32>) outs(%f : tensor<8x12xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<8x12xf32>
+  return %0 : tensor<8x12xf32>
+}
