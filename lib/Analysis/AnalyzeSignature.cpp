@@ -267,7 +267,7 @@ Chain UpdateChains::compute(Value value) {
     Chain only = operand(0);
     return product(only, only);
   }
-  if (isa<stablehlo::DivOp>(op)) {
+  if (isa<stablehlo::DivOp, stablehlo::RemOp>(op)) {
     Chain out = operand(0), other = operand(1);
     weaken(out, other.empty() ? 2 : 1);
     weaken(other, 1);
@@ -293,7 +293,7 @@ Chain UpdateChains::compute(Value value) {
           stablehlo::Expm1Op, stablehlo::LogOp, stablehlo::Log1pOp,
           stablehlo::LogisticOp, stablehlo::TanhOp, stablehlo::FloorOp,
           stablehlo::CeilOp, stablehlo::RoundOp, stablehlo::RoundNearestEvenOp,
-          stablehlo::RemOp, stablehlo::Atan2Op>(op)) {
+          stablehlo::Atan2Op>(op)) {
     Chain out;
     for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
       merge(out, operand(i));
@@ -498,8 +498,7 @@ LogicalResult Analyzer::pairState() {
     if (it == chain.end())
       return 0;
     // A loss times its scale is no update of the scale.
-    if (isScalar(signature.args[arg].type) && it->second.strength == 1 &&
-        hasLeaf(chain))
+    if (isScalar(signature.args[arg].type) && it->second.strength == 1)
       return 0;
     double points = it->second.strength;
     // JAX donates by shape: never more than a tie-break.
@@ -580,10 +579,20 @@ LogicalResult Analyzer::findLoss() {
       candidates.push_back(std::move(candidate));
   }
 
-  // Not what is computed from gradients itself (their norm).
+  // Not what is computed from gradients itself (their norm). State that is no
+  // update of itself (a hidden state) ends at no gradient; copies of weights in
+  // another type only count if there is nothing else.
+  auto updatesItself = [&](unsigned param) {
+    return updateOf(param).count(argument(param)) > 0;
+  };
+  bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.params, updatesItself);
+  });
   llvm::erase_if(candidates, [&](const Candidate &candidate) {
     ValueSet slice = sliceOf({candidate.value});
     return llvm::any_of(candidate.params, [&](unsigned param) {
+      if (anyUpdates && !updatesItself(param))
+        return false;
       unsigned leaves = 0;
       for (auto &[source, reach] : updateOf(param)) {
         if (isa<BlockArgument>(source))
@@ -729,6 +738,14 @@ LogicalResult Analyzer::findLoss() {
 
 void Analyzer::findStateKinds() {
   ValueSet gradient = differentiableSliceOf(returned[*loss]);
+  ValueSet forward = sliceOf({returned[*loss]});
+  // What is replaced by a value of the forward pass is a hidden state.
+  auto isForward = [&](const Chain &chain) {
+    return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
+             return isa<BlockArgument>(entry.first) ||
+                    forward.contains(entry.first);
+           });
+  };
   auto setKind = [&](SignatureArg &arg, StateKind kind, const Twine &why) {
     arg.kind = kind;
     arg.why = (why + "; " + pairedBy[arg.index]).str();
@@ -742,7 +759,7 @@ void Analyzer::findStateKinds() {
     const Chain &chain = updateOf(arg.index);
     if (isFloat(arg.type)) {
       if (gradient.contains(argument(arg.index)) &&
-          (!isScalar(arg.type) || hasLeaf(chain))) {
+          (!isScalar(arg.type) || hasLeaf(chain)) && !isForward(chain)) {
         setKind(arg, StateKind::Parameter, "the loss depends on it");
         params.push_back(arg.index);
       }
@@ -855,7 +872,7 @@ void Analyzer::findOtherResults() {
     } else if (loss && *loss == result.index) {
       result.kind = ResultKind::Loss;
       result.why = lossWhy;
-    } else if (isScalar(result.type)) {
+    } else if (loss && isScalar(result.type)) {
       result.kind = ResultKind::Metric;
       result.why = "a scalar that is not state";
     } else {

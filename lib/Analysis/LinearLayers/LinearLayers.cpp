@@ -86,10 +86,44 @@ Value fp8::getLayoutSource(Value value) {
   return nullptr;
 }
 
-/// Layout ops and float conversions: the same elements, perhaps rounded.
+/// The value that a loop over layers stored for `value`, a slice of what it
+/// stacked up: the backward loop reads the activations of the forward loop so.
+static Value getStoredSource(Value value) {
+  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
+  if (!slice)
+    return nullptr;
+  Value stack = slice->getOperand(0);
+  for (Value source = stack; source;) {
+    stack = source;
+    auto arg = dyn_cast<BlockArgument>(stack);
+    source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
+  }
+  auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
+  if (!loop)
+    return nullptr;
+  unsigned i = cast<OpResult>(stack).getResultNumber();
+  Block &body = loop->getRegion(1).front();
+  auto update = body.back()
+                    .getOperand(i)
+                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+  if (!update || update->getOperand(0) != body.getArgument(i) ||
+      update->getOperand(1).getType() != value.getType())
+    return nullptr;
+  return update->getOperand(1);
+}
+
+/// The same elements, perhaps rounded or stored in between.
 static Value getSameElementsSource(Value value) {
   if (Value source = getLayoutSource(value))
     return source;
+  if (Value source = getStoredSource(value))
+    return source;
+  if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>()) {
+    Value source = broadcast->getOperand(0);
+    if (cast<ShapedType>(source.getType()).getNumElements() ==
+        cast<ShapedType>(value.getType()).getNumElements())
+      return source;
+  }
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
   if (!convert)
     return nullptr;

@@ -39,7 +39,9 @@ struct InlineCalls : public stablehlo::impl::InlineCallsBase<InlineCalls> {
       if (func != *main)
         func.erase();
     main->setName("main");
-    main->setPublic();
+    // JAX prints `public`; set only where missing, since it would unprint it.
+    if (!main->isPublic())
+      main->setPublic();
   }
 
 private:

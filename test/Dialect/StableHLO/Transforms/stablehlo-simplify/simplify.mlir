@@ -1,0 +1,106 @@
+// RUN: fp8-opt %s --stablehlo-simplify --split-input-file | FileCheck %s
+
+// CHECK-LABEL: @splats
+// CHECK: %[[C:.*]] = stablehlo.constant dense<-0.166666672> : tensor<f32>
+// CHECK: return %[[C]]
+func.func @splats() -> tensor<f32> {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %minus = stablehlo.negate %one : tensor<f32>
+  %six = stablehlo.constant dense<6.0> : tensor<f32>
+  %0 = stablehlo.divide %minus, %six : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// The square of a complex number's imaginary part, as optax writes it.
+// CHECK-LABEL: @square
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>)
+// CHECK: %[[Y:.*]] = chlo.square %[[X]]
+// CHECK: return %[[Y]]
+func.func @square(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = chlo.square %x : tensor<4xf32> -> tensor<4xf32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %1 = stablehlo.broadcast_in_dim %zero, dims = [] : (tensor<f32>) -> tensor<4xf32>
+  %2 = chlo.square %1 : tensor<4xf32> -> tensor<4xf32>
+  %3 = stablehlo.add %0, %2 : tensor<4xf32>
+  return %3 : tensor<4xf32>
+}
+
+// -----
+
+// x + 0 turns a negative zero into a positive one: it stays.
+// CHECK-LABEL: @add_zero
+// CHECK: stablehlo.add
+func.func @add_zero(%x: tensor<f32>) -> tensor<f32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.add %x, %zero : tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
+// CHECK-LABEL: @identities
+// CHECK-SAME: (%[[X:.*]]: tensor<f32>, %[[I:.*]]: tensor<i32>)
+// CHECK-NOT: stablehlo.{{convert|multiply|divide|subtract|add}}
+// CHECK: return %[[X]], %[[I]]
+func.func @identities(%x: tensor<f32>, %i: tensor<i32>) -> (tensor<f32>, tensor<i32>) {
+  %one = stablehlo.constant dense<1.0> : tensor<f32>
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.convert %x : tensor<f32>
+  %1 = stablehlo.multiply %one, %0 : tensor<f32>
+  %2 = stablehlo.divide %1, %one : tensor<f32>
+  %3 = stablehlo.subtract %2, %zero : tensor<f32>
+  %nothing = stablehlo.constant dense<0> : tensor<i32>
+  %4 = stablehlo.add %nothing, %i : tensor<i32>
+  return %3, %4 : tensor<f32>, tensor<i32>
+}
+
+// -----
+
+// The gradient of a bias.
+// CHECK-LABEL: @bias
+// CHECK-SAME: (%[[X:.*]]: tensor<2x3x4xf32>)
+// CHECK: %[[R:.*]] = stablehlo.reduce
+// CHECK-NOT: reshape
+// CHECK: return %[[R]]
+func.func @bias(%x: tensor<2x3x4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3x4xf32>, tensor<f32>) -> tensor<4xf32>
+  %1 = stablehlo.reshape %0 : (tensor<4xf32>) -> tensor<1x1x4xf32>
+  %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<1x1x4xf32>, tensor<f32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @shapes
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[Y:.*]]: tensor<2x3x4xf32>)
+// CHECK: %[[A:.*]] = stablehlo.broadcast_in_dim %[[X]], dims = [2] : (tensor<4xf32>) -> tensor<2x3x4xf32>
+// CHECK: %[[B:.*]] = stablehlo.transpose %[[Y]], dims = [2, 1, 0]
+// CHECK: return %[[A]], %[[B]]
+func.func @shapes(%x: tensor<4xf32>, %y: tensor<2x3x4xf32>) -> (tensor<2x3x4xf32>, tensor<4x3x2xf32>) {
+  %0 = stablehlo.broadcast_in_dim %x, dims = [2] : (tensor<4xf32>) -> tensor<1x1x4xf32>
+  %1 = stablehlo.broadcast_in_dim %0, dims = [0, 1, 2] : (tensor<1x1x4xf32>) -> tensor<2x3x4xf32>
+  %2 = stablehlo.transpose %y, dims = [1, 2, 0] : (tensor<2x3x4xf32>) -> tensor<3x4x2xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<3x4x2xf32>) -> tensor<4x3x2xf32>
+  return %1, %3 : tensor<2x3x4xf32>, tensor<4x3x2xf32>
+}
+
+// -----
+
+// CHECK-LABEL: @conversions
+// CHECK-DAG: dense<3.000000e+00> : tensor<f32>
+// CHECK-DAG: dense<4.2949673E+9> : tensor<f32>
+// CHECK-DAG: dense<1.000980e-01> : tensor<bf16>
+// CHECK-NOT: stablehlo.convert
+// CHECK: return
+func.func @conversions() -> (tensor<f32>, tensor<f32>, tensor<bf16>) {
+  %i = stablehlo.constant dense<3> : tensor<i32>
+  %0 = stablehlo.convert %i : (tensor<i32>) -> tensor<f32>
+  %u = stablehlo.constant dense<4294967295> : tensor<ui32>
+  %1 = stablehlo.convert %u : (tensor<ui32>) -> tensor<f32>
+  %f = stablehlo.constant dense<0.1> : tensor<f32>
+  %2 = stablehlo.convert %f : (tensor<f32>) -> tensor<bf16>
+  return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<bf16>
+}
