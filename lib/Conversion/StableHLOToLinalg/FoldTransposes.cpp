@@ -1,0 +1,153 @@
+//===- FoldTransposes.cpp - Transposes into dots --------------------------===//
+
+#include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FOLDTRANSPOSES
+#include "fp8/Conversion/StableHLOToLinalg/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+struct DotDims {
+  Dims lhsBatch, rhsBatch, lhsContract, rhsContract;
+};
+
+/// What both kinds of dot have in common.
+std::optional<DotDims> getDims(Operation *op) {
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
+    auto numbers = dot.getDotDimensionNumbers();
+    return DotDims{Dims(numbers.getLhsBatchingDimensions()),
+                   Dims(numbers.getRhsBatchingDimensions()),
+                   Dims(numbers.getLhsContractingDimensions()),
+                   Dims(numbers.getRhsContractingDimensions())};
+  }
+  if (auto dot = dyn_cast<fp8::DotGeneralOp>(op))
+    return DotDims{
+        Dims(dot.getLhsBatchingDims()), Dims(dot.getRhsBatchingDims()),
+        Dims(dot.getLhsContractingDims()), Dims(dot.getRhsContractingDims())};
+  return std::nullopt;
+}
+
+/// Replaces `op` by the dot `dot` with other operands and dimensions.
+void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
+                  Type result, Value lhs, Value rhs, const DotDims &dims,
+                  bool swap) {
+  rewriter.setInsertionPoint(op);
+  Operation *created =
+      rewriter.create(dot->getLoc(), dot->getName().getIdentifier(),
+                      ValueRange{lhs, rhs}, TypeRange{result}, dot->getAttrs());
+  if (auto newDot = dyn_cast<stablehlo::DotGeneralOp>(created)) {
+    newDot.setDotDimensionNumbersAttr(stablehlo::DotDimensionNumbersAttr::get(
+        op->getContext(), dims.lhsBatch, dims.rhsBatch, dims.lhsContract,
+        dims.rhsContract));
+    // What is said about each operand moves with it.
+    if (auto config = newDot.getPrecisionConfigAttr(); config && swap)
+      newDot.setPrecisionConfigAttr(rewriter.getArrayAttr(
+          SmallVector<Attribute>(llvm::reverse(config.getValue()))));
+    if (auto algorithm = newDot.getAlgorithmAttr(); algorithm && swap)
+      newDot.setAlgorithmAttr(stablehlo::DotAlgorithmAttr::get(
+          op->getContext(), algorithm.getRhsPrecisionType(),
+          algorithm.getLhsPrecisionType(), algorithm.getAccumulationType(),
+          algorithm.getRhsComponentCount(), algorithm.getLhsComponentCount(),
+          algorithm.getNumPrimitiveOperations(),
+          algorithm.getAllowImpreciseAccumulation()));
+  } else {
+    auto scaled = cast<fp8::DotGeneralOp>(created);
+    scaled.setLhsBatchingDims(dims.lhsBatch);
+    scaled.setRhsBatchingDims(dims.rhsBatch);
+    scaled.setLhsContractingDims(dims.lhsContract);
+    scaled.setRhsContractingDims(dims.rhsContract);
+  }
+  rewriter.replaceOp(op, created);
+}
+
+struct TransposeOfDot : OpRewritePattern<stablehlo::TransposeOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::TransposeOp op,
+                                PatternRewriter &rewriter) const override {
+    Operation *dot = op.getOperand().getDefiningOp();
+    if (!dot || !dot->hasOneUse())
+      return failure();
+    auto dims = getDims(dot);
+    if (!dims)
+      return failure();
+    int64_t batch = dims->lhsBatch.size();
+    int64_t rank = op.getPermutation().size();
+    auto rankOf = [](Type type) -> int64_t {
+      if (auto scaled = dyn_cast<fp8::ScaledType>(type))
+        return scaled.getShape().size();
+      return cast<RankedTensorType>(type).getRank();
+    };
+    int64_t m =
+        rankOf(dot->getOperand(0).getType()) - batch - dims->lhsContract.size();
+    // Batch dimensions in place, then all columns, then all rows.
+    for (int64_t i = 0; i < rank; ++i) {
+      int64_t expected = i < batch      ? i
+                         : i < rank - m ? i + m
+                                        : i - (rank - batch - m);
+      if (op.getPermutation()[i] != expected)
+        return failure();
+    }
+    DotDims swapped{dims->rhsBatch, dims->lhsBatch, dims->rhsContract,
+                    dims->lhsContract};
+    replaceByDot(rewriter, op, dot, op.getType(), dot->getOperand(1),
+                 dot->getOperand(0), swapped, /*swap=*/true);
+    return success();
+  }
+};
+
+struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::DotGeneralOp op,
+                                PatternRewriter &rewriter) const override {
+    DotDims dims = *getDims(op);
+    Value operands[] = {op.getLhs(), op.getRhs()};
+    bool changed = false;
+    for (int side = 0; side < 2; ++side) {
+      auto transpose = operands[side].getDefiningOp<stablehlo::TransposeOp>();
+      if (!transpose)
+        continue;
+      Dims &batch = side ? dims.rhsBatch : dims.lhsBatch;
+      Dims &contract = side ? dims.rhsContract : dims.lhsContract;
+      ArrayRef<int64_t> permutation = transpose.getPermutation();
+      // The result lists the free dimensions in the operand's order.
+      Dims free;
+      for (int64_t i = 0, e = permutation.size(); i < e; ++i)
+        if (!llvm::is_contained(batch, i) && !llvm::is_contained(contract, i))
+          free.push_back(permutation[i]);
+      if (!llvm::is_sorted(free))
+        continue;
+      for (int64_t &dim : batch)
+        dim = permutation[dim];
+      for (int64_t &dim : contract)
+        dim = permutation[dim];
+      operands[side] = transpose.getOperand();
+      changed = true;
+    }
+    if (!changed)
+      return failure();
+    replaceByDot(rewriter, op, op, op.getType(), operands[0], operands[1], dims,
+                 /*swap=*/false);
+    return success();
+  }
+};
+
+struct FoldTransposesPass : fp8::impl::FoldTransposesBase<FoldTransposesPass> {
+  void runOnOperation() override {
+    RewritePatternSet patterns(&getContext());
+    patterns.add<TransposeOfDot, DotOfTranspose>(&getContext());
+    if (failed(applyPatternsGreedily(getOperation(), std::move(patterns))))
+      signalPassFailure();
+  }
+};
+
+} // namespace

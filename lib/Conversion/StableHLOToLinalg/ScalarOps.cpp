@@ -1,0 +1,721 @@
+//===- ScalarOps.cpp - StableHLO element by element -----------------------===//
+//
+// One table from op names to emitters serves the elementwise ops on tensors and
+// the bodies of reductions and scatters alike.
+//
+// Floats narrower than f32 are computed in f32 and rounded after each op: f32
+// has more than twice their precision, so that this is the correctly rounded
+// result, and no later stage needs arithmetic on them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ScalarOps.h"
+
+#include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/DialectResourceBlobManager.h"
+#include "mlir/IR/ImplicitLocOpBuilder.h"
+#include "mlir/IR/TypeUtilities.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+Type fp8::signlessElement(Type element) {
+  auto integer = dyn_cast<IntegerType>(element);
+  if (!integer || integer.isSignless())
+    return element;
+  return IntegerType::get(element.getContext(), integer.getWidth());
+}
+
+Type fp8::signlessType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor ? tensor.clone(signlessElement(tensor.getElementType())) : type;
+}
+
+TypedAttr fp8::signlessAttr(ElementsAttr attr) {
+  Type element = attr.getElementType();
+  Type converted = signlessElement(element);
+  if (converted == element)
+    return attr;
+  if (auto dense = dyn_cast<DenseElementsAttr>(attr))
+    return dense.bitcast(converted);
+  if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
+    return DenseResourceElementsAttr::get(
+        cast<ShapedType>(signlessType(attr.getType())),
+        resource.getRawHandle());
+  return {};
+}
+
+bool fp8::isNarrowFloat(Type element) {
+  return isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 32;
+}
+
+namespace {
+
+bool isUnsigned(Type type) {
+  // Truth values are ordered false < true.
+  return type.isUnsignedInteger() || type.isInteger(1);
+}
+
+/// The operands of one element of one op, and shorthands to build with.
+struct Scalar {
+  ImplicitLocOpBuilder &b;
+  Operation *op;
+  /// Operands, narrow floats already widened.
+  SmallVector<Value> x;
+  /// Element types of the operands, as the op has them.
+  SmallVector<Type> types;
+  /// Element type of the result, as the op has it.
+  Type result;
+
+  bool isFloat() const { return isa<FloatType>(types[0]); }
+  bool isUnsigned() const { return ::isUnsigned(types[0]); }
+  bool isBool() const { return types[0].isInteger(1); }
+  unsigned width() const { return x[0].getType().getIntOrFloatBitWidth(); }
+
+  Value f(Type type, double value) const {
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, value));
+  }
+  Value f(double value) const { return f(x[0].getType(), value); }
+  Value i(Type type, int64_t value) const {
+    APInt bits(type.getIntOrFloatBitWidth(), static_cast<uint64_t>(value),
+               /*isSigned=*/true, /*implicitTrunc=*/true);
+    return arith::ConstantOp::create(b, b.getIntegerAttr(type, bits));
+  }
+  Value i(int64_t value) const { return i(x[0].getType(), value); }
+  Value i(const APInt &value) const {
+    return arith::ConstantOp::create(b,
+                                     b.getIntegerAttr(x[0].getType(), value));
+  }
+  Value cmp(arith::CmpIPredicate p, Value l, Value r) const {
+    return arith::CmpIOp::create(b, p, l, r);
+  }
+  Value cmp(arith::CmpFPredicate p, Value l, Value r) const {
+    return arith::CmpFOp::create(b, p, l, r);
+  }
+  Value select(Value c, Value yes, Value no) const {
+    return arith::SelectOp::create(b, c, yes, no);
+  }
+  template <typename Op> Value make(ValueRange operands) const {
+    return Op::create(b, x[0].getType(), operands, ArrayRef<NamedAttribute>());
+  }
+};
+
+using Emitter = Value (*)(Scalar &);
+
+/// An op that exists for floats only, under another name.
+template <typename Op> Value floatOp(Scalar &s) {
+  return s.isFloat() ? s.make<Op>(s.x) : Value();
+}
+
+template <typename FloatOp, typename IntOp, typename BoolOp>
+Value arithmetic(Scalar &s) {
+  if (s.isFloat())
+    return s.make<FloatOp>(s.x);
+  return s.isBool() ? s.make<BoolOp>(s.x) : s.make<IntOp>(s.x);
+}
+
+template <typename FloatOp, typename SignedOp, typename UnsignedOp>
+Value ordered(Scalar &s) {
+  if (s.isFloat())
+    return s.make<FloatOp>(s.x);
+  return s.isUnsigned() ? s.make<UnsignedOp>(s.x) : s.make<SignedOp>(s.x);
+}
+
+Value absolute(Scalar &s) {
+  if (s.isFloat())
+    return s.make<math::AbsFOp>(s.x);
+  return s.isUnsigned() ? s.x[0] : s.make<math::AbsIOp>(s.x);
+}
+
+Value negate(Scalar &s) {
+  if (s.isFloat())
+    return s.make<arith::NegFOp>(s.x);
+  return arith::SubIOp::create(s.b, s.i(0), s.x[0]);
+}
+
+Value bitNot(Scalar &s) { return arith::XOrIOp::create(s.b, s.x[0], s.i(-1)); }
+
+/// A divisor that makes a division defined, and whether the given one was 0.
+/// The smallest number divided by -1 is itself: as by 1.
+std::pair<Value, Value> safeDivisor(Scalar &s) {
+  Value zero = s.cmp(arith::CmpIPredicate::eq, s.x[1], s.i(0));
+  Value replace = zero;
+  if (!s.isUnsigned()) {
+    Value smallest = s.cmp(arith::CmpIPredicate::eq, s.x[0],
+                           s.i(APInt::getSignedMinValue(s.width())));
+    Value minusOne = s.cmp(arith::CmpIPredicate::eq, s.x[1], s.i(-1));
+    replace = arith::OrIOp::create(
+        s.b, zero, arith::AndIOp::create(s.b, smallest, minusOne));
+  }
+  return {s.select(replace, s.i(1), s.x[1]), zero};
+}
+
+Value divide(Scalar &s) {
+  if (s.isFloat())
+    return s.make<arith::DivFOp>(s.x);
+  auto [divisor, zero] = safeDivisor(s);
+  Value q = s.isUnsigned()
+                ? arith::DivUIOp::create(s.b, s.x[0], divisor).getResult()
+                : arith::DivSIOp::create(s.b, s.x[0], divisor).getResult();
+  return s.select(zero, s.i(-1), q);
+}
+
+Value remainder(Scalar &s) {
+  if (s.isFloat())
+    return s.make<arith::RemFOp>(s.x);
+  auto [divisor, zero] = safeDivisor(s);
+  Value r = s.isUnsigned()
+                ? arith::RemUIOp::create(s.b, s.x[0], divisor).getResult()
+                : arith::RemSIOp::create(s.b, s.x[0], divisor).getResult();
+  return s.select(zero, s.x[0], r);
+}
+
+Value power(Scalar &s) {
+  if (s.isFloat())
+    return s.make<math::PowFOp>(s.x);
+  if (s.isBool())
+    return {};
+  // Square and multiply over all bits of the exponent.
+  Value result = s.i(1), square = s.x[0];
+  for (unsigned bit = 0, width = s.width(); bit < width; ++bit) {
+    Value isSet = s.cmp(arith::CmpIPredicate::ne,
+                        arith::AndIOp::create(
+                            s.b, s.x[1], s.i(APInt::getOneBitSet(width, bit))),
+                        s.i(0));
+    Value product = arith::MulIOp::create(s.b, result, square);
+    result = s.select(isSet, product, result);
+    if (bit + 1 < width)
+      square = arith::MulIOp::create(s.b, square, square);
+  }
+  if (s.isUnsigned())
+    return result;
+  // A negative exponent leaves 0 of all but 1 and -1, whose powers by the two's
+  // complement of the exponent's bits are right (its parity is the same).
+  Value negative = s.cmp(arith::CmpIPredicate::slt, s.x[1], s.i(0));
+  Value unit =
+      arith::OrIOp::create(s.b, s.cmp(arith::CmpIPredicate::eq, s.x[0], s.i(1)),
+                           s.cmp(arith::CmpIPredicate::eq, s.x[0], s.i(-1)));
+  Value vanishes = arith::AndIOp::create(
+      s.b, negative, arith::XOrIOp::create(s.b, unit, s.i(unit.getType(), 1)));
+  return s.select(vanishes, s.i(0), result);
+}
+
+Value sign(Scalar &s) {
+  if (s.isFloat()) {
+    Value one = math::CopySignOp::create(s.b, s.f(1.0), s.x[0]);
+    // Both zeros and NaN are returned as they are.
+    Value itself = s.cmp(arith::CmpFPredicate::UEQ, s.x[0], s.f(0.0));
+    return s.select(itself, s.x[0], one);
+  }
+  Value positive = arith::ExtUIOp::create(
+      s.b, s.x[0].getType(), s.cmp(arith::CmpIPredicate::ne, s.x[0], s.i(0)));
+  if (s.isUnsigned())
+    return positive;
+  return arith::OrIOp::create(
+      s.b, arith::ShRSIOp::create(s.b, s.x[0], s.i(s.width() - 1)), positive);
+}
+
+Value logistic(Scalar &s) {
+  // e^-|x| never overflows, so the left tail keeps its small values.
+  Value x = s.x[0];
+  Value e = math::ExpOp::create(
+      s.b, arith::NegFOp::create(s.b, math::AbsFOp::create(s.b, x)));
+  Value positive = s.cmp(arith::CmpFPredicate::OGE, x, s.f(0.0));
+  Value sum = arith::AddFOp::create(s.b, s.f(1.0), e);
+  return arith::DivFOp::create(s.b, s.select(positive, s.f(1.0), e), sum);
+}
+
+template <typename Op, bool isArithmetic> Value shift(Scalar &s) {
+  Value inRange =
+      s.cmp(arith::CmpIPredicate::ult, s.x[1], s.i(int64_t(s.width())));
+  if (s.width() == 1)
+    inRange = s.cmp(arith::CmpIPredicate::eq, s.x[1], s.i(0));
+  Value most = s.i(int64_t(s.width()) - 1);
+  Value amount = s.select(inRange, s.x[1], most);
+  Value shifted = Op::create(s.b, s.x[0], amount);
+  return isArithmetic ? shifted : s.select(inRange, shifted, s.i(0));
+}
+
+Value isFinite(Scalar &s) {
+  Value a = math::AbsFOp::create(s.b, s.x[0]);
+  return s.cmp(arith::CmpFPredicate::OLT, a,
+               s.f(std::numeric_limits<double>::infinity()));
+}
+Value isInf(Scalar &s) {
+  Value a = math::AbsFOp::create(s.b, s.x[0]);
+  return s.cmp(arith::CmpFPredicate::OEQ, a,
+               s.f(std::numeric_limits<double>::infinity()));
+}
+template <bool negative> Value isSignedInf(Scalar &s) {
+  double inf = std::numeric_limits<double>::infinity();
+  return s.cmp(arith::CmpFPredicate::OEQ, s.x[0], s.f(negative ? -inf : inf));
+}
+
+Value square(Scalar &s) {
+  SmallVector<Value> twice = {s.x[0], s.x[0]};
+  return s.isFloat() ? s.make<arith::MulFOp>(twice)
+                     : s.make<arith::MulIOp>(twice);
+}
+
+Value clamp(Scalar &s) {
+  // Operands are min, x, max; the bounds apply in this order.
+  Value low = s.x[0], x = s.x[1], high = s.x[2];
+  if (s.isFloat())
+    return arith::MinimumFOp::create(
+        s.b, arith::MaximumFOp::create(s.b, low, x), high);
+  if (s.isUnsigned())
+    return arith::MinUIOp::create(s.b, arith::MaxUIOp::create(s.b, low, x),
+                                  high);
+  return arith::MinSIOp::create(s.b, arith::MaxSIOp::create(s.b, low, x), high);
+}
+
+Value selectOp(Scalar &s) { return s.select(s.x[0], s.x[1], s.x[2]); }
+
+/// Floats by their bits, such that the integer order is the total order:
+/// -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+Value totalOrderBits(Scalar &s, Value x) {
+  Type type = s.b.getIntegerType(x.getType().getIntOrFloatBitWidth());
+  Value bits = arith::BitcastOp::create(s.b, type, x);
+  Value sign = arith::ShRSIOp::create(
+      s.b, bits, s.i(type, int64_t(type.getIntOrFloatBitWidth()) - 1));
+  Value magnitude = arith::ShRUIOp::create(s.b, sign, s.i(type, 1));
+  return arith::XOrIOp::create(s.b, bits, magnitude);
+}
+
+Value compare(Scalar &s) {
+  auto op = cast<stablehlo::CompareOp>(s.op);
+  using Direction = stablehlo::ComparisonDirection;
+  Direction direction = op.getComparisonDirection();
+  Value l = s.x[0], r = s.x[1];
+  bool isFloat = s.isFloat();
+  if (isFloat && op.getCompareType() &&
+      *op.getCompareType() == stablehlo::ComparisonType::TOTALORDER) {
+    l = totalOrderBits(s, l);
+    r = totalOrderBits(s, r);
+    isFloat = false;
+  }
+  if (isFloat) {
+    auto predicate = [&] {
+      switch (direction) {
+      case Direction::EQ:
+        return arith::CmpFPredicate::OEQ;
+      case Direction::NE:
+        return arith::CmpFPredicate::UNE;
+      case Direction::GE:
+        return arith::CmpFPredicate::OGE;
+      case Direction::GT:
+        return arith::CmpFPredicate::OGT;
+      case Direction::LE:
+        return arith::CmpFPredicate::OLE;
+      case Direction::LT:
+        return arith::CmpFPredicate::OLT;
+      }
+      llvm_unreachable("all directions handled");
+    };
+    return s.cmp(predicate(), l, r);
+  }
+  bool isUnsigned = !s.isFloat() && s.isUnsigned();
+  auto predicate = [&] {
+    switch (direction) {
+    case Direction::EQ:
+      return arith::CmpIPredicate::eq;
+    case Direction::NE:
+      return arith::CmpIPredicate::ne;
+    case Direction::GE:
+      return isUnsigned ? arith::CmpIPredicate::uge : arith::CmpIPredicate::sge;
+    case Direction::GT:
+      return isUnsigned ? arith::CmpIPredicate::ugt : arith::CmpIPredicate::sgt;
+    case Direction::LE:
+      return isUnsigned ? arith::CmpIPredicate::ule : arith::CmpIPredicate::sle;
+    case Direction::LT:
+      return isUnsigned ? arith::CmpIPredicate::ult : arith::CmpIPredicate::slt;
+    }
+    llvm_unreachable("all directions handled");
+  };
+  return s.cmp(predicate(), l, r);
+}
+
+/// Rounds to fewer exponent and mantissa bits, keeping the type.
+Value reducePrecision(Scalar &s) {
+  auto op = cast<stablehlo::ReducePrecisionOp>(s.op);
+  auto type = cast<FloatType>(s.x[0].getType());
+  unsigned width = type.getWidth();
+  unsigned mantissa = type.getFPMantissaWidth() - 1;
+  unsigned exponent = width - 1 - mantissa;
+  unsigned toMantissa = op.getMantissaBits(), toExponent = op.getExponentBits();
+  Type bitsType = s.b.getIntegerType(width);
+  auto constant = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(s.b, s.b.getIntegerAttr(bitsType, value));
+  };
+  Value bits = arith::BitcastOp::create(s.b, bitsType, s.x[0]);
+  APInt signMask = APInt::getSignMask(width);
+  Value sign = arith::AndIOp::create(s.b, bits, constant(signMask));
+  Value magnitude = arith::AndIOp::create(s.b, bits, constant(~signMask));
+  if (toMantissa < mantissa) {
+    // Add just under half of the last place kept, and the last bit kept, so
+    // that ties go to even; then drop the rest.
+    unsigned drop = mantissa - toMantissa;
+    Value last = arith::AndIOp::create(
+        s.b,
+        arith::ShRUIOp::create(s.b, magnitude, constant(APInt(width, drop))),
+        constant(APInt(width, 1)));
+    Value half = constant(APInt::getLowBitsSet(width, drop - 1));
+    magnitude = arith::AddIOp::create(s.b, magnitude,
+                                      arith::AddIOp::create(s.b, last, half));
+    magnitude = arith::AndIOp::create(
+        s.b, magnitude, constant(~APInt::getLowBitsSet(width, drop)));
+  }
+  APInt infinity = APInt::getBitsSet(width, mantissa, width - 1);
+  if (toExponent < exponent) {
+    // Out of the exponent's range: infinity or zero.
+    uint64_t bias = (uint64_t(1) << (exponent - 1)) - 1;
+    uint64_t toBias = (uint64_t(1) << (toExponent - 1)) - 1;
+    APInt overflow = APInt(width, bias + toBias + 1).shl(mantissa);
+    APInt smallest = APInt(width, bias - toBias + 1).shl(mantissa);
+    Value over =
+        s.cmp(arith::CmpIPredicate::uge, magnitude, constant(overflow));
+    Value under =
+        s.cmp(arith::CmpIPredicate::ult, magnitude, constant(smallest));
+    magnitude = s.select(over, constant(infinity), magnitude);
+    magnitude = s.select(under, constant(APInt::getZero(width)), magnitude);
+  }
+  Value rounded = arith::BitcastOp::create(
+      s.b, type, arith::OrIOp::create(s.b, sign, magnitude));
+  Value isNaN = s.cmp(arith::CmpFPredicate::UNO, s.x[0], s.x[0]);
+  return s.select(isNaN, s.x[0], rounded);
+}
+
+Value erfInv(Scalar &s) {
+  if (s.x[0].getType().isF32())
+    return fp8::expandErfInv(s.b, s.b.getLoc(), s.x[0]);
+  return {};
+}
+
+/// The next float after x in the direction of y, by its bits.
+Value nextAfter(Scalar &s) {
+  Value x = s.x[0], y = s.x[1];
+  Type type = s.b.getIntegerType(s.width());
+  Value bits = arith::BitcastOp::create(s.b, type, x);
+  Value yBits = arith::BitcastOp::create(s.b, type, y);
+  Value zero = s.i(type, 0), one = s.i(type, 1);
+  Value signMask = arith::ConstantOp::create(
+      s.b, s.b.getIntegerAttr(type, APInt::getSignMask(s.width())));
+  // Away from zero if y lies beyond x on the same side.
+  Value negative = s.cmp(arith::CmpIPredicate::slt, bits, zero);
+  Value greater = s.cmp(arith::CmpFPredicate::OGT, y, x);
+  Value grows = s.cmp(arith::CmpIPredicate::ne, negative, greater);
+  Value step = s.select(grows, one, s.i(type, -1));
+  Value next = arith::AddIOp::create(s.b, bits, step);
+  Value fromZero = arith::OrIOp::create(
+      s.b, arith::AndIOp::create(s.b, yBits, signMask), one);
+  next =
+      s.select(s.cmp(arith::CmpFPredicate::OEQ, x, s.f(0.0)), fromZero, next);
+  Value result = arith::BitcastOp::create(s.b, x.getType(), next);
+  result = s.select(s.cmp(arith::CmpFPredicate::OEQ, x, y), y, result);
+  Value isNaN = s.cmp(arith::CmpFPredicate::UNO, x, y);
+  return s.select(isNaN, arith::AddFOp::create(s.b, x, y), result);
+}
+
+const llvm::StringMap<Emitter> &emitters() {
+  static const llvm::StringMap<Emitter> table = {
+      {"stablehlo.abs", absolute},
+      {"stablehlo.add", arithmetic<arith::AddFOp, arith::AddIOp, arith::OrIOp>},
+      {"stablehlo.and", [](Scalar &s) { return s.make<arith::AndIOp>(s.x); }},
+      {"stablehlo.atan2", floatOp<math::Atan2Op>},
+      {"stablehlo.cbrt", floatOp<math::CbrtOp>},
+      {"stablehlo.ceil", floatOp<math::CeilOp>},
+      {"stablehlo.clamp", clamp},
+      {"stablehlo.compare", compare},
+      {"stablehlo.cosine", floatOp<math::CosOp>},
+      {"stablehlo.count_leading_zeros",
+       [](Scalar &s) { return s.make<math::CountLeadingZerosOp>(s.x); }},
+      {"stablehlo.divide", divide},
+      {"stablehlo.exponential", floatOp<math::ExpOp>},
+      {"stablehlo.exponential_minus_one", floatOp<math::ExpM1Op>},
+      {"stablehlo.floor", floatOp<math::FloorOp>},
+      {"stablehlo.is_finite", isFinite},
+      {"stablehlo.log", floatOp<math::LogOp>},
+      {"stablehlo.log_plus_one", floatOp<math::Log1pOp>},
+      {"stablehlo.logistic", logistic},
+      {"stablehlo.maximum",
+       ordered<arith::MaximumFOp, arith::MaxSIOp, arith::MaxUIOp>},
+      {"stablehlo.minimum",
+       ordered<arith::MinimumFOp, arith::MinSIOp, arith::MinUIOp>},
+      {"stablehlo.multiply",
+       arithmetic<arith::MulFOp, arith::MulIOp, arith::AndIOp>},
+      {"stablehlo.negate", negate},
+      {"stablehlo.not", bitNot},
+      {"stablehlo.or", [](Scalar &s) { return s.make<arith::OrIOp>(s.x); }},
+      {"stablehlo.popcnt",
+       [](Scalar &s) { return s.make<math::CtPopOp>(s.x); }},
+      {"stablehlo.power", power},
+      {"stablehlo.reduce_precision", reducePrecision},
+      {"stablehlo.remainder", remainder},
+      {"stablehlo.round_nearest_afz", floatOp<math::RoundOp>},
+      {"stablehlo.round_nearest_even", floatOp<math::RoundEvenOp>},
+      {"stablehlo.rsqrt", floatOp<math::RsqrtOp>},
+      {"stablehlo.select", selectOp},
+      {"stablehlo.shift_left", shift<arith::ShLIOp, false>},
+      {"stablehlo.shift_right_arithmetic", shift<arith::ShRSIOp, true>},
+      {"stablehlo.shift_right_logical", shift<arith::ShRUIOp, false>},
+      {"stablehlo.sign", sign},
+      {"stablehlo.sine", floatOp<math::SinOp>},
+      {"stablehlo.sqrt", floatOp<math::SqrtOp>},
+      {"stablehlo.subtract",
+       arithmetic<arith::SubFOp, arith::SubIOp, arith::XOrIOp>},
+      {"stablehlo.tan", floatOp<math::TanOp>},
+      {"stablehlo.tanh", floatOp<math::TanhOp>},
+      {"stablehlo.xor", [](Scalar &s) { return s.make<arith::XOrIOp>(s.x); }},
+      {"chlo.acos", floatOp<math::AcosOp>},
+      {"chlo.acosh", floatOp<math::AcoshOp>},
+      {"chlo.asin", floatOp<math::AsinOp>},
+      {"chlo.asinh", floatOp<math::AsinhOp>},
+      {"chlo.atan", floatOp<math::AtanOp>},
+      {"chlo.atanh", floatOp<math::AtanhOp>},
+      {"chlo.cosh", floatOp<math::CoshOp>},
+      {"chlo.erf", floatOp<math::ErfOp>},
+      {"chlo.erf_inv", erfInv},
+      {"chlo.erfc", floatOp<math::ErfcOp>},
+      {"chlo.is_inf", isInf},
+      {"chlo.is_neg_inf", isSignedInf<true>},
+      {"chlo.is_pos_inf", isSignedInf<false>},
+      {"chlo.next_after", nextAfter},
+      {"chlo.sinh", floatOp<math::SinhOp>},
+      {"chlo.square", square},
+      {"chlo.tan", floatOp<math::TanOp>},
+  };
+  return table;
+}
+
+Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
+
+/// A float of one type as one of another, through f32 where neither contains
+/// the other.
+Value castFloat(OpBuilder &b, Location loc, Value value, Type to) {
+  Type from = value.getType();
+  if (from == to)
+    return value;
+  if (isNarrowFloat(from)) {
+    value = arith::ExtFOp::create(b, loc, b.getF32Type(), value);
+    return castFloat(b, loc, value, to);
+  }
+  if (to.isF64())
+    return arith::ExtFOp::create(b, loc, to, value);
+  if (from.isF64() && to.getIntOrFloatBitWidth() < 16)
+    value = arith::TruncFOp::create(b, loc, b.getF32Type(), value);
+  return arith::TruncFOp::create(b, loc, to, value);
+}
+
+} // namespace
+
+Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
+                       Type to) {
+  ImplicitLocOpBuilder b(loc, builder);
+  if (from == to)
+    return value;
+  Type target = signlessElement(to);
+  auto constantI = [&](const APInt &bits) -> Value {
+    return arith::ConstantOp::create(b, b.getIntegerAttr(target, bits));
+  };
+  if (auto fromInt = dyn_cast<IntegerType>(from)) {
+    if (isa<FloatType>(to)) {
+      // Straight to f16 or bf16 (one rounding), to the others from f32.
+      bool direct = to.getIntOrFloatBitWidth() >= 32;
+      Type type = direct ? to : b.getF32Type();
+      // An f32 cannot hold every wide integer; an f64 rounds so late that the
+      // second rounding to a narrow type is right but for exact near-ties.
+      if (!direct && fromInt.getWidth() > 24)
+        type = b.getF64Type();
+      value = ::isUnsigned(from)
+                  ? arith::UIToFPOp::create(b, type, value).getResult()
+                  : arith::SIToFPOp::create(b, type, value).getResult();
+      return castFloat(b, loc, value, to);
+    }
+    auto toInt = cast<IntegerType>(to);
+    if (toInt.getWidth() == 1)
+      return arith::CmpIOp::create(
+          b, arith::CmpIPredicate::ne, value,
+          arith::ConstantOp::create(b, b.getIntegerAttr(value.getType(), 0)));
+    if (toInt.getWidth() < fromInt.getWidth())
+      return arith::TruncIOp::create(b, target, value);
+    if (toInt.getWidth() == fromInt.getWidth())
+      return value;
+    if (::isUnsigned(from))
+      return arith::ExtUIOp::create(b, target, value);
+    return arith::ExtSIOp::create(b, target, value);
+  }
+
+  if (isa<FloatType>(to))
+    return castFloat(b, loc, value, to);
+  if (isNarrowFloat(value.getType()))
+    value = arith::ExtFOp::create(b, b.getF32Type(), value);
+  auto type = cast<FloatType>(value.getType());
+  auto constantF = [&](double number) -> Value {
+    return arith::ConstantOp::create(b, b.getFloatAttr(type, number));
+  };
+  if (to.isInteger(1))
+    return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value,
+                                 constantF(0.0));
+  // Out of range numbers saturate and NaN is 0, as everywhere in XLA; the bare
+  // conversion is poison there.
+  unsigned width = target.getIntOrFloatBitWidth();
+  bool isUnsigned = ::isUnsigned(to);
+  double high = std::ldexp(1.0, isUnsigned ? width : width - 1);
+  double low = isUnsigned ? -1.0 : -high;
+  Value tooHigh = arith::CmpFOp::create(b, arith::CmpFPredicate::OGE, value,
+                                        constantF(high));
+  Value tooLow = arith::CmpFOp::create(
+      b, isUnsigned ? arith::CmpFPredicate::OLE : arith::CmpFPredicate::OLT,
+      value, constantF(low));
+  Value isNaN =
+      arith::CmpFOp::create(b, arith::CmpFPredicate::UNO, value, value);
+  Value bad =
+      arith::OrIOp::create(b, arith::OrIOp::create(b, tooHigh, tooLow), isNaN);
+  Value safe = arith::SelectOp::create(b, bad, constantF(0.0), value);
+  Value result = isUnsigned
+                     ? arith::FPToUIOp::create(b, target, safe).getResult()
+                     : arith::FPToSIOp::create(b, target, safe).getResult();
+  result = arith::SelectOp::create(
+      b, tooHigh,
+      constantI(isUnsigned ? APInt::getMaxValue(width)
+                           : APInt::getSignedMaxValue(width)),
+      result);
+  if (isUnsigned)
+    return result;
+  return arith::SelectOp::create(
+      b, tooLow, constantI(APInt::getSignedMinValue(width)), result);
+}
+
+bool fp8::isElementwise(Operation *op) {
+  if (op->getNumResults() != 1)
+    return false;
+  if (isa<stablehlo::ConvertOp>(op))
+    return true;
+  if (auto bitcast = dyn_cast<stablehlo::BitcastConvertOp>(op))
+    return cast<RankedTensorType>(bitcast.getType()).getRank() ==
+           cast<RankedTensorType>(bitcast.getOperand().getType()).getRank();
+  return emitters().contains(op->getName().getStringRef());
+}
+
+Value fp8::emitScalar(OpBuilder &builder, Location loc, Operation *op,
+                      ValueRange scalars) {
+  ImplicitLocOpBuilder b(loc, builder);
+  Type result = elementOf(op->getResult(0));
+  if (isa<stablehlo::ConvertOp>(op))
+    return emitConvert(b, loc, scalars[0], elementOf(op->getOperand(0)),
+                       result);
+  Type target = signlessElement(result);
+  if (isa<stablehlo::BitcastConvertOp>(op)) {
+    if (scalars[0].getType() == target)
+      return scalars[0];
+    return arith::BitcastOp::create(b, target, scalars[0]);
+  }
+  auto it = emitters().find(op->getName().getStringRef());
+  if (it == emitters().end())
+    return {};
+  Scalar s{b, op, {}, {}, result};
+  // Only the type's own bits decide the order of these, and select moves bits.
+  bool keepsNarrow = isa<stablehlo::SelectOp>(op) ||
+                     (op->getName().getStringRef() == "chlo.next_after" &&
+                      result.getIntOrFloatBitWidth() == 16);
+  for (auto [operand, scalar] : llvm::zip(op->getOperands(), scalars)) {
+    Type type = elementOf(operand);
+    s.types.push_back(type);
+    if (isNarrowFloat(type) && !keepsNarrow)
+      scalar = castFloat(b, loc, scalar, b.getF32Type());
+    s.x.push_back(scalar);
+  }
+  Value value = it->second(s);
+  if (value && isa<FloatType>(target))
+    value = castFloat(b, loc, value, target);
+  return value;
+}
+
+bool fp8::isPlainSumOrProduct(Block &body) {
+  if (body.getOperations().size() != 2 || body.getNumArguments() != 2)
+    return false;
+  Operation &op = body.front();
+  if (!isa<stablehlo::AddOp, stablehlo::MulOp>(op))
+    return false;
+  return body.getTerminator()->getOperand(0) == op.getResult(0) &&
+         ((op.getOperand(0) == body.getArgument(0) &&
+           op.getOperand(1) == body.getArgument(1)) ||
+          (op.getOperand(1) == body.getArgument(0) &&
+           op.getOperand(0) == body.getArgument(1)));
+}
+
+FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
+                                            Block &body, ValueRange arguments,
+                                            bool wide) {
+  DenseMap<Value, Value> values;
+  for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
+    values[argument] = value;
+  if (wide) {
+    // A sum or a product of two wide numbers: the caller has checked.
+    Operation &op = body.front();
+    Value l = arguments[0], r = arguments[1];
+    Value result = isa<stablehlo::AddOp>(op)
+                       ? arith::AddFOp::create(b, loc, l, r).getResult()
+                       : arith::MulFOp::create(b, loc, l, r).getResult();
+    return SmallVector<Value>{result};
+  }
+  auto lookup = [&](Value value) -> Value {
+    if (Value known = values.lookup(value))
+      return known;
+    // A rank-0 tensor from outside.
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (!type || type.getRank() != 0 || type != signlessType(type))
+      return {};
+    return tensor::ExtractOp::create(b, loc, value, ValueRange());
+  };
+  for (Operation &op : body.without_terminator()) {
+    if (auto constant = dyn_cast<stablehlo::ConstantOp>(op)) {
+      auto attr = cast<DenseElementsAttr>(
+          signlessAttr(cast<ElementsAttr>(constant.getValue())));
+      values[constant.getResult()] = arith::ConstantOp::create(
+          b, loc, attr.getElementType(),
+          cast<TypedAttr>(*attr.value_begin<Attribute>()));
+      continue;
+    }
+    SmallVector<Value> scalars;
+    for (Value operand : op.getOperands()) {
+      Value scalar = lookup(operand);
+      if (!scalar)
+        return op.emitOpError("expected operands of rank 0 in a computation "
+                              "on elements but got ")
+               << operand.getType();
+      scalars.push_back(scalar);
+    }
+    if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+            stablehlo::TransposeOp>(op)) {
+      values[op.getResult(0)] = scalars[0];
+      continue;
+    }
+    Value result;
+    if (isElementwise(&op))
+      result = emitScalar(b, loc, &op, scalars);
+    if (!result)
+      return op.emitOpError(
+          "is not supported in a computation on elements; expected an "
+          "elementwise op");
+    values[op.getResult(0)] = result;
+  }
+  SmallVector<Value> results;
+  for (Value operand : body.getTerminator()->getOperands()) {
+    Value result = lookup(operand);
+    if (!result)
+      return body.getTerminator()->emitOpError(
+                 "expected results of rank 0 but got ")
+             << operand.getType();
+    results.push_back(result);
+  }
+  return results;
+}

@@ -1,0 +1,46 @@
+//===- ScalarOps.h - StableHLO element by element ---------------*- C++ -*-===//
+
+#ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H
+#define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir::fp8 {
+
+/// The element type after conversion: integers lose their sign.
+Type signlessElement(Type element);
+
+/// A tensor type with signless elements; any other type is returned as it is.
+Type signlessType(Type type);
+
+/// The attribute with signless elements.
+TypedAttr signlessAttr(ElementsAttr attr);
+
+/// True for ops that work on each element alone.
+bool isElementwise(Operation *op);
+
+/// Emits what `op` does for one element. `scalars` are its operands' elements
+/// with signless types; the op's own types say how integers are signed. Returns
+/// null, without an error, if the op or its types aren't supported.
+Value emitScalar(OpBuilder &b, Location loc, Operation *op, ValueRange scalars);
+
+/// Emits the ops of a computation on rank-0 tensors (the body of a reduction,
+/// a scatter, ...) for scalars. Fails with an error on the op it cannot emit.
+/// With `wide`, floats narrower than f32 are computed and returned in f32.
+FailureOr<SmallVector<Value>> emitBody(OpBuilder &b, Location loc, Block &body,
+                                       ValueRange arguments, bool wide = false);
+
+/// The body applies one addition or multiplication to its two arguments.
+bool isPlainSumOrProduct(Block &body);
+
+/// Converts an element from one type (with its sign) to another, with the
+/// semantics of `stablehlo.convert`.
+Value emitConvert(OpBuilder &b, Location loc, Value value, Type from, Type to);
+
+/// An f16, bf16 or smaller float.
+bool isNarrowFloat(Type element);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H

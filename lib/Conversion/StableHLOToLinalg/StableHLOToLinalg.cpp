@@ -1,0 +1,1425 @@
+//===- StableHLOToLinalg.cpp - StableHLO to linalg ------------------------===//
+//
+// Ops that move elements become generics whose maps do the moving, so that
+// later stages fuse and tile them like any other. What depends on data (gather,
+// scatter) reads or writes single elements instead.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "ScalarOps.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/Func/Transforms/FuncConversions.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_CONVERTSTABLEHLOTOLINALG
+#include "fp8/Conversion/StableHLOToLinalg/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Building blocks
+//===----------------------------------------------------------------------===//
+
+using BodyBuilder = function_ref<void(OpBuilder &, Location, ValueRange)>;
+
+RankedTensorType tensorType(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+RankedTensorType convertedType(Value value) {
+  return cast<RankedTensorType>(signlessType(value.getType()));
+}
+
+Value emptyTensor(OpBuilder &b, Location loc, RankedTensorType type) {
+  return tensor::EmptyOp::create(b, loc, type.getShape(),
+                                 type.getElementType());
+}
+
+SmallVector<utils::IteratorType> iterators(unsigned parallel,
+                                           unsigned reduction = 0) {
+  SmallVector<utils::IteratorType> list(parallel,
+                                        utils::IteratorType::parallel);
+  list.append(reduction, utils::IteratorType::reduction);
+  return list;
+}
+
+AffineMap identityMap(OpBuilder &b, unsigned rank) {
+  return b.getMultiDimIdentityMap(rank);
+}
+
+/// All elements of rank-0 tensors, whatever the loops.
+AffineMap scalarMap(OpBuilder &b, unsigned loops) {
+  return AffineMap::get(loops, 0, b.getContext());
+}
+
+linalg::GenericOp generic(OpBuilder &b, Location loc, ValueRange inputs,
+                          ValueRange outputs, ArrayRef<AffineMap> maps,
+                          ArrayRef<utils::IteratorType> loops,
+                          BodyBuilder body) {
+  return linalg::GenericOp::create(
+      b, loc, TypeRange(outputs), inputs, outputs, maps, loops,
+      [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
+        body(inner, innerLoc, arguments);
+      });
+}
+
+/// A generic over all elements of a new tensor.
+Value elementwise(OpBuilder &b, Location loc, RankedTensorType type,
+                  ValueRange inputs, ArrayRef<AffineMap> inputMaps,
+                  function_ref<Value(OpBuilder &, Location, ValueRange)> body) {
+  SmallVector<AffineMap> maps(inputMaps);
+  maps.push_back(identityMap(b, type.getRank()));
+  return generic(b, loc, inputs, emptyTensor(b, loc, type), maps,
+                 iterators(type.getRank()),
+                 [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
+                   linalg::YieldOp::create(inner, innerLoc,
+                                           body(inner, innerLoc, args));
+                 })
+      .getResult(0);
+}
+
+/// Copies `input`, read through `map`, into a new tensor.
+Value copyThrough(OpBuilder &b, Location loc, Value input, AffineMap map,
+                  RankedTensorType type) {
+  return elementwise(
+      b, loc, type, input, map,
+      [](OpBuilder &, Location, ValueRange args) { return args[0]; });
+}
+
+/// Copies `input` into the part of `destination` that `map` names.
+Value place(OpBuilder &b, Location loc, Value input, Value destination,
+            AffineMap map) {
+  unsigned rank = tensorType(input).getRank();
+  return generic(b, loc, input, destination, {identityMap(b, rank), map},
+                 iterators(rank),
+                 [](OpBuilder &inner, Location innerLoc, ValueRange args) {
+                   linalg::YieldOp::create(inner, innerLoc, args[0]);
+                 })
+      .getResult(0);
+}
+
+/// The element of a constant with one value, or null.
+TypedAttr splatElement(Value tensor) {
+  DenseElementsAttr attr;
+  if (!matchPattern(tensor, m_Constant(&attr)) || !attr.isSplat())
+    return {};
+  return cast<TypedAttr>(attr.getSplatValue<Attribute>());
+}
+
+Value splatConstant(OpBuilder &b, Location loc, RankedTensorType type,
+                    TypedAttr element) {
+  return arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, Attribute(element)));
+}
+
+/// A tensor that has the value of a rank-0 tensor everywhere, to be written to.
+Value filled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar) {
+  if (TypedAttr element = splatElement(scalar)) {
+    Value constant = arith::ConstantOp::create(b, loc, element);
+    return linalg::FillOp::create(b, loc, constant, emptyTensor(b, loc, type))
+        .getResult(0);
+  }
+  return copyThrough(b, loc, scalar, scalarMap(b, type.getRank()), type);
+}
+
+Value filledWithZero(OpBuilder &b, Location loc, RankedTensorType type) {
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  return linalg::FillOp::create(b, loc, zero, emptyTensor(b, loc, type))
+      .getResult(0);
+}
+
+Value constantIndex(OpBuilder &b, Location loc, int64_t value) {
+  return arith::ConstantIndexOp::create(b, loc, value);
+}
+
+Value addIndex(OpBuilder &b, Location loc, Value l, Value r) {
+  if (!l)
+    return r;
+  return r ? arith::AddIOp::create(b, loc, l, r).getResult() : l;
+}
+
+/// An integer element as an index; `type` says whether it has a sign.
+Value toIndex(OpBuilder &b, Location loc, Value value, Type type) {
+  if (type.isUnsignedInteger())
+    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
+  return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+}
+
+Value clampIndex(OpBuilder &b, Location loc, Value index, int64_t high) {
+  index = arith::MaxSIOp::create(b, loc, index, constantIndex(b, loc, 0));
+  return arith::MinSIOp::create(b, loc, index, constantIndex(b, loc, high));
+}
+
+/// Element by element conversion to another float type.
+Value convertFloats(OpBuilder &b, Location loc, Value tensor, Type element) {
+  RankedTensorType type = tensorType(tensor);
+  if (type.getElementType() == element)
+    return tensor;
+  if (TypedAttr splat = splatElement(tensor)) {
+    APFloat value = cast<FloatAttr>(splat).getValue();
+    bool loses;
+    value.convert(cast<FloatType>(element).getFloatSemantics(),
+                  APFloat::rmNearestTiesToEven, &loses);
+    return splatConstant(b, loc, type.clone(element),
+                         FloatAttr::get(element, value));
+  }
+  return elementwise(b, loc, type.clone(element), tensor,
+                     identityMap(b, type.getRank()),
+                     [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
+                       return emitConvert(inner, innerLoc, args[0],
+                                          type.getElementType(), element);
+                     });
+}
+
+/// Edge and interior padding, amounts as in stablehlo.pad.
+Value padded(OpBuilder &b, Location loc, Value input, Value scalar,
+             RankedTensorType type, ArrayRef<int64_t> low,
+             ArrayRef<int64_t> interior) {
+  RankedTensorType inputType = tensorType(input);
+  unsigned rank = type.getRank();
+  // What negative padding cuts off is not read.
+  SmallVector<int64_t> sizes;
+  SmallVector<AffineExpr> from, to;
+  bool cut = false;
+  for (unsigned i = 0; i < rank; ++i) {
+    int64_t step = interior[i] + 1;
+    int64_t begin = low[i] < 0 ? llvm::divideCeil(-low[i], step) : 0;
+    int64_t room = type.getDimSize(i) - low[i];
+    int64_t end = std::min(inputType.getDimSize(i),
+                           room <= 0 ? int64_t(0)
+                                     : int64_t(llvm::divideCeil(room, step)));
+    end = std::max(end, begin);
+    cut |= end - begin != inputType.getDimSize(i);
+    sizes.push_back(end - begin);
+    AffineExpr dim = b.getAffineDimExpr(i);
+    from.push_back(dim + begin);
+    to.push_back(dim * step + (low[i] + begin * step));
+  }
+  Value destination = filled(b, loc, type, scalar);
+  if (llvm::is_contained(sizes, 0))
+    return destination;
+  if (cut)
+    input = copyThrough(b, loc, input,
+                        AffineMap::get(rank, 0, from, b.getContext()),
+                        inputType.clone(sizes));
+  return place(b, loc, input, destination,
+               AffineMap::get(rank, 0, to, b.getContext()));
+}
+
+/// Reshapes through the coarsest shape that both shapes refine.
+Value reshaped(OpBuilder &b, Location loc, Value input, RankedTensorType type) {
+  RankedTensorType from = tensorType(input);
+  if (from == type)
+    return input;
+  ArrayRef<int64_t> source = from.getShape(), target = type.getShape();
+  if (llvm::is_contained(source, 0))
+    return emptyTensor(b, loc, type);
+  if (target.empty())
+    return tensor::CollapseShapeOp::create(b, loc, type, input,
+                                           ArrayRef<ReassociationIndices>());
+  if (source.empty())
+    return tensor::ExpandShapeOp::create(b, loc, type, input,
+                                         ArrayRef<ReassociationIndices>());
+  SmallVector<ReassociationIndices> collapse, expand;
+  SmallVector<int64_t> common;
+  size_t i = 0, j = 0;
+  while (i < source.size() && j < target.size()) {
+    ReassociationIndices left = {int64_t(i)}, right = {int64_t(j)};
+    int64_t p = source[i++], q = target[j++];
+    while (p != q) {
+      if (p < q) {
+        left.push_back(i);
+        p *= source[i++];
+      } else {
+        right.push_back(j);
+        q *= target[j++];
+      }
+    }
+    collapse.push_back(left);
+    expand.push_back(right);
+    common.push_back(p);
+  }
+  // Only extents of 1 are left.
+  for (; i < source.size(); ++i)
+    collapse.back().push_back(i);
+  for (; j < target.size(); ++j)
+    expand.back().push_back(j);
+  if (common.size() != source.size())
+    input = tensor::CollapseShapeOp::create(b, loc, from.clone(common), input,
+                                            collapse);
+  if (common.size() != target.size())
+    input = tensor::ExpandShapeOp::create(b, loc, type, input, expand);
+  return input;
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+struct ElementwiseLowering : ConversionPattern {
+  ElementwiseLowering(const TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), 1, context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    if (!isElementwise(op))
+      return failure();
+    Location loc = op->getLoc();
+    RankedTensorType type = convertedType(op->getResult(0));
+    // A change of sign is none of the elements.
+    if (isa<stablehlo::ConvertOp, stablehlo::BitcastConvertOp>(op) &&
+        operands[0].getType() == type &&
+        (isa<IntegerType>(type.getElementType()) ||
+         op->getOperand(0).getType() == op->getResult(0).getType())) {
+      rewriter.replaceOp(op, operands[0]);
+      return success();
+    }
+    SmallVector<AffineMap> maps;
+    for (Value operand : operands)
+      maps.push_back(tensorType(operand).getRank() == type.getRank()
+                         ? identityMap(rewriter, type.getRank())
+                         : scalarMap(rewriter, type.getRank()));
+    bool unsupported = false;
+    Value result = elementwise(
+        rewriter, loc, type, operands, maps,
+        [&](OpBuilder &b, Location bodyLoc, ValueRange args) -> Value {
+          Value value =
+              emitScalar(b, bodyLoc, op, args.take_front(operands.size()));
+          unsupported |= !value;
+          return value ? value : args.back();
+        });
+    if (unsupported)
+      return op->emitOpError("is not supported on ")
+             << op->getOperand(0).getType();
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct MapLowering : OpConversionPattern<stablehlo::MapOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::MapOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    SmallVector<AffineMap> maps(adaptor.getInputs().size(),
+                                identityMap(rewriter, type.getRank()));
+    bool unsupported = false;
+    Value result = elementwise(
+        rewriter, op.getLoc(), type, adaptor.getInputs(), maps,
+        [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+          auto values =
+              emitBody(b, loc, op.getComputation().front(), args.drop_back());
+          unsupported |= failed(values);
+          return failed(values) ? args.back() : values->front();
+        });
+    if (unsupported)
+      return failure();
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// An element of several parts, or the parts of an element.
+struct BitcastLowering : OpConversionPattern<stablehlo::BitcastConvertOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::BitcastConvertOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Value input = adaptor.getOperand();
+    RankedTensorType from = tensorType(input);
+    RankedTensorType to = convertedType(op.getResult());
+    if (from.getRank() == to.getRank())
+      return failure();
+    unsigned rank = to.getRank();
+    unsigned fromWidth = from.getElementTypeBitWidth();
+    unsigned toWidth = to.getElementTypeBitWidth();
+    Type fromBits = rewriter.getIntegerType(fromWidth);
+    Type toBits = rewriter.getIntegerType(toWidth);
+    auto bitcast = [](OpBuilder &b, Location loc, Value value, Type type) {
+      return value.getType() == type
+                 ? value
+                 : arith::BitcastOp::create(b, loc, type, value).getResult();
+    };
+    Value result;
+    if (from.getRank() < to.getRank()) {
+      // The part with index 0 has the low bits.
+      AffineMap map = identityMap(rewriter, rank).getMajorSubMap(rank - 1);
+      result = elementwise(
+          rewriter, op.getLoc(), to, input, map,
+          [&](OpBuilder &b, Location loc, ValueRange args) {
+            Value part = arith::IndexCastOp::create(
+                b, loc, fromBits, linalg::IndexOp::create(b, loc, rank - 1));
+            Value amount = arith::MulIOp::create(
+                b, loc, part,
+                arith::ConstantOp::create(b, loc,
+                                          b.getIntegerAttr(fromBits, toWidth)));
+            Value bits = arith::ShRUIOp::create(
+                b, loc, bitcast(b, loc, args[0], fromBits), amount);
+            bits = arith::TruncIOp::create(b, loc, toBits, bits);
+            return bitcast(b, loc, bits, to.getElementType());
+          });
+    } else {
+      int64_t parts = from.getShape().back();
+      SmallVector<AffineMap> maps;
+      for (int64_t i = 0; i < parts; ++i)
+        maps.push_back(
+            identityMap(rewriter, rank)
+                .insertResult(rewriter.getAffineConstantExpr(i), rank));
+      result = elementwise(
+          rewriter, op.getLoc(), to, SmallVector<Value>(parts, input), maps,
+          [&](OpBuilder &b, Location loc, ValueRange args) {
+            Value whole;
+            for (int64_t i = 0; i < parts; ++i) {
+              Value bits = arith::ExtUIOp::create(
+                  b, loc, toBits, bitcast(b, loc, args[i], fromBits));
+              if (i)
+                bits = arith::ShLIOp::create(
+                    b, loc, bits,
+                    arith::ConstantOp::create(
+                        b, loc, b.getIntegerAttr(toBits, i * fromWidth)));
+              whole = whole ? arith::OrIOp::create(b, loc, whole, bits) : bits;
+            }
+            return bitcast(b, loc, whole, to.getElementType());
+          });
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Constants and moves
+//===----------------------------------------------------------------------===//
+
+struct ConstantLowering : OpConversionPattern<stablehlo::ConstantOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ConstantOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    TypedAttr attr = signlessAttr(cast<ElementsAttr>(op.getValue()));
+    if (!attr)
+      return op.emitOpError("expected a dense constant but got ")
+             << op.getValue();
+    rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, attr);
+    return success();
+  }
+};
+
+struct IotaLowering : OpConversionPattern<stablehlo::IotaOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::IotaOp op, OpAdaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    uint64_t dimension = op.getIotaDimension();
+    Value result = elementwise(
+        rewriter, op.getLoc(), type, {}, {},
+        [&](OpBuilder &b, Location loc, ValueRange) -> Value {
+          Value index = linalg::IndexOp::create(b, loc, dimension);
+          Type element = type.getElementType();
+          if (isa<IntegerType>(element))
+            return arith::IndexCastOp::create(b, loc, element, index);
+          Value integer =
+              arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
+          return emitConvert(b, loc, integer, b.getI32Type(), element);
+        });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct BroadcastLowering : OpConversionPattern<stablehlo::BroadcastInDimOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::BroadcastInDimOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    Value input = adaptor.getOperand();
+    if (TypedAttr element = splatElement(input)) {
+      rewriter.replaceOp(op,
+                         splatConstant(rewriter, op.getLoc(), type, element));
+      return success();
+    }
+    RankedTensorType from = tensorType(input);
+    SmallVector<AffineExpr> exprs;
+    for (auto [i, dim] : llvm::enumerate(op.getBroadcastDimensions()))
+      exprs.push_back(from.getDimSize(i) == 1 && type.getDimSize(dim) != 1
+                          ? rewriter.getAffineConstantExpr(0)
+                          : rewriter.getAffineDimExpr(dim));
+    AffineMap map =
+        AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext());
+    if (from == type && map.isIdentity())
+      rewriter.replaceOp(op, input);
+    else
+      rewriter.replaceOp(op,
+                         copyThrough(rewriter, op.getLoc(), input, map, type));
+    return success();
+  }
+};
+
+struct ReshapeLowering : OpConversionPattern<stablehlo::ReshapeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ReshapeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    DenseElementsAttr attr;
+    if (matchPattern(adaptor.getOperand(), m_Constant(&attr)))
+      rewriter.replaceOpWithNewOp<arith::ConstantOp>(op, attr.reshape(type));
+    else
+      rewriter.replaceOp(
+          op, reshaped(rewriter, op.getLoc(), adaptor.getOperand(), type));
+    return success();
+  }
+};
+
+struct TransposeLowering : OpConversionPattern<stablehlo::TransposeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::TransposeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    SmallVector<AffineExpr> exprs(type.getRank());
+    for (auto [i, from] : llvm::enumerate(op.getPermutation()))
+      exprs[from] = rewriter.getAffineDimExpr(i);
+    AffineMap map =
+        AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext());
+    if (map.isIdentity())
+      rewriter.replaceOp(op, adaptor.getOperand());
+    else
+      rewriter.replaceOp(op, copyThrough(rewriter, op.getLoc(),
+                                         adaptor.getOperand(), map, type));
+    return success();
+  }
+};
+
+struct SliceLowering : OpConversionPattern<stablehlo::SliceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::SliceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    if (tensorType(adaptor.getOperand()) == type) {
+      rewriter.replaceOp(op, adaptor.getOperand());
+      return success();
+    }
+    SmallVector<AffineExpr> exprs;
+    for (int64_t i = 0; i < type.getRank(); ++i)
+      exprs.push_back(rewriter.getAffineDimExpr(i) * op.getStrides()[i] +
+                      op.getStartIndices()[i]);
+    AffineMap map =
+        AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext());
+    rewriter.replaceOp(op, copyThrough(rewriter, op.getLoc(),
+                                       adaptor.getOperand(), map, type));
+    return success();
+  }
+};
+
+struct ReverseLowering : OpConversionPattern<stablehlo::ReverseOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ReverseOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    SmallVector<AffineExpr> exprs;
+    for (int64_t i = 0; i < type.getRank(); ++i) {
+      AffineExpr dim = rewriter.getAffineDimExpr(i);
+      exprs.push_back(llvm::is_contained(op.getDimensions(), i)
+                          ? -dim + (type.getDimSize(i) - 1)
+                          : dim);
+    }
+    AffineMap map =
+        AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext());
+    rewriter.replaceOp(op, copyThrough(rewriter, op.getLoc(),
+                                       adaptor.getOperand(), map, type));
+    return success();
+  }
+};
+
+struct ConcatenateLowering : OpConversionPattern<stablehlo::ConcatenateOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ConcatenateOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType type = convertedType(op.getResult());
+    unsigned dimension = op.getDimension();
+    Value result;
+    int64_t offset = 0;
+    for (Value input : adaptor.getInputs()) {
+      int64_t size = tensorType(input).getDimSize(dimension);
+      if (size == type.getDimSize(dimension))
+        result = input;
+      if (size == 0 || size == type.getDimSize(dimension))
+        continue;
+      if (!result)
+        result = emptyTensor(rewriter, loc, type);
+      SmallVector<AffineExpr> exprs;
+      for (int64_t i = 0; i < type.getRank(); ++i)
+        exprs.push_back(rewriter.getAffineDimExpr(i) +
+                        (i == dimension ? offset : 0));
+      result = place(
+          rewriter, loc, input, result,
+          AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext()));
+      offset += size;
+    }
+    if (!result)
+      result = emptyTensor(rewriter, loc, type);
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct PadLowering : OpConversionPattern<stablehlo::PadOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::PadOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    rewriter.replaceOp(op,
+                       padded(rewriter, op.getLoc(), adaptor.getOperand(),
+                              adaptor.getPaddingValue(), type,
+                              op.getEdgePaddingLow(), op.getInteriorPadding()));
+    return success();
+  }
+};
+
+struct BarrierLowering : OpConversionPattern<stablehlo::OptimizationBarrierOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::OptimizationBarrierOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getOperand());
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// Reduces with `body`; a plain sum or product of narrow floats in f32. The
+/// maps and loops are those of the inputs, `extra` inputs only have an extent.
+FailureOr<SmallVector<Value>>
+reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
+           ValueRange inits, TypeRange types, AffineMap inputMap,
+           AffineMap outputMap, ArrayRef<utils::IteratorType> loops,
+           Value extent = {}, AffineMap extentMap = {}) {
+  bool wide = inputs.size() == 1 && isPlainSumOrProduct(body) &&
+              isNarrowFloat(getElementTypeOrSelf(types[0]));
+  SmallVector<Value> operands(inputs), destinations;
+  SmallVector<AffineMap> maps(inputs.size(), inputMap);
+  if (extent) {
+    operands.push_back(extent);
+    maps.push_back(extentMap);
+  }
+  for (auto [init, type] : llvm::zip(inits, types)) {
+    auto resultType = cast<RankedTensorType>(type);
+    if (wide) {
+      resultType = resultType.clone(b.getF32Type());
+      init = convertFloats(b, loc, init, b.getF32Type());
+    }
+    destinations.push_back(filled(b, loc, resultType, init));
+    maps.push_back(outputMap);
+  }
+  bool unsupported = false;
+  linalg::GenericOp op = generic(
+      b, loc, operands, destinations, maps, loops,
+      [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
+        // The body takes the running values first.
+        ValueRange running = args.take_back(inputs.size());
+        SmallVector<Value> arguments(running);
+        for (Value element : args.take_front(inputs.size()))
+          arguments.push_back(wide ? arith::ExtFOp::create(inner, innerLoc,
+                                                           b.getF32Type(),
+                                                           element)
+                                   : element);
+        auto results = emitBody(inner, innerLoc, body, arguments, wide);
+        unsupported |= failed(results);
+        linalg::YieldOp::create(
+            inner, innerLoc, failed(results) ? running : ValueRange(*results));
+      });
+  if (unsupported)
+    return failure();
+  SmallVector<Value> results(op.getResults());
+  if (wide)
+    results[0] =
+        convertFloats(b, loc, results[0], getElementTypeOrSelf(types[0]));
+  return results;
+}
+
+struct ReduceLowering : OpConversionPattern<stablehlo::ReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType from = tensorType(adaptor.getInputs()[0]);
+    unsigned rank = from.getRank();
+    unsigned parallel = rank - op.getDimensions().size();
+    SmallVector<AffineExpr> exprs;
+    unsigned nextParallel = 0, nextReduced = parallel;
+    for (int64_t i = 0; i < rank; ++i)
+      exprs.push_back(rewriter.getAffineDimExpr(
+          llvm::is_contained(op.getDimensions(), i) ? nextReduced++
+                                                    : nextParallel++));
+    SmallVector<Type> types;
+    for (Value result : op.getResults())
+      types.push_back(convertedType(result));
+    auto results =
+        reduceWith(rewriter, op.getLoc(), op.getBody().front(),
+                   adaptor.getInputs(), adaptor.getInitValues(), types,
+                   AffineMap::get(rank, 0, exprs, rewriter.getContext()),
+                   identityMap(rewriter, rank).getMajorSubMap(parallel),
+                   iterators(parallel, rank - parallel));
+    if (failed(results))
+      return failure();
+    rewriter.replaceOp(op, *results);
+    return success();
+  }
+};
+
+SmallVector<int64_t> orOnes(std::optional<ArrayRef<int64_t>> values,
+                            unsigned rank) {
+  return values ? SmallVector<int64_t>(*values) : SmallVector<int64_t>(rank, 1);
+}
+
+/// Low and high padding of each dimension.
+SmallVector<std::pair<int64_t, int64_t>>
+paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank) {
+  SmallVector<std::pair<int64_t, int64_t>> list(rank, {0, 0});
+  if (!attr)
+    return list;
+  SmallVector<int64_t> flat(attr->getValues<int64_t>());
+  for (unsigned i = 0; i < rank; ++i)
+    list[i] = {flat[2 * i], flat[2 * i + 1]};
+  return list;
+}
+
+/// `input` with edges of `pad` and holes of `dilation - 1` between elements.
+Value dilated(OpBuilder &b, Location loc, Value input, Value scalar,
+              ArrayRef<std::pair<int64_t, int64_t>> pad,
+              ArrayRef<int64_t> dilation) {
+  RankedTensorType from = tensorType(input);
+  SmallVector<int64_t> shape, low, interior;
+  for (int64_t i = 0; i < from.getRank(); ++i) {
+    int64_t size = from.getDimSize(i);
+    int64_t spread = size == 0 ? 0 : (size - 1) * dilation[i] + 1;
+    shape.push_back(
+        std::max<int64_t>(spread + pad[i].first + pad[i].second, 0));
+    low.push_back(pad[i].first);
+    interior.push_back(dilation[i] - 1);
+  }
+  if (ArrayRef(shape) == from.getShape() &&
+      llvm::all_of(low, [](int64_t l) { return l == 0; }))
+    return input;
+  return padded(b, loc, input, scalar, from.clone(shape), low, interior);
+}
+
+struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ReduceWindowOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    RankedTensorType from = tensorType(adaptor.getInputs()[0]);
+    unsigned rank = from.getRank();
+    ArrayRef<int64_t> window = op.getWindowDimensions();
+    SmallVector<int64_t> strides = orOnes(op.getWindowStrides(), rank);
+    SmallVector<int64_t> spread = orOnes(op.getBaseDilations(), rank);
+    SmallVector<int64_t> dilation = orOnes(op.getWindowDilations(), rank);
+    auto pad = paddings(op.getPadding(), rank);
+    SmallVector<Value> inputs;
+    for (auto [input, init] :
+         llvm::zip(adaptor.getInputs(), adaptor.getInitValues()))
+      inputs.push_back(dilated(rewriter, loc, input, init, pad, spread));
+    SmallVector<AffineExpr> exprs;
+    for (unsigned i = 0; i < rank; ++i)
+      exprs.push_back(rewriter.getAffineDimExpr(i) * strides[i] +
+                      rewriter.getAffineDimExpr(rank + i) * dilation[i]);
+    SmallVector<Type> types;
+    for (Value result : op.getResults())
+      types.push_back(convertedType(result));
+    // Nothing else has the extents of the window.
+    Value extent = emptyTensor(rewriter, loc, from.clone(window));
+    AffineMap identity = identityMap(rewriter, 2 * rank);
+    auto results = reduceWith(
+        rewriter, loc, op.getBody().front(), inputs, adaptor.getInitValues(),
+        types, AffineMap::get(2 * rank, 0, exprs, rewriter.getContext()),
+        identity.getMajorSubMap(rank), iterators(rank, rank), extent,
+        identity.getMinorSubMap(rank));
+    if (failed(results))
+      return failure();
+    rewriter.replaceOp(op, *results);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+/// The type products are summed in.
+Type accumulatorType(OpBuilder &b, Type result) {
+  return isNarrowFloat(result) ? b.getF32Type() : result;
+}
+
+/// acc + l * r in the accumulator's type.
+Value multiplyAccumulate(OpBuilder &b, Location loc, Value acc, Value l,
+                         Type lType, Value r, Type rType) {
+  Type type = acc.getType();
+  if (isa<FloatType>(type)) {
+    // An f64 operand of an f32 result is still multiplied in f64's place.
+    l = emitConvert(b, loc, l, lType, type);
+    r = emitConvert(b, loc, r, rType, type);
+    return arith::AddFOp::create(b, loc, acc,
+                                 arith::MulFOp::create(b, loc, l, r));
+  }
+  if (type.isInteger(1))
+    return arith::OrIOp::create(b, loc, acc,
+                                arith::AndIOp::create(b, loc, l, r));
+  l = emitConvert(b, loc, l, lType, type);
+  r = emitConvert(b, loc, r, rType, type);
+  return arith::AddIOp::create(b, loc, acc,
+                               arith::MulIOp::create(b, loc, l, r));
+}
+
+Value contraction(OpBuilder &b, Location loc, RankedTensorType type, Value lhs,
+                  Type lhsType, Value rhs, Type rhsType,
+                  ArrayRef<AffineMap> maps,
+                  ArrayRef<utils::IteratorType> loops) {
+  Type element = type.getElementType();
+  Type accumulator = accumulatorType(b, element);
+  Value destination = filledWithZero(b, loc, type.clone(accumulator));
+  Value result =
+      generic(b, loc, {lhs, rhs}, destination, maps, loops,
+              [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
+                linalg::YieldOp::create(
+                    inner, innerLoc,
+                    multiplyAccumulate(inner, innerLoc, args[2], args[0],
+                                       lhsType, args[1], rhsType));
+              })
+          .getResult(0);
+  return element == accumulator ? result
+                                : convertFloats(b, loc, result, element);
+}
+
+struct DotGeneralLowering : OpConversionPattern<stablehlo::DotGeneralOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::DotGeneralOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value lhs = adaptor.getLhs(), rhs = adaptor.getRhs();
+    auto numbers = op.getDotDimensionNumbers();
+    RankedTensorType type = convertedType(op.getResult());
+    unsigned outputs = type.getRank();
+    unsigned contracted = numbers.getLhsContractingDimensions().size();
+    unsigned loops = outputs + contracted;
+    SmallVector<AffineExpr> lhsExprs(tensorType(lhs).getRank());
+    SmallVector<AffineExpr> rhsExprs(tensorType(rhs).getRank());
+    unsigned next = 0;
+    for (auto [l, r] : llvm::zip(numbers.getLhsBatchingDimensions(),
+                                 numbers.getRhsBatchingDimensions()))
+      lhsExprs[l] = rhsExprs[r] = rewriter.getAffineDimExpr(next++);
+    for (auto [i, l] : llvm::enumerate(numbers.getLhsContractingDimensions())) {
+      unsigned r = numbers.getRhsContractingDimensions()[i];
+      lhsExprs[l] = rhsExprs[r] = rewriter.getAffineDimExpr(outputs + i);
+    }
+    for (AffineExpr &expr : lhsExprs)
+      if (!expr)
+        expr = rewriter.getAffineDimExpr(next++);
+    for (AffineExpr &expr : rhsExprs)
+      if (!expr)
+        expr = rewriter.getAffineDimExpr(next++);
+    MLIRContext *context = rewriter.getContext();
+    SmallVector<AffineMap> maps = {
+        AffineMap::get(loops, 0, lhsExprs, context),
+        AffineMap::get(loops, 0, rhsExprs, context),
+        identityMap(rewriter, loops).getMajorSubMap(outputs)};
+    Type lhsType = getElementTypeOrSelf(op.getLhs().getType());
+    Type rhsType = getElementTypeOrSelf(op.getRhs().getType());
+    if (contracted == 0) {
+      // A product of elements is not a sum.
+      Type element = type.getElementType();
+      Type computed = accumulatorType(rewriter, element);
+      Value result = elementwise(
+          rewriter, loc, type, {lhs, rhs}, ArrayRef(maps).drop_back(),
+          [&](OpBuilder &b, Location bodyLoc, ValueRange args) -> Value {
+            if (element.isInteger(1))
+              return arith::AndIOp::create(b, bodyLoc, args[0], args[1]);
+            Value l = emitConvert(b, bodyLoc, args[0], lhsType, computed);
+            Value r = emitConvert(b, bodyLoc, args[1], rhsType, computed);
+            if (isa<IntegerType>(element))
+              return arith::MulIOp::create(b, bodyLoc, l, r);
+            Value product = arith::MulFOp::create(b, bodyLoc, l, r);
+            return emitConvert(b, bodyLoc, product, computed, element);
+          });
+      rewriter.replaceOp(op, result);
+      return success();
+    }
+    rewriter.replaceOp(op, contraction(rewriter, loc, type, lhs, lhsType, rhs,
+                                       rhsType, maps,
+                                       iterators(outputs, contracted)));
+    return success();
+  }
+};
+
+struct ConvolutionLowering : OpConversionPattern<stablehlo::ConvolutionOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ConvolutionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto numbers = op.getDimensionNumbers();
+    Value lhs = adaptor.getLhs(), rhs = adaptor.getRhs();
+    RankedTensorType type = convertedType(op.getResult());
+    RankedTensorType rhsTensor = tensorType(rhs);
+    unsigned rank = type.getRank(), spatial = rank - 2;
+    SmallVector<int64_t> strides = orOnes(op.getWindowStrides(), spatial);
+    SmallVector<int64_t> spread = orOnes(op.getLhsDilation(), spatial);
+    SmallVector<int64_t> dilation = orOnes(op.getRhsDilation(), spatial);
+    auto pad = paddings(op.getPadding(), spatial);
+
+    SmallVector<std::pair<int64_t, int64_t>> lhsPad(rank, {0, 0});
+    SmallVector<int64_t> lhsSpread(rank, 1);
+    for (auto [i, dim] : llvm::enumerate(numbers.getInputSpatialDimensions())) {
+      lhsPad[dim] = pad[i];
+      lhsSpread[dim] = spread[i];
+    }
+    RankedTensorType lhsTensor = tensorType(lhs);
+    Type lhsElement = lhsTensor.getElementType();
+    Value zero =
+        splatConstant(rewriter, loc, RankedTensorType::get({}, lhsElement),
+                      rewriter.getZeroAttr(lhsElement));
+    lhs = dilated(rewriter, loc, lhs, zero, lhsPad, lhsSpread);
+
+    // Loops: the result's dimensions, the window, the input features.
+    unsigned loops = rank + spatial + 1;
+    auto dim = [&](unsigned i) { return rewriter.getAffineDimExpr(i); };
+    AffineExpr batch = dim(numbers.getOutputBatchDimension());
+    AffineExpr feature = dim(numbers.getOutputFeatureDimension());
+    AffineExpr channel = dim(rank + spatial);
+    int64_t features = type.getDimSize(numbers.getOutputFeatureDimension());
+    int64_t groups = op.getFeatureGroupCount();
+    int64_t batchGroups = op.getBatchGroupCount();
+    int64_t channels =
+        rhsTensor.getDimSize(numbers.getKernelInputFeatureDimension());
+    SmallVector<AffineExpr> lhsExprs(rank), rhsExprs(rank);
+    lhsExprs[numbers.getInputBatchDimension()] =
+        batchGroups == 1
+            ? batch
+            : feature.floorDiv(features / batchGroups) *
+                      (lhsTensor.getDimSize(numbers.getInputBatchDimension()) /
+                       batchGroups) +
+                  batch;
+    lhsExprs[numbers.getInputFeatureDimension()] =
+        groups == 1 ? channel
+                    : feature.floorDiv(features / groups) * channels + channel;
+    rhsExprs[numbers.getKernelInputFeatureDimension()] = channel;
+    rhsExprs[numbers.getKernelOutputFeatureDimension()] = feature;
+    for (unsigned i = 0; i < spatial; ++i) {
+      AffineExpr out = dim(numbers.getOutputSpatialDimensions()[i]);
+      AffineExpr tap = dim(rank + i);
+      unsigned kernelDim = numbers.getKernelSpatialDimensions()[i];
+      rhsExprs[kernelDim] = tap;
+      if (op.getWindowReversal() && (*op.getWindowReversal())[i])
+        tap = -tap + (rhsTensor.getDimSize(kernelDim) - 1);
+      lhsExprs[numbers.getInputSpatialDimensions()[i]] =
+          out * strides[i] + tap * dilation[i];
+    }
+    MLIRContext *context = rewriter.getContext();
+    SmallVector<AffineMap> maps = {
+        AffineMap::get(loops, 0, lhsExprs, context),
+        AffineMap::get(loops, 0, rhsExprs, context),
+        identityMap(rewriter, loops).getMajorSubMap(rank)};
+    rewriter.replaceOp(
+        op, contraction(rewriter, loc, type, lhs,
+                        getElementTypeOrSelf(op.getLhs().getType()), rhs,
+                        getElementTypeOrSelf(op.getRhs().getType()), maps,
+                        iterators(rank, spatial + 1)));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Places that depend on data
+//===----------------------------------------------------------------------===//
+
+struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::GatherOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto numbers = op.getDimensionNumbers();
+    RankedTensorType type = convertedType(op.getResult());
+    Value operand = adaptor.getOperand(), indices = adaptor.getStartIndices();
+    RankedTensorType operandType = tensorType(operand);
+    unsigned rank = type.getRank(), operandRank = operandType.getRank();
+    int64_t indexRank = tensorType(indices).getRank();
+    int64_t vectorDim = numbers.getIndexVectorDim();
+    ArrayRef<int64_t> sizes = op.getSliceSizes();
+
+    // The result's dimension for each dimension of the indices, and for each
+    // dimension of the operand that is not a single place.
+    SmallVector<unsigned> batchDims;
+    for (unsigned i = 0; i < rank; ++i)
+      if (!llvm::is_contained(numbers.getOffsetDims(), i))
+        batchDims.push_back(i);
+    SmallVector<AffineExpr> indexExprs;
+    DenseMap<int64_t, unsigned> resultDimOfIndexDim;
+    for (int64_t i = 0, next = 0; i < indexRank; ++i) {
+      if (i == vectorDim) {
+        indexExprs.push_back(nullptr);
+        continue;
+      }
+      resultDimOfIndexDim[i] = batchDims[next];
+      indexExprs.push_back(rewriter.getAffineDimExpr(batchDims[next++]));
+    }
+    SmallVector<int> plainDim(operandRank, -1);
+    unsigned nextOffset = 0;
+    for (unsigned i = 0; i < operandRank; ++i) {
+      if (llvm::is_contained(numbers.getCollapsedSliceDims(), i))
+        continue;
+      auto batching = llvm::find(numbers.getOperandBatchingDims(), i);
+      if (batching != numbers.getOperandBatchingDims().end()) {
+        unsigned position = batching - numbers.getOperandBatchingDims().begin();
+        plainDim[i] =
+            resultDimOfIndexDim[numbers
+                                    .getStartIndicesBatchingDims()[position]];
+      } else {
+        plainDim[i] = numbers.getOffsetDims()[nextOffset++];
+      }
+    }
+    // A start that can only be 0 is not read.
+    SmallVector<Value> inputs;
+    SmallVector<AffineMap> maps;
+    SmallVector<int> inputOf(operandRank, -1);
+    for (auto [k, dim] : llvm::enumerate(numbers.getStartIndexMap())) {
+      if (operandType.getDimSize(dim) == sizes[dim])
+        continue;
+      SmallVector<AffineExpr> exprs = indexExprs;
+      if (vectorDim < indexRank)
+        exprs[vectorDim] = rewriter.getAffineConstantExpr(k);
+      inputOf[dim] = inputs.size();
+      inputs.push_back(indices);
+      maps.push_back(AffineMap::get(rank, 0, exprs, rewriter.getContext()));
+    }
+    Type indexType = getElementTypeOrSelf(op.getStartIndices().getType());
+    Value result = elementwise(
+        rewriter, op.getLoc(), type, inputs, maps,
+        [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+          SmallVector<Value> where;
+          for (unsigned i = 0; i < operandRank; ++i) {
+            Value index;
+            if (inputOf[i] >= 0)
+              index = clampIndex(b, loc,
+                                 toIndex(b, loc, args[inputOf[i]], indexType),
+                                 operandType.getDimSize(i) - sizes[i]);
+            if (plainDim[i] >= 0 && operandType.getDimSize(i) != 1)
+              index = addIndex(b, loc, index,
+                               linalg::IndexOp::create(b, loc, plainDim[i]));
+            where.push_back(index ? index : constantIndex(b, loc, 0));
+          }
+          return tensor::ExtractOp::create(b, loc, operand, where);
+        });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+struct DynamicSliceLowering : OpConversionPattern<stablehlo::DynamicSliceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::DynamicSliceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = convertedType(op.getResult());
+    Value operand = adaptor.getOperand();
+    RankedTensorType from = tensorType(operand);
+    if (from == type) {
+      rewriter.replaceOp(op, operand);
+      return success();
+    }
+    unsigned rank = type.getRank();
+    SmallVector<Value> inputs;
+    SmallVector<int> inputOf(rank, -1);
+    for (unsigned i = 0; i < rank; ++i) {
+      if (from.getDimSize(i) == type.getDimSize(i))
+        continue;
+      inputOf[i] = inputs.size();
+      inputs.push_back(adaptor.getStartIndices()[i]);
+    }
+    SmallVector<AffineMap> maps(inputs.size(), scalarMap(rewriter, rank));
+    Value result = elementwise(
+        rewriter, op.getLoc(), type, inputs, maps,
+        [&](OpBuilder &b, Location loc, ValueRange args) -> Value {
+          SmallVector<Value> where;
+          for (unsigned i = 0; i < rank; ++i) {
+            Value index = linalg::IndexOp::create(b, loc, i);
+            if (inputOf[i] >= 0) {
+              Type indexType =
+                  getElementTypeOrSelf(op.getStartIndices()[i].getType());
+              Value start = clampIndex(
+                  b, loc, toIndex(b, loc, args[inputOf[i]], indexType),
+                  from.getDimSize(i) - type.getDimSize(i));
+              index = addIndex(b, loc, start, index);
+            }
+            where.push_back(index);
+          }
+          return tensor::ExtractOp::create(b, loc, operand, where);
+        });
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+/// Builds a nest of loops over `extents` that carries `inits`. The body gets
+/// the loop indices and the carried values, and returns the new ones.
+SmallVector<Value> loopNest(
+    OpBuilder &b, Location loc, ArrayRef<int64_t> extents, ValueRange inits,
+    SmallVector<Value> &indices,
+    function_ref<SmallVector<Value>(OpBuilder &, Location, ValueRange)> body) {
+  if (extents.empty())
+    return body(b, loc, inits);
+  auto loop = scf::ForOp::create(
+      b, loc, constantIndex(b, loc, 0), constantIndex(b, loc, extents[0]),
+      constantIndex(b, loc, 1), inits,
+      [&](OpBuilder &inner, Location innerLoc, Value index,
+          ValueRange carried) {
+        indices.push_back(index);
+        scf::YieldOp::create(inner, innerLoc,
+                             loopNest(inner, innerLoc, extents.drop_front(),
+                                      carried, indices, body));
+        indices.pop_back();
+      });
+  return SmallVector<Value>(loop.getResults());
+}
+
+struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::ScatterOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    auto numbers = op.getScatterDimensionNumbers();
+    Value indices = adaptor.getScatterIndices();
+    RankedTensorType type = tensorType(adaptor.getInputs()[0]);
+    RankedTensorType updates = tensorType(adaptor.getUpdates()[0]);
+    unsigned rank = type.getRank(), updateRank = updates.getRank();
+    int64_t indexRank = tensorType(indices).getRank();
+    int64_t vectorDim = numbers.getIndexVectorDim();
+    Type indexType = getElementTypeOrSelf(op.getScatterIndices().getType());
+    Block &body = op->getRegion(0).front();
+
+    SmallVector<unsigned> scatterDims, windowDims;
+    for (unsigned i = 0; i < updateRank; ++i)
+      (llvm::is_contained(numbers.getUpdateWindowDims(), i) ? windowDims
+                                                            : scatterDims)
+          .push_back(i);
+    int64_t places = 1;
+    for (unsigned dim : scatterDims)
+      places *= updates.getDimSize(dim);
+
+    // The place of the window of a scatter index in each dimension.
+    auto starts = [&](OpBuilder &b, Location at, ValueRange scatterIndex) {
+      SmallVector<Value> start(rank);
+      for (auto [k, dim] :
+           llvm::enumerate(numbers.getScatterDimsToOperandDims())) {
+        SmallVector<Value> where;
+        for (int64_t i = 0, next = 0; i < indexRank; ++i)
+          where.push_back(i == vectorDim ? constantIndex(b, at, k)
+                                         : scatterIndex[next++]);
+        start[dim] = toIndex(
+            b, at, tensor::ExtractOp::create(b, at, indices, where), indexType);
+      }
+      for (auto [i, dim] : llvm::enumerate(numbers.getInputBatchingDims())) {
+        int64_t indexDim = numbers.getScatterIndicesBatchingDims()[i];
+        start[dim] = addIndex(
+            b, at, start[dim],
+            scatterIndex[indexDim > vectorDim ? indexDim - 1 : indexDim]);
+      }
+      return start;
+    };
+    auto isWindow = [&](unsigned dim) {
+      return !llvm::is_contained(numbers.getInsertedWindowDims(), dim) &&
+             !llvm::is_contained(numbers.getInputBatchingDims(), dim);
+    };
+    bool unsupported = false;
+    auto combine = [&](OpBuilder &b, Location at, ValueRange old,
+                       ValueRange values) {
+      SmallVector<Value> arguments(old);
+      llvm::append_range(arguments, values);
+      auto results = emitBody(b, at, body, arguments);
+      unsupported |= failed(results);
+      return failed(results) ? SmallVector<Value>(old) : *results;
+    };
+
+    SmallVector<Value> results;
+    if (updates.getNumElements() == 1) {
+      // One element needs no loop: every element asks whether it is the one.
+      SmallVector<Value> destinations;
+      SmallVector<AffineMap> maps(2 * adaptor.getInputs().size(),
+                                  identityMap(rewriter, rank));
+      for (Value input : adaptor.getInputs())
+        destinations.push_back(emptyTensor(rewriter, loc, tensorType(input)));
+      auto one = generic(
+          rewriter, loc, adaptor.getInputs(), destinations, maps,
+          iterators(rank), [&](OpBuilder &b, Location at, ValueRange args) {
+            ValueRange old = args.take_front(adaptor.getInputs().size());
+            Value zero = constantIndex(b, at, 0);
+            SmallVector<Value> zeros(updateRank, zero), values;
+            SmallVector<Value> start =
+                starts(b, at, SmallVector<Value>(scatterDims.size(), zero));
+            Value hit = arith::ConstantOp::create(b, at, b.getBoolAttr(true));
+            for (unsigned i = 0; i < rank; ++i) {
+              Value here =
+                  arith::CmpIOp::create(b, at, arith::CmpIPredicate::eq,
+                                        linalg::IndexOp::create(b, at, i),
+                                        start[i] ? start[i] : zero);
+              hit = arith::AndIOp::create(b, at, hit, here);
+            }
+            for (Value update : adaptor.getUpdates())
+              values.push_back(tensor::ExtractOp::create(b, at, update, zeros));
+            SmallVector<Value> combined = combine(b, at, old, values);
+            for (auto [value, before] : llvm::zip(combined, old))
+              value = arith::SelectOp::create(b, at, hit, value, before);
+            linalg::YieldOp::create(b, at, combined);
+          });
+      results.assign(one.result_begin(), one.result_end());
+    } else if (updates.getNumElements() == 0) {
+      results.assign(adaptor.getInputs().begin(), adaptor.getInputs().end());
+    } else {
+      SmallVector<int64_t> scatterExtents, windowExtents;
+      for (unsigned dim : scatterDims)
+        scatterExtents.push_back(updates.getDimSize(dim));
+      for (unsigned dim : windowDims)
+        windowExtents.push_back(updates.getDimSize(dim));
+      SmallVector<Value> scatterIndex, windowIndex;
+      results = loopNest(
+          rewriter, loc, scatterExtents, adaptor.getInputs(), scatterIndex,
+          [&](OpBuilder &b, Location at, ValueRange carried) {
+            // Loops of one iteration vanish, and with them the right place for
+            // reading elements.
+            SmallVector<Value> start;
+            if (places > 1)
+              start = starts(b, at, scatterIndex);
+            return loopNest(
+                b, at, windowExtents, carried, windowIndex,
+                [&](OpBuilder &in, Location inLoc, ValueRange tensors) {
+                  if (places == 1)
+                    start = starts(in, inLoc, scatterIndex);
+                  SmallVector<Value> where, from(updateRank);
+                  for (auto [dim, index] : llvm::zip(scatterDims, scatterIndex))
+                    from[dim] = index;
+                  for (auto [dim, index] : llvm::zip(windowDims, windowIndex))
+                    from[dim] = index;
+                  Value inside;
+                  unsigned nextWindow = 0;
+                  for (unsigned i = 0; i < rank; ++i) {
+                    Value index = start[i];
+                    if (isWindow(i))
+                      index =
+                          addIndex(in, inLoc, index, windowIndex[nextWindow++]);
+                    if (!index)
+                      index = constantIndex(in, inLoc, 0);
+                    if (start[i]) {
+                      Value size = constantIndex(in, inLoc, type.getDimSize(i));
+                      // One comparison: negative numbers are large unsigned.
+                      Value fits = arith::CmpIOp::create(
+                          in, inLoc, arith::CmpIPredicate::ult, index, size);
+                      inside = inside ? arith::AndIOp::create(in, inLoc, inside,
+                                                              fits)
+                                      : fits;
+                      index =
+                          clampIndex(in, inLoc, index, type.getDimSize(i) - 1);
+                    }
+                    where.push_back(index);
+                  }
+                  SmallVector<Value> old, values;
+                  for (Value tensor : tensors)
+                    old.push_back(
+                        tensor::ExtractOp::create(in, inLoc, tensor, where));
+                  for (Value update : adaptor.getUpdates())
+                    values.push_back(
+                        tensor::ExtractOp::create(in, inLoc, update, from));
+                  SmallVector<Value> combined = combine(in, inLoc, old, values);
+                  SmallVector<Value> updated;
+                  for (auto [value, before, tensor] :
+                       llvm::zip(combined, old, tensors)) {
+                    if (inside)
+                      value = arith::SelectOp::create(in, inLoc, inside, value,
+                                                      before);
+                    updated.push_back(tensor::InsertOp::create(in, inLoc, value,
+                                                               tensor, where));
+                  }
+                  return updated;
+                });
+          });
+    }
+    if (unsupported)
+      return failure();
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+struct DynamicUpdateSliceLowering
+    : OpConversionPattern<stablehlo::DynamicUpdateSliceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::DynamicUpdateSliceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value operand = adaptor.getOperand(), update = adaptor.getUpdate();
+    RankedTensorType type = tensorType(operand), part = tensorType(update);
+    unsigned rank = type.getRank();
+    if (type == part || part.getNumElements() == 0) {
+      rewriter.replaceOp(op, type == part ? update : operand);
+      return success();
+    }
+    auto start = [&](OpBuilder &b, Location at, unsigned i) -> Value {
+      int64_t room = type.getDimSize(i) - part.getDimSize(i);
+      if (room == 0)
+        return {};
+      Value element = tensor::ExtractOp::create(
+          b, at, adaptor.getStartIndices()[i], ValueRange());
+      Type indexType = getElementTypeOrSelf(op.getStartIndices()[i].getType());
+      return clampIndex(b, at, toIndex(b, at, element, indexType), room);
+    };
+    Value result;
+    if (part.getNumElements() == 1) {
+      result = elementwise(
+          rewriter, loc, type, operand, identityMap(rewriter, rank),
+          [&](OpBuilder &b, Location at, ValueRange args) -> Value {
+            Value zero = constantIndex(b, at, 0);
+            Value hit;
+            for (unsigned i = 0; i < rank; ++i) {
+              Value first = start(b, at, i);
+              if (!first)
+                continue;
+              Value here = arith::CmpIOp::create(
+                  b, at, arith::CmpIPredicate::eq,
+                  linalg::IndexOp::create(b, at, i), first);
+              hit = hit ? arith::AndIOp::create(b, at, hit, here) : here;
+            }
+            Value value = tensor::ExtractOp::create(
+                b, at, update, SmallVector<Value>(rank, zero));
+            return arith::SelectOp::create(b, at, hit, value, args[0]);
+          });
+    } else {
+      SmallVector<Value> index;
+      result = loopNest(
+          rewriter, loc, part.getShape(), operand, index,
+          [&](OpBuilder &b, Location at, ValueRange carried) {
+            SmallVector<Value> where;
+            for (unsigned i = 0; i < rank; ++i)
+              where.push_back(addIndex(b, at, start(b, at, i), index[i]));
+            Value element = tensor::ExtractOp::create(b, at, update, index);
+            return SmallVector<Value>{
+                tensor::InsertOp::create(b, at, element, carried[0], where)};
+          })[0];
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+struct ConvertStableHLOToLinalgPass
+    : fp8::impl::ConvertStableHLOToLinalgBase<ConvertStableHLOToLinalgPass> {
+  void runOnOperation() override {
+    MLIRContext *context = &getContext();
+    TypeConverter converter;
+    populateSignlessTypeConversions(converter);
+    RewritePatternSet patterns(context);
+    populateStableHLOToLinalgPatterns(converter, patterns);
+    populateFunctionOpInterfaceTypeConversionPattern<func::FuncOp>(patterns,
+                                                                   converter);
+    populateCallOpTypeConversionPattern(patterns, converter);
+    populateReturnOpTypeConversionPattern(patterns, converter);
+
+    ConversionTarget target(*context);
+    target.addIllegalDialect("stablehlo", "chlo");
+    target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp op) {
+      return converter.isSignatureLegal(op.getFunctionType()) &&
+             converter.isLegal(&op.getBody());
+    });
+    target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp>(
+        [&](Operation *op) { return converter.isLegal(op); });
+    target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
+
+    if (failed(checkSupported(patterns)) ||
+        failed(applyPartialConversion(getOperation(), target,
+                                      std::move(patterns))))
+      signalPassFailure();
+  }
+
+  /// One clear error for each op without a lowering, before anything changes.
+  LogicalResult checkSupported(RewritePatternSet &patterns) {
+    llvm::DenseSet<OperationName> known;
+    for (auto &pattern : patterns.getNativePatterns())
+      if (auto root = pattern->getRootKind())
+        known.insert(*root);
+    WalkResult result = getOperation()->walk<WalkOrder::PreOrder>(
+        [&](Operation *op) -> WalkResult {
+          StringRef dialect = op->getName().getDialectNamespace();
+          if (dialect != "stablehlo" && dialect != "chlo")
+            return WalkResult::advance();
+          if (!known.contains(op->getName()) && !isElementwise(op)) {
+            op->emitOpError("has no lowering to linalg; "
+                            "docs/StableHLOSubset.md lists the ops that have");
+            return WalkResult::interrupt();
+          }
+          // Bodies are looked at where they are emitted.
+          return op->getNumRegions() ? WalkResult::skip()
+                                     : WalkResult::advance();
+        });
+    return failure(result.wasInterrupted());
+  }
+};
+
+} // namespace
+
+void fp8::populateSignlessTypeConversions(TypeConverter &converter) {
+  converter.addConversion([](Type type) { return type; });
+  converter.addConversion(
+      [](RankedTensorType type) -> Type { return signlessType(type); });
+  auto cast = [](OpBuilder &b, Type type, ValueRange inputs, Location loc) {
+    return UnrealizedConversionCastOp::create(b, loc, type, inputs)
+        .getResult(0);
+  };
+  converter.addSourceMaterialization(cast);
+  converter.addTargetMaterialization(cast);
+}
+
+void fp8::populateStableHLOToLinalgPatterns(const TypeConverter &converter,
+                                            RewritePatternSet &patterns) {
+  patterns
+      .add<BarrierLowering, BitcastLowering, BroadcastLowering,
+           ConcatenateLowering, ConstantLowering, ConvolutionLowering,
+           DotGeneralLowering, DynamicSliceLowering, DynamicUpdateSliceLowering,
+           ElementwiseLowering, GatherLowering, IotaLowering, MapLowering,
+           PadLowering, ReduceLowering, ReduceWindowLowering, ReshapeLowering,
+           ReverseLowering, ScatterLowering, SliceLowering, TransposeLowering>(
+          converter, patterns.getContext());
+}
