@@ -24,6 +24,8 @@ struct TargetInfo {
   /// Byte permutes of two registers, a table of 128 bytes (AVX512-VBMI).
   bool hasVBMI = false;
   bool hasAVX512BF16 = false;
+  /// Pack for bf16 dots but compute them from FMAs: for tests of the packing.
+  bool emulateBF16Dots = false;
 
   /// The machine the compiler runs on.
   static TargetInfo host();

@@ -313,20 +313,22 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   Type rhsType =
       cast<ShapedType>(op.getDpsInputs()[rhs].getType()).getElementType();
   plan.lanes = target.getLanes();
-  if (target.hasAVX512BF16 && isF8(lhsType) && isF8(rhsType))
+  if ((target.hasAVX512BF16 || target.emulateBF16Dots) && isF8(lhsType) &&
+      isF8(rhsType))
     plan.pack = 2;
 
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   bool rowsAdjacent = lhsM == 1 && lhsK != 1;
 
-  // The register tile. 32 registers on AVX-512, 16 else; a few hold operands.
+  // The register tile: the sums, a row's vectors of rhs and one of lhs.
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
-  int64_t budget = target.vectorBits == 512 ? 28 : 12;
+  int64_t registers = target.vectorBits == 512 ? 32 : 16;
   int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
   double best = std::numeric_limits<double>::max();
   for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
        ++columns) {
-    int64_t maxRows = std::min<int64_t>({budget / columns, plan.m.size, 16});
+    int64_t maxRows = std::min<int64_t>(
+        {(registers - columns - 1) / columns, plan.m.size, 16});
     for (int64_t rows = 1; rows <= maxRows; ++rows) {
       double cost = costOfTile(plan.m.size, vectors, rows, columns);
       // Panels of few rows waste lanes while packing.
@@ -472,19 +474,23 @@ private:
     return decode(loadLanes(ref, lanes, width));
   }
   void store(Value vector, Ref ref, int64_t lanes);
-  /// The f32 lanes of two values' high halves: bf16 pairs, `x` the lower.
-  Value pairUp(Value x, Value y);
-  /// Neighbouring f32 as bf16 pairs: half the lanes.
-  Value pairNeighbours(Value v);
+  /// Elements as the bits of bf16, which every f8 is exactly.
+  Value decodeToWords(Value v);
+  Value decodeByTable(Value bytes, Type element);
+  /// Neighbouring elements in one f32 lane, the first in the lower half.
+  Value loadPairs(Ref ref, int64_t lanes, int64_t width);
+  /// Elements of `ref` and of `second`, when there is one, in one lane.
+  Value loadInterleaved(Ref ref, std::optional<Ref> second, int64_t lanes,
+                        int64_t width);
   void transpose(SmallVectorImpl<Value> &rows);
 
   void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
   void packLhsPanels(Ref source, Ref panel, Value kEnd);
   void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
   /// Packs lines of adjacent elements: for each k, `count` of them from
-  /// source + k * stride to panel + k * panelStride, in `width` lanes.
+  /// source + k * stride to panel + k * panelStride, in whole vectors.
   void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
-                 Value kEnd, int64_t count, int64_t width);
+                 Value kEnd, int64_t count);
   void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
                    int64_t lineStride, int64_t kStride, Value kEnd);
   void registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs, int64_t rhsK,
@@ -718,29 +724,83 @@ void Emitter::store(Value vector, Ref ref, int64_t lanes) {
                                 vector);
 }
 
-Value Emitter::pairUp(Value x, Value y) {
-  Type i32 = b.getI32Type(), type = x.getType();
-  if (auto vector = dyn_cast<VectorType>(type))
-    i32 = VectorType::get(vector.getShape(), i32);
-  Value low = arith::ShRUIOp::create(
-      b, loc, arith::BitcastOp::create(b, loc, i32, x), intConstant(i32, 16));
-  Value high =
-      arith::AndIOp::create(b, loc, arith::BitcastOp::create(b, loc, i32, y),
-                            intConstant(i32, -65536));
-  return arith::BitcastOp::create(b, loc, type,
-                                  arith::OrIOp::create(b, loc, low, high));
+Value Emitter::decodeToWords(Value v) {
+  Type element = getElementTypeOrSelf(v.getType());
+  auto like = [&](Type element) -> Type {
+    if (auto vector = dyn_cast<VectorType>(v.getType()))
+      return VectorType::get(vector.getShape(), element);
+    return element;
+  };
+  auto vector = dyn_cast<VectorType>(v.getType());
+  if (vector && target.hasVBMI) {
+    int64_t n = vector.getDimSize(0);
+    Value bytes = arith::BitcastOp::create(b, loc, like(b.getI8Type()), v);
+    if (n > 64) {
+      assert(n == 128 && "lines are cut into at most 128 elements");
+      return concat(decodeByTable(slice(bytes, 0, 64), element),
+                    decodeByTable(slice(bytes, 64, 64), element));
+    }
+    if (n < 64) {
+      // The rest does not matter.
+      SmallVector<int64_t> mask;
+      for (int64_t i = 0; i < 64; ++i)
+        mask.push_back(i < n ? i : vector::ShuffleOp::kPoisonIndex);
+      bytes = vector::ShuffleOp::create(b, loc, bytes, bytes, mask);
+    }
+    return slice(decodeByTable(bytes, element), 0, n);
+  }
+  Type ints = like(b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, ints, decode(v));
+  return arith::TruncIOp::create(
+      b, loc, like(b.getI16Type()),
+      arith::ShRUIOp::create(b, loc, bits, intConstant(ints, 16)));
 }
 
-Value Emitter::pairNeighbours(Value v) {
-  int64_t n = cast<VectorType>(v.getType()).getDimSize(0);
-  auto type = [&](int64_t n, Type element) {
-    return VectorType::get({n}, element);
+/// Looks both bytes of the 128 magnitudes up in registers.
+Value Emitter::decodeByTable(Value bytes, Type element) {
+  auto type = cast<VectorType>(bytes.getType());
+  auto table = [&](bool high, int64_t from) -> Value {
+    SmallVector<int8_t> entries;
+    for (int64_t code = from; code < from + 64; ++code) {
+      APFloat value(cast<FloatType>(element).getFloatSemantics(),
+                    APInt(8, code));
+      bool inexact;
+      value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &inexact);
+      uint64_t bits = value.bitcastToAPInt().getZExtValue();
+      entries.push_back(int8_t(high ? bits >> 8 : bits));
+    }
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
   };
-  Type wide = type(n, b.getI32Type());
-  Value high = arith::ShRUIOp::create(
-      b, loc, arith::BitcastOp::create(b, loc, wide, v), intConstant(wide, 16));
-  Value words = arith::TruncIOp::create(b, loc, type(n, b.getI16Type()), high);
-  return vector::BitCastOp::create(b, loc, f32Vector(n / 2), words);
+  auto lookUp = [&](bool high) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, type,
+               b.getStringAttr("llvm.x86.avx512.vpermi2var.qi.512"),
+               ValueRange{table(high, 0), bytes, table(high, 64)})
+        .getResult(0);
+  };
+  Value low = lookUp(false), high = lookUp(true);
+  // The index has seven bits: the sign is not looked at.
+  high = arith::OrIOp::create(
+      b, loc, high,
+      arith::AndIOp::create(b, loc, bytes, intConstant(type, -128)));
+  Value both = vector::InterleaveOp::create(b, loc, low, high);
+  return vector::BitCastOp::create(b, loc,
+                                   VectorType::get({64}, b.getI16Type()), both);
+}
+
+Value Emitter::loadPairs(Ref ref, int64_t lanes, int64_t width) {
+  Value words = decodeToWords(loadLanes(ref, lanes, width));
+  return vector::BitCastOp::create(b, loc, f32Vector(width / 2), words);
+}
+
+Value Emitter::loadInterleaved(Ref ref, std::optional<Ref> second,
+                               int64_t lanes, int64_t width) {
+  Value x = decodeToWords(loadLanes(ref, lanes, width));
+  Value y = second ? decodeToWords(loadLanes(*second, lanes, width))
+                   : intConstant(x.getType(), 0);
+  return vector::BitCastOp::create(b, loc, f32Vector(width),
+                                   vector::InterleaveOp::create(b, loc, x, y));
 }
 
 /// Transposes square blocks in registers: unpacks within 128 bits, then moves
@@ -802,8 +862,7 @@ void Emitter::transpose(SmallVectorImpl<Value> &rows) {
 //===----------------------------------------------------------------------===//
 
 void Emitter::packLines(Ref source, int64_t stride, Ref panel,
-                        int64_t panelStride, Value kEnd, int64_t count,
-                        int64_t width) {
+                        int64_t panelStride, Value kEnd, int64_t count) {
   // Whole vectors in one go, so that the decoding works on wide ones.
   auto line = [&](Value k, bool hasSecond) {
     Ref from = at(source, k, stride);
@@ -813,12 +872,12 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
     Ref to = at(panel, step, panelStride);
     int64_t full = llvm::alignDown(count, plan.lanes);
     auto piece = [&](int64_t j, int64_t lanes, int64_t width) {
-      Value x = load(at(from, j), lanes, width);
-      if (plan.pack == 2) {
-        Value y = hasSecond ? load(at(from, j + stride), lanes, width)
-                            : zeroVector(width);
-        x = pairUp(x, y);
-      }
+      std::optional<Ref> second;
+      if (hasSecond)
+        second = at(from, j + stride);
+      Value x = plan.pack == 2
+                    ? loadInterleaved(at(from, j), second, lanes, width)
+                    : load(at(from, j), lanes, width);
       for (int64_t i = 0; i < width; i += plan.lanes)
         store(slice(x, i, plan.lanes), at(to, j + i), plan.lanes);
     };
@@ -827,7 +886,6 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
     if (count > full)
       piece(full, count - full, plan.lanes);
   };
-  (void)width;
   if (plan.pack == 1)
     return forLoop(cst(0), kEnd, 1, [&](Value k) { line(k, true); });
   Value even = b.createOrFold<arith::SubIOp>(
@@ -840,21 +898,27 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
 void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
                           int64_t lineStride, int64_t kStride, Value kEnd) {
   int64_t k1 = plan.k.strides[operand];
-  auto read = [&](Ref ref) {
-    return decode(memref::LoadOp::create(b, loc, ref.memref, ref.index));
+  auto read = [&](Ref ref) -> Value {
+    return memref::LoadOp::create(b, loc, ref.memref, ref.index);
   };
   forLoop(0, dim.size, 1, [&](Value i) {
     Ref from = at(source, i, dim.strides[operand]);
     Ref to = at(panel, i, lineStride);
     auto one = [&](Value k, bool hasSecond) {
-      Value x = read(at(from, k, k1));
-      Value step = k;
+      Value x = read(at(from, k, k1)), step = k;
       if (plan.pack == 2) {
         step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
-        Value y = hasSecond ? read(at(at(from, k, k1), k1))
-                            : Value(arith::ConstantOp::create(
-                                  b, loc, b.getF32FloatAttr(0.0f)));
-        x = pairUp(x, y);
+        Type i32 = b.getI32Type();
+        x = arith::ExtUIOp::create(b, loc, i32, decodeToWords(x));
+        if (hasSecond) {
+          Value y = arith::ExtUIOp::create(
+              b, loc, i32, decodeToWords(read(at(at(from, k, k1), k1))));
+          y = arith::ShLIOp::create(b, loc, y, intConstant(i32, 16));
+          x = arith::OrIOp::create(b, loc, x, y);
+        }
+        x = arith::BitcastOp::create(b, loc, b.getF32Type(), x);
+      } else {
+        x = decode(x);
       }
       Ref target = at(to, step, kStride);
       memref::StoreOp::create(b, loc, x, target.memref, target.index);
@@ -880,11 +944,13 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
     forChunks(
         kEnd, plan.k.size, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
           int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
-          Value x = load(at(from, k, 1), lanes, width);
-          Value step = k;
+          Ref line = at(from, k, 1);
+          Value x, step = k;
           if (plan.pack == 2) {
-            x = pairNeighbours(x);
+            x = loadPairs(line, lanes, width);
             step = b.createOrFold<arith::DivUIOp>(loc, k, cst(2));
+          } else {
+            x = load(line, lanes, width);
           }
           // Behind the row there is room for a vector.
           for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
@@ -899,7 +965,7 @@ void Emitter::packLhsPanels(Ref source, Ref panel, Value kEnd) {
   auto rows = [&](Value i, int64_t count) {
     // A line's last vector overlaps the next line, which is written later.
     packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs],
-              at(panel, i, plan.packedK()), count, kEnd, count, plan.lanes);
+              at(panel, i, plan.packedK()), count, kEnd, count);
   };
   forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
   if (full != plan.m.size)
@@ -910,8 +976,7 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
   unsigned rhs = plan.operand[1];
   int64_t width = llvm::alignTo(columns, plan.lanes);
   if (plan.n.strides[rhs] == 1 || columns == 1)
-    return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns,
-                     plan.lanes);
+    return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns);
   if (plan.k.strides[rhs] != 1) {
     if (width != columns)
       forLoop(0, plan.packedK(), 1, [&](Value k) {
@@ -933,9 +998,9 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
           lines.push_back(zeroVector(plan.lanes));
           continue;
         }
-        Value x =
-            load(at(at(from, k, 1), i * plan.n.strides[rhs]), lanes, unit);
-        lines.push_back(plan.pack == 2 ? pairNeighbours(x) : x);
+        Ref line = at(at(from, k, 1), i * plan.n.strides[rhs]);
+        lines.push_back(plan.pack == 2 ? loadPairs(line, lanes, unit)
+                                       : load(line, lanes, unit));
       }
       transpose(lines);
       Value step = k;
@@ -989,25 +1054,40 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
     OpBuilder::InsertionGuard guard(b);
     b.setInsertionPointToStart(loop.getBody());
     Value k = loop.getInductionVar();
-    VectorType pairs = VectorType::get({2 * lanes}, b.getBF16Type());
-    auto asPairs = [&](Value v) -> Value {
-      return plan.pack == 2 ? vector::BitCastOp::create(b, loc, pairs, v) : v;
+    auto multiply = [&](Value x, Value y, Value sum) -> Value {
+      if (plan.pack == 1)
+        return vector::FMAOp::create(b, loc, x, y, sum);
+      if (!target.emulateBF16Dots) {
+        auto type = VectorType::get({2 * lanes}, b.getBF16Type());
+        return x86vector::DotBF16Op::create(
+            b, loc, sum.getType(), sum,
+            vector::BitCastOp::create(b, loc, type, x),
+            vector::BitCastOp::create(b, loc, type, y));
+      }
+      Type ints = VectorType::get({lanes}, b.getI32Type());
+      auto half = [&](Value v, bool high) -> Value {
+        Value bits = arith::BitcastOp::create(b, loc, ints, v);
+        bits = high ? Value(arith::AndIOp::create(b, loc, bits,
+                                                  intConstant(ints, -65536)))
+                    : Value(arith::ShLIOp::create(b, loc, bits,
+                                                  intConstant(ints, 16)));
+        return arith::BitcastOp::create(b, loc, sum.getType(), bits);
+      };
+      for (bool high : {false, true})
+        sum = vector::FMAOp::create(b, loc, half(x, high), half(y, high), sum);
+      return sum;
     };
     Ref b0 = at(rhs, k, rhsK), a0 = at(lhs, k, lhsK);
     SmallVector<Value> bs, next;
     for (int64_t j = 0; j < vectors; ++j)
-      bs.push_back(asPairs(loadLanes(at(b0, j * lanes), lanes, lanes)));
+      bs.push_back(loadLanes(at(b0, j * lanes), lanes, lanes));
     for (int64_t i = 0; i < rows; ++i) {
       Ref ai = at(a0, i * lhsM);
       Value a = memref::LoadOp::create(b, loc, ai.memref, ai.index);
-      a = asPairs(vector::BroadcastOp::create(b, loc, f32Vector(lanes), a));
+      a = vector::BroadcastOp::create(b, loc, f32Vector(lanes), a);
       for (int64_t j = 0; j < vectors; ++j) {
         Value sum = loop.getRegionIterArgs()[i * vectors + j];
-        next.push_back(
-            plan.pack == 2
-                ? Value(x86vector::DotBF16Op::create(b, loc, sum.getType(), sum,
-                                                     a, bs[j]))
-                : Value(vector::FMAOp::create(b, loc, a, bs[j], sum)));
+        next.push_back(multiply(a, bs[j], sum));
       }
     }
     scf::YieldOp::create(b, loc, next);

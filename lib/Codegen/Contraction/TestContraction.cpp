@@ -9,6 +9,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
@@ -33,7 +34,8 @@ struct TestContraction
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     registry.insert<arith::ArithDialect, memref::MemRefDialect, scf::SCFDialect,
-                    vector::VectorDialect, x86vector::X86VectorDialect>();
+                    vector::VectorDialect, x86vector::X86VectorDialect,
+                    LLVM::LLVMDialect>();
   }
 
   void runOnOperation() override {
@@ -48,12 +50,15 @@ struct TestContraction
   }
 
   TargetInfo getTarget() const {
-    if (vectorBits == 0)
-      return TargetInfo::host();
-    TargetInfo target;
-    target.vectorBits = vectorBits;
-    target.hasFMA = target.hasF16C = vectorBits > 128;
-    target.hasAVX512BF16 = bf16;
+    TargetInfo target = TargetInfo::host();
+    if (vectorBits != 0) {
+      target = TargetInfo();
+      target.vectorBits = vectorBits;
+      target.hasFMA = target.hasF16C = vectorBits > 128;
+      target.hasAVX512BF16 = bf16;
+      target.hasVBMI = vbmi;
+    }
+    target.emulateBF16Dots = emulate;
     return target;
   }
 
@@ -188,6 +193,10 @@ struct TestContraction
       llvm::cl::desc("Width of the vectors (0: as the host has)")};
   Option<bool> bf16{*this, "avx512-bf16", llvm::cl::init(false),
                     llvm::cl::desc("The target has bf16 dots")};
+  Option<bool> vbmi{*this, "avx512-vbmi", llvm::cl::init(false),
+                    llvm::cl::desc("The target has byte permutes")};
+  Option<bool> emulate{*this, "emulate-bf16-dots", llvm::cl::init(false),
+                       llvm::cl::desc("Compute bf16 dots from FMAs")};
 };
 
 } // namespace

@@ -87,19 +87,21 @@ class Case:
         return 2 * np.prod([float(n) for n in self.dims.values()])
 
 
-def compile_cases(cases, options, directory, timing=False, cpu="native", features=""):
+def compile_cases(cases, arguments, directory, timing=False):
     stem = os.path.join(directory, "cases")
     with open(stem + ".mlir", "w") as f:
         f.write("".join(c.mlir() for c in cases))
     times = []
+    cpu, options, compiler = arguments.cpu, arguments.options, arguments.compiler
+    then = ",fp8-expand-casts" if arguments.expand_casts else ""
 
     def step(command):
         start = time.time()
         run(command)
         times.append((command[0], time.time() - start))
 
-    step(["fp8-opt", stem + ".mlir",
-          f"--pass-pipeline=builtin.module(func.func(test-fp8-contraction{{{options}}}))",
+    step([compiler, stem + ".mlir",
+          f"--pass-pipeline=builtin.module(func.func(test-fp8-contraction{{{options}}}){then})",
           "-o", stem + ".loops.mlir"])
     step(["mlir-opt", stem + ".loops.mlir"] + LOWERING + ["-o", stem + ".llvm.mlir"])
     step(["mlir-translate", "--mlir-to-llvmir", stem + ".llvm.mlir", "-o", stem + ".ll"])
@@ -150,10 +152,10 @@ def call(case, library, a, b, c):
 
 def check_codes(library, case, element):
     """Every code by itself, times one: exact, also NaN and infinity."""
-    codes = np.arange(256, dtype=np.uint8).view(TYPES[element]).reshape(case.shape(case.lhs))
-    one = np.ones(case.shape(case.rhs), TYPES[case.types[1]])
+    codes = np.arange(256, dtype=np.uint8).view(TYPES[element])
+    one = np.ones(1, TYPES[case.types[1 if case.dims["n"] == 1 else 0]])
     c = np.zeros(case.shape(case.out), np.float32)
-    call(case, library, codes, one, c)
+    call(case, library, *((codes, one) if case.dims["n"] == 1 else (one, codes)), c)
     want = codes.astype(np.float32).reshape(c.shape)
     if not np.array_equal(c, want, equal_nan=True):
         print(f"{element}: codes decoded wrongly: {c} {want}")
@@ -198,9 +200,13 @@ def test_cases():
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--options", default="")
+    parser.add_argument("--compiler", default="fp8-opt")
+    parser.add_argument("--expand-casts", action="store_true",
+                        help="run fp8-expand-casts, for targets without f16 conversions")
     parser.add_argument("--cpu", default="native")
     parser.add_argument("--bench", action="store_true")
-    parser.add_argument("--only", default="")
+    parser.add_argument("--only", default="", help="cases whose names have this in them")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th of the cases")
     parser.add_argument("--keep", default="")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)
@@ -208,10 +214,10 @@ def main():
         directory = arguments.keep or directory
         if arguments.bench:
             return bench(arguments, rng, directory)
-        cases = [c for c in test_cases() if arguments.only in c.name]
-        codes = [Case(f"codes_{t}_{i}", "mk", "kn", "mn", (t, "f32"), m=m, k=1, n=1)
-                 for t in ("f8E4M3FN", "f8E5M2") for i, m in enumerate([256])]
-        library = compile_cases(cases + codes, arguments.options, directory, cpu=arguments.cpu)
+        cases = [c for c in test_cases() if arguments.only in c.name][::arguments.every]
+        codes = [Case(f"codes_{t}_{i}", "mk", "kn", "mn", (t, t) if i else (t, "f32"), m=m, k=1, n=n)
+                 for t in ("f8E4M3FN", "f8E5M2") for i, (m, n) in enumerate([(256, 1), (1, 256)])]
+        library = compile_cases(cases + codes, arguments, directory)
         good = [check(c, library, rng) for c in cases]
         good += [check_codes(library, c, c.types[0]) for c in codes]
         print(f"{sum(good)} of {len(good)} right")
@@ -240,7 +246,7 @@ def bench(arguments, rng, directory):
         cases.append(Case(f"context_{t}", "bhst", "bthd", "bshd", types, b=8, h=4, s=128, t=128, d=64))
         cases.append(Case(f"dkeys_{t}", "bhst", "bshd", "bthd", types, b=8, h=4, s=128, t=128, d=64))
     cases = [c for c in cases if arguments.only in c.name]
-    library = compile_cases(cases, arguments.options, directory, True, arguments.cpu)
+    library = compile_cases(cases, arguments, directory, True)
     peak = measure_peak(directory)
     print(f"peak {peak:.1f} GFLOP/s")
     for case in cases:
