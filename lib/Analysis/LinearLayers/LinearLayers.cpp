@@ -112,18 +112,23 @@ static Value getStoredSource(Value value) {
   return update->getOperand(1);
 }
 
+/// Whether a broadcast only adds dimensions of one element.
+static bool isReshape(stablehlo::BroadcastInDimOp broadcast) {
+  return cast<ShapedType>(broadcast->getOperand(0).getType())
+                 .getNumElements() ==
+             cast<ShapedType>(broadcast->getResult(0).getType())
+                 .getNumElements() &&
+         llvm::is_sorted(broadcast.getBroadcastDimensions());
+}
+
 /// The same elements, perhaps rounded or stored in between.
 static Value getSameElementsSource(Value value) {
   if (Value source = getLayoutSource(value))
     return source;
   if (Value source = getStoredSource(value))
     return source;
-  if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>()) {
-    Value source = broadcast->getOperand(0);
-    if (cast<ShapedType>(source.getType()).getNumElements() ==
-        cast<ShapedType>(value.getType()).getNumElements())
-      return source;
-  }
+  if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    return isReshape(broadcast) ? broadcast->getOperand(0) : Value();
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
   if (!convert)
     return nullptr;
@@ -267,6 +272,11 @@ private:
         numbers[result] = numbers.lookup(operand);
       return;
     }
+    if (op.getNumResults() == 1)
+      if (Value same = getEqual(op.getResult(0))) {
+        numbers[op.getResult(0)] = numbers.lookup(same);
+        return;
+      }
     // Inside of a region, ops have numbers of their own for the dots there; the
     // op as a whole is compared by what the region says.
     for (Region &region : op.getRegions())
@@ -281,13 +291,40 @@ private:
       next += op.getNumResults();
   }
 
+  /// A value that an op merely repeats: what a loop stored, or what a chain of
+  /// reshapes leads back to.
+  static Value getEqual(Value result) {
+    if (Value stored = getStoredSource(result))
+      return stored;
+    for (Value value = result;;) {
+      Operation *op = value.getDefiningOp();
+      if (Value stored = getStoredSource(value))
+        value = stored;
+      else if (isa_and_nonnull<stablehlo::ReshapeOp>(op) ||
+               (isa_and_nonnull<stablehlo::BroadcastInDimOp>(op) &&
+                isReshape(cast<stablehlo::BroadcastInDimOp>(op))))
+        value = op->getOperand(0);
+      else
+        return nullptr;
+      if (value.getType() == result.getType())
+        return value;
+    }
+  }
+
   void append(Operation &op, DenseMap<Value, unsigned> &locals, Key &key) {
     key.push_back(
         reinterpret_cast<uintptr_t>(op.getName().getAsOpaquePointer()));
     key.push_back(reinterpret_cast<uintptr_t>(
         op.getAttrDictionary().getAsOpaquePointer()));
-    key.push_back(op.getNumOperands());
-    for (Value operand : op.getOperands()) {
+    // Slices that loops take of one tensor are the same up to the iteration,
+    // which is all that a layer needs: loops over stacked weights count up in
+    // the forward and down in the backward pass.
+    OperandRange operands = op.getOperands();
+    if (isa<stablehlo::DynamicSliceOp>(op) && op.getParentOp() &&
+        isa<stablehlo::WhileOp>(op.getParentOp()))
+      operands = operands.take_front();
+    key.push_back(operands.size());
+    for (Value operand : operands) {
       auto local = locals.find(operand);
       key.push_back(local != locals.end());
       key.push_back(local != locals.end() ? local->second
