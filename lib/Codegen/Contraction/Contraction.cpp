@@ -369,7 +369,7 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   plan.packRhs = !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
                    plan.n.size % plan.lanes == 0 && blocksOfRows <= 2);
   if (plan.packRhs)
-    plan.rhsSize = plan.packedK() * plan.panelColumns();
+    plan.rhsSize = llvm::alignTo(plan.packedK() * plan.panelColumns(), 16);
   if (plan.storeThroughScratch)
     plan.tileSize = plan.rows * plan.panelColumns();
   return success();
