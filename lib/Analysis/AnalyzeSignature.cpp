@@ -35,6 +35,13 @@ static bool isScalar(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor && tensor.getRank() == 0;
 }
+/// The types of the keys of JAX's random number generators.
+static bool isKeyType(Type type) {
+  auto tensor = dyn_cast<RankedTensorType>(type);
+  return tensor && tensor.getElementType().isUnsignedInteger(32) &&
+         (tensor.getShape() == ArrayRef<int64_t>{2} ||
+          tensor.getShape() == ArrayRef<int64_t>{4});
+}
 static ArrayRef<int64_t> shapeOf(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
   return tensor ? tensor.getShape() : ArrayRef<int64_t>();
@@ -373,6 +380,7 @@ public:
 private:
   LogicalResult readOptions();
   LogicalResult pairState();
+  void pairCopies();
   bool trains();
   LogicalResult findLoss();
   void findStateKinds();
@@ -420,15 +428,16 @@ LogicalResult Analyzer::readOptions() {
   for (auto &[path, roleText] : options.roles) {
     const SignatureArg *arg = signature.findArg(path);
     if (!arg)
-      return func.emitError()
+      return emitError(func.getLoc())
              << "role: no argument has the path '" << path
              << "'; the nearest is '" << nearest(path, signature.args) << "'";
     std::optional<ArgRole> role = symbolizeArgRole(roleText);
     if (!role)
-      return func.emitError() << "role of '" << path
-                              << "': expected state, frozen, batch, key or "
-                                 "constant but got '"
-                              << roleText << "'";
+      return emitError(func.getLoc())
+             << "role of '" << path
+             << "': expected state, frozen, batch, key or "
+                "constant but got '"
+             << roleText << "'";
     forcedRoles[arg->index] = *role;
   }
   to.resize(signature.args.size());
@@ -437,16 +446,18 @@ LogicalResult Analyzer::readOptions() {
   for (auto &[argPath, resultPath] : options.states) {
     const SignatureArg *arg = signature.findArg(argPath);
     if (!arg)
-      return func.emitError() << "state: no argument has the path '" << argPath
-                              << "'; the nearest is '"
-                              << nearest(argPath, signature.args) << "'";
+      return emitError(func.getLoc())
+             << "state: no argument has the path '" << argPath
+             << "'; the nearest is '" << nearest(argPath, signature.args)
+             << "'";
     const SignatureResult *result = signature.findResult(resultPath);
     if (!result)
-      return func.emitError() << "state: no result has the path '" << resultPath
-                              << "'; the nearest is '"
-                              << nearest(resultPath, signature.results) << "'";
+      return emitError(func.getLoc())
+             << "state: no result has the path '" << resultPath
+             << "'; the nearest is '" << nearest(resultPath, signature.results)
+             << "'";
     if (arg->type != result->type)
-      return func.emitError()
+      return emitError(func.getLoc())
              << "state: expected '" << resultPath << "' to have the type of '"
              << argPath << "', " << arg->type << ", but got " << result->type;
     to[arg->index] = result->index;
@@ -456,12 +467,12 @@ LogicalResult Analyzer::readOptions() {
   if (!options.loss.empty()) {
     const SignatureResult *result = signature.findResult(options.loss);
     if (!result)
-      return func.emitError()
+      return emitError(func.getLoc())
              << "loss: no result has the path '" << options.loss
              << "'; the nearest is '"
              << nearest(options.loss, signature.results) << "'";
     if (!isScalar(result->type) || !isFloat(result->type))
-      return func.emitError()
+      return emitError(func.getLoc())
              << "loss: expected '" << options.loss
              << "' to be a scalar floating-point result but got "
              << result->type;
@@ -493,6 +504,9 @@ LogicalResult Analyzer::pairState() {
     unsigned arg = argIndex[a], result = resultIndex[r];
     if (signature.args[arg].type != signature.results[result].type)
       return 0;
+    // A key is replaced by bits drawn from it.
+    if (isKeyType(signature.args[arg].type))
+      return sliceOf({returned[result]}).contains(argument(arg)) ? 1 : 0;
     const Chain &chain = chains.of(returned[result]);
     auto it = chain.find(argument(arg));
     if (it == chain.end())
@@ -526,12 +540,50 @@ LogicalResult Analyzer::pairState() {
                      : named        ? " (same tree path and type)"
                                     : " (update chain and type)");
   }
+  pairCopies();
   for (auto &[arg, role] : forcedRoles)
     if (role == ArgRole::State && !to[arg])
-      return func.emitError()
+      return emitError(func.getLoc())
              << "role: no result replaces '" << signature.args[arg].path
              << "'; name it with a state option";
   return success();
+}
+
+/// Weights in a narrow type are replaced by a conversion of the master copy's
+/// update: no chain leads from one to the next. Without names the type decides.
+void Analyzer::pairCopies() {
+  llvm::MapVector<Type, SmallVector<unsigned>> copies;
+  for (const SignatureResult &result : signature.results) {
+    if (from[result.index] || !isFloat(result.type) || isScalar(result.type) ||
+        elementOf(returned[result.index]).getIntOrFloatBitWidth() > 16)
+      continue;
+    for (auto &[source, reach] : chains.of(returned[result.index]))
+      if (auto arg = dyn_cast<BlockArgument>(source);
+          arg && arg.getOwner() == &func.getBody().front() &&
+          to[arg.getArgNumber()] && reach.strength == 3 &&
+          arg.getType() != result.type) {
+        copies[result.type].push_back(result.index);
+        break;
+      }
+  }
+  for (auto &[type, results] : copies) {
+    SmallVector<unsigned> args;
+    for (const SignatureArg &arg : signature.args)
+      if (!to[arg.index] && arg.type == type)
+        args.push_back(arg.index);
+    if (args.size() == 1 && results.size() == 1) {
+      to[args.front()] = results.front();
+      from[results.front()] = args.front();
+      pairedBy[args.front()] = "replaced by " +
+                               signature.results[results.front()].path +
+                               " (copy of other state, only one of its type)";
+    } else if (!args.empty()) {
+      std::string message = signature.args[args.front()].path + ": ";
+      for (auto [i, result] : llvm::enumerate(results))
+        message += (i ? ", " : "") + signature.results[result].path;
+      ambiguities.push_back(message);
+    }
+  }
 }
 
 bool Analyzer::trains() {
@@ -618,8 +670,9 @@ LogicalResult Analyzer::findLoss() {
 
   if (candidates.empty()) {
     InFlightDiagnostic diag =
-        func.emitError() << "no loss found: expected a scalar floating-point "
-                            "result that is not state; scalar results are: ";
+        emitError(func.getLoc())
+        << "no loss found: expected a scalar floating-point "
+           "result that is not state; scalar results are: ";
     listScalars(diag);
     return diag;
   }
@@ -724,7 +777,7 @@ LogicalResult Analyzer::findLoss() {
     candidates.resize(1);
   if (candidates.size() > 1) {
     InFlightDiagnostic diag =
-        func.emitError()
+        emitError(func.getLoc())
         << "ambiguous loss: gradients could flow from any of: ";
     llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
       diag << signature.results[c.index].path;
@@ -772,6 +825,40 @@ void Analyzer::findStateKinds() {
       setKind(arg, StateKind::Step, "a counter");
   }
 
+  // What the optimizer updates: parameters, or the master copies that their new
+  // values are converted from.
+  struct Trained {
+    unsigned param, updated;
+  };
+  SmallVector<Trained> trained;
+  for (unsigned param : params) {
+    const Chain &chain = updateOf(param);
+    if (chain.count(argument(param))) {
+      trained.push_back({param, param});
+      continue;
+    }
+    for (auto &[source, reach] : chain) {
+      auto master = dyn_cast<BlockArgument>(source);
+      if (!master || master.getOwner() != &func.getBody().front() ||
+          reach.strength < 3 || !to[master.getArgNumber()])
+        continue;
+      unsigned index = master.getArgNumber();
+      trained.push_back({param, index});
+      setKind(signature.args[index], StateKind::Other,
+              "the master copy of " + signature.args[param].path);
+      break;
+    }
+  }
+
+  // A moment has its parameter's shape, is fed by the same gradient, and the
+  // parameter's update reads it. What reads other state as well is an average
+  // of weights, or reads gradients out of an accumulator.
+  struct Fed {
+    unsigned arg, param;
+    uint8_t degree;
+    SmallVector<unsigned> others;
+  };
+  SmallVector<Fed> fed;
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index] || !isFloat(arg.type) ||
         arg.kind == StateKind::Parameter)
@@ -779,37 +866,51 @@ void Analyzer::findStateKinds() {
     const Chain &chain = updateOf(arg.index);
     if (!chain.count(argument(arg.index)))
       continue;
-    for (unsigned param : params) {
-      // A moment has its parameter's shape, is fed by the same gradient, and
-      // the parameter's update reads it. What reads other state as well is an
-      // average of weights or a master copy.
-      if (shapeOf(arg.type) != shapeOf(signature.args[param].type))
+    for (auto [param, updated] : trained) {
+      const Chain &update = updateOf(updated);
+      if (updated == arg.index ||
+          shapeOf(arg.type) != shapeOf(signature.args[param].type) ||
+          !update.count(argument(arg.index)))
         continue;
-      const Chain &update = updateOf(param);
-      if (!update.count(argument(arg.index)) || !update.count(argument(param)))
-        continue;
-      uint8_t degree = 0;
-      bool readsOthers = false;
+      Fed entry{arg.index, param, 0, {}};
       for (auto &[source, reach] : chain) {
-        if (auto other = dyn_cast<BlockArgument>(source)) {
-          readsOthers |= other.getOwner() == &func.getBody().front() &&
-                         other != argument(arg.index) &&
-                         other != argument(param);
-          continue;
+        auto other = dyn_cast<BlockArgument>(source);
+        if (other && other.getOwner() == &func.getBody().front()) {
+          if (other.getArgNumber() != arg.index &&
+              other.getArgNumber() != updated)
+            entry.others.push_back(other.getArgNumber());
+        } else if (update.count(source)) {
+          entry.degree = std::max(entry.degree, reach.degree);
         }
-        if (update.count(source))
-          degree = std::max(degree, reach.degree);
       }
-      if (readsOthers || degree == 0)
-        continue;
-      if (degree == 1)
-        setKind(arg, StateKind::Moment1,
-                "linear in the gradient of " + signature.args[param].path);
-      else
-        setKind(arg, StateKind::Moment2,
-                "square of the gradient of " + signature.args[param].path);
+      if (entry.degree > 0)
+        fed.push_back(entry);
       break;
     }
+  }
+  auto isLinear = [&](unsigned arg) {
+    return llvm::any_of(fed, [&](const Fed &entry) {
+      return entry.arg == arg && entry.degree == 1 && entry.others.empty();
+    });
+  };
+  // A linear state whose square another one reads holds sums of gradients.
+  DenseSet<unsigned> accumulators;
+  for (const Fed &entry : fed)
+    if (entry.degree > 1 && llvm::all_of(entry.others, isLinear))
+      accumulators.insert(entry.others.begin(), entry.others.end());
+  for (const Fed &entry : fed) {
+    const std::string &param = signature.args[entry.param].path;
+    SignatureArg &arg = signature.args[entry.arg];
+    if (accumulators.contains(entry.arg))
+      setKind(arg, StateKind::Other, "accumulates the gradient of " + param);
+    else if (!llvm::all_of(entry.others, [&](unsigned other) {
+               return accumulators.contains(other);
+             }))
+      continue;
+    else if (entry.degree == 1)
+      setKind(arg, StateKind::Moment1, "linear in the gradient of " + param);
+    else
+      setKind(arg, StateKind::Moment2, "square of the gradient of " + param);
   }
 }
 
@@ -818,12 +919,6 @@ void Analyzer::findOtherArgs() {
   llvm::StringSet<> stateRoots, integerRoots;
   std::optional<int64_t> batchSize;
   bool hasIntegerBatch = false;
-  auto isKeyType = [](Type type) {
-    auto tensor = dyn_cast<RankedTensorType>(type);
-    return tensor && tensor.getElementType().isUnsignedInteger(32) &&
-           (tensor.getShape() == ArrayRef<int64_t>{2} ||
-            tensor.getShape() == ArrayRef<int64_t>{4});
-  };
   for (const SignatureArg &arg : signature.args) {
     if (to[arg.index]) {
       stateRoots.insert(rootOf(arg.path));
@@ -889,10 +984,7 @@ void Analyzer::describeFunction() {
     return isFloat(arg.type);
   });
   for (SignatureArg &arg : signature.args) {
-    auto tensor = dyn_cast<RankedTensorType>(arg.type);
-    bool isKey = tensor && tensor.getElementType().isUnsignedInteger(32) &&
-                 (tensor.getShape() == ArrayRef<int64_t>{2} ||
-                  tensor.getShape() == ArrayRef<int64_t>{4});
+    bool isKey = isKeyType(arg.type);
     if (isFloat(arg.type)) {
       arg.role = ArgRole::Frozen;
       arg.why = "a float tensor";
@@ -924,7 +1016,7 @@ FailureOr<Signature> Analyzer::run() {
     return failure();
   if (trains()) {
     if (!ambiguities.empty())
-      return func.emitError()
+      return emitError(func.getLoc())
              << "ambiguous state: several results could replace "
              << ambiguities.front() << "; choose with a state option";
     if (failed(findLoss()))
@@ -950,7 +1042,7 @@ FailureOr<Signature> Analyzer::run() {
 FailureOr<Signature> fp8::analyzeSignature(func::FuncOp func,
                                            const SignatureOptions &options) {
   if (func.isExternal() || !func.getBody().hasOneBlock())
-    return func.emitError("expected a function with one block");
+    return emitError(func.getLoc(), "expected a function with one block");
   return Analyzer(func, options).run();
 }
 

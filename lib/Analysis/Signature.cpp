@@ -88,9 +88,10 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
   Signature signature;
   auto missing = [&](StringRef what, unsigned index,
                      StringRef name) -> InFlightDiagnostic {
-    return func.emitError() << "expected " << what << " " << index << " of '"
-                            << func.getName() << "' to have the attribute '"
-                            << name << "'; run fp8-analyze-signature first";
+    return emitError(func.getLoc())
+           << "expected " << what << " " << index << " of '" << func.getName()
+           << "' to have the attribute '" << name
+           << "'; run fp8-analyze-signature first";
   };
   for (unsigned i = 0, e = func.getNumArguments(); i < e; ++i) {
     SignatureArg arg;
@@ -105,7 +106,7 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
       return missing("argument", i, kRoleAttr);
     std::optional<ArgRole> roleValue = symbolizeArgRole(role.getValue());
     if (!roleValue)
-      return func.emitError()
+      return emitError(func.getLoc())
              << "expected '" << kRoleAttr << "' of argument " << i
              << " to be state, frozen, batch, key or constant but got '"
              << role.getValue() << "'";
@@ -116,7 +117,7 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
         return missing("state argument", i, kKindAttr);
       std::optional<StateKind> kindValue = symbolizeStateKind(kind.getValue());
       if (!kindValue)
-        return func.emitError()
+        return emitError(func.getLoc())
                << "expected '" << kKindAttr << "' of argument " << i
                << " to be parameter, moment1, moment2, step or other but got '"
                << kind.getValue() << "'";
@@ -144,7 +145,7 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
       std::optional<ResultKind> kindValue =
           symbolizeResultKind(kind.getValue());
       if (!kindValue)
-        return func.emitError()
+        return emitError(func.getLoc())
                << "expected '" << kKindAttr << "' of result " << i
                << " to be loss, metric or output but got '" << kind.getValue()
                << "'";

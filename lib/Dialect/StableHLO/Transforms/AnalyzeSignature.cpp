@@ -47,7 +47,7 @@ private:
             .Case("function", fp8::FunctionKind::Function)
             .Default(std::nullopt);
     if (!kind)
-      return getOperation().emitError()
+      return emitError(getOperation().getLoc())
              << "expected kind to be auto, step or function but got '"
              << functionKind << "'";
     options.functionKind = *kind;
@@ -58,7 +58,7 @@ private:
         // Keys of a tree path may hold `=`, roles and most results do not.
         auto [path, value] = entry.rsplit('=');
         if (value.empty())
-          return getOperation().emitError()
+          return emitError(getOperation().getLoc())
                  << "expected " << option << " to be PATH=VALUE but got '"
                  << entry << "'";
         into.push_back({path.str(), value.str()});

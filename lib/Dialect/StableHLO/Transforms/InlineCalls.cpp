@@ -57,7 +57,7 @@ private:
       }
     }
     if (!entry.empty()) {
-      InFlightDiagnostic diag = getOperation().emitError()
+      InFlightDiagnostic diag = emitError(getOperation().getLoc())
                                 << "no function '" << entry
                                 << "'; public functions are: ";
       llvm::interleaveComma(names, diag);
@@ -70,7 +70,7 @@ private:
     if (visible.size() == 1)
       return visible.front();
     InFlightDiagnostic diag =
-        getOperation().emitError()
+        emitError(getOperation().getLoc())
         << "expected one public function or one named 'main' but got "
         << visible.size();
     if (!names.empty()) {
@@ -86,7 +86,7 @@ private:
     if (done.contains(func))
       return success();
     if (!active.insert(func))
-      return func.emitError()
+      return emitError(func.getLoc())
              << "expected no recursion but '" << func.getName()
              << "' calls itself, which StableHLO does not allow";
     SmallVector<Operation *> calls;

@@ -56,31 +56,33 @@ static LogicalResult verifySignature(func::FuncOp func) {
   llvm::StringMap<unsigned> replaced;
   for (const fp8::SignatureArg &arg : signature->args)
     if (!argPaths.insert(arg.path).second)
-      return func.emitError() << "expected unique argument paths but '"
-                              << arg.path << "' is there twice";
+      return emitError(func.getLoc()) << "expected unique argument paths but '"
+                                      << arg.path << "' is there twice";
   for (const fp8::SignatureResult &result : signature->results) {
     if (!resultPaths.insert(result.path).second)
-      return func.emitError() << "expected unique result paths but '"
-                              << result.path << "' is there twice";
+      return emitError(func.getLoc()) << "expected unique result paths but '"
+                                      << result.path << "' is there twice";
     if (result.kind != fp8::ResultKind::State)
       continue;
     const fp8::SignatureArg *arg = signature->findArg(result.statePath);
     if (!arg || arg->role != fp8::ArgRole::State)
-      return func.emitError() << "expected result '" << result.path
-                              << "' to replace a state argument but got '"
-                              << result.statePath << "'";
+      return emitError(func.getLoc())
+             << "expected result '" << result.path
+             << "' to replace a state argument but got '" << result.statePath
+             << "'";
     if (arg->type != result.type)
-      return func.emitError()
+      return emitError(func.getLoc())
              << "expected result '" << result.path << "' to have the type of '"
              << arg->path << "', " << arg->type << ", but got " << result.type;
     if (++replaced[result.statePath] > 1)
-      return func.emitError() << "expected one result to replace '" << arg->path
-                              << "' but got several";
+      return emitError(func.getLoc()) << "expected one result to replace '"
+                                      << arg->path << "' but got several";
   }
   for (const fp8::SignatureArg &arg : signature->args)
     if (arg.role == fp8::ArgRole::State && !replaced.count(arg.path))
-      return func.emitError() << "expected a result that replaces the state '"
-                              << arg.path << "'";
+      return emitError(func.getLoc())
+             << "expected a result that replaces the state '" << arg.path
+             << "'";
   return success();
 }
 
@@ -91,17 +93,19 @@ struct VerifyImport : public stablehlo::impl::VerifyImportBase<VerifyImport> {
     for (Operation &op : *getOperation().getBody()) {
       auto func = dyn_cast<func::FuncOp>(op);
       if (!func || main) {
-        op.emitError() << "'" << op.getName()
-                       << "' is left beside '@main' after the import: expected "
-                          "one function";
+        emitError(op.getLoc())
+            << "'" << op.getName()
+            << "' is left beside '@main' after the import: expected "
+               "one function";
         return signalPassFailure();
       }
       main = func;
     }
     if (!main || main.getName() != "main" || !main.isPublic() ||
         main.isExternal() || !main.getBody().hasOneBlock()) {
-      getOperation().emitError("expected one public function '@main' with a "
-                               "body of one block after the import");
+      emitError(getOperation().getLoc(),
+                "expected one public function '@main' with a "
+                "body of one block after the import");
       return signalPassFailure();
     }
     WalkResult result = main.walk([](Operation *op) {

@@ -17,6 +17,8 @@ tx = optax.chain(
     optax.clip_by_global_norm(1.0),
     optax.adamw(schedule, b1=0.9, b2=0.95, weight_decay=0.1),
 )
+adam = optax.adam(1e-3)
+accumulating = optax.MultiSteps(adam, 4)
 shapes = {"b": (V,), "emb": (V, D), "out": (D, V)}
 
 
@@ -68,6 +70,23 @@ def hand_adam(v, m, w, x, y):
     return m, w - 0.1 * m / (jnp.sqrt(v) + 1e-8), v, loss
 
 
+def masters(p16, p, o, tok):
+    loss, g = jax.value_and_grad(loss_fn)(p16, tok)
+    g = jax.tree.map(lambda x: x.astype(jnp.float32), g)
+    u, o = adam.update(g, o, p)
+    p = optax.apply_updates(p, u)
+    return jax.tree.map(lambda x: x.astype(jnp.bfloat16), p), p, o, loss
+
+
+def multi_steps(p, o, average, tok):
+    # Gradients of four steps are accumulated; an average of weights is kept.
+    loss, g = jax.value_and_grad(loss_fn)(p, tok)
+    u, o = accumulating.update(g, o, p)
+    p = optax.apply_updates(p, u)
+    average = jax.tree.map(lambda a, b: 0.99 * a + 0.01 * b, average, p)
+    return p, o, average, loss
+
+
 def init(seed):
     def uniform(i, shape):
         x = jax.lax.iota(jnp.uint32, math.prod(shape)) + seed * jnp.uint32(7919)
@@ -97,5 +116,8 @@ write("loss-first", loss_first, p, o, tok, donate=(0, 1))
 write("no-names", loss_first, p, o, tok, names=False)
 write("metrics", metrics, p, o, tok)
 write("hand-adam", hand_adam, w, w, w, x, y, donate=(0, 1, 2))
+p16 = jax.tree.map(lambda x: x.astype(jnp.bfloat16), p)
+write("masters", masters, p16, p, adam.init(p), tok)
+write("multi-steps", multi_steps, p, accumulating.init(p), p, tok, names=False)
 write("init", init, jnp.uint32(0))
 write("eval", loss_fn, p, tok)
