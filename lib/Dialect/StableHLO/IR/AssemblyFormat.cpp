@@ -187,6 +187,63 @@ void stablehlo::printExponentMantissa(OpAsmPrinter &printer, Operation *,
   printer << 'e' << exponent.getInt() << 'm' << mantissa.getInt();
 }
 
+/// Parses one of the names of an enum.
+template <typename AttrT, typename Fn>
+static ParseResult parseEnum(OpAsmParser &parser, AttrT &attr, Fn &&symbolize,
+                             StringRef names) {
+  SMLoc loc = parser.getCurrentLocation();
+  StringRef name;
+  if (parser.parseKeyword(&name))
+    return failure();
+  auto value = symbolize(name);
+  if (!value)
+    return parser.emitError(loc, "expected ") << names << " but got " << name;
+  attr = AttrT::get(parser.getContext(), *value);
+  return success();
+}
+
+ParseResult stablehlo::parseDirection(OpAsmParser &parser,
+                                      ComparisonDirectionAttr &direction) {
+  return parseEnum(
+      parser, direction,
+      [](StringRef name) { return symbolizeComparisonDirection(name); },
+      "EQ, NE, GE, GT, LE or LT");
+}
+
+void stablehlo::printDirection(OpAsmPrinter &printer, Operation *,
+                               ComparisonDirectionAttr direction) {
+  printer << ' ' << stringifyComparisonDirection(direction.getValue());
+}
+
+ParseResult stablehlo::parseCompareType(OpAsmParser &parser,
+                                        ComparisonTypeAttr &type) {
+  if (failed(parser.parseOptionalComma()))
+    return success();
+  return parseEnum(
+      parser, type,
+      [](StringRef name) { return symbolizeComparisonType(name); },
+      "NOTYPE, FLOAT, TOTALORDER, SIGNED or UNSIGNED");
+}
+
+void stablehlo::printCompareType(OpAsmPrinter &printer, Operation *,
+                                 ComparisonTypeAttr type) {
+  if (type)
+    printer << ", " << stringifyComparisonType(type.getValue());
+}
+
+ParseResult stablehlo::parseGenerator(OpAsmParser &parser,
+                                      RngAlgorithmAttr &algorithm) {
+  return parseEnum(
+      parser, algorithm,
+      [](StringRef name) { return symbolizeRngAlgorithm(name); },
+      "DEFAULT, THREE_FRY or PHILOX");
+}
+
+void stablehlo::printGenerator(OpAsmPrinter &printer, Operation *,
+                               RngAlgorithmAttr algorithm) {
+  printer << stringifyRngAlgorithm(algorithm.getValue());
+}
+
 ParseResult stablehlo::parseSliceRanges(OpAsmParser &parser,
                                         DenseI64ArrayAttr &start,
                                         DenseI64ArrayAttr &limit,
@@ -274,10 +331,13 @@ ParseResult stablehlo::parsePrecisionAndAlgorithm(OpAsmParser &parser,
   if (succeeded(parser.parseOptionalKeyword("precision"))) {
     SmallVector<Attribute> values;
     auto parseOne = [&]() -> ParseResult {
-      FailureOr<Precision> value = FieldParser<Precision>::parse(parser);
-      if (failed(value))
+      PrecisionAttr value;
+      if (parseEnum(
+              parser, value,
+              [](StringRef name) { return symbolizePrecision(name); },
+              "DEFAULT, HIGH or HIGHEST"))
         return failure();
-      values.push_back(PrecisionAttr::get(parser.getContext(), *value));
+      values.push_back(value);
       return success();
     };
     if (parser.parseEqual() ||
@@ -598,12 +658,14 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
       return parser.emitError(loc, "expected one input to apply an op to but "
                                    "got ")
              << inits.size();
-    // Of unsupported ops and those of other kinds say so here: an op made
-    // below would only fail to verify, without a line of its own.
-    if (!inner->isRegistered() ||
+    if (inner->hasTrait<::mlir::OpTrait::Elementwise>() &&
         !inner->hasTrait<::mlir::OpTrait::SameOperandsAndResultType>())
-      return parser.emitError(innerLoc,
-                              getUnsupportedMessage(inner->getStringRef()));
+      return parser.emitError(innerLoc, "expected an op whose operands and "
+                                        "result are of one type but got ")
+             << inner->getStringRef();
+    if (!inner->hasTrait<::mlir::OpTrait::SameOperandsAndResultType>())
+      return mlir::emitError(parser.getEncodedSourceLoc(innerLoc),
+                             getUnsupportedMessage(inner->getStringRef()));
     // The location behind the reduction is that of its body as well.
     std::optional<Location> trailing;
     if (parser.parseOptionalLocationSpecifier(trailing))

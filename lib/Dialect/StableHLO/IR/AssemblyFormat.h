@@ -94,6 +94,22 @@ ParseResult parseExponentMantissa(OpAsmParser &parser, IntegerAttr &exponent,
 void printExponentMantissa(OpAsmPrinter &printer, Operation *op,
                            IntegerAttr exponent, IntegerAttr mantissa);
 
+/// `LT`
+ParseResult parseDirection(OpAsmParser &parser,
+                           ComparisonDirectionAttr &direction);
+void printDirection(OpAsmPrinter &printer, Operation *op,
+                    ComparisonDirectionAttr direction);
+
+/// `[, SIGNED]`
+ParseResult parseCompareType(OpAsmParser &parser, ComparisonTypeAttr &type);
+void printCompareType(OpAsmPrinter &printer, Operation *op,
+                      ComparisonTypeAttr type);
+
+/// `THREE_FRY`
+ParseResult parseGenerator(OpAsmParser &parser, RngAlgorithmAttr &algorithm);
+void printGenerator(OpAsmPrinter &printer, Operation *op,
+                    RngAlgorithmAttr algorithm);
+
 /// `[start:limit:stride, ...]`, strides of one left out.
 ParseResult parseSliceRanges(OpAsmParser &parser, DenseI64ArrayAttr &start,
                              DenseI64ArrayAttr &limit,

@@ -181,6 +181,20 @@ LogicalResult stablehlo::OpTrait::verifySameTypes(Operation *op) {
   return success();
 }
 
+LogicalResult stablehlo::OpTrait::verifySameShape(Operation *op) {
+  auto getShape = [](Type type) -> ArrayRef<int64_t> {
+    auto shaped = dyn_cast<RankedTensorType>(type);
+    return shaped ? shaped.getShape() : ArrayRef<int64_t>();
+  };
+  Type result = op->getResult(0).getType();
+  for (Value operand : op->getOperands())
+    if (getShape(operand.getType()) != getShape(result))
+      return op->emitOpError("expected operands and result of one shape but "
+                             "got ")
+             << operand.getType() << " and " << result;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//

@@ -32,7 +32,7 @@ class CHLO_Op<string mnemonic, list<Trait> traits = []>
     : Op<Chlo_Dialect, mnemonic, traits>;
 
 class CHLO_UnaryOp<string mnemonic, string text, Type tensor = HLO_FloatTensor>
-    : CHLO_Op<mnemonic, [Pure, Elementwise, HLO_SameTypes, SameOperandsAndResultType]> {
+    : CHLO_Op<mnemonic, [Pure, HLO_SameTypes, Elementwise, SameOperandsAndResultType]> {
   let description = text # [{
 
     Example:
@@ -50,7 +50,7 @@ class CHLO_UnaryOp<string mnemonic, string text, Type tensor = HLO_FloatTensor>
 }
 
 class CHLO_TestOp<string mnemonic, string text>
-    : CHLO_Op<mnemonic, [Pure, Elementwise, SameOperandsAndResultShape]> {
+    : CHLO_Op<mnemonic, [Pure, HLO_SameShape, Elementwise, SameOperandsAndResultShape]> {
   let description = text # [{
 
     Example:
@@ -68,7 +68,7 @@ class CHLO_TestOp<string mnemonic, string text>
 }
 
 class CHLO_BinaryOp<string mnemonic, string text, string first, string second>
-    : CHLO_Op<mnemonic, [Pure, Elementwise, HLO_SameTypes, SameOperandsAndResultType]> {
+    : CHLO_Op<mnemonic, [Pure, HLO_SameTypes, Elementwise, SameOperandsAndResultType]> {
   let description = text # [{
 
     Example:

@@ -35,6 +35,18 @@ public:
   }
 };
 
+/// Implementation of `SameShape`, kept out of the template.
+LogicalResult verifySameShape(Operation *op);
+
+/// All operands and results have one shape; the error prints both types.
+template <typename ConcreteType>
+class SameShape : public ::mlir::OpTrait::TraitBase<ConcreteType, SameShape> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return verifySameShape(op);
+  }
+};
+
 } // namespace OpTrait
 
 /// The error for an op, attribute or type that the subset does not have.

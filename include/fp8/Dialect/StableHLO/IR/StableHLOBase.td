@@ -75,6 +75,11 @@ def HLO_SameTypes : NativeOpTrait<"SameTypes"> {
   let cppNamespace = "::mlir::stablehlo::OpTrait";
 }
 
+/// All operands and results have one shape; likewise.
+def HLO_SameShape : NativeOpTrait<"SameShape"> {
+  let cppNamespace = "::mlir::stablehlo::OpTrait";
+}
+
 //===----------------------------------------------------------------------===//
 // Enums
 //===----------------------------------------------------------------------===//

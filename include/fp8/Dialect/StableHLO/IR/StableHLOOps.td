@@ -22,7 +22,7 @@ class StableHLO_Op<string mnemonic, list<Trait> traits = []>
 //===----------------------------------------------------------------------===//
 
 class StableHLO_UnaryOp<string mnemonic, string text, Type tensor, string example>
-    : StableHLO_Op<mnemonic, [Pure, Elementwise, HLO_SameTypes,
+    : StableHLO_Op<mnemonic, [Pure, HLO_SameTypes, Elementwise,
                               SameOperandsAndResultType]> {
   let description = text # [{
 
@@ -55,7 +55,7 @@ class StableHLO_TranscendentalOp<string mnemonic, string text>
 class StableHLO_BinaryOp<string mnemonic, string text, Type tensor,
                          string example, list<Trait> traits = []>
     : StableHLO_Op<mnemonic, !listconcat(
-          [Pure, Elementwise, HLO_SameTypes, SameOperandsAndResultType], traits)> {
+          [Pure, HLO_SameTypes, Elementwise, SameOperandsAndResultType], traits)> {
   let description = text # [{
 
     Example:
@@ -379,7 +379,7 @@ def StableHLO_ClampOp : StableHLO_Op<"clamp", [Pure]> {
   }]>];
 }
 
-def StableHLO_CompareOp : StableHLO_Op<"compare", [Pure, Elementwise, SameOperandsAndResultShape]> {
+def StableHLO_CompareOp : StableHLO_Op<"compare", [Pure, HLO_SameShape, Elementwise, SameOperandsAndResultShape]> {
   let summary = "Comparison";
   let description = [{
     Compares elementwise. `compare_type` says how: FLOAT (IEEE), TOTALORDER (IEEE
@@ -399,7 +399,8 @@ def StableHLO_CompareOp : StableHLO_Op<"compare", [Pure, Elementwise, SameOperan
                        OptionalAttr<HLO_ComparisonTypeAttr>:$compare_type);
   let results = (outs HLO_PredTensor:$result);
   let assemblyFormat = [{
-    `` $comparison_direction `,` $lhs `,` $rhs (`,` `` $compare_type^)? attr-dict
+    `` custom<Direction>($comparison_direction) `,` $lhs `,` $rhs
+      `` custom<CompareType>($compare_type) attr-dict
       `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
@@ -410,7 +411,7 @@ def StableHLO_CompareOp : StableHLO_Op<"compare", [Pure, Elementwise, SameOperan
            "::mlir::stablehlo::ComparisonType::NOTYPE">:$compare_type)>];
 }
 
-def StableHLO_ConvertOp : StableHLO_Op<"convert", [Pure, Elementwise, SameOperandsAndResultShape]> {
+def StableHLO_ConvertOp : StableHLO_Op<"convert", [Pure, HLO_SameShape, Elementwise, SameOperandsAndResultShape]> {
   let summary = "Element type conversion";
   let description = [{
     Converts elementwise: floats round to nearest even (f8 results follow the
@@ -435,7 +436,7 @@ def StableHLO_ConvertOp : StableHLO_Op<"convert", [Pure, Elementwise, SameOperan
   let builders = [OpBuilder<(ins "::mlir::Value":$operand, "::mlir::Type":$element_type)>];
 }
 
-def StableHLO_IsFiniteOp : StableHLO_Op<"is_finite", [Pure, Elementwise, SameOperandsAndResultShape]> {
+def StableHLO_IsFiniteOp : StableHLO_Op<"is_finite", [Pure, HLO_SameShape, Elementwise, SameOperandsAndResultShape]> {
   let summary = "Finiteness test";
   let description = [{
     True where the operand is neither infinite nor NaN.
@@ -457,7 +458,7 @@ def StableHLO_IsFiniteOp : StableHLO_Op<"is_finite", [Pure, Elementwise, SameOpe
   let builders = [OpBuilder<(ins "::mlir::Value":$x)>];
 }
 
-def StableHLO_ReducePrecisionOp : StableHLO_Op<"reduce_precision", [Pure, Elementwise, HLO_SameTypes, SameOperandsAndResultType]> {
+def StableHLO_ReducePrecisionOp : StableHLO_Op<"reduce_precision", [Pure, HLO_SameTypes, Elementwise, SameOperandsAndResultType]> {
   let summary = "Round to a smaller format";
   let description = [{
     Rounds to a format of the given exponent and mantissa bits, and back.
@@ -573,7 +574,7 @@ def StableHLO_RngBitGeneratorOp : StableHLO_Op<"rng_bit_generator", [Pure]> {
   let arguments = (ins HLO_RngAlgorithmAttr:$rng_algorithm, HLO_IntOrFloatTensor:$initial_state);
   let results = (outs HLO_IntOrFloatTensor:$output_state, HLO_IntOrFloatTensor:$output);
   let assemblyFormat = [{
-    $initial_state `,` `algorithm` `=` `` $rng_algorithm attr-dict
+    $initial_state `,` `algorithm` `=` custom<Generator>($rng_algorithm) attr-dict
       `:` functional-type(operands, results)
   }];
   let hasVerifier = 1;
