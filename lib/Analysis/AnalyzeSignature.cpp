@@ -33,7 +33,7 @@ static bool isFloat(Type type) {
 }
 static bool isScalar(Type type) {
   auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getRank() == 0;
+  return !tensor || tensor.getRank() == 0;
 }
 /// The types of the keys of JAX's random number generators.
 static bool isKeyType(Type type) {

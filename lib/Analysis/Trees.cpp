@@ -233,14 +233,17 @@ fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
       StringRef second = toForest.trees[b.to].prefix;
       return first.starts_with(second) || second.starts_with(first);
     };
-    const Candidate *chosen = nullptr;
-    // Best for each other, and nothing else comes close.
+    // Best for each other, and nothing else comes close. Such pairs do not
+    // touch one another, so that all are made at once.
+    SmallVector<const Candidate *> sure;
     for (const Candidate &candidate : alive)
-      if (isUniqueBest(candidate, sameFrom) &&
-          isUniqueBest(candidate, sameTo)) {
-        chosen = &candidate;
-        break;
-      }
+      if (isUniqueBest(candidate, sameFrom) && isUniqueBest(candidate, sameTo))
+        sure.push_back(&candidate);
+    for (const Candidate *candidate : sure)
+      assign(candidate->from, candidate->to);
+    if (!sure.empty())
+      continue;
+    const Candidate *chosen = nullptr;
     // Nowhere else to go: the most probable of these first.
     if (!chosen)
       for (const Candidate &candidate : alive)
