@@ -728,6 +728,7 @@ void ReduceOp::print(OpAsmPrinter &printer) {
     printer.printRegionArgument(block.getArgument(count + i));
     printer << ") ";
   }
+  printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
