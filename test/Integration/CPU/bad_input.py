@@ -245,7 +245,7 @@ def checkpoint_of_another_model(f):
     f.works(out="resume")
     t.export_model(f.path("wide"), **{**t.TINY, "width": 64})
     before = sorted(os.listdir(f.path("resume")))
-    f.fails(r"checkpoint", out="resume", steps=6, resume=True,
+    f.fails(r"checkpoint of another model", out="resume", steps=6, resume=True,
             step=f.path("wide") / "step.mlir", init=f.path("wide") / "init.mlir")  # fmt: skip
     assert sorted(os.listdir(f.path("resume"))) == before, "the earlier run's files changed"
 
@@ -254,7 +254,7 @@ def checkpoint_of_another_model(f):
 def output_of_an_earlier_run_stays(f):
     f.works(out="twice")
     before = (f.path("twice") / "checkpoint-3.safetensors").read_bytes()
-    f.fails(r"--resume", out="twice")
+    f.fails(r"earlier run", r"resume", out="twice")
     assert (f.path("twice") / "checkpoint-3.safetensors").read_bytes() == before
 
 
@@ -265,7 +265,7 @@ def output_of_an_earlier_run_stays(f):
 def nan_loss(f):
     """Diverges by its learning rate; the last good checkpoint stays."""
     t.export_model(f.path("hot"), **{**t.TINY, "learning_rate": 1e38, "warmup_steps": 6})
-    f.fails(r"step \d+", r"loss|params|opt_state|nan|inf|finite", out="nan", steps=20, checkpoint_every=1, recipe="none",
+    f.fails(r"step \d+: ", r"not finite|first non-finite value: \S+ is ", r"last good checkpoint is", out="nan", steps=20, checkpoint_every=1, recipe="none",
             step=f.path("hot") / "step.mlir", init=f.path("hot") / "init.mlir")  # fmt: skip
     left = sorted(f.path("nan").glob("checkpoint-*.safetensors"), key=lambda p: int(p.stem.split("-")[1]))
     assert left, "expected the last good checkpoint to stay"

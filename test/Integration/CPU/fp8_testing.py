@@ -3,6 +3,7 @@ model in any size, running fp8-run, reading what it wrote."""
 
 import json
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -68,7 +69,8 @@ def run(command, check=True, timeout=600, **kwargs):
 
 def train(fp8_run, model, out, *args, **kwargs):
     """fp8-run on an exported model; returns its log as a list of dicts."""
-    run([fp8_run, pathlib.Path(model) / "step.mlir", *args, "--out", out], **kwargs)
+    result = run([fp8_run, pathlib.Path(model) / "step.mlir", *args, "--out", out], **kwargs)
+    (pathlib.Path(out) / "stdout.txt").write_text(result.stdout)
     return read_log(out)
 
 
@@ -83,11 +85,42 @@ def losses(log):
 
 
 def metric(log, name):
-    """A metric's values, whatever root its path has: loss is also
-    result[2]['loss']."""
+    """A metric's values, whatever root its path has: grad_norm may be
+    result[2]['grad_norm']."""
     values = []
     for row in log:
-        keys = [key for key in row if key == name or key.endswith(f"['{name}']") or key.endswith(f".{name}")]
-        assert len(keys) == 1, f"expected one column for {name} but got {keys} of {sorted(row)}"
-        values.append(row[keys[0]])
+        columns = {**row.get("metrics", {}), "loss": row["loss"]}
+        keys = [key for key in columns if key == name or key.endswith(f"['{name}']") or key.endswith(f".{name}")]
+        assert len(keys) == 1, f"expected one column for {name} but got {keys} of {sorted(columns)}"
+        values.append(columns[keys[0]])
     return values
+
+
+def heldout(out):
+    """The last held-out loss of a run."""
+    values = [row["heldout_loss"] for row in read_log(out) if "heldout_loss" in row]
+    assert values, f"expected a held-out loss in {out}/log.jsonl"
+    return values[-1]
+
+
+def step_seconds(log):
+    """The time of each step, logging included."""
+    ends = [0.0] + [row["seconds"] for row in log]
+    return [end - begin for begin, end in zip(ends, ends[1:])]
+
+
+def report(out):
+    """Compile time and memory of a run."""
+    out = pathlib.Path(out)
+    compiled = re.search(r"compiled step in ([0-9.]+) s", (out / "stdout.txt").read_text())
+    memory = json.loads((out / "memory.json").read_text())
+    step = memory["step"]
+    return {
+        "compile_seconds": float(compiled.group(1)) if compiled else None,
+        "argument_bytes": step["arguments"] + step["results"],
+        "temporary_bytes": step["arena_planned"] + step["scratch"],
+        "arena_planned": step["arena_planned"],
+        "arena_reserved": step["arena_reserved"],
+        "arena_touched": step["arena_touched"],
+        "peak_rss": memory["peak_rss"],
+    }

@@ -22,14 +22,16 @@ def main():
         t.train(fp8_run, folder, out, "--init", folder / "init.mlir", "--data", text,
                 "--recipe", recipe, "--steps", 1)  # fmt: skip
         report = json.loads((out / "verdicts.json").read_text())
-        rows = report if isinstance(report, list) else next(v for v in report.values() if isinstance(v, list))
-        assert len(rows) == dots, f"expected {dots} rows but got {len(rows)}"
-        verdicts = Counter(str(row.get("verdict", row.get("fp8"))).lower() for row in rows)
-        got = sum(n for verdict, n in verdicts.items() if verdict in ("fp8", "true"))
-        assert got == quantized, f"{recipe}: expected {quantized} FP8 dots but got {verdicts}"
+        rows = report["dots"]
+        assert len(rows) == dots, f"{recipe}: expected {dots} rows but got {len(rows)}"
+        got = Counter(row["verdict"] for row in rows)
+        assert got["fp8"] == quantized, f"{recipe}: expected {quantized} dots in FP8 but got {got}"
         for row in rows:
-            if str(row.get("verdict", row.get("fp8"))).lower() not in ("fp8", "true"):
-                assert row.get("reason"), f"expected a reason in {row}"
+            assert row["verdict"] == "fp8" or row["reason"], f"expected a reason in {row}"
+            assert row["m"] and row["n"] and row["k"] and row["role"], f"expected shape and role in {row}"
+        if quantized:
+            roles = Counter(row["role"] for row in rows if row["verdict"] == "fp8")
+            assert set(roles.values()) == {linear // 3} and len(roles) == 3, f"{recipe}: {roles}"
 
 
 main()
