@@ -48,6 +48,9 @@ static Attribute foldBinary(ArrayRef<Attribute> operands, FloatFn &&floatFn,
   if (!lhs || !rhs || lhs.getType() != rhs.getType() || lhs.empty())
     return {};
   Type element = lhs.getElementType();
+  // Small formats may lack zero or infinity: not worth rules of their own.
+  if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 16)
+    return {};
   if (isa<FloatType>(element))
     return foldElements<FloatAttr>(lhs, rhs, floatFn);
   if (isa<IntegerType>(element)) {
@@ -65,8 +68,9 @@ static bool isSplatOf(Attribute attr, double floatValue, int64_t intValue) {
   DenseElementsAttr dense = asDense(attr);
   if (!dense || !dense.isSplat())
     return false;
-  if (isa<FloatType>(dense.getElementType()))
-    return dense.getSplatValue<APFloat>().isExactlyValue(floatValue);
+  if (auto type = dyn_cast<FloatType>(dense.getElementType()))
+    return type.getWidth() >= 16 &&
+           dense.getSplatValue<APFloat>().isExactlyValue(floatValue);
   return isa<IntegerType>(dense.getElementType()) &&
          dense.getSplatValue<APInt>().sextOrTrunc(64).getSExtValue() ==
              intValue;
