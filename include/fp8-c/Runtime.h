@@ -1,5 +1,4 @@
-/*===- Runtime.h - C ABI of the fp8 runtime -------------------------*- C
--*-===*\
+/*===- Runtime.h - C ABI of the fp8 runtime -------------------------------===*\
 |*                                                                            *|
 |* Everything that a compiled step needs at run time: buffers, launches,      *|
 |* training, data, checkpoints, reports. The library (libfp8_runtime) holds   *|

@@ -1,0 +1,101 @@
+//===- CApi.cpp - The C boundary ------------------------------------------===//
+
+#include "Step.h"
+#include "Train.h"
+
+#include <limits>
+
+using namespace fp8::rt;
+
+template <typename T> static T &required(T *pointer, const char *what) {
+  if (!pointer)
+    throw Error(FP8_ERROR_INVALID, str("expected ", what, " but got NULL"));
+  return *pointer;
+}
+
+static void checkThreads(int32_t threads) {
+  if (threads < 0 || threads > 4096)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected 0 to 4096 threads but got ", threads));
+}
+
+fp8_status fp8_executable_create(const fp8_executable_desc *desc,
+                                 fp8_executable **executable) {
+  return guard([&] {
+    required(executable, "a place for the executable") = nullptr;
+    *executable = new fp8_executable(required(desc, "a description"));
+  });
+}
+
+void fp8_executable_destroy(fp8_executable *executable) { delete executable; }
+
+fp8_status fp8_step_create(const fp8_executable *executable, int32_t threads,
+                           fp8_step **step) {
+  return guard([&] {
+    required(step, "a place for the step") = nullptr;
+    checkThreads(threads);
+    *step = new fp8_step(required(executable, "an executable"), threads);
+  });
+}
+
+void fp8_step_destroy(fp8_step *step) { delete step; }
+
+fp8_status fp8_step_run(fp8_step *step) {
+  return guard([&] { required(step, "a step").run(); });
+}
+
+void *fp8_step_argument(fp8_step *step, int64_t index) {
+  if (!step || index < 0 ||
+      index >= static_cast<int64_t>(step->executable.arguments.size()))
+    return nullptr;
+  return step->argument(index);
+}
+
+void *fp8_step_result(fp8_step *step, int64_t index) {
+  if (!step || index < 0 ||
+      index >= static_cast<int64_t>(step->executable.results.size()))
+    return nullptr;
+  return step->result(index);
+}
+
+fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory) {
+  return guard([&] {
+    required(step, "a step").memory(required(memory, "a place for the sizes"));
+  });
+}
+
+void fp8_step_set_profile(fp8_step *step, int32_t on) {
+  if (!step)
+    return;
+  step->profiling = on != 0;
+  step->profile.clear();
+}
+
+const fp8_launch_stat *fp8_step_profile(const fp8_step *step, int64_t *count) {
+  if (count)
+    *count = step ? static_cast<int64_t>(step->profile.size()) : 0;
+  return step ? step->profile.data() : nullptr;
+}
+
+fp8_status fp8_run_once(const fp8_executable *executable, const char *inputs,
+                        const char *outputs, int32_t threads) {
+  return guard([&] {
+    checkThreads(threads);
+    runOnce(required(executable, "an executable"), inputs,
+            &required(outputs, "an output file"), threads);
+  });
+}
+
+fp8_status fp8_train(const fp8_train_options *options,
+                     fp8_train_summary *summary) {
+  fp8_train_summary local;
+  fp8_train_summary &out = summary ? *summary : local;
+  out = fp8_train_summary();
+  double none = std::numeric_limits<double>::quiet_NaN();
+  out.first_loss = out.last_loss = out.mean_loss_10 = out.mean_loss_20 =
+      out.heldout_loss = none;
+  return guard([&] {
+    checkThreads(required(options, "options").threads);
+    train(*options, out);
+  });
+}

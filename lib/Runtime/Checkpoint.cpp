@@ -1,0 +1,153 @@
+//===- Checkpoint.cpp - Saving and resuming a run -------------------------===//
+
+#include "Checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fp8::rt {
+
+static const char *const formatName = "fp8-checkpoint-1";
+
+std::vector<size_t> stateArguments(const fp8_executable &executable) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < executable.arguments.size(); ++i) {
+    fp8_role role = executable.arguments[i].role;
+    if (role != FP8_ROLE_BATCH && role != FP8_ROLE_KEY)
+      indices.push_back(i);
+  }
+  return indices;
+}
+
+std::string writeCheckpoint(const std::string &directory, fp8_step &step,
+                            const CheckpointInfo &info) {
+  std::vector<TensorToWrite> tensors;
+  for (size_t i : stateArguments(step.executable)) {
+    const TensorInfo &argument = step.executable.arguments[i];
+    tensors.push_back({argument.name, argument.type, step.argument(i)});
+  }
+  std::string path = str(directory, "/checkpoint-", info.step, ".safetensors");
+  writeSafeTensors(path, std::move(tensors),
+                   {{"format", formatName},
+                    {"step", std::to_string(info.step)},
+                    {"data_position", std::to_string(info.step)},
+                    {"seed", std::to_string(info.seed)},
+                    {"module", info.fingerprint},
+                    {"data", info.dataFingerprint}});
+  return path;
+}
+
+std::vector<CheckpointFile> listCheckpoints(const std::string &directory) {
+  static const std::string prefix = "checkpoint-", suffix = ".safetensors";
+  std::vector<CheckpointFile> found;
+  for (const std::string &name : listDirectory(directory)) {
+    if (name.size() <= prefix.size() + suffix.size() ||
+        name.compare(0, prefix.size(), prefix) != 0 ||
+        name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
+      continue;
+    std::string digits =
+        name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
+    if (digits.size() > 18 ||
+        digits.find_first_not_of("0123456789") != std::string::npos)
+      continue;
+    found.push_back({std::stoll(digits), directory + "/" + name});
+  }
+  std::sort(found.begin(), found.end(),
+            [](const CheckpointFile &a, const CheckpointFile &b) {
+              return a.step > b.step;
+            });
+  return found;
+}
+
+/// The checkpoint's metadata; an error if the file is none.
+static CheckpointInfo readInfo(const TensorFile &file,
+                               const CheckpointFile &at) {
+  auto value = [&](const char *key) -> std::string {
+    auto found = file.metadata.find(key);
+    if (found == file.metadata.end())
+      throw Error(FP8_ERROR_FORMAT,
+                  str("'", at.path,
+                      "' is no checkpoint: its metadata have no '", key, "'"));
+    return found->second;
+  };
+  if (value("format") != formatName)
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", at.path, "': expected checkpoint format ", formatName,
+                    " but got ", value("format")));
+  CheckpointInfo info;
+  info.step = std::strtoll(value("step").c_str(), nullptr, 10);
+  info.seed = std::strtoull(value("seed").c_str(), nullptr, 10);
+  info.fingerprint = value("module");
+  info.dataFingerprint = value("data");
+  if (info.step != at.step)
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", at.path, "' says that it is of step ", info.step));
+  return info;
+}
+
+CheckpointInfo
+resumeFromNewest(const std::string &directory, fp8_step &step,
+                 std::string &path,
+                 const std::function<void(const std::string &)> &warn) {
+  std::vector<CheckpointFile> checkpoints = listCheckpoints(directory);
+  std::vector<Named> targets;
+  std::vector<size_t> indices = stateArguments(step.executable);
+  for (size_t i : indices)
+    targets.push_back(
+        {step.executable.arguments[i].name, step.executable.arguments[i].type});
+  for (const CheckpointFile &checkpoint : checkpoints) {
+    TensorFile file;
+    CheckpointInfo info;
+    try {
+      file = readSafeTensors(checkpoint.path);
+      info = readInfo(file, checkpoint);
+    } catch (const Error &error) {
+      if (error.status == FP8_ERROR_MEMORY)
+        throw;
+      warn(str("warning: passing over a damaged checkpoint: ", error.what()));
+      continue;
+    }
+    // Same names only: a checkpoint is of this very step, or of another model.
+    std::vector<Named> sources;
+    Binding binding;
+    std::map<std::string, size_t> byName;
+    std::vector<bool> used(file.tensors.size(), false);
+    for (const TensorFile::Tensor &tensor : file.tensors) {
+      byName[tensor.name] = sources.size();
+      sources.push_back({tensor.name, tensor.type});
+    }
+    for (size_t i = 0; i < targets.size(); ++i) {
+      auto found = byName.find(targets[i].name);
+      binding.sources.push_back(-1);
+      if (found == byName.end()) {
+        binding.missing.push_back(i);
+        continue;
+      }
+      used[found->second] = true;
+      if (sources[found->second].type != targets[i].type)
+        binding.misshaped.emplace_back(i, found->second);
+      else
+        binding.sources[i] = found->second;
+    }
+    for (size_t i = 0; i < sources.size(); ++i)
+      if (!used[i])
+        binding.extra.push_back(i);
+    if (!binding.complete() || !binding.extra.empty())
+      throw Error(FP8_ERROR_MISMATCH,
+                  describe(binding,
+                           str("'", checkpoint.path,
+                               "' is a checkpoint of another model:"),
+                           targets, sources));
+    for (size_t i = 0; i < targets.size(); ++i)
+      std::memcpy(step.argument(indices[i]),
+                  file.tensors[binding.sources[i]].data,
+                  targets[i].type.bytes());
+    path = checkpoint.path;
+    return info;
+  }
+  throw Error(FP8_ERROR_IO,
+              str("no ", checkpoints.empty() ? "" : "valid ",
+                  "checkpoint to resume from in '", directory, "'"));
+}
+
+} // namespace fp8::rt

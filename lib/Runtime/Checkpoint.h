@@ -1,0 +1,47 @@
+//===- Checkpoint.h - Saving and resuming a run -----------------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_CHECKPOINT_H
+#define FP8_LIB_RUNTIME_CHECKPOINT_H
+
+#include "Binding.h"
+#include "SafeTensors.h"
+#include "Step.h"
+
+#include <functional>
+
+namespace fp8::rt {
+
+/// All of a run that is not in tensors.
+struct CheckpointInfo {
+  int64_t step = 0; // steps done; also the position in the data
+  uint64_t seed = 0;
+  std::string fingerprint;     // of the module
+  std::string dataFingerprint; // of the data
+};
+
+/// The arguments that make up a run's state: all but batches and keys, which
+/// follow from seed and step.
+std::vector<size_t> stateArguments(const fp8_executable &executable);
+
+/// Writes checkpoint-<step>.safetensors and returns its path.
+std::string writeCheckpoint(const std::string &directory, fp8_step &step,
+                            const CheckpointInfo &info);
+
+/// Checkpoints in a directory, newest first, with their steps.
+struct CheckpointFile {
+  int64_t step;
+  std::string path;
+};
+std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
+
+/// Loads the newest valid checkpoint into the step. Damaged ones are passed
+/// over with a warning; one of another model is an error that lists the
+/// tensors that differ.
+CheckpointInfo
+resumeFromNewest(const std::string &directory, fp8_step &step,
+                 std::string &path,
+                 const std::function<void(const std::string &)> &warn);
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_CHECKPOINT_H

@@ -1,0 +1,340 @@
+//===- Data.cpp - Feeding text, tokens and arrays -------------------------===//
+
+#include "Data.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace fp8::rt {
+
+RandomWords randomAt(uint64_t seed, uint64_t step, uint32_t row,
+                     uint32_t stream) {
+  uint32_t counter[4] = {static_cast<uint32_t>(step),
+                         static_cast<uint32_t>(step >> 32), row, stream};
+  uint32_t key[2] = {static_cast<uint32_t>(seed),
+                     static_cast<uint32_t>(seed >> 32)};
+  for (int round = 0; round < 10; ++round) {
+    uint64_t first = 0xD2511F53ull * counter[0];
+    uint64_t second = 0xCD9E8D57ull * counter[2];
+    uint32_t next[4] = {
+        static_cast<uint32_t>(second >> 32) ^ counter[1] ^ key[0],
+        static_cast<uint32_t>(second),
+        static_cast<uint32_t>(first >> 32) ^ counter[3] ^ key[1],
+        static_cast<uint32_t>(first)};
+    std::copy(next, next + 4, counter);
+    key[0] += 0x9E3779B9;
+    key[1] += 0xBB67AE85;
+  }
+  return {{counter[0], counter[1], counter[2], counter[3]}};
+}
+
+//===----------------------------------------------------------------------===//
+// Token files
+//===----------------------------------------------------------------------===//
+
+static bool endsWith(const std::string &text, const char *suffix) {
+  size_t length = std::strlen(suffix);
+  return text.size() >= length &&
+         text.compare(text.size() - length, length, suffix) == 0;
+}
+
+TokenFile readTokens(const std::string &path, int64_t vocabulary) {
+  TokenFile file;
+  file.path = path;
+  bool isArray = endsWith(path, ".npy") || endsWith(path, ".safetensors");
+  if (isArray) {
+    TensorFile array =
+        endsWith(path, ".npy") ? readNpy(path) : readSafeTensors(path);
+    if (array.tensors.size() != 1)
+      throw Error(FP8_ERROR_DATA,
+                  str("token file '", path, "': expected one tensor but got ",
+                      array.tensors.size()));
+    const TensorFile::Tensor &tensor = array.tensors[0];
+    if (!isInteger(tensor.type.dtype))
+      throw Error(FP8_ERROR_DATA,
+                  str("token file '", path, "': expected integers but got ",
+                      tensor.type.text()));
+    file.isText = false;
+    file.words.resize(tensor.type.elements());
+    for (size_t i = 0; i < file.words.size(); ++i) {
+      int64_t value = elementAsInteger(tensor.data, tensor.type.dtype, i);
+      if (value < 0 || value > UINT32_MAX)
+        throw Error(FP8_ERROR_DATA, str("token file '", path, "': token ", i,
+                                        " is ", value, ", not a token"));
+      file.words[i] = static_cast<uint32_t>(value);
+    }
+  } else if (endsWith(path, ".u16")) {
+    FileContents contents = readFile(path);
+    if (contents.size % 2)
+      throw Error(FP8_ERROR_DATA,
+                  str("token file '", path, "': expected 16-bit words but got ",
+                      contents.size, " bytes"));
+    file.isText = false;
+    file.words.resize(contents.size / 2);
+    for (size_t i = 0; i < file.words.size(); ++i)
+      file.words[i] = static_cast<uint32_t>(
+          elementAsInteger(contents.data.get(), FP8_DTYPE_U16, i));
+  } else {
+    file.contents = readFile(path);
+  }
+  file.count = file.isText ? file.contents.size
+                           : static_cast<int64_t>(file.words.size());
+  if (file.count == 0)
+    throw Error(FP8_ERROR_DATA, str("data file '", path, "' is empty"));
+  if (vocabulary > 0 && !(file.isText && vocabulary >= 256))
+    for (int64_t i = 0; i < file.count; ++i)
+      if (file.at(i) >= vocabulary)
+        throw Error(FP8_ERROR_DATA,
+                    str("data file '", path, "': ",
+                        file.isText ? "byte " : "token ", i, " is ", file.at(i),
+                        " but the vocabulary has ", vocabulary, " entries"));
+  return file;
+}
+
+//===----------------------------------------------------------------------===//
+// Arguments for text
+//===----------------------------------------------------------------------===//
+
+static bool looksLikeTarget(const std::string &name) {
+  std::string lower = name;
+  for (char &c : lower)
+    c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+  return lower.find("target") != std::string::npos ||
+         lower.find("label") != std::string::npos;
+}
+
+TextArguments findTextArguments(const std::string &function,
+                                const std::vector<TensorInfo> &arguments,
+                                const std::vector<bool> &taken) {
+  std::vector<int64_t> found;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    const TensorInfo &argument = arguments[i];
+    if (argument.role != FP8_ROLE_BATCH || taken[i])
+      continue;
+    if (!isInteger(argument.type.dtype) || argument.type.dims.empty())
+      throw Error(FP8_ERROR_DATA,
+                  str("batch argument '", argument.name, "' of ", function,
+                      " is ", argument.type.text(),
+                      ": text feeds integers of rank 1 or more; give it an "
+                      "array of its own"));
+    found.push_back(static_cast<int64_t>(i));
+  }
+  TextArguments text;
+  if (found.empty())
+    return text;
+  bool isPair = found.size() == 2 &&
+                arguments[found[0]].type.dims == arguments[found[1]].type.dims;
+  if (found.size() > 1 && !isPair) {
+    std::string names;
+    for (int64_t i : found)
+      names += str(names.empty() ? "" : ", ", "'", arguments[i].name, "' ",
+                   arguments[i].type.text());
+    throw Error(FP8_ERROR_DATA,
+                str("text feeds one batch argument, or inputs and targets of "
+                    "one shape, but ",
+                    function, " has ", names, ": give each an array"));
+  }
+  text.input = found[0];
+  if (isPair) {
+    text.target = found[1];
+    if (looksLikeTarget(arguments[found[0]].name) &&
+        !looksLikeTarget(arguments[found[1]].name))
+      std::swap(text.input, text.target);
+  }
+  const TensorInfo &input = arguments[text.input];
+  text.window = input.type.dims.back();
+  text.rows = text.window ? input.type.elements() / text.window : 0;
+  if (text.rows == 0)
+    throw Error(FP8_ERROR_DATA,
+                str("batch argument '", input.name, "' of ", function, " is ",
+                    input.type.text(), ": it holds nothing"));
+  // What the type cannot hold lies outside the vocabulary too.
+  for (int64_t i : found) {
+    int64_t limit = integerRange(arguments[i].type.dtype).second;
+    limit = limit == INT64_MAX ? limit : limit + 1;
+    if (arguments[i].vocabulary > 0)
+      limit = std::min(limit, arguments[i].vocabulary);
+    text.vocabulary =
+        text.vocabulary < 0 ? limit : std::min(text.vocabulary, limit);
+  }
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// TextData
+//===----------------------------------------------------------------------===//
+
+TextData::TextData(const std::vector<std::string> &paths, int64_t vocabulary,
+                   double holdout) {
+  for (const std::string &path : paths) {
+    files.push_back(readTokens(path, vocabulary));
+    int64_t count = files.back().count;
+    trainingCounts.push_back(count -
+                             static_cast<int64_t>(std::floor(count * holdout)));
+  }
+}
+
+const char *TextData::unit() const {
+  for (const TokenFile &file : files)
+    if (!file.isText)
+      return "tokens";
+  return "bytes";
+}
+
+void TextData::prepareTraining(int64_t span) {
+  firstPosition.assign(1, 0);
+  for (size_t i = 0; i < files.size(); ++i) {
+    int64_t positions = trainingCounts[i] - span + 1;
+    if (positions <= 0) {
+      int64_t count = files[i].count;
+      double share = static_cast<double>(trainingCounts[i]) / count;
+      throw Error(
+          FP8_ERROR_DATA,
+          str("data file '", files[i].path, "' is too short: it has ", count,
+              " ", unit(),
+              trainingCounts[i] < count
+                  ? str(" (", trainingCounts[i], " of them to train on)")
+                  : "",
+              " but one row takes ", span, ": at least ",
+              static_cast<int64_t>(std::ceil(span / std::max(share, 1e-9))),
+              " are needed"));
+    }
+    firstPosition.push_back(firstPosition.back() + positions);
+  }
+}
+
+TextData::Window TextData::trainingWindow(uint64_t seed, int64_t step,
+                                          int64_t row) const {
+  RandomWords random =
+      randomAt(seed, step, static_cast<uint32_t>(row), /*stream=*/0);
+  uint64_t word =
+      static_cast<uint64_t>(random.words[1]) << 32 | random.words[0];
+  // Every position of every file is equally likely (up to 2^-64).
+  int64_t position = static_cast<int64_t>(
+      static_cast<unsigned __int128>(word) * firstPosition.back() >> 64);
+  size_t file =
+      std::upper_bound(firstPosition.begin(), firstPosition.end(), position) -
+      firstPosition.begin() - 1;
+  return {&files[file], position - firstPosition[file]};
+}
+
+std::vector<TextData::Window> TextData::heldOutWindows(int64_t span) const {
+  std::vector<Window> windows;
+  for (size_t i = 0; i < files.size(); ++i)
+    for (int64_t start = trainingCounts[i]; start + span <= files[i].count;
+         start += span)
+      windows.push_back({&files[i], start});
+  return windows;
+}
+
+int64_t TextData::trainingTokens() const {
+  int64_t sum = 0;
+  for (int64_t count : trainingCounts)
+    sum += count;
+  return sum;
+}
+
+int64_t TextData::heldOutTokens() const {
+  int64_t sum = 0;
+  for (const TokenFile &file : files)
+    sum += file.count;
+  return sum - trainingTokens();
+}
+
+std::string TextData::fingerprint() const {
+  // FNV-1a over sizes and tokens: notices other data, guards against no one.
+  uint64_t hash = 0xcbf29ce484222325;
+  auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  for (size_t i = 0; i < files.size(); ++i) {
+    add(files[i].count);
+    add(trainingCounts[i]);
+    for (int64_t j = 0; j < files[i].count; ++j)
+      add(files[i].at(j));
+  }
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(hash));
+  return text;
+}
+
+void storeWindow(const TextData::Window &window, const TextArguments &text,
+                 const std::vector<TensorInfo> &arguments, int64_t row,
+                 void *input, void *target) {
+  for (int64_t i = 0; i < text.window; ++i) {
+    storeInteger(input, arguments[text.input].type.dtype, row * text.window + i,
+                 window.file->at(window.start + i));
+    if (text.target >= 0)
+      storeInteger(target, arguments[text.target].type.dtype,
+                   row * text.window + i,
+                   window.file->at(window.start + i + 1));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// ArraySource
+//===----------------------------------------------------------------------===//
+
+ArraySource::ArraySource(const fp8_batch_source &source,
+                         const TensorInfo &argument)
+    : type(argument.type) {
+  std::string path = source.file;
+  file = endsWith(path, ".npy") ? readNpy(path) : readSafeTensors(path);
+  const TensorFile::Tensor *found = nullptr;
+  if (source.tensor)
+    found = file.find(source.tensor);
+  else if (file.tensors.size() == 1)
+    found = &file.tensors[0];
+  if (!found)
+    throw Error(FP8_ERROR_DATA,
+                source.tensor
+                    ? str("'", path, "' has no tensor '", source.tensor, "'")
+                    : str("'", path, "' has ", file.tensors.size(),
+                          " tensors: name the one for '", argument.name, "'"));
+  tensor = *found;
+  std::vector<int64_t> rowDims = tensor.type.dims;
+  if (!rowDims.empty())
+    rowDims.erase(rowDims.begin());
+  bool isIntegers = isInteger(type.dtype) && isInteger(tensor.type.dtype);
+  if (tensor.type.dims.empty() || tensor.type.dims[0] == 0 ||
+      rowDims != type.dims ||
+      (tensor.type.dtype != type.dtype && !isIntegers)) {
+    TensorType expected = type;
+    expected.dims.insert(expected.dims.begin(), -1);
+    std::string text = expected.text();
+    text.replace(text.find("-1"), 2, "steps");
+    throw Error(FP8_ERROR_DATA,
+                str("'", path, "' for batch argument '", argument.name,
+                    "': expected ", text, " but got ", tensor.type.text()));
+  }
+  steps = tensor.type.dims[0];
+  if (!isIntegers)
+    return;
+  std::pair<int64_t, int64_t> range = integerRange(type.dtype);
+  if (argument.vocabulary > 0)
+    range = {0, std::min(range.second, argument.vocabulary - 1)};
+  int64_t count = tensor.type.elements();
+  for (int64_t i = 0; i < count; ++i) {
+    int64_t value = elementAsInteger(tensor.data, tensor.type.dtype, i);
+    if (value < range.first || value > range.second)
+      throw Error(FP8_ERROR_DATA,
+                  str("'", path, "' for batch argument '", argument.name,
+                      "': element ", i, " is ", value, ", expected ",
+                      range.first, " to ", range.second));
+  }
+}
+
+void ArraySource::store(int64_t step, void *buffer) const {
+  int64_t count = type.elements();
+  int64_t row = step % steps;
+  if (tensor.type.dtype == type.dtype) {
+    std::memcpy(buffer, tensor.data + row * type.bytes(), type.bytes());
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i)
+    storeInteger(
+        buffer, type.dtype, i,
+        elementAsInteger(tensor.data, tensor.type.dtype, row * count + i));
+}
+
+} // namespace fp8::rt

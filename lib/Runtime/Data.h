@@ -1,0 +1,106 @@
+//===- Data.h - Feeding text, tokens and arrays -----------------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_DATA_H
+#define FP8_LIB_RUNTIME_DATA_H
+
+#include "SafeTensors.h"
+
+namespace fp8::rt {
+
+/// Four random words for a place in a sequence (Philox 4x32-10). Nothing has
+/// to be stored to go on from any step.
+struct RandomWords {
+  uint32_t words[4];
+};
+RandomWords randomAt(uint64_t seed, uint64_t step, uint32_t row,
+                     uint32_t stream);
+
+/// One file's tokens: the bytes of text, or the integers of a token file.
+struct TokenFile {
+  std::string path;
+  FileContents contents;       // owns text
+  std::vector<uint32_t> words; // tokens that are not bytes
+  int64_t count = 0;
+  bool isText = true;
+
+  int64_t at(int64_t i) const {
+    return isText ? static_cast<unsigned char>(contents.data.get()[i])
+                  : words[i];
+  }
+};
+
+/// Reads text, or .u16, .npy and .safetensors token files. Tokens must lie
+/// below `vocabulary` (if known).
+TokenFile readTokens(const std::string &path, int64_t vocabulary);
+
+/// The integer batch arguments that text goes to.
+struct TextArguments {
+  int64_t input = -1;
+  int64_t target = -1; // fed one token later, or -1
+  int64_t rows = 0;    // all dimensions but the last
+  int64_t window = 0;  // the last dimension
+  int64_t vocabulary = -1;
+
+  /// Tokens that one row takes from a file.
+  int64_t span() const { return window + (target >= 0); }
+};
+/// Finds them among the batch arguments that are not in `taken`; an error if
+/// text does not fit them.
+TextArguments findTextArguments(const std::string &function,
+                                const std::vector<TensorInfo> &arguments,
+                                const std::vector<bool> &taken);
+
+/// The files of a run, split inside each file: its beginning is for training,
+/// the last `holdout` of it is held out.
+class TextData {
+public:
+  TextData(const std::vector<std::string> &paths, int64_t vocabulary,
+           double holdout);
+
+  /// Makes sure that every file has a window of this many tokens to train on.
+  void prepareTraining(int64_t span);
+  /// Row `row` of step `step`: `span` consecutive tokens.
+  struct Window {
+    const TokenFile *file;
+    int64_t start;
+  };
+  Window trainingWindow(uint64_t seed, int64_t step, int64_t row) const;
+
+  /// The held-out text in windows that do not overlap, file by file.
+  std::vector<Window> heldOutWindows(int64_t span) const;
+
+  int64_t trainingTokens() const;
+  int64_t heldOutTokens() const;
+  size_t numFiles() const { return files.size(); }
+  const char *unit() const; // "bytes" or "tokens"
+  /// Of names-independent contents: sizes and tokens.
+  std::string fingerprint() const;
+
+private:
+  std::vector<TokenFile> files;
+  std::vector<int64_t> trainingCounts;
+  // Sum of the window positions of the files before, then the total.
+  std::vector<int64_t> firstPosition;
+};
+
+/// Copies a window into row `row` of the arguments' buffers.
+void storeWindow(const TextData::Window &window, const TextArguments &text,
+                 const std::vector<TensorInfo> &arguments, int64_t row,
+                 void *input, void *target);
+
+/// Feeds one batch argument from an array with a leading step dimension.
+class ArraySource {
+public:
+  ArraySource(const fp8_batch_source &source, const TensorInfo &argument);
+  void store(int64_t step, void *buffer) const;
+
+private:
+  TensorFile file;
+  TensorFile::Tensor tensor;
+  TensorType type; // of the argument
+  int64_t steps;
+};
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_DATA_H

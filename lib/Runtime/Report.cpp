@@ -1,0 +1,288 @@
+//===- Report.cpp - Logs and the loss picture -----------------------------===//
+
+#include "Report.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+namespace fp8::rt {
+
+using json = nlohmann::json;
+
+//===----------------------------------------------------------------------===//
+// Logs
+//===----------------------------------------------------------------------===//
+
+Report::~Report() {
+  if (csv)
+    std::fclose(csv);
+  if (jsonl)
+    std::fclose(jsonl);
+}
+
+static std::string csvText(const std::string &text) {
+  if (text.find_first_of(",\"\n") == std::string::npos)
+    return text;
+  std::string quoted = "\"";
+  for (char c : text)
+    quoted += c == '"' ? std::string("\"\"") : std::string(1, c);
+  return quoted + '"';
+}
+
+std::string Report::csvLine(const LogRow &row) const {
+  std::string line = str(row.step, ",", numberText(row.loss), ",",
+                         row.hasHeldOut ? numberText(row.heldOut) : "", ",",
+                         numberText(std::round(row.tokensPerSecond)), ",",
+                         numberText(std::round(row.seconds * 1000) / 1000));
+  for (double metric : row.metrics)
+    line += "," + numberText(metric);
+  return line + "\n";
+}
+
+/// JSON has no NaN and no infinity.
+static std::string jsonNumber(double value) {
+  return std::isfinite(value) ? numberText(value) : "null";
+}
+
+std::string Report::jsonLine(const LogRow &row) const {
+  std::string line =
+      str("{\"step\": ", row.step, ", \"loss\": ", jsonNumber(row.loss));
+  if (row.hasHeldOut)
+    line += ", \"heldout_loss\": " + jsonNumber(row.heldOut);
+  line += str(
+      ", \"tokens_per_second\": ", jsonNumber(std::round(row.tokensPerSecond)),
+      ", \"seconds\": ", jsonNumber(std::round(row.seconds * 1000) / 1000));
+  if (!row.metrics.empty()) {
+    line += ", \"metrics\": {";
+    for (size_t i = 0; i < row.metrics.size(); ++i)
+      line += str(i ? ", " : "", json(metricNames[i]).dump(), ": ",
+                  jsonNumber(row.metrics[i]));
+    line += "}";
+  }
+  return line + "}\n";
+}
+
+void Report::readBack(int64_t lastStep) {
+  std::ifstream file(directory + "/log.jsonl");
+  std::string line;
+  auto number = [](const json &object, const std::string &key) {
+    return object.contains(key) && object[key].is_number()
+               ? object[key].get<double>()
+               : std::numeric_limits<double>::quiet_NaN();
+  };
+  while (std::getline(file, line)) {
+    json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
+    // A killed process may leave half a line.
+    if (!object.is_object() || !object.contains("step") ||
+        !object["step"].is_number_integer())
+      continue;
+    LogRow row;
+    row.step = object["step"].get<int64_t>();
+    if (row.step > lastStep || (!log.empty() && row.step <= log.back().step))
+      continue;
+    row.loss = number(object, "loss");
+    row.hasHeldOut = object.contains("heldout_loss");
+    row.heldOut = number(object, "heldout_loss");
+    row.tokensPerSecond = number(object, "tokens_per_second");
+    row.seconds = number(object, "seconds");
+    json metrics = object.value("metrics", json::object());
+    for (const std::string &name : metricNames)
+      row.metrics.push_back(number(metrics, name));
+    log.push_back(std::move(row));
+  }
+}
+
+void Report::open(int64_t lastStep) {
+  log.clear();
+  if (lastStep >= 0)
+    readBack(lastStep);
+  std::string csvText_ = "step,loss,heldout_loss,tokens_per_second,seconds";
+  for (const std::string &name : metricNames)
+    csvText_ += "," + csvText(name);
+  csvText_ += "\n";
+  std::string jsonText;
+  for (const LogRow &row : log) {
+    csvText_ += csvLine(row);
+    jsonText += jsonLine(row);
+  }
+  auto begin = [&](const char *name, const std::string &text) {
+    std::string path = directory + "/" + name;
+    writeFileAtomically(path, text);
+    std::FILE *file = std::fopen(path.c_str(), "ae");
+    if (!file)
+      throw Error(FP8_ERROR_IO,
+                  str("cannot write '", path, "': ", errnoText(errno)));
+    return file;
+  };
+  csv = begin("log.csv", csvText_);
+  jsonl = begin("log.jsonl", jsonText);
+}
+
+void Report::append(const LogRow &row) {
+  log.push_back(row);
+  auto write = [&](std::FILE *file, const char *name, const std::string &text) {
+    // At once: a log is for looking at while the run goes on.
+    if (std::fputs(text.c_str(), file) == EOF || std::fflush(file) != 0) {
+      int code = errno;
+      std::clearerr(file);
+      throw Error(FP8_ERROR_IO, str("cannot write '", directory, "/", name,
+                                    "': ", errnoText(code)));
+    }
+  };
+  write(csv, "log.csv", csvLine(row));
+  write(jsonl, "log.jsonl", jsonLine(row));
+}
+
+void Report::writePicture() const {
+  writeFileAtomically(directory + "/loss.svg", lossPicture(log, unit));
+}
+
+//===----------------------------------------------------------------------===//
+// Picture
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A linear axis from data to pixels, with ticks at 1, 2 or 5 times a power
+/// of ten.
+struct Axis {
+  double low, high;   // data
+  double start, stop; // pixels
+  double at(double value) const {
+    return start + (value - low) / (high - low) * (stop - start);
+  }
+  double tick() const {
+    double raw = (high - low) / 6;
+    double power = std::pow(10, std::floor(std::log10(raw)));
+    for (double factor : {1.0, 2.0, 5.0})
+      if (raw <= factor * power)
+        return factor * power;
+    return 10 * power;
+  }
+};
+} // namespace
+
+static std::string fixed(double value, int digits) {
+  char text[64];
+  std::snprintf(text, sizeof(text), "%.*f", digits, value);
+  return text;
+}
+
+static std::string tickText(double value) {
+  return numberText(std::abs(value) < 1e-12 ? 0 : value);
+}
+
+std::string lossPicture(const std::vector<LogRow> &rows,
+                        const std::string &unit) {
+  constexpr double width = 860, height = 480;
+  constexpr double left = 76, right = 836, top = 56, bottom = 424;
+  double low = INFINITY, high = -INFINITY;
+  for (const LogRow &row : rows)
+    for (double value : {row.loss, row.heldOut})
+      if (std::isfinite(value)) {
+        low = std::min(low, value);
+        high = std::max(high, value);
+      }
+  if (low > high) {
+    low = 0;
+    high = 1;
+  }
+  double margin = std::max((high - low) * 0.05, std::abs(high) * 1e-3 + 1e-9);
+  Axis y{low - margin, high + margin, bottom, top};
+  double lastStep = rows.empty() ? 1 : rows.back().step;
+  Axis x{0, std::max(lastStep, 1.0), left, right};
+
+  std::string svg =
+      str("<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 ", width,
+          " ", height, "\" width=\"", width, "\" height=\"", height,
+          "\" font-family=\"sans-serif\" font-size=\"13\" fill=\"#333\">\n"
+          "<title>Loss by training step</title>\n"
+          "<rect width=\"100%\" height=\"100%\" fill=\"#fff\"/>\n");
+  auto line = [&](double x1, double y1, double x2, double y2,
+                  const char *color) {
+    svg += str("<line x1=\"", fixed(x1, 1), "\" y1=\"", fixed(y1, 1),
+               "\" x2=\"", fixed(x2, 1), "\" y2=\"", fixed(y2, 1),
+               "\" stroke=\"", color, "\"/>\n");
+  };
+  auto text = [&](double px, double py, const char *anchor,
+                  const std::string &what, const char *more = "") {
+    svg += str("<text x=\"", fixed(px, 1), "\" y=\"", fixed(py, 1),
+               "\" text-anchor=\"", anchor, "\"", more, ">", what, "</text>\n");
+  };
+  double yTick = y.tick(), xTick = std::max(1.0, x.tick());
+  for (double value = std::ceil(y.low / yTick) * yTick; value <= y.high;
+       value += yTick) {
+    line(left, y.at(value), right, y.at(value), "#e4e4e4");
+    text(left - 8, y.at(value) + 4.5, "end", tickText(value));
+  }
+  for (double value = 0; value <= x.high; value += xTick) {
+    line(x.at(value), bottom, x.at(value), bottom + 5, "#888");
+    text(x.at(value), bottom + 20, "middle", tickText(value));
+  }
+  line(left, bottom, right, bottom, "#888");
+  line(left, top, left, bottom, "#888");
+  text((left + right) / 2, height - 12, "middle", "step");
+  text(20, (top + bottom) / 2, "middle", str("loss (", unit, ")"),
+       str(" transform=\"rotate(-90 20 ", (top + bottom) / 2, ")\"").c_str());
+
+  auto polyline = [&](auto &&valueOf, const char *color, const char *stroke,
+                      double opacity) {
+    // About one point a pixel is all that can be seen.
+    size_t stride = std::max<size_t>(1, rows.size() / 1500);
+    std::string points;
+    for (size_t i = 0; i < rows.size(); ++i) {
+      double value = valueOf(i);
+      if (std::isfinite(value) && (i % stride == 0 || i + 1 == rows.size()))
+        points += str(points.empty() ? "" : " ", fixed(x.at(rows[i].step), 1),
+                      ",", fixed(y.at(value), 1));
+    }
+    svg += str("<polyline fill=\"none\" stroke=\"", color, "\" stroke-width=\"",
+               stroke, "\" stroke-opacity=\"", opacity,
+               "\" stroke-linejoin=\"round\" points=\"", points, "\"/>\n");
+  };
+  polyline([&](size_t i) { return rows[i].loss; }, "#4878cf", "1", 0.4);
+  // An average over about a fiftieth of the run, without the bias of its
+  // beginning.
+  double decay = std::exp(-1.0 / std::max(1.0, rows.size() / 50.0));
+  double sum = 0, weight = 0;
+  polyline(
+      [&](size_t i) {
+        if (std::isfinite(rows[i].loss)) {
+          sum = decay * sum + rows[i].loss;
+          weight = decay * weight + 1;
+        }
+        return sum / weight;
+      },
+      "#1f4e9c", "2.2", 1);
+
+  const LogRow *lastHeldOut = nullptr;
+  const LogRow *lastLoss = nullptr;
+  for (const LogRow &row : rows) {
+    if (std::isfinite(row.loss))
+      lastLoss = &row;
+    if (!row.hasHeldOut || !std::isfinite(row.heldOut))
+      continue;
+    lastHeldOut = &row;
+    svg += str("<circle cx=\"", fixed(x.at(row.step), 1), "\" cy=\"",
+               fixed(y.at(row.heldOut), 1),
+               "\" r=\"4.5\" fill=\"#d65f1e\" stroke=\"#fff\"/>\n");
+  }
+  double legend = left;
+  svg += str("<line x1=\"", legend, "\" y1=\"30\" x2=\"", legend + 26,
+             "\" y2=\"30\" stroke=\"#1f4e9c\" stroke-width=\"2.2\"/>\n");
+  text(legend + 32, 34.5, "start",
+       str("train, smoothed",
+           lastLoss ? str(" (last step ", fixed(lastLoss->loss, 4), ")") : ""));
+  if (lastHeldOut) {
+    legend = left + 330;
+    svg += str("<circle cx=\"", legend + 13,
+               "\" cy=\"30\" r=\"4.5\" fill=\"#d65f1e\"/>\n");
+    text(legend + 26, 34.5, "start",
+         str("held out (last ", fixed(lastHeldOut->heldOut, 4), ")"));
+  }
+  return svg + "</svg>\n";
+}
+
+} // namespace fp8::rt

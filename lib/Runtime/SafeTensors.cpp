@@ -1,0 +1,351 @@
+//===- SafeTensors.cpp - Tensor files -------------------------------------===//
+
+#include "SafeTensors.h"
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace fp8::rt {
+
+using json = nlohmann::json;
+
+/// The format's own limit: a larger header is a lie about the size.
+static constexpr uint64_t maxHeaderBytes = 100000000;
+
+static uint64_t loadLittle(const char *data, int bytes) {
+  uint64_t value = 0;
+  for (int i = bytes - 1; i >= 0; --i)
+    value = value << 8 | static_cast<unsigned char>(data[i]);
+  return value;
+}
+
+const TensorFile::Tensor *TensorFile::find(const std::string &name) const {
+  for (const Tensor &tensor : tensors)
+    if (tensor.name == name)
+      return &tensor;
+  return nullptr;
+}
+
+/// Parses JSON in which no object may name a key twice (which the parser
+/// alone would let pass, keeping the last one).
+static json parseUniqueKeys(const std::string &text, const char *begin,
+                            const char *end) {
+  std::vector<std::set<std::string>> keys;
+  auto callback = [&](int, json::parse_event_t event, json &parsed) {
+    if (event == json::parse_event_t::object_start) {
+      keys.emplace_back();
+    } else if (event == json::parse_event_t::object_end) {
+      keys.pop_back();
+    } else if (event == json::parse_event_t::key) {
+      if (!keys.back().insert(parsed.get<std::string>()).second)
+        throw Error(
+            FP8_ERROR_FORMAT,
+            str(text, "name '", parsed.get<std::string>(), "' appears twice"));
+    }
+    return true;
+  };
+  try {
+    return json::parse(begin, end, callback);
+  } catch (const json::exception &error) {
+    throw Error(FP8_ERROR_FORMAT,
+                str(text, "the header is not valid JSON: ", error.what()));
+  }
+}
+
+TensorFile readSafeTensors(const std::string &path) {
+  TensorFile file;
+  file.contents = readFile(path);
+  const char *bytes = file.contents.data.get();
+  int64_t size = file.contents.size;
+  std::string where = str("'", path, "' is no valid safetensors file: ");
+  auto fail = [&](const std::string &message) {
+    throw Error(FP8_ERROR_FORMAT, where + message);
+  };
+
+  if (size < 8)
+    fail(str("expected at least 8 bytes but got ", size));
+  uint64_t headerBytes = loadLittle(bytes, 8);
+  if (headerBytes > maxHeaderBytes)
+    fail(str("its header claims ", headerBytes, " bytes, the format allows ",
+             maxHeaderBytes));
+  if (headerBytes > static_cast<uint64_t>(size - 8))
+    fail(str("its header claims ", headerBytes, " bytes but only ", size - 8,
+             " follow (truncated?)"));
+  if (headerBytes == 0 || bytes[8] != '{')
+    fail("the header does not begin with '{'");
+  json header = parseUniqueKeys(where, bytes + 8, bytes + 8 + headerBytes);
+  uint64_t dataBytes = size - 8 - headerBytes;
+
+  struct Entry {
+    TensorFile::Tensor tensor;
+    uint64_t begin, end;
+  };
+  std::vector<Entry> entries;
+  for (auto &[name, value] : header.items()) {
+    if (name == "__metadata__") {
+      if (!value.is_object())
+        fail("__metadata__ is not a map");
+      for (auto &[key, text] : value.items()) {
+        if (!text.is_string())
+          fail(str("metadata '", key, "' is not a string"));
+        file.metadata[key] = text.get<std::string>();
+      }
+      continue;
+    }
+    auto failTensor = [&, &name = name](const std::string &message) {
+      fail(str("tensor '", name, "': ", message));
+    };
+    if (!value.is_object() || !value.contains("dtype") ||
+        !value.contains("shape") || !value.contains("data_offsets"))
+      failTensor("expected dtype, shape and data_offsets");
+    const json &dtype = value["dtype"], &shape = value["shape"],
+               &offsets = value["data_offsets"];
+    Entry entry;
+    entry.tensor.name = name;
+    int found = 0;
+    while (found < FP8_NUM_DTYPES &&
+           !(dtype.is_string() &&
+             dtype.get<std::string>() ==
+                 fp8_dtype_name(static_cast<fp8_dtype>(found))))
+      ++found;
+    if (found == FP8_NUM_DTYPES)
+      failTensor(str("dtype ", dtype.dump(), " is not supported"));
+    entry.tensor.type.dtype = static_cast<fp8_dtype>(found);
+    if (!shape.is_array())
+      failTensor("shape is not a list");
+    for (const json &dim : shape) {
+      if (!dim.is_number_unsigned() || dim.get<uint64_t>() > INT64_MAX)
+        failTensor(str("shape ", shape.dump(), " is not valid"));
+      entry.tensor.type.dims.push_back(dim.get<int64_t>());
+    }
+    int64_t needed =
+        tensorBytes(entry.tensor.type.dtype, entry.tensor.type.dims.data(),
+                    entry.tensor.type.dims.size());
+    if (needed < 0)
+      failTensor(str("shape ", shape.dump(), " is too large"));
+    if (!offsets.is_array() || offsets.size() != 2 ||
+        !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+      failTensor(str("data_offsets ", offsets.dump(), " are not valid"));
+    entry.begin = offsets[0].get<uint64_t>();
+    entry.end = offsets[1].get<uint64_t>();
+    if (entry.begin > entry.end)
+      failTensor(str("data_offsets ", offsets.dump(), " are not valid"));
+    if (entry.end > dataBytes)
+      failTensor(str("its data end at byte ", entry.end, " but the file has ",
+                     dataBytes, " bytes of data (truncated?)"));
+    if (entry.end - entry.begin != static_cast<uint64_t>(needed))
+      failTensor(str("expected ", needed, " bytes for ",
+                     entry.tensor.type.text(), " but its offsets give ",
+                     entry.end - entry.begin));
+    entry.tensor.data = bytes + 8 + headerBytes + entry.begin;
+    entries.push_back(std::move(entry));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
+    return std::tie(a.begin, a.end, a.tensor.name) <
+           std::tie(b.begin, b.end, b.tensor.name);
+  });
+  uint64_t end = 0;
+  for (Entry &entry : entries) {
+    if (entry.begin < end)
+      fail(str("tensor '", entry.tensor.name,
+               "' overlaps the tensor before it"));
+    if (entry.begin > end)
+      fail(str("there is a hole before tensor '", entry.tensor.name, "'"));
+    end = entry.end;
+    file.tensors.push_back(std::move(entry.tensor));
+  }
+  if (end != dataBytes)
+    fail(str("its tensors take ", end, " bytes but ", dataBytes,
+             " bytes of data follow the header"));
+  return file;
+}
+
+TensorFile readNpy(const std::string &path) {
+  TensorFile file;
+  file.contents = readFile(path);
+  const char *bytes = file.contents.data.get();
+  int64_t size = file.contents.size;
+  auto fail = [&](const std::string &message) {
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", path, "' is no readable .npy file: ", message));
+  };
+  if (size < 12 || std::memcmp(bytes, "\x93NUMPY", 6) != 0)
+    fail("expected numpy's magic bytes");
+  int lengthBytes = bytes[6] == 1 ? 2 : 4;
+  int64_t headerBytes = loadLittle(bytes + 8, lengthBytes);
+  int64_t start = 8 + lengthBytes + headerBytes;
+  if (start > size)
+    fail("its header is longer than the file (truncated?)");
+  std::string header(bytes + 8 + lengthBytes, headerBytes);
+
+  // A Python dictionary: {'descr': '<i4', 'fortran_order': False,
+  // 'shape': (10, 4), }
+  auto valueOf = [&](const std::string &key) {
+    size_t at = header.find("'" + key + "':");
+    if (at == std::string::npos)
+      fail(str("its header has no '", key, "'"));
+    at = header.find_first_not_of(' ', at + key.size() + 3);
+    return at == std::string::npos ? std::string() : header.substr(at);
+  };
+  static const std::pair<const char *, fp8_dtype> types[] = {
+      {"|b1", FP8_DTYPE_BOOL}, {"|u1", FP8_DTYPE_U8},  {"|i1", FP8_DTYPE_I8},
+      {"<u2", FP8_DTYPE_U16},  {"<i2", FP8_DTYPE_I16}, {"<u4", FP8_DTYPE_U32},
+      {"<i4", FP8_DTYPE_I32},  {"<u8", FP8_DTYPE_U64}, {"<i8", FP8_DTYPE_I64},
+      {"<f2", FP8_DTYPE_F16},  {"<f4", FP8_DTYPE_F32}, {"<f8", FP8_DTYPE_F64}};
+  TensorFile::Tensor tensor;
+  std::string descr = valueOf("descr");
+  const auto *type = std::find_if(
+      std::begin(types), std::end(types), [&](const auto &candidate) {
+        return descr.rfind(str("'", candidate.first, "'"), 0) == 0;
+      });
+  if (type == std::end(types))
+    fail(str("its type ", descr.substr(0, descr.find(',')),
+             " is not supported"));
+  tensor.type.dtype = type->second;
+  if (valueOf("fortran_order").rfind("False", 0) != 0)
+    fail("column-major arrays are not supported");
+  std::string shape = valueOf("shape");
+  size_t close = shape.find(')');
+  if (shape.empty() || shape[0] != '(' || close == std::string::npos)
+    fail("its shape is not valid");
+  std::istringstream dims(shape.substr(1, close - 1));
+  std::string dim;
+  while (std::getline(dims, dim, ',')) {
+    char *end;
+    const char *begin = dim.c_str();
+    int64_t value = std::strtoll(begin, &end, 10);
+    if (end != begin)
+      tensor.type.dims.push_back(value);
+  }
+  int64_t needed = tensorBytes(tensor.type.dtype, tensor.type.dims.data(),
+                               tensor.type.dims.size());
+  if (needed != size - start)
+    fail(str("expected ", needed, " bytes for ", tensor.type.text(),
+             " but got ", size - start));
+  tensor.data = bytes + start;
+  file.tensors.push_back(std::move(tensor));
+  return file;
+}
+
+void writeSafeTensors(const std::string &path,
+                      std::vector<TensorToWrite> tensors,
+                      const std::map<std::string, std::string> &metadata) {
+  std::sort(tensors.begin(), tensors.end(),
+            [](const TensorToWrite &a, const TensorToWrite &b) {
+              size_t sizeA = fp8_dtype_size(a.type.dtype),
+                     sizeB = fp8_dtype_size(b.type.dtype);
+              return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
+            });
+  json header = json::object();
+  if (!metadata.empty())
+    header["__metadata__"] = metadata;
+  std::vector<Piece> pieces(2);
+  int64_t offset = 0;
+  for (const TensorToWrite &tensor : tensors) {
+    int64_t size = tensor.type.bytes();
+    if (tensor.name == "__metadata__" || header.contains(tensor.name))
+      throw Error(FP8_ERROR_INVALID,
+                  str("cannot write '", path, "': two tensors named '",
+                      tensor.name, "'"));
+    header[tensor.name] = {{"dtype", fp8_dtype_name(tensor.type.dtype)},
+                           {"shape", tensor.type.dims},
+                           {"data_offsets", {offset, offset + size}}};
+    pieces.push_back({tensor.data, size});
+    offset += size;
+  }
+  // Names are bytes to us; JSON wants UTF-8.
+  std::string text =
+      header.dump(-1, ' ', false, json::error_handler_t::replace);
+  text.resize((text.size() + 7) / 8 * 8, ' ');
+  char length[8];
+  for (int i = 0; i < 8; ++i)
+    length[i] = static_cast<char>(text.size() >> (8 * i));
+  pieces[0] = {length, 8};
+  pieces[1] = {text.data(), static_cast<int64_t>(text.size())};
+  writeFileAtomically(path, pieces);
+}
+
+} // namespace fp8::rt
+
+//===----------------------------------------------------------------------===//
+// C API of this file
+//===----------------------------------------------------------------------===//
+
+using namespace fp8::rt;
+
+struct fp8_tensors {
+  TensorFile file;
+};
+
+fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors) {
+  return guard([&] {
+    if (!path || !tensors)
+      throw Error(FP8_ERROR_INVALID, "expected a path but got none");
+    *tensors = nullptr;
+    auto result = std::make_unique<fp8_tensors>();
+    result->file = readSafeTensors(path);
+    *tensors = result.release();
+  });
+}
+
+void fp8_tensors_destroy(fp8_tensors *tensors) { delete tensors; }
+
+int64_t fp8_tensors_count(const fp8_tensors *tensors) {
+  return tensors ? static_cast<int64_t>(tensors->file.tensors.size()) : 0;
+}
+
+fp8_status fp8_tensors_get(const fp8_tensors *tensors, int64_t index,
+                           fp8_tensor_info *info, const void **data) {
+  return guard([&] {
+    if (index < 0 || index >= fp8_tensors_count(tensors))
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected a tensor index below ",
+                      fp8_tensors_count(tensors), " but got ", index));
+    const TensorFile::Tensor &tensor = tensors->file.tensors[index];
+    if (info) {
+      *info = fp8_tensor_info();
+      info->name = tensor.name.c_str();
+      info->dtype = tensor.type.dtype;
+      info->rank = static_cast<int32_t>(tensor.type.dims.size());
+      info->dims = tensor.type.dims.data();
+      info->vocabulary = -1;
+      info->state_arg = -1;
+    }
+    if (data)
+      *data = tensor.data;
+  });
+}
+
+const char *fp8_tensors_metadata(const fp8_tensors *tensors, const char *key) {
+  if (!tensors || !key)
+    return nullptr;
+  auto found = tensors->file.metadata.find(key);
+  return found == tensors->file.metadata.end() ? nullptr
+                                               : found->second.c_str();
+}
+
+fp8_status fp8_tensors_save(const char *path, const fp8_tensor_info *infos,
+                            const void *const *data, int64_t count,
+                            const char *const *metadata, int64_t num_metadata) {
+  return guard([&] {
+    if (!path || count < 0 || (count > 0 && (!infos || !data)) ||
+        (num_metadata > 0 && !metadata))
+      throw Error(FP8_ERROR_INVALID, "expected a path and tensors");
+    std::vector<TensorToWrite> tensors;
+    for (int64_t i = 0; i < count; ++i) {
+      if (!infos[i].name || fp8_tensor_bytes(&infos[i]) < 0)
+        throw Error(FP8_ERROR_INVALID,
+                    str("tensor ", i, " has no name or no valid type"));
+      TensorType type;
+      type.dtype = infos[i].dtype;
+      type.dims.assign(infos[i].dims, infos[i].dims + infos[i].rank);
+      tensors.push_back({infos[i].name, std::move(type), data[i]});
+    }
+    std::map<std::string, std::string> map;
+    for (int64_t i = 0; i < num_metadata; ++i)
+      map[metadata[2 * i]] = metadata[2 * i + 1];
+    writeSafeTensors(path, std::move(tensors), map);
+  });
+}

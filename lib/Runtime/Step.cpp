@@ -1,0 +1,224 @@
+//===- Step.cpp - Executables and their memory ----------------------------===//
+
+#include "Step.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <set>
+
+using namespace fp8::rt;
+
+//===----------------------------------------------------------------------===//
+// Executable
+//===----------------------------------------------------------------------===//
+
+static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
+                                         int64_t count, const char *what) {
+  if (count < 0 || (count > 0 && !infos))
+    throw Error(FP8_ERROR_INVALID, str("expected ", what, "s but got none"));
+  std::vector<TensorInfo> result;
+  std::set<std::string> names;
+  for (int64_t i = 0; i < count; ++i) {
+    const fp8_tensor_info &info = infos[i];
+    if (!info.name || !names.insert(info.name).second)
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected a unique name for ", what, " ", i, " but got ",
+                      info.name ? str("'", info.name, "' again") : "none"));
+    if (fp8_tensor_bytes(&info) < 0)
+      throw Error(FP8_ERROR_INVALID,
+                  str(what, " '", info.name, "' has no valid type"));
+    TensorInfo copy;
+    copy.name = info.name;
+    copy.type.dtype = info.dtype;
+    copy.type.dims.assign(info.dims, info.dims + info.rank);
+    copy.kind = info.kind;
+    copy.role = info.role;
+    copy.vocabulary = info.vocabulary > 0 ? info.vocabulary : -1;
+    copy.stateArg = info.kind == FP8_KIND_STATE ? info.state_arg : -1;
+    copy.ownBuffer = info.own_buffer != 0;
+    result.push_back(std::move(copy));
+  }
+  return result;
+}
+
+fp8_executable::fp8_executable(const fp8_executable_desc &desc)
+    : name(desc.name ? desc.name : "function"), entry(desc.entry),
+      arguments(copyInfos(desc.arguments, desc.num_arguments, "argument")),
+      results(copyInfos(desc.results, desc.num_results, "result")),
+      arenaBytes(desc.arena_bytes), scratchBytes(desc.scratch_bytes) {
+  if (!entry)
+    throw Error(FP8_ERROR_INVALID,
+                str("executable '", name, "' has no entry function"));
+  if (arenaBytes < 0 || scratchBytes < 0)
+    throw Error(FP8_ERROR_INVALID,
+                str("executable '", name, "' has a negative memory size"));
+  std::set<int64_t> replaced;
+  for (const TensorInfo &result : results) {
+    if (result.kind != FP8_KIND_STATE)
+      continue;
+    if (result.stateArg < 0 ||
+        result.stateArg >= static_cast<int64_t>(arguments.size()) ||
+        !replaced.insert(result.stateArg).second)
+      throw Error(FP8_ERROR_INVALID,
+                  str("result '", result.name,
+                      "' is state but replaces no argument of its own"));
+    const TensorInfo &argument = arguments[result.stateArg];
+    if (argument.type != result.type)
+      throw Error(FP8_ERROR_INVALID,
+                  str("state result '", result.name, "': expected the type ",
+                      argument.type.text(), " of argument '", argument.name,
+                      "' but got ", result.type.text()));
+  }
+  if (desc.num_constants < 0 || (desc.num_constants > 0 && !desc.constants))
+    throw Error(FP8_ERROR_INVALID, "expected constants but got none");
+  for (int64_t i = 0; i < desc.num_constants; ++i) {
+    const fp8_constant &constant = desc.constants[i];
+    if (constant.bytes < 0 || (constant.bytes > 0 && !constant.data))
+      throw Error(FP8_ERROR_INVALID, str("constant ", i, " has no data"));
+    constantBytes += constant.bytes;
+    if (reinterpret_cast<uintptr_t>(constant.data) % 64 == 0 && constant.data) {
+      constants.push_back(constant.data);
+      continue;
+    }
+    // Generated code relies on the alignment.
+    AlignedBuffer copy = allocateAligned(constant.bytes);
+    if (constant.bytes)
+      std::memcpy(copy.get(), constant.data, constant.bytes);
+    constants.push_back(copy.get());
+    constantCopies.push_back(std::move(copy));
+  }
+  if (desc.launch_names)
+    for (int64_t i = 0; i < desc.num_launches; ++i)
+      launchNames.push_back(desc.launch_names[i] ? desc.launch_names[i] : "");
+}
+
+//===----------------------------------------------------------------------===//
+// Step
+//===----------------------------------------------------------------------===//
+
+static int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
+
+fp8_step::fp8_step(const fp8_executable &executable, int threads)
+    : executable(executable),
+      pool(ThreadPool::get(threads > 0 ? threads
+                                       : ThreadPool::defaultThreads())),
+      // An empty arena has an address too, for empty tensors.
+      arena(executable.arenaBytes + 64) {
+  for (const TensorInfo &argument : executable.arguments)
+    argumentBytes += alignUp(argument.type.bytes());
+  for (size_t i = 0; i < executable.results.size(); ++i)
+    if (executable.ownsBuffer(i))
+      resultBytes += alignUp(executable.results[i].type.bytes());
+  buffers = Mapping(argumentBytes + resultBytes + 64);
+
+  char *next = buffers.data();
+  for (const TensorInfo &argument : executable.arguments) {
+    externals.push_back(next);
+    next += alignUp(argument.type.bytes());
+  }
+  for (size_t i = 0; i < executable.results.size(); ++i) {
+    if (!executable.ownsBuffer(i)) {
+      resultSlots.push_back(executable.results[i].stateArg);
+      continue;
+    }
+    resultSlots.push_back(externals.size());
+    externals.push_back(next);
+    next += alignUp(executable.results[i].type.bytes());
+  }
+  for (const void *constant : executable.constants)
+    externals.push_back(const_cast<void *>(constant));
+
+  for (int i = 0; i < pool->size(); ++i) {
+    scratchMemory.push_back(allocateAligned(executable.scratchBytes));
+    scratch.push_back(scratchMemory.back().get());
+  }
+}
+
+void *fp8_step::resolve(int64_t operand) {
+  if (operand >= 0) {
+    if (operand <= executable.arenaBytes)
+      return arena.data() + operand;
+  } else if (~operand < static_cast<int64_t>(externals.size())) {
+    return externals[~operand];
+  }
+  failure = str("launch ", launchIndex, " of '", executable.name,
+                "' has operand code ", operand, " but the arena has ",
+                executable.arenaBytes, " bytes and there are ",
+                externals.size(), " external buffers");
+  return nullptr;
+}
+
+void fp8_step::launch(fp8_kernel_fn fn, int64_t numTasks,
+                      const int64_t *operands, int64_t numOperands) {
+  if (!failure.empty())
+    return; // What follows would read what was not written.
+  constexpr int64_t inlineOperands = 64;
+  void *inlineStorage[inlineOperands];
+  void **resolved = inlineStorage;
+  if (numOperands > inlineOperands) {
+    operandStorage.resize(numOperands);
+    resolved = operandStorage.data();
+  }
+  for (int64_t i = 0; i < numOperands; ++i)
+    if (!(resolved[i] = resolve(operands[i])))
+      return;
+
+  if (!profiling) {
+    pool->run(fn, numTasks, resolved, scratch.data());
+    ++launchIndex;
+    return;
+  }
+  auto start = std::chrono::steady_clock::now();
+  pool->run(fn, numTasks, resolved, scratch.data());
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+  if (launchIndex >= profile.size())
+    profile.resize(launchIndex + 1);
+  fp8_launch_stat &stat = profile[launchIndex];
+  stat.name = launchIndex < executable.launchNames.size()
+                  ? executable.launchNames[launchIndex].c_str()
+                  : "";
+  stat.tasks = numTasks;
+  ++stat.runs;
+  stat.seconds += time.count();
+  ++launchIndex;
+}
+
+void fp8_step::run() {
+  std::lock_guard<std::mutex> lock(pool->inUse);
+  launchIndex = 0;
+  failure.clear();
+  executable.entry(this);
+  if (!failure.empty())
+    throw Error(FP8_ERROR_INTERNAL, failure);
+  for (size_t i = 0; i < executable.results.size(); ++i) {
+    const TensorInfo &result = executable.results[i];
+    if (result.stateArg >= 0 && result.ownBuffer)
+      std::swap(externals[result.stateArg], externals[resultSlots[i]]);
+  }
+}
+
+void fp8_step::memory(fp8_memory &out) const {
+  out.arena_planned = executable.arenaBytes;
+  out.arena_reserved = arena.reserved();
+  out.arena_touched = arena.touched();
+  out.arguments = argumentBytes;
+  out.results = resultBytes;
+  out.constants = executable.constantBytes;
+  out.scratch = alignUp(std::max<int64_t>(executable.scratchBytes, 1)) *
+                static_cast<int64_t>(scratch.size());
+  out.peak_rss = peakRss();
+}
+
+//===----------------------------------------------------------------------===//
+// What generated code calls
+//===----------------------------------------------------------------------===//
+
+void fp8_launch(fp8_step *step, fp8_kernel_fn fn, int64_t num_tasks,
+                const int64_t *operands, int64_t num_operands) {
+  step->launch(fn, num_tasks, operands, num_operands);
+}
+
+void *fp8_operand(fp8_step *step, int64_t operand) {
+  return step->resolve(operand);
+}

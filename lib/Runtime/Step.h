@@ -1,0 +1,64 @@
+//===- Step.h - Executables and their memory --------------------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_STEP_H
+#define FP8_LIB_RUNTIME_STEP_H
+
+#include "Support.h"
+#include "ThreadPool.h"
+
+struct fp8_executable {
+  explicit fp8_executable(const fp8_executable_desc &desc);
+
+  std::string name;
+  fp8_entry_fn entry;
+  std::vector<fp8::rt::TensorInfo> arguments;
+  std::vector<fp8::rt::TensorInfo> results;
+  std::vector<const void *> constants;
+  int64_t constantBytes = 0;
+  int64_t arenaBytes;
+  int64_t scratchBytes;
+  std::vector<std::string> launchNames;
+
+  /// Result i has a buffer of its own.
+  bool ownsBuffer(size_t i) const {
+    return results[i].stateArg < 0 || results[i].ownBuffer;
+  }
+
+private:
+  std::vector<fp8::rt::AlignedBuffer> constantCopies;
+};
+
+struct fp8_step {
+  fp8_step(const fp8_executable &executable, int threads);
+
+  void run();
+  void launch(fp8_kernel_fn fn, int64_t numTasks, const int64_t *operands,
+              int64_t numOperands);
+  void *resolve(int64_t operand);
+  char *argument(size_t i) { return static_cast<char *>(externals[i]); }
+  char *result(size_t i) {
+    return static_cast<char *>(externals[resultSlots[i]]);
+  }
+  void memory(fp8_memory &out) const;
+  int threads() const { return pool->size(); }
+
+  const fp8_executable &executable;
+  bool profiling = false;
+  std::vector<fp8_launch_stat> profile;
+
+private:
+  std::shared_ptr<fp8::rt::ThreadPool> pool;
+  fp8::rt::Mapping arena;
+  fp8::rt::Mapping buffers;
+  std::vector<fp8::rt::AlignedBuffer> scratchMemory;
+  std::vector<void *> scratch;     // per thread
+  std::vector<void *> externals;   // by external buffer number
+  std::vector<size_t> resultSlots; // result -> external buffer number
+  std::vector<void *> operandStorage;
+  int64_t argumentBytes = 0;
+  int64_t resultBytes = 0;
+  size_t launchIndex = 0;
+  std::string failure; // of generated code, found in launch
+};
+
+#endif // FP8_LIB_RUNTIME_STEP_H

@@ -1,0 +1,166 @@
+//===- Support.h - Errors, tensor types, files ------------------*- C++ -*-===//
+//
+// Shared by the files of the runtime; not installed.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_SUPPORT_H
+#define FP8_LIB_RUNTIME_SUPPORT_H
+
+#include "fp8-c/Runtime.h"
+
+#include <cstdlib>
+#include <memory>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fp8::rt {
+
+/// A failure on its way to the C boundary.
+struct Error : std::runtime_error {
+  Error(fp8_status status, const std::string &message)
+      : std::runtime_error(message), status(status) {}
+  fp8_status status;
+};
+
+/// Concatenates anything that has operator<<.
+template <typename... Ts> std::string str(const Ts &...parts) {
+  std::ostringstream stream;
+  (stream << ... << parts);
+  return stream.str();
+}
+
+/// Runs `body` and turns exceptions into a status and fp8_last_error().
+fp8_status recordFailure() noexcept;
+template <typename F> fp8_status guard(F &&body) noexcept {
+  try {
+    body();
+    return FP8_OK;
+  } catch (...) {
+    return recordFailure();
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Tensor types
+//===----------------------------------------------------------------------===//
+
+struct TensorType {
+  fp8_dtype dtype = FP8_DTYPE_F32;
+  std::vector<int64_t> dims;
+
+  bool operator==(const TensorType &other) const {
+    return dtype == other.dtype && dims == other.dims;
+  }
+  bool operator!=(const TensorType &other) const { return !(*this == other); }
+  int64_t elements() const;
+  int64_t bytes() const { return elements() * fp8_dtype_size(dtype); }
+  /// As JAX prints it, "f32[8,128]".
+  std::string text() const;
+};
+
+/// An argument, a result, or a tensor in a file.
+struct TensorInfo {
+  std::string name;
+  TensorType type;
+  fp8_kind kind = FP8_KIND_OTHER;
+  fp8_role role = FP8_ROLE_STATE;
+  int64_t vocabulary = -1;
+  int64_t stateArg = -1;
+  bool ownBuffer = false;
+};
+
+/// Bytes, or -1 where a size is negative or the product too large.
+int64_t tensorBytes(fp8_dtype dtype, const int64_t *dims, int64_t rank);
+
+bool isInteger(fp8_dtype dtype);
+bool isFloat(fp8_dtype dtype);
+/// Least and largest value of an integer type, clipped to int64's.
+std::pair<int64_t, int64_t> integerRange(fp8_dtype dtype);
+/// One element as a number, whatever its type.
+double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index);
+int64_t elementAsInteger(const void *data, fp8_dtype dtype, int64_t index);
+/// Stores `value`, which must be in the type's range.
+void storeInteger(void *data, fp8_dtype dtype, int64_t index, int64_t value);
+/// The first element that is NaN or infinite; -1 if there is none.
+int64_t firstNonFinite(const void *data, const TensorType &type);
+
+/// The shortest text that reads back as the same number.
+std::string numberText(double value);
+/// 1234567 -> "1,234,567".
+std::string groupedText(int64_t value);
+/// 12345678 -> "11.8 MiB".
+std::string bytesText(int64_t bytes);
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+struct FreeDeleter {
+  void operator()(void *memory) const { std::free(memory); }
+};
+using AlignedBuffer = std::unique_ptr<char, FreeDeleter>;
+/// 64-byte aligned, not cleared.
+AlignedBuffer allocateAligned(int64_t bytes);
+
+/// Zeroed pages that take memory only where they are touched.
+class Mapping {
+public:
+  Mapping() = default;
+  explicit Mapping(int64_t bytes);
+  ~Mapping();
+  Mapping(Mapping &&other) noexcept { *this = std::move(other); }
+  Mapping &operator=(Mapping &&other) noexcept {
+    std::swap(memory, other.memory);
+    std::swap(length, other.length);
+    return *this;
+  }
+  char *data() const { return memory; }
+  int64_t reserved() const { return length; }
+  int64_t touched() const;
+
+private:
+  char *memory = nullptr;
+  int64_t length = 0;
+};
+
+/// The process's largest resident set so far (VmHWM); 0 if not known.
+int64_t peakRss();
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+/// "No such file or directory", ...
+std::string errnoText(int code);
+
+struct FileContents {
+  AlignedBuffer data;
+  int64_t size = 0;
+};
+FileContents readFile(const std::string &path);
+std::string readTextFile(const std::string &path);
+
+/// Writes the pieces one after another. The file has the old contents or the
+/// new ones, whatever happens: temporary file, fsync, rename, fsync of the
+/// directory.
+struct Piece {
+  const void *data;
+  int64_t size;
+};
+void writeFileAtomically(const std::string &path,
+                         const std::vector<Piece> &pieces);
+void writeFileAtomically(const std::string &path, const std::string &text);
+
+bool fileExists(const std::string &path);
+/// Names in a directory, sorted.
+std::vector<std::string> listDirectory(const std::string &path);
+/// With the parents that are missing.
+void createDirectories(const std::string &path);
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_SUPPORT_H

@@ -1,0 +1,68 @@
+//===- ThreadPool.h - Launching tasks with little latency -------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_THREADPOOL_H
+#define FP8_LIB_RUNTIME_THREADPOOL_H
+
+#include "fp8-c/Runtime.h"
+
+#include <atomic>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace fp8::rt {
+
+/// Threads that share the tasks of one launch after another. The caller takes
+/// part, so a pool of one thread starts none.
+///
+/// A step makes hundreds of launches of tasks as short as 20 us, so a launch
+/// must cost about a microsecond: idle threads watch for the next launch for a
+/// short while before they sleep, and a launch never waits for a thread that
+/// has not woken up yet (it only waits for tasks that were begun).
+class ThreadPool {
+public:
+  /// The pool of so many threads; all steps with the same number share it.
+  static std::shared_ptr<ThreadPool> get(int threads);
+  /// As many as the process may use cores.
+  static int defaultThreads();
+
+  explicit ThreadPool(int threads);
+  ~ThreadPool();
+
+  int size() const { return static_cast<int>(workers.size()) + 1; }
+
+  /// Runs all tasks. Thread i of the pool passes scratch[i]. Callers hold
+  /// `inUse`.
+  void run(fp8_kernel_fn fn, int64_t numTasks, void *const *operands,
+           void *const *scratch);
+
+  /// Held while a step runs: a pool serves one step at a time.
+  std::mutex inUse;
+
+private:
+  void work(int index);
+  /// Claims and runs tasks until the launch has none left; false if it had
+  /// none to begin with.
+  bool runTasks(int index);
+  bool hasTasks() const;
+
+  // A launch is identified by the high half of `ticket`; the low half is the
+  // next task. Claiming is a compare-and-swap of both, so nobody can claim a
+  // task of one launch with the fields of another.
+  alignas(64) std::atomic<uint64_t> ticket;
+  alignas(64) std::atomic<fp8_kernel_fn> kernel{nullptr};
+  std::atomic<int64_t> taskCount{0};
+  std::atomic<void *const *> operandList{nullptr};
+  std::atomic<void *const *> scratchList{nullptr};
+  alignas(64) std::atomic<int64_t> tasksDone{0};
+  alignas(64) std::atomic<uint32_t> wakeCount{0};
+  std::atomic<int32_t> sleepers{0};
+  std::atomic<bool> stopping{false};
+  bool crowded; // more threads than cores: watching would steal time
+  std::vector<std::thread> workers;
+};
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_THREADPOOL_H
