@@ -62,6 +62,35 @@ AffineMap identityMap(OpBuilder &b, unsigned rank) {
   return b.getMultiDimIdentityMap(rank);
 }
 
+/// The first `count` of `loops` loops. (getMajorSubMap gives a null map for 0.)
+AffineMap leadingDims(Builder &b, unsigned loops, unsigned count) {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned i = 0; i < count; ++i)
+    exprs.push_back(b.getAffineDimExpr(i));
+  return AffineMap::get(loops, 0, exprs, b.getContext());
+}
+
+/// The last `count` of `loops` loops.
+AffineMap trailingDims(Builder &b, unsigned loops, unsigned count) {
+  SmallVector<AffineExpr> exprs;
+  for (unsigned i = loops - count; i < loops; ++i)
+    exprs.push_back(b.getAffineDimExpr(i));
+  return AffineMap::get(loops, 0, exprs, b.getContext());
+}
+
+/// The place of the `extent` iterations of loop `dim` in a dimension of a
+/// tensor. linalg takes a bare loop for one that runs over the whole dimension,
+/// so that one over its first part is written `dim mod size`, the same number.
+AffineExpr placeOf(Builder &b, unsigned dim, int64_t extent, int64_t size,
+                   int64_t offset, int64_t step = 1) {
+  if (extent == 1 && size != 1)
+    return b.getAffineConstantExpr(offset);
+  AffineExpr expr = b.getAffineDimExpr(dim);
+  if (offset == 0 && step == 1)
+    return extent == size ? expr : expr % size;
+  return expr * step + offset;
+}
+
 /// All elements of rank-0 tensors, whatever the loops.
 AffineMap scalarMap(OpBuilder &b, unsigned loops) {
   return AffineMap::get(loops, 0, b.getContext());
@@ -207,9 +236,10 @@ Value padded(OpBuilder &b, Location loc, Value input, Value scalar,
     end = std::max(end, begin);
     cut |= end - begin != inputType.getDimSize(i);
     sizes.push_back(end - begin);
-    AffineExpr dim = b.getAffineDimExpr(i);
-    from.push_back(dim + begin);
-    to.push_back(dim * step + (low[i] + begin * step));
+    int64_t extent = end - begin;
+    from.push_back(placeOf(b, i, extent, inputType.getDimSize(i), begin));
+    to.push_back(
+        placeOf(b, i, extent, type.getDimSize(i), low[i] + begin * step, step));
   }
   Value destination = filled(b, loc, type, scalar);
   if (llvm::is_contained(sizes, 0))
@@ -361,7 +391,7 @@ struct BitcastLowering : OpConversionPattern<stablehlo::BitcastConvertOp> {
     Value result;
     if (from.getRank() < to.getRank()) {
       // The part with index 0 has the low bits.
-      AffineMap map = identityMap(rewriter, rank).getMajorSubMap(rank - 1);
+      AffineMap map = leadingDims(rewriter, rank, rank - 1);
       result = elementwise(
           rewriter, op.getLoc(), to, input, map,
           [&](OpBuilder &b, Location loc, ValueRange args) {
@@ -523,8 +553,9 @@ struct SliceLowering : OpConversionPattern<stablehlo::SliceOp> {
     }
     SmallVector<AffineExpr> exprs;
     for (int64_t i = 0; i < type.getRank(); ++i)
-      exprs.push_back(rewriter.getAffineDimExpr(i) * op.getStrides()[i] +
-                      op.getStartIndices()[i]);
+      exprs.push_back(placeOf(rewriter, i, type.getDimSize(i),
+                              tensorType(adaptor.getOperand()).getDimSize(i),
+                              op.getStartIndices()[i], op.getStrides()[i]));
     AffineMap map =
         AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext());
     rewriter.replaceOp(op, copyThrough(rewriter, op.getLoc(),
@@ -574,8 +605,9 @@ struct ConcatenateLowering : OpConversionPattern<stablehlo::ConcatenateOp> {
         result = emptyTensor(rewriter, loc, type);
       SmallVector<AffineExpr> exprs;
       for (int64_t i = 0; i < type.getRank(); ++i)
-        exprs.push_back(rewriter.getAffineDimExpr(i) +
-                        (i == dimension ? offset : 0));
+        exprs.push_back(placeOf(rewriter, i, tensorType(input).getDimSize(i),
+                                type.getDimSize(i),
+                                i == dimension ? offset : 0));
       result = place(
           rewriter, loc, input, result,
           AffineMap::get(type.getRank(), 0, exprs, rewriter.getContext()));
@@ -687,7 +719,7 @@ struct ReduceLowering : OpConversionPattern<stablehlo::ReduceOp> {
         reduceWith(rewriter, op.getLoc(), op.getBody().front(),
                    adaptor.getInputs(), adaptor.getInitValues(), types,
                    AffineMap::get(rank, 0, exprs, rewriter.getContext()),
-                   identityMap(rewriter, rank).getMajorSubMap(parallel),
+                   leadingDims(rewriter, rank, parallel),
                    iterators(parallel, rank - parallel));
     if (failed(results))
       return failure();
@@ -759,12 +791,11 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
       types.push_back(convertedType(result));
     // Nothing else has the extents of the window.
     Value extent = emptyTensor(rewriter, loc, from.clone(window));
-    AffineMap identity = identityMap(rewriter, 2 * rank);
     auto results = reduceWith(
         rewriter, loc, op.getBody().front(), inputs, adaptor.getInitValues(),
         types, AffineMap::get(2 * rank, 0, exprs, rewriter.getContext()),
-        identity.getMajorSubMap(rank), iterators(rank, rank), extent,
-        identity.getMinorSubMap(rank));
+        leadingDims(rewriter, 2 * rank, rank), iterators(rank, rank), extent,
+        trailingDims(rewriter, 2 * rank, rank));
     if (failed(results))
       return failure();
     rewriter.replaceOp(op, *results);
@@ -850,10 +881,9 @@ struct DotGeneralLowering : OpConversionPattern<stablehlo::DotGeneralOp> {
       if (!expr)
         expr = rewriter.getAffineDimExpr(next++);
     MLIRContext *context = rewriter.getContext();
-    SmallVector<AffineMap> maps = {
-        AffineMap::get(loops, 0, lhsExprs, context),
-        AffineMap::get(loops, 0, rhsExprs, context),
-        identityMap(rewriter, loops).getMajorSubMap(outputs)};
+    SmallVector<AffineMap> maps = {AffineMap::get(loops, 0, lhsExprs, context),
+                                   AffineMap::get(loops, 0, rhsExprs, context),
+                                   leadingDims(rewriter, loops, outputs)};
     Type lhsType = getElementTypeOrSelf(op.getLhs().getType());
     Type rhsType = getElementTypeOrSelf(op.getRhs().getType());
     if (contracted == 0) {
@@ -946,10 +976,9 @@ struct ConvolutionLowering : OpConversionPattern<stablehlo::ConvolutionOp> {
           out * strides[i] + tap * dilation[i];
     }
     MLIRContext *context = rewriter.getContext();
-    SmallVector<AffineMap> maps = {
-        AffineMap::get(loops, 0, lhsExprs, context),
-        AffineMap::get(loops, 0, rhsExprs, context),
-        identityMap(rewriter, loops).getMajorSubMap(rank)};
+    SmallVector<AffineMap> maps = {AffineMap::get(loops, 0, lhsExprs, context),
+                                   AffineMap::get(loops, 0, rhsExprs, context),
+                                   leadingDims(rewriter, loops, rank)};
     rewriter.replaceOp(
         op, contraction(rewriter, loc, type, lhs,
                         getElementTypeOrSelf(op.getLhs().getType()), rhs,

@@ -302,15 +302,21 @@ struct ExpandCmpF : OpRewritePattern<arith::CmpFOp> {
   }
 };
 
-/// Integers to f8. Those that f32 rounds are beyond every f8 format, so that
-/// nothing is rounded twice.
+/// Integers to f8 or bf16. Those that f32 rounds are beyond every f8 format, so
+/// that nothing is rounded twice; bf16 takes wide integers through f64.
 template <typename OpTy> struct ExpandFromInt : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
                                 PatternRewriter &rewriter) const override {
-    if (!isF8(op.getType()))
+    if (!isF8(op.getType()) && !isBF16(op.getType()))
       return failure();
     Emitter e{rewriter, op.getLoc(), op.getType()};
+    if (isBF16(op.getType())) {
+      bool wide = getElementTypeOrSelf(op.getIn()).getIntOrFloatBitWidth() > 24;
+      Value exact = e.cast<OpTy>(wide ? e.f64() : e.f32(), op.getIn());
+      rewriter.replaceOpWithNewOp<arith::TruncFOp>(op, op.getType(), exact);
+      return success();
+    }
     Value f32 = e.cast<OpTy>(e.f32(), op.getIn());
     rewriter.replaceOp(
         op, expandF32ToF8(rewriter, op.getLoc(), f32,
