@@ -959,6 +959,17 @@ func.func @f(%a: tensor<4x8xf32>, %c: tensor<f32>) {
 
 // -----
 
+func.func @f(%a: tensor<4x8xf32>, %c: tensor<f32>) {
+  // expected-error @+1 {{'stablehlo.reduce' op expected an init value for each input but got 3 operands}}
+  %0 = "stablehlo.reduce"(%a, %c, %c) <{dimensions = array<i64: 1>}> ({
+  ^bb0(%x: tensor<f32>, %y: tensor<f32>):
+    stablehlo.return %x : tensor<f32>
+  }) : (tensor<4x8xf32>, tensor<f32>, tensor<f32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+
 func.func @f(%a: tensor<8xf32>, %c: tensor<f32>) {
   // expected-error @+1 {{'stablehlo.reduce_window' op expected a result of type 'tensor<7xf32>' but got 'tensor<8xf32>'}}
   %0 = "stablehlo.reduce_window"(%a, %c) <{window_dimensions = array<i64: 2>}> ({

@@ -192,14 +192,23 @@ void MeshAttr::print(AsmPrinter &printer) const {
 
 int64_t MeshAttr::getNumDevices() const {
   int64_t devices = 1;
-  // Axis names may hold any character: sizes are what follows a `"=`.
   StringRef rest = getText();
-  for (size_t at = rest.find("\"="); at != StringRef::npos;
-       at = rest.find("\"=")) {
-    rest = rest.drop_front(at + 2).ltrim();
-    int64_t size = 1;
-    (void)rest.consumeInteger(10, size);
-    devices *= size;
+  // Outside of a name, `=` stands only before a size (and before device ids,
+  // which are a list). Names may hold anything, escaped quotes too.
+  bool inName = false;
+  while (!rest.empty()) {
+    char c = rest.front();
+    rest = rest.drop_front();
+    if (c == '"') {
+      inName = !inName;
+    } else if (inName && c == '\\') {
+      rest = rest.drop_front();
+    } else if (!inName && c == '=') {
+      int64_t size = 1;
+      rest = rest.ltrim();
+      if (!rest.consumeInteger(10, size))
+        devices *= size;
+    }
   }
   return devices;
 }

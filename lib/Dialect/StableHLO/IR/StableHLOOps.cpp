@@ -650,6 +650,9 @@ LogicalResult ScatterOp::verify() {
   // scatter_c5
   if (getInputs().empty())
     return emitOpError("expected one input or more but got none");
+  if (getNumOperands() != 2 * getInputs().size() + 1)
+    return emitOpError("expected updates for each input but got ")
+           << getNumOperands() << " operands";
   if (failed(expectSize(*this, getInputs().size(), getNumResults(), "results")))
     return failure();
   RankedTensorType input = ::getType(getInputs().front()),
@@ -1114,6 +1117,10 @@ static LogicalResult verifyReduction(Operation *op, ValueRange inputs,
                                      ValueRange inits) {
   if (inputs.empty())
     return op->emitOpError("expected one input or more but got none");
+  // An odd operand would belong to neither group.
+  if (op->getNumOperands() != 2 * inputs.size())
+    return op->emitOpError("expected an init value for each input but got ")
+           << op->getNumOperands() << " operands";
   if (failed(expectSize(op, inputs.size(), op->getNumResults(), "results")))
     return failure();
   RankedTensorType first = getType(inputs.front());

@@ -13,6 +13,8 @@ import re
 import subprocess
 import sys
 
+# The imported file lies in the source tree.
+sys.dont_write_bytecode = True
 fp8_opt, tblgen, root = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 spec = importlib.util.spec_from_file_location("ods_examples", root / "test/Docs/ods_examples.py")
 ods = importlib.util.module_from_spec(spec)
