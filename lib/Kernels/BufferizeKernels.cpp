@@ -122,6 +122,8 @@ private:
   bool takeOver(memref::AllocOp alloc, BlockArgument target);
   void emitCopy(Location loc, Value source, Value target);
   func::FuncOp copyKernel(MemRefType type);
+  /// (A lookup by a typed value would want a buffer of the same type.)
+  Value bufferOf(Value tensor) { return buffers.lookup(tensor); }
 
   func::FuncOp func;
   SymbolTable &symbols;
@@ -340,17 +342,16 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
     return success();
   if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
     buffers.map(expand.getResult(),
-                memref::ExpandShapeOp::create(builder, op.getLoc(),
-                                              expand.getResultType().getShape(),
-                                              buffers.lookup(expand.getSrc()),
-                                              expand.getReassociationIndices())
+                memref::ExpandShapeOp::create(
+                    builder, op.getLoc(), bufferType(expand.getType()),
+                    bufferOf(expand.getSrc()), expand.getReassociationIndices())
                     .getResult());
     return success();
   }
   if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
     buffers.map(collapse.getResult(),
                 memref::CollapseShapeOp::create(
-                    builder, op.getLoc(), buffers.lookup(collapse.getSrc()),
+                    builder, op.getLoc(), bufferOf(collapse.getSrc()),
                     collapse.getReassociationIndices())
                     .getResult());
     return success();

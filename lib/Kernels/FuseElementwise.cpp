@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::fp8 {
@@ -273,11 +274,9 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
           linalg::fuseElementwiseOps(rewriter, operand);
       if (failed(fused))
         continue;
-      Operation *producer = operand->get().getDefiningOp();
-      for (auto [original, replacement] : fused->replacements)
-        rewriter.replaceUsesWithIf(original, replacement, [&](OpOperand &use) {
-          return use.getOwner() != producer;
-        });
+      // The producer's own results stay with it: others read them earlier.
+      for (Value result : op.getResults())
+        rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
       rewriter.eraseOp(op);
       return success();
     }
@@ -355,6 +354,7 @@ private:
     linalg::populateEraseUnusedOperandsAndResultsPatterns(patterns);
     patterns.add<FuseProducer, FoldUniformInput, FoldExpandShapeIntoMap,
                  SplatInitToFill, SplatLoopInitToFill>(&getContext());
+    tensor::populateFoldTensorEmptyPatterns(patterns);
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
                                                          &getContext());

@@ -35,6 +35,24 @@ Type storageType(Type type) {
   return type.isInteger(1) ? IntegerType::get(type.getContext(), 8) : type;
 }
 
+/// The map of an operand with `loop mod size` (which the structured form uses
+/// where a tensor is larger than the loop) read as what it is: the loop.
+AffineMap indexingMap(linalg::GenericOp op, OpOperand &operand) {
+  AffineMap map = op.getMatchingIndexingMap(&operand);
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  SmallVector<AffineExpr> exprs;
+  for (AffineExpr expr : map.getResults()) {
+    auto mod = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (mod && mod.getKind() == AffineExprKind::Mod)
+      if (auto dim = dyn_cast<AffineDimExpr>(mod.getLHS()))
+        if (auto size = dyn_cast<AffineConstantExpr>(mod.getRHS());
+            size && extents[dim.getPosition()] <= size.getValue())
+          expr = dim;
+    exprs.push_back(expr);
+  }
+  return AffineMap::get(map.getNumDims(), 0, exprs, map.getContext());
+}
+
 /// How an access moves when the vector loop advances by one.
 enum class Stride { Invariant, Contiguous, Other };
 
@@ -310,7 +328,7 @@ void KernelLowering::chooseVectorLoop(Nest &nest) {
     unsigned cost = 0;
     for (linalg::GenericOp op : nest.ops) {
       for (OpOperand &operand : op->getOpOperands()) {
-        Stride stride = strideOf(op.getMatchingIndexingMap(&operand), loop);
+        Stride stride = strideOf(indexingMap(op, operand), loop);
         if (stride == Stride::Other)
           cost += op.isDpsInit(&operand) ? 3 : 2;
       }
@@ -495,8 +513,8 @@ SmallVector<Value> KernelLowering::emitPayload(linalg::GenericOp op,
   for (OpOperand *input : op.getDpsInputOperands()) {
     BlockArgument arg = body->getArgument(input->getOperandNumber());
     if (!arg.use_empty())
-      mapping.map(arg, load(input->get(), op.getMatchingIndexingMap(input),
-                            nest, loops, lanes));
+      mapping.map(
+          arg, load(input->get(), indexingMap(op, *input), nest, loops, lanes));
   }
   for (auto [arg, value] : llvm::zip(op.getRegionOutputArgs(), running))
     if (value)
@@ -613,9 +631,8 @@ Value KernelLowering::initialValue(linalg::GenericOp op, unsigned result,
   if (Value constant = constantInit.lookup({op, result}))
     return broadcast(constant, lanes);
   OpOperand &init = op.getDpsInitsMutable()[result];
-  return broadcast(
-      load(init.get(), op.getMatchingIndexingMap(&init), nest, loops, lanes),
-      lanes);
+  return broadcast(load(init.get(), indexingMap(op, init), nest, loops, lanes),
+                   lanes);
 }
 
 //===----------------------------------------------------------------------===//
@@ -647,7 +664,7 @@ SmallVector<Value> KernelLowering::emitBody(const Nest &nest, Loops &loops,
                             : initialValue(op, i, nest, loops, lanes));
     SmallVector<Value> results = emitPayload(op, nest, loops, lanes, running);
     for (auto [value, init] : llvm::zip(results, op.getDpsInitsMutable())) {
-      AffineMap map = op.getMatchingIndexingMap(&init);
+      AffineMap map = indexingMap(op, init);
       forwarded[init.get()] = value;
       bool inNestOnly =
           locals.contains(init.get()) &&
@@ -711,8 +728,8 @@ void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))
       for (OpOperand &init : op.getDpsInitsMutable())
-        store(results[next++], init.get(), op.getMatchingIndexingMap(&init),
-              nest, loops, lanes);
+        store(results[next++], init.get(), indexingMap(op, init), nest, loops,
+              lanes);
 }
 
 /// Reduction over the vector loop: lanes hold partial results.
@@ -789,8 +806,8 @@ void KernelLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
     Value init = initialValue(output.op, output.result, nest, loops, 1);
     total = combine(output.combiner, init, total);
     OpOperand &operand = output.op.getDpsInitsMutable()[output.result];
-    store(total, operand.get(), output.op.getMatchingIndexingMap(&operand),
-          nest, loops, 1);
+    store(total, operand.get(), indexingMap(output.op, operand), nest, loops,
+          1);
   }
 }
 

@@ -1,0 +1,74 @@
+//===- Compiler.h - StableHLO text to a runnable executable -----*- C++ -*-===//
+//
+// All stages in one call: what fp8-run, and later the Python package, use.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_COMPILER_COMPILER_H
+#define FP8_COMPILER_COMPILER_H
+
+#include "fp8-c/Runtime.h"
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include <memory>
+
+namespace mlir::fp8 {
+
+struct CompileOptions {
+  /// For messages: "step", "init", "eval".
+  std::string name = "function";
+  /// The function to compile; empty: the only public one.
+  std::string entry;
+  /// Recipe name or file. "none" leaves numerics as they are.
+  std::string recipe = "none";
+  bool failOnFallback = false;
+  SignatureOptions signature;
+  /// Threads of code generation; 0: one a core.
+  unsigned threads = 0;
+  /// When set, the IR after each stage is written to DIR/<name>-<stage>.mlir.
+  std::string dumpDir;
+};
+
+/// Where compile time went, and what came out.
+struct CompileStats {
+  double importSeconds = 0, fp8Seconds = 0, structureSeconds = 0,
+         kernelsSeconds = 0, codegenSeconds = 0, llvmSeconds = 0;
+  int64_t launches = 0, kernels = 0;
+
+  double totalSeconds() const {
+    return importSeconds + fp8Seconds + structureSeconds + kernelsSeconds +
+           codegenSeconds + llvmSeconds;
+  }
+};
+
+/// A compiled function: machine code and its description for the runtime.
+class CompiledFunction {
+public:
+  virtual ~CompiledFunction();
+
+  /// Valid as long as this object.
+  virtual const fp8_executable *executable() const = 0;
+
+  Signature signature;
+  VerdictReport verdicts;
+  CompileStats stats;
+};
+
+/// Parses a file of StableHLO (text or bytecode). Errors go to the context's
+/// diagnostics.
+OwningOpRef<ModuleOp> parseModule(StringRef file, MLIRContext &context);
+
+/// Runs the import stage alone and returns the signature.
+FailureOr<Signature> importModule(ModuleOp module,
+                                  const CompileOptions &options);
+
+/// Compiles `module`, which is consumed, for this machine. Errors go to the
+/// context's diagnostics.
+FailureOr<std::unique_ptr<CompiledFunction>>
+compile(ModuleOp module, const CompileOptions &options);
+
+} // namespace mlir::fp8
+
+#endif // FP8_COMPILER_COMPILER_H

@@ -1,0 +1,391 @@
+//===- fp8-run.cpp - Compile a step and train, or run a function once -----===//
+//
+// A thin user of the compiler (JIT) and of the runtime's C ABI.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Compiler/Compiler.h"
+#include "fp8/Init.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/xxhash.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+namespace cl = llvm::cl;
+
+namespace {
+
+cl::OptionCategory category("fp8-run options");
+
+cl::opt<std::string> stepFile(cl::Positional, cl::Required,
+                              cl::desc("STEP.mlir"), cl::cat(category));
+cl::opt<std::string>
+    initFile("init",
+             cl::desc("Initial values: a function (.mlir) or a safetensors "
+                      "file, by tree path"),
+             cl::value_desc("INIT.mlir|W.safetensors"), cl::cat(category));
+cl::list<std::string>
+    dataFiles("data",
+              cl::desc("Training text (bytes), or token files: .u16, "
+                       ".npy, .safetensors"),
+              cl::value_desc("FILE"), cl::PositionalEatsArgs,
+              cl::cat(category));
+cl::list<std::string> evalData("eval-data",
+                               cl::desc("Held-out text instead of the end of "
+                                        "each data file"),
+                               cl::value_desc("FILE"), cl::PositionalEatsArgs,
+                               cl::cat(category));
+cl::list<std::string>
+    batches("batch",
+            cl::desc("Feed a batch argument from an array whose leading "
+                     "dimension is the step"),
+            cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category));
+cl::opt<std::string> recipe("recipe", cl::init("none"),
+                            cl::desc("Recipe: a name or a .yaml file"),
+                            cl::value_desc("NAME|FILE.yaml"),
+                            cl::cat(category));
+cl::opt<int64_t> steps("steps", cl::init(0),
+                       cl::desc("Train until this step (in all, those before "
+                                "a resume included)"),
+                       cl::cat(category));
+cl::opt<std::string> outDir("out", cl::init("out"),
+                            cl::desc("Directory of log, picture, reports and "
+                                     "checkpoints"),
+                            cl::value_desc("DIR"), cl::cat(category));
+cl::opt<bool> resume("resume",
+                     cl::desc("Continue from the newest checkpoint "
+                              "in --out"),
+                     cl::cat(category));
+cl::opt<bool> overwrite("overwrite",
+                        cl::desc("Replace an earlier run in --out"),
+                        cl::cat(category));
+cl::opt<std::string> evalFile("eval",
+                              cl::desc("Function that gives the loss "
+                                       "on held-out text"),
+                              cl::value_desc("EVAL.mlir"), cl::cat(category));
+cl::opt<int64_t> evalEvery("eval-every", cl::init(0),
+                           cl::desc("Evaluate every N steps (0: at the end)"),
+                           cl::value_desc("N"), cl::cat(category));
+cl::opt<int64_t> checkpointEvery("checkpoint-every", cl::init(0),
+                                 cl::desc("Write a checkpoint every N steps "
+                                          "(0: at the end)"),
+                                 cl::value_desc("N"), cl::cat(category));
+cl::opt<int64_t> logEvery("log-every", cl::init(0),
+                          cl::desc("Progress line every N steps when the "
+                                   "output is no terminal"),
+                          cl::value_desc("N"), cl::cat(category));
+cl::opt<double> holdout("holdout", cl::init(0.1),
+                        cl::desc("Fraction at the end of each data file that "
+                                 "is held out"),
+                        cl::cat(category));
+cl::opt<uint64_t>
+    seed("seed", cl::init(0),
+         cl::desc("Seed of the initializer and of the data order"),
+         cl::cat(category));
+cl::opt<int32_t> threads("threads", cl::init(0),
+                         cl::desc("Threads (0: one a core)"),
+                         cl::cat(category));
+cl::opt<bool> failOnFallback("fail-on-fallback",
+                             cl::desc("Fail if a dot that the recipe quantizes "
+                                      "cannot be converted"),
+                             cl::cat(category));
+cl::opt<bool> showVerdicts("verdicts",
+                           cl::desc("Print the verdict of every dot"),
+                           cl::cat(category));
+cl::opt<bool> explain("explain-signature",
+                      cl::desc("Print every argument's role and why, and stop"),
+                      cl::cat(category));
+cl::list<std::string> roles("role", cl::desc("Overrule an argument's role"),
+                            cl::value_desc("PATH=ROLE"), cl::cat(category));
+cl::list<std::string> states("state",
+                             cl::desc("Overrule which result replaces an "
+                                      "argument"),
+                             cl::value_desc("ARG=RESULT"), cl::cat(category));
+cl::opt<std::string> lossPath("loss", cl::desc("Which result is the loss"),
+                              cl::value_desc("PATH"), cl::cat(category));
+cl::opt<std::string> entry("entry",
+                           cl::desc("Run this function once instead of "
+                                    "training"),
+                           cl::value_desc("FUNCTION"), cl::cat(category));
+cl::opt<std::string> inputs("inputs", cl::desc("Arguments of --entry"),
+                            cl::value_desc("IN.safetensors"),
+                            cl::cat(category));
+cl::opt<std::string> outputs("outputs", cl::desc("Results of --entry"),
+                             cl::value_desc("OUT.safetensors"),
+                             cl::cat(category));
+cl::opt<std::string> dumpIR("dump-ir",
+                            cl::desc("Write the IR after each stage here"),
+                            cl::value_desc("DIR"), cl::cat(category));
+cl::opt<bool> profile("profile", cl::desc("Time every launch: profile.json"),
+                      cl::cat(category));
+cl::opt<bool> quiet("quiet", cl::desc("No progress"), cl::cat(category));
+
+int usageError(const llvm::Twine &message) {
+  llvm::errs() << "fp8-run: error: " << message << "\n";
+  return 2;
+}
+
+/// `file:line:column` behind names, call sites and fusions.
+std::optional<FileLineColLoc> fileLocation(Location loc) {
+  return loc->findInstanceOf<FileLineColLoc>()
+             ? std::optional(loc->findInstanceOf<FileLineColLoc>())
+             : std::nullopt;
+}
+
+void printDiagnostic(Diagnostic &diagnostic) {
+  auto print = [](Diagnostic &d, StringRef kind) {
+    llvm::errs() << "fp8-run: " << kind << ": ";
+    if (auto at = fileLocation(d.getLocation()))
+      llvm::errs() << at->getFilename().strref() << ":" << at->getLine() << ":"
+                   << at->getColumn() << ": ";
+    llvm::errs() << d << "\n";
+  };
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    print(diagnostic, "error");
+    break;
+  case DiagnosticSeverity::Warning:
+    print(diagnostic, "warning");
+    break;
+  default:
+    return;
+  }
+  for (Diagnostic &note : diagnostic.getNotes())
+    if (note.getSeverity() == DiagnosticSeverity::Note &&
+        !llvm::StringRef(note.str()).starts_with("see current operation"))
+      print(note, "note");
+}
+
+/// Splits `KEY=VALUE` options.
+LogicalResult
+splitPairs(const cl::list<std::string> &list,
+           SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
+  for (const std::string &text : list) {
+    // Paths may hold '=' only inside quotes, so the last one separates.
+    auto [key, value] = StringRef(text).rsplit('=');
+    if (key.empty() || value.empty()) {
+      usageError("expected --" + list.ArgStr + " KEY=VALUE but got '" + text +
+                 "'");
+      return failure();
+    }
+    pairs.push_back({key.str(), value.str()});
+  }
+  return success();
+}
+
+FailureOr<std::unique_ptr<CompiledFunction>>
+compileFile(StringRef file, StringRef name, MLIRContext &context,
+            const SignatureOptions &signature, FunctionKind kind,
+            std::string *fingerprint = nullptr) {
+  OwningOpRef<ModuleOp> module = parseModule(file, context);
+  if (!module)
+    return failure();
+  if (fingerprint)
+    if (auto buffer = llvm::MemoryBuffer::getFile(file))
+      *fingerprint = llvm::utohexstr(llvm::xxh3_64bits((*buffer)->getBuffer()));
+  CompileOptions options;
+  options.name = name.str();
+  options.entry = entry;
+  options.recipe = kind == FunctionKind::Function && name == "init"
+                       ? std::string("none")
+                       : recipe.getValue();
+  options.failOnFallback = failOnFallback && name == "step";
+  options.signature = signature;
+  options.signature.functionKind = kind;
+  options.threads = threads;
+  options.dumpDir = dumpIR;
+  auto compiled = compile(*module, options);
+  if (succeeded(compiled) && !quiet) {
+    const CompileStats &stats = (*compiled)->stats;
+    llvm::outs() << llvm::format(
+        "compiled %s in %.2f s: %lld launches of %lld kernels (import %.2f, "
+        "fp8 %.2f, structure %.2f, kernels %.2f, codegen %.2f, llvm %.2f)\n",
+        options.name.c_str(), stats.totalSeconds(),
+        static_cast<long long>(stats.launches),
+        static_cast<long long>(stats.kernels), stats.importSeconds,
+        stats.fp8Seconds, stats.structureSeconds, stats.kernelsSeconds,
+        stats.codegenSeconds, stats.llvmSeconds);
+    llvm::outs().flush();
+  }
+  return compiled;
+}
+
+int exitCode(fp8_status status) {
+  if (status == FP8_OK)
+    return 0;
+  if (const char *message = fp8_last_error(); *message)
+    llvm::errs() << "fp8-run: error: " << message << "\n";
+  if (status == FP8_INTERRUPTED)
+    return 130;
+  return status == FP8_ERROR_NONFINITE ? 3 : 1;
+}
+
+int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
+  OwningOpRef<ModuleOp> module = parseModule(stepFile, context);
+  if (!module)
+    return 1;
+  CompileOptions options;
+  options.entry = entry;
+  options.signature = signature;
+  if (failed(importModule(*module, options)))
+    return 1;
+  for (auto func : module->getOps<func::FuncOp>())
+    if (func.isPublic() && failed(printSignature(func, llvm::outs())))
+      return 1;
+  return 0;
+}
+
+int runOnce(MLIRContext &context, const SignatureOptions &signature) {
+  if (outputs.empty())
+    return usageError("expected --outputs OUT.safetensors with --entry");
+  auto compiled = compileFile(stepFile, "function", context, signature,
+                              FunctionKind::Function);
+  if (failed(compiled))
+    return 1;
+  return exitCode(fp8_run_once((*compiled)->executable(),
+                               inputs.empty() ? nullptr : inputs.c_str(),
+                               outputs.c_str(), threads));
+}
+
+LogicalResult writeVerdicts(const VerdictReport &report) {
+  if (std::error_code error = llvm::sys::fs::create_directories(outDir)) {
+    llvm::errs() << "fp8-run: error: cannot create directory '" << outDir
+                 << "': " << error.message() << "\n";
+    return failure();
+  }
+  SmallString<128> path(outDir);
+  llvm::sys::path::append(path, "verdicts.json");
+  std::string error;
+  if (succeeded(report.write(path, error)))
+    return success();
+  llvm::errs() << "fp8-run: error: " << error << "\n";
+  return failure();
+}
+
+int train(MLIRContext &context, const SignatureOptions &signature) {
+  if (steps <= 0)
+    return usageError("expected --steps N with N > 0");
+  if (initFile.empty() && !resume)
+    return usageError("expected --init INIT.mlir or --init W.safetensors");
+  if (dataFiles.empty() && batches.empty())
+    return usageError("expected --data FILE... or --batch PATH=FILE");
+  std::string fingerprint;
+  auto step = compileFile(stepFile, "step", context, signature,
+                          FunctionKind::Step, &fingerprint);
+  if (failed(step))
+    return 1;
+  std::unique_ptr<CompiledFunction> init, eval;
+  bool initIsModule = StringRef(initFile).ends_with(".mlir");
+  if (initIsModule) {
+    auto compiled =
+        compileFile(initFile, "init", context, {}, FunctionKind::Function);
+    if (failed(compiled))
+      return 1;
+    init = std::move(*compiled);
+  }
+  if (!evalFile.empty()) {
+    auto compiled =
+        compileFile(evalFile, "eval", context, {}, FunctionKind::Function);
+    if (failed(compiled))
+      return 1;
+    eval = std::move(*compiled);
+  }
+  const VerdictReport &verdicts = (*step)->verdicts;
+  if (showVerdicts)
+    verdicts.printTable(llvm::outs());
+  else if (!quiet)
+    llvm::outs() << verdicts.getSummary() << "\n";
+  llvm::outs().flush();
+  if (failed(writeVerdicts(verdicts)))
+    return 1;
+
+  std::vector<const char *> data, heldOut;
+  for (const std::string &file : dataFiles)
+    data.push_back(file.c_str());
+  for (const std::string &file : evalData)
+    heldOut.push_back(file.c_str());
+  SmallVector<std::pair<std::string, std::string>> batchPairs;
+  if (failed(splitPairs(batches, batchPairs)))
+    return 2;
+  std::vector<fp8_batch_source> sources;
+  std::vector<std::string> names;
+  names.reserve(2 * batchPairs.size());
+  for (auto &[path, file] : batchPairs) {
+    auto [name, tensor] = StringRef(file).split(':');
+    names.push_back(name.str());
+    const char *fileName = names.back().c_str();
+    names.push_back(tensor.str());
+    sources.push_back({path.c_str(), fileName,
+                       tensor.empty() ? nullptr : names.back().c_str()});
+  }
+
+  fp8_train_options options = {};
+  options.step = (*step)->executable();
+  options.init = init ? init->executable() : nullptr;
+  options.eval = eval ? eval->executable() : nullptr;
+  options.init_file =
+      initIsModule || initFile.empty() ? nullptr : initFile.c_str();
+  options.data_files = data.data();
+  options.num_data_files = data.size();
+  options.eval_files = heldOut.data();
+  options.num_eval_files = heldOut.size();
+  options.batches = sources.data();
+  options.num_batches = sources.size();
+  options.holdout = holdout > 0 ? holdout : -1;
+  options.out_dir = outDir.c_str();
+  fingerprint += "/" + recipe;
+  options.fingerprint = fingerprint.c_str();
+  options.seed = seed;
+  options.steps = steps;
+  options.checkpoint_every = checkpointEvery;
+  options.eval_every = evalEvery;
+  options.log_every = logEvery;
+  options.threads = threads;
+  options.resume = resume;
+  options.overwrite = overwrite;
+  options.quiet = quiet;
+  options.profile = profile;
+  return exitCode(fp8_train(&options, nullptr));
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM init(argc, argv);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(
+      argc, argv,
+      "Compiles a JAX training step (StableHLO) and trains with it.\n\n"
+      "  fp8-run STEP.mlir --init INIT.mlir --data TEXT... --recipe tensorwise "
+      "--steps N --out DIR\n"
+      "  fp8-run FILE.mlir --entry F --inputs IN.safetensors --outputs "
+      "OUT.safetensors\n"
+      "  fp8-run STEP.mlir --explain-signature\n");
+
+  DialectRegistry registry;
+  fp8::registerAllDialects(registry);
+  MLIRContext context(registry);
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
+    printDiagnostic(diagnostic);
+    return success();
+  });
+  SignatureOptions signature;
+  signature.loss = lossPath;
+  if (failed(splitPairs(roles, signature.roles)) ||
+      failed(splitPairs(states, signature.states)))
+    return 2;
+  if (explain)
+    return explainSignature(context, signature);
+  if (!entry.empty())
+    return runOnce(context, signature);
+  return train(context, signature);
+}
