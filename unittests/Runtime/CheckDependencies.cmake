@@ -1,0 +1,22 @@
+# Fails if the shared library LIBRARY depends on anything but the C and C++
+# runtimes, or mentions LLVM in its dynamic symbols.
+execute_process(COMMAND readelf -d ${LIBRARY} OUTPUT_VARIABLE dynamic
+                RESULT_VARIABLE failed)
+if(failed)
+  message(FATAL_ERROR "cannot read ${LIBRARY}")
+endif()
+string(REGEX MATCHALL "NEEDED[^\n]*\\[[^]]*\\]" needed "${dynamic}")
+foreach(line IN LISTS needed)
+  string(REGEX REPLACE ".*\\[([^]]*)\\]" "\\1" library "${line}")
+  if(NOT library MATCHES "^(libstdc\\+\\+|libm|libgcc_s|libc|libpthread|ld-linux[-a-z0-9_]*)\\.so")
+    message(FATAL_ERROR "${LIBRARY} depends on ${library}")
+  endif()
+endforeach()
+execute_process(COMMAND readelf -Ws --dyn-syms ${LIBRARY} OUTPUT_VARIABLE symbols)
+if(symbols MATCHES "(4llvm|4mlir)")
+  message(FATAL_ERROR "${LIBRARY} has symbols of LLVM")
+endif()
+execute_process(COMMAND ldd ${LIBRARY} OUTPUT_VARIABLE loaded)
+if(loaded MATCHES "LLVM|MLIR")
+  message(FATAL_ERROR "${LIBRARY} loads a compiler:\n${loaded}")
+endif()

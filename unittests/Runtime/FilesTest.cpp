@@ -1,0 +1,171 @@
+//===- FilesTest.cpp - safetensors files ----------------------------------===//
+
+#include "TestSupport.h"
+
+#include <csignal>
+#include <cstring>
+#include <sys/resource.h>
+
+using namespace fp8::test;
+
+/// A file with this header (its length in front) and so many data bytes.
+static std::string fileWith(const std::string &header, size_t dataBytes,
+                            int64_t claimed = -1) {
+  uint64_t size = claimed < 0 ? header.size() : claimed;
+  std::string text(8, '\0');
+  for (int i = 0; i < 8; ++i)
+    text[i] = static_cast<char>(size >> (8 * i));
+  return text + header + std::string(dataBytes, '\0');
+}
+
+static std::string loadError(const std::string &contents) {
+  TempDir dir;
+  write(dir / "a.safetensors", contents);
+  fp8_tensors *tensors = nullptr;
+  fp8_status status =
+      fp8_tensors_load((dir / "a.safetensors").c_str(), &tensors);
+  EXPECT_EQ(status, FP8_ERROR_FORMAT);
+  EXPECT_EQ(tensors, nullptr);
+  fp8_tensors_destroy(tensors);
+  return fp8_last_error();
+}
+
+#define EXPECT_HAS(text, part)                                                 \
+  EXPECT_NE(std::string(text).find(part), std::string::npos) << text
+
+TEST(SafeTensors, BadFilesAreClearErrors) {
+  EXPECT_HAS(loadError(""), "expected at least 8 bytes but got 0");
+  EXPECT_HAS(loadError("1234567"), "but got 7");
+  EXPECT_HAS(loadError(fileWith("{}", 0, 1000)), "truncated");
+  EXPECT_HAS(loadError(fileWith("{}", 0, int64_t(1) << 62)), "claims");
+  EXPECT_HAS(loadError(fileWith("[1]", 0)), "does not begin with '{'");
+  EXPECT_HAS(loadError(fileWith("{\"a\": ", 0)), "not valid JSON");
+  EXPECT_HAS(loadError(fileWith("{\"a\": 3}", 0)), "expected dtype");
+  auto tensor = [](const char *dtype, const char *shape, const char *offsets) {
+    return std::string("{\"a\": {\"dtype\": ") + dtype +
+           ", \"shape\": " + shape + ", \"data_offsets\": " + offsets + "}}";
+  };
+  EXPECT_HAS(loadError(fileWith(tensor("\"Q4\"", "[2]", "[0, 8]"), 8)),
+             "dtype \"Q4\" is not supported");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[-2]", "[0, 8]"), 8)),
+             "shape");
+  EXPECT_HAS(
+      loadError(fileWith(
+          tensor("\"F32\"", "[4294967296, 4294967296, 4294967296]", "[0, 8]"),
+          8)),
+      "too large");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[2]", "[8, 0]"), 8)),
+             "data_offsets");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[2]", "[0, 8]"), 4)),
+             "truncated");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[3]", "[0, 8]"), 8)),
+             "expected 12 bytes for f32[3] but its offsets give 8");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[1]", "[4, 8]"), 8)),
+             "hole");
+  EXPECT_HAS(loadError(fileWith(tensor("\"F32\"", "[1]", "[0, 4]"), 8)),
+             "but 8 bytes");
+  std::string entry =
+      "{\"dtype\": \"F32\", \"shape\": [1], \"data_offsets\": [0, 4]}";
+  EXPECT_HAS(
+      loadError(fileWith("{\"a\": " + entry + ", \"b\": " + entry + "}", 4)),
+      "overlaps");
+  EXPECT_HAS(
+      loadError(fileWith("{\"a\": " + entry + ", \"a\": " + entry + "}", 4)),
+      "appears twice");
+  EXPECT_HAS(loadError(fileWith("{\"__metadata__\": {\"x\": 3}}", 0)),
+             "not a string");
+}
+
+TEST(SafeTensors, MissingFile) {
+  fp8_tensors *tensors = nullptr;
+  EXPECT_EQ(fp8_tensors_load("/nowhere/a.safetensors", &tensors), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "No such file");
+  EXPECT_EQ(fp8_tensors_load("/", &tensors), FP8_ERROR_IO);
+  EXPECT_HAS(fp8_last_error(), "directory");
+}
+
+static fp8_status saveSample(const std::string &path, size_t floats) {
+  Builder builder("", nullptr);
+  std::vector<float> x(floats, 1.5f);
+  int32_t n = 7;
+  uint8_t f8[3] = {1, 2, 255};
+  fp8_tensor_info infos[3] = {
+      builder.info("p['f8']", FP8_DTYPE_F8_E4M3FN, {3}),
+      builder.info("p['x']", FP8_DTYPE_F32, {static_cast<int64_t>(floats)}),
+      builder.info("n \"quoted\"", FP8_DTYPE_I32, {})};
+  const void *data[3] = {f8, x.data(), &n};
+  const char *metadata[] = {"step", "12", "module", "abc"};
+  return fp8_tensors_save(path.c_str(), infos, data, 3, metadata, 2);
+}
+
+TEST(SafeTensors, RoundTrip) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  ASSERT_EQ(saveSample(path, 100), FP8_OK) << fp8_last_error();
+  EXPECT_FALSE(exists(path + ".tmp"));
+  fp8_tensors *tensors = nullptr;
+  ASSERT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_OK)
+      << fp8_last_error();
+  ASSERT_EQ(fp8_tensors_count(tensors), 3);
+  EXPECT_STREQ(fp8_tensors_metadata(tensors, "step"), "12");
+  EXPECT_EQ(fp8_tensors_metadata(tensors, "none"), nullptr);
+  int seen = 0;
+  for (int i = 0; i < 3; ++i) {
+    fp8_tensor_info info;
+    const void *data;
+    ASSERT_EQ(fp8_tensors_get(tensors, i, &info, &data), FP8_OK);
+    EXPECT_EQ(reinterpret_cast<uintptr_t>(data) % fp8_dtype_size(info.dtype),
+              0u);
+    if (std::string(info.name) == "p['f8']") {
+      EXPECT_EQ(info.dtype, FP8_DTYPE_F8_E4M3FN);
+      EXPECT_EQ(static_cast<const uint8_t *>(data)[2], 255);
+      ++seen;
+    } else if (std::string(info.name) == "n \"quoted\"") {
+      EXPECT_EQ(info.rank, 0);
+      EXPECT_EQ(*static_cast<const int32_t *>(data), 7);
+      ++seen;
+    } else {
+      EXPECT_EQ(info.dims[0], 100);
+      EXPECT_EQ(static_cast<const float *>(data)[99], 1.5f);
+      ++seen;
+    }
+  }
+  EXPECT_EQ(seen, 3);
+  EXPECT_EQ(fp8_tensors_get(tensors, 3, nullptr, nullptr), FP8_ERROR_INVALID);
+  fp8_tensors_destroy(tensors);
+}
+
+TEST(SafeTensors, EveryTruncationIsNoticed) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  ASSERT_EQ(saveSample(path, 4), FP8_OK);
+  std::string whole = read(path);
+  for (size_t size = 0; size < whole.size(); ++size) {
+    write(path, whole.substr(0, size));
+    fp8_tensors *tensors = nullptr;
+    EXPECT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_ERROR_FORMAT)
+        << size;
+  }
+}
+
+TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
+  TempDir dir;
+  std::string path = dir / "a.safetensors";
+  ASSERT_EQ(saveSample(path, 4), FP8_OK);
+  std::string before = read(path);
+  // A limit on file sizes fails in the middle of writing, as a full disk does.
+  auto oldHandler = std::signal(SIGXFSZ, SIG_IGN);
+  rlimit old;
+  getrlimit(RLIMIT_FSIZE, &old);
+  rlimit small = {4096, old.rlim_max};
+  setrlimit(RLIMIT_FSIZE, &small);
+  fp8_status status = saveSample(path, 100000);
+  std::string message = fp8_last_error();
+  setrlimit(RLIMIT_FSIZE, &old);
+  std::signal(SIGXFSZ, oldHandler);
+  EXPECT_EQ(status, FP8_ERROR_IO);
+  EXPECT_HAS(message, "cannot write");
+  EXPECT_EQ(read(path), before);
+  EXPECT_FALSE(exists(path + ".tmp"));
+  EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
+}

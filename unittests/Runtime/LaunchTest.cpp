@@ -1,0 +1,237 @@
+//===- LaunchTest.cpp - Threads, launches, executables --------------------===//
+
+#include "TestSupport.h"
+
+#include <atomic>
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+using namespace fp8::test;
+
+extern "C" int fp8RunFromC(void);
+
+TEST(CHeader, IsC) { EXPECT_TRUE(fp8RunFromC()); }
+
+namespace {
+// One launch after another of many sizes; each task mixes what the launch
+// before wrote, so that a task that is lost, doubled or early shows.
+constexpr int64_t cells = 96;
+constexpr int launches = 400;
+
+void mix(int64_t task, void *const *operands, void *scratch) {
+  const uint64_t *in = static_cast<const uint64_t *>(operands[0]);
+  uint64_t *out = static_cast<uint64_t *>(operands[1]);
+  uint64_t *mine = static_cast<uint64_t *>(scratch);
+  mine[0] = in[task];
+  mine[1] = in[(task * 7 + 3) % cells];
+  for (int i = 0; i < 20; ++i)
+    mine[0] = mine[0] * 6364136223846793005ull + mine[1] + 1;
+  out[task] = mine[0];
+}
+
+void mixEntry(fp8_step *step) {
+  for (int i = 0; i < launches; ++i) {
+    // Ping-pong in the arena; launch 0 reads the argument, the last one writes
+    // the result.
+    int64_t in = i == 0 ? ~int64_t(0) : (i % 2) * 4096;
+    int64_t out = i == launches - 1 ? ~int64_t(1) : ((i + 1) % 2) * 4096;
+    const int64_t operands[2] = {in, out};
+    fp8_launch(step, mix, cells, operands, 2);
+  }
+}
+
+std::vector<uint64_t> runMix(int threads, int runs) {
+  Builder builder("mix", mixEntry);
+  builder.desc.arena_bytes = 8192;
+  builder.desc.scratch_bytes = 16;
+  builder.arg("x", FP8_DTYPE_U64, {cells}, FP8_ROLE_FROZEN)
+      .result("y", FP8_DTYPE_U64, {cells}, FP8_KIND_OUTPUT);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  EXPECT_EQ(fp8_step_create(executable, threads, &step), FP8_OK);
+  uint64_t *x = static_cast<uint64_t *>(fp8_step_argument(step, 0));
+  for (int64_t i = 0; i < cells; ++i)
+    x[i] = i;
+  for (int i = 0; i < runs; ++i) {
+    EXPECT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+    std::memcpy(x, fp8_step_result(step, 0), cells * 8);
+    if (i % 7 == 0) // long enough for the threads to fall asleep
+      std::this_thread::sleep_for(std::chrono::microseconds(700));
+  }
+  std::vector<uint64_t> result(x, x + cells);
+  fp8_step_destroy(step);
+  return result;
+}
+} // namespace
+
+TEST(Launch, SameResultsForAnyNumberOfThreads) {
+  std::vector<uint64_t> one = runMix(1, 30);
+  EXPECT_EQ(runMix(2, 30), one);
+  EXPECT_EQ(runMix(3, 30), one);
+  EXPECT_EQ(runMix(16, 30), one);
+  EXPECT_EQ(runMix(0, 30), one);
+}
+
+TEST(Launch, StepsInManyThreadsShareAPool) {
+  std::vector<uint64_t> expected = runMix(1, 5);
+  std::vector<std::thread> threads;
+  std::atomic<int> good{0};
+  for (int i = 0; i < 4; ++i)
+    threads.emplace_back([&] { good += runMix(2, 5) == expected; });
+  for (std::thread &thread : threads)
+    thread.join();
+  EXPECT_EQ(good, 4);
+}
+
+namespace {
+void nothing(int64_t, void *const *, void *) {}
+void emptyLaunches(fp8_step *step) {
+  for (int i = 0; i < 1000; ++i)
+    fp8_launch(step, nothing, 2, nullptr, 0);
+}
+void zeroTasks(fp8_step *step) { fp8_launch(step, nothing, 0, nullptr, 0); }
+} // namespace
+
+TEST(Launch, CostsLittle) {
+  Builder builder("empty", emptyLaunches);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 2, &step), FP8_OK);
+  double best = 1;
+  for (int i = 0; i < 20; ++i) {
+    auto start = std::chrono::steady_clock::now();
+    ASSERT_EQ(fp8_step_run(step), FP8_OK);
+    best = std::min(best, std::chrono::duration<double>(
+                              std::chrono::steady_clock::now() - start)
+                              .count());
+  }
+  RecordProperty("nanoseconds", static_cast<int>(best * 1e6));
+  // About 0.3 us on an idle machine; the bound allows for a busy one.
+  EXPECT_LT(best / 1000, 100e-6);
+  fp8_step_destroy(step);
+}
+
+TEST(Launch, MayHaveNoTasks) {
+  Builder builder("zero", zeroTasks);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 2, &step), FP8_OK);
+  EXPECT_EQ(fp8_step_run(step), FP8_OK);
+  fp8_step_destroy(step);
+}
+
+namespace {
+void badOperand(fp8_step *step) {
+  const int64_t operands[1] = {~int64_t(7)};
+  fp8_launch(step, nothing, 1, operands, 1);
+}
+
+void count(int64_t, void *const *operands, void *) {
+  const int32_t *old = static_cast<const int32_t *>(operands[0]);
+  int32_t *next = static_cast<int32_t *>(operands[1]);
+  const int32_t *constant = static_cast<const int32_t *>(operands[2]);
+  *next = *old + *constant;
+}
+void countEntry(fp8_step *step) {
+  const int64_t operands[3] = {~int64_t(0), ~int64_t(1), ~int64_t(2)};
+  fp8_launch(step, count, 1, operands, 3);
+}
+
+void touchHalf(int64_t, void *const *operands, void *) {
+  std::memset(operands[0], 1, 4 << 20);
+}
+void touchEntry(fp8_step *step) {
+  const int64_t operands[1] = {0};
+  fp8_launch(step, touchHalf, 1, operands, 1);
+}
+} // namespace
+
+TEST(Launch, BadOperandIsAStatus) {
+  Builder builder("bad", badOperand);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  EXPECT_NE(std::string(fp8_last_error()).find("operand code -8"),
+            std::string::npos)
+      << fp8_last_error();
+  fp8_step_destroy(step);
+}
+
+TEST(Step, StateWithABufferOfItsOwnChangesPlaces) {
+  alignas(64) static char storage[128];
+  // Not aligned to 64 bytes: copied.
+  int32_t three = 3;
+  std::memcpy(storage + 4, &three, 4);
+  fp8_constant constant = {storage + 4, 4};
+  Builder builder("count", countEntry);
+  builder.desc.constants = &constant;
+  builder.desc.num_constants = 1;
+  builder.arg("n", FP8_DTYPE_I32, {}, FP8_ROLE_STATE)
+      .result("next", FP8_DTYPE_I32, {}, FP8_KIND_STATE, 0, 1);
+  Executable executable(builder.build());
+  std::memset(storage, 0, sizeof(storage));
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  for (int i = 1; i <= 3; ++i) {
+    ASSERT_EQ(fp8_step_run(step), FP8_OK);
+    EXPECT_EQ(*static_cast<int32_t *>(fp8_step_argument(step, 0)), 3 * i);
+  }
+  fp8_step_destroy(step);
+}
+
+TEST(Step, MemoryTouchedIsMeasured) {
+  Builder builder("touch", touchEntry);
+  builder.desc.arena_bytes = 8 << 20;
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  fp8_memory memory;
+  ASSERT_EQ(fp8_step_memory(step, &memory), FP8_OK);
+  EXPECT_EQ(memory.arena_planned, 8 << 20);
+  EXPECT_EQ(memory.arena_touched, 0);
+  fp8_step_set_profile(step, 1);
+  ASSERT_EQ(fp8_step_run(step), FP8_OK);
+  ASSERT_EQ(fp8_step_memory(step, &memory), FP8_OK);
+  EXPECT_GE(memory.arena_touched, 4 << 20);
+  EXPECT_LE(memory.arena_touched, memory.arena_reserved);
+  EXPECT_GT(memory.peak_rss, 4 << 20);
+  int64_t stats = 0;
+  const fp8_launch_stat *profile = fp8_step_profile(step, &stats);
+  ASSERT_EQ(stats, 1);
+  EXPECT_EQ(profile[0].runs, 1);
+  EXPECT_GT(profile[0].seconds, 0);
+  fp8_step_destroy(step);
+}
+
+TEST(Executable, BadDescriptionsAreStatuses) {
+  fp8_executable *executable = nullptr;
+  EXPECT_EQ(fp8_executable_create(nullptr, &executable), FP8_ERROR_INVALID);
+  EXPECT_STRNE(fp8_last_error(), "");
+  fp8_executable_desc desc = {};
+  EXPECT_EQ(fp8_executable_create(&desc, &executable), FP8_ERROR_INVALID);
+  desc.entry = zeroTasks;
+  fp8_tensor_info info = {};
+  info.name = "x";
+  info.rank = 1;
+  const int64_t dims[1] = {-4};
+  info.dims = dims;
+  desc.arguments = &info;
+  desc.num_arguments = 1;
+  EXPECT_EQ(fp8_executable_create(&desc, &executable), FP8_ERROR_INVALID);
+  EXPECT_EQ(executable, nullptr);
+  EXPECT_EQ(fp8_step_create(nullptr, 1, nullptr), FP8_ERROR_INVALID);
+  EXPECT_EQ(fp8_step_run(nullptr), FP8_ERROR_INVALID);
+  fp8_executable_destroy(nullptr);
+  fp8_step_destroy(nullptr);
+}
+
+TEST(Dtype, NamesAndSizes) {
+  EXPECT_STREQ(fp8_dtype_name(FP8_DTYPE_F8_E4M3FN), "F8_E4M3");
+  EXPECT_STREQ(fp8_dtype_name(FP8_DTYPE_BF16), "BF16");
+  EXPECT_EQ(fp8_dtype_name(FP8_NUM_DTYPES), nullptr);
+  EXPECT_EQ(fp8_dtype_size(FP8_DTYPE_F64), 8u);
+  EXPECT_EQ(fp8_dtype_size(FP8_DTYPE_F8_E5M2), 1u);
+  EXPECT_EQ(fp8_dtype_size(FP8_NUM_DTYPES), 0u);
+}

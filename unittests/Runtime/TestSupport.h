@@ -1,0 +1,128 @@
+//===- TestSupport.h - Hand-written executables and files -------*- C++ -*-===//
+
+#ifndef FP8_UNITTESTS_RUNTIME_TESTSUPPORT_H
+#define FP8_UNITTESTS_RUNTIME_TESTSUPPORT_H
+
+#include "fp8-c/Runtime.h"
+#include "gtest/gtest.h"
+
+#include <cstdlib>
+#include <deque>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace fp8::test {
+
+/// A directory that goes when the test ends.
+class TempDir {
+public:
+  TempDir() {
+    std::string pattern =
+        (std::filesystem::temp_directory_path() / "fp8-test-XXXXXX").string();
+    path = mkdtemp(pattern.data());
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path, ignored);
+  }
+  std::string operator/(const std::string &name) const {
+    return path + "/" + name;
+  }
+  std::string path;
+};
+
+inline std::string read(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+inline void write(const std::string &path, const std::string &text) {
+  std::ofstream file(path, std::ios::binary);
+  file << text;
+}
+
+inline bool exists(const std::string &path) {
+  return std::filesystem::exists(path);
+}
+
+/// Bytes with a pattern that no two windows share.
+inline std::string sampleText(size_t size, unsigned seed = 1) {
+  std::string text(size, ' ');
+  for (char &c : text) {
+    seed = seed * 1664525u + 1013904223u;
+    c = static_cast<char>('a' + (seed >> 24) % 26);
+  }
+  return text;
+}
+
+/// Collects what a description points to.
+class Builder {
+public:
+  explicit Builder(const char *name, fp8_entry_fn entry) {
+    desc = {};
+    desc.name = name;
+    desc.entry = entry;
+  }
+  fp8_tensor_info info(const char *name, fp8_dtype dtype,
+                       std::vector<int64_t> dims) {
+    shapes.push_back(std::move(dims));
+    fp8_tensor_info result = {};
+    result.name = name;
+    result.dtype = dtype;
+    result.rank = static_cast<int32_t>(shapes.back().size());
+    result.dims = shapes.back().data();
+    result.vocabulary = -1;
+    result.state_arg = -1;
+    return result;
+  }
+  Builder &arg(const char *name, fp8_dtype dtype, std::vector<int64_t> dims,
+               fp8_role role, int64_t vocabulary = -1) {
+    fp8_tensor_info argument = info(name, dtype, std::move(dims));
+    argument.role = role;
+    argument.vocabulary = vocabulary;
+    arguments.push_back(argument);
+    return *this;
+  }
+  Builder &result(const char *name, fp8_dtype dtype, std::vector<int64_t> dims,
+                  fp8_kind kind, int32_t stateArg = -1, int32_t ownBuffer = 0) {
+    fp8_tensor_info result = info(name, dtype, std::move(dims));
+    result.kind = kind;
+    result.state_arg = stateArg;
+    result.own_buffer = ownBuffer;
+    results.push_back(result);
+    return *this;
+  }
+  fp8_executable *build() {
+    desc.arguments = arguments.data();
+    desc.num_arguments = static_cast<int64_t>(arguments.size());
+    desc.results = results.data();
+    desc.num_results = static_cast<int64_t>(results.size());
+    fp8_executable *executable = nullptr;
+    EXPECT_EQ(fp8_executable_create(&desc, &executable), FP8_OK)
+        << fp8_last_error();
+    return executable;
+  }
+  fp8_executable_desc desc;
+
+private:
+  std::deque<std::vector<int64_t>> shapes;
+  std::vector<fp8_tensor_info> arguments, results;
+};
+
+/// Owns an executable.
+struct Executable {
+  Executable(fp8_executable *handle) : handle(handle) {}
+  ~Executable() { fp8_executable_destroy(handle); }
+  Executable(const Executable &) = delete;
+  operator const fp8_executable *() const { return handle; }
+  fp8_executable *handle;
+};
+
+} // namespace fp8::test
+
+#endif // FP8_UNITTESTS_RUNTIME_TESTSUPPORT_H
