@@ -269,8 +269,9 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
     }
     if (auto bytes = func->getAttrOfType<IntegerAttr>(kArenaBytesAttr)) {
       arenaBytes = bytes.getInt();
-      for (auto call : func.getBody().front().getOps<func::CallOp>())
+      func.walk([&](func::CallOp call) {
         launchNames.push_back(call.getCallee().str());
+      });
     }
   }
   stats.launches = launchNames.size();

@@ -26,108 +26,131 @@ namespace {
 
 cl::OptionCategory category("fp8-run options");
 
-cl::opt<std::string> stepFile(cl::Positional, cl::Required,
-                              cl::desc("STEP.mlir"), cl::cat(category));
-cl::opt<std::string>
-    initFile("init",
-             cl::desc("Initial values: a function (.mlir) or a safetensors "
-                      "file, by tree path"),
-             cl::value_desc("INIT.mlir|W.safetensors"), cl::cat(category));
-cl::list<std::string>
-    dataFiles("data",
-              cl::desc("Training text (bytes), or token files: .u16, "
-                       ".npy, .safetensors"),
-              cl::value_desc("FILE"), cl::PositionalEatsArgs,
-              cl::cat(category));
-cl::list<std::string> evalData("eval-data",
-                               cl::desc("Held-out text instead of the end of "
-                                        "each data file"),
-                               cl::value_desc("FILE"), cl::PositionalEatsArgs,
-                               cl::cat(category));
-cl::list<std::string>
-    batches("batch",
-            cl::desc("Feed a batch argument from an array whose leading "
-                     "dimension is the step"),
-            cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category));
-cl::opt<std::string> recipe("recipe", cl::init("none"),
-                            cl::desc("Recipe: a name or a .yaml file"),
-                            cl::value_desc("NAME|FILE.yaml"),
-                            cl::cat(category));
-cl::opt<int64_t> steps("steps", cl::init(0),
-                       cl::desc("Train until this step (in all, those before "
-                                "a resume included)"),
-                       cl::cat(category));
-cl::opt<std::string> outDir("out", cl::init("out"),
-                            cl::desc("Directory of log, picture, reports and "
-                                     "checkpoints"),
-                            cl::value_desc("DIR"), cl::cat(category));
-cl::opt<bool> resume("resume",
-                     cl::desc("Continue from the newest checkpoint "
-                              "in --out"),
-                     cl::cat(category));
-cl::opt<bool> overwrite("overwrite",
-                        cl::desc("Replace an earlier run in --out"),
-                        cl::cat(category));
-cl::opt<std::string> evalFile("eval",
-                              cl::desc("Function that gives the loss "
-                                       "on held-out text"),
-                              cl::value_desc("EVAL.mlir"), cl::cat(category));
-cl::opt<int64_t> evalEvery("eval-every", cl::init(0),
-                           cl::desc("Evaluate every N steps (0: at the end)"),
-                           cl::value_desc("N"), cl::cat(category));
-cl::opt<int64_t> checkpointEvery("checkpoint-every", cl::init(0),
-                                 cl::desc("Write a checkpoint every N steps "
-                                          "(0: at the end)"),
-                                 cl::value_desc("N"), cl::cat(category));
-cl::opt<int64_t> logEvery("log-every", cl::init(0),
-                          cl::desc("Progress line every N steps when the "
-                                   "output is no terminal"),
-                          cl::value_desc("N"), cl::cat(category));
-cl::opt<double> holdout("holdout", cl::init(0.1),
-                        cl::desc("Fraction at the end of each data file that "
-                                 "is held out"),
-                        cl::cat(category));
-cl::opt<uint64_t>
-    seed("seed", cl::init(0),
-         cl::desc("Seed of the initializer and of the data order"),
-         cl::cat(category));
-cl::opt<int32_t> threads("threads", cl::init(0),
-                         cl::desc("Threads (0: one a core)"),
-                         cl::cat(category));
-cl::opt<bool> failOnFallback("fail-on-fallback",
-                             cl::desc("Fail if a dot that the recipe quantizes "
-                                      "cannot be converted"),
-                             cl::cat(category));
-cl::opt<bool> showVerdicts("verdicts",
-                           cl::desc("Print the verdict of every dot"),
-                           cl::cat(category));
-cl::opt<bool> explain("explain-signature",
-                      cl::desc("Print every argument's role and why, and stop"),
-                      cl::cat(category));
-cl::list<std::string> roles("role", cl::desc("Overrule an argument's role"),
-                            cl::value_desc("PATH=ROLE"), cl::cat(category));
-cl::list<std::string> states("state",
-                             cl::desc("Overrule which result replaces an "
-                                      "argument"),
-                             cl::value_desc("ARG=RESULT"), cl::cat(category));
-cl::opt<std::string> lossPath("loss", cl::desc("Which result is the loss"),
-                              cl::value_desc("PATH"), cl::cat(category));
-cl::opt<std::string> entry("entry",
-                           cl::desc("Run this function once instead of "
-                                    "training"),
-                           cl::value_desc("FUNCTION"), cl::cat(category));
-cl::opt<std::string> inputs("inputs", cl::desc("Arguments of --entry"),
-                            cl::value_desc("IN.safetensors"),
-                            cl::cat(category));
-cl::opt<std::string> outputs("outputs", cl::desc("Results of --entry"),
-                             cl::value_desc("OUT.safetensors"),
-                             cl::cat(category));
-cl::opt<std::string> dumpIR("dump-ir",
-                            cl::desc("Write the IR after each stage here"),
-                            cl::value_desc("DIR"), cl::cat(category));
-cl::opt<bool> profile("profile", cl::desc("Time every launch: profile.json"),
-                      cl::cat(category));
-cl::opt<bool> quiet("quiet", cl::desc("No progress"), cl::cat(category));
+/// Made in main, after LLVM's own options (some have the same names) are gone.
+struct Options {
+  cl::opt<std::string> stepFile{cl::Positional, cl::Required,
+                                cl::desc("STEP.mlir"), cl::cat(category)};
+  cl::opt<std::string> initFile{
+      "init",
+      cl::desc("Initial values: a function (.mlir) or a safetensors "
+               "file, by tree path"),
+      cl::value_desc("INIT.mlir|W.safetensors"), cl::cat(category)};
+  cl::list<std::string> dataFiles{
+      "data",
+      cl::desc("Training text (bytes), or token files: .u16, "
+               ".npy, .safetensors"),
+      cl::value_desc("FILE"), cl::cat(category)};
+  cl::list<std::string> evalData{"eval-data",
+                                 cl::desc("Held-out text instead of the end of "
+                                          "each data file"),
+                                 cl::value_desc("FILE"), cl::cat(category)};
+  cl::list<std::string> batches{
+      "batch",
+      cl::desc("Feed a batch argument from an array whose leading "
+               "dimension is the step"),
+      cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category)};
+  cl::opt<std::string> recipe{
+      "recipe", cl::init("none"), cl::desc("Recipe: a name or a .yaml file"),
+      cl::value_desc("NAME|FILE.yaml"), cl::cat(category)};
+  cl::opt<int64_t> steps{"steps", cl::init(0),
+                         cl::desc("Train until this step (in all, those before "
+                                  "a resume included)"),
+                         cl::cat(category)};
+  cl::opt<std::string> outDir{"out", cl::init("out"),
+                              cl::desc("Directory of log, picture, reports and "
+                                       "checkpoints"),
+                              cl::value_desc("DIR"), cl::cat(category)};
+  cl::opt<bool> resume{"resume",
+                       cl::desc("Continue from the newest checkpoint "
+                                "in --out"),
+                       cl::cat(category)};
+  cl::opt<bool> overwrite{"overwrite",
+                          cl::desc("Replace an earlier run in --out"),
+                          cl::cat(category)};
+  cl::opt<std::string> evalFile{"eval",
+                                cl::desc("Function that gives the loss "
+                                         "on held-out text"),
+                                cl::value_desc("EVAL.mlir"), cl::cat(category)};
+  cl::opt<int64_t> evalEvery{"eval-every", cl::init(0),
+                             cl::desc("Evaluate every N steps (0: at the end)"),
+                             cl::value_desc("N"), cl::cat(category)};
+  cl::opt<int64_t> checkpointEvery{"checkpoint-every", cl::init(0),
+                                   cl::desc("Write a checkpoint every N steps "
+                                            "(0: at the end)"),
+                                   cl::value_desc("N"), cl::cat(category)};
+  cl::opt<int64_t> logEvery{"log-every", cl::init(0),
+                            cl::desc("Progress line every N steps when the "
+                                     "output is no terminal"),
+                            cl::value_desc("N"), cl::cat(category)};
+  cl::opt<double> holdout{"holdout", cl::init(0.1),
+                          cl::desc("Fraction at the end of each data file that "
+                                   "is held out"),
+                          cl::cat(category)};
+  cl::opt<uint64_t> seed{
+      "seed", cl::init(0),
+      cl::desc("Seed of the initializer and of the data order"),
+      cl::cat(category)};
+  cl::opt<int32_t> threads{"threads", cl::init(0),
+                           cl::desc("Threads (0: one a core)"),
+                           cl::cat(category)};
+  cl::opt<bool> failOnFallback{
+      "fail-on-fallback",
+      cl::desc("Fail if a dot that the recipe quantizes "
+               "cannot be converted"),
+      cl::cat(category)};
+  cl::opt<bool> showVerdicts{"verdicts",
+                             cl::desc("Print the verdict of every dot"),
+                             cl::cat(category)};
+  cl::opt<bool> explain{
+      "explain-signature",
+      cl::desc("Print every argument's role and why, and stop"),
+      cl::cat(category)};
+  cl::list<std::string> roles{"role", cl::desc("Overrule an argument's role"),
+                              cl::value_desc("PATH=ROLE"), cl::cat(category)};
+  cl::list<std::string> states{"state",
+                               cl::desc("Overrule which result replaces an "
+                                        "argument"),
+                               cl::value_desc("ARG=RESULT"), cl::cat(category)};
+  cl::opt<std::string> lossPath{"loss", cl::desc("Which result is the loss"),
+                                cl::value_desc("PATH"), cl::cat(category)};
+  cl::opt<std::string> entry{"entry",
+                             cl::desc("Run this function once instead of "
+                                      "training"),
+                             cl::value_desc("FUNCTION"), cl::cat(category)};
+  cl::opt<std::string> inputs{"inputs", cl::desc("Arguments of --entry"),
+                              cl::value_desc("IN.safetensors"),
+                              cl::cat(category)};
+  cl::opt<std::string> outputs{"outputs", cl::desc("Results of --entry"),
+                               cl::value_desc("OUT.safetensors"),
+                               cl::cat(category)};
+  cl::opt<std::string> dumpIR{"dump-ir",
+                              cl::desc("Write the IR after each stage here"),
+                              cl::value_desc("DIR"), cl::cat(category)};
+  cl::opt<bool> profile{"profile", cl::desc("Time every launch: profile.json"),
+                        cl::cat(category)};
+  cl::opt<bool> quiet{"quiet", cl::desc("No progress"), cl::cat(category)};
+};
+Options *flags;
+
+/// `--data A B` means `--data A --data B`; so for --eval-data.
+std::vector<std::string> repeatListOptions(int argc, char **argv) {
+  std::vector<std::string> arguments;
+  std::string list;
+  for (int i = 0; i < argc; ++i) {
+    StringRef argument = argv[i];
+    if (argument.starts_with("-")) {
+      StringRef name = argument.ltrim('-');
+      list = name == "data" || name == "eval-data" ? argument.str() : "";
+      if (list.empty())
+        arguments.push_back(argument.str());
+      continue;
+    }
+    if (!list.empty())
+      arguments.push_back(list);
+    arguments.push_back(argument.str());
+  }
+  return arguments;
+}
 
 int usageError(const llvm::Twine &message) {
   llvm::errs() << "fp8-run: error: " << message << "\n";
@@ -194,17 +217,17 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
       *fingerprint = llvm::utohexstr(llvm::xxh3_64bits((*buffer)->getBuffer()));
   CompileOptions options;
   options.name = name.str();
-  options.entry = entry;
+  options.entry = flags->entry;
   options.recipe = kind == FunctionKind::Function && name == "init"
                        ? std::string("none")
-                       : recipe.getValue();
-  options.failOnFallback = failOnFallback && name == "step";
+                       : flags->recipe.getValue();
+  options.failOnFallback = flags->failOnFallback && name == "step";
   options.signature = signature;
   options.signature.functionKind = kind;
-  options.threads = threads;
-  options.dumpDir = dumpIR;
+  options.threads = flags->threads;
+  options.dumpDir = flags->dumpIR;
   auto compiled = compile(*module, options);
-  if (succeeded(compiled) && !quiet) {
+  if (succeeded(compiled) && !flags->quiet) {
     const CompileStats &stats = (*compiled)->stats;
     llvm::outs() << llvm::format(
         "compiled %s in %.2f s: %lld launches of %lld kernels (import %.2f, "
@@ -230,11 +253,11 @@ int exitCode(fp8_status status) {
 }
 
 int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
-  OwningOpRef<ModuleOp> module = parseModule(stepFile, context);
+  OwningOpRef<ModuleOp> module = parseModule(flags->stepFile, context);
   if (!module)
     return 1;
   CompileOptions options;
-  options.entry = entry;
+  options.entry = flags->entry;
   options.signature = signature;
   if (failed(importModule(*module, options)))
     return 1;
@@ -245,24 +268,26 @@ int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
 }
 
 int runOnce(MLIRContext &context, const SignatureOptions &signature) {
-  if (outputs.empty())
+  if (flags->outputs.empty())
     return usageError("expected --outputs OUT.safetensors with --entry");
-  auto compiled = compileFile(stepFile, "function", context, signature,
+  auto compiled = compileFile(flags->stepFile, "function", context, signature,
                               FunctionKind::Function);
   if (failed(compiled))
     return 1;
-  return exitCode(fp8_run_once((*compiled)->executable(),
-                               inputs.empty() ? nullptr : inputs.c_str(),
-                               outputs.c_str(), threads));
+  return exitCode(
+      fp8_run_once((*compiled)->executable(),
+                   flags->inputs.empty() ? nullptr : flags->inputs.c_str(),
+                   flags->outputs.c_str(), flags->threads));
 }
 
 LogicalResult writeVerdicts(const VerdictReport &report) {
-  if (std::error_code error = llvm::sys::fs::create_directories(outDir)) {
-    llvm::errs() << "fp8-run: error: cannot create directory '" << outDir
+  if (std::error_code error =
+          llvm::sys::fs::create_directories(flags->outDir)) {
+    llvm::errs() << "fp8-run: error: cannot create directory '" << flags->outDir
                  << "': " << error.message() << "\n";
     return failure();
   }
-  SmallString<128> path(outDir);
+  SmallString<128> path(flags->outDir);
   llvm::sys::path::append(path, "verdicts.json");
   std::string error;
   if (succeeded(report.write(path, error)))
@@ -272,49 +297,49 @@ LogicalResult writeVerdicts(const VerdictReport &report) {
 }
 
 int train(MLIRContext &context, const SignatureOptions &signature) {
-  if (steps <= 0)
+  if (flags->steps <= 0)
     return usageError("expected --steps N with N > 0");
-  if (initFile.empty() && !resume)
+  if (flags->initFile.empty() && !flags->resume)
     return usageError("expected --init INIT.mlir or --init W.safetensors");
-  if (dataFiles.empty() && batches.empty())
+  if (flags->dataFiles.empty() && flags->batches.empty())
     return usageError("expected --data FILE... or --batch PATH=FILE");
   std::string fingerprint;
-  auto step = compileFile(stepFile, "step", context, signature,
+  auto step = compileFile(flags->stepFile, "step", context, signature,
                           FunctionKind::Step, &fingerprint);
   if (failed(step))
     return 1;
   std::unique_ptr<CompiledFunction> init, eval;
-  bool initIsModule = StringRef(initFile).ends_with(".mlir");
+  bool initIsModule = StringRef(flags->initFile).ends_with(".mlir");
   if (initIsModule) {
-    auto compiled =
-        compileFile(initFile, "init", context, {}, FunctionKind::Function);
+    auto compiled = compileFile(flags->initFile, "init", context, {},
+                                FunctionKind::Function);
     if (failed(compiled))
       return 1;
     init = std::move(*compiled);
   }
-  if (!evalFile.empty()) {
-    auto compiled =
-        compileFile(evalFile, "eval", context, {}, FunctionKind::Function);
+  if (!flags->evalFile.empty()) {
+    auto compiled = compileFile(flags->evalFile, "eval", context, {},
+                                FunctionKind::Function);
     if (failed(compiled))
       return 1;
     eval = std::move(*compiled);
   }
   const VerdictReport &verdicts = (*step)->verdicts;
-  if (showVerdicts)
+  if (flags->showVerdicts)
     verdicts.printTable(llvm::outs());
-  else if (!quiet)
+  else if (!flags->quiet)
     llvm::outs() << verdicts.getSummary() << "\n";
   llvm::outs().flush();
   if (failed(writeVerdicts(verdicts)))
     return 1;
 
   std::vector<const char *> data, heldOut;
-  for (const std::string &file : dataFiles)
+  for (const std::string &file : flags->dataFiles)
     data.push_back(file.c_str());
-  for (const std::string &file : evalData)
+  for (const std::string &file : flags->evalData)
     heldOut.push_back(file.c_str());
   SmallVector<std::pair<std::string, std::string>> batchPairs;
-  if (failed(splitPairs(batches, batchPairs)))
+  if (failed(splitPairs(flags->batches, batchPairs)))
     return 2;
   std::vector<fp8_batch_source> sources;
   std::vector<std::string> names;
@@ -332,28 +357,29 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
   options.step = (*step)->executable();
   options.init = init ? init->executable() : nullptr;
   options.eval = eval ? eval->executable() : nullptr;
-  options.init_file =
-      initIsModule || initFile.empty() ? nullptr : initFile.c_str();
+  options.init_file = initIsModule || flags->initFile.empty()
+                          ? nullptr
+                          : flags->initFile.c_str();
   options.data_files = data.data();
   options.num_data_files = data.size();
   options.eval_files = heldOut.data();
   options.num_eval_files = heldOut.size();
   options.batches = sources.data();
   options.num_batches = sources.size();
-  options.holdout = holdout > 0 ? holdout : -1;
-  options.out_dir = outDir.c_str();
-  fingerprint += "/" + recipe;
+  options.holdout = flags->holdout > 0 ? flags->holdout : -1;
+  options.out_dir = flags->outDir.c_str();
+  fingerprint += "/" + flags->recipe.getValue();
   options.fingerprint = fingerprint.c_str();
-  options.seed = seed;
-  options.steps = steps;
-  options.checkpoint_every = checkpointEvery;
-  options.eval_every = evalEvery;
-  options.log_every = logEvery;
-  options.threads = threads;
-  options.resume = resume;
-  options.overwrite = overwrite;
-  options.quiet = quiet;
-  options.profile = profile;
+  options.seed = flags->seed;
+  options.steps = flags->steps;
+  options.checkpoint_every = flags->checkpointEvery;
+  options.eval_every = flags->evalEvery;
+  options.log_every = flags->logEvery;
+  options.threads = flags->threads;
+  options.resume = flags->resume;
+  options.overwrite = flags->overwrite;
+  options.quiet = flags->quiet;
+  options.profile = flags->profile;
   return exitCode(fp8_train(&options, nullptr));
 }
 
@@ -361,9 +387,22 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
+  // The tool speaks of its own options alone.
+  SmallVector<cl::Option *> inherited;
+  for (auto &entry : cl::getRegisteredOptions())
+    inherited.push_back(entry.second);
+  for (cl::Option *option : inherited)
+    if (option->ArgStr != "help" && option->ArgStr != "version")
+      option->removeArgument();
+  Options parsed;
+  flags = &parsed;
   cl::HideUnrelatedOptions(category);
+  std::vector<std::string> arguments = repeatListOptions(argc, argv);
+  std::vector<const char *> pointers;
+  for (const std::string &argument : arguments)
+    pointers.push_back(argument.c_str());
   cl::ParseCommandLineOptions(
-      argc, argv,
+      pointers.size(), pointers.data(),
       "Compiles a JAX training step (StableHLO) and trains with it.\n\n"
       "  fp8-run STEP.mlir --init INIT.mlir --data TEXT... --recipe tensorwise "
       "--steps N --out DIR\n"
@@ -374,18 +413,19 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   fp8::registerAllDialects(registry);
   MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
     printDiagnostic(diagnostic);
     return success();
   });
   SignatureOptions signature;
-  signature.loss = lossPath;
-  if (failed(splitPairs(roles, signature.roles)) ||
-      failed(splitPairs(states, signature.states)))
+  signature.loss = flags->lossPath;
+  if (failed(splitPairs(flags->roles, signature.roles)) ||
+      failed(splitPairs(flags->states, signature.states)))
     return 2;
-  if (explain)
+  if (flags->explain)
     return explainSignature(context, signature);
-  if (!entry.empty())
+  if (!flags->entry.empty())
     return runOnce(context, signature);
   return train(context, signature);
 }
