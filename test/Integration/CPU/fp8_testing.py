@@ -42,7 +42,7 @@ def save_tree(path, **trees):
     arrays = {}
     for root, tree in trees.items():
         for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
-            arrays[root + jax.tree_util.keystr(keys)] = np.ascontiguousarray(leaf)
+            arrays[root + jax.tree_util.keystr(keys)] = np.array(leaf, order="C")
     save_file(arrays, str(path))
 
 
