@@ -248,7 +248,7 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
 
 /* Runs executable once with the arguments in file inputs (NULL: it takes none)
    and writes all results to file outputs. Tensors are named by tree path; see
-   "Binding by path" in docs. */
+   docs/Runtime.md. */
 FP8_CAPI fp8_status fp8_run_once(const fp8_executable *executable,
                                  const char *inputs, const char *outputs,
                                  int32_t threads);

@@ -154,7 +154,7 @@ struct Axis {
     return start + (value - low) / (high - low) * (stop - start);
   }
   double tick() const {
-    double raw = (high - low) / 6;
+    double raw = (high - low) / 8;
     double power = std::pow(10, std::floor(std::log10(raw)));
     for (double factor : {1.0, 2.0, 5.0})
       if (raw <= factor * power)
@@ -243,9 +243,9 @@ std::string lossPicture(const std::vector<LogRow> &rows,
                "\" stroke-linejoin=\"round\" points=\"", points, "\"/>\n");
   };
   polyline([&](size_t i) { return rows[i].loss; }, "#4878cf", "1", 0.4);
-  // An average over about a fiftieth of the run, without the bias of its
+  // An average over about a hundredth of the run, without the bias of its
   // beginning.
-  double decay = std::exp(-1.0 / std::max(1.0, rows.size() / 50.0));
+  double decay = std::exp(-1.0 / std::max(1.0, rows.size() / 100.0));
   double sum = 0, weight = 0;
   polyline(
       [&](size_t i) {
