@@ -17,6 +17,23 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
     alone. Dots go through packed panels and a register tile. Intermediates of
     the kernel live in the task's scratch, as large as one tile.
     `fp8.scratch_bytes` and `fp8.tasks` say what a kernel needs.
+
+    Example input:
+
+    ```mlir
+    func.func private @double(%x: memref<8xf32>, %y: memref<8xf32>) attributes {
+        fp8.domain = array<i64: 8>, fp8.tile = array<i64: 8>} {
+      linalg.generic {
+          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+      ^bb0(%a: f32, %o: f32):
+        %d = arith.addf %a, %a : f32
+        linalg.yield %d : f32
+      }
+      return
+    }
+    ```
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
@@ -32,6 +49,24 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
     into the arena, or the complement of an external buffer's number
     (arguments, outputs, constants, in this order). Each kernel gets a wrapper
     with the runtime's calling convention.
+
+    Example input:
+
+    ```mlir
+    func.func @step(%arena: memref<64xi8>, %x: memref<8xf32>)
+        attributes {fp8.arena_bytes = 64 : i64} {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %scratch = memref.alloc() : memref<0xi8>
+      scf.for %task = %c0 to %c4 step %c1 {
+        func.call @k(%task, %scratch, %x) : (index, memref<0xi8>, memref<8xf32>) -> ()
+      }
+      return
+    }
+    func.func private @k(index, memref<0xi8>, memref<8xf32>)
+        attributes {fp8.domain = array<i64: 8>, fp8.tasks = 4 : i64}
+    ```
   }];
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
@@ -42,6 +77,15 @@ def VerifyLowered : Pass<"fp8-verify-lowered", "::mlir::ModuleOp"> {
     Upstream conversions skip what they do not know without an error (f8 casts
     among them); this check turns any op that is not LLVM dialect, and any f8
     typed value, into one error that names it.
+
+    Example:
+
+    ```mlir
+    llvm.func @f(%x: f32) -> f32 {
+      %0 = llvm.fneg %x : f32
+      llvm.return %0 : f32
+    }
+    ```
   }];
 }
 

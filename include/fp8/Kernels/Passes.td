@@ -50,6 +50,25 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     is one task, and `fp8.task_dims` on an op says which of its loops run over
     the domain. A kernel holds at most one contraction, as its first op; what
     follows it is its epilogue.
+
+    Example input:
+
+    ```mlir
+    func.func @step(%x: tensor<8x16xf32>) -> tensor<8xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<8xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i)>],
+          iterator_types = ["parallel", "reduction"]}
+          ins(%x : tensor<8x16xf32>) outs(%f : tensor<8xf32>) {
+      ^bb0(%a: f32, %o: f32):
+        %s = arith.addf %o, %a : f32
+        linalg.yield %s : f32
+      } -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
   }];
   let dependentDialects = ["::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
@@ -62,6 +81,23 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
     Kernels whose bodies are equal but for locations and names become one, so
     compile time follows the number of distinct kernels and not the number of
     layers. The name of a layer lives on the call (its location).
+
+    Example (a kernel of one task):
+
+    ```mlir
+    func.func private @double(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> attributes {
+        fp8.domain = array<i64: 8>, fp8.tile = array<i64: 8>} {
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%x : tensor<8xf32>) outs(%y : tensor<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+      ^bb0(%a: f32, %o: f32):
+        %d = arith.addf %a, %a : f32
+        linalg.yield %d : f32
+      } -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
   }];
   let statistics = [
     Statistic<"numKernels", "num-kernels", "Number of kernels before">,
@@ -78,6 +114,18 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
     reshapes, `memref.copy` where a value must survive an in-place update, and
     every result written to a buffer that is the last arguments of the function.
     A result that replaces a state argument is written into that argument.
+
+    Example input:
+
+    ```mlir
+    func.func @step(%x: tensor<8xf32> {fp8.path = "x"}) -> (tensor<8xf32> {fp8.path = "y", fp8.state = "x"}) {
+      %e = tensor.empty() : tensor<8xf32>
+      %0 = call @k(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    ```
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
                            "::mlir::memref::MemRefDialect",
@@ -92,6 +140,20 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
     packs them, largest first, into one arena (the first argument after this
     pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
     offsets. The plan is left on the function as `fp8.arena_bytes`.
+
+    Example output:
+
+    ```mlir
+    func.func @step(%arena: memref<64xi8> {fp8.arena}, %x: memref<8xf32>) {
+      %c0 = arith.constant 0 : index
+      %t = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>
+      call @k(%x, %t) : (memref<8xf32>, memref<8xf32>) -> ()
+      call @k(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
+      return
+    }
+    func.func private @k(memref<8xf32>, memref<8xf32>)
+        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    ```
   }];
   let options = [
     Option<"printPlan", "print-plan", "bool", "false",
@@ -108,6 +170,20 @@ def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
     constants and `memref.get_global`; every kernel is a function on static,
     identity-layout memrefs that holds structured ops, fills, copies, scalar
     loops and allocations of its own intermediates. No tensor is left.
+
+    Example:
+
+    ```mlir
+    func.func @step(%arena: memref<64xi8> {fp8.arena}, %x: memref<8xf32>) {
+      %c0 = arith.constant 0 : index
+      %t = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>
+      call @k(%x, %t) : (memref<8xf32>, memref<8xf32>) -> ()
+      call @k(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
+      return
+    }
+    func.func private @k(memref<8xf32>, memref<8xf32>)
+        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    ```
   }];
 }
 
