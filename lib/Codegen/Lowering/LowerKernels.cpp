@@ -736,7 +736,7 @@ void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
 void KernelLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t extent = loops.extent[vectorLoop];
-  int64_t lanes = std::min(nest.lanes, extent);
+  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
   int64_t whole = extent / lanes * lanes, rest = extent - whole;
   // Accumulators of the whole vectors, then those of the rest.
   struct Output {
@@ -824,6 +824,8 @@ void KernelLowering::emitParallelLoops(const Nest &nest, Loops &loops,
   unsigned loop = order.front();
   int64_t extent = loops.extent[loop];
   bool isVector = nest.vectorLoop == loop;
+  if (extent == 0)
+    return;
   int64_t step = isVector ? std::min(nest.lanes, extent) : 1;
   int64_t whole = extent / step * step, rest = extent - whole;
   auto inner = [&](Value index, int64_t lanes) {
