@@ -1,0 +1,51 @@
+// RUN: fp8-opt %s --fp8-fold-transposes --split-input-file | FileCheck %s
+
+// CHECK: func.func @wgrad(%[[X:.*]]: tensor<8x4xf32>, %[[D:.*]]: tensor<8x2xf32>)
+// CHECK-NEXT: %[[R:.*]] = stablehlo.dot_general %[[X]], %[[D]], contracting_dims = [0] x [0]
+// CHECK-NEXT: return %[[R]]
+func.func @wgrad(%x: tensor<8x4xf32>, %dy: tensor<8x2xf32>) -> tensor<4x2xf32> {
+  %0 = stablehlo.dot_general %dy, %x, contracting_dims = [0] x [0] : (tensor<8x2xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// -----
+
+// The fp8 dot too; two rows of loops move as one.
+// CHECK: func.func @fp8
+// CHECK-SAME: %[[A:.*]]: !fp8.scaled<8x4xf8E5M2, {{.*}}>, %[[B:.*]]: !fp8.scaled<8x2x3xf8E4M3FN, {{.*}}>)
+// CHECK-NEXT: fp8.dot_general %[[B]], %[[A]], contracting_dims = [0] x [0]
+// CHECK-SAME: -> tensor<2x3x4xf32>
+// CHECK-NOT: transpose
+func.func @fp8(%a: !fp8.scaled<8x4xf8E5M2, tile = [*, *], scale = f32>,
+               %b: !fp8.scaled<8x2x3xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<2x3x4xf32> {
+  %0 = fp8.dot_general %a, %b, batching_dims = [] x [], contracting_dims = [0] x [0] {accumulator = f32}
+    : (!fp8.scaled<8x4xf8E5M2, tile = [*, *], scale = f32>, !fp8.scaled<8x2x3xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<4x2x3xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 2, 0] : (tensor<4x2x3xf32>) -> tensor<2x3x4xf32>
+  return %1 : tensor<2x3x4xf32>
+}
+
+// -----
+
+// CHECK: func.func @operand(%[[X:.*]]: tensor<4x8xf32>, %[[Y:.*]]: tensor<8x2xf32>)
+// CHECK-NEXT: stablehlo.dot_general %[[X]], %[[Y]], contracting_dims = [1] x [0]
+// CHECK-NOT: transpose
+func.func @operand(%x: tensor<4x8xf32>, %y: tensor<8x2xf32>) -> tensor<4x2xf32> {
+  %0 = stablehlo.transpose %x, dims = [1, 0] : (tensor<4x8xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.dot_general %0, %y, contracting_dims = [0] x [0] : (tensor<8x4xf32>, tensor<8x2xf32>) -> tensor<4x2xf32>
+  return %1 : tensor<4x2xf32>
+}
+
+// -----
+
+// Something else reads the dot, or rows and columns mix: it stays.
+// CHECK: func.func @stays
+// CHECK: stablehlo.transpose
+// CHECK: stablehlo.transpose
+func.func @stays(%x: tensor<8x4xf32>, %y: tensor<8x2xf32>, %z: tensor<8x2x3xf32>) -> (tensor<2x4xf32>, tensor<4x2xf32>, tensor<2x4x3xf32>) {
+  %0 = stablehlo.dot_general %y, %x, contracting_dims = [0] x [0] : (tensor<8x2xf32>, tensor<8x4xf32>) -> tensor<2x4xf32>
+  %1 = stablehlo.transpose %0, dims = [1, 0] : (tensor<2x4xf32>) -> tensor<4x2xf32>
+  %2 = stablehlo.dot_general %x, %z, contracting_dims = [0] x [0] : (tensor<8x4xf32>, tensor<8x2x3xf32>) -> tensor<4x2x3xf32>
+  %3 = stablehlo.transpose %2, dims = [1, 0, 2] : (tensor<4x2x3xf32>) -> tensor<2x4x3xf32>
+  return %0, %1, %3 : tensor<2x4xf32>, tensor<4x2xf32>, tensor<2x4x3xf32>
+}
