@@ -8,8 +8,8 @@
 
 #include "fp8/Codegen/Contraction.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
-#include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
+#include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
