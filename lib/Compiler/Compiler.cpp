@@ -270,7 +270,9 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
     if (auto bytes = func->getAttrOfType<IntegerAttr>(kArenaBytesAttr)) {
       arenaBytes = bytes.getInt();
       func.walk([&](func::CallOp call) {
-        launchNames.push_back(call.getCallee().str());
+        // What the launch does is known from where its last op came from.
+        launchNames.push_back(call.getCallee().str() + " " +
+                              describeLocation(call.getLoc()));
       });
     }
   }
