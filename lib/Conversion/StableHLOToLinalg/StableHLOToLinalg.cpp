@@ -789,8 +789,12 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
     SmallVector<Type> types;
     for (Value result : op.getResults())
       types.push_back(convertedType(result));
-    // Nothing else has the extents of the window.
-    Value extent = emptyTensor(rewriter, loc, from.clone(window));
+    // Nothing else has the extents of the window. (A constant, since kernels
+    // take only what has a value.)
+    Type byte = rewriter.getI8Type();
+    Value extent =
+        splatConstant(rewriter, loc, RankedTensorType::get(window, byte),
+                      rewriter.getZeroAttr(byte));
     auto results = reduceWith(
         rewriter, loc, op.getBody().front(), inputs, adaptor.getInitValues(),
         types, AffineMap::get(2 * rank, 0, exprs, rewriter.getContext()),
