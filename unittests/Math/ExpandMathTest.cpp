@@ -234,6 +234,44 @@ protected:
     check(a, b, function, 2);
   }
 
+  /// The same in f64, against the long double function.
+  void checkF64(StringRef op, long double (*function)(long double)) {
+    compile(op, /*binary=*/false, "f64");
+    std::vector<double> a = {0.0,    -0.0,    kInf,   -kInf, std::nan(""),
+                             5e-324, -1e-310, 1e-300, 1e300, -1e300,
+                             709.5,  -745.0,  1.0,    -1.0};
+    std::mt19937_64 random(1);
+    for (int i = 0; i < 200000; ++i) {
+      uint64_t bits = random();
+      double any;
+      std::memcpy(&any, &bits, 8);
+      a.push_back(any);
+      a.push_back(std::uniform_real_distribution<double>(-2, 2)(random));
+      a.push_back(std::uniform_real_distribution<double>(-30, 30)(random));
+    }
+    while (a.size() % kLanes)
+      a.push_back(1.0);
+    std::vector<double> c(a.size());
+    call(a.data(), a.data(), c.data(), a.size() / kLanes);
+    double worst = 0, at = 0;
+    for (size_t i = 0; i < a.size(); ++i) {
+      long double want = function(a[i]);
+      double rounded = static_cast<double>(want), error = 0;
+      if (std::isnan(rounded) || std::isnan(c[i])) {
+        error = std::isnan(rounded) && std::isnan(c[i]) ? 0 : kInf;
+      } else if (c[i] != rounded) {
+        int exponent;
+        std::frexp(rounded, &exponent);
+        error = std::abs(c[i] - want) /
+                std::ldexp(1.0, std::max(exponent - 53, -1074));
+      }
+      if (error > worst)
+        worst = error, at = a[i];
+    }
+    std::printf("max ulp %.3f at %g\n", worst, at);
+    EXPECT_LE(worst, 8);
+  }
+
   MLIRContext context;
   OwningOpRef<ModuleOp> module;
   std::unique_ptr<ExecutionEngine> engine;
@@ -270,6 +308,21 @@ UNARY(Cbrt, "cbrt", std::cbrt(x))
 UNARY(Rsqrt, "rsqrt", 1 / std::sqrt(x))
 UNARY(Trunc, "trunc", std::trunc(x))
 UNARY(Round, "round", std::round(x))
+
+#define UNARY_F64(TEST_NAME, OP, EXPRESSION)                                   \
+  TEST_F(ExpandMathTest, TEST_NAME) {                                          \
+    checkF64(OP, [](long double x) -> long double { return EXPRESSION; });     \
+  }
+
+UNARY_F64(ExpM1F64, "expm1", std::expm1(x))
+UNARY_F64(Log1pF64, "log1p", std::log1p(x))
+UNARY_F64(CbrtF64, "cbrt", std::cbrt(x))
+UNARY_F64(AsinhF64, "asinh", std::asinh(x))
+UNARY_F64(AcoshF64, "acosh", std::acosh(x))
+UNARY_F64(AtanhF64, "atanh", std::atanh(x))
+UNARY_F64(ErfF64, "erf", std::erf(x))
+UNARY_F64(ErfcF64, "erfc", std::erfc(x))
+UNARY_F64(RsqrtF64, "rsqrt", 1 / std::sqrt(x))
 
 TEST_F(ExpandMathTest, Pow) {
   checkBinary("powf", [](double x, double y) { return std::pow(x, y); });

@@ -563,6 +563,124 @@ V erfInv64(V x) {
   return select(gt(x.abs(), 1.0), x.f(kNaN), r);
 }
 
+//===----------------------------------------------------------------------===//
+// f64 arguments and results: what LLVM has no intrinsic for
+//===----------------------------------------------------------------------===//
+
+/// e^x = (1 + q) * 2^n with |q| < 0.42.
+struct ExpReduced {
+  V q, n;
+};
+ExpReduced reduceExpF64(V x) {
+  V t = fma(x, kLog2E, x.f(kMagic64));
+  V n = t.bits() - x.f(kMagic64).bits();
+  V nf = t - kMagic64;
+  V r = fma(nf, -0.69314718055994528623, x);
+  r = fma(nf, -2.3190468138462995584e-17, r);
+  SmallVector<double> taylor;
+  for (double k = 2, factorial = 2; k <= 14; ++k, factorial *= k)
+    taylor.push_back(1 / factorial);
+  return {fma(r * r, horner(r, taylor), r), n};
+}
+
+V powerOfTwo(V n) { return shl(n + n.i(1023), 52).asF64(); }
+
+V expF64(V x) {
+  ExpReduced e = reduceExpF64(clamp(x, -746.0, 710.0));
+  V half = shrS(e.n, 1);
+  V scale = powerOfTwo(half);
+  return fma(scale, e.q, scale) * powerOfTwo(e.n - half);
+}
+
+V expm1F64(V x) {
+  // 2^(n-1), since 2^n is infinite where the result just is not.
+  ExpReduced e = reduceExpF64(clamp(x, -60.0, 710.0));
+  V scale = powerOfTwo(e.n - e.n.i(1));
+  V r = fma(scale, e.q, scale - 0.5);
+  return select(eq(x, 0.0), x, r + r);
+}
+
+V cbrtF64(V x) {
+  // Subnormal numbers as normal ones with a known root.
+  V a = x.abs();
+  V tiny = lt(a, 2.2250738585072014e-308);
+  a = select(tiny, a * 18014398509481984.0, a); // 2^54
+  V y = exp64(log2_64(a) * (0.69314718055994530942 / 3.0)).exp;
+  // One Newton step brings back the bits that the exponential lost.
+  y = y - fma(y * y, y, -a) / (y * y * 3.0);
+  y = select(tiny, y * 3.814697265625e-06, y); // 2^-18
+  V itself = orI(orI(eq(x, 0.0), eq(a, kInf)), isNaN(x));
+  return select(itself, x, y.copysign(x));
+}
+
+V asinhF64(V x) {
+  V a = x.abs();
+  V square = a * a;
+  V r = log1p64(a + square / ((square + 1.0).sqrt() + 1.0));
+  V large = log64(a) + 0.69314718055994530942;
+  return select(isNaN(x), x, select(gt(a, 1e8), large, r).copysign(x));
+}
+V acoshF64(V x) {
+  V large = log64(x) + 0.69314718055994530942;
+  return select(gt(x, 1e8), large, acosh64(x));
+}
+V atanhF64(V x) {
+  // On the positive side, where the logarithm's argument is above 1.
+  V r = atanh64(x.abs()).copysign(x);
+  return select(orI(eq(x, 0.0), isNaN(x)), x, r);
+}
+
+/// e^(-a^2) erfcx(a) for 0 <= a.
+V erfcPositiveF64(V a) {
+  a = clamp(a, 0.0, 28.0);
+  V t = (a - 4.0) / (a + 4.0);
+  const double chebyshev[] = {
+      1.177483200537449,      -0.007260796620301865,   -0.08126512323618494,
+      0.06009212804122226,    -0.02875393558027664,    0.010595663363472901,
+      -0.003136927294554237,  0.0007456494372536791,   -0.00013696965030095517,
+      1.7183861600326602e-05, -7.158364623031633e-07,  -2.426139943975465e-07,
+      5.576570943837445e-08,  -2.1057869272201146e-09, -1.1717889209609062e-09,
+      1.9098358694168152e-10, 1.4088790961543294e-11,  -6.901065612843343e-12,
+      9.173749571782662e-14,  2.1458317109533786e-13,  -1.466792885008543e-14,
+      -6.644477516304682e-15, 8.110303189073986e-16,   2.5649197853731234e-16};
+  V b1 = t.f(0.0), b2 = t.f(0.0);
+  for (double c : llvm::reverse(llvm::drop_begin(chebyshev))) {
+    V next = fma(t + t, b1, t.f(c) - b2);
+    b2 = b1;
+    b1 = next;
+  }
+  V p = fma(t, b1, t.f(chebyshev[0]) - b2);
+  // The square of the upper half of the bits is exact.
+  V upper = andI(a.bits(), ~int64_t(0x7ffffff)).asF64();
+  V e = expF64(-(upper * upper)) * expF64(-((a - upper) * (a + upper)));
+  return e * p / fma(a, 2.0, a.f(1.0));
+}
+
+/// erf on [-1, 1] by its series.
+V erfSmallF64(V x) {
+  SmallVector<double> series;
+  double factorial = 1;
+  for (int k = 0; k <= 20; ++k) {
+    series.push_back((k % 2 ? -1 : 1) * 1.12837916709551257390 /
+                     (factorial * (2 * k + 1)));
+    factorial *= k + 1;
+  }
+  return x * horner(x * x, series);
+}
+
+V erfcF64(V x) {
+  V large = erfcPositiveF64(x.abs());
+  large = select(lt(x, 0.0), 2.0 - large, large);
+  V r = select(lt(x.abs(), 0.5), 1.0 - erfSmallF64(x), large);
+  return select(isNaN(x), x, r);
+}
+
+V erfF64(V x) {
+  V large = (1.0 - erfcPositiveF64(x.abs())).copysign(x);
+  V r = select(lt(x.abs(), 1.0), erfSmallF64(x), large);
+  return select(isNaN(x), x, r);
+}
+
 V trunc(V x) { return x.abs().floor().copysign(x); }
 
 /// Half away from zero.
@@ -613,6 +731,21 @@ Value expand(Operation *op, ArrayRef<V> x) {
       .Default([](Operation *) { return Value(); });
 }
 
+/// The expansion of an op on f64, or null for ops that stay.
+Value expandF64(Operation *op, V x) {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::RsqrtOp) { return (1.0 / x.sqrt()).v; })
+      .Case([&](math::ExpM1Op) { return expm1F64(x).v; })
+      .Case([&](math::Log1pOp) { return log1p64(x).v; })
+      .Case([&](math::CbrtOp) { return cbrtF64(x).v; })
+      .Case([&](math::AsinhOp) { return asinhF64(x).v; })
+      .Case([&](math::AcoshOp) { return acoshF64(x).v; })
+      .Case([&](math::AtanhOp) { return atanhF64(x).v; })
+      .Case([&](math::ErfOp) { return erfF64(x).v; })
+      .Case([&](math::ErfcOp) { return erfcF64(x).v; })
+      .Default([](Operation *) { return Value(); });
+}
+
 struct ExpandFunction : RewritePattern {
   ExpandFunction(MLIRContext *context)
       : RewritePattern(MatchAnyOpTypeTag(), 1, context) {}
@@ -638,12 +771,17 @@ struct ExpandFunction : RewritePattern {
             .Case([&](math::IsInfOp) { return eq(wrap(first).abs(), kInf).v; })
             .Case(
                 [&](math::IsFiniteOp) { return lt(wrap(first).abs(), kInf).v; })
-            .Case([&](math::RsqrtOp) {
-              return element.isF64() ? (1.0 / wrap(first).sqrt()).v : Value();
-            })
             .Default([](Operation *) { return Value(); });
     if (simple) {
       rewriter.replaceOp(op, simple);
+      return success();
+    }
+
+    if (element.isF64()) {
+      Value result = expandF64(op, wrap(first));
+      if (!result)
+        return failure();
+      rewriter.replaceOp(op, result);
       return success();
     }
 

@@ -22,11 +22,12 @@ def ExpandMath : Pass<"fp8-expand-math"> {
 
     What stays: `math.fma`, `sqrt`, `absf`, `copysign`, `floor`, `ceil`,
     `roundeven`, and the integer ops `absi`, `ctlz`, `cttz` and `ctpop`, all of
-    which are single instructions or short sequences of them. In f64 these stay
-    too, to be calls of the C library: `acos`, `acosh`, `asin`, `asinh`, `atan`,
-    `atan2`, `atanh`, `cbrt`, `cos`, `cosh`, `erf`, `erfc`, `exp`, `exp2`,
-    `expm1`, `log`, `log10`, `log1p`, `log2`, `powf`, `sin`, `sinh`, `tan`,
-    `tanh`.
+    which are single instructions or short sequences of them. In f64 `cbrt`,
+    `erf`, `erfc`, `expm1`, `log1p`, `rsqrt` and the inverse hyperbolic functions
+    are expanded too (within 8 ulp), because LLVM has no accurate form of them;
+    the other functions stay and become calls of the C library: `acos`, `asin`,
+    `atan`, `atan2`, `cos`, `cosh`, `exp`, `exp2`, `log`, `log10`, `log2`,
+    `powf`, `sin`, `sinh`, `tan`, `tanh`.
 
     Example:
 
