@@ -104,6 +104,7 @@ struct V {
     return wrap(arith::ExtUIOp::create(*b, withElement(b->getI64Type()), v));
   }
   V abs() const { return wrap(math::AbsFOp::create(*b, v)); }
+  V roundEven() const { return wrap(math::RoundEvenOp::create(*b, v)); }
   V floor() const { return wrap(math::FloorOp::create(*b, v)); }
   V sqrt() const { return wrap(math::SqrtOp::create(*b, v)); }
   V copysign(V sign) const {
@@ -563,6 +564,64 @@ V erfInv64(V x) {
   return select(gt(x.abs(), 1.0), x.f(kNaN), r);
 }
 
+/// Lanczos' approximation of gamma(z + 1) with g = 7: the sum, its derivative.
+struct Lanczos {
+  V sum, slope, t;
+};
+Lanczos lanczos(V z) {
+  const double c[] = {
+      676.520368121885098567009190444019, -1259.13921672240287047156078755283,
+      771.3234287776530788486528258894,   -176.61502916214059906584551354,
+      12.507343278686904814458936853,     -0.13857109526572011689554707,
+      9.984369578019570859563e-6,         1.50563273514931155834e-7};
+  V sum = z.f(0.99999999999980993227684700473478), slope = z.f(0.0);
+  for (int i = 0; i < 8; ++i) {
+    V inverse = 1.0 / (z + double(i + 1));
+    V term = inverse * c[i];
+    sum = sum + term;
+    slope = slope - term * inverse;
+  }
+  return {sum, slope, z + 7.5};
+}
+
+/// sin(pi x) and cos(pi x) up to a common sign.
+SinCos sinCosPi(V x) {
+  V r = x - x.roundEven();
+  V half = gt(r.abs(), 0.25);
+  // Around a quarter turn, the other way about.
+  V rest = select(half, 0.5 - r.abs(), r);
+  SinCos sc = sinCosOfReduced({rest * kPi, r.bits()});
+  return {select(half, sc.cos.copysign(r), sc.sin),
+          select(half, sc.sin, sc.cos), sc.n};
+}
+
+V lgamma64(V x) {
+  V reflect = lt(x, 0.5);
+  V y = select(reflect, 1.0 - x, x);
+  V z = y - 1.0;
+  Lanczos l = lanczos(z);
+  V r = fma(z + 0.5, log64(l.t), 0.91893853320467274178 - l.t) + log64(l.sum);
+  V mirrored = log64(kPi / sinCosPi(x).sin.abs()) - r;
+  r = select(reflect, mirrored, r);
+  return select(eq(x.abs(), kInf), x.abs(), r);
+}
+
+V digamma64(V x) {
+  V reflect = lt(x, 0.5);
+  V y = select(reflect, 1.0 - x, x);
+  Lanczos l = lanczos(y - 1.0);
+  V r = log64(l.t) + l.slope / l.sum - 7.0 / l.t;
+  SinCos sc = sinCosPi(x);
+  V mirrored = r - sc.cos * kPi / sc.sin;
+  r = select(reflect, mirrored, r);
+  // Poles have no sign.
+  V pole = andI(eq(sc.sin, 0.0), lt(x, 0.5));
+  r = select(pole, x.f(kNaN), r);
+  r = select(eq(x, -kInf), x.f(kNaN), r);
+  r = select(eq(x, 0.0), x.f(-kInf).copysign(-x), r);
+  return select(eq(x, kInf), x, r);
+}
+
 //===----------------------------------------------------------------------===//
 // f64 arguments and results: what LLVM has no intrinsic for
 //===----------------------------------------------------------------------===//
@@ -823,6 +882,16 @@ struct ExpandMathPass : fp8::impl::ExpandMathBase<ExpandMathPass> {
 
 void fp8::populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandFunction>(patterns.getContext());
+}
+
+Value fp8::expandLgamma(OpBuilder &builder, Location loc, Value x) {
+  ImplicitLocOpBuilder b(loc, builder);
+  return lgamma64(V{&b, x}.toF64()).toF32().v;
+}
+
+Value fp8::expandDigamma(OpBuilder &builder, Location loc, Value x) {
+  ImplicitLocOpBuilder b(loc, builder);
+  return digamma64(V{&b, x}.toF64()).toF32().v;
 }
 
 Value fp8::expandErfInv(OpBuilder &builder, Location loc, Value x) {

@@ -393,10 +393,10 @@ Value reducePrecision(Scalar &s) {
   return s.select(isNaN, s.x[0], rounded);
 }
 
-Value erfInv(Scalar &s) {
-  if (s.x[0].getType().isF32())
-    return fp8::expandErfInv(s.b, s.b.getLoc(), s.x[0]);
-  return {};
+/// A function that the math dialect doesn't have, from f32.
+template <Value (*expand)(OpBuilder &, Location, Value)>
+Value expanded(Scalar &s) {
+  return s.x[0].getType().isF32() ? expand(s.b, s.b.getLoc(), s.x[0]) : Value();
 }
 
 /// The next float after x in the direction of y, by its bits.
@@ -482,7 +482,9 @@ const llvm::StringMap<Emitter> &emitters() {
       {"chlo.atanh", floatOp<math::AtanhOp>},
       {"chlo.cosh", floatOp<math::CoshOp>},
       {"chlo.erf", floatOp<math::ErfOp>},
-      {"chlo.erf_inv", erfInv},
+      {"chlo.digamma", expanded<fp8::expandDigamma>},
+      {"chlo.erf_inv", expanded<fp8::expandErfInv>},
+      {"chlo.lgamma", expanded<fp8::expandLgamma>},
       {"chlo.erfc", floatOp<math::ErfcOp>},
       {"chlo.is_inf", isInf},
       {"chlo.is_neg_inf", isSignedInf<true>},

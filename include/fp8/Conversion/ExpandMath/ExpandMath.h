@@ -21,6 +21,10 @@ void populateExpandMathPatterns(RewritePatternSet &patterns);
 /// math dialect has no op.
 Value expandErfInv(OpBuilder &builder, Location loc, Value x);
 
+/// log |gamma(x)| and its derivative, likewise.
+Value expandLgamma(OpBuilder &builder, Location loc, Value x);
+Value expandDigamma(OpBuilder &builder, Location loc, Value x);
+
 #define GEN_PASS_REGISTRATION
 #include "fp8/Conversion/ExpandMath/Passes.h.inc"
 
