@@ -105,6 +105,16 @@ bool safeInPlace(func::FuncOp kernel, unsigned read, unsigned written) {
   });
 }
 
+/// The buffer that reshapes of it lead to.
+Value rootOf(Value buffer) {
+  while (Operation *def = buffer.getDefiningOp()) {
+    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(def))
+      break;
+    buffer = def->getOperand(0);
+  }
+  return buffer;
+}
+
 /// Turns the public function into a schedule on buffers.
 class ScheduleBuilder {
 public:
@@ -301,7 +311,7 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
       continue;
     auto alloc = source.getDefiningOp<memref::AllocOp>();
     bool oldValueReturned = llvm::any_of(ret.getOperands(), [&](Value other) {
-      return buffers.lookup(other) == target;
+      return rootOf(buffers.lookup(other)) == target;
     });
     if (alloc && !oldValueReturned && !taken.contains(source) &&
         llvm::count_if(ret.getOperands(), [&](Value other) {
@@ -319,7 +329,7 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
   // An argument may be the source of one copy and the target of another: such
   // values pass through a temporary.
   for (Copy &copy : copies)
-    if (isa<BlockArgument>(copy.source)) {
+    if (isa<BlockArgument>(rootOf(copy.source))) {
       Value temporary = memref::AllocOp::create(
           builder, loc, cast<MemRefType>(copy.source.getType()));
       emitCopy(loc, copy.source, temporary);

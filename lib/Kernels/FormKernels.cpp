@@ -515,8 +515,6 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
     Operation *def = value.getDefiningOp();
     if (def && inside.contains(def))
       return;
-    if (llvm::is_contained(destinations, value))
-      return;
     if (auto constant = dyn_cast_or_null<arith::ConstantOp>(def);
         constant && !isa<TensorType>(value.getType())) {
       if (constantSet.insert(def).second)
@@ -525,9 +523,22 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
     }
     inputs.insert(value);
   };
+  // A value that is updated and read too (an array scattered into itself) is
+  // both an input and a destination.
+  auto isUpdate = [&](OpOperand &operand) {
+    if (!llvm::is_contained(destinations, operand.get()))
+      return false;
+    Operation *owner = operand.getOwner();
+    if (auto loop = dyn_cast<scf::ForOp>(owner))
+      return llvm::any_of(loop.getInitArgsMutable(),
+                          [&](OpOperand &init) { return &init == &operand; });
+    auto dps = dyn_cast<DestinationStyleOpInterface>(owner);
+    return dps && dps.isDpsInit(&operand);
+  };
   for (Operation *op : ops) {
-    for (Value operand : op->getOperands())
-      addInput(operand);
+    for (OpOperand &operand : op->getOpOperands())
+      if (!isUpdate(operand))
+        addInput(operand.get());
     SetVector<Value> captured;
     getUsedValuesDefinedAbove(op->getRegions(), captured);
     for (Value value : captured)
@@ -554,7 +565,10 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   Block *block = kernel.addEntryBlock();
   builder.setInsertionPointToStart(block);
   IRMapping mapping;
-  mapping.map(operands, block->getArguments());
+  ArrayRef<BlockArgument> arguments = block->getArguments();
+  mapping.map(destinations, arguments.drop_front(inputs.size()));
+  // Reads win; updates are redirected below.
+  mapping.map(inputs.getArrayRef(), arguments.take_front(inputs.size()));
   for (Operation *constant : constants)
     builder.clone(*constant, mapping);
   for (unsigned node : order) {
@@ -562,6 +576,13 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
       if (!mapping.contains(attached->getResult(0)))
         builder.clone(*attached, mapping);
     Operation *copy = builder.clone(*nodes[node].op, mapping);
+    for (OpOperand &operand : nodes[node].op->getOpOperands())
+      if (inputs.contains(operand.get()) && isUpdate(operand)) {
+        auto place = llvm::find(destinations, operand.get());
+        copy->setOperand(
+            operand.getOperandNumber(),
+            arguments[inputs.size() + (place - destinations.begin())]);
+      }
     SmallVector<int64_t> loops(group.loops[node].begin(),
                                group.loops[node].end());
     copy->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(loops));

@@ -1070,8 +1070,8 @@ void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
     for (Operation &op : *block)
       llvm::for_each(op.getResults(), convert);
   });
-  schedule.setFunctionType(
-      builder.getFunctionType(schedule.getArgumentTypes(), {}));
+  schedule.setFunctionType(builder.getFunctionType(
+      schedule.getBody().front().getArgumentTypes(), {}));
   for (auto global : module.getOps<memref::GlobalOp>()) {
     auto elements =
         dyn_cast_or_null<DenseElementsAttr>(global.getInitialValueAttr());
