@@ -145,6 +145,7 @@ private:
              Loops &loops, int64_t lanes);
   Value loadElement(Value memref, ValueRange indices, Type type);
   void storeElement(Value value, Value memref, ValueRange indices);
+  void accessBooleansAsBytes(Operation *nest);
   Value lane(Value vector, int64_t index);
   Value broadcast(Value value, int64_t lanes);
   Value reduceLanes(Value vector, Operation *combiner);
@@ -414,6 +415,31 @@ void KernelLowering::storeElement(Value value, Value memref,
   if (value.getType().isInteger(1))
     value = arith::ExtUIOp::create(builder, loc, type, value);
   memref::StoreOp::create(builder, loc, value, memref, indices);
+}
+
+/// Loads and stores of a loop nest whose boolean buffers have become bytes.
+void KernelLowering::accessBooleansAsBytes(Operation *nest) {
+  SmallVector<Operation *> accesses;
+  nest->walk([&](Operation *op) {
+    if (isa<memref::LoadOp, memref::StoreOp>(op))
+      accesses.push_back(op);
+  });
+  OpBuilder::InsertionGuard guard(builder);
+  for (Operation *op : accesses) {
+    builder.setInsertionPoint(op);
+    if (auto read = dyn_cast<memref::LoadOp>(op)) {
+      if (!read.getType().isInteger(1))
+        continue;
+      read.replaceAllUsesWith(
+          loadElement(read.getMemRef(), read.getIndices(), read.getType()));
+    } else {
+      auto write = cast<memref::StoreOp>(op);
+      if (!write.getValue().getType().isInteger(1))
+        continue;
+      storeElement(write.getValue(), write.getMemRef(), write.getIndices());
+    }
+    op->erase();
+  }
 }
 
 Value KernelLowering::lane(Value vector, int64_t index) {
@@ -964,6 +990,7 @@ LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
         mapping.map(buffer, local.memref);
       Operation *copy = builder.clone(*op, mapping);
       copy->removeAttr(kTaskDimsAttr);
+      accessBooleansAsBytes(copy);
     }
   }
   return success();
