@@ -13,6 +13,13 @@ bool fp8::allParallel(linalg::LinalgOp op) {
 bool fp8::isDot(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0 || !linalg::isaContractionOpInterface(op))
     return false;
+  // Panels hold floating-point values and accumulate in f32.
+  auto isFloat = [](Value value) {
+    return isa<FloatType>(getElementTypeOrSelf(value.getType()));
+  };
+  if (!llvm::all_of(op.getInputs(), isFloat) ||
+      !getElementTypeOrSelf(op.getOutputs()[0].getType()).isF32())
+    return false;
   FailureOr<linalg::ContractionDimensions> dims =
       linalg::inferContractionDims(op);
   return succeeded(dims) && !dims->m.empty() && !dims->n.empty();
