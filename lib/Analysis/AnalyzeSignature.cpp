@@ -671,8 +671,12 @@ LogicalResult Analyzer::findLoss() {
   if (candidates.empty()) {
     InFlightDiagnostic diag =
         emitError(func.getLoc())
-        << "no loss found: expected a scalar floating-point "
-           "result that is not state; scalar results are: ";
+        << (llvm::all_of(to, [](auto &result) { return !result; })
+                ? "no loss found: no argument is replaced by a result, so that "
+                  "this is no training step; scalar results are: "
+                : "no loss found: expected a scalar floating-point result "
+                  "that is not state and that parameters are updated from; "
+                  "scalar results are: ");
     listScalars(diag);
     return diag;
   }

@@ -49,6 +49,8 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
     return result;
   SmallString<128> path(options.dumpDir);
   llvm::sys::path::append(path, options.name + "-" + stage + ".mlir");
+  // Should it fail, so does the file.
+  (void)llvm::sys::fs::create_directories(options.dumpDir);
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
   if (error)

@@ -192,6 +192,14 @@ private:
     say(text + "\n");
   }
 
+  /// Said whether quiet or not: the run is not what it may be taken for.
+  void warn(const std::string &text) {
+    if (options.message)
+      options.message(options.user, (text + "\n").c_str());
+    else
+      std::fputs((text + "\n").c_str(), stderr);
+  }
+
   const Infos &arguments() const { return step->executable.arguments; }
   const Infos &results() const { return step->executable.results; }
   double scalarResult(size_t i) {
@@ -348,16 +356,20 @@ void Trainer::openData() {
   if (options.eval)
     prepareEvaluation();
   summary.tokens_per_step = text.rows * text.window;
+  // Of arrays: integers are tokens (or labels), else every row counts as one.
   if (summary.tokens_per_step == 0)
     for (const TensorInfo &argument : all)
-      if (argument.role == FP8_ROLE_BATCH && summary.tokens_per_step == 0)
-        summary.tokens_per_step = argument.type.elements();
+      if (argument.role == FP8_ROLE_BATCH && isInteger(argument.type.dtype))
+        summary.tokens_per_step =
+            std::max(summary.tokens_per_step, argument.type.elements());
+  if (summary.tokens_per_step == 0)
+    for (const TensorInfo &argument : all)
+      if (argument.role == FP8_ROLE_BATCH && !argument.type.dims.empty())
+        summary.tokens_per_step =
+            std::max(summary.tokens_per_step, argument.type.dims[0]);
 }
 
 void Trainer::prepareEvaluation() {
-  if (!trainingData || evalText.input < 0)
-    throw Error(FP8_ERROR_DATA,
-                "the evaluation needs text for an integer batch argument");
   const Infos &outs = options.eval->results;
   bool found = false;
   for (int pass = 0; pass < 2 && !found; ++pass)
@@ -370,6 +382,9 @@ void Trainer::prepareEvaluation() {
   if (!found)
     throw Error(FP8_ERROR_DATA, "the evaluation has no scalar result: expected "
                                 "a loss");
+  if (!trainingData || evalText.input < 0)
+    throw Error(FP8_ERROR_DATA,
+                "the evaluation needs text for an integer batch argument");
   const TextData &data = separateEvalData ? *separateEvalData : *trainingData;
   evalWindows = data.heldOutWindows(evalText.span());
   evalBatches = static_cast<int64_t>(evalWindows.size()) / evalText.rows;
@@ -445,14 +460,20 @@ void Trainer::initialize() {
         resumeFromNewest(directory, *step, checkpoint,
                          [&](const std::string &text) { sayLine(text); });
     savedStep = info.step;
+    if (options.steps < info.step)
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected at least ", info.step,
+                      " steps, which is where '", checkpoint,
+                      "' stands, but got ", options.steps,
+                      ": steps count in all, those before a resume included"));
     if (info.seed != seed)
       sayLine(str("note: going on with the checkpoint's seed ", info.seed));
     if (info.dataFingerprint != position.dataFingerprint)
-      sayLine("warning: the data are not those that the checkpoint was trained "
-              "on: the run does not continue exactly");
+      warn("warning: the data are not those that the checkpoint was trained "
+           "on: the run does not continue exactly");
     if (info.fingerprint != position.fingerprint)
-      sayLine("warning: module or recipe are not those of the checkpoint: the "
-              "run does not continue exactly");
+      warn("warning: module or recipe are not those of the checkpoint: the "
+           "run does not continue exactly");
     position.step = info.step;
     position.seed = info.seed;
     sayLine(str("resuming from ", checkpoint));
@@ -805,6 +826,7 @@ void Trainer::finish() {
   sayLine(str("files     ", directory,
               "/log.csv, log.jsonl, loss.svg, "
               "memory.json",
+              options.verdicts ? ", verdicts.json" : "",
               options.profile ? ", profile.json" : ""));
   if (!checkpoint.empty())
     sayLine(str("          ", checkpoint));
@@ -834,6 +856,8 @@ void Trainer::run() {
                                                             : " per token";
   report = std::make_unique<Report>(directory, metricNames, unit);
   report->open(options.resume ? position.step : -1);
+  if (options.verdicts)
+    writeFileAtomically(directory + "/verdicts.json", options.verdicts);
   if (!report->rows().empty())
     secondsBefore = report->rows().back().seconds;
   for (const LogRow &row : report->rows())

@@ -28,8 +28,10 @@ cl::OptionCategory category("fp8-run options");
 
 /// Made in main, after LLVM's own options (some have the same names) are gone.
 struct Options {
-  cl::opt<std::string> stepFile{cl::Positional, cl::Required,
-                                cl::desc("STEP.mlir"), cl::cat(category)};
+  // Required, but said in words of our own.
+  cl::list<std::string> files{cl::Positional, cl::desc("STEP.mlir"),
+                              cl::cat(category)};
+  std::string stepFile;
   cl::opt<std::string> initFile{
       "init",
       cl::desc("Initial values: a function (.mlir) or a safetensors "
@@ -132,29 +134,62 @@ struct Options {
 };
 Options *flags;
 
-/// `--data A B` means `--data A --data B`; so for --eval-data.
+/// `--data A B` means `--data A --data B`; so for --eval-data. The last file of
+/// such a list is the step if it ends in .mlir and no other is given.
 std::vector<std::string> repeatListOptions(int argc, char **argv) {
   std::vector<std::string> arguments;
   std::string list;
+  bool isValue = true, hasStep = false;
+  size_t listed = 0, lastOfList = 0;
   for (int i = 0; i < argc; ++i) {
     StringRef argument = argv[i];
     if (argument.starts_with("-")) {
       StringRef name = argument.ltrim('-');
       list = name == "data" || name == "eval-data" ? argument.str() : "";
+      listed = 0;
       if (list.empty())
         arguments.push_back(argument.str());
+      auto it = cl::getRegisteredOptions().find(name);
+      isValue = it != cl::getRegisteredOptions().end() &&
+                it->second->getValueExpectedFlag() == cl::ValueRequired;
       continue;
     }
+    hasStep |= list.empty() && !isValue;
+    isValue = false;
     if (!list.empty())
       arguments.push_back(list);
     arguments.push_back(argument.str());
+    if (!list.empty() && ++listed > 1 && argument.ends_with(".mlir"))
+      lastOfList = arguments.size() - 1;
   }
+  // With the option before it.
+  if (!hasStep && lastOfList)
+    arguments.erase(arguments.begin() + lastOfList - 1);
   return arguments;
 }
 
 int usageError(const llvm::Twine &message) {
   llvm::errs() << "fp8-run: error: " << message << "\n";
   return 2;
+}
+
+/// What LLVM says about the command line, as one line of ours.
+int commandLineError(StringRef text) {
+  if (text.empty()) // a wrong value, which LLVM has reported itself
+    return 2;
+  SmallVector<StringRef> lines;
+  text.split(lines, '\n', -1, /*KeepEmpty=*/false);
+  std::string message;
+  for (StringRef line : lines) {
+    line.consume_front("fp8-run: ");
+    line = line.split("  Try: ").first.rtrim("!.");
+    if (!message.empty() && !line.starts_with("Did you mean"))
+      break;
+    message += (message.empty() ? "" : "; ") + line.str();
+  }
+  if (!message.empty() && !llvm::isUpper(message[1]))
+    message[0] = llvm::toLower(message[0]);
+  return usageError(message + " (see --help)");
 }
 
 /// `file:line:column` behind names, call sites and fusions.
@@ -280,29 +315,28 @@ int runOnce(MLIRContext &context, const SignatureOptions &signature) {
                    flags->outputs.c_str(), flags->threads));
 }
 
-LogicalResult writeVerdicts(const VerdictReport &report) {
-  if (std::error_code error =
-          llvm::sys::fs::create_directories(flags->outDir)) {
-    llvm::errs() << "fp8-run: error: cannot create directory '" << flags->outDir
-                 << "': " << error.message() << "\n";
-    return failure();
-  }
-  SmallString<128> path(flags->outDir);
-  llvm::sys::path::append(path, "verdicts.json");
-  std::string error;
-  if (succeeded(report.write(path, error)))
-    return success();
-  llvm::errs() << "fp8-run: error: " << error << "\n";
-  return failure();
-}
-
 int train(MLIRContext &context, const SignatureOptions &signature) {
   if (flags->steps <= 0)
     return usageError("expected --steps N with N > 0");
+  for (auto *option :
+       {&flags->evalEvery, &flags->checkpointEvery, &flags->logEvery})
+    if (*option < 0)
+      return usageError("expected --" + option->ArgStr +
+                        " N with N >= 0 but got " +
+                        llvm::Twine(option->getValue()));
+  if (!(flags->holdout >= 0 && flags->holdout < 1))
+    return usageError("expected --holdout to be at least 0 and below 1");
+  if (!flags->evalData.empty() && flags->evalFile.empty())
+    return usageError("expected --eval EVAL.mlir with --eval-data");
+  if (flags->resume && flags->overwrite)
+    return usageError("expected --resume or --overwrite but got both");
   if (flags->initFile.empty() && !flags->resume)
     return usageError("expected --init INIT.mlir or --init W.safetensors");
   if (flags->dataFiles.empty() && flags->batches.empty())
     return usageError("expected --data FILE... or --batch PATH=FILE");
+  SmallVector<std::pair<std::string, std::string>> batchPairs;
+  if (failed(splitPairs(flags->batches, batchPairs)))
+    return 2;
   std::string fingerprint;
   auto step = compileFile(flags->stepFile, "step", context, signature,
                           FunctionKind::Step, &fingerprint);
@@ -330,17 +364,15 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
   else if (!flags->quiet)
     llvm::outs() << verdicts.getSummary() << "\n";
   llvm::outs().flush();
-  if (failed(writeVerdicts(verdicts)))
-    return 1;
+  std::string verdictText;
+  llvm::raw_string_ostream verdictStream(verdictText);
+  verdicts.printJSON(verdictStream);
 
   std::vector<const char *> data, heldOut;
   for (const std::string &file : flags->dataFiles)
     data.push_back(file.c_str());
   for (const std::string &file : flags->evalData)
     heldOut.push_back(file.c_str());
-  SmallVector<std::pair<std::string, std::string>> batchPairs;
-  if (failed(splitPairs(flags->batches, batchPairs)))
-    return 2;
   std::vector<fp8_batch_source> sources;
   std::vector<std::string> names;
   names.reserve(2 * batchPairs.size());
@@ -380,6 +412,7 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
   options.overwrite = flags->overwrite;
   options.quiet = flags->quiet;
   options.profile = flags->profile;
+  options.verdicts = verdictText.c_str();
   return exitCode(fp8_train(&options, nullptr));
 }
 
@@ -401,14 +434,32 @@ int main(int argc, char **argv) {
   std::vector<const char *> pointers;
   for (const std::string &argument : arguments)
     pointers.push_back(argument.c_str());
-  cl::ParseCommandLineOptions(
+  std::string parseErrors;
+  llvm::raw_string_ostream parseErrorStream(parseErrors);
+  cl::SetVersionPrinter([](raw_ostream &os) {
+    os << "fp8-run, with LLVM " LLVM_VERSION_STRING "\n";
+  });
+  bool isParsed = cl::ParseCommandLineOptions(
       pointers.size(), pointers.data(),
       "Compiles a JAX training step (StableHLO) and trains with it.\n\n"
       "  fp8-run STEP.mlir --init INIT.mlir --data TEXT... --recipe tensorwise "
       "--steps N --out DIR\n"
       "  fp8-run FILE.mlir --entry F --inputs IN.safetensors --outputs "
       "OUT.safetensors\n"
-      "  fp8-run STEP.mlir --explain-signature\n");
+      "  fp8-run STEP.mlir --explain-signature\n",
+      &parseErrorStream);
+  if (!isParsed)
+    return commandLineError(parseErrors);
+  if (flags->files.size() != 1)
+    return usageError(flags->files.empty()
+                          ? "expected STEP.mlir (see --help)"
+                          : "expected one STEP.mlir but got '" +
+                                llvm::join(flags->files, "', '") +
+                                "' (see --help)");
+  flags->stepFile = flags->files.front();
+  if (flags->threads < 0 || flags->threads > 4096)
+    return usageError("expected --threads to be 0 to 4096 but got " +
+                      llvm::Twine(flags->threads));
 
   DialectRegistry registry;
   fp8::registerAllDialects(registry);

@@ -644,9 +644,16 @@ void Analyzer::classifyWithWeight(unsigned index) {
   layer.weight = weightNumber;
   layer.weightContracted = contracted;
   layer.activation = numbers.get(otherRoot);
-  layer.activationRest = unite(otherSets, otherDims, otherRootType.getRank());
-  layer.activationRest |= unite(otherSets, otherBatch, otherRootType.getRank());
-  layer.activationRest.flip();
+  // The dimensions of the root that the tokens span, not those that nothing
+  // else spans: one of an image's can be in both (a patch's rows are part of
+  // the image's).
+  SmallVector<int64_t> tokenDims;
+  for (int64_t dim :
+       llvm::seq(cast<RankedTensorType>(other.getType()).getRank()))
+    if (!llvm::is_contained(otherDims, dim) &&
+        !llvm::is_contained(otherBatch, dim))
+      tokenDims.push_back(dim);
+  layer.activationRest = unite(otherSets, tokenDims, otherRootType.getRank());
   for (auto [dim, size] : llvm::enumerate(otherRootType.getShape()))
     if (size == 1)
       layer.activationRest.reset(dim);

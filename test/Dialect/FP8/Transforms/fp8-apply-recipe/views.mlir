@@ -177,3 +177,39 @@ func.func @remat(
   %w_new = stablehlo.subtract %w, %dw : tensor<16x16xf32>
   return %w_new, %loss, %dx : tensor<16x16xf32>, tensor<f32>, tensor<6x16xf32>
 }
+
+// -----
+
+// An image cut into patches: rows of the image are in both of the dimensions
+// that its layer contracts and keeps, and the weight's gradient is found.
+
+// CHECK-LABEL: @patches
+// CHECK-COUNT-3: fp8.dot_general
+// TABLE: fp8 forward p['patch']
+// TABLE-NEXT: fp8 forward p['w']
+// TABLE: fp8 wgrad p['patch']
+func.func @patches(
+    %patch: tensor<16x8xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "p['patch']"},
+    %w: tensor<8x8xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
+    %head: tensor<8x4xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
+    %image: tensor<2x16x16xf32> {fp8.role = "batch", fp8.path = "image"},
+    %g: tensor<2x16x8xf32> {fp8.role = "batch", fp8.path = "g"})
+    -> (tensor<f32> {fp8.path = "loss", fp8.kind = "loss"}, tensor<16x8xf32> {fp8.path = "new", fp8.state = "p['patch']"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.reshape %image : (tensor<2x16x16xf32>) -> tensor<2x4x4x4x4xf32>
+  %1 = stablehlo.transpose %0, dims = [0, 1, 3, 2, 4] : (tensor<2x4x4x4x4xf32>) -> tensor<2x4x4x4x4xf32>
+  %2 = stablehlo.reshape %1 : (tensor<2x4x4x4x4xf32>) -> tensor<2x16x16xf32>
+  %3 = stablehlo.dot_general %2, %patch, contracting_dims = [2] x [0]
+      : (tensor<2x16x16xf32>, tensor<16x8xf32>) -> tensor<2x16x8xf32>
+  %4 = stablehlo.dot_general %3, %w, contracting_dims = [2] x [0]
+      : (tensor<2x16x8xf32>, tensor<8x8xf32>) -> tensor<2x16x8xf32>
+  %5 = stablehlo.dot_general %4, %head, contracting_dims = [2] x [0]
+      : (tensor<2x16x8xf32>, tensor<8x4xf32>) -> tensor<2x16x4xf32>
+  %loss = stablehlo.reduce(%5 init: %zero) applies stablehlo.add across dimensions = [0, 1, 2]
+      : (tensor<2x16x4xf32>, tensor<f32>) -> tensor<f32>
+  %6 = stablehlo.dot_general %g, %2, contracting_dims = [0, 1] x [0, 1]
+      : (tensor<2x16x8xf32>, tensor<2x16x16xf32>) -> tensor<8x16xf32>
+  %7 = stablehlo.transpose %6, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+  %8 = stablehlo.subtract %patch, %7 : tensor<16x8xf32>
+  return %loss, %8 : tensor<f32>, tensor<16x8xf32>
+}
