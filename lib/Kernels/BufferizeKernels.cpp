@@ -184,7 +184,7 @@ func::FuncOp ScheduleBuilder::copyKernel(MemRefType type) {
   unsigned rank = type.getRank();
   // Leading index = task; a vector is one task.
   SmallVector<int64_t> domain, tile, loops;
-  if (rank > 1) {
+  if (rank > 1 && type.getDimSize(0) > 0) {
     domain.push_back(type.getDimSize(0));
     tile.push_back(llvm::divideCeil(type.getDimSize(0), 16));
     loops.push_back(0);

@@ -229,7 +229,9 @@ void KernelFormer::initGroup(unsigned index) {
     SmallVector<utils::IteratorType> iterators =
         generic.getIteratorTypesArray();
     for (unsigned loop = 0; loop < extents.size(); ++loop) {
-      if (iterators[loop] != utils::IteratorType::parallel)
+      // An empty loop cannot be cut into tiles.
+      if (iterators[loop] != utils::IteratorType::parallel ||
+          extents[loop] == 0)
         continue;
       bool plain =
           llvm::all_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {

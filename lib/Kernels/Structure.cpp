@@ -13,6 +13,9 @@ bool fp8::allParallel(linalg::LinalgOp op) {
 bool fp8::isDot(linalg::GenericOp op) {
   if (op.getNumReductionLoops() == 0 || !linalg::isaContractionOpInterface(op))
     return false;
+  // Empty dots have nothing to pack: they are plain reductions.
+  if (llvm::is_contained(op.getStaticLoopRanges(), 0))
+    return false;
   // Panels hold floating-point values and accumulate in f32.
   auto isFloat = [](Value value) {
     return isa<FloatType>(getElementTypeOrSelf(value.getType()));

@@ -48,6 +48,30 @@ static LogicalResult verifyOp(Operation *op) {
   return success();
 }
 
+/// Values may pass through a function without an op that checks their type.
+static LogicalResult verifyTypes(func::FuncOp func) {
+  auto verify =
+      [&](Type type, StringRef kind, unsigned index) {
+        auto tensor = dyn_cast<RankedTensorType>(type);
+        if (tensor && tensor.hasStaticShape() &&
+            isa<IntegerType, FloatType>(tensor.getElementType()))
+          return success();
+        return LogicalResult(
+            func.emitOpError()
+            << "expected " << kind << " " << index
+            << " to be a statically shaped tensor of boolean, integer or "
+               "floating-point values but got "
+            << type);
+      };
+  for (auto [index, type] : llvm::enumerate(func.getArgumentTypes()))
+    if (failed(verify(type, "argument", index)))
+      return failure();
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    if (failed(verify(type, "result", index)))
+      return failure();
+  return success();
+}
+
 static LogicalResult verifySignature(func::FuncOp func) {
   FailureOr<fp8::Signature> signature = fp8::Signature::fromAttributes(func);
   if (failed(signature))
@@ -112,7 +136,8 @@ struct VerifyImport : public stablehlo::impl::VerifyImportBase<VerifyImport> {
       return failed(verifyOp(op)) ? WalkResult::interrupt()
                                   : WalkResult::advance();
     });
-    if (result.wasInterrupted() || failed(verifySignature(main)))
+    if (result.wasInterrupted() || failed(verifyTypes(main)) ||
+        failed(verifySignature(main)))
       signalPassFailure();
   }
 };

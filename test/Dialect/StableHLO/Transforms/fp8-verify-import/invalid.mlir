@@ -67,3 +67,17 @@ func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.
 func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "state", fp8.kind = "other"}) -> (tensor<f32> {fp8.path = "result", fp8.state = "y"}) {
   return %x : tensor<f32>
 }
+
+// -----
+
+// expected-error @below {{expected argument 0 to be a statically shaped tensor of boolean, integer or floating-point values but got 'tensor<2xcomplex<f32>>'}}
+func.func @main(%arg0: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
+  return %arg0 : tensor<2xcomplex<f32>>
+}
+
+// -----
+
+// expected-error @below {{expected argument 0 to be a statically shaped tensor of boolean, integer or floating-point values but got 'tensor<?xf32>'}}
+func.func @main(%arg0: tensor<?xf32>) -> tensor<?xf32> {
+  return %arg0 : tensor<?xf32>
+}
