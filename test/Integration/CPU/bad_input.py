@@ -303,6 +303,72 @@ def ctrl_c(f):
     assert a == b, f"{a}\n{b}"
 
 
+# ------------------------------------------------------------ command line
+
+
+@case
+def resume_that_ends_before_the_checkpoint(f):
+    f.works(out="before")
+    f.fails(r"at least 3 steps", r"but got 2", out="before", steps=2, resume=True)
+
+
+@case
+def other_recipe_on_resume(f):
+    """Is possible, but said, even to --quiet."""
+    f.works(out="recipe")
+    result = f.works(out="recipe", steps=4, resume=True, recipe="none", quiet=True)
+    assert re.fullmatch(r"warning: module or recipe .*\n", result.stderr), result.stderr
+
+
+@case
+def verdicts_of_an_earlier_run_stay(f):
+    f.works(out="kept")
+    before = (f.path("kept") / "verdicts.json").read_bytes()
+    f.fails(r"earlier run", out="kept", recipe="none")
+    assert (f.path("kept") / "verdicts.json").read_bytes() == before
+
+
+@case
+def evaluation_as_step(f):
+    f.fails(r"no argument is replaced by a result", step=f.path("model") / "eval.mlir")
+
+
+@case
+def initializer_as_evaluation(f):
+    f.fails(r"evaluation .*expected a loss", eval=f.init)
+
+
+@case
+def numbers_out_of_range(f):
+    f.fails(r"--threads .*0 to 4096 but got -1", threads=-1)
+    f.fails(r"--eval-every .*but got -1", eval_every=-1)
+    f.fails(r"--holdout", holdout=1.5)
+    f.fails(r"--steps", steps=0)
+
+
+@case
+def options_that_need_others(f):
+    f.fails(r"--eval EVAL.mlir with --eval-data", eval_data=f.text)
+    f.fails(r"both", resume=True, overwrite=True)
+    f.fails(r"--batch KEY=VALUE but got 'foo'", batch="foo")
+
+
+@case
+def step_before_after_and_missing(f):
+    """The step may follow a list of files."""
+    options = ["--init", f.init, "--steps", 1, "--out", f.path("order"), "--overwrite"]
+    t.run([f.fp8_run, *options, "--data", f.text, f.step])
+    t.run([f.fp8_run, "--overwrite", "--data", f.text, "--init", f.init, "--steps", 1, "--out", f.path("order"), f.step])
+    check_failure(t.run([f.fp8_run, *options, "--data", f.text], check=False), r"expected STEP\.mlir")
+    check_failure(t.run([f.fp8_run, f.step, f.init, *options], check=False), r"expected one STEP\.mlir")
+
+
+@case
+def directory_of_the_ir_is_made(f):
+    f.works(out="dumped", steps=1, dump_ir=f.path("ir") / "deep")
+    assert (f.path("ir") / "deep" / "step-fp8.mlir").exists()
+
+
 @case
 def unwanted_fallback(f):
     f.works(out="fallback", fail_on_fallback=True)
