@@ -55,8 +55,9 @@ FailureOr<int64_t> ScheduleLowering::operandCode(Value buffer) {
     return def->emitOpError("expected a view of the arena, an argument or a "
                             "constant as operand of a kernel");
   }
-  // The arena is argument 0.
-  return ~static_cast<int64_t>(cast<BlockArgument>(buffer).getArgNumber() - 1);
+  // The arena is argument 0. A view of all of it, as bytes, folds to it.
+  int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+  return number == 0 ? 0 : ~(number - 1);
 }
 
 /// void (i64 task, ptr operands, ptr scratch), as the runtime calls it.
