@@ -11,5 +11,4 @@ function(add_fp8_library name)
   mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
   # libMLIR does not pass libLLVM on.
   target_link_libraries(${name} PUBLIC LLVM)
-  set_property(GLOBAL APPEND PROPERTY FP8_LIBS ${name})
 endfunction()
