@@ -1,5 +1,6 @@
 //===- BufferizeKernels.cpp - Tensors to buffers, kernel by kernel --------===//
 
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -294,9 +295,9 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     DictionaryAttr attrs = func.getResultAttrDict(index);
     BlockArgument target;
-    if (StringAttr state = pathOf(attrs, "fp8.state"))
+    if (StringAttr state = pathOf(attrs, kStateAttr))
       for (unsigned i = 0; i < numArguments; ++i)
-        if (func.getArgAttrOfType<StringAttr>(i, "fp8.path") == state)
+        if (func.getArgAttrOfType<StringAttr>(i, kPathAttr) == state)
           target = entry.getArgument(numArguments + i);
     if (!target) {
       target = entry.addArgument(bufferType(value.getType()), loc);

@@ -194,22 +194,29 @@ LogicalResult KernelLowering::readAttributes() {
   return success();
 }
 
+/// The domain loop that each dimension of `buffer` is cut along, by those who
+/// write it; -1 where a dimension is whole.
+SmallVector<int> domainLoopsOf(Value buffer) {
+  SmallVector<int> loops(cast<MemRefType>(buffer.getType()).getRank(), -1);
+  for (OpOperand &use : buffer.getUses()) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!generic || !generic.isDpsInit(&use))
+      continue;
+    AffineMap map = generic.getMatchingIndexingMap(&use);
+    for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
+      if (auto position = plainPosition(map, dim))
+        loops[*position] = i;
+  }
+  return loops;
+}
+
 /// Finds every intermediate buffer and how the domain cuts it.
 void KernelLowering::collectLocals() {
   int64_t offset = 0;
   for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
     Local local;
     local.type = alloc.getType();
-    local.domainLoop.assign(local.type.getRank(), -1);
-    for (OpOperand &use : alloc->getUses()) {
-      auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
-      if (!generic || !generic.isDpsInit(&use))
-        continue;
-      AffineMap map = generic.getMatchingIndexingMap(&use);
-      for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-        if (auto position = plainPosition(map, dim))
-          local.domainLoop[*position] = i;
-    }
+    local.domainLoop = domainLoopsOf(alloc);
     int64_t bytes = llvm::divideCeil(
         storageType(local.type.getElementType()).getIntOrFloatBitWidth(), 8);
     for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
@@ -902,17 +909,9 @@ void KernelLowering::emitFill(linalg::FillOp fill) {
   loc = fill.getLoc();
   Value buffer = fill.getOutputs()[0];
   auto type = cast<MemRefType>(buffer.getType());
-  SmallVector<int> domainLoop(type.getRank(), -1);
-  for (OpOperand &use : buffer.getUses())
-    if (auto generic = dyn_cast<linalg::GenericOp>(use.getOwner()))
-      if (generic.isDpsInit(&use))
-        for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-          if (auto position =
-                  plainPosition(generic.getMatchingIndexingMap(&use), dim))
-            domainLoop[*position] = i;
   Nest nest;
   Loops loops;
-  for (auto [dim, loop] : llvm::enumerate(domainLoop)) {
+  for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
     loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
     loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
   }
