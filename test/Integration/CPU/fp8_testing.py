@@ -46,6 +46,80 @@ def save_tree(path, **trees):
     save_file(arrays, str(path))
 
 
+def split_list(text):
+    """The parts of `text` between commas that no bracket or string encloses."""
+    parts, depth, quoted, begin = [], 0, False, 0
+    for i, c in enumerate(text):
+        if c == '"':
+            quoted = not quoted
+        elif not quoted and c in "([{<":
+            depth += 1
+        elif not quoted and c in ")]}>" and text[i - 1] != "-":
+            depth -= 1
+        elif not quoted and depth == 0 and c == ",":
+            parts.append(text[begin:i].strip())
+            begin = i + 1
+    return parts + [text[begin:].strip()] if text[begin:].strip() else parts
+
+
+def _enclosed(text, begin):
+    """The end of the parenthesis that opens at `begin`."""
+    depth, quoted = 0, False
+    for i in range(begin, len(text)):
+        if text[i] == '"':
+            quoted = not quoted
+        elif not quoted and text[i] in "()":
+            depth += 1 if text[i] == "(" else -1
+            if depth == 0:
+                return i
+    raise ValueError("expected a closing parenthesis")
+
+
+def strip_names(text, seed=0, donated=True):
+    """A module as `lower(...).as_text()` prints it, without any name that tells
+    something and with the arguments and results of main in random order; not
+    `donated`: without a word of donation too. Returns the text, the old
+    positions of the arguments in their new order, and those of the results."""
+    import numpy as np
+
+    assert "loc(" not in text, "expected a module printed without debug info"
+    random = np.random.default_rng(seed)
+    head, found, rest = text.partition("func.func public @main(")
+    assert found, "expected a public function main"
+    end = _enclosed("(" + rest, 0) - 1
+    arguments, rest = split_list(rest[:end]), rest[end + 1 :]
+    assert rest.startswith(" -> ("), f"expected results but got {rest[:40]}"
+    end = _enclosed(rest, 4)
+    results, rest = split_list(rest[5:end]), rest[end + 1 :]
+    order = [int(i) for i in random.permutation(len(arguments))]
+    result_order = [int(i) for i in random.permutation(len(results))]
+
+    def strip(declaration):
+        """Drops names from the attributes and renumbers the results in them."""
+        typed, brace, attributes = declaration.partition(" {")
+        kept = []
+        for attribute in split_list(attributes.rpartition("}")[0]):
+            name, _, value = attribute.partition(" = ")
+            if name == "jax.result_info" or (not donated and name in ("tf.aliasing_output", "jax.buffer_donor")):
+                continue
+            if name == "tf.aliasing_output":
+                attribute = f"{name} = {result_order.index(int(value.split(':')[0]))} : i32"
+            kept.append(attribute)
+        return typed + (f" {{{', '.join(kept)}}}" if kept else "")
+
+    # JAX prints main first, its last operation at the indentation of a body.
+    body, _, others = rest.partition("\n  }\n")
+    before, _, last = body.rpartition("\n    return ")
+    values, types = (split_list(part) for part in last.split(" : "))
+    permute = lambda parts, order: ", ".join(parts[i] for i in order)
+    text = (
+        f"{head}func.func public @main({permute([strip(a) for a in arguments], order)})"
+        f" -> ({permute([strip(r) for r in results], result_order)}){before}"
+        f"\n    return {permute(values, result_order)} : {permute(types, result_order)}\n  }}\n{others}"
+    )
+    return re.sub(r"^module @\w+", "module @m", text), order, result_order
+
+
 def write_text(path, size=20000):
     """Some deterministic English-like text without any other file."""
     words = "the model predicts each byte of a text from those before it and learns with every step".split()
