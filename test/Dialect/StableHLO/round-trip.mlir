@@ -506,6 +506,13 @@ module {
     %1 = stablehlo.add %arg2, %arg2 : tensor<0xui4>
     return
   }
+  func.func @collectives(%arg0: tensor<4xf32>) {
+    %0 = "stablehlo.collective_broadcast"(%arg0) <{replica_groups = dense<[[0, 1, 2], [3, 4, -1]]> : tensor<2x3xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+    %1:2 = "stablehlo.all_gather"(%arg0, %arg0) <{all_gather_dim = 0 : i64, replica_groups = dense<> : tensor<0x0xi64>}> : (tensor<4xf32>, tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>)
+    %2 = stablehlo.replica_id : tensor<ui32>
+    %3 = stablehlo.partition_id : tensor<ui32>
+    return
+  }
   sdy.mesh @big = <["a"=2, "b"=4], device_ids=[7, 6, 5, 4, 3, 2, 1, 0]>
   sdy.mesh @empty_mesh = <[]>
   func.func @shardings(%arg0: tensor<4x8xf32>) attributes {note = [#sdy.sharding_per_value<[<@big, [{}]>]>, #stablehlo.channel_handle<handle = 1, type = 2>]} {

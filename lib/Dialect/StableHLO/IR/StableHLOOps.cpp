@@ -7,6 +7,7 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "AssemblyFormat.h"
+#include "Constraints.h"
 
 #include "mlir/IR/DialectImplementation.h"
 #include "llvm/ADT/SmallBitVector.h"
@@ -39,7 +40,7 @@ static std::string toString(ArrayRef<int64_t> dims) {
   return text;
 }
 
-static LogicalResult expectType(Operation *op, Type expected, Type actual,
+LogicalResult stablehlo::expectType(Operation *op, Type expected, Type actual,
                                 const Twine &what) {
   if (expected == actual)
     return success();
@@ -47,7 +48,7 @@ static LogicalResult expectType(Operation *op, Type expected, Type actual,
          << what << " of type " << expected << " but got " << actual;
 }
 
-static LogicalResult expectSize(Operation *op, int64_t expected, int64_t actual,
+LogicalResult stablehlo::expectSize(Operation *op, int64_t expected, int64_t actual,
                                 const Twine &what) {
   if (expected == actual)
     return success();
@@ -55,8 +56,7 @@ static LogicalResult expectSize(Operation *op, int64_t expected, int64_t actual,
          << expected << ' ' << what << " but got " << actual;
 }
 
-/// All of `dims` are in [0, bound).
-static LogicalResult expectInRange(Operation *op, ArrayRef<int64_t> dims,
+LogicalResult stablehlo::expectInRange(Operation *op, ArrayRef<int64_t> dims,
                                    int64_t bound, const Twine &what) {
   for (int64_t dim : dims)
     if (dim < 0 || dim >= bound)
@@ -65,7 +65,7 @@ static LogicalResult expectInRange(Operation *op, ArrayRef<int64_t> dims,
   return success();
 }
 
-static LogicalResult expectUnique(Operation *op, ArrayRef<int64_t> dims,
+LogicalResult stablehlo::expectUnique(Operation *op, ArrayRef<int64_t> dims,
                                   const Twine &what) {
   SmallVector<int64_t> sorted(dims);
   llvm::sort(sorted);
@@ -130,8 +130,7 @@ static LogicalResult expectScalarRegion(Operation *op, Region &region,
   return success();
 }
 
-/// A reduction body over the element types of `inputs`: (E..., E...) -> E...
-static LogicalResult expectReducer(Operation *op, Region &region,
+LogicalResult stablehlo::expectReducer(Operation *op, Region &region,
                                    ValueRange inputs, const Twine &what) {
   SmallVector<Type> elements, arguments;
   for (Value input : inputs)

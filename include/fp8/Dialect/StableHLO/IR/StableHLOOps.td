@@ -1285,4 +1285,181 @@ def StableHLO_CustomCallOp : StableHLO_Op<"custom_call", [DeclareOpInterfaceMeth
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// Collectives: parsed and verified; a step for several devices does not run
+//===----------------------------------------------------------------------===//
+
+/// Devices and channel of a collective.
+defvar groups = (ins I64ElementsAttr:$replica_groups,
+                     OptionalAttr<HLO_ChannelHandleAttr>:$channel_handle);
+
+def StableHLO_AllGatherOp : StableHLO_Op<"all_gather"> {
+  let summary = "Concatenation over devices";
+  let description = [{
+    The operands of all devices of a group, one after the other along
+    `all_gather_dim`.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<4x4xf32>) -> tensor<8x4xf32> {
+      %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4x4xf32>) -> tensor<8x4xf32>
+      return %0 : tensor<8x4xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins Variadic<HLO_Tensor>:$operands, I64Attr:$all_gather_dim),
+                       groups, (ins UnitAttr:$use_global_device_ids));
+  let results = (outs Variadic<HLO_Tensor>:$results);
+  let hasVerifier = 1;
+}
+
+def StableHLO_AllReduceOp : StableHLO_Op<"all_reduce", [SingleBlock]> {
+  let summary = "Reduction over devices";
+  let description = [{
+    The operands of all devices of a group reduced element by element with
+    `computation`.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins Variadic<HLO_Tensor>:$operands), groups,
+                       (ins UnitAttr:$use_global_device_ids));
+  let results = (outs Variadic<HLO_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$computation);
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def StableHLO_AllToAllOp : StableHLO_Op<"all_to_all"> {
+  let summary = "Exchange of parts between devices";
+  let description = [{
+    Each device cuts its operands into `split_count` parts along
+    `split_dimension`, sends part `i` to device `i` of its group, and concatenates
+    what it gets along `concat_dimension`.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<2x4xf32>) -> tensor<4x2xf32> {
+      %0 = "stablehlo.all_to_all"(%x) <{split_dimension = 1 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<2x4xf32>) -> tensor<4x2xf32>
+      return %0 : tensor<4x2xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins Variadic<HLO_Tensor>:$operands, I64Attr:$split_dimension,
+                            I64Attr:$concat_dimension, I64Attr:$split_count), groups);
+  let results = (outs Variadic<HLO_Tensor>:$results);
+  let hasVerifier = 1;
+}
+
+def StableHLO_CollectiveBroadcastOp : StableHLO_Op<"collective_broadcast", [HLO_SameTypes, SameOperandsAndResultType]> {
+  let summary = "The operand of a group's first device";
+  let description = [{
+    Every device of a group gets the operand of the first.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.collective_broadcast"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins HLO_Tensor:$operand), groups);
+  let results = (outs HLO_Tensor:$result);
+  let hasVerifier = 1;
+}
+
+def StableHLO_CollectivePermuteOp : StableHLO_Op<"collective_permute", [HLO_SameTypes, SameOperandsAndResultType]> {
+  let summary = "Operands sent from device to device";
+  let description = [{
+    Sends the operand of the first device of each pair to the second; a device
+    that none sends to gets zeros.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    ```
+  }];
+  let arguments = (ins HLO_Tensor:$operand, I64ElementsAttr:$source_target_pairs,
+                       OptionalAttr<HLO_ChannelHandleAttr>:$channel_handle);
+  let results = (outs HLO_Tensor:$result);
+  let hasVerifier = 1;
+}
+
+def StableHLO_PartitionIdOp : StableHLO_Op<"partition_id", [Pure]> {
+  let summary = "The number of this device among the partitions";
+  let description = [{
+    Example:
+
+    ```mlir
+    func.func @example() -> tensor<ui32> {
+      %0 = stablehlo.partition_id : tensor<ui32>
+      return %0 : tensor<ui32>
+    }
+    ```
+  }];
+  let results = (outs 0DTensorOf<[UI32]>:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
+def StableHLO_ReduceScatterOp : StableHLO_Op<"reduce_scatter", [SingleBlock]> {
+  let summary = "Reduction over devices, each keeping a part";
+  let description = [{
+    The operands of all devices of a group reduced element by element with
+    `computation` and cut along `scatter_dimension`; device `i` keeps part `i`.
+
+    Example:
+
+    ```mlir
+    func.func @example(%x: tensor<4xf32>) -> tensor<2xf32> {
+      %0 = "stablehlo.reduce_scatter"(%x) <{scatter_dimension = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+      ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+        %1 = stablehlo.add %a, %b : tensor<f32>
+        stablehlo.return %1 : tensor<f32>
+      }) : (tensor<4xf32>) -> tensor<2xf32>
+      return %0 : tensor<2xf32>
+    }
+    ```
+  }];
+  let arguments = !con((ins HLO_Tensor:$operand, I64Attr:$scatter_dimension), groups,
+                       (ins UnitAttr:$use_global_device_ids));
+  let results = (outs HLO_Tensor:$result);
+  let regions = (region SizedRegion<1>:$computation);
+  let hasVerifier = 1;
+  let hasRegionVerifier = 1;
+}
+
+def StableHLO_ReplicaIdOp : StableHLO_Op<"replica_id", [Pure]> {
+  let summary = "The number of this device among the replicas";
+  let description = [{
+    Example:
+
+    ```mlir
+    func.func @example() -> tensor<ui32> {
+      %0 = stablehlo.replica_id : tensor<ui32>
+      return %0 : tensor<ui32>
+    }
+    ```
+  }];
+  let results = (outs 0DTensorOf<[UI32]>:$result);
+  let assemblyFormat = "attr-dict `:` type($result)";
+}
+
 #endif // FP8_DIALECT_STABLEHLO_IR_STABLEHLOOPS_TD
