@@ -48,8 +48,10 @@ struct DotInfo {
   std::string layer;
   /// Why the dot belongs to no linear layer.
   std::string why;
-  /// How many loops the dot is in.
-  unsigned loopDepth = 0;
+  /// The `stablehlo.while` ops that the dot is in, from the inside out.
+  SmallVector<Operation *, 2> loops;
+  /// Whether the dot is in a branch of a `stablehlo.if` or `stablehlo.case`.
+  bool inBranch = false;
   /// Repeats a forward dot for the backward pass.
   bool recomputed = false;
 
@@ -62,11 +64,6 @@ struct DotInfo {
 /// The value whose elements `value` shows in another arrangement: the operand
 /// of a reshape, a transpose or a barrier. Null if `value` is none of these.
 Value getLayoutSource(Value value);
-
-/// The value that `value` is a part, a copy or a conversion of: the operand of
-/// a layout op, a float conversion, a broadcast or a slice, or the value that a
-/// loop carries unchanged. Null if `value` is none of these.
-Value getViewSource(Value value);
 
 /// All dots of a function in program order, with their roles. Arguments are
 /// told apart by the marks `fp8.role` and `fp8.kind` of the import stage, the

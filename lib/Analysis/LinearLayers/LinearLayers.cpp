@@ -19,6 +19,9 @@
 
 #include "fp8/Analysis/LinearLayers.h"
 
+#include "Origins.h"
+#include "ValueFlow.h"
+
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -28,7 +31,6 @@
 #include "llvm/ADT/SmallBitVector.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
-#include <map>
 #include <vector>
 
 using namespace mlir;
@@ -53,409 +55,10 @@ StringRef fp8::stringifyDotRole(DotRole role) {
 }
 
 //===----------------------------------------------------------------------===//
-// Views
-//===----------------------------------------------------------------------===//
-
-static bool isBarrier(Operation *op) {
-  return isa<stablehlo::OptimizationBarrierOp>(op);
-}
-
-/// The value that a loop was entered with, if it carries `arg` unchanged.
-static Value getLoopInvariant(BlockArgument arg) {
-  auto loop =
-      dyn_cast_or_null<stablehlo::WhileOp>(arg.getOwner()->getParentOp());
-  if (!loop)
-    return nullptr;
-  unsigned i = arg.getArgNumber();
-  Block &body = loop->getRegion(1).front();
-  if (i >= loop->getNumOperands() || body.empty() ||
-      body.back().getOperand(i) != body.getArgument(i))
-    return nullptr;
-  return loop->getOperand(i);
-}
-
-Value fp8::getLayoutSource(Value value) {
-  auto result = dyn_cast<OpResult>(value);
-  if (!result)
-    return nullptr;
-  Operation *op = result.getOwner();
-  if (isBarrier(op))
-    return op->getOperand(result.getResultNumber());
-  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op))
-    return op->getOperand(0);
-  return nullptr;
-}
-
-/// The value that a loop over layers stored for `value`, a slice of what it
-/// stacked up: the backward loop reads the activations of the forward loop so.
-static Value getStoredSource(Value value) {
-  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
-  if (!slice)
-    return nullptr;
-  Value stack = slice->getOperand(0);
-  for (Value source = stack; source;) {
-    stack = source;
-    auto arg = dyn_cast<BlockArgument>(stack);
-    source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
-  }
-  auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
-  if (!loop)
-    return nullptr;
-  unsigned i = cast<OpResult>(stack).getResultNumber();
-  Block &body = loop->getRegion(1).front();
-  auto update = body.back()
-                    .getOperand(i)
-                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
-  if (!update || update->getOperand(0) != body.getArgument(i) ||
-      update->getOperand(1).getType() != value.getType())
-    return nullptr;
-  return update->getOperand(1);
-}
-
-/// Whether a broadcast only adds dimensions of one element.
-static bool isReshape(stablehlo::BroadcastInDimOp broadcast) {
-  return cast<ShapedType>(broadcast->getOperand(0).getType())
-                 .getNumElements() ==
-             cast<ShapedType>(broadcast->getResult(0).getType())
-                 .getNumElements() &&
-         llvm::is_sorted(broadcast.getBroadcastDimensions());
-}
-
-/// The same elements, perhaps rounded or stored in between.
-static Value getSameElementsSource(Value value) {
-  if (Value source = getLayoutSource(value))
-    return source;
-  if (Value source = getStoredSource(value))
-    return source;
-  if (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
-    return isReshape(broadcast) ? broadcast->getOperand(0) : Value();
-  auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
-  if (!convert)
-    return nullptr;
-  Value source = convert->getOperand(0);
-  if (isa<FloatType>(getElementTypeOrSelf(source.getType())) &&
-      isa<FloatType>(getElementTypeOrSelf(value.getType())))
-    return source;
-  return nullptr;
-}
-
-Value fp8::getViewSource(Value value) {
-  if (auto arg = dyn_cast<BlockArgument>(value))
-    return getLoopInvariant(arg);
-  if (Value source = getSameElementsSource(value))
-    return source;
-  Operation *op = value.getDefiningOp();
-  if (isa<stablehlo::BroadcastInDimOp, stablehlo::SliceOp,
-          stablehlo::DynamicSliceOp>(op))
-    return op->getOperand(0);
-  return nullptr;
-}
-
-template <typename Step> static Value getRoot(Value value, Step step) {
-  while (Value source = step(value))
-    value = source;
-  return value;
-}
-
-/// For every dimension of a value, the dimensions of its root that it spans.
-using DimSets = SmallVector<llvm::SmallBitVector>;
-
-static DimSets mapReshape(const DimSets &source, ArrayRef<int64_t> from,
-                          ArrayRef<int64_t> to, unsigned rootRank) {
-  DimSets result(to.size(), llvm::SmallBitVector(rootRank));
-  size_t i = 0, j = 0;
-  while (i < from.size() && j < to.size()) {
-    // The smallest groups of dimensions with the same number of elements.
-    size_t iEnd = i + 1, jEnd = j + 1;
-    int64_t p = from[i], q = to[j];
-    while (p != q) {
-      if (p < q && iEnd < from.size())
-        p *= from[iEnd++];
-      else if (q < p && jEnd < to.size())
-        q *= to[jEnd++];
-      else
-        break;
-    }
-    llvm::SmallBitVector all(rootRank);
-    for (size_t k = i; k < iEnd; ++k)
-      if (from[k] != 1)
-        all |= source[k];
-    for (size_t k = j; k < jEnd; ++k)
-      if (to[k] != 1)
-        result[k] = all;
-    i = iEnd;
-    j = jEnd;
-    // A dimension of one element may stand anywhere.
-    while (i < from.size() && from[i] == 1 && !(j < to.size() && to[j] == 1))
-      ++i;
-    while (j < to.size() && to[j] == 1 && !(i < from.size() && from[i] == 1))
-      ++j;
-  }
-  return result;
-}
-
-template <typename Step> static DimSets getDimSets(Value value, Step step) {
-  SmallVector<Value> chain{value};
-  while (Value source = step(chain.back()))
-    chain.push_back(source);
-  auto rootType = cast<RankedTensorType>(chain.back().getType());
-  unsigned rank = rootType.getRank();
-  DimSets sets(rank, llvm::SmallBitVector(rank));
-  for (unsigned i = 0; i < rank; ++i)
-    // A dimension of one element says nothing about what is contracted.
-    if (rootType.getDimSize(i) != 1)
-      sets[i].set(i);
-
-  for (size_t i = chain.size() - 1; i-- > 0;) {
-    auto type = cast<RankedTensorType>(chain[i].getType());
-    auto sourceType = cast<RankedTensorType>(chain[i + 1].getType());
-    Operation *op = chain[i].getDefiningOp();
-    if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(op)) {
-      DimSets permuted;
-      for (int64_t dim : transpose.getPermutation())
-        permuted.push_back(sets[dim]);
-      sets = std::move(permuted);
-    } else if (isa_and_nonnull<stablehlo::ReshapeOp>(op)) {
-      sets = mapReshape(sets, sourceType.getShape(), type.getShape(), rank);
-    } else if (auto broadcast =
-                   dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op)) {
-      DimSets spread(type.getRank(), llvm::SmallBitVector(rank));
-      for (auto [from, to] :
-           llvm::enumerate(broadcast.getBroadcastDimensions()))
-        spread[to] = sets[from];
-      sets = std::move(spread);
-    }
-  }
-  return sets;
-}
-
-static llvm::SmallBitVector unite(const DimSets &sets, ArrayRef<int64_t> dims,
-                                  unsigned rank) {
-  llvm::SmallBitVector result(rank);
-  for (int64_t dim : dims)
-    result |= sets[dim];
-  return result;
-}
-
-//===----------------------------------------------------------------------===//
-// Value numbers
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Numbers values so that equal numbers mean equal values: of two ops with the
-/// same name, attributes, regions and operand numbers. Barriers are
-/// transparent: that is what makes a recomputed value equal to the original.
-class ValueNumbers {
-public:
-  explicit ValueNumbers(func::FuncOp function) { number(function.getBody()); }
-
-  unsigned get(Value value) const { return numbers.lookup(value); }
-
-private:
-  using Key = std::vector<uintptr_t>;
-
-  void number(Region &region) {
-    for (Block &block : region) {
-      for (BlockArgument arg : block.getArguments()) {
-        Value invariant = getLoopInvariant(arg);
-        numbers[arg] = invariant ? numbers.lookup(invariant) : next++;
-      }
-      for (Operation &op : block)
-        number(op);
-    }
-  }
-
-  void number(Operation &op) {
-    if (isBarrier(&op)) {
-      for (auto [result, operand] :
-           llvm::zip_equal(op.getResults(), op.getOperands()))
-        numbers[result] = numbers.lookup(operand);
-      return;
-    }
-    if (op.getNumResults() == 1)
-      if (Value same = getEqual(op.getResult(0))) {
-        numbers[op.getResult(0)] = numbers.lookup(same);
-        return;
-      }
-    // Inside of a region, ops have numbers of their own for the dots there; the
-    // op as a whole is compared by what the region says.
-    for (Region &region : op.getRegions())
-      number(region);
-    Key key;
-    DenseMap<Value, unsigned> locals;
-    append(op, locals, key);
-    auto [it, inserted] = known.try_emplace(std::move(key), next);
-    for (OpResult result : op.getResults())
-      numbers[result] = it->second + result.getResultNumber();
-    if (inserted)
-      next += op.getNumResults();
-  }
-
-  /// A value that an op merely repeats: what a loop stored, or what a chain of
-  /// reshapes leads back to.
-  static Value getEqual(Value result) {
-    if (Value stored = getStoredSource(result))
-      return stored;
-    for (Value value = result;;) {
-      Operation *op = value.getDefiningOp();
-      if (Value stored = getStoredSource(value))
-        value = stored;
-      else if (isa_and_nonnull<stablehlo::ReshapeOp>(op) ||
-               (isa_and_nonnull<stablehlo::BroadcastInDimOp>(op) &&
-                isReshape(cast<stablehlo::BroadcastInDimOp>(op))))
-        value = op->getOperand(0);
-      else
-        return nullptr;
-      if (value.getType() == result.getType())
-        return value;
-    }
-  }
-
-  void append(Operation &op, DenseMap<Value, unsigned> &locals, Key &key) {
-    key.push_back(
-        reinterpret_cast<uintptr_t>(op.getName().getAsOpaquePointer()));
-    key.push_back(reinterpret_cast<uintptr_t>(
-        op.getAttrDictionary().getAsOpaquePointer()));
-    // Slices that loops take of one tensor are the same up to the iteration,
-    // which is all that a layer needs: loops over stacked weights count up in
-    // the forward and down in the backward pass.
-    OperandRange operands = op.getOperands();
-    if (isa<stablehlo::DynamicSliceOp>(op) && op.getParentOp() &&
-        isa<stablehlo::WhileOp>(op.getParentOp()))
-      operands = operands.take_front();
-    key.push_back(operands.size());
-    for (Value operand : operands) {
-      auto local = locals.find(operand);
-      key.push_back(local != locals.end());
-      key.push_back(local != locals.end() ? local->second
-                                          : numbers.lookup(operand));
-    }
-    key.push_back(op.getNumResults());
-    for (OpResult result : op.getResults()) {
-      key.push_back(
-          reinterpret_cast<uintptr_t>(result.getType().getAsOpaquePointer()));
-      locals[result] = locals.size();
-    }
-    for (Region &region : op.getRegions())
-      for (Block &block : region) {
-        key.push_back(block.getNumArguments());
-        for (BlockArgument arg : block.getArguments())
-          locals[arg] = locals.size();
-        for (Operation &nested : block)
-          append(nested, locals, key);
-      }
-  }
-
-  DenseMap<Value, unsigned> numbers;
-  std::map<Key, unsigned> known;
-  unsigned next = 1;
-};
-
-//===----------------------------------------------------------------------===//
-// What values are made of
-//===----------------------------------------------------------------------===//
-
-enum class Origin { Constant, Weight, Data };
-
-class Origins {
-public:
-  explicit Origins(func::FuncOp function) : function(function) {
-    for (BlockArgument arg : function.getArguments()) {
-      Origin origin = classify(arg);
-      origins[arg] = origin;
-      if (origin == Origin::Weight)
-        parameters[arg] = arg;
-    }
-    for (Operation &op : function.getBody().front())
-      propagate(op);
-  }
-
-  Origin get(Value value) const { return origins.lookup(value); }
-
-  /// The largest parameter a weight is made from.
-  BlockArgument getParameter(Value value) const {
-    return parameters.lookup(value);
-  }
-
-  bool anyParameter() const { return !parameters.empty(); }
-
-private:
-  Origin classify(BlockArgument arg) const {
-    auto mark = [&](StringRef name) {
-      auto attr =
-          function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
-      return attr ? attr.getValue() : StringRef();
-    };
-    StringRef role = mark("fp8.role");
-    if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
-      return Origin::Data;
-    if (role == "frozen" ||
-        (role == "state" && mark("fp8.kind") == "parameter"))
-      return Origin::Weight;
-    return role == "constant" ? Origin::Constant : Origin::Data;
-  }
-
-  void merge(Value from, Origin &origin, BlockArgument &parameter) const {
-    origin = std::max(origin, origins.lookup(from));
-    BlockArgument other = parameters.lookup(from);
-    if (other && (!parameter || getSize(other) > getSize(parameter)))
-      parameter = other;
-  }
-
-  static int64_t getSize(Value value) {
-    auto type = dyn_cast<RankedTensorType>(value.getType());
-    return type && type.hasStaticShape() ? type.getNumElements() : 0;
-  }
-
-  void propagate(Operation &op) {
-    // Each result of a barrier is its own operand and nothing more.
-    if (isBarrier(&op)) {
-      for (auto [result, operand] :
-           llvm::zip_equal(op.getResults(), op.getOperands()))
-        copy(operand, result);
-      return;
-    }
-    Origin origin = Origin::Constant;
-    BlockArgument parameter;
-    for (Value operand : op.getOperands())
-      merge(operand, origin, parameter);
-    for (Region &region : op.getRegions())
-      for (Block &block : region) {
-        for (BlockArgument arg : block.getArguments()) {
-          if (Value invariant = getLoopInvariant(arg))
-            copy(invariant, arg);
-          else
-            set(arg, origin, parameter);
-        }
-        for (Operation &nested : block) {
-          propagate(nested);
-          for (Value operand : nested.getOperands())
-            merge(operand, origin, parameter);
-        }
-      }
-    for (OpResult result : op.getResults())
-      set(result, origin, parameter);
-  }
-
-  void set(Value value, Origin origin, BlockArgument parameter) {
-    origins[value] = origin;
-    if (parameter)
-      parameters[value] = parameter;
-  }
-  void copy(Value from, Value to) {
-    set(to, origins.lookup(from), parameters.lookup(from));
-  }
-
-  // Reading attributes is not const in MLIR.
-  mutable func::FuncOp function;
-  DenseMap<Value, Origin> origins;
-  DenseMap<Value, BlockArgument> parameters;
-};
-
-//===----------------------------------------------------------------------===//
 // The analysis
 //===----------------------------------------------------------------------===//
 
+namespace {
 /// A forward dot with a weight.
 struct Layer {
   unsigned info;
@@ -473,16 +76,18 @@ struct Layer {
 
 struct Analyzer {
   Analyzer(func::FuncOp function, SmallVectorImpl<DotInfo> &dots)
-      : function(function), dots(dots), numbers(function), origins(function) {}
+      : function(function), dots(dots), numbers(function), views(numbers),
+        origins(function) {}
 
   void run();
   void findForwardSlice();
   bool inForwardPass(Operation *op) const;
-  bool isOneHot(Value value) const;
+  bool isOneHot(Value value, Operation *user) const;
   void classifyWithWeight(unsigned index);
   void classifyWithoutWeight(unsigned index);
   bool matchWgrad(unsigned index, bool activationIsLhs);
   std::string getUpdatedParameter(Value gradient) const;
+  std::string getParameterOfResult(unsigned result) const;
   void findHeads();
   std::string getPath(BlockArgument parameter) const;
 
@@ -490,6 +95,7 @@ struct Analyzer {
   mutable func::FuncOp function;
   SmallVectorImpl<DotInfo> &dots;
   ValueNumbers numbers;
+  Views views;
   Origins origins;
   std::vector<Layer> layers;
   /// Of every dot, the layers whose weight or activation it reads.
@@ -519,47 +125,69 @@ void Analyzer::findForwardSlice() {
     if (function.getResultAttr(i, "fp8.state"))
       updatesParameters = true;
   }
+  DenseSet<Value> seen;
+  auto read = [&](Value value) {
+    if (seen.insert(value).second)
+      worklist.push_back(value);
+  };
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
     auto result = dyn_cast<OpResult>(value);
-    if (!result)
+    Operation *op = result
+                        ? result.getOwner()
+                        : cast<BlockArgument>(value).getOwner()->getParentOp();
+    if (op == function)
       continue;
-    Operation *op = result.getOwner();
-    if (isBarrier(op)) {
-      worklist.push_back(op->getOperand(result.getResultNumber()));
+    // A parameter that a loop over steps updates is a leaf: how the last
+    // iteration came to it is the backward pass and the optimizer.
+    if (origins.isCarriedParameter(value)) {
+      forwardSlice.insert(op);
       continue;
     }
-    if (forwardSlice.insert(op).second)
-      forEachRead(op, [&](Value read) { worklist.push_back(read); });
+    if (isBarrier(op)) {
+      read(op->getOperand(result.getResultNumber()));
+      continue;
+    }
+    SmallVector<Value> sources = getFlowSources(value);
+    bool inserted = forwardSlice.insert(op).second;
+    if (sources.empty() && inserted)
+      forEachRead(op, read);
+    for (Value source : sources)
+      read(source);
+    // What decides how often a loop runs, or which branch.
+    if (!sources.empty() && isBranch(op))
+      read(op->getOperand(0));
+    else if (!sources.empty())
+      read(op->getRegion(0).front().back().getOperand(0));
   }
 }
 
 bool Analyzer::inForwardPass(Operation *op) const {
-  if (!hasLoss)
-    return true;
-  for (; op && op != function; op = op->getParentOp())
-    if (forwardSlice.contains(op))
-      return true;
-  return false;
+  return !hasLoss || forwardSlice.contains(op);
 }
 
 /// Whether a value is `indices == iota` as a float tensor.
-bool Analyzer::isOneHot(Value value) const {
-  auto step = [](Value value) -> Value {
-    if (Value source = getViewSource(value))
+bool Analyzer::isOneHot(Value value, Operation *user) const {
+  auto step = [&](Value value) -> Value {
+    if (Value source = views.getViewSource(value, user))
       return source;
     if (auto convert = value.getDefiningOp<stablehlo::ConvertOp>())
       return convert->getOperand(0);
     return nullptr;
   };
-  auto compare = getRoot(value, step).getDefiningOp<stablehlo::CompareOp>();
+  auto getRoot = [&](Value value) {
+    while (Value source = step(value))
+      value = source;
+    return value;
+  };
+  auto compare = getRoot(value).getDefiningOp<stablehlo::CompareOp>();
   if (!compare ||
       compare.getComparisonDirection() != stablehlo::ComparisonDirection::EQ)
     return false;
   return llvm::any_of(compare->getOperands(), [&](Value operand) {
     if (!isa<IntegerType>(getElementTypeOrSelf(operand.getType())))
       return false;
-    Value root = getRoot(operand, step);
+    Value root = getRoot(operand);
     return isa_and_nonnull<stablehlo::IotaOp, stablehlo::ConstantOp>(
         root.getDefiningOp());
   });
@@ -579,7 +207,7 @@ void Analyzer::classifyWithWeight(unsigned index) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   auto dims = dot.getDotDimensionNumbers();
   bool weightIsLhs =
-      origins.get(getRoot(dot.getLhs(), getViewSource)) == Origin::Weight;
+      origins.get(views.getViewRoot(dot.getLhs(), dot)) == Origin::Weight;
   Value weight = weightIsLhs ? dot.getLhs() : dot.getRhs();
   Value other = weightIsLhs ? dot.getRhs() : dot.getLhs();
   ArrayRef<int64_t> lhsContracting = dims.getLhsContractingDimensions();
@@ -589,13 +217,15 @@ void Analyzer::classifyWithWeight(unsigned index) {
   ArrayRef<int64_t> otherBatch = weightIsLhs ? dims.getRhsBatchingDimensions()
                                              : dims.getLhsBatchingDimensions();
 
-  Value weightRoot = getRoot(weight, getViewSource);
-  DimSets weightSets = getDimSets(weight, getViewSource);
+  SmallVector<Value> weightChain = views.getView(weight, dot);
+  Value weightRoot = weightChain.back();
+  DimSets weightSets = getDimSets(weightChain);
   llvm::SmallBitVector contracted =
       unite(weightSets, weightDims,
             cast<RankedTensorType>(weightRoot.getType()).getRank());
   unsigned weightNumber = numbers.get(weightRoot);
-  Value otherRoot = getRoot(other, getSameElementsSource);
+  SmallVector<Value> otherChain = views.getSameElements(other, dot);
+  Value otherRoot = otherChain.back();
   info.layer = getPath(origins.getParameter(weightRoot));
   auto setKinds = [&](OperandKind otherKind) {
     info.lhs = weightIsLhs ? OperandKind::Weight : otherKind;
@@ -638,7 +268,7 @@ void Analyzer::classifyWithWeight(unsigned index) {
     layersOfDot[index] = {static_cast<unsigned>(layers.size())};
 
   auto otherRootType = cast<RankedTensorType>(otherRoot.getType());
-  DimSets otherSets = getDimSets(other, getSameElementsSource);
+  DimSets otherSets = getDimSets(otherChain);
   Layer layer;
   layer.info = index;
   layer.weight = weightNumber;
@@ -662,38 +292,65 @@ void Analyzer::classifyWithWeight(unsigned index) {
   layers.push_back(std::move(layer));
 }
 
-/// Follows a gradient through elementwise ops and views to the parameter that
-/// it updates. Reductions are not followed: through the gradients' norm every
-/// gradient reaches every parameter.
+static int64_t getNumElements(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? type.getNumElements() : -1;
+}
+
+/// Follows a gradient through elementwise ops, views and loops to the parameter
+/// that it updates. Reductions are not followed: through the gradients' norm
+/// every gradient reaches every parameter.
 std::string Analyzer::getUpdatedParameter(Value gradient) const {
-  int64_t size = cast<RankedTensorType>(gradient.getType()).getNumElements();
   SmallVector<Value> worklist{gradient};
   llvm::SmallPtrSet<Operation *, 32> seen;
-  while (!worklist.empty()) {
+  DenseSet<Value> seenCarries;
+  std::string path;
+  auto follow = [&](Value value) {
+    if (seenCarries.insert(value).second)
+      worklist.push_back(value);
+  };
+  while (path.empty() && !worklist.empty()) {
     Value value = worklist.pop_back_val();
+    int64_t size = getNumElements(value);
     for (OpOperand &use : value.getUses()) {
       Operation *user = use.getOwner();
+      Operation *parent = user->getParentOp();
+      unsigned index = use.getOperandNumber();
       if (isa<func::ReturnOp>(user)) {
-        auto path = function.getResultAttrOfType<StringAttr>(
-            use.getOperandNumber(), "fp8.state");
-        if (!path)
+        path = getParameterOfResult(index);
+      } else if (isa<stablehlo::ReturnOp>(user) &&
+                 (isa<stablehlo::WhileOp>(parent) || isBranch(parent))) {
+        // Out of a branch; out of a loop, and into its next iteration.
+        if (index >= parent->getNumResults())
           continue;
-        // Moments are updated by the gradient as well.
-        for (BlockArgument arg : function.getArguments())
-          if (function.getArgAttr(arg.getArgNumber(), "fp8.path") == path &&
-              origins.get(arg) == Origin::Weight)
-            return path.str();
-        continue;
-      }
-      if (isa<stablehlo::DotGeneralOp>(user) || !seen.insert(user).second)
-        continue;
-      for (OpResult result : user->getResults()) {
-        auto type = dyn_cast<RankedTensorType>(result.getType());
-        if (type && type.hasStaticShape() && type.getNumElements() == size)
-          worklist.push_back(result);
+        follow(parent->getResult(index));
+        if (isa<stablehlo::WhileOp>(parent))
+          follow(parent->getRegion(1).getArgument(index));
+      } else if (isa<stablehlo::WhileOp>(user)) {
+        follow(user->getRegion(1).getArgument(index));
+      } else if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user);
+                 update && index <= 1) {
+        follow(user->getResult(0));
+      } else if (!isa<stablehlo::DotGeneralOp>(user) &&
+                 seen.insert(user).second) {
+        for (OpResult result : user->getResults())
+          if (getNumElements(result) == size)
+            worklist.push_back(result);
       }
     }
   }
+  return path;
+}
+
+/// The path of the parameter whose next value a result is; empty if it is none.
+/// Moments are updated by the gradient as well.
+std::string Analyzer::getParameterOfResult(unsigned result) const {
+  auto path = function.getResultAttrOfType<StringAttr>(result, "fp8.state");
+  if (path)
+    for (BlockArgument arg : function.getArguments())
+      if (function.getArgAttr(arg.getArgNumber(), "fp8.path") == path &&
+          origins.get(arg) == Origin::Weight)
+        return path.str();
   return "";
 }
 
@@ -703,15 +360,16 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   auto dims = dot.getDotDimensionNumbers();
   Value activation = activationIsLhs ? dot.getLhs() : dot.getRhs();
   Value gradient = activationIsLhs ? dot.getRhs() : dot.getLhs();
-  Value root = getRoot(activation, getSameElementsSource);
+  SmallVector<Value> chain = views.getSameElements(activation, dot);
+  Value root = chain.back();
   llvm::SmallBitVector contracted =
-      unite(getDimSets(activation, getSameElementsSource),
+      unite(getDimSets(chain),
             activationIsLhs ? dims.getLhsContractingDimensions()
                             : dims.getRhsContractingDimensions(),
             cast<RankedTensorType>(root.getType()).getRank());
   unsigned activationNumber = numbers.get(root);
   unsigned gradientNumber =
-      numbers.get(getRoot(gradient, getSameElementsSource));
+      numbers.get(views.getSameElementsRoot(gradient, dot));
   auto sorted = [](ArrayRef<int64_t> shape) {
     SmallVector<int64_t> result(shape);
     llvm::sort(result);
@@ -767,40 +425,65 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
 
 /// A layer is the head if the input of no other layer depends on its output.
 void Analyzer::findHeads() {
-  // Which layers every value of the forward pass depends on.
-  DenseMap<Value, llvm::BitVector> reached;
   DenseMap<Operation *, unsigned> layerOfOp;
   for (auto [i, layer] : llvm::enumerate(layers))
     if (!dots[layer.info].recomputed)
       layerOfOp[dots[layer.info].dot] = i;
   llvm::BitVector read(layers.size());
-  auto mergeReads = [&](Operation *op, llvm::BitVector &all) {
-    forEachRead(op, [&](Value value) {
-      auto it = reached.find(value);
-      if (it != reached.end())
-        all |= it->second;
-    });
+  // Which layers every value of the forward pass depends on.
+  DenseMap<Value, llvm::BitVector> reached;
+  auto merge = [&](Value from, llvm::BitVector &bits) {
+    auto it = reached.find(from);
+    if (it != reached.end())
+      bits |= it->second;
   };
-  // What a value inside of a loop depends on from an earlier iteration is not
-  // followed: layers of one loop body are found to feed each other within it,
-  // and the last of them feeds the first.
-  std::function<void(Region &)> visit = [&](Region &region) {
-    for (Block &block : region)
-      for (Operation &op : block) {
-        if (!inForwardPass(&op))
-          continue;
-        if (isBarrier(&op)) {
-          for (auto [result, operand] :
-               llvm::zip_equal(op.getResults(), op.getOperands())) {
-            llvm::BitVector bits = reached.lookup(operand);
-            reached[result] = std::move(bits);
-          }
-          continue;
-        }
-        for (Region &nested : op.getRegions())
-          visit(nested);
+  auto mergeInto = [&](Value from, Value into) {
+    llvm::BitVector bits = reached.lookup(into);
+    bits.resize(layers.size());
+    llvm::BitVector before = bits;
+    merge(from, bits);
+    bool changed = bits != before;
+    reached[into] = std::move(bits);
+    return changed;
+  };
+  std::function<void(Region &)> visit;
+  auto visitLoop = [&](Operation &loop) {
+    Operation &yield = loop.getRegion(1).front().back();
+    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+      mergeInto(loop.getOperand(i), loop.getRegion(1).getArgument(i));
+    for (bool changed = true; changed;) {
+      visit(loop.getRegion(1));
+      changed = false;
+      for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+        changed |=
+            mergeInto(yield.getOperand(i), loop.getRegion(1).getArgument(i));
+    }
+    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+      mergeInto(loop.getRegion(1).getArgument(i), loop.getResult(i));
+  };
+  auto visitBranch = [&](Operation &branch) {
+    for (Region &region : branch.getRegions()) {
+      visit(region);
+      for (OpResult result : branch.getResults())
+        mergeInto(region.front().back().getOperand(result.getResultNumber()),
+                  result);
+    }
+  };
+  visit = [&](Region &region) {
+    for (Operation &op : region.front()) {
+      if (!inForwardPass(&op))
+        continue;
+      if (isa<stablehlo::WhileOp>(op)) {
+        visitLoop(op);
+      } else if (isBranch(&op)) {
+        visitBranch(op);
+      } else if (isBarrier(&op)) {
+        for (auto [result, operand] :
+             llvm::zip_equal(op.getResults(), op.getOperands()))
+          mergeInto(operand, result);
+      } else {
         llvm::BitVector bits(layers.size());
-        mergeReads(&op, bits);
+        forEachRead(&op, [&](Value value) { merge(value, bits); });
         auto it = layerOfOp.find(&op);
         if (it != layerOfOp.end()) {
           read |= bits;
@@ -809,11 +492,9 @@ void Analyzer::findHeads() {
         for (OpResult result : op.getResults())
           reached[result] = bits;
       }
+    }
   };
   visit(function.getBody());
-  for (auto [op, layer] : layerOfOp)
-    if (op->getParentOp() != function)
-      read.set(layer);
 
   for (auto [i, info] : llvm::enumerate(dots))
     info.head = !layersOfDot[i].empty() &&
@@ -834,9 +515,11 @@ void Analyzer::run() {
     DotInfo info;
     info.dot = dot;
     for (Operation *op = dot->getParentOp(); op != function;
-         op = op->getParentOp())
+         op = op->getParentOp()) {
       if (isa<stablehlo::WhileOp>(op))
-        ++info.loopDepth;
+        info.loops.push_back(op);
+      info.inBranch |= isBranch(op);
+    }
     dots.push_back(std::move(info));
   });
   layersOfDot.resize(dots.size());
@@ -850,17 +533,17 @@ void Analyzer::run() {
       if (inForwardPass(info.dot) != forwardPass)
         continue;
       auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-      if (isOneHot(dot.getLhs()) || isOneHot(dot.getRhs())) {
+      bool oneHotIsLhs = isOneHot(dot.getLhs(), dot);
+      if (oneHotIsLhs || isOneHot(dot.getRhs(), dot)) {
         info.role = DotRole::Embedding;
-        bool oneHotIsLhs = isOneHot(dot.getLhs());
         Value table =
-            getRoot(oneHotIsLhs ? dot.getRhs() : dot.getLhs(), getViewSource);
+            views.getViewRoot(oneHotIsLhs ? dot.getRhs() : dot.getLhs(), dot);
         if (origins.get(table) == Origin::Weight)
           info.layer = getPath(origins.getParameter(table));
         continue;
       }
-      Origin lhs = origins.get(getRoot(dot.getLhs(), getViewSource));
-      Origin rhs = origins.get(getRoot(dot.getRhs(), getViewSource));
+      Origin lhs = origins.get(views.getViewRoot(dot.getLhs(), dot));
+      Origin rhs = origins.get(views.getViewRoot(dot.getRhs(), dot));
       if (lhs == Origin::Weight && rhs == Origin::Weight)
         info.why = "not a linear layer: both operands come from parameters";
       else if (lhs == Origin::Constant || rhs == Origin::Constant)

@@ -140,9 +140,12 @@ static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
       verdict.n *= size;
   verdict.lhsFormat = printType(lhs.getElementType());
   verdict.rhsFormat = printType(rhs.getElementType());
-  if (info.loopDepth)
-    verdict.notes.push_back("in " + std::to_string(info.loopDepth) +
-                            (info.loopDepth == 1 ? " loop" : " nested loops"));
+  if (!info.loops.empty())
+    verdict.notes.push_back(
+        "in " + std::to_string(info.loops.size()) +
+        (info.loops.size() == 1 ? " loop" : " nested loops"));
+  if (info.inBranch)
+    verdict.notes.push_back("in a branch");
   if (info.recomputed)
     verdict.notes.push_back("recomputed for the backward pass");
 

@@ -29,7 +29,8 @@ def attention(q, k, v):
 
 
 def export(path, *, tied=False, onehot=False, fused=False, bf16=False, bias=False,
-           remat=False, scan=False, swapped=False, heads=False):
+           remat=False, scan=False, swapped=False, heads=False, unroll=1, branch=None,
+           layers=LAYERS, micro=1, steps=1):
     full = lambda *shape: jnp.full(shape, 0.1)
 
     def layer():
@@ -73,10 +74,22 @@ def export(path, *, tied=False, onehot=False, fused=False, bf16=False, bias=Fals
         else:
             h = h + o.reshape(BATCH, TOKENS, WIDTH) @ p["wo"]
         y = norm(h, p["n2"])
-        gate, up = jnp.split(y @ p["w13"], 2, -1) if fused else (y @ p["w1"], y @ p["w3"])
-        if bias:
-            gate = gate + p["b1"]
-        y = (jax.nn.silu(gate) * up) @ p["w2"]
+
+        def swiglu(y, p):
+            gate, up = jnp.split(y @ p["w13"], 2, -1) if fused else (y @ p["w1"], y @ p["w3"])
+            if bias:
+                gate = gate + p["b1"]
+            return (jax.nn.silu(gate) * up) @ p["w2"]
+
+        def relu(y, p):
+            return jax.nn.relu(y @ p["w1"]) @ p["w2"]
+
+        if branch == "if":
+            y = jax.lax.cond(jnp.sum(y) > 0, swiglu, relu, y, p)
+        elif branch == "case":
+            y = jax.lax.switch(jnp.argmax(y[0, 0, :3]), [swiglu, relu, lambda y, p: y], y, p)
+        else:
+            y = swiglu(y, p)
         return h + (y + p["b2"] if bias else y)
 
     def loss(p, x, y):
@@ -85,7 +98,7 @@ def export(path, *, tied=False, onehot=False, fused=False, bf16=False, bias=Fals
             h = h.astype(jnp.bfloat16)
         f = jax.checkpoint(block) if remat else block
         if scan:
-            h, _ = jax.lax.scan(lambda h, p: (f(h, p), None), h, p["layers"])
+            h, _ = jax.lax.scan(lambda h, p: (f(h, p), None), h, p["layers"], unroll=unroll)
         else:
             for layer in p["layers"]:
                 h = f(h, layer)
@@ -97,17 +110,41 @@ def export(path, *, tied=False, onehot=False, fused=False, bf16=False, bias=Fals
 
     optimizer = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3))
 
-    def step(p, o, x, y):
-        value, gradients = jax.value_and_grad(loss)(p, x, y)
+    def gradient(p, x, y):
+        if micro == 1:
+            return jax.value_and_grad(loss)(p, x, y)
+
+        def accumulate(sums, xy):
+            return jax.tree.map(jnp.add, sums, jax.value_and_grad(loss)(p, *xy)), None
+
+        zeros = jnp.zeros(()), jax.tree.map(jnp.zeros_like, p)
+        split = lambda t: t.reshape(micro, BATCH, TOKENS)
+        sums, _ = jax.lax.scan(accumulate, zeros, (split(x), split(y)))
+        return jax.tree.map(lambda s: s / micro, sums)
+
+    def one(p, o, x, y):
+        value, gradients = gradient(p, x, y)
         updates, o = optimizer.update(gradients, o, p)
         return optax.apply_updates(p, updates), o, value
 
-    p = {"emb": full(VOCABULARY, WIDTH), "norm": full(WIDTH), "layers": [layer() for _ in range(LAYERS)]}
+    def step(p, o, x, y):
+        if steps == 1:
+            return one(p, o, x, y)
+
+        def body(state, xy):
+            p, o, value = one(*state, *xy)
+            return (p, o), value
+
+        split = lambda t: t.reshape(steps, BATCH, TOKENS)
+        (p, o), values = jax.lax.scan(body, (p, o), (split(x), split(y)))
+        return p, o, values[-1]
+
+    p = {"emb": full(VOCABULARY, WIDTH), "norm": full(WIDTH), "layers": [layer() for _ in range(layers)]}
     if not tied:
         p["head"] = full(WIDTH, VOCABULARY)
     if scan:
         p["layers"] = jax.tree.map(lambda *a: jnp.stack(a), *p["layers"])
-    x = jnp.zeros((BATCH, TOKENS), jnp.int32)
+    x = jnp.zeros((BATCH * micro * steps, TOKENS), jnp.int32)
     lowered = jax.jit(step, donate_argnums=(0, 1)).lower(p, optimizer.init(p), x, x)
     with open(path, "w") as file:
         file.write(lowered.as_text(debug_info=True))
@@ -128,6 +165,13 @@ if __name__ == "__main__":
         "heads": {"heads": True},
         "scan": {"scan": True},
         "scan-remat": {"scan": True, "remat": True},
+        "scan-unroll": {"scan": True, "unroll": 2, "layers": 4},
+        "micro": {"micro": 3},
+        "micro-scan": {"micro": 3, "scan": True},
+        "micro-scan-remat": {"micro": 3, "scan": True, "remat": True, "bf16": True, "fused": True},
+        "steps": {"steps": 2},
+        "if": {"branch": "if"},
+        "case-scan": {"branch": "case", "scan": True},
         "all": {"tied": True, "bf16": True, "fused": True, "remat": True},
     }
     for name, options in variants.items():

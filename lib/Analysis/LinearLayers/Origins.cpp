@@ -1,0 +1,128 @@
+//===- Origins.cpp - What values are made of ------------------------------===//
+
+#include "Origins.h"
+#include "ValueFlow.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+Origins::Origins(func::FuncOp function) : function(function) {
+  for (BlockArgument arg : function.getArguments()) {
+    Origin origin = classify(arg);
+    origins[arg] = origin;
+    if (origin == Origin::Weight)
+      parameters[arg] = arg;
+  }
+  for (Operation &op : function.getBody().front())
+    if (isa<stablehlo::WhileOp>(op))
+      findCarriedParameters(&op);
+  propagate(function.getBody().front());
+}
+
+Origin Origins::classify(BlockArgument arg) const {
+  auto mark = [&](StringRef name) {
+    auto attr = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
+    return attr ? attr.getValue() : StringRef();
+  };
+  StringRef role = mark("fp8.role");
+  if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
+    return Origin::Data;
+  if (role == "frozen" || (role == "state" && mark("fp8.kind") == "parameter"))
+    return Origin::Weight;
+  return role == "constant" ? Origin::Constant : Origin::Data;
+}
+
+/// Carries that enter as a parameter and leave as its next value.
+void Origins::findCarriedParameters(Operation *loop) {
+  for (OpOperand &use :
+       function.getBody().front().getTerminator()->getOpOperands()) {
+    auto result = dyn_cast<OpResult>(use.get());
+    if (!result || result.getOwner() != loop)
+      continue;
+    auto arg =
+        dyn_cast<BlockArgument>(loop->getOperand(result.getResultNumber()));
+    if (!arg || origins.lookup(arg) != Origin::Weight)
+      continue;
+    Attribute path = function.getArgAttr(arg.getArgNumber(), "fp8.path");
+    if (!path ||
+        function.getResultAttr(use.getOperandNumber(), "fp8.state") != path)
+      continue;
+    carried.insert(result);
+    for (Region &region : loop->getRegions())
+      carried.insert(region.getArgument(result.getResultNumber()));
+  }
+}
+
+static int64_t getSize(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.hasStaticShape() ? type.getNumElements() : 0;
+}
+
+/// Whether that changed what `into` is known to be.
+bool Origins::merge(Value from, Value into) {
+  Origin &origin = origins[into];
+  Origin before = origin;
+  origin = std::max(origin, origins.lookup(from));
+  bool changed = origin != before;
+  BlockArgument other = parameters.lookup(from);
+  if (!other)
+    return changed;
+  BlockArgument &parameter = parameters[into];
+  if (parameter && getSize(parameter) >= getSize(other))
+    return changed;
+  parameter = other;
+  return true;
+}
+
+void Origins::propagate(Block &block) {
+  for (Operation &op : block)
+    propagate(op);
+}
+
+void Origins::propagate(Operation &op) {
+  if (isa<stablehlo::WhileOp>(op))
+    return propagateLoop(op);
+  if (isBranch(&op))
+    return propagateBranch(op);
+  // Each result of a barrier is its own operand and nothing more.
+  if (isBarrier(&op)) {
+    for (auto [result, operand] :
+         llvm::zip_equal(op.getResults(), op.getOperands()))
+      merge(operand, result);
+    return;
+  }
+  // Whatever the regions read (of a reduction, say) goes into every result.
+  op.walk([&](Operation *nested) {
+    for (Value operand : nested->getOperands())
+      for (OpResult result : op.getResults())
+        merge(operand, result);
+  });
+}
+
+void Origins::propagateLoop(Operation &loop) {
+  Operation &yield = loop.getRegion(1).front().back();
+  for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+    for (Region &region : loop.getRegions())
+      merge(loop.getOperand(i), region.getArgument(i));
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Region &region : loop.getRegions())
+      propagate(region.front());
+    for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+      if (!carried.contains(loop.getResult(i)))
+        for (Region &region : loop.getRegions())
+          changed |= merge(yield.getOperand(i), region.getArgument(i));
+  }
+  for (unsigned i = 0; i < loop.getNumOperands(); ++i)
+    merge(loop.getRegion(1).getArgument(i), loop.getResult(i));
+}
+
+void Origins::propagateBranch(Operation &branch) {
+  for (Region &region : branch.getRegions()) {
+    propagate(region.front());
+    for (OpResult result : branch.getResults())
+      merge(region.front().back().getOperand(result.getResultNumber()), result);
+  }
+}

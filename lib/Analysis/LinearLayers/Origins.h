@@ -1,0 +1,53 @@
+//===- Origins.h - What values are made of ----------------------*- C++ -*-===//
+
+#ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H
+#define FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include "llvm/ADT/DenseMap.h"
+
+namespace mlir {
+namespace fp8 {
+
+/// What a value depends on: nothing, parameters alone, or data too.
+enum class Origin { Constant, Weight, Data };
+
+class Origins {
+public:
+  explicit Origins(func::FuncOp function);
+
+  Origin get(Value value) const { return origins.lookup(value); }
+
+  /// The largest parameter a weight is made from.
+  BlockArgument getParameter(Value value) const {
+    return parameters.lookup(value);
+  }
+
+  bool anyParameter() const { return !parameters.empty(); }
+
+  /// Whether a loop over whole steps carries a parameter that it updates: the
+  /// block argument of the loop, or its result. Each iteration reads it as a
+  /// parameter.
+  bool isCarriedParameter(Value value) const { return carried.contains(value); }
+
+private:
+  Origin classify(BlockArgument arg) const;
+  void findCarriedParameters(Operation *loop);
+  void propagate(Block &block);
+  void propagate(Operation &op);
+  void propagateLoop(Operation &loop);
+  void propagateBranch(Operation &branch);
+  bool merge(Value from, Value into);
+
+  // Reading attributes is not const in MLIR.
+  mutable func::FuncOp function;
+  DenseMap<Value, Origin> origins;
+  DenseMap<Value, BlockArgument> parameters;
+  DenseSet<Value> carried;
+};
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H

@@ -1,0 +1,401 @@
+//===- ValueFlow.cpp - Where values come from, through control flow -------===//
+
+#include "ValueFlow.h"
+
+#include "fp8/Analysis/LinearLayers.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+static Block &getBody(stablehlo::WhileOp loop) {
+  return loop->getRegion(1).front();
+}
+
+static stablehlo::WhileOp getLoop(Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return dyn_cast_or_null<stablehlo::WhileOp>(arg.getOwner()->getParentOp());
+  return value.getDefiningOp<stablehlo::WhileOp>();
+}
+
+static unsigned getIndex(Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return arg.getArgNumber();
+  return cast<OpResult>(value).getResultNumber();
+}
+
+SmallVector<Value> fp8::getFlowSources(Value value) {
+  if (stablehlo::WhileOp loop = getLoop(value)) {
+    unsigned i = getIndex(value);
+    return {loop->getOperand(i), getBody(loop).back().getOperand(i)};
+  }
+  SmallVector<Value> sources;
+  Operation *op = value.getDefiningOp();
+  if (op && isBranch(op))
+    for (Region &region : op->getRegions())
+      sources.push_back(region.front().back().getOperand(getIndex(value)));
+  return sources;
+}
+
+Value fp8::getLoopInvariant(BlockArgument arg) {
+  stablehlo::WhileOp loop = getLoop(arg);
+  if (!loop)
+    return nullptr;
+  unsigned i = arg.getArgNumber();
+  Block &body = getBody(loop);
+  return body.back().getOperand(i) == body.getArgument(i) ? loop->getOperand(i)
+                                                          : Value();
+}
+
+/// The value that a loop stored for `value`, a slice of what it stacked up: the
+/// backward loop reads the activations of the forward loop so.
+static Value getStoredSource(Value value) {
+  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
+  if (!slice)
+    return nullptr;
+  Value stack = slice->getOperand(0);
+  for (Value source = stack; source;) {
+    stack = source;
+    auto arg = dyn_cast<BlockArgument>(stack);
+    source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
+  }
+  auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
+  if (!loop)
+    return nullptr;
+  unsigned i = getIndex(stack);
+  // An unrolled loop stores several values of one kind one after the other; any
+  // of them tells what the stack holds.
+  Value stored;
+  for (Value now = getBody(loop).back().getOperand(i);
+       now != getBody(loop).getArgument(i);) {
+    auto update = now.getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+    if (!update || update->getOperand(1).getType() != value.getType())
+      return nullptr;
+    if (!stored)
+      stored = update->getOperand(1);
+    now = update->getOperand(0);
+  }
+  return stored;
+}
+
+//===----------------------------------------------------------------------===//
+// Views
+//===----------------------------------------------------------------------===//
+
+Value fp8::getLayoutSource(Value value) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return nullptr;
+  Operation *op = result.getOwner();
+  if (isBarrier(op))
+    return op->getOperand(result.getResultNumber());
+  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op))
+    return op->getOperand(0);
+  return nullptr;
+}
+
+/// The operand of an op that keeps the order of its elements.
+static Value getReshapeSource(Value value) {
+  if (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>())
+    return reshape->getOperand(0);
+  // A broadcast that only adds dimensions of one element.
+  auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
+  if (!broadcast || !llvm::is_sorted(broadcast.getBroadcastDimensions()))
+    return nullptr;
+  Value source = broadcast->getOperand(0);
+  return cast<ShapedType>(source.getType()).getNumElements() ==
+                 cast<ShapedType>(value.getType()).getNumElements()
+             ? source
+             : Value();
+}
+
+/// The operand of a concatenation that a slice takes out of it again: how the
+/// body of an unrolled loop passes on the values of its parts.
+static Value getConcatenatedSource(Value value) {
+  auto slice = value.getDefiningOp<stablehlo::SliceOp>();
+  if (!slice)
+    return nullptr;
+  Value whole = slice->getOperand(0);
+  while (true) {
+    if (Value stored = getStoredSource(whole))
+      whole = stored;
+    else if (Value source = getReshapeSource(whole))
+      whole = source;
+    else
+      break;
+  }
+  auto concatenate = whole.getDefiningOp<stablehlo::ConcatenateOp>();
+  if (!concatenate || whole.getType() != slice->getOperand(0).getType())
+    return nullptr;
+  uint64_t dim = concatenate.getDimension();
+  int64_t start = 0;
+  for (Value part : concatenate->getOperands()) {
+    if (start == slice.getStartIndices()[dim] &&
+        part.getType() == value.getType())
+      return part;
+    start += cast<RankedTensorType>(part.getType()).getDimSize(dim);
+  }
+  return nullptr;
+}
+
+Value Views::getSameElementsSource(Value value, Operation *user) const {
+  if (Value source = getLayoutSource(value))
+    return source;
+  if (Value source = getStoredSource(value))
+    return source;
+  if (Value source = getConcatenatedSource(value))
+    return source;
+  if (Value source = numbers.getBranchSource(value, user))
+    return source;
+  if (Value source = getReshapeSource(value))
+    return source;
+  auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
+  if (!convert)
+    return nullptr;
+  Value source = convert->getOperand(0);
+  if (isa<FloatType>(getElementTypeOrSelf(source.getType())) &&
+      isa<FloatType>(getElementTypeOrSelf(value.getType())))
+    return source;
+  return nullptr;
+}
+
+Value Views::getViewSource(Value value, Operation *user) const {
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return getLoopInvariant(arg);
+  if (Value source = getSameElementsSource(value, user))
+    return source;
+  Operation *op = value.getDefiningOp();
+  if (isa<stablehlo::BroadcastInDimOp, stablehlo::SliceOp,
+          stablehlo::DynamicSliceOp>(op))
+    return op->getOperand(0);
+  return nullptr;
+}
+
+SmallVector<Value> Views::getSameElements(Value value, Operation *user) const {
+  SmallVector<Value> chain{value};
+  while (Value source = getSameElementsSource(chain.back(), user))
+    chain.push_back(source);
+  return chain;
+}
+
+SmallVector<Value> Views::getView(Value value, Operation *user) const {
+  SmallVector<Value> chain{value};
+  while (Value source = getViewSource(chain.back(), user))
+    chain.push_back(source);
+  return chain;
+}
+
+//===----------------------------------------------------------------------===//
+// Dimensions
+//===----------------------------------------------------------------------===//
+
+static DimSets mapReshape(const DimSets &source, ArrayRef<int64_t> from,
+                          ArrayRef<int64_t> to, unsigned rootRank) {
+  DimSets result(to.size(), llvm::SmallBitVector(rootRank));
+  size_t i = 0, j = 0;
+  while (i < from.size() && j < to.size()) {
+    // The smallest groups of dimensions with the same number of elements.
+    size_t iEnd = i + 1, jEnd = j + 1;
+    int64_t p = from[i], q = to[j];
+    while (p != q) {
+      if (p < q && iEnd < from.size())
+        p *= from[iEnd++];
+      else if (q < p && jEnd < to.size())
+        q *= to[jEnd++];
+      else
+        break;
+    }
+    llvm::SmallBitVector all(rootRank);
+    for (size_t k = i; k < iEnd; ++k)
+      if (from[k] != 1)
+        all |= source[k];
+    for (size_t k = j; k < jEnd; ++k)
+      if (to[k] != 1)
+        result[k] = all;
+    i = iEnd;
+    j = jEnd;
+    // A dimension of one element may stand anywhere.
+    while (i < from.size() && from[i] == 1 && !(j < to.size() && to[j] == 1))
+      ++i;
+    while (j < to.size() && to[j] == 1 && !(i < from.size() && from[i] == 1))
+      ++j;
+  }
+  return result;
+}
+
+DimSets fp8::getDimSets(ArrayRef<Value> chain) {
+  auto rootType = cast<RankedTensorType>(chain.back().getType());
+  unsigned rank = rootType.getRank();
+  DimSets sets(rank, llvm::SmallBitVector(rank));
+  for (unsigned i = 0; i < rank; ++i)
+    // A dimension of one element says nothing about what is contracted.
+    if (rootType.getDimSize(i) != 1)
+      sets[i].set(i);
+
+  for (size_t i = chain.size() - 1; i-- > 0;) {
+    auto type = cast<RankedTensorType>(chain[i].getType());
+    auto sourceType = cast<RankedTensorType>(chain[i + 1].getType());
+    Operation *op = chain[i].getDefiningOp();
+    if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(op)) {
+      DimSets permuted;
+      for (int64_t dim : transpose.getPermutation())
+        permuted.push_back(sets[dim]);
+      sets = std::move(permuted);
+    } else if (isa_and_nonnull<stablehlo::ReshapeOp>(op)) {
+      sets = mapReshape(sets, sourceType.getShape(), type.getShape(), rank);
+    } else if (auto broadcast =
+                   dyn_cast_or_null<stablehlo::BroadcastInDimOp>(op)) {
+      DimSets spread(type.getRank(), llvm::SmallBitVector(rank));
+      for (auto [from, to] :
+           llvm::enumerate(broadcast.getBroadcastDimensions()))
+        spread[to] = sets[from];
+      sets = std::move(spread);
+    }
+  }
+  return sets;
+}
+
+llvm::SmallBitVector fp8::unite(const DimSets &sets, ArrayRef<int64_t> dims,
+                                unsigned rank) {
+  llvm::SmallBitVector result(rank);
+  for (int64_t dim : dims)
+    result |= sets[dim];
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Value numbers
+//===----------------------------------------------------------------------===//
+
+static bool isConstant(Value value) {
+  while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    value = broadcast->getOperand(0);
+  return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
+}
+
+Value ValueNumbers::getBranchSource(Value value, Operation *user) const {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result || !isBranch(result.getOwner()))
+    return nullptr;
+  Operation *branch = result.getOwner();
+  SmallVector<Value> sources = getFlowSources(value);
+  unsigned predicate = getRead(branch->getOperand(0), branch);
+  for (; user; user = user->getParentOp()) {
+    Operation *parent = user->getParentOp();
+    if (parent && parent->getName() == branch->getName() &&
+        getRead(parent->getOperand(0), parent) == predicate)
+      return sources[user->getParentRegion()->getRegionNumber()];
+  }
+  Value only;
+  for (Value source : sources) {
+    if (isConstant(source) || source == only)
+      continue;
+    if (only)
+      return nullptr;
+    only = source;
+  }
+  return only;
+}
+
+unsigned ValueNumbers::getRead(Value operand, Operation *user) const {
+  while (Value source = getBranchSource(operand, user))
+    operand = source;
+  return numbers.lookup(operand);
+}
+
+void ValueNumbers::number(Region &region) {
+  for (Block &block : region) {
+    for (BlockArgument arg : block.getArguments()) {
+      Value invariant = getLoopInvariant(arg);
+      numbers[arg] = invariant ? numbers.lookup(invariant) : next++;
+    }
+    for (Operation &op : block)
+      number(op);
+  }
+}
+
+void ValueNumbers::number(Operation &op) {
+  if (isBarrier(&op)) {
+    for (auto [result, operand] :
+         llvm::zip_equal(op.getResults(), op.getOperands()))
+      numbers[result] = numbers.lookup(operand);
+    return;
+  }
+  if (op.getNumResults() == 1)
+    if (Value same = getEqual(op.getResult(0), &op)) {
+      numbers[op.getResult(0)] = numbers.lookup(same);
+      return;
+    }
+  // Inside of a region, ops have numbers of their own for the dots there; the
+  // op as a whole is compared by what the region says.
+  for (Region &region : op.getRegions())
+    number(region);
+  Key key;
+  DenseMap<Value, unsigned> locals;
+  append(op, locals, key);
+  auto [it, inserted] = known.try_emplace(std::move(key), next);
+  for (OpResult result : op.getResults())
+    numbers[result] = it->second + result.getResultNumber();
+  if (inserted)
+    next += op.getNumResults();
+}
+
+/// A value that an op merely repeats: what a loop stored or a branch returned,
+/// or what a chain of reshapes leads back to.
+Value ValueNumbers::getEqual(Value result, Operation *user) const {
+  for (Value value = result;;) {
+    if (Value stored = getStoredSource(value))
+      value = stored;
+    else if (Value part = getConcatenatedSource(value))
+      value = part;
+    else if (Value returned = getBranchSource(value, user))
+      value = returned;
+    else if (Value source = getReshapeSource(value))
+      value = source;
+    else
+      return nullptr;
+    if (value.getType() == result.getType() && numbers.contains(value))
+      return value;
+  }
+}
+
+void ValueNumbers::append(Operation &op, DenseMap<Value, unsigned> &locals,
+                          Key &key) {
+  key.push_back(reinterpret_cast<uintptr_t>(op.getName().getAsOpaquePointer()));
+  key.push_back(
+      reinterpret_cast<uintptr_t>(op.getAttrDictionary().getAsOpaquePointer()));
+  // Slices that loops take of one tensor are the same up to the iteration,
+  // which is all that a layer needs: loops over stacked weights count up in the
+  // forward and down in the backward pass.
+  OperandRange operands = op.getOperands();
+  if (isa<stablehlo::DynamicSliceOp>(op) &&
+      op.getParentOfType<stablehlo::WhileOp>())
+    operands = operands.take_front();
+  key.push_back(operands.size());
+  for (Value operand : operands) {
+    auto local = locals.find(operand);
+    key.push_back(local != locals.end());
+    key.push_back(local != locals.end() ? local->second
+                                        : getRead(operand, &op));
+  }
+  key.push_back(op.getNumResults());
+  for (OpResult result : op.getResults()) {
+    key.push_back(
+        reinterpret_cast<uintptr_t>(result.getType().getAsOpaquePointer()));
+    locals[result] = locals.size();
+  }
+  for (Region &region : op.getRegions())
+    for (Block &block : region) {
+      key.push_back(block.getNumArguments());
+      for (BlockArgument arg : block.getArguments())
+        locals[arg] = locals.size();
+      for (Operation &nested : block)
+        append(nested, locals, key);
+    }
+}
