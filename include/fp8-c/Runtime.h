@@ -140,12 +140,16 @@ typedef void (*fp8_kernel_fn)(int64_t task, void *const *operands,
 typedef void (*fp8_entry_fn)(fp8_step *step);
 
 /* Called by generated code only. Runs fn for tasks 0 .. num_tasks-1, in any
-   order and on any thread, and returns when all have ended.
+   order and on any thread, and returns when all have ended. launch: its number
+   among the launches of the entry function (a loop makes one many times).
    Operand code c >= 0: that byte offset in the arena. c < 0: external buffer
    number ~c: the arguments, then the results that don't live in an argument's
-   buffer (see own_buffer), in order, then the constants. */
-FP8_CAPI void fp8_launch(fp8_step *step, fp8_kernel_fn fn, int64_t num_tasks,
-                         const int64_t *operands, int64_t num_operands);
+   buffer (see own_buffer), in order, then the constants. offsets: NULL, or
+   bytes to add to each operand's address: the part of a stack that this
+   iteration of a loop works on. */
+FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                         int64_t num_tasks, const int64_t *operands,
+                         const int64_t *offsets, int64_t num_operands);
 
 /* Called by generated code only: the address behind one operand code. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
@@ -166,7 +170,7 @@ typedef struct fp8_executable_desc {
   int64_t num_constants;
   int64_t arena_bytes;
   int64_t scratch_bytes; /* per thread */
-  /* Optional: names of the launches in the order in which entry makes them. */
+  /* Optional: names of the launches, by number. */
   const char *const *launch_names;
   int64_t num_launches;
 } fp8_executable_desc;
@@ -207,9 +211,9 @@ FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);
 
 /* Time spent in each launch, summed over the runs since it was turned on. */
 typedef struct fp8_launch_stat {
-  const char *name; /* from launch_names, or "" */
-  int64_t tasks;    /* of the last run          */
-  int64_t runs;
+  const char *name; /* from launch_names, or ""            */
+  int64_t tasks;    /* of the last one                     */
+  int64_t runs;     /* a loop makes several in every run   */
   double seconds;
 } fp8_launch_stat;
 
@@ -257,12 +261,16 @@ FP8_CAPI fp8_status fp8_run_once(const fp8_executable *executable,
 |* Training                                                                   *|
 \*===----------------------------------------------------------------------===*/
 
-/* Feeds a batch argument from an array whose leading dimension is the step
-   (it starts again at its end). */
+/* Feeds a batch argument from an array. An array is a list of rows; an argument
+   of a row's shape takes one in every step, one with more leading dimensions as
+   many as these count (f32[8,16] from [steps,8,16], or from [examples,16], 8 in
+   a step). All arrays go through their rows together, epoch after epoch; those
+   of scalar arguments follow the step instead. */
 typedef struct fp8_batch_source {
   const char *path;   /* the argument */
   const char *file;   /* .safetensors or .npy */
-  const char *tensor; /* safetensors: the tensor's name; NULL: the only one */
+  const char *tensor; /* safetensors: the tensor's name; NULL: the only one, or
+                         the one named as the argument */
 } fp8_batch_source;
 
 /* Text for people, in whole lines, or lines that begin with '\r' (live). */
@@ -281,6 +289,9 @@ typedef struct fp8_train_options {
   int64_t num_eval_files;
   const fp8_batch_source *batches;
   int64_t num_batches;
+  const fp8_batch_source *eval_batches; /* the same for eval, read in order */
+  int64_t num_eval_batches;
+  int32_t shuffle; /* 1: the rows of batches in an order drawn for each epoch */
   double holdout;      /* fraction of each data file; 0: 0.1; < 0: none    */
   const char *out_dir; /* created if missing                               */
   const char *fingerprint; /* of module, recipe and compiler; or NULL        */

@@ -7,7 +7,7 @@
 
 namespace fp8::rt {
 
-static const char *const formatName = "fp8-checkpoint-1";
+static const char *const formatName = "fp8-checkpoint-2";
 
 std::vector<size_t> stateArguments(const fp8_executable &executable) {
   std::vector<size_t> indices;
@@ -19,21 +19,41 @@ std::vector<size_t> stateArguments(const fp8_executable &executable) {
   return indices;
 }
 
+std::vector<size_t> keyArguments(const fp8_executable &executable) {
+  std::vector<size_t> indices;
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    if (executable.arguments[i].role == FP8_ROLE_KEY)
+      indices.push_back(i);
+  return indices;
+}
+
+/// What a checkpoint holds.
+static std::vector<size_t> savedArguments(const fp8_executable &executable) {
+  std::vector<size_t> indices = stateArguments(executable);
+  for (size_t i : keyArguments(executable))
+    indices.push_back(i);
+  return indices;
+}
+
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info) {
   std::vector<TensorToWrite> tensors;
-  for (size_t i : stateArguments(step.executable)) {
+  for (size_t i : savedArguments(step.executable)) {
     const TensorInfo &argument = step.executable.arguments[i];
     tensors.push_back({argument.name, argument.type, step.argument(i)});
   }
   std::string path = str(directory, "/checkpoint-", info.step, ".safetensors");
-  writeSafeTensors(path, std::move(tensors),
-                   {{"format", formatName},
-                    {"step", std::to_string(info.step)},
-                    {"data_position", std::to_string(info.step)},
-                    {"seed", std::to_string(info.seed)},
-                    {"module", info.fingerprint},
-                    {"data", info.dataFingerprint}});
+  writeSafeTensors(
+      path, std::move(tensors),
+      {{"format", formatName},
+       {"step", std::to_string(info.step)},
+       {"data_position", std::to_string(info.step)},
+       {"data_epoch", std::to_string(info.rows.epoch)},
+       {"data_index", std::to_string(info.rows.index)},
+       {"shuffle_seed", info.shuffle ? std::to_string(info.seed) : "none"},
+       {"seed", std::to_string(info.seed)},
+       {"module", info.fingerprint},
+       {"data", info.dataFingerprint}});
   return path;
 }
 
@@ -77,6 +97,12 @@ static CheckpointInfo readInfo(const TensorFile &file,
   CheckpointInfo info;
   info.step = std::strtoll(value("step").c_str(), nullptr, 10);
   info.seed = std::strtoull(value("seed").c_str(), nullptr, 10);
+  info.rows.epoch = std::strtoll(value("data_epoch").c_str(), nullptr, 10);
+  info.rows.index = std::strtoll(value("data_index").c_str(), nullptr, 10);
+  if (info.rows.epoch < 0 || info.rows.index < 0)
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", at.path, "': its position in the data is negative"));
+  info.shuffle = value("shuffle_seed") != "none";
   info.fingerprint = value("module");
   info.dataFingerprint = value("data");
   if (info.step != at.step)
@@ -91,7 +117,7 @@ resumeFromNewest(const std::string &directory, fp8_step &step,
                  const std::function<void(const std::string &)> &warn) {
   std::vector<CheckpointFile> checkpoints = listCheckpoints(directory);
   std::vector<Named> targets;
-  std::vector<size_t> indices = stateArguments(step.executable);
+  std::vector<size_t> indices = savedArguments(step.executable);
   for (size_t i : indices)
     targets.push_back(
         {step.executable.arguments[i].name, step.executable.arguments[i].type});

@@ -3,6 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_CHECKPOINT_H
 #define FP8_LIB_RUNTIME_CHECKPOINT_H
 
+#include "Arrays.h"
 #include "Binding.h"
 #include "SafeTensors.h"
 #include "Step.h"
@@ -13,17 +14,21 @@ namespace fp8::rt {
 
 /// All of a run that is not in tensors.
 struct CheckpointInfo {
-  int64_t step = 0; // steps done; also the position in the data
+  int64_t step = 0; // steps done; also the position in text
   uint64_t seed = 0;
+  RowPosition rows;            // the position in arrays
+  bool shuffle = false;        // their order is the seed's
   std::string fingerprint;     // of the module
   std::string dataFingerprint; // of the data
 };
 
-/// The arguments that make up a run's state: all but batches and keys, which
-/// follow from seed and step.
+/// The arguments that need an initial value: all but batches and keys.
 std::vector<size_t> stateArguments(const fp8_executable &executable);
+/// The arguments whose values advance from the ones that they began with.
+std::vector<size_t> keyArguments(const fp8_executable &executable);
 
-/// Writes checkpoint-<step>.safetensors and returns its path.
+/// Writes the arguments but batches to checkpoint-<step>.safetensors and
+/// returns its path. Keys are to stand at their initial values.
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info);
 

@@ -29,6 +29,13 @@ RandomWords randomAt(uint64_t seed, uint64_t step, uint32_t row,
   return {{counter[0], counter[1], counter[2], counter[3]}};
 }
 
+std::string Fingerprint::text() const {
+  char text[17];
+  std::snprintf(text, sizeof(text), "%016llx",
+                static_cast<unsigned long long>(hash));
+  return text;
+}
+
 //===----------------------------------------------------------------------===//
 // Token files
 //===----------------------------------------------------------------------===//
@@ -207,12 +214,9 @@ void TextData::prepareTraining(int64_t span) {
 TextData::Window TextData::trainingWindow(uint64_t seed, int64_t step,
                                           int64_t row) const {
   RandomWords random =
-      randomAt(seed, step, static_cast<uint32_t>(row), /*stream=*/0);
-  uint64_t word =
-      static_cast<uint64_t>(random.words[1]) << 32 | random.words[0];
-  // Every position of every file is equally likely (up to 2^-64).
-  int64_t position = static_cast<int64_t>(
-      static_cast<unsigned __int128>(word) * firstPosition.back() >> 64);
+      randomAt(seed, step, static_cast<uint32_t>(row), windowStream);
+  // Every position of every file is equally likely.
+  int64_t position = random.below(firstPosition.back());
   size_t file =
       std::upper_bound(firstPosition.begin(), firstPosition.end(), position) -
       firstPosition.begin() - 1;
@@ -243,19 +247,14 @@ int64_t TextData::heldOutTokens() const {
 }
 
 std::string TextData::fingerprint() const {
-  // FNV-1a over sizes and tokens: notices other data, guards against no one.
-  uint64_t hash = 0xcbf29ce484222325;
-  auto add = [&](uint64_t value) { hash = (hash ^ value) * 0x100000001b3; };
+  Fingerprint hash;
   for (size_t i = 0; i < files.size(); ++i) {
-    add(files[i].count);
-    add(trainingCounts[i]);
+    hash.add(files[i].count);
+    hash.add(trainingCounts[i]);
     for (int64_t j = 0; j < files[i].count; ++j)
-      add(files[i].at(j));
+      hash.add(files[i].at(j));
   }
-  char text[17];
-  std::snprintf(text, sizeof(text), "%016llx",
-                static_cast<unsigned long long>(hash));
-  return text;
+  return hash.text();
 }
 
 void storeWindow(const TextData::Window &window, const TextArguments &text,
@@ -269,72 +268,6 @@ void storeWindow(const TextData::Window &window, const TextArguments &text,
                    row * text.window + i,
                    window.file->at(window.start + i + 1));
   }
-}
-
-//===----------------------------------------------------------------------===//
-// ArraySource
-//===----------------------------------------------------------------------===//
-
-ArraySource::ArraySource(const fp8_batch_source &source,
-                         const TensorInfo &argument)
-    : type(argument.type) {
-  std::string path = source.file;
-  file = endsWith(path, ".npy") ? readNpy(path) : readSafeTensors(path);
-  const TensorFile::Tensor *found = nullptr;
-  if (source.tensor)
-    found = file.find(source.tensor);
-  else if (file.tensors.size() == 1)
-    found = &file.tensors[0];
-  if (!found)
-    throw Error(FP8_ERROR_DATA,
-                source.tensor
-                    ? str("'", path, "' has no tensor '", source.tensor, "'")
-                    : str("'", path, "' has ", file.tensors.size(),
-                          " tensors: name the one for '", argument.name, "'"));
-  tensor = *found;
-  std::vector<int64_t> rowDims = tensor.type.dims;
-  if (!rowDims.empty())
-    rowDims.erase(rowDims.begin());
-  bool isIntegers = isInteger(type.dtype) && isInteger(tensor.type.dtype);
-  if (tensor.type.dims.empty() || tensor.type.dims[0] == 0 ||
-      rowDims != type.dims ||
-      (tensor.type.dtype != type.dtype && !isIntegers)) {
-    TensorType expected = type;
-    expected.dims.insert(expected.dims.begin(), -1);
-    std::string text = expected.text();
-    text.replace(text.find("-1"), 2, "steps");
-    throw Error(FP8_ERROR_DATA,
-                str("'", path, "' for batch argument '", argument.name,
-                    "': expected ", text, " but got ", tensor.type.text()));
-  }
-  steps = tensor.type.dims[0];
-  if (!isIntegers)
-    return;
-  std::pair<int64_t, int64_t> range = integerRange(type.dtype);
-  if (argument.vocabulary > 0)
-    range = {0, std::min(range.second, argument.vocabulary - 1)};
-  int64_t count = tensor.type.elements();
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t value = elementAsInteger(tensor.data, tensor.type.dtype, i);
-    if (value < range.first || value > range.second)
-      throw Error(FP8_ERROR_DATA,
-                  str("'", path, "' for batch argument '", argument.name,
-                      "': element ", i, " is ", value, ", expected ",
-                      range.first, " to ", range.second));
-  }
-}
-
-void ArraySource::store(int64_t step, void *buffer) const {
-  int64_t count = type.elements();
-  int64_t row = step % steps;
-  if (tensor.type.dtype == type.dtype) {
-    std::memcpy(buffer, tensor.data + row * type.bytes(), type.bytes());
-    return;
-  }
-  for (int64_t i = 0; i < count; ++i)
-    storeInteger(
-        buffer, type.dtype, i,
-        elementAsInteger(tensor.data, tensor.type.dtype, row * count + i));
 }
 
 } // namespace fp8::rt

@@ -11,9 +11,28 @@ namespace fp8::rt {
 /// to be stored to go on from any step.
 struct RandomWords {
   uint32_t words[4];
+
+  /// A number below `limit`, each equally likely (up to 2^-64).
+  int64_t below(int64_t limit) const {
+    uint64_t word = static_cast<uint64_t>(words[1]) << 32 | words[0];
+    return static_cast<int64_t>(static_cast<unsigned __int128>(word) * limit >>
+                                64);
+  }
 };
+/// Streams: what the numbers are for.
+constexpr uint32_t windowStream = 0, shuffleStream = 2;
 RandomWords randomAt(uint64_t seed, uint64_t step, uint32_t row,
                      uint32_t stream);
+
+/// FNV-1a over words: notices other data, guards against no one.
+class Fingerprint {
+public:
+  void add(uint64_t word) { hash = (hash ^ word) * 0x100000001b3; }
+  std::string text() const;
+
+private:
+  uint64_t hash = 0xcbf29ce484222325;
+};
 
 /// One file's tokens: the bytes of text, or the integers of a token file.
 struct TokenFile {
@@ -87,19 +106,6 @@ private:
 void storeWindow(const TextData::Window &window, const TextArguments &text,
                  const std::vector<TensorInfo> &arguments, int64_t row,
                  void *input, void *target);
-
-/// Feeds one batch argument from an array with a leading step dimension.
-class ArraySource {
-public:
-  ArraySource(const fp8_batch_source &source, const TensorInfo &argument);
-  void store(int64_t step, void *buffer) const;
-
-private:
-  TensorFile file;
-  TensorFile::Tensor tensor;
-  TensorType type; // of the argument
-  int64_t steps;
-};
 
 } // namespace fp8::rt
 

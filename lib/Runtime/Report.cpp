@@ -39,6 +39,8 @@ std::string Report::csvLine(const LogRow &row) const {
                          numberText(std::round(row.seconds * 1000) / 1000));
   for (double metric : row.metrics)
     line += "," + numberText(metric);
+  for (size_t i = 0; i < evalMetricNames.size(); ++i)
+    line += "," + (row.hasHeldOut ? numberText(row.evalMetrics[i]) : "");
   return line + "\n";
 }
 
@@ -55,13 +57,19 @@ std::string Report::jsonLine(const LogRow &row) const {
   line += str(
       ", \"tokens_per_second\": ", jsonNumber(std::round(row.tokensPerSecond)),
       ", \"seconds\": ", jsonNumber(std::round(row.seconds * 1000) / 1000));
-  if (!row.metrics.empty()) {
-    line += ", \"metrics\": {";
-    for (size_t i = 0; i < row.metrics.size(); ++i)
-      line += str(i ? ", " : "", json(metricNames[i]).dump(), ": ",
-                  jsonNumber(row.metrics[i]));
+  auto object = [&](const char *key, const std::vector<std::string> &names,
+                    const std::vector<double> &values) {
+    if (values.empty())
+      return;
+    line += str(", \"", key, "\": {");
+    for (size_t i = 0; i < values.size(); ++i)
+      line += str(i ? ", " : "", json(names[i]).dump(), ": ",
+                  jsonNumber(values[i]));
     line += "}";
-  }
+  };
+  object("metrics", metricNames, row.metrics);
+  if (row.hasHeldOut)
+    object("heldout_metrics", evalMetricNames, row.evalMetrics);
   return line + "}\n";
 }
 
@@ -88,9 +96,15 @@ void Report::readBack(int64_t lastStep) {
     row.heldOut = number(object, "heldout_loss");
     row.tokensPerSecond = number(object, "tokens_per_second");
     row.seconds = number(object, "seconds");
-    json metrics = object.value("metrics", json::object());
-    for (const std::string &name : metricNames)
-      row.metrics.push_back(number(metrics, name));
+    auto values = [&](const char *key, const std::vector<std::string> &names,
+                      std::vector<double> &to) {
+      json from = object.value(key, json::object());
+      for (const std::string &name : names)
+        to.push_back(number(from, name));
+    };
+    values("metrics", metricNames, row.metrics);
+    if (row.hasHeldOut)
+      values("heldout_metrics", evalMetricNames, row.evalMetrics);
     log.push_back(std::move(row));
   }
 }
@@ -102,6 +116,8 @@ void Report::open(int64_t lastStep) {
   std::string csvText_ = "step,loss,heldout_loss,tokens_per_second,seconds";
   for (const std::string &name : metricNames)
     csvText_ += "," + csvText(name);
+  for (const std::string &name : evalMetricNames)
+    csvText_ += "," + csvText("heldout " + name);
   csvText_ += "\n";
   std::string jsonText;
   for (const LogRow &row : log) {
@@ -224,7 +240,8 @@ std::string lossPicture(const std::vector<LogRow> &rows,
   line(left, bottom, right, bottom, "#888");
   line(left, top, left, bottom, "#888");
   text((left + right) / 2, height - 12, "middle", "step");
-  text(20, (top + bottom) / 2, "middle", str("loss (", unit, ")"),
+  text(20, (top + bottom) / 2, "middle",
+       unit.empty() ? std::string("loss") : str("loss (", unit, ")"),
        str(" transform=\"rotate(-90 20 ", (top + bottom) / 2, ")\"").c_str());
 
   auto polyline = [&](auto &&valueOf, const char *color, const char *stroke,

@@ -16,6 +16,7 @@ struct LogRow {
   double loss = 0;
   double heldOut = std::numeric_limits<double>::quiet_NaN(); // if evaluated
   bool hasHeldOut = false;
+  std::vector<double> evalMetrics; // if evaluated
   double tokensPerSecond = 0;
   double seconds = 0; // since the run began, those before a resume included
   std::vector<double> metrics;
@@ -25,9 +26,9 @@ struct LogRow {
 class Report {
 public:
   Report(std::string directory, std::vector<std::string> metricNames,
-         std::string unit)
+         std::vector<std::string> evalMetricNames, std::string unit)
       : directory(std::move(directory)), metricNames(std::move(metricNames)),
-        unit(std::move(unit)) {}
+        evalMetricNames(std::move(evalMetricNames)), unit(std::move(unit)) {}
   ~Report();
 
   /// Begins the logs; with `lastStep` >= 0 they go on after that step (what a
@@ -43,7 +44,7 @@ private:
   void readBack(int64_t lastStep);
 
   std::string directory;
-  std::vector<std::string> metricNames;
+  std::vector<std::string> metricNames, evalMetricNames;
   std::string unit;
   std::vector<LogRow> log;
   std::FILE *csv = nullptr;

@@ -190,10 +190,21 @@ TensorFile readNpy(const std::string &path) {
     return at == std::string::npos ? std::string() : header.substr(at);
   };
   static const std::pair<const char *, fp8_dtype> types[] = {
-      {"|b1", FP8_DTYPE_BOOL}, {"|u1", FP8_DTYPE_U8},  {"|i1", FP8_DTYPE_I8},
-      {"<u2", FP8_DTYPE_U16},  {"<i2", FP8_DTYPE_I16}, {"<u4", FP8_DTYPE_U32},
-      {"<i4", FP8_DTYPE_I32},  {"<u8", FP8_DTYPE_U64}, {"<i8", FP8_DTYPE_I64},
-      {"<f2", FP8_DTYPE_F16},  {"<f4", FP8_DTYPE_F32}, {"<f8", FP8_DTYPE_F64}};
+      {"|b1", FP8_DTYPE_BOOL},
+      {"|u1", FP8_DTYPE_U8},
+      {"|i1", FP8_DTYPE_I8},
+      {"<u2", FP8_DTYPE_U16},
+      {"<i2", FP8_DTYPE_I16},
+      {"<u4", FP8_DTYPE_U32},
+      {"<i4", FP8_DTYPE_I32},
+      {"<u8", FP8_DTYPE_U64},
+      {"<i8", FP8_DTYPE_I64},
+      {"<f2", FP8_DTYPE_F16},
+      {"<f4", FP8_DTYPE_F32},
+      {"<f8", FP8_DTYPE_F64},
+      // numpy does not know bf16: two bytes of no type, as ml_dtypes has it.
+      {"<V2", FP8_DTYPE_BF16},
+      {"|V2", FP8_DTYPE_BF16}};
   TensorFile::Tensor tensor;
   std::string descr = valueOf("descr");
   const auto *type = std::find_if(

@@ -135,22 +135,23 @@ fp8_step::fp8_step(const fp8_executable &executable, int threads)
   }
 }
 
-void *fp8_step::resolve(int64_t operand) {
+void *fp8_step::resolve(int64_t operand, int64_t launch) {
   if (operand >= 0) {
     if (operand <= executable.arenaBytes)
       return arena.data() + operand;
   } else if (~operand < static_cast<int64_t>(externals.size())) {
     return externals[~operand];
   }
-  failure = str("launch ", launchIndex, " of '", executable.name,
+  failure = str("launch ", launch, " of '", executable.name,
                 "' has operand code ", operand, " but the arena has ",
                 executable.arenaBytes, " bytes and there are ",
                 externals.size(), " external buffers");
   return nullptr;
 }
 
-void fp8_step::launch(fp8_kernel_fn fn, int64_t numTasks,
-                      const int64_t *operands, int64_t numOperands) {
+void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                      const int64_t *operands, const int64_t *offsets,
+                      int64_t numOperands) {
   if (!failure.empty())
     return; // What follows would read what was not written.
   constexpr int64_t inlineOperands = 64;
@@ -160,33 +161,41 @@ void fp8_step::launch(fp8_kernel_fn fn, int64_t numTasks,
     operandStorage.resize(numOperands);
     resolved = operandStorage.data();
   }
-  for (int64_t i = 0; i < numOperands; ++i)
-    if (!(resolved[i] = resolve(operands[i])))
+  for (int64_t i = 0; i < numOperands; ++i) {
+    void *base = resolve(operands[i], launch);
+    if (!base)
       return;
+    resolved[i] = static_cast<char *>(base) + (offsets ? offsets[i] : 0);
+  }
 
   if (!profiling) {
     pool->run(fn, numTasks, resolved, scratch.data());
-    ++launchIndex;
     return;
   }
   auto start = std::chrono::steady_clock::now();
   pool->run(fn, numTasks, resolved, scratch.data());
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  if (launchIndex >= profile.size())
-    profile.resize(launchIndex + 1);
-  fp8_launch_stat &stat = profile[launchIndex];
-  stat.name = launchIndex < executable.launchNames.size()
-                  ? executable.launchNames[launchIndex].c_str()
+  size_t index = launch;
+  if (index >= profile.size())
+    profile.resize(index + 1);
+  fp8_launch_stat &stat = profile[index];
+  stat.name = index < executable.launchNames.size()
+                  ? executable.launchNames[index].c_str()
                   : "";
   stat.tasks = numTasks;
   ++stat.runs;
   stat.seconds += time.count();
-  ++launchIndex;
+}
+
+void *fp8_step::operand(int64_t code) {
+  // A zero ends a loop that would wait for what a failed step doesn't write.
+  alignas(64) static char nothing[64] = {};
+  void *address = failure.empty() ? resolve(code, -1) : nullptr;
+  return address ? address : nothing;
 }
 
 void fp8_step::run() {
   std::lock_guard<std::mutex> lock(pool->inUse);
-  launchIndex = 0;
   failure.clear();
   executable.entry(this);
   if (!failure.empty())
@@ -214,11 +223,12 @@ void fp8_step::memory(fp8_memory &out) const {
 // What generated code calls
 //===----------------------------------------------------------------------===//
 
-void fp8_launch(fp8_step *step, fp8_kernel_fn fn, int64_t num_tasks,
-                const int64_t *operands, int64_t num_operands) {
-  step->launch(fn, num_tasks, operands, num_operands);
+void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                int64_t num_tasks, const int64_t *operands,
+                const int64_t *offsets, int64_t num_operands) {
+  step->launch(launch, fn, num_tasks, operands, offsets, num_operands);
 }
 
 void *fp8_operand(fp8_step *step, int64_t operand) {
-  return step->resolve(operand);
+  return step->operand(operand);
 }

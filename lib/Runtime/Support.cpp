@@ -184,6 +184,13 @@ void storeInteger(void *data, fp8_dtype dtype, int64_t index, int64_t value) {
   }
 }
 
+void storeDouble(void *data, fp8_dtype dtype, int64_t index, double value) {
+  if (dtype == FP8_DTYPE_F32)
+    store(data, index, static_cast<float>(value));
+  else
+    store(data, index, value);
+}
+
 /// Sign, exponent and mantissa of any format with IEEE's subnormals.
 static double decodeFloat(uint32_t bits, int exponentBits, int mantissaBits,
                           bool hasInfinity) {
@@ -421,9 +428,19 @@ static std::string directoryOf(const std::string &path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+static const std::string temporarySuffix = ".fp8-tmp";
+
+void removeTemporaryFiles(const std::string &directory) {
+  for (const std::string &name : listDirectory(directory))
+    if (name.size() > temporarySuffix.size() &&
+        name.compare(name.size() - temporarySuffix.size(),
+                     temporarySuffix.size(), temporarySuffix) == 0)
+      unlink((directory + "/" + name).c_str());
+}
+
 void writeFileAtomically(const std::string &path,
                          const std::vector<Piece> &pieces) {
-  std::string temporary = path + ".tmp";
+  std::string temporary = path + temporarySuffix;
   Descriptor file;
   file.fd =
       open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);

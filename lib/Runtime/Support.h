@@ -85,6 +85,8 @@ double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index);
 int64_t elementAsInteger(const void *data, fp8_dtype dtype, int64_t index);
 /// Stores `value`, which must be in the type's range.
 void storeInteger(void *data, fp8_dtype dtype, int64_t index, int64_t value);
+/// Stores `value` as f32 or f64.
+void storeDouble(void *data, fp8_dtype dtype, int64_t index, double value);
 /// The first element that is NaN or infinite; -1 if there is none.
 int64_t firstNonFinite(const void *data, const TensorType &type);
 
@@ -154,6 +156,9 @@ struct Piece {
 void writeFileAtomically(const std::string &path,
                          const std::vector<Piece> &pieces);
 void writeFileAtomically(const std::string &path, const std::string &text);
+
+/// Removes what killed processes left of such writes.
+void removeTemporaryFiles(const std::string &directory);
 
 bool fileExists(const std::string &path);
 /// Names in a directory, sorted.

@@ -1,9 +1,13 @@
 //===- Train.cpp - The training loop --------------------------------------===//
 
 #include "Train.h"
+#include "Arrays.h"
 #include "Binding.h"
 #include "Checkpoint.h"
 #include "Data.h"
+#include "Evaluation.h"
+#include "InitialValues.h"
+#include "Keys.h"
 #include "Report.h"
 #include "Step.h"
 
@@ -15,6 +19,7 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sys/ioctl.h>
 #include <unistd.h>
 
 namespace fp8::rt {
@@ -85,6 +90,45 @@ static std::string lossText(double loss) {
   return text;
 }
 
+/// For each path its last keys: as many as tell it from the others.
+static std::vector<std::string>
+shortNames(const std::vector<std::string> &paths) {
+  auto lastKeys = [](const std::string &path, size_t count) {
+    std::vector<std::string> keys = splitPath(path);
+    std::string text;
+    for (size_t i = keys.size() - std::min(count, keys.size()); i < keys.size();
+         ++i)
+      text += (text.empty() ? "" : ".") + keys[i];
+    return text.empty() ? path : text;
+  };
+  std::vector<std::string> names;
+  for (const std::string &path : paths) {
+    size_t most = splitPath(path).size(), count = 1;
+    auto isShared = [&] {
+      return std::count_if(
+                 paths.begin(), paths.end(), [&](const std::string &other) {
+                   return lastKeys(other, count) == lastKeys(path, count);
+                 }) > 1;
+    };
+    while (count < most && isShared())
+      ++count;
+    names.push_back(lastKeys(path, count));
+  }
+  return names;
+}
+
+/// "  accuracy 0.53  grad_norm 1.27".
+static std::string metricText(const std::vector<std::string> &names,
+                              const std::vector<double> &values) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < values.size(); ++i) {
+    char number[40];
+    std::snprintf(number, sizeof(number), "%.5g", values[i]);
+    text += str("  ", names[i], " ", number);
+  }
+  return text;
+}
+
 static double median(std::vector<double> values) {
   if (values.empty())
     return 0;
@@ -106,25 +150,6 @@ static std::string elementText(const TensorType &type, int64_t index) {
   for (size_t i = 0; i < position.size(); ++i)
     text += (i ? ", " : "") + std::to_string(position[i]);
   return text + "]";
-}
-
-static bool isKeyType(const TensorType &type) {
-  return (type.dtype == FP8_DTYPE_U32 || type.dtype == FP8_DTYPE_I32) &&
-         type.dims.size() == 1 && (type.dims[0] == 2 || type.dims[0] == 4);
-}
-
-static std::vector<Named> namesOf(const std::vector<TensorInfo> &infos) {
-  std::vector<Named> names;
-  for (const TensorInfo &info : infos)
-    names.push_back({info.name, info.type});
-  return names;
-}
-
-static std::vector<Named> namesOf(const TensorFile &file) {
-  std::vector<Named> names;
-  for (const TensorFile::Tensor &tensor : file.tensors)
-    names.push_back({tensor.name, tensor.type});
-  return names;
 }
 
 static nlohmann::json memoryJson(const fp8_memory &memory) {
@@ -154,24 +179,25 @@ private:
 
   void checkOptions();
   void openData();
+  void openText();
   void prepareDirectory();
   void initialize();
-  void initializeFromFunction(const std::vector<Named> &targets,
-                              std::vector<const void *> &values,
-                              std::unique_ptr<fp8_step> &init, Binding &binding,
-                              std::vector<Named> &sources);
-  void prepareEvaluation();
+  void begin(const InitialValues &initial);
+  void resume();
+  void prepareEvaluation(const InitialValues *initial);
+  Key firstKey(size_t ordinal, const TensorInfo &info) const;
 
   void loop();
   void feed(int64_t step);
   void checkFinite(const LogRow &row);
   void checkStateFinite();
   [[noreturn]] void failNonFinite(const std::string &what);
-  std::optional<double> evaluate();
+  bool evaluate(LogRow &row);
   void saveCheckpoint();
   void writeMemory();
   void writeProfile();
   void progress(const LogRow &row, bool isLast);
+  void sayData();
   void finish();
 
   void say(const std::string &text) {
@@ -209,17 +235,15 @@ private:
   const fp8_train_options &options;
   fp8_train_summary &summary;
   std::string directory;
-  std::unique_ptr<fp8_step> step, eval;
+  std::unique_ptr<fp8_step> step;
+  std::unique_ptr<Evaluation> evaluation;
 
   // What feeds the batch.
   std::unique_ptr<TextData> trainingData, separateEvalData;
-  TextArguments text, evalText;
-  std::vector<std::pair<size_t, ArraySource>> arrays;
-  std::vector<std::pair<size_t, size_t>> evalBindings; // eval <- step argument
-  std::vector<TextData::Window> evalWindows;
-  int64_t evalBatches = 0;
-  size_t evalLoss = 0;
-  double evalSeconds = 0;
+  TextArguments text;
+  ArrayBatches arrays;
+  // Key arguments with the values that they began with.
+  std::vector<std::pair<size_t, Key>> keys;
 
   size_t loss = 0;
   std::vector<size_t> metrics;
@@ -229,9 +253,11 @@ private:
   int64_t savedStep = -1;
   std::unique_ptr<Report> report;
   std::vector<double> stepSeconds;
-  double lastHeldOut = std::numeric_limits<double>::quiet_NaN();
+  std::string lossUnit;                              // "" if not known
+  std::vector<std::string> metricLabels, evalLabels; // short, for people
+  LogRow lastEvaluated;
   double secondsBefore = 0;
-  Clock::time_point begin, lastProgress;
+  Clock::time_point beginTime, lastProgress;
   bool isTerminal = false;
   bool lineIsLive = false;
 };
@@ -252,6 +278,11 @@ void Trainer::checkOptions() {
           "expected held-out files but got none");
   require(options.num_batches <= 0 || options.batches,
           "expected batch sources but got none");
+  require(options.num_eval_batches <= 0 || options.eval_batches,
+          "expected batch sources for the evaluation but got none");
+  require(options.eval ||
+              (options.num_eval_batches <= 0 && options.num_eval_files <= 0),
+          "expected an evaluation for the held-out data but got none");
   require(options.holdout < 1, "expected a held-out fraction below 1");
   require(options.resume || options.init || options.init_file ||
               stateArguments(*options.step).empty(),
@@ -261,6 +292,7 @@ void Trainer::checkOptions() {
     directory.pop_back();
   isTerminal = options.live > 0 || (options.live == 0 && isatty(1));
   position.seed = options.seed;
+  position.shuffle = options.shuffle != 0;
   if (options.fingerprint)
     position.fingerprint = options.fingerprint;
 
@@ -278,7 +310,7 @@ void Trainer::checkOptions() {
         throw Error(FP8_ERROR_INVALID, "expected one loss but got two");
       loss = i;
       hasLoss = true;
-    } else if (all[i].kind == FP8_KIND_METRIC && isScalar) {
+    } else if (all[i].stateArg < 0 && isScalar) {
       metrics.push_back(i);
     }
   }
@@ -287,74 +319,34 @@ void Trainer::checkOptions() {
 
 void Trainer::openData() {
   const Infos &all = options.step->arguments;
+  TensorFiles files;
+  arrays = ArrayBatches("the step", "--batch", options.batches,
+                        options.num_batches, all, files);
   std::vector<bool> taken(all.size(), false);
-  for (int64_t i = 0; i < options.num_batches; ++i) {
-    const fp8_batch_source &source = options.batches[i];
-    if (!source.path || !source.file)
-      throw Error(FP8_ERROR_INVALID, "a batch source has no path or no file");
-    size_t found = 0;
-    std::string known;
-    while (found < all.size() && !(all[found].role == FP8_ROLE_BATCH &&
-                                   all[found].name == source.path)) {
-      if (all[found].role == FP8_ROLE_BATCH)
-        known += str(known.empty() ? "" : ", ", "'", all[found].name, "'");
-      ++found;
-    }
-    if (found == all.size())
-      throw Error(FP8_ERROR_DATA,
-                  str("the step has no batch argument '", source.path,
-                      "'; it has ", known.empty() ? "none" : known));
-    if (taken[found])
-      throw Error(FP8_ERROR_DATA,
-                  str("batch argument '", source.path, "' has two sources"));
-    taken[found] = true;
-    arrays.emplace_back(found, ArraySource(source, all[found]));
-  }
+  for (size_t i = 0; i < all.size(); ++i)
+    taken[i] = arrays.feeds(i);
   bool hasText = options.num_data_files > 0;
-  if (!hasText) {
-    for (size_t i = 0; i < all.size(); ++i)
-      if (all[i].role == FP8_ROLE_BATCH && !taken[i])
-        throw Error(FP8_ERROR_DATA, str("no data for batch argument '",
-                                        all[i].name, "' ", all[i].type.text()));
-  } else {
+  if (options.eval)
+    evaluation = std::make_unique<Evaluation>(
+        *options.eval, *options.step, options,
+        hasText || options.num_eval_files > 0, files);
+  if (hasText) {
     text = findTextArguments("the step", all, taken);
     if (text.input < 0)
       throw Error(FP8_ERROR_DATA,
                   "data files are given but the step has no batch argument "
                   "left for them");
-    if (options.eval)
-      // Float arguments are parameters; integers take text.
-      evalText =
-          findTextArguments("the evaluation", options.eval->arguments, [&] {
-            // An integer that is the step's own state (a counter) is no data.
-            std::vector<bool> bound(options.eval->arguments.size(), false);
-            for (size_t i = 0; i < bound.size(); ++i)
-              for (const TensorInfo &argument : all)
-                if (argument.role != FP8_ROLE_BATCH &&
-                    argument.name == options.eval->arguments[i].name &&
-                    argument.type == options.eval->arguments[i].type)
-                  bound[i] = true;
-            return bound;
-          }());
-    std::vector<std::string> files(options.data_files,
-                                   options.data_files + options.num_data_files);
-    double holdout = options.holdout == 0 ? 0.1 : options.holdout;
-    if (holdout < 0 || options.num_eval_files > 0)
-      holdout = 0;
-    int64_t vocabulary = text.vocabulary;
-    if (evalText.input >= 0)
-      vocabulary = std::min(vocabulary, evalText.vocabulary);
-    trainingData = std::make_unique<TextData>(files, vocabulary, holdout);
-    trainingData->prepareTraining(text.span());
-    position.dataFingerprint = trainingData->fingerprint();
-    if (options.num_eval_files > 0) {
-      std::vector<std::string> evalFiles(
-          options.eval_files, options.eval_files + options.num_eval_files);
-      separateEvalData = std::make_unique<TextData>(evalFiles, vocabulary, 1);
-    }
+  } else {
+    for (size_t i = 0; i < all.size(); ++i)
+      if (all[i].role == FP8_ROLE_BATCH && !taken[i])
+        throw Error(FP8_ERROR_DATA, str("no data for batch argument '",
+                                        all[i].name, "' ", all[i].type.text()));
   }
-  if (options.eval)
-    prepareEvaluation();
+  openText();
+  std::string arrayFingerprint = arrays.fingerprint();
+  if (!arrayFingerprint.empty())
+    position.dataFingerprint +=
+        (position.dataFingerprint.empty() ? "" : "/") + arrayFingerprint;
   summary.tokens_per_step = text.rows * text.window;
   // Of arrays: integers are tokens (or labels), else every row counts as one.
   if (summary.tokens_per_step == 0)
@@ -369,34 +361,34 @@ void Trainer::openData() {
             std::max(summary.tokens_per_step, argument.type.dims[0]);
 }
 
-void Trainer::prepareEvaluation() {
-  const Infos &outs = options.eval->results;
-  bool found = false;
-  for (int pass = 0; pass < 2 && !found; ++pass)
-    for (size_t i = 0; i < outs.size() && !found; ++i)
-      if (isFloat(outs[i].type.dtype) && outs[i].type.elements() == 1 &&
-          (pass == 1 || outs[i].kind == FP8_KIND_LOSS)) {
-        evalLoss = i;
-        found = true;
-      }
-  if (!found)
-    throw Error(FP8_ERROR_DATA, "the evaluation has no scalar result: expected "
-                                "a loss");
-  if (!trainingData || evalText.input < 0)
-    throw Error(FP8_ERROR_DATA,
-                "the evaluation needs text for an integer batch argument");
-  const TextData &data = separateEvalData ? *separateEvalData : *trainingData;
-  evalWindows = data.heldOutWindows(evalText.span());
-  evalBatches = static_cast<int64_t>(evalWindows.size()) / evalText.rows;
-  if (evalBatches == 0)
-    throw Error(FP8_ERROR_DATA,
-                str("the held-out text is too short: its ",
-                    groupedText(data.heldOutTokens()), " ", data.unit(),
-                    " make ", evalWindows.size(), " rows of ", evalText.span(),
-                    " but one evaluation takes ", evalText.rows,
-                    ": give more data, hold out more, or give evaluation "
-                    "files"));
-  evalWindows.resize(evalBatches * evalText.rows);
+void Trainer::openText() {
+  TextArguments evalText;
+  if (evaluation)
+    evalText = evaluation->textArguments();
+  int64_t vocabulary = text.vocabulary;
+  if (evalText.input >= 0)
+    vocabulary = vocabulary < 0 ? evalText.vocabulary
+                                : std::min(vocabulary, evalText.vocabulary);
+  if (options.num_data_files > 0) {
+    std::vector<std::string> files(options.data_files,
+                                   options.data_files + options.num_data_files);
+    double holdout = options.holdout == 0 ? 0.1 : options.holdout;
+    if (holdout < 0 || options.num_eval_files > 0)
+      holdout = 0;
+    trainingData = std::make_unique<TextData>(files, vocabulary, holdout);
+    trainingData->prepareTraining(text.span());
+    position.dataFingerprint = trainingData->fingerprint();
+  }
+  if (options.num_eval_files > 0) {
+    std::vector<std::string> files(options.eval_files,
+                                   options.eval_files + options.num_eval_files);
+    separateEvalData = std::make_unique<TextData>(files, vocabulary, 1);
+  }
+  if (evalText.input >= 0)
+    evaluation->setText(separateEvalData ? *separateEvalData : *trainingData);
+  else if (separateEvalData)
+    throw Error(FP8_ERROR_DATA, "held-out text is given but the evaluation has "
+                                "no integer argument left for it");
 }
 
 void Trainer::prepareDirectory() {
@@ -404,8 +396,10 @@ void Trainer::prepareDirectory() {
   if (access(directory.c_str(), W_OK) != 0)
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
                                   "': ", errnoText(errno)));
-  if (options.resume || options.overwrite)
+  if (options.resume || options.overwrite) {
+    removeTemporaryFiles(directory);
     return;
+  }
   std::vector<CheckpointFile> old = listCheckpoints(directory);
   std::string what = !old.empty() ? old[0].path
                      : fileExists(directory + "/log.jsonl")
@@ -418,149 +412,117 @@ void Trainer::prepareDirectory() {
             "'): resume it, overwrite it, or choose another directory"));
 }
 
-void Trainer::initializeFromFunction(const std::vector<Named> &targets,
-                                     std::vector<const void *> &values,
-                                     std::unique_ptr<fp8_step> &init,
-                                     Binding &binding,
-                                     std::vector<Named> &sources) {
-  init = std::make_unique<fp8_step>(*options.init, options.threads);
-  const Infos &args = options.init->arguments;
-  uint32_t low = static_cast<uint32_t>(options.seed);
-  uint32_t high = static_cast<uint32_t>(options.seed >> 32);
-  for (size_t i = 0; i < args.size(); ++i) {
-    void *buffer = init->argument(i);
-    if (args[i].type.dims.empty() && isInteger(args[i].type.dtype)) {
-      storeInteger(buffer, args[i].type.dtype, 0,
-                   static_cast<int64_t>(options.seed));
-    } else if (isKeyType(args[i].type)) {
-      uint32_t words[4] = {0, 0, high, low};
-      int64_t count = args[i].type.dims[0];
-      std::memcpy(buffer, words + (4 - count), count * sizeof(uint32_t));
-    } else {
-      throw Error(FP8_ERROR_MISMATCH,
-                  str("initializer argument '", args[i].name,
-                      "': expected a seed (an integer, or a key u32[2]) but "
-                      "got ",
-                      args[i].type.text()));
-    }
-  }
-  init->run();
-  sources = namesOf(options.init->results);
-  binding = bindByPath(targets, sources);
+/// The key of a seed; of several key arguments each has another. (Numbers from
+/// the top, which no step reaches.)
+Key Trainer::firstKey(size_t ordinal, const TensorInfo &info) const {
+  if (!isKeyType(info.type) || info.type.dims.size() != 1)
+    throw Error(FP8_ERROR_MISMATCH, str("key argument '", info.name,
+                                        "': expected u32[2], u32[4] "
+                                        "or an initial value but got ",
+                                        info.type.text()));
+  Key key = keyFromSeed(position.seed, info.type.dims[0]);
+  return ordinal == 0 ? key : foldIn(key, -static_cast<uint32_t>(ordinal));
+}
+
+void Trainer::resume() {
+  uint64_t seed = position.seed;
+  CheckpointInfo info =
+      resumeFromNewest(directory, *step, checkpoint,
+                       [&](const std::string &text) { sayLine(text); });
+  savedStep = info.step;
+  if (options.steps < info.step)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected at least ", info.step, " steps, which is where '",
+                    checkpoint, "' stands, but got ", options.steps,
+                    ": steps count in all, those before a resume included"));
+  if (info.seed != seed)
+    sayLine(str("note: going on with the checkpoint's seed ", info.seed));
+  if (info.dataFingerprint != position.dataFingerprint)
+    warn("warning: the data are not those that the checkpoint was trained "
+         "on: the run does not continue exactly");
+  if (info.fingerprint != position.fingerprint)
+    warn("warning: module or recipe are not those of the checkpoint: the "
+         "run does not continue exactly");
+  if (info.shuffle != position.shuffle)
+    warn(str("warning: the checkpoint's run ",
+             info.shuffle ? "shuffled" : "did not shuffle",
+             " its data, this one does", position.shuffle ? "" : " not",
+             ": the run does not continue exactly"));
+  position.step = info.step;
+  position.seed = info.seed;
+  position.rows = info.rows;
+  sayLine(str("resuming from ", checkpoint));
+}
+
+void Trainer::begin(const InitialValues &initial) {
+  std::vector<Named> targets, keyTargets;
+  std::vector<size_t> indices = stateArguments(step->executable);
+  std::vector<size_t> keyIndices = keyArguments(step->executable);
+  for (size_t i : indices)
+    targets.push_back({arguments()[i].name, arguments()[i].type});
+  for (size_t i : keyIndices)
+    keyTargets.push_back({arguments()[i].name, arguments()[i].type});
+  InitialValues::Found found = initial.find(targets, keyTargets);
+  if (!found.unused.empty())
+    sayLine(str("note: ", found.unused.size(), " tensors of '",
+                options.init_file, "' are not used, '", found.unused[0].name,
+                "' first"));
   for (size_t i = 0; i < targets.size(); ++i)
-    if (binding.sources[i] >= 0 && !values[i])
-      values[i] = init->result(binding.sources[i]);
+    std::memcpy(step->argument(indices[i]), found.targets[i],
+                targets[i].type.bytes());
+  for (size_t i = 0; i < keyTargets.size(); ++i) {
+    Key key;
+    if (!found.optional[i])
+      key = firstKey(i, arguments()[keyIndices[i]]);
+    std::memcpy(step->argument(keyIndices[i]),
+                found.optional[i] ? found.optional[i] : key.data(),
+                keyTargets[i].type.bytes());
+  }
 }
 
 void Trainer::initialize() {
-  std::vector<size_t> indices = stateArguments(step->executable);
-  if (options.resume) {
-    uint64_t seed = position.seed;
-    CheckpointInfo info =
-        resumeFromNewest(directory, *step, checkpoint,
-                         [&](const std::string &text) { sayLine(text); });
-    savedStep = info.step;
-    if (options.steps < info.step)
+  std::unique_ptr<InitialValues> initial;
+  if (!options.resume || (evaluation && !evaluation->missing().empty()))
+    initial = std::make_unique<InitialValues>(options.init_file, options.init,
+                                              options.seed, options.threads);
+  if (options.resume)
+    resume();
+  else
+    begin(*initial);
+  for (size_t i : keyArguments(step->executable)) {
+    const TensorType &type = arguments()[i].type;
+    if (!isKeyType(type))
       throw Error(FP8_ERROR_INVALID,
-                  str("expected at least ", info.step,
-                      " steps, which is where '", checkpoint,
-                      "' stands, but got ", options.steps,
-                      ": steps count in all, those before a resume included"));
-    if (info.seed != seed)
-      sayLine(str("note: going on with the checkpoint's seed ", info.seed));
-    if (info.dataFingerprint != position.dataFingerprint)
-      warn("warning: the data are not those that the checkpoint was trained "
-           "on: the run does not continue exactly");
-    if (info.fingerprint != position.fingerprint)
-      warn("warning: module or recipe are not those of the checkpoint: the "
-           "run does not continue exactly");
-    position.step = info.step;
-    position.seed = info.seed;
-    sayLine(str("resuming from ", checkpoint));
-  } else {
-    std::vector<Named> targets;
-    for (size_t i : indices)
-      targets.push_back({arguments()[i].name, arguments()[i].type});
-    std::vector<const void *> values(targets.size(), nullptr);
-    TensorFile file;
-    std::unique_ptr<fp8_step> init;
-    Binding binding;
-    std::vector<Named> sources;
-    std::string title = "the initial values do not fit the step:";
-    if (options.init_file) {
-      file = readSafeTensors(options.init_file);
-      title =
-          str("the tensors in '", options.init_file, "' do not fit the step:");
-      sources = namesOf(file);
-      binding = bindByPath(targets, sources);
-      for (size_t i = 0; i < targets.size(); ++i)
-        if (binding.sources[i] >= 0)
-          values[i] = file.tensors[binding.sources[i]].data;
-      if (!binding.misshaped.empty() ||
-          (!binding.missing.empty() && !options.init))
-        throw Error(FP8_ERROR_MISMATCH,
-                    describe(binding, title, targets, sources));
-      if (!binding.extra.empty())
-        sayLine(str("note: ", binding.extra.size(), " tensors of '",
-                    options.init_file, "' are not used, '",
-                    sources[binding.extra[0]].name, "' first"));
-    }
-    if (options.init) {
-      initializeFromFunction(targets, values, init, binding, sources);
-      if (std::any_of(values.begin(), values.end(),
-                      [](const void *value) { return !value; })) {
-        // What the file gave is not missing.
-        auto given = [&](int64_t target) { return values[target] != nullptr; };
-        binding.missing.erase(std::remove_if(binding.missing.begin(),
-                                             binding.missing.end(), given),
-                              binding.missing.end());
-        binding.misshaped.erase(
-            std::remove_if(binding.misshaped.begin(), binding.misshaped.end(),
-                           [&](const std::pair<int64_t, int64_t> &pair) {
-                             return given(pair.first);
-                           }),
-            binding.misshaped.end());
-        throw Error(FP8_ERROR_MISMATCH,
-                    describe(binding, title, targets, sources));
-      }
-    }
-    for (size_t i = 0; i < targets.size(); ++i)
-      std::memcpy(step->argument(indices[i]), values[i],
-                  targets[i].type.bytes());
+                  str("key argument '", arguments()[i].name,
+                      "': expected u32[2] or u32[4] but got ", type.text()));
+    Key key(type.elements());
+    std::memcpy(key.data(), step->argument(i), type.bytes());
+    keys.emplace_back(i, std::move(key));
   }
+  if (position.shuffle)
+    arrays.shuffle(position.seed);
   mayBeInfinite.assign(arguments().size(), false);
-  for (size_t i : indices)
+  for (size_t i : stateArguments(step->executable))
     mayBeInfinite[i] =
         firstNonFinite(step->argument(i), arguments()[i].type) >= 0;
+  if (evaluation)
+    prepareEvaluation(initial.get());
+}
 
-  if (!options.eval)
-    return;
-  eval = std::make_unique<fp8_step>(*options.eval, options.threads);
-  const Infos &args = options.eval->arguments;
-  std::vector<Named> targets, sources;
-  std::vector<size_t> targetIndices;
-  for (size_t i = 0; i < args.size(); ++i) {
-    int64_t index = static_cast<int64_t>(i);
-    if (index == evalText.input || index == evalText.target)
-      continue;
-    if (args[i].role == FP8_ROLE_KEY)
-      continue; // stays zero
-    targets.push_back({args[i].name, args[i].type});
-    targetIndices.push_back(i);
-  }
-  for (size_t i : indices)
-    sources.push_back({arguments()[i].name, arguments()[i].type});
-  Binding binding = bindByPath(targets, sources);
-  if (!binding.complete()) {
-    binding.extra.clear(); // moments and counters, of course
-    throw Error(
-        FP8_ERROR_MISMATCH,
-        describe(binding,
-                 "the evaluation's arguments are not found in the step:",
-                 targets, sources));
-  }
-  for (size_t i = 0; i < targets.size(); ++i)
-    evalBindings.emplace_back(targetIndices[i], indices[binding.sources[i]]);
+void Trainer::prepareEvaluation(const InitialValues *initial) {
+  std::vector<const void *> values;
+  if (initial)
+    values = initial->find({}, evaluation->missing()).optional;
+  evaluation->prepare(
+      *step, values,
+      [&](const TensorInfo &info) {
+        for (const auto &[argument, key] : keys)
+          if (arguments()[argument].name == info.name &&
+              arguments()[argument].type == info.type)
+            return key;
+        return firstKey(0, info);
+      },
+      options.threads);
 }
 
 void Trainer::feed(int64_t at) {
@@ -568,18 +530,12 @@ void Trainer::feed(int64_t at) {
     storeWindow(trainingData->trainingWindow(position.seed, at, row), text,
                 arguments(), row, step->argument(text.input),
                 text.target >= 0 ? step->argument(text.target) : nullptr);
-  for (auto &[argument, source] : arrays)
-    source.store(at, step->argument(argument));
-  // A key that the step does not return: fresh words for every step, from the
-  // generator that orders the data, in a stream of their own.
-  for (size_t i = 0; i < arguments().size(); ++i) {
-    const TensorInfo &argument = arguments()[i];
-    if (argument.role != FP8_ROLE_KEY)
-      continue;
-    RandomWords random =
-        randomAt(position.seed, at, static_cast<uint32_t>(i), /*stream=*/1);
-    std::memcpy(step->argument(i), random.words,
-                std::min<int64_t>(sizeof(random.words), argument.type.bytes()));
+  arrays.store(position.rows, at, [&](size_t i) { return step->argument(i); });
+  // A key that the step does not return advances by the step's number.
+  for (const auto &[argument, key] : keys) {
+    Key words = foldIn(key, static_cast<uint32_t>(at));
+    std::memcpy(step->argument(argument), words.data(),
+                words.size() * sizeof(uint32_t));
   }
 }
 
@@ -624,35 +580,28 @@ void Trainer::checkStateFinite() {
   }
 }
 
-std::optional<double> Trainer::evaluate() {
-  Clock::time_point start = Clock::now();
-  for (auto [target, source] : evalBindings)
-    std::memcpy(eval->argument(target), step->argument(source),
-                arguments()[source].type.bytes());
-  double sum = 0;
-  const Infos &args = eval->executable.arguments;
-  for (int64_t batch = 0; batch < evalBatches; ++batch) {
-    if (interrupted)
-      return std::nullopt;
-    for (int64_t row = 0; row < evalText.rows; ++row)
-      storeWindow(evalWindows[batch * evalText.rows + row], evalText, args, row,
-                  eval->argument(evalText.input),
-                  evalText.target >= 0 ? eval->argument(evalText.target)
-                                       : nullptr);
-    eval->run();
-    sum += elementAsDouble(eval->result(evalLoss),
-                           eval->executable.results[evalLoss].type.dtype, 0);
-  }
-  evalSeconds += secondsSince(start);
-  lastHeldOut = sum / evalBatches;
-  summary.heldout_loss = lastHeldOut;
-  return lastHeldOut;
+/// False if it was interrupted.
+bool Trainer::evaluate(LogRow &row) {
+  std::optional<std::vector<double>> means =
+      evaluation->run([] { return interrupted != 0; });
+  if (!means)
+    return false;
+  row.hasHeldOut = true;
+  row.heldOut = means->front();
+  row.evalMetrics.assign(means->begin() + 1, means->end());
+  lastEvaluated = row;
+  summary.heldout_loss = row.heldOut;
+  return true;
 }
 
 void Trainer::saveCheckpoint() {
   if (savedStep == position.step)
     return;
   checkStateFinite();
+  // A checkpoint has the keys that the run began with: the step tells the rest.
+  for (const auto &[argument, key] : keys)
+    std::memcpy(step->argument(argument), key.data(),
+                key.size() * sizeof(uint32_t));
   checkpoint = writeCheckpoint(directory, *step, position);
   savedStep = position.step;
   if (options.keep_checkpoints > 0) {
@@ -675,16 +624,21 @@ void Trainer::progress(const LogRow &row, bool isLast) {
   int64_t done = row.step - summary.first_step;
   std::string line =
       str("step ", row.step, "/", options.steps, "  loss ", lossText(row.loss));
-  if (std::isfinite(lastHeldOut))
-    line += "  held-out " + lossText(lastHeldOut);
+  line += metricText(metricLabels, row.metrics);
+  if (std::isfinite(lastEvaluated.heldOut))
+    line += "  held-out " + lossText(lastEvaluated.heldOut);
   line +=
       str("  ", groupedText(std::llround(row.tokensPerSecond)), " tokens/s");
   if (!isLast)
-    line += str(
-        "  ",
-        durationText(secondsSince(begin) / done * (options.steps - row.step)),
-        " left");
+    line += str("  ",
+                durationText(secondsSince(beginTime) / done *
+                             (options.steps - row.step)),
+                " left");
   if (isTerminal) {
+    // A live line must not be longer than the terminal is wide.
+    struct winsize size = {};
+    if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+      line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
     say("\r" + line + "\x1b[K");
     lineIsLive = true;
   } else {
@@ -693,7 +647,7 @@ void Trainer::progress(const LogRow &row, bool isLast) {
 }
 
 void Trainer::loop() {
-  begin = lastProgress = Clock::now();
+  beginTime = lastProgress = Clock::now();
   std::vector<double> recent; // for a steady speed
   while (position.step < options.steps && !interrupted) {
     feed(position.step);
@@ -717,15 +671,11 @@ void Trainer::loop() {
     for (size_t i : metrics)
       row.metrics.push_back(scalarResult(i));
     bool isLast = position.step == options.steps;
-    if (std::isfinite(row.loss) && eval && !interrupted &&
+    if (std::isfinite(row.loss) && evaluation && !interrupted &&
         (isLast ||
-         (options.eval_every > 0 && position.step % options.eval_every == 0))) {
-      if (std::optional<double> heldOut = evaluate()) {
-        row.hasHeldOut = true;
-        row.heldOut = *heldOut;
-      }
-    }
-    row.seconds = secondsBefore + secondsSince(begin);
+         (options.eval_every > 0 && position.step % options.eval_every == 0)))
+      evaluate(row);
+    row.seconds = secondsBefore + secondsSince(beginTime);
     report->append(row);
     checkFinite(row);
     progress(row, isLast || interrupted);
@@ -742,9 +692,9 @@ void Trainer::writeMemory() {
   step->memory(summary.memory);
   nlohmann::json json;
   json["step"] = memoryJson(summary.memory);
-  if (eval) {
+  if (evaluation) {
     fp8_memory memory;
-    eval->memory(memory);
+    evaluation->memory(memory);
     json["eval"] = memoryJson(memory);
   }
   json["threads"] = step->threads();
@@ -803,15 +753,13 @@ void Trainer::finish() {
                 lossText(summary.last_loss), " in ", summary.last_step,
                 " steps (mean of the last 10 ", lossText(summary.mean_loss_10),
                 ", of the last 20 ", lossText(summary.mean_loss_20), ")"));
-  if (eval && std::isfinite(lastHeldOut)) {
-    const TextData &data = separateEvalData ? *separateEvalData : *trainingData;
-    bool isBytes = std::strcmp(data.unit(), "bytes") == 0;
-    sayLine(str("held out  ", lossText(lastHeldOut), " nats per ",
-                isBytes ? "byte" : "token", ", on ",
-                groupedText(evalWindows.size() * evalText.span()), " ",
-                data.unit(), " of text that it did not train on (",
-                groupedText(data.heldOutTokens()), " held out)"));
-  }
+  if (!rows.empty() && !metrics.empty())
+    sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
+  if (lastEvaluated.hasHeldOut)
+    sayLine(str("held out  ", lossText(lastEvaluated.heldOut),
+                lossUnit.empty() ? "" : " " + lossUnit, ", on ",
+                evaluation->dataText(),
+                metricText(evalLabels, lastEvaluated.evalMetrics)));
   if (!stepSeconds.empty())
     sayLine(str(
         "speed     ", groupedText(std::llround(summary.tokens_per_second)),
@@ -832,6 +780,28 @@ void Trainer::finish() {
     sayLine(str("          ", checkpoint));
 }
 
+void Trainer::sayData() {
+  if (trainingData)
+    sayLine(
+        str("data      ", groupedText(trainingData->trainingTokens()), " ",
+            trainingData->unit(), " to train on, ",
+            groupedText((separateEvalData ? *separateEvalData : *trainingData)
+                            .heldOutTokens()),
+            " held out, ", trainingData->numFiles(),
+            trainingData->numFiles() == 1 ? " file; " : " files; ", text.rows,
+            " rows of ", text.window, " a step"));
+  if (!arrays.hasRows())
+    return;
+  std::string where;
+  if (position.rows.epoch > 0 || position.rows.index > 0)
+    where = str("; at row ", groupedText(position.rows.index), " of epoch ",
+                position.rows.epoch);
+  sayLine(str("arrays    ", groupedText(arrays.rows()), " rows, ",
+              groupedText(arrays.rowsPerStep()), " a step, ",
+              position.shuffle ? "shuffled in every epoch" : "in their order",
+              where));
+}
+
 void Trainer::run() {
   checkOptions();
   openData();
@@ -847,14 +817,19 @@ void Trainer::run() {
       if (unlink(file.path.c_str()) != 0)
         throw Error(FP8_ERROR_IO,
                     str("cannot remove '", file.path, "': ", errnoText(errno)));
-  std::vector<std::string> metricNames;
+  std::vector<std::string> metricNames, evalNames;
   for (size_t i : metrics)
     metricNames.push_back(results()[i].name);
-  std::string unit = "nats";
+  if (evaluation)
+    evalNames = evaluation->metricNames();
+  metricLabels = shortNames(metricNames);
+  evalLabels = shortNames(evalNames);
   if (trainingData)
-    unit += std::strcmp(trainingData->unit(), "bytes") == 0 ? " per byte"
-                                                            : " per token";
-  report = std::make_unique<Report>(directory, metricNames, unit);
+    lossUnit = std::strcmp(trainingData->unit(), "bytes") == 0
+                   ? "nats per byte"
+                   : "nats per token";
+  report =
+      std::make_unique<Report>(directory, metricNames, evalNames, lossUnit);
   report->open(options.resume ? position.step : -1);
   if (options.verdicts)
     writeFileAtomically(directory + "/verdicts.json", options.verdicts);
@@ -862,25 +837,17 @@ void Trainer::run() {
     secondsBefore = report->rows().back().seconds;
   for (const LogRow &row : report->rows())
     if (row.hasHeldOut)
-      lastHeldOut = row.heldOut;
+      lastEvaluated = row;
 
-  if (trainingData)
-    sayLine(
-        str("data      ", groupedText(trainingData->trainingTokens()), " ",
-            trainingData->unit(), " to train on, ",
-            groupedText((separateEvalData ? *separateEvalData : *trainingData)
-                            .heldOutTokens()),
-            " held out, ", trainingData->numFiles(),
-            trainingData->numFiles() == 1 ? " file; " : " files; ", text.rows,
-            " rows of ", text.window, " a step"));
+  sayData();
 
   bool isDone = position.step >= options.steps;
   if (isDone)
     sayLine(str("nothing to train: the checkpoint is of step ", position.step));
   try {
     loop();
-    if (isDone && eval)
-      evaluate();
+    if (isDone && evaluation)
+      evaluate(lastEvaluated);
   } catch (const Error &error) {
     if (lineIsLive)
       say("\n");

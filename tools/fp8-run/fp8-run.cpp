@@ -9,6 +9,7 @@
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -16,7 +17,9 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/Path.h"
+#include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/xxhash.h"
+#include <list>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -25,6 +28,32 @@ namespace cl = llvm::cl;
 namespace {
 
 cl::OptionCategory category("fp8-run options");
+
+int usageError(const llvm::Twine &message) {
+  llvm::errs() << "fp8-run: error: " << message << "\n";
+  return 2;
+}
+
+/// Numbers, with mistakes told in our words and not in LLVM's.
+template <typename T> struct NumberParser : cl::parser<T> {
+  using cl::parser<T>::parser;
+  bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
+    bool isWrong;
+    if constexpr (std::is_floating_point_v<T>)
+      isWrong = text.getAsDouble(value);
+    else
+      isWrong = text.getAsInteger(10, value);
+    if (isWrong)
+      usageError("expected --" + option.ArgStr + " to be a " +
+                 (std::is_floating_point_v<T> ? "number"
+                  : std::is_signed_v<T>       ? "whole number"
+                                              : "whole number, 0 or more,") +
+                 " but got '" + text + "'");
+    return isWrong;
+  }
+  StringRef getValueName() const override { return "N"; }
+};
+template <typename T> using Number = cl::opt<T, false, NumberParser<T>>;
 
 /// Made in main, after LLVM's own options (some have the same names) are gone.
 struct Options {
@@ -48,16 +77,23 @@ struct Options {
                                  cl::value_desc("FILE"), cl::cat(category)};
   cl::list<std::string> batches{
       "batch",
-      cl::desc("Feed a batch argument from an array whose leading "
-               "dimension is the step"),
+      cl::desc("Feed a batch argument from an array (.safetensors, .npy) whose "
+               "leading dimension is the step, or the example"),
       cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category)};
+  cl::list<std::string> evalBatches{
+      "eval-batch", cl::desc("Feed an argument of --eval from an array"),
+      cl::value_desc("PATH=FILE[:TENSOR]"), cl::cat(category)};
+  cl::opt<bool> shuffle{"shuffle",
+                        cl::desc("Go through the rows of --batch in an order "
+                                 "drawn from the seed for every epoch"),
+                        cl::cat(category)};
   cl::opt<std::string> recipe{
       "recipe", cl::init("none"), cl::desc("Recipe: a name or a .yaml file"),
       cl::value_desc("NAME|FILE.yaml"), cl::cat(category)};
-  cl::opt<int64_t> steps{"steps", cl::init(0),
-                         cl::desc("Train until this step (in all, those before "
-                                  "a resume included)"),
-                         cl::cat(category)};
+  Number<int64_t> steps{"steps", cl::init(0),
+                        cl::desc("Train until this step (in all, those before "
+                                 "a resume included)"),
+                        cl::cat(category)};
   cl::opt<std::string> outDir{"out", cl::init("out"),
                               cl::desc("Directory of log, picture, reports and "
                                        "checkpoints"),
@@ -71,30 +107,30 @@ struct Options {
                           cl::cat(category)};
   cl::opt<std::string> evalFile{"eval",
                                 cl::desc("Function that gives the loss "
-                                         "on held-out text"),
+                                         "(and metrics) on held-out data"),
                                 cl::value_desc("EVAL.mlir"), cl::cat(category)};
-  cl::opt<int64_t> evalEvery{"eval-every", cl::init(0),
-                             cl::desc("Evaluate every N steps (0: at the end)"),
-                             cl::value_desc("N"), cl::cat(category)};
-  cl::opt<int64_t> checkpointEvery{"checkpoint-every", cl::init(0),
-                                   cl::desc("Write a checkpoint every N steps "
-                                            "(0: at the end)"),
-                                   cl::value_desc("N"), cl::cat(category)};
-  cl::opt<int64_t> logEvery{"log-every", cl::init(0),
-                            cl::desc("Progress line every N steps when the "
-                                     "output is no terminal"),
+  Number<int64_t> evalEvery{"eval-every", cl::init(0),
+                            cl::desc("Evaluate every N steps (0: at the end)"),
                             cl::value_desc("N"), cl::cat(category)};
-  cl::opt<double> holdout{"holdout", cl::init(0.1),
-                          cl::desc("Fraction at the end of each data file that "
-                                   "is held out"),
-                          cl::cat(category)};
-  cl::opt<uint64_t> seed{
+  Number<int64_t> checkpointEvery{"checkpoint-every", cl::init(0),
+                                  cl::desc("Write a checkpoint every N steps "
+                                           "(0: at the end)"),
+                                  cl::value_desc("N"), cl::cat(category)};
+  Number<int64_t> logEvery{"log-every", cl::init(0),
+                           cl::desc("Progress line every N steps when the "
+                                    "output is no terminal"),
+                           cl::value_desc("N"), cl::cat(category)};
+  Number<double> holdout{"holdout", cl::init(0.1),
+                         cl::desc("Fraction at the end of each data file that "
+                                  "is held out"),
+                         cl::cat(category)};
+  Number<uint64_t> seed{
       "seed", cl::init(0),
       cl::desc("Seed of the initializer and of the data order"),
       cl::cat(category)};
-  cl::opt<int32_t> threads{"threads", cl::init(0),
-                           cl::desc("Threads (0: one a core)"),
-                           cl::cat(category)};
+  Number<int32_t> threads{"threads", cl::init(0),
+                          cl::desc("Threads (0: one a core)"),
+                          cl::cat(category)};
   cl::opt<bool> failOnFallback{
       "fail-on-fallback",
       cl::desc("Fail if a dot that the recipe quantizes "
@@ -168,11 +204,6 @@ std::vector<std::string> repeatListOptions(int argc, char **argv) {
   return arguments;
 }
 
-int usageError(const llvm::Twine &message) {
-  llvm::errs() << "fp8-run: error: " << message << "\n";
-  return 2;
-}
-
 /// What LLVM says about the command line, as one line of ours.
 int commandLineError(StringRef text) {
   if (text.empty()) // a wrong value, which LLVM has reported itself
@@ -240,16 +271,29 @@ splitPairs(const cl::list<std::string> &list,
   return success();
 }
 
+/// Parses a file that is read once: its fingerprint is of these very bytes.
+OwningOpRef<ModuleOp> parseFile(StringRef file, MLIRContext &context,
+                                std::string *fingerprint) {
+  auto buffer = llvm::MemoryBuffer::getFile(file);
+  if (!buffer) {
+    emitError(UnknownLoc::get(&context))
+        << "cannot read '" << file << "': " << buffer.getError().message();
+    return nullptr;
+  }
+  if (fingerprint)
+    *fingerprint = llvm::utohexstr(llvm::xxh3_64bits((*buffer)->getBuffer()));
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
+  return parseSourceFile<ModuleOp>(sources, &context);
+}
+
 FailureOr<std::unique_ptr<CompiledFunction>>
 compileFile(StringRef file, StringRef name, MLIRContext &context,
             const SignatureOptions &signature, FunctionKind kind,
             std::string *fingerprint = nullptr) {
-  OwningOpRef<ModuleOp> module = parseModule(file, context);
+  OwningOpRef<ModuleOp> module = parseFile(file, context, fingerprint);
   if (!module)
     return failure();
-  if (fingerprint)
-    if (auto buffer = llvm::MemoryBuffer::getFile(file))
-      *fingerprint = llvm::utohexstr(llvm::xxh3_64bits((*buffer)->getBuffer()));
   CompileOptions options;
   options.name = name.str();
   options.entry = flags->entry;
@@ -315,7 +359,35 @@ int runOnce(MLIRContext &context, const SignatureOptions &signature) {
                    flags->outputs.c_str(), flags->threads));
 }
 
-int train(MLIRContext &context, const SignatureOptions &signature) {
+/// `PATH=FILE[:TENSOR]` options, and the strings that they point to.
+struct BatchSources {
+  SmallVector<std::pair<std::string, std::string>> pairs;
+  std::list<std::string> strings;
+  std::vector<fp8_batch_source> sources;
+
+  LogicalResult parse(const cl::list<std::string> &list) {
+    if (failed(splitPairs(list, pairs)))
+      return failure();
+    auto keep = [&](StringRef text) {
+      return strings.emplace_back(text.str()).c_str();
+    };
+    for (auto &[path, value] : pairs) {
+      // File names may hold colons too: the longest name that exists is one.
+      StringRef file = value, tensor;
+      while (!llvm::sys::fs::exists(file) && file.contains(':'))
+        file = file.rsplit(':').first;
+      if (!llvm::sys::fs::exists(file))
+        file = StringRef(value).split(':').first;
+      if (file.size() < value.size())
+        tensor = StringRef(value).substr(file.size() + 1);
+      sources.push_back(
+          {keep(path), keep(file), tensor.empty() ? nullptr : keep(tensor)});
+    }
+    return success();
+  }
+};
+
+int train(MLIRContext &context, SignatureOptions signature) {
   if (flags->steps <= 0)
     return usageError("expected --steps N with N > 0");
   for (auto *option :
@@ -326,17 +398,29 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
                         llvm::Twine(option->getValue()));
   if (!(flags->holdout >= 0 && flags->holdout < 1))
     return usageError("expected --holdout to be at least 0 and below 1");
-  if (!flags->evalData.empty() && flags->evalFile.empty())
-    return usageError("expected --eval EVAL.mlir with --eval-data");
+  if (flags->evalFile.empty())
+    for (auto *option : {&flags->evalData, &flags->evalBatches})
+      if (!option->empty())
+        return usageError("expected --eval EVAL.mlir with --" + option->ArgStr);
+  if (flags->shuffle && flags->batches.empty())
+    return usageError("expected --batch PATH=FILE with --shuffle (text is read "
+                      "in random order anyway)");
   if (flags->resume && flags->overwrite)
     return usageError("expected --resume or --overwrite but got both");
   if (flags->initFile.empty() && !flags->resume)
     return usageError("expected --init INIT.mlir or --init W.safetensors");
   if (flags->dataFiles.empty() && flags->batches.empty())
     return usageError("expected --data FILE... or --batch PATH=FILE");
-  SmallVector<std::pair<std::string, std::string>> batchPairs;
-  if (failed(splitPairs(flags->batches, batchPairs)))
+  BatchSources batches, evalBatches;
+  if (failed(batches.parse(flags->batches)) ||
+      failed(evalBatches.parse(flags->evalBatches)))
     return 2;
+  // What is fed is data, whatever it may look like.
+  for (auto &[path, file] : batches.pairs)
+    if (llvm::none_of(signature.roles, [&, &path = path](auto &role) {
+          return role.first == path;
+        }))
+      signature.roles.push_back({path, "batch"});
   std::string fingerprint;
   auto step = compileFile(flags->stepFile, "step", context, signature,
                           FunctionKind::Step, &fingerprint);
@@ -373,18 +457,6 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
     data.push_back(file.c_str());
   for (const std::string &file : flags->evalData)
     heldOut.push_back(file.c_str());
-  std::vector<fp8_batch_source> sources;
-  std::vector<std::string> names;
-  names.reserve(2 * batchPairs.size());
-  for (auto &[path, file] : batchPairs) {
-    auto [name, tensor] = StringRef(file).split(':');
-    names.push_back(name.str());
-    const char *fileName = names.back().c_str();
-    names.push_back(tensor.str());
-    sources.push_back({path.c_str(), fileName,
-                       tensor.empty() ? nullptr : names.back().c_str()});
-  }
-
   fp8_train_options options = {};
   options.step = (*step)->executable();
   options.init = init ? init->executable() : nullptr;
@@ -396,8 +468,11 @@ int train(MLIRContext &context, const SignatureOptions &signature) {
   options.num_data_files = data.size();
   options.eval_files = heldOut.data();
   options.num_eval_files = heldOut.size();
-  options.batches = sources.data();
-  options.num_batches = sources.size();
+  options.batches = batches.sources.data();
+  options.num_batches = batches.sources.size();
+  options.eval_batches = evalBatches.sources.data();
+  options.num_eval_batches = evalBatches.sources.size();
+  options.shuffle = flags->shuffle;
   options.holdout = flags->holdout > 0 ? flags->holdout : -1;
   options.out_dir = flags->outDir.c_str();
   fingerprint += "/" + flags->recipe.getValue();

@@ -102,7 +102,7 @@ TEST(SafeTensors, RoundTrip) {
   TempDir dir;
   std::string path = dir / "a.safetensors";
   ASSERT_EQ(saveSample(path, 100), FP8_OK) << fp8_last_error();
-  EXPECT_FALSE(exists(path + ".tmp"));
+  EXPECT_FALSE(exists(path + ".fp8-tmp"));
   fp8_tensors *tensors = nullptr;
   ASSERT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_OK)
       << fp8_last_error();
@@ -166,6 +166,6 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   EXPECT_EQ(status, FP8_ERROR_IO);
   EXPECT_HAS(message, "cannot write");
   EXPECT_EQ(read(path), before);
-  EXPECT_FALSE(exists(path + ".tmp"));
+  EXPECT_FALSE(exists(path + ".fp8-tmp"));
   EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
 }

@@ -1,0 +1,196 @@
+//===- Evaluation.cpp - The loss on data not trained on -------------------===//
+
+#include "Evaluation.h"
+#include "Checkpoint.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace fp8::rt {
+
+void Evaluation::findScalars() {
+  const std::vector<TensorInfo> &results = function.results;
+  auto isLoss = [&](size_t i) {
+    return results[i].kind == FP8_KIND_LOSS && isFloat(results[i].type.dtype);
+  };
+  auto isNumber = [&](size_t i) { return isFloat(results[i].type.dtype); };
+  auto isNamedLoss = [&](size_t i) {
+    std::vector<std::string> keys = splitPath(results[i].name);
+    return isNumber(i) && !keys.empty() && keys.back() == "loss";
+  };
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].type.elements() == 1)
+      scalars.push_back(i);
+  // By its name, else as the signature says, else the first number.
+  auto loss = std::find_if(scalars.begin(), scalars.end(), isNamedLoss);
+  if (loss == scalars.end())
+    loss = std::find_if(scalars.begin(), scalars.end(), isLoss);
+  if (loss == scalars.end())
+    loss = std::find_if(scalars.begin(), scalars.end(), isNumber);
+  if (loss == scalars.end())
+    throw Error(FP8_ERROR_DATA, "the evaluation has no scalar result: expected "
+                                "a loss");
+  std::rotate(scalars.begin(), loss, loss + 1);
+}
+
+void Evaluation::findData(const fp8_train_options &options,
+                          const fp8_executable &trainedFunction, bool hasText,
+                          TensorFiles &files) {
+  const std::vector<TensorInfo> &arguments = function.arguments;
+  arrays = ArrayBatches("the evaluation", "--eval-batch", options.eval_batches,
+                        options.num_eval_batches, arguments, files);
+  // An integer array that is the step's own state is no data.
+  std::vector<bool> taken(arguments.size(), false);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    taken[i] = arrays.feeds(i);
+    for (const TensorInfo &other : trainedFunction.arguments)
+      if (other.role != FP8_ROLE_BATCH && other.name == arguments[i].name &&
+          other.type == arguments[i].type)
+        taken[i] = true;
+  }
+  if (hasText)
+    text = findTextArguments("the evaluation", arguments, taken);
+  if (text.input < 0 && !arrays.hasRows())
+    throw Error(FP8_ERROR_DATA,
+                "the evaluation has no data: expected text for an integer "
+                "argument, or arrays (--eval-batch)");
+  if (text.input < 0) {
+    numBatches = arrays.rows() / arrays.rowsPerStep();
+    if (numBatches == 0)
+      throw Error(FP8_ERROR_DATA,
+                  str("the evaluation's arrays have ", arrays.rows(),
+                      " rows but one evaluation takes ", arrays.rowsPerStep()));
+  }
+}
+
+Evaluation::Evaluation(const fp8_executable &function,
+                       const fp8_executable &trainedFunction,
+                       const fp8_train_options &options, bool hasText,
+                       TensorFiles &files)
+    : function(function) {
+  findScalars();
+  findData(options, trainedFunction, hasText, files);
+  std::vector<Named> targets, sources;
+  std::vector<size_t> targetIndices;
+  const std::vector<TensorInfo> &arguments = function.arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    int64_t index = static_cast<int64_t>(i);
+    if (index == text.input || index == text.target || arrays.feeds(i))
+      continue;
+    targets.push_back({arguments[i].name, arguments[i].type});
+    targetIndices.push_back(i);
+  }
+  std::vector<size_t> indices = stateArguments(trainedFunction);
+  for (size_t i : indices)
+    sources.push_back(
+        {trainedFunction.arguments[i].name, trainedFunction.arguments[i].type});
+  Binding binding = bindByPath(targets, sources);
+  Binding wrong;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    size_t argument = targetIndices[i];
+    if (binding.sources[i] >= 0)
+      bindings.emplace_back(argument, indices[binding.sources[i]]);
+    else if (arguments[argument].role == FP8_ROLE_KEY &&
+             isKeyType(arguments[argument].type))
+      keys.emplace_back(argument, Key());
+    else {
+      missingArguments.push_back(argument);
+      missingNames.push_back(targets[i]);
+    }
+  }
+  if (!binding.misshaped.empty()) {
+    wrong.misshaped = binding.misshaped;
+    throw Error(FP8_ERROR_MISMATCH,
+                describe(wrong,
+                         "the evaluation's arguments do not fit the step's:",
+                         targets, sources));
+  }
+}
+
+void Evaluation::setText(const TextData &data) {
+  textData = &data;
+  windows = data.heldOutWindows(text.span());
+  numBatches = static_cast<int64_t>(windows.size()) / text.rows;
+  if (numBatches == 0)
+    throw Error(FP8_ERROR_DATA,
+                str("the held-out text is too short: its ",
+                    groupedText(data.heldOutTokens()), " ", data.unit(),
+                    " make ", windows.size(), " rows of ", text.span(),
+                    " but one evaluation takes ", text.rows,
+                    ": give more data, hold out more, or give evaluation "
+                    "files"));
+  windows.resize(numBatches * text.rows);
+}
+
+void Evaluation::prepare(fp8_step &trainedStep,
+                         const std::vector<const void *> &missing,
+                         const std::function<Key(const TensorInfo &)> &keyOf,
+                         int threads) {
+  Binding binding;
+  for (size_t i = 0; i < missingArguments.size(); ++i)
+    if (i >= missing.size() || !missing[i])
+      binding.missing.push_back(static_cast<int64_t>(i));
+  if (!binding.complete())
+    throw Error(FP8_ERROR_MISMATCH,
+                describe(binding,
+                         "the evaluation's arguments are found neither in the "
+                         "step nor in the initial values (data are given by "
+                         "--eval-batch):",
+                         missingNames, {}));
+  trained = &trainedStep;
+  step = std::make_unique<fp8_step>(function, threads);
+  for (size_t i = 0; i < missingArguments.size(); ++i)
+    std::memcpy(step->argument(missingArguments[i]), missing[i],
+                missingNames[i].type.bytes());
+  for (auto &[argument, key] : keys)
+    key = keyOf(function.arguments[argument]);
+}
+
+std::optional<std::vector<double>>
+Evaluation::run(const std::function<bool()> &stop) {
+  for (auto [target, source] : bindings)
+    std::memcpy(step->argument(target), trained->argument(source),
+                function.arguments[target].type.bytes());
+  std::vector<double> sums(scalars.size(), 0.0);
+  RowPosition position;
+  for (int64_t batch = 0; batch < numBatches; ++batch) {
+    if (stop())
+      return std::nullopt;
+    for (int64_t row = 0; row < text.rows; ++row)
+      storeWindow(windows[batch * text.rows + row], text, function.arguments,
+                  row, step->argument(text.input),
+                  text.target >= 0 ? step->argument(text.target) : nullptr);
+    arrays.store(position, batch, [&](size_t i) { return step->argument(i); });
+    // Every evaluation sees the same keys, so that it compares with the others.
+    for (const auto &[argument, key] : keys) {
+      Key words = foldIn(key, static_cast<uint32_t>(batch));
+      std::memcpy(step->argument(argument), words.data(),
+                  words.size() * sizeof(uint32_t));
+    }
+    step->run();
+    for (size_t i = 0; i < scalars.size(); ++i)
+      sums[i] += elementAsDouble(step->result(scalars[i]),
+                                 function.results[scalars[i]].type.dtype, 0);
+  }
+  for (double &sum : sums)
+    sum /= static_cast<double>(numBatches);
+  return sums;
+}
+
+std::vector<std::string> Evaluation::metricNames() const {
+  std::vector<std::string> names;
+  for (size_t i = 1; i < scalars.size(); ++i)
+    names.push_back(function.results[scalars[i]].name);
+  return names;
+}
+
+std::string Evaluation::dataText() const {
+  if (textData)
+    return str(groupedText(windows.size() * text.span()), " ", textData->unit(),
+               " of text that it did not train on (",
+               groupedText(textData->heldOutTokens()), " held out)");
+  return str(groupedText(numBatches * arrays.rowsPerStep()),
+             " rows of arrays (", groupedText(arrays.rows()), " given)");
+}
+
+} // namespace fp8::rt

@@ -1,0 +1,68 @@
+//===- Evaluation.h - The loss on data not trained on -----------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_EVALUATION_H
+#define FP8_LIB_RUNTIME_EVALUATION_H
+
+#include "Arrays.h"
+#include "Binding.h"
+#include "Data.h"
+#include "InitialValues.h"
+#include "Keys.h"
+#include "Step.h"
+
+namespace fp8::rt {
+
+/// A function of the step's arguments (found by path) and of data: text that is
+/// held out, arrays. It reads the state and changes nothing.
+class Evaluation {
+public:
+  /// Finds out what feeds each argument; text if `hasText`.
+  Evaluation(const fp8_executable &function, const fp8_executable &step,
+             const fp8_train_options &options, bool hasText,
+             TensorFiles &files);
+
+  /// What takes text; `input` is -1 if nothing does.
+  const TextArguments &textArguments() const { return text; }
+  void setText(const TextData &data);
+
+  /// Arguments that the step has no value for: the initial values give them.
+  const std::vector<Named> &missing() const { return missingNames; }
+  /// Makes the memory. `keyOf`: the key that a key argument begins with.
+  void prepare(fp8_step &trained, const std::vector<const void *> &missing,
+               const std::function<Key(const TensorInfo &)> &keyOf,
+               int threads);
+
+  /// Runs over all data: the means of the scalar results over the batches, the
+  /// loss first. Nothing if `stop` became true.
+  std::optional<std::vector<double>> run(const std::function<bool()> &stop);
+  /// The paths of the scalar results other than the loss.
+  std::vector<std::string> metricNames() const;
+
+  int64_t batches() const { return numBatches; }
+  /// "1,024 bytes of text" or "64 rows of arrays".
+  std::string dataText() const;
+  void memory(fp8_memory &out) const { step->memory(out); }
+
+private:
+  void findScalars();
+  void findData(const fp8_train_options &options, const fp8_executable &trained,
+                bool hasText, TensorFiles &files);
+
+  const fp8_executable &function;
+  TextArguments text;
+  ArrayBatches arrays;
+  const TextData *textData = nullptr;
+  std::vector<TextData::Window> windows;
+  int64_t numBatches = 0;
+  std::vector<size_t> scalars;                     // results, the loss first
+  std::vector<std::pair<size_t, size_t>> bindings; // argument <- step's
+  std::vector<size_t> missingArguments;
+  std::vector<Named> missingNames;
+  std::vector<std::pair<size_t, Key>> keys;
+  fp8_step *trained = nullptr;
+  std::unique_ptr<fp8_step> step;
+};
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_EVALUATION_H
