@@ -34,26 +34,35 @@ int usageError(const llvm::Twine &message) {
   return 2;
 }
 
-/// Numbers, with mistakes told in our words and not in LLVM's.
-template <typename T> struct NumberParser : cl::parser<T> {
-  using cl::parser<T>::parser;
-  bool parse(cl::Option &option, StringRef, StringRef text, T &value) {
+/// A number, with mistakes told in our words and not in LLVM's.
+template <typename T> class Number : public cl::opt<std::string> {
+public:
+  template <typename... Ms>
+  Number(const char *name, T initial, const Ms &...modifiers)
+      : opt(StringRef(name), cl::cat(category), modifiers...), value(initial) {
+    if (ValueStr.empty())
+      setValueStr("N");
+  }
+  operator T() const { return value; }
+
+private:
+  bool handleOccurrence(unsigned, StringRef, StringRef text) override {
     bool isWrong;
     if constexpr (std::is_floating_point_v<T>)
       isWrong = text.getAsDouble(value);
     else
       isWrong = text.getAsInteger(10, value);
     if (isWrong)
-      usageError("expected --" + option.ArgStr + " to be a " +
+      usageError("expected --" + ArgStr + " to be a " +
                  (std::is_floating_point_v<T> ? "number"
                   : std::is_signed_v<T>       ? "whole number"
                                               : "whole number, 0 or more,") +
                  " but got '" + text + "'");
     return isWrong;
   }
-  StringRef getValueName() const override { return "N"; }
+
+  T value;
 };
-template <typename T> using Number = cl::opt<T, false, NumberParser<T>>;
 
 /// Made in main, after LLVM's own options (some have the same names) are gone.
 struct Options {
@@ -90,10 +99,9 @@ struct Options {
   cl::opt<std::string> recipe{
       "recipe", cl::init("none"), cl::desc("Recipe: a name or a .yaml file"),
       cl::value_desc("NAME|FILE.yaml"), cl::cat(category)};
-  Number<int64_t> steps{"steps", cl::init(0),
+  Number<int64_t> steps{"steps", 0,
                         cl::desc("Train until this step (in all, those before "
-                                 "a resume included)"),
-                        cl::cat(category)};
+                                 "a resume included)")};
   cl::opt<std::string> outDir{"out", cl::init("out"),
                               cl::desc("Directory of log, picture, reports and "
                                        "checkpoints"),
@@ -109,28 +117,23 @@ struct Options {
                                 cl::desc("Function that gives the loss "
                                          "(and metrics) on held-out data"),
                                 cl::value_desc("EVAL.mlir"), cl::cat(category)};
-  Number<int64_t> evalEvery{"eval-every", cl::init(0),
+  Number<int64_t> evalEvery{"eval-every", 0,
                             cl::desc("Evaluate every N steps (0: at the end)"),
-                            cl::value_desc("N"), cl::cat(category)};
-  Number<int64_t> checkpointEvery{"checkpoint-every", cl::init(0),
+                            cl::value_desc("N")};
+  Number<int64_t> checkpointEvery{"checkpoint-every", 0,
                                   cl::desc("Write a checkpoint every N steps "
                                            "(0: at the end)"),
-                                  cl::value_desc("N"), cl::cat(category)};
-  Number<int64_t> logEvery{"log-every", cl::init(0),
+                                  cl::value_desc("N")};
+  Number<int64_t> logEvery{"log-every", 0,
                            cl::desc("Progress line every N steps when the "
                                     "output is no terminal"),
-                           cl::value_desc("N"), cl::cat(category)};
-  Number<double> holdout{"holdout", cl::init(0.1),
+                           cl::value_desc("N")};
+  Number<double> holdout{"holdout", 0.1,
                          cl::desc("Fraction at the end of each data file that "
-                                  "is held out"),
-                         cl::cat(category)};
+                                  "is held out")};
   Number<uint64_t> seed{
-      "seed", cl::init(0),
-      cl::desc("Seed of the initializer and of the data order"),
-      cl::cat(category)};
-  Number<int32_t> threads{"threads", cl::init(0),
-                          cl::desc("Threads (0: one a core)"),
-                          cl::cat(category)};
+      "seed", 0, cl::desc("Seed of the initializer and of the data order")};
+  Number<int32_t> threads{"threads", 0, cl::desc("Threads (0: one a core)")};
   cl::opt<bool> failOnFallback{
       "fail-on-fallback",
       cl::desc("Fail if a dot that the recipe quantizes "
@@ -395,13 +398,14 @@ int train(MLIRContext &context, SignatureOptions signature) {
     if (*option < 0)
       return usageError("expected --" + option->ArgStr +
                         " N with N >= 0 but got " +
-                        llvm::Twine(option->getValue()));
+                        llvm::Twine(int64_t(*option)));
   if (!(flags->holdout >= 0 && flags->holdout < 1))
     return usageError("expected --holdout to be at least 0 and below 1");
-  if (flags->evalFile.empty())
-    for (auto *option : {&flags->evalData, &flags->evalBatches})
-      if (!option->empty())
-        return usageError("expected --eval EVAL.mlir with --" + option->ArgStr);
+  if (flags->evalFile.empty() &&
+      (!flags->evalData.empty() || !flags->evalBatches.empty()))
+    return usageError(
+        "expected --eval EVAL.mlir with " +
+        llvm::Twine(flags->evalData.empty() ? "--eval-batch" : "--eval-data"));
   if (flags->shuffle && flags->batches.empty())
     return usageError("expected --batch PATH=FILE with --shuffle (text is read "
                       "in random order anyway)");
