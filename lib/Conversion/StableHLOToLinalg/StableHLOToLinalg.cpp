@@ -7,7 +7,10 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "Builders.h"
+#include "Patterns.h"
 #include "ScalarOps.h"
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -17,6 +20,7 @@
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/SCF/Transforms/Patterns.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -30,273 +34,6 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
-
-//===----------------------------------------------------------------------===//
-// Building blocks
-//===----------------------------------------------------------------------===//
-
-using BodyBuilder = function_ref<void(OpBuilder &, Location, ValueRange)>;
-
-RankedTensorType tensorType(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-RankedTensorType convertedType(Value value) {
-  return cast<RankedTensorType>(signlessType(value.getType()));
-}
-
-Value emptyTensor(OpBuilder &b, Location loc, RankedTensorType type) {
-  return tensor::EmptyOp::create(b, loc, type.getShape(),
-                                 type.getElementType());
-}
-
-SmallVector<utils::IteratorType> iterators(unsigned parallel,
-                                           unsigned reduction = 0) {
-  SmallVector<utils::IteratorType> list(parallel,
-                                        utils::IteratorType::parallel);
-  list.append(reduction, utils::IteratorType::reduction);
-  return list;
-}
-
-AffineMap identityMap(OpBuilder &b, unsigned rank) {
-  return b.getMultiDimIdentityMap(rank);
-}
-
-/// The first `count` of `loops` loops. (getMajorSubMap gives a null map for 0.)
-AffineMap leadingDims(Builder &b, unsigned loops, unsigned count) {
-  SmallVector<AffineExpr> exprs;
-  for (unsigned i = 0; i < count; ++i)
-    exprs.push_back(b.getAffineDimExpr(i));
-  return AffineMap::get(loops, 0, exprs, b.getContext());
-}
-
-/// The last `count` of `loops` loops.
-AffineMap trailingDims(Builder &b, unsigned loops, unsigned count) {
-  SmallVector<AffineExpr> exprs;
-  for (unsigned i = loops - count; i < loops; ++i)
-    exprs.push_back(b.getAffineDimExpr(i));
-  return AffineMap::get(loops, 0, exprs, b.getContext());
-}
-
-/// The place of the `extent` iterations of loop `dim` in a dimension of a
-/// tensor. linalg takes a bare loop for one that runs over the whole dimension,
-/// so that one over its first part is written `dim mod size`, the same number.
-AffineExpr placeOf(Builder &b, unsigned dim, int64_t extent, int64_t size,
-                   int64_t offset, int64_t step = 1) {
-  if (extent == 1 && size != 1)
-    return b.getAffineConstantExpr(offset);
-  AffineExpr expr = b.getAffineDimExpr(dim);
-  if (offset == 0 && step == 1)
-    return extent == size ? expr : expr % size;
-  return expr * step + offset;
-}
-
-/// All elements of rank-0 tensors, whatever the loops.
-AffineMap scalarMap(OpBuilder &b, unsigned loops) {
-  return AffineMap::get(loops, 0, b.getContext());
-}
-
-linalg::GenericOp generic(OpBuilder &b, Location loc, ValueRange inputs,
-                          ValueRange outputs, ArrayRef<AffineMap> maps,
-                          ArrayRef<utils::IteratorType> loops,
-                          BodyBuilder body) {
-  return linalg::GenericOp::create(
-      b, loc, TypeRange(outputs), inputs, outputs, maps, loops,
-      [&](OpBuilder &inner, Location innerLoc, ValueRange arguments) {
-        body(inner, innerLoc, arguments);
-      });
-}
-
-/// A generic over all elements of a new tensor.
-Value elementwise(OpBuilder &b, Location loc, RankedTensorType type,
-                  ValueRange inputs, ArrayRef<AffineMap> inputMaps,
-                  function_ref<Value(OpBuilder &, Location, ValueRange)> body) {
-  SmallVector<AffineMap> maps(inputMaps);
-  maps.push_back(identityMap(b, type.getRank()));
-  return generic(b, loc, inputs, emptyTensor(b, loc, type), maps,
-                 iterators(type.getRank()),
-                 [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
-                   linalg::YieldOp::create(inner, innerLoc,
-                                           body(inner, innerLoc, args));
-                 })
-      .getResult(0);
-}
-
-/// Copies `input`, read through `map`, into a new tensor.
-Value copyThrough(OpBuilder &b, Location loc, Value input, AffineMap map,
-                  RankedTensorType type) {
-  return elementwise(
-      b, loc, type, input, map,
-      [](OpBuilder &, Location, ValueRange args) { return args[0]; });
-}
-
-/// Copies `input` into the part of `destination` that `map` names.
-Value place(OpBuilder &b, Location loc, Value input, Value destination,
-            AffineMap map) {
-  unsigned rank = tensorType(input).getRank();
-  return generic(b, loc, input, destination, {identityMap(b, rank), map},
-                 iterators(rank),
-                 [](OpBuilder &inner, Location innerLoc, ValueRange args) {
-                   linalg::YieldOp::create(inner, innerLoc, args[0]);
-                 })
-      .getResult(0);
-}
-
-/// The element of a constant with one value, or null.
-TypedAttr splatElement(Value tensor) {
-  DenseElementsAttr attr;
-  if (!matchPattern(tensor, m_Constant(&attr)) || !attr.isSplat())
-    return {};
-  return cast<TypedAttr>(attr.getSplatValue<Attribute>());
-}
-
-Value splatConstant(OpBuilder &b, Location loc, RankedTensorType type,
-                    TypedAttr element) {
-  return arith::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(type, Attribute(element)));
-}
-
-/// A tensor that has the value of a rank-0 tensor everywhere, to be written to.
-Value filled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar) {
-  if (TypedAttr element = splatElement(scalar)) {
-    Value constant = arith::ConstantOp::create(b, loc, element);
-    return linalg::FillOp::create(b, loc, constant, emptyTensor(b, loc, type))
-        .getResult(0);
-  }
-  return copyThrough(b, loc, scalar, scalarMap(b, type.getRank()), type);
-}
-
-Value filledWithZero(OpBuilder &b, Location loc, RankedTensorType type) {
-  Value zero =
-      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-  return linalg::FillOp::create(b, loc, zero, emptyTensor(b, loc, type))
-      .getResult(0);
-}
-
-Value constantIndex(OpBuilder &b, Location loc, int64_t value) {
-  return arith::ConstantIndexOp::create(b, loc, value);
-}
-
-Value addIndex(OpBuilder &b, Location loc, Value l, Value r) {
-  if (!l)
-    return r;
-  return r ? arith::AddIOp::create(b, loc, l, r).getResult() : l;
-}
-
-/// An integer element as an index; `type` says whether it has a sign.
-Value toIndex(OpBuilder &b, Location loc, Value value, Type type) {
-  if (type.isUnsignedInteger())
-    return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
-  return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
-}
-
-Value clampIndex(OpBuilder &b, Location loc, Value index, int64_t high) {
-  index = arith::MaxSIOp::create(b, loc, index, constantIndex(b, loc, 0));
-  return arith::MinSIOp::create(b, loc, index, constantIndex(b, loc, high));
-}
-
-/// Element by element conversion to another float type.
-Value convertFloats(OpBuilder &b, Location loc, Value tensor, Type element) {
-  RankedTensorType type = tensorType(tensor);
-  if (type.getElementType() == element)
-    return tensor;
-  if (TypedAttr splat = splatElement(tensor)) {
-    APFloat value = cast<FloatAttr>(splat).getValue();
-    bool loses;
-    value.convert(cast<FloatType>(element).getFloatSemantics(),
-                  APFloat::rmNearestTiesToEven, &loses);
-    return splatConstant(b, loc, type.clone(element),
-                         FloatAttr::get(element, value));
-  }
-  return elementwise(b, loc, type.clone(element), tensor,
-                     identityMap(b, type.getRank()),
-                     [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
-                       return emitConvert(inner, innerLoc, args[0],
-                                          type.getElementType(), element);
-                     });
-}
-
-/// Edge and interior padding, amounts as in stablehlo.pad.
-Value padded(OpBuilder &b, Location loc, Value input, Value scalar,
-             RankedTensorType type, ArrayRef<int64_t> low,
-             ArrayRef<int64_t> interior) {
-  RankedTensorType inputType = tensorType(input);
-  unsigned rank = type.getRank();
-  // What negative padding cuts off is not read.
-  SmallVector<int64_t> sizes;
-  SmallVector<AffineExpr> from, to;
-  bool cut = false;
-  for (unsigned i = 0; i < rank; ++i) {
-    int64_t step = interior[i] + 1;
-    int64_t begin = low[i] < 0 ? llvm::divideCeil(-low[i], step) : 0;
-    int64_t room = type.getDimSize(i) - low[i];
-    int64_t end = std::min(inputType.getDimSize(i),
-                           room <= 0 ? int64_t(0)
-                                     : int64_t(llvm::divideCeil(room, step)));
-    end = std::max(end, begin);
-    cut |= end - begin != inputType.getDimSize(i);
-    sizes.push_back(end - begin);
-    int64_t extent = end - begin;
-    from.push_back(placeOf(b, i, extent, inputType.getDimSize(i), begin));
-    to.push_back(
-        placeOf(b, i, extent, type.getDimSize(i), low[i] + begin * step, step));
-  }
-  Value destination = filled(b, loc, type, scalar);
-  if (llvm::is_contained(sizes, 0))
-    return destination;
-  if (cut)
-    input = copyThrough(b, loc, input,
-                        AffineMap::get(rank, 0, from, b.getContext()),
-                        inputType.clone(sizes));
-  return place(b, loc, input, destination,
-               AffineMap::get(rank, 0, to, b.getContext()));
-}
-
-/// Reshapes through the coarsest shape that both shapes refine.
-Value reshaped(OpBuilder &b, Location loc, Value input, RankedTensorType type) {
-  RankedTensorType from = tensorType(input);
-  if (from == type)
-    return input;
-  ArrayRef<int64_t> source = from.getShape(), target = type.getShape();
-  if (llvm::is_contained(source, 0))
-    return emptyTensor(b, loc, type);
-  if (target.empty())
-    return tensor::CollapseShapeOp::create(b, loc, type, input,
-                                           ArrayRef<ReassociationIndices>());
-  if (source.empty())
-    return tensor::ExpandShapeOp::create(b, loc, type, input,
-                                         ArrayRef<ReassociationIndices>());
-  SmallVector<ReassociationIndices> collapse, expand;
-  SmallVector<int64_t> common;
-  size_t i = 0, j = 0;
-  while (i < source.size() && j < target.size()) {
-    ReassociationIndices left = {int64_t(i)}, right = {int64_t(j)};
-    int64_t p = source[i++], q = target[j++];
-    while (p != q) {
-      if (p < q) {
-        left.push_back(i);
-        p *= source[i++];
-      } else {
-        right.push_back(j);
-        q *= target[j++];
-      }
-    }
-    collapse.push_back(left);
-    expand.push_back(right);
-    common.push_back(p);
-  }
-  // Only extents of 1 are left.
-  for (; i < source.size(); ++i)
-    collapse.back().push_back(i);
-  for (; j < target.size(); ++j)
-    expand.back().push_back(j);
-  if (common.size() != source.size())
-    input = tensor::CollapseShapeOp::create(b, loc, from.clone(common), input,
-                                            collapse);
-  if (common.size() != target.size())
-    input = tensor::ExpandShapeOp::create(b, loc, type, input, expand);
-  return input;
-}
 
 //===----------------------------------------------------------------------===//
 // Elementwise
@@ -728,43 +465,6 @@ struct ReduceLowering : OpConversionPattern<stablehlo::ReduceOp> {
   }
 };
 
-SmallVector<int64_t> orOnes(std::optional<ArrayRef<int64_t>> values,
-                            unsigned rank) {
-  return values ? SmallVector<int64_t>(*values) : SmallVector<int64_t>(rank, 1);
-}
-
-/// Low and high padding of each dimension.
-SmallVector<std::pair<int64_t, int64_t>>
-paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank) {
-  SmallVector<std::pair<int64_t, int64_t>> list(rank, {0, 0});
-  if (!attr)
-    return list;
-  SmallVector<int64_t> flat(attr->getValues<int64_t>());
-  for (unsigned i = 0; i < rank; ++i)
-    list[i] = {flat[2 * i], flat[2 * i + 1]};
-  return list;
-}
-
-/// `input` with edges of `pad` and holes of `dilation - 1` between elements.
-Value dilated(OpBuilder &b, Location loc, Value input, Value scalar,
-              ArrayRef<std::pair<int64_t, int64_t>> pad,
-              ArrayRef<int64_t> dilation) {
-  RankedTensorType from = tensorType(input);
-  SmallVector<int64_t> shape, low, interior;
-  for (int64_t i = 0; i < from.getRank(); ++i) {
-    int64_t size = from.getDimSize(i);
-    int64_t spread = size == 0 ? 0 : (size - 1) * dilation[i] + 1;
-    shape.push_back(
-        std::max<int64_t>(spread + pad[i].first + pad[i].second, 0));
-    low.push_back(pad[i].first);
-    interior.push_back(dilation[i] - 1);
-  }
-  if (ArrayRef(shape) == from.getShape() &&
-      llvm::all_of(low, [](int64_t l) { return l == 0; }))
-    return input;
-  return padded(b, loc, input, scalar, from.clone(shape), low, interior);
-}
-
 struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -1123,28 +823,6 @@ struct DynamicSliceLowering : OpConversionPattern<stablehlo::DynamicSliceOp> {
   }
 };
 
-/// Builds a nest of loops over `extents` that carries `inits`. The body gets
-/// the loop indices and the carried values, and returns the new ones.
-SmallVector<Value> loopNest(
-    OpBuilder &b, Location loc, ArrayRef<int64_t> extents, ValueRange inits,
-    SmallVector<Value> &indices,
-    function_ref<SmallVector<Value>(OpBuilder &, Location, ValueRange)> body) {
-  if (extents.empty())
-    return body(b, loc, inits);
-  auto loop = scf::ForOp::create(
-      b, loc, constantIndex(b, loc, 0), constantIndex(b, loc, extents[0]),
-      constantIndex(b, loc, 1), inits,
-      [&](OpBuilder &inner, Location innerLoc, Value index,
-          ValueRange carried) {
-        indices.push_back(index);
-        scf::YieldOp::create(inner, innerLoc,
-                             loopNest(inner, innerLoc, extents.drop_front(),
-                                      carried, indices, body));
-        indices.pop_back();
-      });
-  return SmallVector<Value>(loop.getResults());
-}
-
 struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -1374,6 +1052,20 @@ struct DynamicUpdateSliceLowering
   }
 };
 
+/// A view of a stack of unsigned integers; other ops on tensors that are there
+/// before this pass have signless types.
+template <typename OpTy> struct RetypeView : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOpWithNewOp<OpTy>(
+        op, this->getTypeConverter()->convertType(op.getType()),
+        adaptor.getOperands(), op->getAttrs());
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -1399,6 +1091,12 @@ struct ConvertStableHLOToLinalgPass
     });
     target.addDynamicallyLegalOp<func::CallOp, func::ReturnOp>(
         [&](Operation *op) { return converter.isLegal(op); });
+    patterns.add<RetypeView<tensor::ExtractSliceOp>,
+                 RetypeView<tensor::InsertSliceOp>>(converter, context);
+    target.addDynamicallyLegalOp<tensor::ExtractSliceOp, tensor::InsertSliceOp>(
+        [&](Operation *op) { return converter.isLegal(op); });
+    scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
+                                                         target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });
 
     if (failed(checkSupported(patterns)) ||
@@ -1455,4 +1153,7 @@ void fp8::populateStableHLOToLinalgPatterns(const TypeConverter &converter,
            PadLowering, ReduceLowering, ReduceWindowLowering, ReshapeLowering,
            ReverseLowering, ScatterLowering, SliceLowering, TransposeLowering>(
           converter, patterns.getContext());
+  populateRandomBitsPatterns(converter, patterns);
+  populateSortPatterns(converter, patterns);
+  populateWindowScatterPatterns(converter, patterns);
 }

@@ -1,6 +1,8 @@
 //===- VerifyStructured.cpp - Contract of the structured stage ------------===//
 
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,6 +28,33 @@ bool isSigned(Type type) {
   return element.isSignedInteger() || element.isUnsignedInteger();
 }
 
+/// A block of the schedule: of a function, or of control flow in it.
+bool isSchedule(Operation *parent) {
+  return isa<func::FuncOp>(parent) ||
+         (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp>(
+              parent) &&
+          !fp8::isIrregular(parent) && isSchedule(parent->getParentOp()));
+}
+
+/// Arithmetic of the schedule: on indices and integers only.
+bool isIndexArithmetic(Operation *op) {
+  return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::IndexCastOp>(
+             op) &&
+         isScalar(op->getResult(0).getType());
+}
+
+/// A contiguous part of a stack: leading dimensions are cut, trailing ones are
+/// whole, and steps are 1.
+LogicalResult checkPart(Operation *op, RankedTensorType stack,
+                        ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
+  if (llvm::all_of(strides, [](int64_t stride) { return stride == 1; }) &&
+      stablehlo::countCutDims(stack.getShape(), sizes))
+    return success();
+  return op->emitOpError("expected a contiguous part of the stack but got "
+                         "sizes [")
+         << sizes << "] of " << stack;
+}
+
 struct VerifyStructuredPass
     : fp8::impl::VerifyStructuredBase<VerifyStructuredPass> {
   void runOnOperation() override {
@@ -44,35 +73,86 @@ struct VerifyStructuredPass
                << value.getType();
     if (isa<ModuleOp, func::FuncOp, func::ReturnOp, arith::ConstantOp>(op))
       return success();
+    if (isSchedule(op->getParentOp()))
+      return checkScheduled(op);
+    return checkInKernel(op);
+  }
 
+  /// An op of a function, or of the control flow in it.
+  static LogicalResult checkScheduled(Operation *op) {
+    if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+            linalg::FillOp>(op))
+      return success();
+    if (isa<linalg::GenericOp>(op) || fp8::isIrregular(op))
+      return checkCaptures(op);
+    if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+      return checkPart(op, slice.getSourceType(), slice.getStaticSizes(),
+                       slice.getStaticStrides());
+    if (auto slice = dyn_cast<tensor::InsertSliceOp>(op))
+      return checkPart(op, slice.getDestType(), slice.getStaticSizes(),
+                       slice.getStaticStrides());
+    if (auto loop = dyn_cast<scf::WhileOp>(op)) {
+      if (loop.getConditionOp().getArgs() == loop.getBeforeArguments())
+        return success();
+      return op->emitOpError("expected the condition to pass all carried "
+                             "values on, in order");
+    }
+    if (auto extract = dyn_cast<tensor::ExtractOp>(op);
+        extract && extract.getIndices().empty())
+      return success();
+    if (auto elements = dyn_cast<tensor::FromElementsOp>(op);
+        elements && elements.getType().getRank() == 0)
+      return success();
+    if (isa<scf::ForOp, scf::IfOp, scf::IndexSwitchOp, scf::YieldOp,
+            scf::ConditionOp>(op) ||
+        isIndexArithmetic(op))
+      return success();
+    return op->emitOpError(
+        "is not structured; expected arith.constant, tensor.empty, "
+        "tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, "
+        "tensor.insert_slice, linalg.generic, linalg.fill, scf control flow or "
+        "the index arithmetic of loops in a function");
+  }
+
+  /// The bodies of kernels see tensors, not the scalars of the schedule.
+  static LogicalResult checkCaptures(Operation *op) {
+    WalkResult result = op->walk([&](Operation *inner) {
+      if (inner == op)
+        return WalkResult::advance();
+      for (Value value : inner->getOperands())
+        if (isScalar(value.getType()) &&
+            value.getParentRegion()->isProperAncestor(&op->getRegion(0)) &&
+            !value.getDefiningOp<arith::ConstantOp>())
+          return WalkResult(
+              inner->emitOpError("expected scalars from outside to be "
+                                 "constants but got ")
+              << value);
+      return WalkResult::advance();
+    });
+    return failure(result.wasInterrupted());
+  }
+
+  static LogicalResult checkInKernel(Operation *op) {
     Operation *parent = op->getParentOp();
-    if (isa<func::FuncOp>(parent)) {
-      if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-              linalg::GenericOp, linalg::FillOp, scf::ForOp>(op))
-        return success();
-      return op->emitOpError("is not structured; expected arith.constant, "
-                             "tensor.empty, tensor.expand_shape, "
-                             "tensor.collapse_shape, linalg.generic, "
-                             "linalg.fill or scf.for in a function");
-    }
-    if (isa<linalg::LinalgOp, scf::ForOp>(parent)) {
-      bool inLoop = isa<scf::ForOp>(parent);
-      if (isa<tensor::ExtractOp>(op) ||
-          (inLoop ? isa<tensor::InsertOp, scf::ForOp, scf::YieldOp>(op)
-                  : isa<linalg::IndexOp, linalg::YieldOp>(op)))
-        return success();
-      if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
-          llvm::all_of(op->getResultTypes(), isScalar))
-        return success();
-      return op->emitOpError(
-                 "is not structured; expected arith and math ops on scalars, "
-                 "tensor.extract")
-             << (inLoop ? ", tensor.insert or scf.for in a loop"
-                        : " or linalg.index in a linalg body");
-    }
-    return op->emitOpError("is not structured; expected it in a function, a "
-                           "linalg body or a loop but got it in ")
-           << parent->getName();
+    bool inBody = isa<linalg::LinalgOp>(parent);
+    bool inLoop = isa<scf::ForOp, scf::WhileOp, scf::IfOp>(parent) && !inBody;
+    if (!inBody && !inLoop)
+      return op->emitOpError("is not structured; expected it in a function, a "
+                             "linalg body or a loop but got it in ")
+             << parent->getName();
+    if (isa<tensor::ExtractOp>(op) ||
+        (inLoop ? isa<tensor::InsertOp, scf::ForOp, scf::WhileOp, scf::IfOp,
+                      scf::ConditionOp, scf::YieldOp>(op)
+                : isa<linalg::IndexOp, linalg::YieldOp>(op)))
+      return success();
+    if (isa<arith::ArithDialect, math::MathDialect>(op->getDialect()) &&
+        llvm::all_of(op->getResultTypes(), isScalar))
+      return success();
+    return op->emitOpError(
+               "is not structured; expected arith and math ops on scalars, "
+               "tensor.extract")
+           << (inLoop ? ", tensor.insert or scf loops in a loop of a kernel"
+                      : " or linalg.index in a linalg body");
   }
 };
 

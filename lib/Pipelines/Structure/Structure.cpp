@@ -16,9 +16,11 @@ using namespace mlir::fp8;
 void fp8::buildStructurePipeline(OpPassManager &pm) {
   // Dots must still be dots when transposes fold into them.
   pm.addPass(createFoldTransposes());
+  // Counters must still be StableHLO when slices at them become views.
+  pm.addPass(createConvertStableHLOToSCF());
   pm.addPass(createConvertFP8ToLinalg());
   pm.addPass(createConvertStableHLOToLinalg());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createCanonicalizeStructured());
   pm.addPass(createCSEPass());
   pm.addPass(createVerifyStructured());
 }

@@ -27,6 +27,90 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
   }];
 }
 
+def ConvertStableHLOToSCF : Pass<"convert-stablehlo-to-scf"> {
+  let summary = "Lower stablehlo control flow to scf on tensors";
+  let description = [{
+    Loops and branches become control flow of the schedule, around the ops they
+    had; `convert-stablehlo-to-linalg` lowers those afterwards.
+
+    - A `while` whose counter starts, steps and ends at constants becomes an
+      `scf.for` from 0 by 1 over its iterations. The counter is no longer
+      carried: where ops read it, it is `tensor.from_elements` of the induction
+      variable, scaled and shifted as the counter was.
+    - Another `while` becomes an `scf.while` whose condition passes all carried
+      values on, in order.
+    - `if` becomes `scf.if`, `case` an `scf.index_switch` whose default is the
+      last branch, which StableHLO takes for every index out of range.
+    - A `dynamic_slice` of one contiguous part of a stack (leading dimensions
+      cut, trailing ones whole), whose offset follows from the counter of a loop
+      and is known to lie inside the stack, becomes a `tensor.extract_slice`, a
+      view; `dynamic_update_slice` a `tensor.insert_slice`. Dimensions of size
+      one that a reshape beside it drops or adds are left out.
+
+    Example: the weight of each iteration is a view of the stack.
+
+    ```mlir
+    func.func @layers(%w: tensor<4x8x8xf32>, %x: tensor<2x8xf32>) -> tensor<2x8xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %four = stablehlo.constant dense<4> : tensor<i32>
+      %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<2x8xf32>
+      cond {
+        %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %1 = stablehlo.dynamic_slice %w, %i, %zero, %zero, sizes = [1, 8, 8] : (tensor<4x8x8xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x8x8xf32>
+        %2 = stablehlo.reshape %1 : (tensor<1x8x8xf32>) -> tensor<8x8xf32>
+        %3 = stablehlo.dot_general %h, %2, contracting_dims = [1] x [0] : (tensor<2x8xf32>, tensor<8x8xf32>) -> tensor<2x8xf32>
+        %4 = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %4, %3 : tensor<i32>, tensor<2x8xf32>
+      }
+      return %0#1 : tensor<2x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::scf::SCFDialect",
+    "::mlir::stablehlo::StablehloDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
+def CanonicalizeStructured : Pass<"fp8-canonicalize-structured"> {
+  let summary = "Canonicalize and keep the form of the structured stage";
+  let description = [{
+    Upstream's canonicalization patterns, without those of `scf.while`, `scf.if`
+    and `scf.index_switch`, which select whole tensors and carry scalars. Then
+    the bodies of `linalg.generic` and of loops marked `fp8.irregular` get the
+    scalars of the schedule that folding made them read, such as the counter of
+    a loop, from a tensor again: later stages pass tensors to kernels.
+
+    Example: the body reads the counter, an index, from a tensor.
+
+    ```mlir
+    func.func @counters(%x: tensor<4xi32>) -> tensor<4xi32> {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c4 = arith.constant 4 : index
+      %0 = scf.for %i = %c0 to %c4 step %c1 iter_args(%t = %x) -> (tensor<4xi32>) {
+        %n = arith.index_cast %i : index to i32
+        %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+            ins(%t : tensor<4xi32>) outs(%t : tensor<4xi32>) {
+        ^bb0(%in: i32, %out: i32):
+          %2 = arith.addi %in, %n : i32
+          linalg.yield %2 : i32
+        } -> tensor<4xi32>
+        scf.yield %1 : tensor<4xi32>
+      }
+      return %0 : tensor<4xi32>
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::linalg::LinalgDialect",
+    "::mlir::scf::SCFDialect", "::mlir::tensor::TensorDialect"
+  ];
+}
+
 def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
   let summary = "Lower stablehlo and chlo to linalg on tensors";
   let description = [{
@@ -48,7 +132,8 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
       the operand with `tensor.extract`;
     - scatter and dynamic_update_slice: a nest of `scf.for` that carries the
       tensor through `tensor.insert`; out-of-bounds updates write back what was
-      there.
+      there. The outermost loop of a nest is marked `fp8.irregular`: all of it is
+      the code of one kernel, while other loops are control flow between kernels.
 
     Integers lose their sign, at function boundaries too. Floats narrower than
     f32 are computed in f32 and rounded after every op. Conversions of floats to
@@ -76,13 +161,19 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
 def VerifyStructured : Pass<"fp8-verify-structured"> {
   let summary = "Check that only structured tensor ops are left";
   let description = [{
-    The contract between this stage and kernel formation: functions hold only
+    The contract between this stage and kernel formation. Functions hold only
     `func.func`, `func.return`, `arith.constant`, `tensor.empty`,
     `tensor.expand_shape`, `tensor.collapse_shape`, `linalg.generic`,
-    `linalg.fill` and `scf.for`; the bodies of the latter three `arith` and
-    `math` ops on scalars, `linalg.index`, `tensor.extract`, and in loops
-    `tensor.insert`. Integers are signless. Anything else is one error that names
-    the op.
+    `linalg.fill`, loop nests marked `fp8.irregular`, and control flow around
+    more of the same: `scf.for`, `scf.while` (whose condition passes all carried
+    values on in order), `scf.if`, `scf.index_switch`, with the rank-0
+    `tensor.extract` of their conditions, rank-0 `tensor.from_elements` of their
+    counters, `arith` on indices and integers, and `tensor.extract_slice` and
+    `tensor.insert_slice` of contiguous parts. The bodies of `linalg.generic`,
+    and nests marked `fp8.irregular`, hold `arith` and `math` ops on scalars,
+    `linalg.index`, `tensor.extract`, and in loops `tensor.insert` and `scf`
+    loops; scalars from outside are constants. Integers are signless. Anything
+    else is one error that names the op.
 
     Example:
 

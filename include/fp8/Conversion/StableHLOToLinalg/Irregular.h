@@ -1,0 +1,24 @@
+//===- Irregular.h - Loop nests that are one kernel -------------*- C++ -*-===//
+
+#ifndef FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H
+#define FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Operation.h"
+
+namespace mlir::fp8 {
+
+/// On the loops of a nest that is the code of one task (a scatter, a sort,
+/// ...), at least on the outermost one that has several iterations. A loop
+/// without it is control flow between kernels.
+inline constexpr llvm::StringLiteral kIrregularAttr = "fp8.irregular";
+
+inline void markIrregular(Operation *loop) {
+  loop->setAttr(kIrregularAttr, UnitAttr::get(loop->getContext()));
+}
+
+inline bool isIrregular(Operation *op) { return op->hasAttr(kIrregularAttr); }
+
+} // namespace mlir::fp8
+
+#endif // FP8_CONVERSION_STABLEHLOTOLINALG_IRREGULAR_H

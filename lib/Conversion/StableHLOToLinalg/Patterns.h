@@ -1,0 +1,27 @@
+//===- Patterns.h - Lowerings that have files of their own ------*- C++ -*-===//
+
+#ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
+#define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
+
+namespace mlir {
+class RewritePatternSet;
+class TypeConverter;
+} // namespace mlir
+
+namespace mlir::fp8 {
+
+/// rng_bit_generator
+void populateRandomBitsPatterns(const TypeConverter &converter,
+                                RewritePatternSet &patterns);
+
+/// sort, top_k
+void populateSortPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
+
+/// select_and_scatter
+void populateWindowScatterPatterns(const TypeConverter &converter,
+                                   RewritePatternSet &patterns);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H

@@ -1,0 +1,251 @@
+//===- Sort.cpp - Sorting -------------------------------------------------===//
+//
+// A merge sort from the bottom up: runs of 1, 2, 4, ... elements are merged
+// pairwise, from the tensors into a scratch row and back. A merge takes from
+// its left run unless the comparator puts the right element first, so that the
+// sort is stable, and needs nothing of the comparator but its answer: whatever
+// it does with NaN, each element is kept exactly once.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Builders.h"
+#include "Patterns.h"
+#include "ScalarOps.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/DialectConversion.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Whether the first elements come before the second ones.
+using Comparator =
+    function_ref<Value(OpBuilder &, Location, ValueRange, ValueRange)>;
+
+/// Where element `t` of the row that is being sorted is in a tensor.
+using Row = function_ref<SmallVector<Value>(Value)>;
+
+SmallVector<Value> extractAll(OpBuilder &b, Location loc, ValueRange tensors,
+                              ValueRange where) {
+  SmallVector<Value> elements;
+  for (Value tensor : tensors)
+    elements.push_back(tensor::ExtractOp::create(b, loc, tensor, where));
+  return elements;
+}
+
+/// Merges the runs of `width` elements of `from` pairwise into `to`.
+SmallVector<Value> mergeRuns(OpBuilder &builder, Location location, int64_t n,
+                             Value width, ValueRange from, Row fromRow,
+                             ValueRange to, Row toRow, Comparator comesFirst) {
+  Value zero = constantIndex(builder, location, 0);
+  Value one = constantIndex(builder, location, 1);
+  Value count = constantIndex(builder, location, n);
+  Value last = constantIndex(builder, location, n - 1);
+  Value both = arith::AddIOp::create(builder, location, width, width);
+  Value mask = arith::SubIOp::create(builder, location, both, one);
+  // Carried: the next element of the left and of the right run.
+  SmallVector<Value> carried = {zero, zero};
+  llvm::append_range(carried, to);
+  auto loop = scf::ForOp::create(
+      builder, location, zero, count, one, carried,
+      [&](OpBuilder &b, Location loc, Value t, ValueRange args) {
+        auto less = [&](Value l, Value r) -> Value {
+          return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, l, r);
+        };
+        Value offset = arith::AndIOp::create(b, loc, t, mask);
+        Value begin = arith::SubIOp::create(b, loc, t, offset);
+        Value middle = arith::MinSIOp::create(
+            b, loc, arith::AddIOp::create(b, loc, begin, width), count);
+        Value end = arith::MinSIOp::create(
+            b, loc, arith::AddIOp::create(b, loc, begin, both), count);
+        Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
+                                              offset, zero);
+        Value left = arith::SelectOp::create(b, loc, isFirst, begin, args[0]);
+        Value right = arith::SelectOp::create(b, loc, isFirst, middle, args[1]);
+        // A run that is used up is still read, at some place inside.
+        SmallVector<Value> lefts = extractAll(
+            b, loc, from, fromRow(arith::MinSIOp::create(b, loc, left, last)));
+        SmallVector<Value> rights = extractAll(
+            b, loc, from, fromRow(arith::MinSIOp::create(b, loc, right, last)));
+        Value hasLeft = less(left, middle);
+        Value hasRight = less(right, end);
+        Value mayPass = comesFirst(b, loc, rights, lefts);
+        Value leftIsDone = arith::XOrIOp::create(
+            b, loc, hasLeft,
+            arith::ConstantOp::create(b, loc, b.getBoolAttr(true)));
+        Value takeRight = arith::AndIOp::create(
+            b, loc, hasRight,
+            arith::OrIOp::create(b, loc, leftIsDone, mayPass));
+        Value nextLeft = arith::AddIOp::create(b, loc, left, one);
+        Value nextRight = arith::AddIOp::create(b, loc, right, one);
+        SmallVector<Value> next = {
+            arith::SelectOp::create(b, loc, takeRight, left, nextLeft),
+            arith::SelectOp::create(b, loc, takeRight, nextRight, right)};
+        SmallVector<Value> where = toRow(t);
+        for (auto [l, r, tensor] :
+             llvm::zip(lefts, rights, args.drop_front(2))) {
+          Value taken = arith::SelectOp::create(b, loc, takeRight, r, l);
+          next.push_back(
+              tensor::InsertOp::create(b, loc, taken, tensor, where));
+        }
+        scf::YieldOp::create(b, loc, next);
+      });
+  return llvm::to_vector(ValueRange(loop.getResults()).drop_front(2));
+}
+
+/// Sorts `inputs` together along `dimension`.
+SmallVector<Value> mergeSort(OpBuilder &builder, Location location,
+                             ValueRange inputs, unsigned dimension,
+                             Comparator comesFirst) {
+  RankedTensorType type = tensorType(inputs[0]);
+  int64_t n = type.getDimSize(dimension);
+  unsigned count = inputs.size();
+  if (n <= 1 || type.getNumElements() == 0)
+    return SmallVector<Value>(inputs);
+  // Loops of one iteration vanish, and the outermost loop must not.
+  SmallVector<int64_t> extents;
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    if (i != dimension && type.getDimSize(i) > 1)
+      extents.push_back(type.getDimSize(i));
+  // There and back quadruples the width of a run.
+  int64_t rounds = llvm::divideCeil(llvm::Log2_64_Ceil(n), 2);
+  extents.push_back(extents.empty() ? std::max<int64_t>(rounds, 2) : rounds);
+
+  SmallVector<Value> carried(inputs), indices;
+  for (Value input : inputs)
+    carried.push_back(emptyTensor(
+        builder, location,
+        RankedTensorType::get({n}, tensorType(input).getElementType())));
+  SmallVector<Value> results = loopNest(
+      builder, location, extents, carried, indices,
+      [&](OpBuilder &b, Location loc, ValueRange args) {
+        auto inRow = [&](Value t) {
+          SmallVector<Value> where;
+          unsigned next = 0;
+          for (int64_t i = 0; i < type.getRank(); ++i)
+            where.push_back(i == dimension ? t
+                            : type.getDimSize(i) > 1
+                                ? indices[next++]
+                                : constantIndex(b, loc, 0));
+          return where;
+        };
+        auto inScratch = [](Value t) { return SmallVector<Value>{t}; };
+        Value one = constantIndex(b, loc, 1);
+        Value shift = arith::ShLIOp::create(b, loc, indices.back(), one);
+        Value width = arith::ShLIOp::create(b, loc, one, shift);
+        Value twice = arith::AddIOp::create(b, loc, width, width);
+        ValueRange tensors = args.take_front(count);
+        SmallVector<Value> scratch =
+            mergeRuns(b, loc, n, width, tensors, inRow, args.drop_front(count),
+                      inScratch, comesFirst);
+        SmallVector<Value> next = mergeRuns(
+            b, loc, n, twice, scratch, inScratch, tensors, inRow, comesFirst);
+        llvm::append_range(next, scratch);
+        return next;
+      });
+  results.resize(count);
+  return results;
+}
+
+struct SortLowering : OpConversionPattern<stablehlo::SortOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(stablehlo::SortOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    int64_t rank = tensorType(adaptor.getInputs()[0]).getRank();
+    int64_t dimension = op.getDimension();
+    if (rank == 0) {
+      rewriter.replaceOp(op, adaptor.getInputs());
+      return success();
+    }
+    bool unsupported = false;
+    SmallVector<Value> results = mergeSort(
+        rewriter, op.getLoc(), adaptor.getInputs(),
+        dimension < 0 ? dimension + rank : dimension,
+        [&](OpBuilder &b, Location loc, ValueRange l, ValueRange r) -> Value {
+          SmallVector<Value> arguments;
+          for (auto [first, second] : llvm::zip(l, r))
+            arguments.append({first, second});
+          auto answer = emitBody(b, loc, op.getComparator().front(), arguments);
+          unsupported |= failed(answer);
+          if (failed(answer))
+            return arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
+          return answer->front();
+        });
+    if (unsupported)
+      return failure();
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+/// Integers that are ordered as the floats whose bits they are:
+/// -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+Value totalOrder(OpBuilder &b, Location loc, Value x) {
+  unsigned width = x.getType().getIntOrFloatBitWidth();
+  Type type = b.getIntegerType(width);
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  Value bits = arith::BitcastOp::create(b, loc, type, x);
+  Value sign = arith::ShRSIOp::create(b, loc, bits, constant(width - 1));
+  Value magnitude = arith::ShRUIOp::create(b, loc, sign, constant(1));
+  return arith::XOrIOp::create(b, loc, bits, magnitude);
+}
+
+struct TopKLowering : OpConversionPattern<chlo::TopKOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(chlo::TopKOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    Location loc = op.getLoc();
+    Value input = adaptor.getOperand();
+    RankedTensorType type = tensorType(input);
+    RankedTensorType indexType = convertedType(op.getIndices());
+    unsigned rank = type.getRank();
+    Type element = getElementTypeOrSelf(op.getOperand().getType());
+    Value indices =
+        elementwise(rewriter, loc, type.clone(indexType.getElementType()), {},
+                    {}, [&](OpBuilder &b, Location at, ValueRange) -> Value {
+                      return arith::IndexCastOp::create(
+                          b, at, indexType.getElementType(),
+                          linalg::IndexOp::create(b, at, rank - 1));
+                    });
+    SmallVector<Value> sorted = mergeSort(
+        rewriter, loc, {input, indices}, rank - 1,
+        [&](OpBuilder &b, Location at, ValueRange l, ValueRange r) -> Value {
+          Value first = l[0], second = r[0];
+          if (isa<FloatType>(element)) {
+            first = totalOrder(b, at, first);
+            second = totalOrder(b, at, second);
+          }
+          auto greater = element.isUnsignedInteger() || element.isInteger(1)
+                             ? arith::CmpIPredicate::ugt
+                             : arith::CmpIPredicate::sgt;
+          return arith::CmpIOp::create(b, at, greater, first, second);
+        });
+    SmallVector<AffineExpr> exprs;
+    for (unsigned i = 0; i < rank; ++i)
+      exprs.push_back(
+          placeOf(rewriter, i, indexType.getDimSize(i), type.getDimSize(i), 0));
+    AffineMap map = AffineMap::get(rank, 0, exprs, rewriter.getContext());
+    for (auto [value, result] : llvm::zip(sorted, op.getResults()))
+      if (value.getType() != convertedType(result))
+        value = copyThrough(rewriter, loc, value, map, convertedType(result));
+    rewriter.replaceOp(op, sorted);
+    return success();
+  }
+};
+
+} // namespace
+
+void fp8::populateSortPatterns(const TypeConverter &converter,
+                               RewritePatternSet &patterns) {
+  patterns.add<SortLowering, TopKLowering>(converter, patterns.getContext());
+}
