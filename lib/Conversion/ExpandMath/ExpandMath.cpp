@@ -603,7 +603,12 @@ V lgamma64(V x) {
   V r = fma(z + 0.5, log64(l.t), 0.91893853320467274178 - l.t) + log64(l.sum);
   V mirrored = log64(kPi / sinCosPi(x).sin.abs()) - r;
   r = select(reflect, mirrored, r);
-  return select(eq(x.abs(), kInf), x.abs(), r);
+  // Close to 0 it is -log|x|, of an x that may be subnormal.
+  V a = x.abs();
+  V tiny = 60 * 0.69314718055994530942 - log64(a * 1152921504606846976.0);
+  r = select(lt(a, 1e-20), tiny, r);
+  // As for every integer below 0, and beyond 2^52 there are no others.
+  return select(orI(eq(a, kInf), lt(x, -4503599627370496.0)), x.f(kInf), r);
 }
 
 V digamma64(V x) {
@@ -738,6 +743,28 @@ V erfF64(V x) {
   V large = (1.0 - erfcPositiveF64(x.abs())).copysign(x);
   V r = select(lt(x.abs(), 1.0), erfSmallF64(x), large);
   return select(isNaN(x), x, r);
+}
+
+/// The inverse of erf: a first approximation, then Halley's iteration on the
+/// side of erf or erfc where nothing cancels.
+V erfInvF64(V x) {
+  V a = x.abs();
+  V q = 1.0 - a;
+  V w = -log64(clamp((a + 1.0) * q, 1e-20, 1.0));
+  V y = erfInv64(a);
+  // Beyond the range of the polynomials: from erfc's asymptotic form.
+  V far = (w - log64(clamp(w, 1.0, 100.0) * kPi) * 0.5).sqrt();
+  y = select(gt(w, 15.0), far, y);
+  for (int step = 0; step < 3; ++step) {
+    V error = select(lt(a, 0.5), erfSmallF64(y) - a, q - erfcF64(y));
+    V newton = error * 0.88622692545275801365 / expF64(-(y * y));
+    y = y - newton / fma(newton, y, y.f(1.0));
+  }
+  // 2 / sqrt(pi) to the first order is exact near 0.
+  y = select(lt(a, 1e-10), a * 0.88622692545275801365, y);
+  y = select(eq(a, 1.0), a * kInf, y).copysign(x);
+  y = select(gt(a, 1.0), x.f(kNaN), y);
+  return select(isNaN(x), x, y);
 }
 
 V trunc(V x) { return x.abs().floor().copysign(x); }
@@ -884,17 +911,25 @@ void fp8::populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandFunction>(patterns.getContext());
 }
 
-Value fp8::expandLgamma(OpBuilder &builder, Location loc, Value x) {
+/// Calls `function` in f64, for an f32 or an f64.
+template <V (*function)(V)>
+static Value expandIn64(OpBuilder &builder, Location loc, Value value) {
   ImplicitLocOpBuilder b(loc, builder);
-  return lgamma64(V{&b, x}.toF64()).toF32().v;
+  V x{&b, value};
+  return x.elementType().isF64() ? function(x).v
+                                 : function(x.toF64()).toF32().v;
+}
+
+Value fp8::expandLgamma(OpBuilder &builder, Location loc, Value x) {
+  return expandIn64<lgamma64>(builder, loc, x);
 }
 
 Value fp8::expandDigamma(OpBuilder &builder, Location loc, Value x) {
-  ImplicitLocOpBuilder b(loc, builder);
-  return digamma64(V{&b, x}.toF64()).toF32().v;
+  return expandIn64<digamma64>(builder, loc, x);
 }
 
 Value fp8::expandErfInv(OpBuilder &builder, Location loc, Value x) {
-  ImplicitLocOpBuilder b(loc, builder);
-  return erfInv64(V{&b, x}.toF64()).toF32().v;
+  if (getElementTypeOrSelf(x).isF64())
+    return expandIn64<erfInvF64>(builder, loc, x);
+  return expandIn64<erfInv64>(builder, loc, x);
 }

@@ -393,35 +393,61 @@ Value reducePrecision(Scalar &s) {
   return s.select(isNaN, s.x[0], rounded);
 }
 
-/// A function that the math dialect doesn't have, from f32.
+/// A function that the math dialect doesn't have, of f32 or f64.
 template <Value (*expand)(OpBuilder &, Location, Value)>
 Value expanded(Scalar &s) {
-  return s.x[0].getType().isF32() ? expand(s.b, s.b.getLoc(), s.x[0]) : Value();
+  return s.isFloat() ? expand(s.b, s.b.getLoc(), s.x[0]) : Value();
 }
 
-/// The next float after x in the direction of y, by its bits.
+/// The type that arithmetic on a float is done in.
+Type widened(Type type) {
+  return isNarrowFloat(type) ? Float32Type::get(type.getContext()) : type;
+}
+
+/// A float of one type as one of another: exact, or rounded once.
+Value castFloat(OpBuilder &b, Location loc, Value value, Type to) {
+  Type from = value.getType();
+  if (from == to)
+    return value;
+  if (isNarrowFloat(from)) {
+    value = arith::ExtFOp::create(b, loc, b.getF32Type(), value);
+    return castFloat(b, loc, value, to);
+  }
+  if (to.isF64())
+    return arith::ExtFOp::create(b, loc, to, value);
+  return arith::TruncFOp::create(b, loc, to, value);
+}
+
+/// The next float after x in the direction of y, by its bits. (The choices too
+/// are made of bits, the comparisons of f32: LLVM has neither for bf16.)
 Value nextAfter(Scalar &s) {
-  Value x = s.x[0], y = s.x[1];
+  if (s.width() < 16)
+    return {};
   Type type = s.b.getIntegerType(s.width());
-  Value bits = arith::BitcastOp::create(s.b, type, x);
-  Value yBits = arith::BitcastOp::create(s.b, type, y);
-  Value zero = s.i(type, 0), one = s.i(type, 1);
+  Value bits = arith::BitcastOp::create(s.b, type, s.x[0]);
+  Value yBits = arith::BitcastOp::create(s.b, type, s.x[1]);
+  Type wide = widened(s.x[0].getType());
+  Value x = castFloat(s.b, s.b.getLoc(), s.x[0], wide);
+  Value y = castFloat(s.b, s.b.getLoc(), s.x[1], wide);
+  Value one = s.i(type, 1);
   Value signMask = arith::ConstantOp::create(
       s.b, s.b.getIntegerAttr(type, APInt::getSignMask(s.width())));
   // Away from zero if y lies beyond x on the same side.
-  Value negative = s.cmp(arith::CmpIPredicate::slt, bits, zero);
+  Value negative = s.cmp(arith::CmpIPredicate::slt, bits, s.i(type, 0));
   Value greater = s.cmp(arith::CmpFPredicate::OGT, y, x);
   Value grows = s.cmp(arith::CmpIPredicate::ne, negative, greater);
-  Value step = s.select(grows, one, s.i(type, -1));
-  Value next = arith::AddIOp::create(s.b, bits, step);
+  Value next =
+      arith::AddIOp::create(s.b, bits, s.select(grows, one, s.i(type, -1)));
   Value fromZero = arith::OrIOp::create(
       s.b, arith::AndIOp::create(s.b, yBits, signMask), one);
-  next =
-      s.select(s.cmp(arith::CmpFPredicate::OEQ, x, s.f(0.0)), fromZero, next);
-  Value result = arith::BitcastOp::create(s.b, x.getType(), next);
-  result = s.select(s.cmp(arith::CmpFPredicate::OEQ, x, y), y, result);
-  Value isNaN = s.cmp(arith::CmpFPredicate::UNO, x, y);
-  return s.select(isNaN, arith::AddFOp::create(s.b, x, y), result);
+  Value isZero = s.cmp(arith::CmpFPredicate::OEQ, x, s.f(wide, 0.0));
+  next = s.select(isZero, fromZero, next);
+  Value takesY =
+      arith::OrIOp::create(s.b, s.cmp(arith::CmpFPredicate::OEQ, x, y),
+                           s.cmp(arith::CmpFPredicate::UNO, y, y));
+  next = s.select(takesY, yBits, next);
+  next = s.select(s.cmp(arith::CmpFPredicate::UNO, x, x), bits, next);
+  return arith::BitcastOp::create(s.b, s.x[0].getType(), next);
 }
 
 const llvm::StringMap<Emitter> &emitters() {
@@ -499,21 +525,30 @@ const llvm::StringMap<Emitter> &emitters() {
 
 Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-/// A float of one type as one of another, through f32 where neither contains
-/// the other.
-Value castFloat(OpBuilder &b, Location loc, Value value, Type to) {
-  Type from = value.getType();
-  if (from == to)
-    return value;
-  if (isNarrowFloat(from)) {
-    value = arith::ExtFOp::create(b, loc, b.getF32Type(), value);
-    return castFloat(b, loc, value, to);
-  }
-  if (to.isF64())
-    return arith::ExtFOp::create(b, loc, to, value);
-  if (from.isF64() && to.getIntOrFloatBitWidth() < 16)
-    value = arith::TruncFOp::create(b, loc, b.getF32Type(), value);
-  return arith::TruncFOp::create(b, loc, to, value);
+/// An integer of 64 bits as one that an f64 holds: of large ones the bits that
+/// do not fit are gathered in the last that does ("rounded to odd"), so that a
+/// later rounding to fewer bits is as if from the integer itself.
+Value roundToOdd53(ImplicitLocOpBuilder &b, Value value, bool isUnsigned) {
+  auto constant = [&](uint64_t bits) -> Value {
+    return arith::ConstantOp::create(
+        b, b.getIntegerAttr(value.getType(), APInt(64, bits)));
+  };
+  uint64_t lost = (uint64_t(1) << 11) - 1, limit = uint64_t(1) << 53;
+  // Adding the bits that are lost carries into the last that is kept unless
+  // they are all 0.
+  Value sticky = arith::AndIOp::create(
+      b,
+      arith::AddIOp::create(b, arith::AndIOp::create(b, value, constant(lost)),
+                            constant(lost)),
+      constant(lost + 1));
+  Value odd = arith::OrIOp::create(
+      b, arith::AndIOp::create(b, value, constant(~lost)), sticky);
+  Value shifted =
+      isUnsigned ? value
+                 : arith::AddIOp::create(b, value, constant(limit)).getResult();
+  Value fits = arith::CmpIOp::create(b, arith::CmpIPredicate::ult, shifted,
+                                     constant(isUnsigned ? limit : 2 * limit));
+  return arith::SelectOp::create(b, fits, value, odd);
 }
 
 } // namespace
@@ -529,13 +564,13 @@ Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
   };
   if (auto fromInt = dyn_cast<IntegerType>(from)) {
     if (isa<FloatType>(to)) {
-      // Straight to f16 or bf16 (one rounding), to the others from f32.
+      // Narrow floats from one that holds the integer exactly.
       bool direct = to.getIntOrFloatBitWidth() >= 32;
       Type type = direct ? to : b.getF32Type();
-      // An f32 cannot hold every wide integer; an f64 rounds so late that the
-      // second rounding to a narrow type is right but for exact near-ties.
       if (!direct && fromInt.getWidth() > 24)
         type = b.getF64Type();
+      if (!direct && fromInt.getWidth() > 53)
+        value = roundToOdd53(b, value, ::isUnsigned(from));
       value = ::isUnsigned(from)
                   ? arith::UIToFPOp::create(b, type, value).getResult()
                   : arith::SIToFPOp::create(b, type, value).getResult();
@@ -626,8 +661,7 @@ Value fp8::emitScalar(OpBuilder &builder, Location loc, Operation *op,
   Scalar s{b, op, {}, {}, result};
   // Only the type's own bits decide the order of these, and select moves bits.
   bool keepsNarrow = isa<stablehlo::SelectOp>(op) ||
-                     (op->getName().getStringRef() == "chlo.next_after" &&
-                      result.getIntOrFloatBitWidth() == 16);
+                     op->getName().getStringRef() == "chlo.next_after";
   for (auto [operand, scalar] : llvm::zip(op->getOperands(), scalars)) {
     Type type = elementOf(operand);
     s.types.push_back(type);

@@ -31,8 +31,10 @@ struct Layout {
     const llvm::fltSemantics &semantics = format.getFloatSemantics();
     mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
     minExponent = APFloat::semanticsMinExponent(semantics);
-    unsignedZero = isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(format);
-    hasInfinity = isa<Float8E5M2Type, Float8E4M3Type>(format);
+    unsignedZero =
+        isa<Float8E4M3FNUZType, Float8E5M2FNUZType, Float8E4M3B11FNUZType>(
+            format);
+    hasInfinity = isa<Float8E5M2Type, Float8E4M3Type, Float8E3M4Type>(format);
     largestCode =
         APFloat::getLargest(semantics).bitcastToAPInt().getZExtValue();
   }
@@ -100,8 +102,35 @@ struct Emitter {
 
 } // namespace
 
+/// Powers of two alone: the code is f32's exponent.
+static Value expandE8M0ToF32(Emitter e, Value value) {
+  Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
+  Value bits = e.op<arith::ShLIOp>(code, 23);
+  // 2^-127 is no normal number of f32.
+  bits = e.select(e.cmp(arith::CmpIPredicate::eq, code, 0),
+                  e.constant(0x00400000), bits);
+  bits = e.select(e.cmp(arith::CmpIPredicate::eq, code, 0xff),
+                  e.constant(0x7fc00000), bits);
+  return e.bitcast(e.f32(), bits);
+}
+
+/// To the nearest power of two, halves up; what is not positive is NaN.
+static Value expandF32ToE8M0(Emitter e, Value value, Type format) {
+  Value bits = e.bitcast(e.i32(), value);
+  Value code = e.op<arith::ShRUIOp>(e.op<arith::AddIOp>(bits, 0x00400000), 23);
+  Value rest = e.cast<arith::ExtUIOp>(
+      e.i32(), e.cmp(arith::CmpIPredicate::uge, bits, 0x00600000));
+  code =
+      e.select(e.cmp(arith::CmpIPredicate::ult, bits, 0x00800000), rest, code);
+  Value positive = e.cmp(arith::CmpIPredicate::sgt, bits, 0);
+  code = e.select(positive, e.op<arith::MinUIOp>(code, 0xff), e.constant(0xff));
+  return e.bitcast(e.type(format), e.cast<arith::TruncIOp>(e.i8(), code));
+}
+
 Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   Emitter e{builder, loc, value.getType()};
+  if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(value)))
+    return expandE8M0ToF32(e, value);
   Layout layout(cast<FloatType>(getElementTypeOrSelf(value)));
   Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
   Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, 0x80), 24);
@@ -140,6 +169,8 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
 Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
                          FloatType format) {
   Emitter e{builder, loc, value.getType()};
+  if (isa<Float8E8M0FNUType>(format))
+    return expandF32ToE8M0(e, value, format);
   Layout layout(format);
   Value bits = e.bitcast(e.i32(), value);
   Value sign = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 24), 0x80);
@@ -230,7 +261,12 @@ static Value roundToOdd(Emitter e, Value value) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-static bool isF8(Type type) { return isFormat(getElementTypeOrSelf(type)); }
+/// All formats of 8 bits, those too that no recipe names.
+static bool isF8(Type type) {
+  Type element = getElementTypeOrSelf(type);
+  return isFormat(element) ||
+         isa<Float8E3M4Type, Float8E4M3B11FNUZType, Float8E8M0FNUType>(element);
+}
 static bool isBF16(Type type) { return getElementTypeOrSelf(type).isBF16(); }
 
 namespace {
