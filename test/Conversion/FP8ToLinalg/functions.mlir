@@ -46,3 +46,41 @@ func.func @loop(%x: !t, %n: index) -> !t {
   }
   return %0 : !t
 }
+
+// Regions capture a scaled tensor; a loop of StableHLO carries one as the pair.
+// CHECK-LABEL: func @control_flow(
+// CHECK-SAME: %[[P:[a-z0-9]*]]: tensor<8x16xf8E4M3FN>, %[[S:[a-z0-9]*]]: tensor<f32>
+func.func @control_flow(%x: !t, %n: tensor<i32>, %p: tensor<i1>) -> (!t, tensor<8x16xf32>) {
+  // CHECK: %[[W:.*]]:3 = stablehlo.while(%{{.*}} = %{{.*}}, %[[CP:.*]] = %[[P]], %[[CS:.*]] = %[[S]]) : tensor<i32>, tensor<8x16xf8E4M3FN>, tensor<f32>
+  %px, %sx = fp8.unpack %x : !t
+  %0:3 = stablehlo.while(%i = %n, %payload = %px, %scale = %sx) : tensor<i32>, tensor<8x16xf8E4M3FN>, tensor<f32>
+  cond {
+    %c = stablehlo.compare LT, %i, %n, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %carry = fp8.pack %payload, %scale : !t
+    // CHECK: linalg.generic
+    // CHECK-SAME: ins(%[[CP]], %[[CS]]
+    %d = fp8.dequantize %carry : !t -> tensor<8x16xf32>
+    %a = fp8.amax %d : tensor<8x16xf32> -> tensor<f32>
+    // CHECK: %[[G:.*]]:2 = linalg.generic
+    %s, %q = fp8.compute_scale %a {rule = #fp8.scale_rule<pow2>, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+    // CHECK: %[[Q:.*]] = linalg.generic
+    %y = fp8.quantize %d, %s, %q rounding = nearest_even, overflow = saturate : tensor<8x16xf32> -> !t
+    %py, %sy = fp8.unpack %y : !t
+    // CHECK: stablehlo.return %{{.*}}, %[[Q]], %[[G]]#0
+    stablehlo.return %i, %py, %sy : tensor<i32>, tensor<8x16xf8E4M3FN>, tensor<f32>
+  }
+  // CHECK: "stablehlo.if"
+  %1 = "stablehlo.if"(%p) ({
+    // CHECK: ins(%[[W]]#1, %[[W]]#2
+    %z = fp8.pack %0#1, %0#2 : !t
+    %d = fp8.dequantize %z : !t -> tensor<8x16xf32>
+    stablehlo.return %d : tensor<8x16xf32>
+  }, {
+    // CHECK: ins(%[[P]], %[[S]]
+    %d = fp8.dequantize %x : !t -> tensor<8x16xf32>
+    stablehlo.return %d : tensor<8x16xf32>
+  }) : (tensor<i1>) -> tensor<8x16xf32>
+  return %x, %1 : !t, tensor<8x16xf32>
+}

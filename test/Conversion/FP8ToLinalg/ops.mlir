@@ -128,3 +128,107 @@ func.func @dot_general(%x: !fp8.scaled<8x32x64xf8E5M2, tile = [*, *, *], scale =
          !fp8.scaled<16x8x32xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<8x64x16xf32>
   return %0 : tensor<8x64x16xf32>
 }
+
+// -----
+
+// Blocks of 128 along rows of 300: the whole ones and the partial one at the
+// edge are reductions of their own, both into one tensor.
+// CHECK-DAG: #[[WHOLE:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 * 128 + d2)>
+// CHECK-DAG: #[[FIRST:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 mod 3)>
+// CHECK-DAG: #[[EDGE:.*]] = affine_map<(d0, d1) -> (d0, d1 + 256)>
+// CHECK-DAG: #[[LAST:.*]] = affine_map<(d0, d1) -> (d0, 2)>
+// CHECK-LABEL: func @amax_blocks(
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#[[WHOLE]], {{.*}}, #[[FIRST]]]
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#[[EDGE]], {{.*}}, #[[LAST]]]
+// CHECK-SAME: iterator_types = ["parallel", "reduction"]
+func.func @amax_blocks(%x: tensor<8x300xf32>) -> tensor<8x3xf32> {
+  %0 = fp8.amax %x tile = [1, 128] : tensor<8x300xf32> -> tensor<8x3xf32>
+  return %0 : tensor<8x3xf32>
+}
+
+// -----
+
+// An E8M0 scale is the exponent of the power of two.
+// CHECK-LABEL: func @e8m0(
+// CHECK: %[[CODE:.*]] = arith.trunci %{{.*}} : i32 to i8
+// CHECK: %[[SCALE:.*]] = arith.bitcast %[[CODE]] : i8 to f8E8M0FNU
+// CHECK: linalg.yield %[[SCALE]], %{{.*}} : f8E8M0FNU, f32
+func.func @e8m0(%a: tensor<8x2xf32>) -> tensor<8x2xf8E8M0FNU> {
+  %s, %q = fp8.compute_scale %a {rule = #fp8.scale_rule<pow2>, format = f8E4M3FN} : tensor<8x2xf32> -> tensor<8x2xf8E8M0FNU>
+  return %s : tensor<8x2xf8E8M0FNU>
+}
+
+// -----
+
+// Every element finds its tile's quantizer.
+// CHECK: #[[TILE:.*]] = affine_map<(d0, d1) -> (d0, d1 floordiv 128)>
+// CHECK-LABEL: func @quantize_blocks(
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#{{.*}}, #[[TILE]], #{{.*}}]
+func.func @quantize_blocks(%x: tensor<8x300xf32>, %s: tensor<8x3xf32>)
+    -> !fp8.scaled<8x300xf8E4M3FN, tile = [1, 128], scale = f32> {
+  %0 = fp8.quantize %x, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<8x300xf32> -> !fp8.scaled<8x300xf8E4M3FN, tile = [1, 128], scale = f32>
+  return %0 : !fp8.scaled<8x300xf8E4M3FN, tile = [1, 128], scale = f32>
+}
+
+// -----
+
+// The random number depends on the seed and the element's place only.
+// CHECK-LABEL: func @stochastic(
+// CHECK: linalg.generic
+// CHECK-SAME: tensor<i64>
+// CHECK: linalg.index 0
+// CHECK: linalg.index 1
+// CHECK: math.floor
+// CHECK: arith.truncf
+func.func @stochastic(%x: tensor<8x16xf32>, %s: tensor<f32>, %seed: tensor<i64>)
+    -> !fp8.scaled<8x16xf8E5M2, tile = [*, *], scale = f32> {
+  %0 = fp8.quantize %x, %s, %s seed = %seed rounding = stochastic, overflow = saturate {tensor = 2}
+      : tensor<8x16xf32> -> !fp8.scaled<8x16xf8E5M2, tile = [*, *], scale = f32>
+  return %0 : !fp8.scaled<8x16xf8E5M2, tile = [*, *], scale = f32>
+}
+
+// -----
+
+// Rows and columns of scales multiply the sums.
+// CHECK-DAG: #[[ROW:.*]] = affine_map<(d0, d1) -> (d0, 0)>
+// CHECK-DAG: #[[COLUMN:.*]] = affine_map<(d0, d1) -> (0, d1)>
+// CHECK-LABEL: func @dot_rows(
+// CHECK: %[[SUM:.*]] = linalg.generic
+// CHECK-SAME: iterator_types = ["parallel", "parallel", "reduction"]
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#{{.*}}, #[[ROW]], #[[COLUMN]], #{{.*}}]
+// CHECK-SAME: ins(%[[SUM]],
+!x = !fp8.scaled<8x64xf8E4M3FN, tile = [1, *], scale = f32>
+!w = !fp8.scaled<64x16xf8E4M3FN, tile = [*, 1], scale = f32>
+func.func @dot_rows(%x: !x, %w: !w) -> tensor<8x16xf32> {
+  %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [0] {accumulator = f32} : (!x, !w) -> tensor<8x16xf32>
+  return %0 : tensor<8x16xf32>
+}
+
+// -----
+
+// Scales that vary along the contraction are inputs of it.
+// CHECK-DAG: #[[XS:.*]] = affine_map<(d0, d1, d2) -> (d0, d2 floordiv 128)>
+// CHECK-DAG: #[[WS:.*]] = affine_map<(d0, d1, d2) -> (d2 floordiv 128, d1 floordiv 128)>
+// CHECK-LABEL: func @dot_blocks(
+// CHECK: %[[SUM:.*]] = linalg.generic
+// CHECK-SAME: indexing_maps = [#{{.*}}, #{{.*}}, #[[XS]], #[[WS]], #{{.*}}]
+// CHECK-NEXT: ^bb0(%[[X:.*]]: f8E4M3FN, %[[W:.*]]: f8E4M3FN, %[[S:.*]]: f32, %[[T:.*]]: f32, %[[ACC:.*]]: f32):
+// CHECK: %[[XF:.*]] = arith.extf %[[X]]
+// CHECK: %[[WF:.*]] = arith.extf %[[W]]
+// CHECK: %[[XR:.*]] = arith.mulf %[[XF]], %[[S]]
+// CHECK: %[[WR:.*]] = arith.mulf %[[WF]], %[[T]]
+// CHECK: %[[P:.*]] = arith.mulf %[[XR]], %[[WR]]
+// CHECK: arith.addf %[[ACC]], %[[P]]
+// CHECK: return %[[SUM]]
+!x = !fp8.scaled<8x352xf8E4M3FN, tile = [1, 128], scale = f32>
+!w = !fp8.scaled<352x256xf8E4M3FN, tile = [128, 128], scale = f32>
+func.func @dot_blocks(%x: !x, %w: !w) -> tensor<8x256xf32> {
+  %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [0] {accumulator = f32} : (!x, !w) -> tensor<8x256xf32>
+  return %0 : tensor<8x256xf32>
+}

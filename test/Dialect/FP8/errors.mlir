@@ -91,7 +91,7 @@ func.func @quantize_scale(%x: tensor<64x32xf32>, %s: tensor<f32>) {
 
 !x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
 func.func @contract_along_rows(%x: !x) {
-  // expected-error@+1 {{expected lhs scales that are constant along contracting dimension 0 in blocks of a multiple of 32 (or *) but got a tile of 1}}
+  // expected-error@+1 {{expected scales that are constant along a contracting dimension in common blocks of a multiple of 32 (or *) but got tiles of 1 and 1 along lhs dimension 0 and rhs dimension 0}}
   %0 = fp8.dot_general %x, %x, contracting_dims = [0] x [0] {accumulator = f32} : (!x, !x) -> tensor<256x256xf32>
   return
 }
@@ -138,5 +138,60 @@ func.func @dims(%x: !x) {
 func.func @twice(%x: !x) {
   // expected-error@+1 {{expected distinct lhs dimensions but got 1 twice}}
   %0 = fp8.dot_general %x, %x, batching_dims = [1] x [0], contracting_dims = [1] x [1] {accumulator = f32} : (!x, !x) -> tensor<64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 96], scale = f32>
+!w = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 80], scale = f32>
+func.func @common_blocks(%x: !x, %w: !w) {
+  // expected-error@+1 {{in common blocks of a multiple of 32 (or *) but got tiles of 96 and 80 along lhs dimension 1 and rhs dimension 1}}
+  %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [1] {accumulator = f32} : (!x, !w) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @bits(%x: !x) {
+  // expected-error@+1 {{expected 4 to 23 accumulator_bits but got 24}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [1] {accumulator = f32, accumulator_bits = 24} : (!x, !x) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+func.func @promote(%x: !x) {
+  // expected-error@+1 {{expected promote_every to be a positive multiple of 32 but got 100}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [1] {accumulator = f32, promote_every = 100} : (!x, !x) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 64], scale = f32>
+func.func @narrow_blocks(%x: !x) {
+  // expected-error@+1 {{expected promote_every to divide the 64 elements between changes of the scales, along a single contracting dimension, with accumulator_bits}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [1] {accumulator = f32, accumulator_bits = 14, promote_every = 128} : (!x, !x) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @no_seed(%x: tensor<64x256xf32>, %s: tensor<f32>) {
+  // expected-error@+1 {{expected a seed with rounding stochastic}}
+  %0 = fp8.quantize %x, %s, %s rounding = stochastic, overflow = saturate
+      : tensor<64x256xf32> -> !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
+  return
+}
+
+// -----
+
+func.func @seed(%x: tensor<64x256xf32>, %s: tensor<f32>, %seed: tensor<i64>) {
+  // expected-error@+1 {{expected a seed and a tensor's number with rounding stochastic only but got rounding nearest_even}}
+  %0 = fp8.quantize %x, %s, %s seed = %seed rounding = nearest_even, overflow = saturate
+      : tensor<64x256xf32> -> !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
   return
 }

@@ -43,12 +43,15 @@ func.func @compute_scale(%a: tensor<f32>, %b: tensor<64x2xf32>) {
 
 // CHECK-LABEL: func @quantize
 func.func @quantize(%x: tensor<64x64xf32>, %y: tensor<64x64xbf16>, %s: tensor<f32>, %q: tensor<f32>,
-                    %ms: tensor<64x2xf8E8M0FNU>, %mq: tensor<64x2xf32>) -> tensor<64x64xf32> {
+                    %ms: tensor<64x2xf8E8M0FNU>, %mq: tensor<64x2xf32>, %seed: tensor<i64>, %step: tensor<i32>)
+    -> tensor<64x64xf32> {
   // CHECK: fp8.quantize %{{.*}}, %{{.*}}, %{{.*}} rounding = nearest_even, overflow = saturate : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
   %0 = fp8.quantize %x, %s, %q rounding = nearest_even, overflow = saturate
       : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
-  // CHECK: rounding = stochastic, overflow = nan : tensor<64x64xbf16> -> !fp8.scaled<64x64xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
-  %1 = fp8.quantize %y, %ms, %mq rounding = stochastic, overflow = nan
+  // CHECK: %[[SEED:.*]] = fp8.mix_seed %{{.*}}, %{{.*}} : tensor<i32>
+  %mixed = fp8.mix_seed %seed, %step : tensor<i32>
+  // CHECK: fp8.quantize %{{.*}}, %{{.*}}, %{{.*}} seed = %[[SEED]] rounding = stochastic, overflow = nan {tensor = 3 : i64} : tensor<64x64xbf16> -> !fp8.scaled<64x64xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
+  %1 = fp8.quantize %y, %ms, %mq seed = %mixed rounding = stochastic, overflow = nan {tensor = 3}
       : tensor<64x64xbf16> -> !fp8.scaled<64x64xf8E4M3FN, tile = [1, 32], scale = f8E8M0FNU>
   // CHECK: fp8.dequantize %{{.*}} : !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<64x64xf32>
   %2 = fp8.dequantize %0 : !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32> -> tensor<64x64xf32>

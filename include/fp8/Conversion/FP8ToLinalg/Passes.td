@@ -15,14 +15,18 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     replaces.
 
     The ops become `linalg.generic`: `fp8.amax` a reduction that propagates NaN
-    and infinity, `fp8.compute_scale` scalar arithmetic in a generic without
-    loops, `fp8.quantize` and `fp8.dequantize` elementwise, and
-    `fp8.dot_general` one contraction of f8 operands into f32 (iterators
-    batch, m, n, k; operands in their own layouts) followed by an elementwise
-    product with both scales. The casts in the bodies are plain `arith.extf` and
-    `arith.truncf`; clamping comes before the latter.
-
-    Scales per tensor are lowered; a smaller tile is an error.
+    and infinity (whole tiles and the partial ones at the edges are generics of
+    their own), `fp8.compute_scale`, `fp8.quantize` and `fp8.dequantize`
+    elementwise ops, which find the scale of an element at its place divided by
+    the tile, and `fp8.dot_general` one contraction of f8 operands into f32
+    (iterators batch, m, n, k; operands in their own layouts). Scales that are
+    constant along the contraction multiply its result in an elementwise op; the
+    others are inputs of the contraction, whose body multiplies the decoded
+    operands by them, and which may apply them to partial sums. A limit on the
+    length of partial sums is the attribute `fp8.promote_every` on the
+    contraction; an accumulator of few bits makes a plain reduction. The casts in
+    the bodies are plain `arith.extf` and `arith.truncf`; clamping comes before
+    the latter.
 
     Example:
 

@@ -6,6 +6,7 @@
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -147,6 +148,13 @@ void QuantizeOp::build(OpBuilder &builder, OperationState &state,
         Overflow::Saturate);
 }
 
+void QuantizeOp::build(OpBuilder &builder, OperationState &state,
+                       ScaledType type, Value input, Value scale,
+                       Value quantizer, Rounding rounding, Overflow overflow) {
+  build(builder, state, type, input, scale, quantizer, /*seed=*/Value(),
+        rounding, overflow, /*tensor=*/IntegerAttr());
+}
+
 static LogicalResult verifySameShape(Operation *op, RankedTensorType real,
                                      ScaledType scaled) {
   if (real.getShape() != scaled.getShape())
@@ -156,6 +164,13 @@ static LogicalResult verifySameShape(Operation *op, RankedTensorType real,
 }
 
 LogicalResult QuantizeOp::verify() {
+  bool stochastic = getRounding() == Rounding::Stochastic;
+  if (stochastic && !getSeed())
+    return emitOpError() << "expected a seed with rounding stochastic";
+  if (!stochastic && (getSeed() || getTensor()))
+    return emitOpError() << "expected a seed and a tensor's number with "
+                            "rounding stochastic only but got rounding "
+                         << stringifyRounding(getRounding());
   return verifySameShape(*this, getInput().getType(), getResult().getType());
 }
 
@@ -196,7 +211,8 @@ void DotGeneralOp::build(OpBuilder &builder, OperationState &state, Type result,
                          ArrayRef<int64_t> lhsContractingDims,
                          ArrayRef<int64_t> rhsContractingDims) {
   build(builder, state, result, lhs, rhs, lhsBatchingDims, rhsBatchingDims,
-        lhsContractingDims, rhsContractingDims, builder.getF32Type());
+        lhsContractingDims, rhsContractingDims, builder.getF32Type(),
+        /*promote_every=*/IntegerAttr(), /*accumulator_bits=*/IntegerAttr());
 }
 
 /// Checks the dimension numbers of one operand; collects its free dimensions.
@@ -218,23 +234,81 @@ static LogicalResult verifyDims(DotGeneralOp op, StringRef side,
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!seen.test(dim))
       freeDims.push_back(dim);
-  // A partial sum is taken over each block before its scale is applied: an
-  // accumulation works in steps of 32 elements, MX's block.
-  for (int64_t dim : contracting)
-    if (type.variesAlong(dim) && type.getTile()[dim] % 32 != 0)
+  return success();
+}
+
+/// How many elements follow each other along a pair of contracting dimensions
+/// with the same scales.
+static int64_t getScaleRun(ScaledType lhs, int64_t lhsDim, ScaledType rhs,
+                           int64_t rhsDim) {
+  int64_t run = 0;
+  if (lhs.variesAlong(lhsDim))
+    run = lhs.getTile()[lhsDim];
+  if (rhs.variesAlong(rhsDim))
+    run = std::gcd(run, rhs.getTile()[rhsDim]);
+  return run == 0 ? lhs.getShape()[lhsDim] : run;
+}
+
+/// An accumulation works in steps of 32 elements, MX's block, or of a whole
+/// dimension.
+static LogicalResult verifyScaleRuns(DotGeneralOp op) {
+  ScaledType lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
+  std::optional<unsigned> varying;
+  for (auto [index, l, r] : llvm::enumerate(op.getLhsContractingDims(),
+                                            op.getRhsContractingDims())) {
+    int64_t run = getScaleRun(lhs, l, rhs, r);
+    if (run % 32 == 0 || run == lhs.getShape()[l])
+      return success();
+    varying = index;
+  }
+  if (!varying)
+    return success();
+  int64_t l = op.getLhsContractingDims()[*varying];
+  int64_t r = op.getRhsContractingDims()[*varying];
+  auto extent = [](ScaledType type, int64_t dim) {
+    int64_t tile = type.getTile()[dim];
+    return tile == ScaledType::kWhole ? std::string("*") : std::to_string(tile);
+  };
+  return op.emitOpError()
+         << "expected scales that are constant along a contracting dimension "
+            "in common blocks of a multiple of 32 (or *) but got tiles of "
+         << extent(lhs, l) << " and " << extent(rhs, r)
+         << " along lhs dimension " << l << " and rhs dimension " << r;
+}
+
+static LogicalResult verifyAccumulator(DotGeneralOp op) {
+  if (!op.getAccumulator().isF32())
+    return op.emitOpError()
+           << "expected accumulator f32 but got " << op.getAccumulator();
+  std::optional<uint64_t> bits = op.getAccumulatorBits();
+  if (bits && (*bits < 4 || *bits > 23))
+    return op.emitOpError() << "expected 4 to 23 accumulator_bits but got "
+                            << static_cast<int64_t>(*bits);
+  std::optional<uint64_t> every = op.getPromoteEvery();
+  if (every && (*every == 0 || *every % 32 != 0))
+    return op.emitOpError() << "expected promote_every to be a positive "
+                               "multiple of 32 but got "
+                            << static_cast<int64_t>(*every);
+  // A narrow partial sum takes its scales when it is promoted.
+  ScaledType lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
+  if (!bits)
+    return success();
+  for (auto [l, r] :
+       llvm::zip(op.getLhsContractingDims(), op.getRhsContractingDims())) {
+    if (!lhs.variesAlong(l) && !rhs.variesAlong(r))
+      continue;
+    int64_t run = getScaleRun(lhs, l, rhs, r);
+    if (op.getLhsContractingDims().size() != 1 || !every || run % *every != 0)
       return op.emitOpError()
-             << "expected " << side << " scales that are constant along "
-             << "contracting dimension " << dim
-             << " in blocks of a multiple of 32 (or *) but got a tile of "
-             << type.getTile()[dim];
+             << "expected promote_every to divide the " << run
+             << " elements between changes of the scales, along a single "
+                "contracting dimension, with accumulator_bits";
+  }
   return success();
 }
 
 LogicalResult DotGeneralOp::verify() {
   ScaledType lhs = getLhs().getType(), rhs = getRhs().getType();
-  if (!getAccumulator().isF32())
-    return emitOpError() << "expected accumulator f32 but got "
-                         << getAccumulator();
   SmallVector<int64_t> lhsFree, rhsFree, shape;
   if (failed(verifyDims(*this, "lhs", lhs, getLhsBatchingDims(),
                         getLhsContractingDims(), lhsFree)) ||
@@ -259,6 +333,8 @@ LogicalResult DotGeneralOp::verify() {
       failed(verifyPairs("contracting", getLhsContractingDims(),
                          getRhsContractingDims())))
     return failure();
+  if (failed(verifyScaleRuns(*this)) || failed(verifyAccumulator(*this)))
+    return failure();
   for (int64_t dim : getLhsBatchingDims())
     shape.push_back(lhs.getShape()[dim]);
   for (int64_t dim : lhsFree)
@@ -270,5 +346,26 @@ LogicalResult DotGeneralOp::verify() {
                          << RankedTensorType::get(
                                 shape, getResult().getType().getElementType())
                          << " but got " << getResult().getType();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// SubbufferOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult SubbufferOp::verify() {
+  MemRefType source = getSource().getType(), result = getResult().getType();
+  for (MemRefType type : {source, result})
+    if (!type.getLayout().isIdentity())
+      return emitOpError() << "expected buffers with identity layout but got "
+                           << type;
+  if (source.getElementType() != result.getElementType())
+    return emitOpError() << "expected a part of element type "
+                         << source.getElementType() << " but got "
+                         << result.getElementType();
+  if (result.getNumElements() > source.getNumElements())
+    return emitOpError() << "expected a part of at most "
+                         << source.getNumElements() << " elements but got "
+                         << result.getNumElements();
   return success();
 }

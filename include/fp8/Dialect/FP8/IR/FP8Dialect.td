@@ -59,6 +59,10 @@ def FP8_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
+
+    /// On a contraction in linalg: the largest number of products in a partial
+    /// sum.
+    static constexpr ::llvm::StringLiteral kPromoteEveryAttrName = "fp8.promote_every";
   }];
 }
 

@@ -102,6 +102,14 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
 
     Scale and quantizer come from one `fp8.compute_scale`, as a rule.
 
+    Stochastic rounding takes the upper or the lower neighbour of the product
+    by comparing a random number with how far up the product lies. The number
+    is a hash of the `seed`, of the number of the `tensor` and of the
+    element's place in it (row-major), of nothing else: the same tensor gets the
+    same numbers again when it is computed again, in whatever order and by
+    however many threads. `fp8.mix_seed` makes seeds that differ by step,
+    micro-batch and iteration.
+
     Example:
 
     ```mlir
@@ -111,21 +119,54 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
           : tensor<64x32xf32> -> !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
       return %0 : !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
     }
+    func.func @stochastic(%x: tensor<64x32xf32>, %scale: tensor<f32>, %q: tensor<f32>, %seed: tensor<i64>)
+        -> !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32> {
+      %0 = fp8.quantize %x, %scale, %q seed = %seed rounding = stochastic, overflow = saturate {tensor = 7}
+          : tensor<64x32xf32> -> !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
+      return %0 : !fp8.scaled<64x32xf8E5M2, tile = [*, *], scale = f32>
+    }
     ```
   }];
   let arguments = (ins FP8_RealTensor:$input, FP8_ScaleTensor:$scale, FP8_F32Tensor:$quantizer,
-                       FP8_RoundingAttr:$rounding, FP8_OverflowAttr:$overflow);
+                       Optional<FP8_SeedTensor>:$seed,
+                       FP8_RoundingAttr:$rounding, FP8_OverflowAttr:$overflow,
+                       OptionalAttr<I64Attr>:$tensor);
   let results = (outs FP8_ScaledType:$result);
   let assemblyFormat = [{
-    $input `,` $scale `,` $quantizer `rounding` `=` `` $rounding `,` `overflow` `=` `` $overflow
+    $input `,` $scale `,` $quantizer (`seed` `=` $seed^)? `rounding` `=` `` $rounding `,` `overflow` `=` `` $overflow
     attr-dict `:` type($input) `->` qualified(type($result))
   }];
   let builders = [
     // Nearest-even and saturating.
     OpBuilder<(ins "::mlir::fp8::ScaledType":$type, "::mlir::Value":$input,
-                   "::mlir::Value":$scale, "::mlir::Value":$quantizer)>
+                   "::mlir::Value":$scale, "::mlir::Value":$quantizer)>,
+    // Without a seed, so not stochastic.
+    OpBuilder<(ins "::mlir::fp8::ScaledType":$type, "::mlir::Value":$input,
+                   "::mlir::Value":$scale, "::mlir::Value":$quantizer,
+                   "::mlir::fp8::Rounding":$rounding, "::mlir::fp8::Overflow":$overflow)>
   ];
   let hasVerifier = 1;
+}
+
+def FP8_MixSeedOp : FP8_Op<"mix_seed"> {
+  let summary = "Another seed for every value of a counter";
+  let description = [{
+    Hashes a seed with a counter: the step, the micro-batch or the iteration of
+    a loop whose roundings shall differ. Chained, a seed depends on all of them.
+    Equal seeds and counters give equal seeds.
+
+    Example:
+
+    ```mlir
+    func.func @seed(%seed: tensor<i64>, %step: tensor<i32>) -> tensor<i64> {
+      %0 = fp8.mix_seed %seed, %step : tensor<i32>
+      return %0 : tensor<i64>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_SeedTensor:$seed, FP8_CounterTensor:$counter);
+  let results = (outs FP8_SeedTensor:$result);
+  let assemblyFormat = "$seed `,` $counter attr-dict `:` type($counter)";
 }
 
 def FP8_DequantizeOp : FP8_Op<"dequantize"> {
@@ -211,8 +252,17 @@ def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
     dimensions, then the free ones of the left, then those of the right operand,
     as in `stablehlo.dot_general`. Formats may be mixed.
 
-    A scale may vary along a contracting dimension only in blocks of a multiple
-    of 32 elements, over which a partial sum is taken before it is scaled.
+    Scales may vary along the contraction in blocks, over which a partial sum is
+    taken before it is scaled and added in f32: along some contracting dimension
+    both scales are constant for a multiple of 32 elements, or for all of it.
+    Along the others they may vary as they like.
+
+    The sums are f32 sums, whatever the order. With `promote_every` = N no
+    partial sum is of more than N products before it is added to the total.
+    With `accumulator_bits` = B the partial sums are of a narrower accumulator,
+    for studies: one product after the other is added, and the significand cut
+    off after B bits (14 is what tensor cores of the Hopper generation keep);
+    promotion then adds the partial sum to an f32 total.
 
     Example:
 
@@ -224,12 +274,20 @@ def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
              !fp8.scaled<8x16x32xf8E4M3FN, tile = [*, *, *], scale = f32>) -> tensor<8x64x16xf32>
       return %0 : tensor<8x64x16xf32>
     }
+    func.func @blocks(%x: !fp8.scaled<64x512xf8E4M3FN, tile = [1, 128], scale = f32>,
+                      %w: !fp8.scaled<512x256xf8E4M3FN, tile = [128, 128], scale = f32>) -> tensor<64x256xf32> {
+      %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [0] {accumulator = f32, accumulator_bits = 14, promote_every = 128}
+          : (!fp8.scaled<64x512xf8E4M3FN, tile = [1, 128], scale = f32>,
+             !fp8.scaled<512x256xf8E4M3FN, tile = [128, 128], scale = f32>) -> tensor<64x256xf32>
+      return %0 : tensor<64x256xf32>
+    }
     ```
   }];
   let arguments = (ins FP8_ScaledType:$lhs, FP8_ScaledType:$rhs,
                        DenseI64ArrayAttr:$lhs_batching_dims, DenseI64ArrayAttr:$rhs_batching_dims,
                        DenseI64ArrayAttr:$lhs_contracting_dims, DenseI64ArrayAttr:$rhs_contracting_dims,
-                       TypeAttr:$accumulator);
+                       TypeAttr:$accumulator, OptionalAttr<I64Attr>:$promote_every,
+                       OptionalAttr<I64Attr>:$accumulator_bits);
   let results = (outs FP8_RealTensor:$result);
   let assemblyFormat = [{
     $lhs `,` $rhs `,` custom<DotDims>($lhs_batching_dims, $rhs_batching_dims,
@@ -242,6 +300,32 @@ def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
                    "::llvm::ArrayRef<int64_t>":$lhsBatchingDims, "::llvm::ArrayRef<int64_t>":$rhsBatchingDims,
                    "::llvm::ArrayRef<int64_t>":$lhsContractingDims, "::llvm::ArrayRef<int64_t>":$rhsContractingDims)>
   ];
+  let hasVerifier = 1;
+}
+
+def FP8_SubbufferOp : FP8_Op<"subbuffer"> {
+  let summary = "A contiguous part of a buffer at a run-time offset";
+  let description = [{
+    The dense buffer that begins `offset` elements into the source: how a
+    schedule reads one layer of stacked weights, or writes one layer's
+    activations into their stack, without a copy. (A `memref.subview` would have
+    another layout, and with it another kernel.) The part must lie inside the
+    source; who makes the op has proven it.
+
+    Example:
+
+    ```mlir
+    func.func @layer(%stack: memref<4x64x32xf32>, %offset: index) -> memref<64x32xf32> {
+      %0 = fp8.subbuffer %stack[%offset] : memref<4x64x32xf32> to memref<64x32xf32>
+      return %0 : memref<64x32xf32>
+    }
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeMemRef:$source, Index:$offset);
+  let results = (outs AnyStaticShapeMemRef:$result);
+  let assemblyFormat = [{
+    $source `[` $offset `]` attr-dict `:` type($source) `to` type($result)
+  }];
   let hasVerifier = 1;
 }
 

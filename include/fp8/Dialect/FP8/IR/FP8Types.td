@@ -70,5 +70,8 @@ def FP8_PayloadTensor : StaticShapeTensorOf<[FP8_Format]>;
 def FP8_RealTensor : StaticShapeTensorOf<[F32, F16, BF16]>;
 def FP8_F32Tensor : StaticShapeTensorOf<[F32]>;
 def FP8_ScaleTensor : StaticShapeTensorOf<[F32, F8E8M0FNU]>;
+def FP8_SeedTensor : Type<And<[0DTensorOf<[I64]>.predicate]>, "scalar tensor of i64", "::mlir::TensorType">,
+    BuildableType<"::mlir::RankedTensorType::get({}, $_builder.getI64Type())">;
+def FP8_CounterTensor : 0DTensorOf<[I32, I64]>;
 
 #endif // FP8_DIALECT_FP8_IR_FP8TYPES_TD

@@ -1,0 +1,486 @@
+//===- Scaling.cpp - Lowering of amax, scales and quantization ------------===//
+//
+// All the arithmetic of scaling is written down here once, in f32, so that
+// fusion and vectorization cannot change a bit of it.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scalars.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/DialectConversion.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Helpers
+//===----------------------------------------------------------------------===//
+
+Value fp8::emptyLike(OpBuilder &b, Location loc, RankedTensorType type) {
+  return tensor::EmptyOp::create(b, loc, type.getShape(),
+                                 type.getElementType());
+}
+
+Value fp8::zeros(OpBuilder &b, Location loc, RankedTensorType type) {
+  Value zero =
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
+  return linalg::FillOp::create(b, loc, zero, emptyLike(b, loc, type))
+      .getResult(0);
+}
+
+linalg::GenericOp
+fp8::elementwise(OpBuilder &b, Location loc, ArrayRef<RankedTensorType> results,
+                 ValueRange inputs, ArrayRef<AffineMap> inputMaps,
+                 function_ref<SmallVector<Value>(Body &, ValueRange)> body) {
+  int64_t rank = results.front().getRank();
+  SmallVector<AffineMap> maps(inputMaps);
+  AffineMap identity = b.getMultiDimIdentityMap(rank);
+  maps.resize(inputs.size() + results.size(), identity);
+  SmallVector<Value> outs;
+  SmallVector<Type> types;
+  for (RankedTensorType type : results) {
+    outs.push_back(emptyLike(b, loc, type));
+    types.push_back(type);
+  }
+  SmallVector<utils::IteratorType> iterators(rank,
+                                             utils::IteratorType::parallel);
+  return linalg::GenericOp::create(
+      b, loc, types, inputs, outs, maps, iterators,
+      [&](OpBuilder &nested, Location loc, ValueRange args) {
+        Body builder{nested, loc};
+        linalg::YieldOp::create(nested, loc, body(builder, args));
+      });
+}
+
+SmallVector<AffineExpr> fp8::getScalePlace(ArrayRef<int64_t> shape,
+                                           ArrayRef<int64_t> tile,
+                                           ArrayRef<AffineExpr> place,
+                                           MLIRContext *context) {
+  SmallVector<AffineExpr> exprs;
+  // One scale for all is a scalar.
+  if (getScaleShape(shape, tile).empty())
+    return exprs;
+  for (auto [size, extent, at] : llvm::zip_equal(shape, tile, place)) {
+    if (extent == ScaledType::kWhole || extent >= size)
+      exprs.push_back(getAffineConstantExpr(0, context));
+    else
+      exprs.push_back(at.floorDiv(extent));
+  }
+  return exprs;
+}
+
+/// The scale's map in an elementwise op over the payload.
+static AffineMap getScaleMap(ScaledType type) {
+  MLIRContext *context = type.getContext();
+  SmallVector<AffineExpr> place;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    place.push_back(getAffineDimExpr(dim, context));
+  return AffineMap::get(
+      type.getRank(), 0,
+      getScalePlace(type.getShape(), type.getTile(), place, context), context);
+}
+
+//===----------------------------------------------------------------------===//
+// Amax
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+struct AmaxLowering : OpConversionPattern<AmaxOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(AmaxOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getInput().getType();
+    SmallVector<int64_t> tile(type.getRank(), ScaledType::kWhole);
+    if (auto given = op.getTile())
+      tile.assign(given->begin(), given->end());
+
+    // Whole blocks and the partial ones at an edge are different loops: every
+    // combination over the dimensions writes its part of the result.
+    SmallVector<unsigned> partial;
+    for (auto [dim, extent] : llvm::enumerate(tile))
+      if (extent != ScaledType::kWhole && extent < type.getDimSize(dim) &&
+          type.getDimSize(dim) % extent != 0)
+        partial.push_back(dim);
+    Value result = zeros(rewriter, op.getLoc(), op.getResult().getType());
+    for (unsigned edges = 0; edges < 1u << partial.size(); ++edges) {
+      llvm::SmallDenseSet<unsigned> atEdge;
+      for (auto [index, dim] : llvm::enumerate(partial))
+        if (edges >> index & 1)
+          atEdge.insert(dim);
+      result = reduceTiles(rewriter, op.getLoc(), adaptor.getInput(), tile,
+                           atEdge, result);
+    }
+    rewriter.replaceOp(op, result);
+    return success();
+  }
+
+  /// Reduces the whole blocks, along the dimensions in `atEdge` the last,
+  /// partial ones, into `init`.
+  static Value reduceTiles(OpBuilder &b, Location loc, Value input,
+                           ArrayRef<int64_t> tile,
+                           const llvm::SmallDenseSet<unsigned> &atEdge,
+                           Value init) {
+    auto type = cast<RankedTensorType>(input.getType());
+    SmallVector<AffineExpr> read, write;
+    SmallVector<utils::IteratorType> iterators;
+    SmallVector<std::pair<unsigned, int64_t>> extents;
+    auto addLoop = [&](utils::IteratorType kind) {
+      iterators.push_back(kind);
+      return b.getAffineDimExpr(iterators.size() - 1);
+    };
+    auto parallel = utils::IteratorType::parallel;
+    auto reduction = utils::IteratorType::reduction;
+    for (auto [dim, size, extent] : llvm::enumerate(type.getShape(), tile)) {
+      if (extent == ScaledType::kWhole || extent >= size) {
+        read.push_back(addLoop(reduction));
+        write.push_back(b.getAffineConstantExpr(0));
+        continue;
+      }
+      if (extent == 1) {
+        read.push_back(addLoop(parallel));
+        write.push_back(read.back());
+        continue;
+      }
+      int64_t blocks = size / extent;
+      if (atEdge.contains(dim)) {
+        AffineExpr within = addLoop(reduction);
+        extents.push_back({iterators.size() - 1, size % extent});
+        read.push_back(within + blocks * extent);
+        write.push_back(b.getAffineConstantExpr(blocks));
+        continue;
+      }
+      AffineExpr block = addLoop(parallel);
+      extents.push_back({iterators.size() - 1, blocks});
+      AffineExpr within = addLoop(reduction);
+      extents.push_back({iterators.size() - 1, extent});
+      read.push_back(block * extent + within);
+      // The structured form's way to write to the first part of a dimension.
+      write.push_back(size % extent ? block % (blocks + 1) : block);
+    }
+    if (cast<RankedTensorType>(init.getType()).getRank() == 0)
+      write.clear();
+
+    SmallVector<Value> inputs{input};
+    unsigned loops = iterators.size();
+    MLIRContext *context = b.getContext();
+    SmallVector<AffineMap> maps{AffineMap::get(loops, 0, read, context)};
+    // Nothing else has the extents of blocks. (Constants, since kernels drop
+    // values that are never written.)
+    for (auto [loop, extent] : extents) {
+      auto byte = RankedTensorType::get(extent, b.getI8Type());
+      inputs.push_back(arith::ConstantOp::create(
+          b, loc, DenseElementsAttr::get(byte, b.getI8IntegerAttr(0))));
+      maps.push_back(AffineMap::get(loops, 0, b.getAffineDimExpr(loop)));
+    }
+    maps.push_back(AffineMap::get(loops, 0, write, context));
+    return linalg::GenericOp::create(
+               b, loc, init.getType(), inputs, init, maps, iterators,
+               [](OpBuilder &nested, Location loc, ValueRange args) {
+                 Body body{nested, loc};
+                 Value abs = math::AbsFOp::create(nested, loc,
+                                                  body.toF32(args.front()));
+                 // maximumf: a NaN must be seen.
+                 Value max = body.binary<arith::MaximumFOp>(args.back(), abs);
+                 linalg::YieldOp::create(nested, loc, max);
+               })
+        .getResult(0);
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Scales
+//===----------------------------------------------------------------------===//
+
+/// The quantizer of Transformer Engine: max / amax / 2^margin in f32, the
+/// largest float where that overflows, 1 for an amax of zero or not finite.
+SmallVector<Value> exactScale(Body &b, Value amax, FloatType format,
+                              int64_t margin) {
+  Value q = b.binary<arith::DivFOp>(b.f32(getLargestFinite(format)), amax);
+  if (margin != 0)
+    q = b.binary<arith::MulFOp>(q, b.f32(std::ldexp(1.0, -margin)));
+  Value largest = b.f32(APFloat::getLargest(APFloat::IEEEsingle()));
+  q = b.select(b.cmp(arith::CmpFPredicate::OGT, q, largest), largest, q);
+  Value valid = b.binary<arith::AndIOp>(
+      b.cmp(arith::CmpFPredicate::OGT, amax, b.f32(0.0)),
+      b.cmp(arith::CmpFPredicate::OLT, amax, b.infinity()));
+  Value one = b.f32(1.0);
+  q = b.select(valid, q, one);
+  return {b.binary<arith::DivFOp>(one, q), q};
+}
+
+/// The powers of two: the exponent of amax / max, rounded up (pow2) or without
+/// a look at the significands (ocp_floor). All in integers: log2 and division
+/// would round next to the powers of two.
+SmallVector<Value> powerOfTwoScale(Body &b, Value amax, FloatType format,
+                                   int64_t margin, bool roundUp,
+                                   Type scaleType) {
+  // Subnormals become normal first.
+  Value subnormal =
+      b.cmp(arith::CmpFPredicate::OLT, amax, b.f32(std::ldexp(1.0, -126)));
+  Value normal =
+      b.select(subnormal,
+               b.binary<arith::MulFOp>(amax, b.f32(std::ldexp(1.0, 32))), amax);
+  Value bits = b.bits(normal);
+  // amax >= 0, so no sign is in the way.
+  Value exponent = b.binary<arith::ShRUIOp>(bits, b.i32(23));
+  Value offset =
+      b.select(subnormal, b.i32(margin - 127 - 32 - getLargestExponent(format)),
+               b.i32(margin - 127 - getLargestExponent(format)));
+  Value k = b.binary<arith::AddIOp>(exponent, offset);
+  if (roundUp) {
+    Value significand = b.binary<arith::AndIOp>(bits, b.i32(0x7fffff));
+    APFloat max(static_cast<float>(getLargestFinite(format)));
+    int32_t maxSignificand = max.bitcastToAPInt().getZExtValue() & 0x7fffff;
+    Value above =
+        b.cmp(arith::CmpIPredicate::ugt, significand, b.i32(maxSignificand));
+    k = b.binary<arith::AddIOp>(
+        k, arith::ExtUIOp::create(b.b, b.loc, b.b.getI32Type(), above));
+  }
+  // Both 2^k and 2^-k are normal floats.
+  k = b.binary<arith::MaxSIOp>(k, b.i32(-126));
+  k = b.binary<arith::MinSIOp>(k, b.i32(126));
+  Value valid = b.binary<arith::AndIOp>(
+      b.cmp(arith::CmpFPredicate::OGT, amax, b.f32(0.0)),
+      b.cmp(arith::CmpFPredicate::OLT, amax, b.infinity()));
+  k = b.select(valid, k, b.i32(0));
+  auto power = [&](Value biased) {
+    return b.fromBits(b.binary<arith::ShLIOp>(biased, b.i32(23)));
+  };
+  Value biased = b.binary<arith::AddIOp>(b.i32(127), k);
+  Value quantizer = power(b.binary<arith::SubIOp>(b.i32(127), k));
+  if (scaleType.isF32())
+    return {power(biased), quantizer};
+  // The code of an f8E8M0FNU is the biased exponent.
+  Value code =
+      arith::TruncIOp::create(b.b, b.loc, b.b.getIntegerType(8), biased);
+  return {arith::BitcastOp::create(b.b, b.loc, scaleType, code), quantizer};
+}
+
+struct ComputeScaleLowering : OpConversionPattern<ComputeScaleOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ComputeScaleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto format = cast<FloatType>(op.getFormat());
+    RankedTensorType scale = op.getScale().getType();
+    int64_t margin = op.getMarginAttr().getInt();
+    auto generic =
+        elementwise(rewriter, op.getLoc(), {scale, op.getQuantizer().getType()},
+                    adaptor.getAmax(), {}, [&](Body &b, ValueRange args) {
+                      if (op.getRule() == ScaleRule::Exact)
+                        return exactScale(b, args[0], format, margin);
+                      return powerOfTwoScale(b, args[0], format, margin,
+                                             op.getRule() == ScaleRule::Pow2,
+                                             scale.getElementType());
+                    });
+    rewriter.replaceOp(op, generic);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Casts
+//===----------------------------------------------------------------------===//
+
+/// 64 well mixed bits (the finalizer of SplitMix64).
+Value mix64(Body &b, Value x) {
+  auto shiftXor = [&](Value x, uint64_t by) {
+    return b.binary<arith::XOrIOp>(x, b.binary<arith::ShRUIOp>(x, b.i64(by)));
+  };
+  x = b.binary<arith::MulIOp>(shiftXor(x, 30), b.i64(0xbf58476d1ce4e5b9));
+  x = b.binary<arith::MulIOp>(shiftXor(x, 27), b.i64(0x94d049bb133111eb));
+  return shiftXor(x, 31);
+}
+
+/// A seed for the `counter`th of what hangs on `seed`.
+Value mixSeed(Body &b, Value seed, Value counter) {
+  Value step = b.binary<arith::MulIOp>(
+      b.binary<arith::AddIOp>(counter, b.i64(1)), b.i64(0x9e3779b97f4a7c15));
+  return mix64(b, b.binary<arith::XOrIOp>(mix64(b, seed), step));
+}
+
+struct MixSeedLowering : OpConversionPattern<MixSeedOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(MixSeedOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    rewriter.replaceOp(
+        op, elementwise(rewriter, op.getLoc(), type, adaptor.getOperands(), {},
+                        [](Body &b, ValueRange args) -> SmallVector<Value> {
+                          Value counter = args[1];
+                          Type i64 = b.b.getI64Type();
+                          if (counter.getType() != i64)
+                            counter = arith::ExtSIOp::create(b.b, b.loc, i64,
+                                                             counter);
+                          return {mixSeed(b, args[0], counter)};
+                        }));
+    return success();
+  }
+};
+
+/// A random number in [0, 1) of 24 bits for an element. 32-bit arithmetic,
+/// which vectorizes: a bijection of the element's place with three
+/// multiplications (Wellons' triple32), keyed before and between.
+Value randomNumber(Body &b, Value seed, int64_t tensor,
+                   ArrayRef<int64_t> shape) {
+  Value key = mixSeed(b, seed, b.i64(tensor));
+  Type i32 = b.b.getI32Type();
+  auto low = [&](Value x) -> Value {
+    return arith::TruncIOp::create(b.b, b.loc, i32, x);
+  };
+  Value place = b.i32(0);
+  for (auto [dim, size] : llvm::enumerate(shape)) {
+    Value index = arith::IndexCastOp::create(
+        b.b, b.loc, i32, linalg::IndexOp::create(b.b, b.loc, dim));
+    place = b.binary<arith::AddIOp>(b.binary<arith::MulIOp>(place, b.i32(size)),
+                                    index);
+  }
+  auto shiftXor = [&](Value x, int64_t by) {
+    return b.binary<arith::XOrIOp>(x, b.binary<arith::ShRUIOp>(x, b.i32(by)));
+  };
+  auto times = [&](Value x, int64_t factor) {
+    return b.binary<arith::MulIOp>(x, b.i32(factor));
+  };
+  Value x = b.binary<arith::XOrIOp>(place, low(key));
+  x = times(shiftXor(x, 17), 0xed5ad4bb);
+  x = b.binary<arith::AddIOp>(shiftXor(x, 11),
+                              low(b.binary<arith::ShRUIOp>(key, b.i64(32))));
+  x = times(x, 0xac4c1b51);
+  x = times(shiftXor(x, 15), 0x31848bab);
+  x = shiftXor(x, 14);
+  Value number = arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(),
+                                         b.binary<arith::ShRUIOp>(x, b.i32(8)));
+  return b.binary<arith::MulFOp>(number, b.f32(std::ldexp(1.0, -24)));
+}
+
+/// One of the two neighbours of y in the format: the upper one (in magnitude)
+/// if `random` is below the fraction of the way up. All steps but that choice
+/// are exact.
+Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
+  const llvm::fltSemantics &semantics = format.getFloatSemantics();
+  int64_t mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
+  int64_t minExponent = APFloat::semanticsMinExponent(semantics);
+  Value magnitude = math::AbsFOp::create(b.b, b.loc, y);
+  // The distance of the neighbours is a power of two, and its inverse too.
+  Value exponent =
+      b.binary<arith::AndIOp>(b.bits(magnitude), b.i32(0x7f800000));
+  exponent =
+      b.binary<arith::MaxSIOp>(exponent, b.i32((minExponent + 127) << 23));
+  Value distanceBits =
+      b.binary<arith::SubIOp>(exponent, b.i32(mantissaBits << 23));
+  Value distance = b.fromBits(distanceBits);
+  Value inverse = b.fromBits(
+      b.binary<arith::SubIOp>(b.i32(int64_t(254) << 23), distanceBits));
+  Value steps = b.binary<arith::MulFOp>(magnitude, inverse);
+  Value whole = math::FloorOp::create(b.b, b.loc, steps);
+  Value fraction = b.binary<arith::SubFOp>(steps, whole);
+  Value up = b.binary<arith::AddFOp>(whole, b.f32(1.0));
+  whole =
+      b.select(b.cmp(arith::CmpFPredicate::OLT, random, fraction), up, whole);
+  return math::CopySignOp::create(b.b, b.loc,
+                                  b.binary<arith::MulFOp>(whole, distance), y);
+}
+
+struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(QuantizeOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto scaled = cast<ScaledType>(op.getType());
+    RankedTensorType type = scaled.getPayloadType();
+    auto format = cast<FloatType>(type.getElementType());
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value x = b.toF32(args[0]);
+      Value y = b.binary<arith::MulFOp>(x, args[1]);
+      Value keep;
+      if (op.getOverflow() == Overflow::Saturate) {
+        // A finite x whose product overflows saturates too: ask x, not y. The
+        // comparisons are the ones of x86 min and max, which let a NaN through.
+        Value abs = math::AbsFOp::create(b.b, b.loc, x);
+        keep = b.cmp(arith::CmpFPredicate::OLT, abs, b.infinity());
+        Value max = b.f32(getLargestFinite(format));
+        Value min = b.f32(-getLargestFinite(format));
+        y = b.select(b.cmp(arith::CmpFPredicate::OGT, y, max), max, y);
+        y = b.select(b.cmp(arith::CmpFPredicate::OLT, y, min), min, y);
+      } else {
+        keep = b.cmp(arith::CmpFPredicate::ORD, y, y);
+      }
+      if (op.getRounding() == Rounding::Stochastic) {
+        Value random = randomNumber(
+            b, args[2], static_cast<int64_t>(op.getTensor().value_or(0)),
+            type.getShape());
+        y = roundStochastically(b, y, format, random);
+      }
+      return {b.fromF32(b.select(keep, y, b.nan()), format)};
+    };
+    SmallVector<Value> inputs{adaptor.getInput(), adaptor.getQuantizer()};
+    SmallVector<AffineMap> maps = {
+        rewriter.getMultiDimIdentityMap(type.getRank()), getScaleMap(scaled)};
+    if (Value seed = adaptor.getSeed()) {
+      inputs.push_back(seed);
+      maps.push_back(AffineMap::get(type.getRank(), 0, getContext()));
+    }
+    auto generic = elementwise(rewriter, op.getLoc(), type, inputs, maps, body);
+    SmallVector<SmallVector<Value>> results = {
+        {generic.getResult(0), adaptor.getScale()}};
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+struct DequantizeLowering : OpConversionPattern<DequantizeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(DequantizeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value x = b.binary<arith::MulFOp>(b.toF32(args[0]), b.toF32(args[1]));
+      return {b.fromF32(x, type.getElementType())};
+    };
+    SmallVector<AffineMap> maps = {
+        rewriter.getMultiDimIdentityMap(type.getRank()),
+        getScaleMap(op.getInput().getType())};
+    rewriter.replaceOp(op, elementwise(rewriter, op.getLoc(), type,
+                                       adaptor.getInput(), maps, body));
+    return success();
+  }
+};
+
+struct PackLowering : OpConversionPattern<PackOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(PackOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<SmallVector<Value>> results = {
+        {adaptor.getPayload(), adaptor.getScale()}};
+    rewriter.replaceOpWithMultiple(op, std::move(results));
+    return success();
+  }
+};
+
+struct UnpackLowering : OpConversionPattern<UnpackOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(UnpackOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.replaceOp(op, adaptor.getInput());
+    return success();
+  }
+};
+
+} // namespace
+
+void fp8::populateScalingPatterns(const TypeConverter &converter,
+                                  RewritePatternSet &patterns) {
+  patterns
+      .add<AmaxLowering, ComputeScaleLowering, MixSeedLowering,
+           QuantizeLowering, DequantizeLowering, PackLowering, UnpackLowering>(
+          converter, patterns.getContext());
+}

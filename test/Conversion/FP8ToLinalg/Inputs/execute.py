@@ -1,0 +1,440 @@
+"""Compiles functions of fp8 ops with the stages that follow them, runs them and
+compares with an independent reference in NumPy and ml_dtypes: amax, scales and
+payloads bit for bit, dots with float64 on the dequantized operands,
+|error| <= 1e-6 * sum |a b|."""
+
+import argparse
+import ctypes
+import math
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import ml_dtypes
+import numpy as np
+
+FORMATS = {
+    "f8E4M3FN": ml_dtypes.float8_e4m3fn,
+    "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3": ml_dtypes.float8_e4m3,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+}
+NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x80, "f8E5M2FNUZ": 0x80}
+NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32}
+LOWERING = (
+    "--canonicalize --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector "
+    "--expand-strided-metadata --lower-affine --convert-math-to-llvm --convert-arith-to-llvm --convert-index-to-llvm "
+    "--finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv "
+    "--convert-cf-to-llvm --reconcile-unrealized-casts"
+).split()
+
+
+# The reference: how the words of the dialect's documentation compute.
+
+
+def largest(fmt):
+    return float(ml_dtypes.finfo(FORMATS[fmt]).max)
+
+
+def blocks(shape, tile):
+    """The slices of every tile, with the index of its scale."""
+    extents = [n if t == "*" else min(t, n) for n, t in zip(shape, tile)]
+    counts = [max(1, -(-n // e)) for n, e in zip(shape, extents)]
+    for index in np.ndindex(*counts):
+        yield index, tuple(slice(i * e, (i + 1) * e) for i, e in zip(index, extents))
+
+
+def scale_shape(shape, tile):
+    if all(t == "*" for t in tile):
+        return ()
+    return tuple(1 if t == "*" else -(-n // t) for n, t in zip(shape, tile))
+
+
+def amax_of(x, tile):
+    result = np.zeros(scale_shape(x.shape, tile) or (1,) * x.ndim, np.float32)
+    for index, part in blocks(x.shape, tile):
+        with np.errstate(invalid="ignore"):
+            result[index] = np.max(np.abs(x[part]))  # np.max propagates NaN
+    return result.reshape(scale_shape(x.shape, tile))
+
+
+def scale_of(amax, rule, fmt, margin):
+    """(scale, quantizer) of one amax, in exact arithmetic where it matters."""
+    one = np.float32(1)
+    if not np.isfinite(amax) or amax == 0:
+        return one, one
+    if rule == "exact":
+        with np.errstate(over="ignore"):
+            q = np.float32(np.float32(largest(fmt)) / amax) * np.float32(2.0**-margin)
+        q = np.float32(min(q, np.finfo(np.float32).max))
+        return one / q, q
+    fraction, exponent = math.frexp(float(amax))
+    top_fraction, top_exponent = math.frexp(largest(fmt))
+    k = exponent - top_exponent
+    if rule == "pow2" and fraction > top_fraction:
+        k += 1
+    k = min(max(k + margin, -126), 126)
+    return np.float32(2.0**k), np.float32(2.0**-k)
+
+
+def scales_of(amax, rule, fmt, margin):
+    pairs = [scale_of(a, rule, fmt, margin) for a in amax.reshape(-1)]
+    scale, quantizer = (np.array(p, np.float32).reshape(amax.shape) for p in zip(*pairs))
+    return scale, quantizer
+
+
+def spread(scale, shape, tile):
+    """A scale for every element."""
+    scale = np.asarray(scale).reshape(scale_shape(shape, tile) or (1,) * len(shape))
+    result = np.empty(shape, scale.dtype)
+    for index, part in blocks(shape, tile):
+        result[part] = scale[index]
+    return result
+
+
+def payload_of(x, quantizer, tile, fmt, overflow="saturate"):
+    with np.errstate(over="ignore", invalid="ignore"):
+        y = x * spread(quantizer, x.shape, tile)
+        if overflow == "saturate":
+            y = np.clip(y, np.float32(-largest(fmt)), np.float32(largest(fmt)))
+            bad = ~np.isfinite(x)
+        else:
+            bad = np.isnan(y)
+        codes = y.astype(FORMATS[fmt]).view(np.uint8).copy()
+    codes[bad] = NAN_CODES[fmt]
+    return codes
+
+
+def dequantized(codes, scale, tile, fmt):
+    return codes.view(FORMATS[fmt]).astype(np.float64) * spread(scale.astype(np.float64), codes.shape, tile)
+
+
+# Programs.
+
+
+def tensor(shape, element):
+    return "tensor<" + "".join(f"{n}x" for n in shape) + element + ">"
+
+
+def scaled(shape, fmt, tile, element="f32"):
+    shape = "".join(f"{n}x" for n in shape)
+    return f"!fp8.scaled<{shape}{fmt}, tile = [{', '.join(map(str, tile))}], scale = {element}>"
+
+
+class Program:
+    """Functions, compiled together and called by name with arrays."""
+
+    def __init__(self):
+        self.text, self.results = "", {}
+
+    def add(self, name, arguments, results, body):
+        """arguments: (shape, element) of %0, %1, ...; body: lines, the last returns."""
+        signature = ", ".join(f"%{i}: {tensor(*a)}" for i, a in enumerate(arguments))
+        types = ", ".join(tensor(*r) for r in results)
+        self.text += f"func.func @{name}({signature}) -> ({types}) {{\n{body}\n}}\n"
+        self.results[name] = results
+
+    def compile(self, compiler, directory):
+        stem = os.path.join(directory, "program")
+        # One module a function: a schedule is of one function.
+        functions = [f + "}\n" for f in self.text.split("\n}\n") if f.strip()]
+        self.libraries = {}
+        processes = []
+        for name, function in zip(self.results, functions):
+            path = f"{stem}-{name}"
+            with open(path + ".mlir", "w") as f:
+                f.write(function.replace(f"@{name}", "@main"))
+            commands = [
+                [compiler, path + ".mlir", "--fp8-structure", "--fp8-kernels", "--fp8-codegen", "-o", path + ".loops.mlir"],
+                ["mlir-opt", path + ".loops.mlir", *LOWERING, "-o", path + ".llvm.mlir"],
+                ["mlir-translate", "--mlir-to-llvmir", path + ".llvm.mlir", "-o", path + ".ll"],
+                ["opt", "-O2", "-mcpu=native", path + ".ll", "-o", path + ".bc"],
+                ["llc", "-O2", "-mcpu=native", "-filetype=obj", "-relocation-model=pic", path + ".bc", "-o", path + ".o"],
+                ["ld.lld", "-shared", path + ".o", "-o", path + ".so"],
+            ]
+            for command in commands:
+                result = subprocess.run(command, capture_output=True, text=True)
+                if result.returncode:
+                    sys.exit(f"{' '.join(command)}\n{result.stderr}\n{function}")
+            arena = int(re.search(r"fp8.arena_bytes = (\d+)", open(path + ".loops.mlir").read())[1])
+            self.libraries[name] = path + ".so", arena
+        return self
+
+    def __call__(self, name, *arguments):
+        path, arena_bytes = self.libraries[name]
+        arena = np.zeros(arena_bytes + 64, np.uint8)
+        arena = arena[-arena.ctypes.data % 64 :]
+        arrays = [np.ascontiguousarray(a) for a in arguments]
+        results = [np.zeros(s, NUMPY.get(e, np.uint8)) for s, e in self.results[name]]
+        ctypes.CDLL(path).main(*(ctypes.c_void_p(a.ctypes.data) for a in [arena, *arrays, *results]))
+        return results
+
+
+def nasty(rng, shape, kind):
+    """Random f32 data, some of it adversarial."""
+    x = rng.standard_normal(shape).astype(np.float32)
+    if kind == "wide":
+        x *= np.exp2(rng.integers(-20, 20, shape)).astype(np.float32)
+    if kind == "outliers":
+        x[rng.random(shape) < 1e-3] *= 1e4
+    if kind == "subnormal":
+        x *= np.float32(1e-40)
+    if kind == "zeros":
+        x[: shape[0] // 2] = 0
+        x[:, shape[1] // 3 : 2 * shape[1] // 3] = -0.0
+    if kind == "nonfinite":
+        flat = x.reshape(-1)
+        flat[rng.integers(0, x.size, 3)] = [np.nan, np.inf, -np.inf]
+    return x
+
+
+KINDS = ["plain", "wide", "outliers", "subnormal", "zeros", "nonfinite"]
+
+
+def fail(message):
+    sys.exit("wrong: " + message)
+
+
+def same(name, got, want):
+    got, want = np.asarray(got), np.asarray(want)
+    a, b = (v.view(np.uint32) if v.dtype == np.float32 else v for v in (got, want))
+    equal = (a == b) | ((got != got) & (want != want))
+    if not equal.all():
+        at = tuple(np.argwhere(~equal)[0])
+        fail(f"{name}: {got[at]} instead of {want[at]} at {at}, {(~equal).sum()} of {equal.size}")
+
+
+def quantize_body(value, shape, fmt, tile, rule, margin, element, overflow="saturate", tag=""):
+    """Lines that measure, scale and quantize %value into %x{tag}."""
+    small = tensor(scale_shape(shape, tile), "f32")
+    scale = tensor(scale_shape(shape, tile), element)
+    attr = "" if all(t == "*" for t in tile) else f" tile = [{', '.join(map(str, tile))}]"
+    return f"""  %a{tag} = fp8.amax %{value}{attr} : {tensor(shape, "f32")} -> {small}
+  %s{tag}, %q{tag} = fp8.compute_scale %a{tag} {{rule = #fp8.scale_rule<{rule}>, margin = {margin}, format = {fmt}}} : {small} -> {scale}
+  %x{tag} = fp8.quantize %{value}, %s{tag}, %q{tag} rounding = nearest_even, overflow = {overflow}
+      : {tensor(shape, "f32")} -> {scaled(shape, fmt, tile, element)}
+"""
+
+
+def quantize_cases():
+    shape = (37, 352)
+    tiles = [["*", "*"], [1, "*"], ["*", 1], [1, 128], [128, 128], [32, 128], [1, 32], [128, 1], [5, 48]]
+    cases = []
+    formats, rules = list(FORMATS), ["exact", "pow2", "ocp_floor"]
+    for i, tile in enumerate(tiles):
+        fmt, rule = formats[i % len(formats)], rules[(i + i // 3) % 3]
+        element = "f32"
+        if tile == [1, 32]:
+            fmt, rule, element = "f8E4M3FN", "pow2", "f8E8M0FNU"
+        cases.append((f"q{i}", shape, tile, fmt, rule, i % 3, element, "nan" if i == 4 else "saturate"))
+    cases.append(("q9", (3, 20, 688), [1, 1, 128], "f8E5M2", "exact", 0, "f32", "saturate"))
+    cases.append(("q10", (3, 20, 688), [1, "*", 1], "f8E4M3FN", "pow2", 0, "f32", "saturate"))
+    return cases
+
+
+def check_quantize(compiler, directory, rng):
+    program = Program()
+    for name, shape, tile, fmt, rule, margin, element, overflow in quantize_cases():
+        small = scale_shape(shape, tile)
+        body = quantize_body("0", shape, fmt, tile, rule, margin, element, overflow)
+        body += f"""  %p, %u = fp8.unpack %x : {scaled(shape, fmt, tile, element)}
+  %d = fp8.dequantize %x : {scaled(shape, fmt, tile, element)} -> {tensor(shape, "f32")}
+  return %a, %s, %q, %p, %d : {tensor(small, "f32")}, {tensor(small, element)}, {tensor(small, "f32")}, {tensor(shape, fmt)}, {tensor(shape, "f32")}"""
+        program.add(name, [(shape, "f32")],
+                    [(small, "f32"), (small, element), (small, "f32"), (shape, fmt), (shape, "f32")], body)
+    program.compile(compiler, directory)
+    for name, shape, tile, fmt, rule, margin, element, overflow in quantize_cases():
+        for kind in KINDS:
+            x = nasty(rng, shape, kind)
+            amax, scale, quantizer, payload, values = program(name, x)
+            label = f"{name} {kind} {tile} {fmt} {rule}"
+            want = amax_of(x, tile)
+            same(label + " amax", amax, want)
+            want_scale, want_quantizer = scales_of(want, rule, fmt, margin)
+            if element == "f8E8M0FNU":
+                scale = np.exp2(scale.astype(np.float32) - 127).astype(np.float32)
+            same(label + " scale", scale, want_scale)
+            same(label + " quantizer", quantizer, want_quantizer)
+            codes = payload_of(x, want_quantizer, tile, fmt, overflow)
+            same(label + " payload", payload, codes)
+            with np.errstate(over="ignore", invalid="ignore"):
+                want = codes.view(FORMATS[fmt]).astype(np.float32) * spread(want_scale, shape, tile)
+            same(label + " dequantized", values, want)
+            # Nothing saturates that is scaled by its own amax: the largest code
+            # comes from the tile's amax alone.
+            if rule != "ocp_floor" and kind not in ("nonfinite", "subnormal"):
+                y = np.abs(x * spread(want_quantizer, shape, tile))
+                if (y > largest(fmt) * (1 + 2e-7)).any():
+                    fail(label + " saturates")
+
+
+def dot_cases():
+    """(name, lhs letters, rhs letters, batch, dims, lhs (fmt, tile, rule, scale), rhs)"""
+    f32, e8 = "f32", "f8E8M0FNU"
+    e4, e5 = "f8E4M3FN", "f8E5M2"
+    return [
+        ("rows", "mk", "kn", "", dict(m=37, n=48, k=352), (e4, [1, "*"], "exact", f32), (e4, ["*", 1], "exact", f32)),
+        ("columns", "km", "nk", "", dict(m=40, n=33, k=70), (e5, ["*", 1], "pow2", f32), (e4, ["*", "*"], "exact", f32)),
+        ("wgrad", "bkm", "bkn", "", dict(b=3, k=128, m=20, n=33), (e4, [1, 128, 1], "pow2", f32), (e4, [1, 128, 1], "pow2", f32)),
+        ("mx", "mk", "nk", "", dict(m=21, n=40, k=96), (e4, [1, 32], "pow2", e8), (e5, [1, 32], "ocp_floor", e8)),
+        ("mixed", "mk", "kn", "", dict(m=21, n=40, k=200), (e4, [1, 64], "pow2", f32), (e4, ["*", 1], "exact", f32)),
+        ("batched", "bmk", "bkn", "b", dict(b=3, m=17, n=20, k=64), (e4, [1, 1, "*"], "exact", f32), (e4, [1, "*", 4], "pow2", f32)),
+    ]
+
+
+def check_dots(compiler, directory, rng, cases):
+    program = Program()
+    for name, lhs, rhs, batch, dims, left, right in cases:
+        shapes = [tuple(dims[c] for c in letters) for letters in (lhs, rhs)]
+        out = batch + "".join(c for c in lhs if c not in rhs) + "".join(c for c in rhs if c not in lhs)
+        result = tuple(dims[c] for c in out)
+        contracted = [c for c in lhs if c in rhs and c not in batch]
+        body, types = "", []
+        for i, (shape, (fmt, tile, rule, element)) in enumerate(zip(shapes, (left, right))):
+            body += quantize_body(str(i), shape, fmt, tile, rule, 0, element, tag=f"_{i}")
+            types.append(scaled(shape, fmt, tile, element))
+        numbers = lambda chosen: " x ".join(str([letters.index(c) for c in chosen]) for letters in (lhs, rhs))
+        batching = f"batching_dims = {numbers(batch)}, " if batch else ""
+        body += f"""  %y = fp8.dot_general %x_0, %x_1, {batching}contracting_dims = {numbers(contracted)} {{accumulator = f32}}
+      : ({types[0]}, {types[1]}) -> {tensor(result, "f32")}
+  return %y : {tensor(result, "f32")}"""
+        program.add(name, [(s, "f32") for s in shapes], [(result, "f32")], body)
+    program.compile(compiler, directory)
+    for name, lhs, rhs, batch, dims, left, right in cases:
+        shapes = [tuple(dims[c] for c in letters) for letters in (lhs, rhs)]
+        out = batch + "".join(c for c in lhs if c not in rhs) + "".join(c for c in rhs if c not in lhs)
+        for kind in KINDS:
+            operands, values = [], []
+            for shape, (fmt, tile, rule, element) in zip(shapes, (left, right)):
+                x = nasty(rng, shape, kind if not values or kind != "subnormal" else "plain")
+                scale, quantizer = scales_of(amax_of(x, tile), rule, fmt, 0)
+                operands.append(x)
+                values.append(dequantized(payload_of(x, quantizer, tile, fmt), scale, tile, fmt))
+            (got,) = program(name, *operands)
+            spec = f"{lhs},{rhs}->{out}"
+            with np.errstate(invalid="ignore"):
+                want = np.einsum(spec, *values, optimize=True)
+                bound = 1e-6 * np.einsum(spec, *map(np.abs, values), optimize=True)
+                # Results below the normal numbers are as exact as those are.
+                wrong = ~(np.abs(got - want) <= bound + 2.0**-140)
+            # Non-finite elements reach exactly what depends on them.
+            if (np.isfinite(got) != np.isfinite(want)).any() or (wrong & np.isfinite(want)).any():
+                fail(f"{name} {kind}: error {np.nanmax(np.abs(got - want) / np.maximum(bound, 1e-300)):.3g} of the bound, "
+                     f"{wrong.sum()} of {wrong.size}")
+
+
+def neighbours(y, fmt):
+    """The codes' values on both sides of every y (equal where y is one)."""
+    values = np.arange(256, dtype=np.uint8).view(FORMATS[fmt]).astype(np.float64)
+    values = np.unique(values[np.isfinite(values)])
+    up = values[np.searchsorted(values, y)]
+    down = values[np.searchsorted(values, y, side="right") - 1]
+    return down, up
+
+
+def check_stochastic(compiler, directory, rng):
+    program, shape = Program(), (1000, 1000)
+    for fmt in FORMATS:
+        kind = scaled(shape, fmt, ["*", "*"])
+        body = f"""  %seed = fp8.mix_seed %2, %3 : tensor<i32>
+  %x = fp8.quantize %0, %1, %1 seed = %seed rounding = stochastic, overflow = saturate {{tensor = 3}}
+      : {tensor(shape, "f32")} -> {kind}
+  %p, %s = fp8.unpack %x : {kind}
+  return %p : {tensor(shape, fmt)}"""
+        program.add("s" + fmt, [(shape, "f32"), ((), "f32"), ((), "i64"), ((), "i32")], [(shape, fmt)], body)
+    program.compile(compiler, directory)
+    one = np.float32(1)
+    for fmt in FORMATS:
+        def round(x, seed=0, step=0):
+            (codes,) = program("s" + fmt, x, one, np.int64(seed), np.int32(step))
+            return codes, codes.view(FORMATS[fmt]).astype(np.float64)
+
+        # The two neighbours and no other, in all binades and below them.
+        x = nasty(rng, shape, "wide")
+        x[0] = np.float32(largest(fmt)) * np.linspace(-1.1, 1.1, 1000, dtype=np.float32)
+        codes, values = round(x, 1)
+        down, up = neighbours(np.clip(x, -largest(fmt), largest(fmt)).astype(np.float64), fmt)
+        if not ((values == down) | (values == up)).all():
+            fail(f"stochastic {fmt}: outside of the bracket")
+        same(f"stochastic {fmt}, again", round(x, 1)[0], codes)
+        for other in [round(x, 2)[0], round(x, 1, 1)[0]]:
+            if (other == codes).mean() > 0.99:
+                fail(f"stochastic {fmt}: another seed gives the same roundings")
+        # A million draws of one number: the mean is right within 4 sigma, for
+        # all of them, and along rows and columns no more than luck allows.
+        for y in [1.1, -3.3, 0.7e-3, largest(fmt) * 0.97]:
+            y = float(np.float32(y))
+            _, values = round(np.full(shape, y, np.float32), 5)
+            down, up = (float(v) for v in neighbours(np.float64(y), fmt))
+            if up == down:
+                continue
+            sigma = math.sqrt((up - y) * (y - down))
+            if abs(values.mean() - y) > 4 * sigma / 1000:
+                fail(f"stochastic {fmt}: mean {values.mean()} of {y}, off by {abs(values.mean() - y) / sigma * 1000:.2f} sigma")
+            for axis in (0, 1):
+                z = (values.mean(axis) - y) / (sigma / math.sqrt(1000))
+                if np.abs(z).max() > 5.5 or not 0.8 < z.std() < 1.2:
+                    fail(f"stochastic {fmt}: rows or columns are not independent: {np.abs(z).max()}, {z.std()}")
+        # Numbers of the format stay what they are.
+        exact = np.resize(np.arange(256, dtype=np.uint8), shape)
+        exact = np.where(np.isfinite(exact.view(FORMATS[fmt]).astype(np.float32)), exact, 0).astype(np.uint8)
+        same(f"stochastic {fmt} exact", round(exact.view(FORMATS[fmt]).astype(np.float32), 9)[0], exact)
+        x[:] = 1
+        x[1, 1:4] = [np.nan, np.inf, -np.inf]
+        codes, _ = round(x)
+        if not (codes[1, 1:4] == NAN_CODES[fmt]).all():
+            fail(f"stochastic {fmt}: {codes[1, 1:4]} of NaN and infinities")
+
+
+def check_accumulators(compiler, directory, rng):
+    """What an accumulator of 14 bits loses at K = 4096, and promotion saves."""
+    program, shape, fmt = Program(), (32, 4096), "f8E4M3FN"
+    cases = {"narrow": ("accumulator_bits = 14", ["*", "*"]),
+             "promoted": ("accumulator_bits = 14, promote_every = 128", ["*", "*"]),
+             "blocks": ("accumulator_bits = 14, promote_every = 128", [1, 128]),
+             "wide": ("promote_every = 128", ["*", "*"])}
+    for name, (accumulator, tile) in cases.items():
+        body = "".join(quantize_body(str(i), shape, fmt, tile, "pow2", 0, "f32", tag=f"_{i}") for i in range(2))
+        kind = scaled(shape, fmt, tile)
+        body += f"""  %y = fp8.dot_general %x_0, %x_1, contracting_dims = [1] x [1] {{accumulator = f32, {accumulator}}}
+      : ({kind}, {kind}) -> {tensor((32, 32), "f32")}
+  return %y : {tensor((32, 32), "f32")}"""
+        program.add(name, [(shape, "f32")] * 2, [((32, 32), "f32")], body)
+    program.compile(compiler, directory)
+    operands = [nasty(rng, shape, "plain") for _ in range(2)]
+    for name, (accumulator, tile) in cases.items():
+        values = []
+        for x in operands:
+            scale, quantizer = scales_of(amax_of(x, tile), "pow2", fmt, 0)
+            values.append(dequantized(payload_of(x, quantizer, tile, fmt), scale, tile, fmt))
+        want = values[0] @ values[1].T
+        (got,) = program(name, *operands)
+        error = math.sqrt(((got - want) ** 2).mean() / (want**2).mean())
+        low, high = {"narrow": (3e-2, 5e-2), "promoted": (1e-5, 1e-3), "blocks": (1e-5, 1e-3), "wide": (0, 1e-6)}[name]
+        if not low <= error <= high:
+            fail(f"accumulator {name}: RMS error {error:.3g}, not in [{low}, {high}]")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--compiler", required=True)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("parts", nargs="+", choices=["quantize", "dots", "stochastic", "accumulators"])
+    arguments = parser.parse_args()
+    rng = np.random.default_rng(arguments.seed)
+    with tempfile.TemporaryDirectory() as directory:
+        if "quantize" in arguments.parts:
+            check_quantize(arguments.compiler, directory, rng)
+        if "dots" in arguments.parts:
+            check_dots(arguments.compiler, directory, rng, dot_cases())
+        if "stochastic" in arguments.parts:
+            check_stochastic(arguments.compiler, directory, rng)
+        if "accumulators" in arguments.parts:
+            check_accumulators(arguments.compiler, directory, rng)
+    print("all right")
+
+
+main()
