@@ -39,10 +39,12 @@ void Evaluation::findData(const fp8_train_options &options,
   const std::vector<TensorInfo> &arguments = function.arguments;
   arrays = ArrayBatches("the evaluation", "--eval-batch", options.eval_batches,
                         options.num_eval_batches, arguments, files);
-  // An integer array that is the step's own state is no data.
+  // An integer array that is the step's own state or key is no data.
   std::vector<bool> taken(arguments.size(), false);
   for (size_t i = 0; i < arguments.size(); ++i) {
     taken[i] = arrays.feeds(i);
+    if (arguments[i].role == FP8_ROLE_KEY)
+      taken[i] = true;
     for (const TensorInfo &other : trainedFunction.arguments)
       if (other.role != FP8_ROLE_BATCH && other.name == arguments[i].name &&
           other.type == arguments[i].type)
@@ -86,12 +88,19 @@ Evaluation::Evaluation(const fp8_executable &function,
         {trainedFunction.arguments[i].name, trainedFunction.arguments[i].type});
   Binding binding = bindByPath(targets, sources);
   Binding wrong;
+  // A key that the step takes is one here too, even if it is never used.
+  auto isKey = [&](const TensorInfo &info) {
+    for (size_t i : keyArguments(trainedFunction))
+      if (trainedFunction.arguments[i].name == info.name &&
+          trainedFunction.arguments[i].type == info.type)
+        return true;
+    return info.role == FP8_ROLE_KEY && isKeyType(info.type);
+  };
   for (size_t i = 0; i < targets.size(); ++i) {
     size_t argument = targetIndices[i];
     if (binding.sources[i] >= 0)
       bindings.emplace_back(argument, indices[binding.sources[i]]);
-    else if (arguments[argument].role == FP8_ROLE_KEY &&
-             isKeyType(arguments[argument].type))
+    else if (isKey(arguments[argument]))
       keys.emplace_back(argument, Key());
     else {
       missingArguments.push_back(argument);

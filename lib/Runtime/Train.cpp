@@ -54,17 +54,21 @@ public:
     action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
     sigaction(SIGINT, &action, &oldInt);
     sigaction(SIGTERM, &action, &oldTerm);
+    // A file that grows beyond its limit is to be an error, not the end.
+    action.sa_handler = SIG_IGN;
+    sigaction(SIGXFSZ, &action, &oldFileSize);
   }
   ~SignalScope() {
     if (!active)
       return;
     sigaction(SIGINT, &oldInt, nullptr);
     sigaction(SIGTERM, &oldTerm, nullptr);
+    sigaction(SIGXFSZ, &oldFileSize, nullptr);
   }
 
 private:
   bool active;
-  struct sigaction oldInt = {}, oldTerm = {};
+  struct sigaction oldInt = {}, oldTerm = {}, oldFileSize = {};
 };
 } // namespace
 
@@ -123,7 +127,9 @@ static std::string metricText(const std::vector<std::string> &names,
   std::string text;
   for (size_t i = 0; i < names.size() && i < values.size(); ++i) {
     char number[40];
-    std::snprintf(number, sizeof(number), "%.5g", values[i]);
+    bool isWhole = values[i] == std::floor(values[i]) &&
+                   std::abs(values[i]) < 1e15; // counts, step numbers
+    std::snprintf(number, sizeof(number), isWhole ? "%.0f" : "%.5g", values[i]);
     text += str("  ", names[i], " ", number);
   }
   return text;
