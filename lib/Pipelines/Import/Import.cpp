@@ -20,6 +20,7 @@ void fp8::buildImportPipeline(OpPassManager &pm, const ImportConfig &config) {
   // Merges what inlining repeated. Rematerialized copies stay apart: they sit
   // behind an optimization_barrier.
   pm.addNestedPass<func::FuncOp>(createCSEPass());
+  pm.addNestedPass<func::FuncOp>(stablehlo::createCanonicalizeLoops());
   pm.addNestedPass<func::FuncOp>(stablehlo::createSimplify());
   pm.addPass(stablehlo::createAnalyzeSignaturePass(config.signature));
   pm.addPass(stablehlo::createVerifyImport());

@@ -78,6 +78,61 @@ def Simplify : Pass<"stablehlo-simplify"> {
   }];
 }
 
+def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
+  let summary = "Brings loops and branches into the form that later stages expect";
+  let description = [{
+    On every `stablehlo.while`, inner ones first:
+
+    - A carry that the body returns unchanged is read from outside instead;
+      carries that nobody reads, or that only feed themselves, are dropped; of
+      carries that start and step alike one is kept.
+    - In a loop of a known number of iterations (its counter starts, steps and
+      ends at constants) all other counters are computed from the first one, and
+      counters read after the loop are constants.
+    - A loop without iterations is gone, one iteration replaces the loop.
+    - A loop is unrolled if it has at most 16 iterations, gives at most 1024 ops,
+      and its body holds only ops on elements and their places: no dot, no
+      reduction, no gather or dynamic slice, no loop or other region. Such are
+      the rounds of JAX's threefry; a loop over layers or micro-batches, which
+      holds dots or slices stacks, stays a loop.
+    - What is the same in every iteration moves out if its result is small (1024
+      elements), or if it is a dot, a convolution, a reduction or the like and
+      the loop runs at least once. Nothing moves over an
+      `optimization_barrier`.
+
+    A comparison, minimum, maximum, clamp or remainder of counters is replaced
+    where the range of the counter tells its result: JAX wraps negative indices
+    with `select(i < 0, i + n, i)`.
+
+    An `if` or `case` with a constant predicate is replaced by its branch; a
+    `case` on a boolean becomes an `if`; results that nobody reads are dropped,
+    and those that no branch computes are selected.
+
+    Constants are folded and what is equal is merged between rounds. Values stay
+    what they were, bit for bit.
+
+    Example: nothing of the loop is left but five additions.
+
+    ```mlir
+    func.func @main(%x: tensor<4xui32>, %y: tensor<4xui32>) -> tensor<4xui32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %five = stablehlo.constant dense<5> : tensor<i32>
+      %0:3 = stablehlo.while(%i = %zero, %h = %x, %k = %y) : tensor<i32>, tensor<4xui32>, tensor<4xui32>
+      cond {
+        %1 = stablehlo.compare LT, %i, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %1 = stablehlo.add %h, %k : tensor<4xui32>
+        %2 = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %2, %1, %k : tensor<i32>, tensor<4xui32>, tensor<4xui32>
+      }
+      return %0#1 : tensor<4xui32>
+    }
+    ```
+  }];
+}
+
 def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
   let summary = "Finds what a step's arguments and results are";
   let description = [{

@@ -1,0 +1,259 @@
+// RUN: fp8-opt %s --stablehlo-canonicalize-loops --split-input-file | FileCheck %s
+
+// An invariant carry (%w), a dead one (%d feeds only itself), two counters that
+// go alike, and one that starts elsewhere and takes other steps: one counter is
+// left.
+// CHECK-LABEL: @carries
+// CHECK-SAME: (%[[X:.*]]: tensor<4xf32>, %[[W:.*]]: tensor<4xf32>, %[[T:.*]]: tensor<32x4xf32>)
+// CHECK: %[[R:.*]]:2 = stablehlo.while(%[[I:.*]] = %{{.*}}, %[[H:.*]] = %[[X]]) : tensor<i32>, tensor<4xf32>
+// CHECK: stablehlo.compare LT, %[[I]]
+// CHECK: } do {
+// CHECK-DAG: %[[M:.*]] = stablehlo.multiply %[[I]], %{{.*}} : tensor<i32>
+// CHECK-DAG: %[[J:.*]] = stablehlo.add %[[M]], %{{.*}} : tensor<i32>
+// CHECK-DAG: %[[P:.*]] = stablehlo.multiply %[[H]], %[[W]]
+// CHECK-DAG: stablehlo.dynamic_slice %[[T]], %[[I]]
+// CHECK-DAG: stablehlo.dynamic_slice %[[T]], %[[J]]
+// CHECK: stablehlo.return %{{.*}}, %{{.*}} : tensor<i32>, tensor<4xf32>
+// CHECK: return %[[R]]#1, %[[LAST:.*]] : tensor<4xf32>, tensor<i32>
+func.func @carries(%x: tensor<4xf32>, %w: tensor<4xf32>, %t: tensor<32x4xf32>) -> (tensor<4xf32>, tensor<i32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %seven = stablehlo.constant dense<7> : tensor<i32>
+  %end = stablehlo.constant dense<10> : tensor<i32>
+  %0:6 = stablehlo.while(%i = %zero, %j = %zero, %k = %seven, %h = %x, %c = %w, %d = %x) : tensor<i32>, tensor<i32>, tensor<i32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %a = stablehlo.dynamic_slice %t, %j, %zero, sizes = [1, 4] : (tensor<32x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %b = stablehlo.dynamic_slice %t, %k, %zero, sizes = [1, 4] : (tensor<32x4xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4xf32>
+    %s = stablehlo.add %a, %b : tensor<1x4xf32>
+    %r = stablehlo.reshape %s : (tensor<1x4xf32>) -> tensor<4xf32>
+    %p = stablehlo.multiply %h, %c : tensor<4xf32>
+    %q = stablehlo.add %p, %r : tensor<4xf32>
+    %e = stablehlo.add %d, %c : tensor<4xf32>
+    %ni = stablehlo.add %i, %one : tensor<i32>
+    %nj = stablehlo.add %j, %one : tensor<i32>
+    %nk = stablehlo.add %k, %two : tensor<i32>
+    stablehlo.return %ni, %nj, %nk, %q, %c, %e : tensor<i32>, tensor<i32>, tensor<i32>, tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+  }
+  return %0#3, %0#2 : tensor<4xf32>, tensor<i32>
+}
+
+// -----
+
+// The counter after a loop is known: 7 + 2 * 10.
+// CHECK-LABEL: @after
+// CHECK: %[[C:.*]] = stablehlo.constant dense<27> : tensor<i32>
+// CHECK: return %[[C]]
+func.func @after(%x: tensor<4xf32>) -> tensor<i32> {
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %seven = stablehlo.constant dense<7> : tensor<i32>
+  %end = stablehlo.constant dense<26> : tensor<i32>
+  %0 = stablehlo.while(%i = %seven) : tensor<i32>
+  cond {
+    %1 = stablehlo.compare LE, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %i, %two : tensor<i32>
+    stablehlo.return %2 : tensor<i32>
+  }
+  return %0 : tensor<i32>
+}
+
+// -----
+
+// A loop with a bound that is only known at run time keeps its condition.
+// CHECK-LABEL: @dynamic
+// CHECK-SAME: (%[[N:.*]]: tensor<i32>, %[[X:.*]]: tensor<4xf32>)
+// CHECK: stablehlo.while(%[[I:.*]] = %{{.*}}, %[[H:.*]] = %[[X]]) : tensor<i32>, tensor<4xf32>
+// CHECK: stablehlo.compare LT, %[[I]], %[[N]]
+func.func @dynamic(%n: tensor<i32>, %x: tensor<4xf32>) -> tensor<4xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:3 = stablehlo.while(%i = %zero, %m = %n, %h = %x) : tensor<i32>, tensor<i32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %m, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.add %h, %h : tensor<4xf32>
+    stablehlo.return %1, %m, %2 : tensor<i32>, tensor<i32>, tensor<4xf32>
+  }
+  return %0#2 : tensor<4xf32>
+}
+
+// -----
+
+// No iteration, and one.
+// CHECK-LABEL: @few
+// CHECK-SAME: (%[[X:.*]]: tensor<4x4xf32>)
+// CHECK-NOT: stablehlo.while
+// CHECK: %[[Y:.*]] = stablehlo.dot_general %[[X]], %[[X]]
+// CHECK: return %[[X]], %[[Y]]
+func.func @few(%x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<4x4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2 = stablehlo.add %h, %h : tensor<4x4xf32>
+    stablehlo.return %1, %2 : tensor<i32>, tensor<4x4xf32>
+  }
+  %1:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<4x4xf32>
+  cond {
+    %2 = stablehlo.compare LT, %i, %one, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    %3 = stablehlo.dot_general %h, %h, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    stablehlo.return %2, %3 : tensor<i32>, tensor<4x4xf32>
+  }
+  return %0#1, %1#1 : tensor<4x4xf32>, tensor<4x4xf32>
+}
+
+// -----
+
+// Rounds on elements are unrolled, nested ones too; a loop with a dot is not.
+// CHECK-LABEL: @rounds
+// CHECK-NOT: stablehlo.while
+// CHECK-COUNT-6: stablehlo.add %{{.*}} : tensor<4xui32>
+// CHECK-NOT: stablehlo.add %{{.*}} : tensor<4xui32>
+// CHECK: stablehlo.while
+// CHECK: stablehlo.dot_general
+func.func @rounds(%x: tensor<4xui32>, %m: tensor<4x4xf32>) -> (tensor<4xui32>, tensor<4x4xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<4xui32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.add %i, %one : tensor<i32>
+    %2:2 = stablehlo.while(%j = %zero, %g = %h) : tensor<i32>, tensor<4xui32>
+    cond {
+      %3 = stablehlo.compare LT, %j, %two, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+      stablehlo.return %3 : tensor<i1>
+    } do {
+      %3 = stablehlo.add %j, %one : tensor<i32>
+      %4 = stablehlo.add %g, %g : tensor<4xui32>
+      stablehlo.return %3, %4 : tensor<i32>, tensor<4xui32>
+    }
+    stablehlo.return %1, %2#1 : tensor<i32>, tensor<4xui32>
+  }
+  %1:2 = stablehlo.while(%i = %zero, %h = %m) : tensor<i32>, tensor<4x4xf32>
+  cond {
+    %2 = stablehlo.compare LT, %i, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    %3 = stablehlo.dot_general %h, %h, contracting_dims = [1] x [0] : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>
+    stablehlo.return %2, %3 : tensor<i32>, tensor<4x4xf32>
+  }
+  return %0#1, %1#1 : tensor<4xui32>, tensor<4x4xf32>
+}
+
+// -----
+
+// JAX wraps negative indices; a counter has none. Its reverse, 3 - i, has none
+// either, but 2 - i has.
+// CHECK-LABEL: @wrapped
+// CHECK: } do {
+// CHECK: stablehlo.dynamic_slice %arg0, %[[I:[^ ]+]],
+// CHECK: %[[R:.*]] = stablehlo.subtract %{{.*}}, %[[I]] : tensor<i32>
+// CHECK: stablehlo.dynamic_slice %arg0, %[[R]],
+// CHECK: %[[S:.*]] = stablehlo.select
+// CHECK: stablehlo.dynamic_slice %arg0, %[[S]],
+func.func @wrapped(%w: tensor<4x4096xf32>, %x: tensor<1x4096xf32>) -> tensor<1x4096xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<1x4096xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %p1 = stablehlo.compare LT, %i, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %n1 = stablehlo.add %i, %four : tensor<i32>
+    %s1 = stablehlo.select %p1, %n1, %i : tensor<i1>, tensor<i32>
+    %a = stablehlo.dynamic_slice %w, %s1, %zero, sizes = [1, 4096] : (tensor<4x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+    %r = stablehlo.subtract %three, %i : tensor<i32>
+    %p2 = stablehlo.compare LT, %r, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %n2 = stablehlo.add %r, %four : tensor<i32>
+    %s2 = stablehlo.select %p2, %n2, %r : tensor<i1>, tensor<i32>
+    %b = stablehlo.dynamic_slice %w, %s2, %zero, sizes = [1, 4096] : (tensor<4x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+    %q = stablehlo.subtract %two, %i : tensor<i32>
+    %p3 = stablehlo.compare LT, %q, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %n3 = stablehlo.add %q, %four : tensor<i32>
+    %s3 = stablehlo.select %p3, %n3, %q : tensor<i1>, tensor<i32>
+    %c = stablehlo.dynamic_slice %w, %s3, %zero, sizes = [1, 4096] : (tensor<4x4096xf32>, tensor<i32>, tensor<i32>) -> tensor<1x4096xf32>
+    %s = stablehlo.add %a, %b : tensor<1x4096xf32>
+    %t = stablehlo.add %s, %c : tensor<1x4096xf32>
+    %u = stablehlo.add %t, %h : tensor<1x4096xf32>
+    %ni = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %ni, %u : tensor<i32>, tensor<1x4096xf32>
+  }
+  return %0#1 : tensor<1x4096xf32>
+}
+
+// -----
+
+// A dot of invariant values and what it needs leave the loop; a large sum, which
+// is as cheap to compute again, stays, and so does what is behind a barrier.
+// CHECK-LABEL: @invariant
+// CHECK: %[[N:.*]] = stablehlo.negate
+// CHECK: %[[D:.*]] = stablehlo.dot_general %[[N]]
+// CHECK: stablehlo.while
+// CHECK: stablehlo.return
+// CHECK: stablehlo.add %{{.*}}, %{{.*}} : tensor<64x64xf32>
+// CHECK: stablehlo.optimization_barrier
+// CHECK: stablehlo.dot_general
+func.func @invariant(%w: tensor<64x64xf32>, %x: tensor<64x64xf32>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<64x64xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %four, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %n = stablehlo.negate %w : tensor<64x64xf32>
+    %d = stablehlo.dot_general %n, %w, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %s = stablehlo.add %w, %w : tensor<64x64xf32>
+    %b = stablehlo.optimization_barrier %w : tensor<64x64xf32>
+    %e = stablehlo.dot_general %b, %b, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %1 = stablehlo.add %d, %s : tensor<64x64xf32>
+    %2 = stablehlo.add %1, %e : tensor<64x64xf32>
+    %3 = stablehlo.add %2, %h : tensor<64x64xf32>
+    %4 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %4, %3 : tensor<i32>, tensor<64x64xf32>
+  }
+  return %0#1 : tensor<64x64xf32>
+}
+
+// -----
+
+// Rematerialization survives: what is computed behind a barrier is not merged
+// with what was computed before.
+// CHECK-LABEL: @remat
+// CHECK-COUNT-2: stablehlo.tanh
+func.func @remat(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %true = stablehlo.constant dense<true> : tensor<i1>
+  %0 = "stablehlo.if"(%true) ({
+    %1 = stablehlo.tanh %x : tensor<4xf32>
+    stablehlo.return %1 : tensor<4xf32>
+  }, {
+    stablehlo.return %x : tensor<4xf32>
+  }) : (tensor<i1>) -> tensor<4xf32>
+  %2 = stablehlo.optimization_barrier %x : tensor<4xf32>
+  %3 = stablehlo.tanh %2 : tensor<4xf32>
+  return %0, %3 : tensor<4xf32>, tensor<4xf32>
+}
