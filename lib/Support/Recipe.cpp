@@ -20,6 +20,8 @@
 #include "llvm/Support/YAMLParser.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <tuple>
+
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -58,28 +60,45 @@ template <typename T> struct Spelling {
 } // namespace
 
 static constexpr Spelling<RecipeFormat> formats[] = {
-    {RecipeFormat::F8E4M3FN, "f8E4M3FN"}, {RecipeFormat::F8E5M2, "f8E5M2"}};
+    {RecipeFormat::F8E4M3FN, "f8E4M3FN"},
+    {RecipeFormat::F8E5M2, "f8E5M2"},
+    {RecipeFormat::F8E4M3, "f8E4M3"},
+    {RecipeFormat::F8E4M3FNUZ, "f8E4M3FNUZ"},
+    {RecipeFormat::F8E5M2FNUZ, "f8E5M2FNUZ"}};
 static constexpr Spelling<RecipeTile> tiles[] = {
-    {RecipeTile::Tensor, "tensor"}};
+    {RecipeTile::Tensor, "tensor"},
+    {RecipeTile::Row, "row"},
+    {RecipeTile::Row128, "1x128"},
+    {RecipeTile::Block128, "128x128"},
+    {RecipeTile::MX, "1x32"}};
 static constexpr Spelling<RecipeScale> scales[] = {
     {RecipeScale::Exact, "exact"},
     {RecipeScale::Pow2, "pow2"},
     {RecipeScale::OcpFloor, "ocp_floor"}};
 static constexpr Spelling<RecipeRounding> roundings[] = {
-    {RecipeRounding::NearestEven, "nearest_even"}};
+    {RecipeRounding::NearestEven, "nearest_even"},
+    {RecipeRounding::Stochastic, "stochastic"}};
 static constexpr Spelling<RecipeOverflow> overflows[] = {
     {RecipeOverflow::Saturate, "saturate"}, {RecipeOverflow::NaN, "nan"}};
 static constexpr Spelling<RecipeScaling> scalings[] = {
-    {RecipeScaling::Current, "current"}};
-
-/// Values that the dialect has words for but that do not compute yet: told
-/// apart from misspelt ones.
-static constexpr StringLiteral plannedFormats[] = {"f8E4M3", "f8E4M3FNUZ",
-                                                   "f8E5M2FNUZ"};
-static constexpr StringLiteral plannedTiles[] = {"row", "column", "1x32",
-                                                 "1x128", "128x128"};
-static constexpr StringLiteral plannedRoundings[] = {"stochastic"};
-static constexpr StringLiteral plannedScalings[] = {"delayed"};
+    {RecipeScaling::Current, "current"}, {RecipeScaling::Delayed, "delayed"}};
+static constexpr Spelling<RecipeAlgorithm> algorithms[] = {
+    {RecipeAlgorithm::Max, "max"},
+    {RecipeAlgorithm::MostRecent, "most_recent"}};
+static constexpr Spelling<RecipeInitial> initials[] = {
+    {RecipeInitial::Current, "current"}, {RecipeInitial::One, "one"}};
+static constexpr Spelling<RecipeCopy> copies[] = {
+    {RecipeCopy::Saved, "saved"},
+    {RecipeCopy::Recomputed, "recomputed"},
+    {RecipeCopy::Requantized, "requantized"}};
+static constexpr Spelling<RecipeRole> roles[] = {
+    {RecipeRole::Forward, "forward"},
+    {RecipeRole::Dgrad, "dgrad"},
+    {RecipeRole::Wgrad, "wgrad"}};
+static constexpr Spelling<RecipePart> parts[] = {
+    {RecipePart::Head, "head"}, {RecipePart::Linear, "linear"}};
+static constexpr Spelling<RecipeFloat> floats[] = {{RecipeFloat::F32, "f32"},
+                                                   {RecipeFloat::BF16, "bf16"}};
 
 template <typename T, size_t N>
 static StringRef spell(const Spelling<T> (&spellings)[N], T value) {
@@ -93,11 +112,19 @@ StringRef fp8::stringifyFormat(RecipeFormat format) {
   return spell(formats, format);
 }
 
+StringRef fp8::stringifyTile(RecipeTile tile) { return spell(tiles, tile); }
+
 bool OperandRecipe::operator==(const OperandRecipe &other) const {
-  return format == other.format && tile == other.tile && scale == other.scale &&
-         margin == other.margin && rounding == other.rounding &&
-         overflow == other.overflow && scaling == other.scaling;
+  auto values = [](const OperandRecipe &o) {
+    return std::tie(o.format, o.tile, o.scale, o.margin, o.rounding, o.overflow,
+                    o.scaling, o.history, o.algorithm, o.initial);
+  };
+  return values(*this) == values(other);
 }
+
+//===----------------------------------------------------------------------===//
+// Printing
+//===----------------------------------------------------------------------===//
 
 static void printOperand(llvm::raw_ostream &os, StringRef key,
                          const OperandRecipe &operand) {
@@ -107,7 +134,47 @@ static void printOperand(llvm::raw_ostream &os, StringRef key,
      << ", margin: " << operand.margin
      << ", rounding: " << spell(roundings, operand.rounding)
      << ", overflow: " << spell(overflows, operand.overflow)
-     << ", scaling: " << spell(scalings, operand.scaling) << "}\n";
+     << ", scaling: " << spell(scalings, operand.scaling);
+  if (operand.scaling == RecipeScaling::Delayed)
+    os << ", history: " << operand.history
+       << ", algorithm: " << spell(algorithms, operand.algorithm)
+       << ", initial: " << spell(initials, operand.initial);
+  os << "}\n";
+}
+
+static void printAccumulator(llvm::raw_ostream &os,
+                             const AccumulatorRecipe &accumulator) {
+  os << "  accumulator: {bits: " << accumulator.bits
+     << ", promote: " << accumulator.promote << "}\n";
+}
+
+void RecipeRule::print(llvm::raw_ostream &os) const {
+  bool first = true;
+  auto key = [&](StringRef name) -> llvm::raw_ostream & {
+    os << (std::exchange(first, false) ? "" : ", ") << name << ": ";
+    return os;
+  };
+  if (part)
+    key("part") << spell(parts, *part);
+  if (role)
+    key("role") << spell(roles, *role);
+  if (!path.empty())
+    key("path") << '"' << path << '"';
+  if (!layers.empty()) {
+    key("layers") << "[";
+    llvm::interleaveComma(layers, os);
+    os << "]";
+  }
+  if (this->first)
+    key("first") << *this->first;
+  if (last)
+    key("last") << *last;
+  for (auto [name, range] : {std::pair("m", m), {"n", n}, {"k", k}}) {
+    if (range.min)
+      key((Twine("min_") + name).str()) << *range.min;
+    if (range.max)
+      key((Twine("max_") + name).str()) << *range.max;
+  }
 }
 
 void Recipe::print(llvm::raw_ostream &os) const {
@@ -116,21 +183,30 @@ void Recipe::print(llvm::raw_ostream &os) const {
     os << "forward:\n";
     printOperand(os, "activation", forward->activation);
     printOperand(os, "weight", forward->weight);
+    printAccumulator(os, forward->accumulator);
   }
   if (dgrad) {
     os << "dgrad:\n";
     printOperand(os, "gradient", dgrad->gradient);
     printOperand(os, "weight", dgrad->weight);
+    printAccumulator(os, dgrad->accumulator);
   }
   if (wgrad) {
     os << "wgrad:\n";
     printOperand(os, "activation", wgrad->activation);
     printOperand(os, "gradient", wgrad->gradient);
+    printAccumulator(os, wgrad->accumulator);
+    os << "  copy: " << spell(copies, wgrad->copy) << "\n";
   }
-  auto boolean = [](bool b) { return b ? "true" : "false"; };
-  os << "keep: {head: " << boolean(keep.head)
-     << ", embedding: " << boolean(keep.embedding)
-     << ", attention: " << boolean(keep.attention) << "}\n";
+  if (!rules.empty())
+    os << "rules:\n";
+  for (const RecipeRule &rule : rules) {
+    os << "  - " << (rule.keep ? "keep" : "quantize") << ": {";
+    rule.print(os);
+    os << "}\n";
+  }
+  os << "compute: {unquantized_dots: " << spell(floats, compute.unquantizedDots)
+     << ", saved: " << spell(floats, compute.saved) << "}\n";
 }
 
 //===----------------------------------------------------------------------===//
@@ -166,10 +242,13 @@ static void addChoices(InFlightDiagnostic &diag, StringRef text, StringRef what,
 namespace {
 class RecipeParser {
 public:
-  RecipeParser(StringRef text, StringRef fileName, MLIRContext *context)
-      : text(text), fileName(fileName), context(context) {}
+  /// Reads into `recipe`. An overlay changes some keys of a complete recipe.
+  RecipeParser(StringRef text, StringRef fileName, MLIRContext *context,
+               Recipe &recipe, bool overlay)
+      : text(text), fileName(fileName), context(context), recipe(recipe),
+        overlay(overlay) {}
 
-  FailureOr<Recipe> parse();
+  LogicalResult parse();
 
 private:
   /// What handles the value of one key of a mapping.
@@ -180,6 +259,7 @@ private:
     KeyHandler handle;
   };
 
+  FileLineColLoc getLocation(llvm::SMRange range);
   InFlightDiagnostic error(llvm::SMRange range);
   InFlightDiagnostic error(llvm::yaml::Node *node) {
     return error(node->getSourceRange());
@@ -192,33 +272,58 @@ private:
                                    SmallVectorImpl<char> &storage);
   template <typename T, size_t N>
   LogicalResult parseEnum(llvm::yaml::Node *node, StringRef key,
-                          const Spelling<T> (&spellings)[N],
-                          ArrayRef<StringLiteral> planned, T &result);
+                          const Spelling<T> (&spellings)[N], T &result);
+  template <typename T, size_t N>
+  Key enumKey(StringLiteral name, bool required,
+              const Spelling<T> (&spellings)[N], T &result);
+  template <typename T, size_t N>
+  Key enumKey(StringLiteral name, const Spelling<T> (&spellings)[N],
+              std::optional<T> &result);
+  Key integerKey(StringLiteral name, int64_t min, int64_t max, int64_t &result);
+  Key integerKey(StringLiteral name, int64_t min, int64_t max,
+                 std::optional<int64_t> &result);
   LogicalResult parseInteger(llvm::yaml::Node *node, StringRef key, int64_t min,
                              int64_t max, int64_t &result);
-  LogicalResult parseKept(llvm::yaml::Node *node, StringRef key,
-                          bool canQuantize, bool &result);
   LogicalResult parseOperand(llvm::yaml::Node *node, StringRef what,
-                             OperandRecipe &operand);
+                             OperandRecipe &operand, bool complete);
+  LogicalResult checkOperand(llvm::SMRange range, StringRef what,
+                             const OperandRecipe &operand, bool historySet);
+  LogicalResult parseAccumulator(llvm::yaml::Node *node, StringRef what,
+                                 AccumulatorRecipe &accumulator);
+  template <typename DotT>
   LogicalResult parseDot(llvm::yaml::Node *node, StringLiteral dot,
-                         StringLiteral first, OperandRecipe &firstOperand,
-                         StringLiteral second, OperandRecipe &secondOperand);
+                         std::optional<DotT> &result, StringLiteral first,
+                         OperandRecipe DotT::*firstOperand,
+                         StringLiteral second,
+                         OperandRecipe DotT::*secondOperand);
+  LogicalResult parseRules(llvm::yaml::Node *node);
+  LogicalResult parseRule(llvm::yaml::Node *node, RecipeRule &rule);
+  LogicalResult parseConditions(llvm::yaml::Node *node, StringRef what,
+                                RecipeRule &rule);
+  LogicalResult parseLayers(llvm::yaml::Node *node,
+                            SmallVectorImpl<int64_t> &layers);
 
   StringRef text, fileName;
   MLIRContext *context;
+  Recipe &recipe;
+  bool overlay;
   llvm::SourceMgr sourceMgr;
   bool syntaxError = false;
 };
 } // namespace
 
+FileLineColLoc RecipeParser::getLocation(llvm::SMRange range) {
+  unsigned line = 1, column = 1;
+  if (range.Start.isValid())
+    std::tie(line, column) = sourceMgr.getLineAndColumn(range.Start);
+  return FileLineColLoc::get(context, fileName, line, column);
+}
+
 InFlightDiagnostic RecipeParser::error(llvm::SMRange range) {
   // What a syntax error left of the tree is not worth a second message.
   if (syntaxError)
     return {};
-  unsigned line = 1, column = 1;
-  if (range.Start.isValid())
-    std::tie(line, column) = sourceMgr.getLineAndColumn(range.Start);
-  return emitError(FileLineColLoc::get(context, fileName, line, column));
+  return emitError(getLocation(range));
 }
 
 LogicalResult RecipeParser::parseMapping(llvm::yaml::Node *node,
@@ -281,7 +386,6 @@ FailureOr<StringRef> RecipeParser::parseScalar(llvm::yaml::Node *node,
 template <typename T, size_t N>
 LogicalResult RecipeParser::parseEnum(llvm::yaml::Node *node, StringRef key,
                                       const Spelling<T> (&spellings)[N],
-                                      ArrayRef<StringLiteral> planned,
                                       T &result) {
   SmallString<16> storage;
   FailureOr<StringRef> value = parseScalar(node, key, storage);
@@ -296,13 +400,44 @@ LogicalResult RecipeParser::parseEnum(llvm::yaml::Node *node, StringRef key,
     valid.push_back(spelling.text);
   }
   InFlightDiagnostic diag = error(node);
-  if (llvm::is_contained(planned, *value))
-    return diag << "value '" << *value << "' of key '" << key
-                << "' is not supported yet; supported: "
-                << llvm::join(valid, ", ");
   diag << "unknown value '" << *value << "' of key '" << key << "'";
   addChoices(diag, *value, "values", valid);
   return diag;
+}
+
+template <typename T, size_t N>
+RecipeParser::Key RecipeParser::enumKey(StringLiteral name, bool required,
+                                        const Spelling<T> (&spellings)[N],
+                                        T &result) {
+  return {name, required,
+          [this, name, &spellings, &result](llvm::yaml::Node *node) {
+            return parseEnum(node, name, spellings, result);
+          }};
+}
+
+template <typename T, size_t N>
+RecipeParser::Key RecipeParser::enumKey(StringLiteral name,
+                                        const Spelling<T> (&spellings)[N],
+                                        std::optional<T> &result) {
+  return {name, false,
+          [this, name, &spellings, &result](llvm::yaml::Node *node) {
+            return parseEnum(node, name, spellings, result.emplace());
+          }};
+}
+
+RecipeParser::Key RecipeParser::integerKey(StringLiteral name, int64_t min,
+                                           int64_t max, int64_t &result) {
+  return {name, false, [this, name, min, max, &result](llvm::yaml::Node *node) {
+            return parseInteger(node, name, min, max, result);
+          }};
+}
+
+RecipeParser::Key RecipeParser::integerKey(StringLiteral name, int64_t min,
+                                           int64_t max,
+                                           std::optional<int64_t> &result) {
+  return {name, false, [this, name, min, max, &result](llvm::yaml::Node *node) {
+            return parseInteger(node, name, min, max, result.emplace());
+          }};
 }
 
 LogicalResult RecipeParser::parseInteger(llvm::yaml::Node *node, StringRef key,
@@ -319,72 +454,203 @@ LogicalResult RecipeParser::parseInteger(llvm::yaml::Node *node, StringRef key,
   return success();
 }
 
-LogicalResult RecipeParser::parseKept(llvm::yaml::Node *node, StringRef key,
-                                      bool canQuantize, bool &result) {
-  static constexpr Spelling<bool> booleans[] = {{true, "true"},
-                                                {false, "false"}};
-  if (failed(parseEnum(node, key, booleans, {}, result)))
+LogicalResult RecipeParser::parseOperand(llvm::yaml::Node *node, StringRef what,
+                                         OperandRecipe &operand,
+                                         bool complete) {
+  // The range of a mapping changes while it is walked.
+  llvm::SMRange range = node->getSourceRange();
+  // 2^16 spans more than the range of any 8-bit format.
+  constexpr int64_t kMaxMargin = 16;
+  std::optional<int64_t> history;
+  std::optional<RecipeAlgorithm> algorithm;
+  std::optional<RecipeInitial> initial;
+  if (failed(
+          parseMapping(node, "'" + what + "'",
+                       {enumKey("format", complete, formats, operand.format),
+                        enumKey("tile", false, tiles, operand.tile),
+                        enumKey("scale", false, scales, operand.scale),
+                        integerKey("margin", 0, kMaxMargin, operand.margin),
+                        enumKey("rounding", false, roundings, operand.rounding),
+                        enumKey("overflow", false, overflows, operand.overflow),
+                        enumKey("scaling", false, scalings, operand.scaling),
+                        integerKey("history", 1, 1 << 20, history),
+                        enumKey("algorithm", algorithms, algorithm),
+                        enumKey("initial", initials, initial)})))
     return failure();
-  if (!result && !canQuantize)
-    return error(node) << "value 'false' of key '" << key
-                       << "' is not supported yet; supported: true";
+  operand.history = history.value_or(operand.history);
+  operand.algorithm = algorithm.value_or(operand.algorithm);
+  operand.initial = initial.value_or(operand.initial);
+  operand.loc = getLocation(range);
+  return checkOperand(range, what, operand, history || algorithm || initial);
+}
+
+/// Keys that contradict each other.
+LogicalResult RecipeParser::checkOperand(llvm::SMRange range, StringRef what,
+                                         const OperandRecipe &operand,
+                                         bool historySet) {
+  bool delayed = operand.scaling == RecipeScaling::Delayed;
+  if (historySet && !delayed)
+    return error(range) << "keys 'history', 'algorithm' and 'initial' of '"
+                        << what << "' need scaling: delayed";
+  if (delayed && operand.tile != RecipeTile::Tensor)
+    return error(range) << "expected tile: tensor with scaling: delayed in '"
+                        << what << "' but got " << spell(tiles, operand.tile);
+  if (operand.tile != RecipeTile::MX)
+    return success();
+  if (operand.scale == RecipeScale::Exact)
+    return error(range) << "expected scale: pow2 or ocp_floor with tile: 1x32 "
+                           "in '"
+                        << what << "' (its scales are f8E8M0FNU) but got exact";
+  if (operand.format != RecipeFormat::F8E4M3FN &&
+      operand.format != RecipeFormat::F8E5M2)
+    return error(range)
+           << "expected format: f8E4M3FN or f8E5M2 with tile: 1x32 "
+              "in '"
+           << what << "' but got " << spell(formats, operand.format);
   return success();
 }
 
-LogicalResult RecipeParser::parseOperand(llvm::yaml::Node *node, StringRef what,
-                                         OperandRecipe &operand) {
-  using Node = llvm::yaml::Node;
-  return parseMapping(
-      node, "'" + what + "'",
-      {{"format", true,
-        [&](Node *n) {
-          return parseEnum(n, "format", formats, plannedFormats,
-                           operand.format);
-        }},
-       {"tile", false,
-        [&](Node *n) {
-          return parseEnum(n, "tile", tiles, plannedTiles, operand.tile);
-        }},
-       {"scale", false,
-        [&](Node *n) {
-          return parseEnum(n, "scale", scales, {}, operand.scale);
-        }},
-       {"margin", false,
-        [&](Node *n) {
-          // 2^16 spans more than the range of any 8-bit format.
-          return parseInteger(n, "margin", 0, 16, operand.margin);
-        }},
-       {"rounding", false,
-        [&](Node *n) {
-          return parseEnum(n, "rounding", roundings, plannedRoundings,
-                           operand.rounding);
-        }},
-       {"overflow", false,
-        [&](Node *n) {
-          return parseEnum(n, "overflow", overflows, {}, operand.overflow);
-        }},
-       {"scaling", false, [&](Node *n) {
-          return parseEnum(n, "scaling", scalings, plannedScalings,
-                           operand.scaling);
-        }}});
+LogicalResult RecipeParser::parseAccumulator(llvm::yaml::Node *node,
+                                             StringRef what,
+                                             AccumulatorRecipe &accumulator) {
+  llvm::SMRange range = node->getSourceRange();
+  accumulator.loc = getLocation(range);
+  if (failed(parseMapping(
+          node, "'" + what + "'",
+          {integerKey("bits", 14, 32, accumulator.bits),
+           integerKey("promote", 0, 1 << 20, accumulator.promote)})))
+    return failure();
+  if (accumulator.bits != 14 && accumulator.bits != 32)
+    return error(range)
+           << "expected the value of key 'bits' to be 14 or 32 but "
+              "got "
+           << accumulator.bits;
+  if (accumulator.promote % 32 != 0)
+    return error(range)
+           << "expected the value of key 'promote' to be a multiple "
+              "of 32 (0: never) but got "
+           << accumulator.promote;
+  return success();
 }
 
-LogicalResult RecipeParser::parseDot(llvm::yaml::Node *node, StringLiteral dot,
-                                     StringLiteral first,
-                                     OperandRecipe &firstOperand,
-                                     StringLiteral second,
-                                     OperandRecipe &secondOperand) {
-  auto operand = [&](StringLiteral name, OperandRecipe &result) {
-    return Key{name, true, [&, name](llvm::yaml::Node *n) {
-                 return parseOperand(n, (dot + "." + name).str(), result);
+template <typename DotT>
+LogicalResult
+RecipeParser::parseDot(llvm::yaml::Node *node, StringLiteral dot,
+                       std::optional<DotT> &result, StringLiteral first,
+                       OperandRecipe DotT::*firstOperand, StringLiteral second,
+                       OperandRecipe DotT::*secondOperand) {
+  if (auto *scalar = dyn_cast<llvm::yaml::ScalarNode>(node)) {
+    SmallString<8> storage;
+    if (scalar->getValue(storage) == "none") {
+      result.reset();
+      return success();
+    }
+  }
+  // A dot that the overlaid recipe lacks must be given whole.
+  bool complete = !overlay || !result;
+  if (!result)
+    result.emplace();
+  DotT &recipe = *result;
+  auto operand = [&](StringLiteral name, OperandRecipe DotT::*member) {
+    return Key{name, complete, [&, name, member](llvm::yaml::Node *n) {
+                 return parseOperand(n, (dot + "." + name).str(),
+                                     recipe.*member, complete);
                }};
   };
-  return parseMapping(
-      node, "'" + dot + "'",
-      {operand(first, firstOperand), operand(second, secondOperand)});
+  SmallVector<Key> keys{
+      operand(first, firstOperand), operand(second, secondOperand),
+      Key{"accumulator", false, [&](llvm::yaml::Node *n) {
+            return parseAccumulator(n, (dot + ".accumulator").str(),
+                                    recipe.accumulator);
+          }}};
+  if constexpr (std::is_same_v<DotT, WgradRecipe>)
+    keys.push_back(enumKey("copy", false, copies, recipe.copy));
+  return parseMapping(node, "'" + dot + "'", keys);
 }
 
-FailureOr<Recipe> RecipeParser::parse() {
+LogicalResult RecipeParser::parseLayers(llvm::yaml::Node *node,
+                                        SmallVectorImpl<int64_t> &layers) {
+  auto *sequence = dyn_cast<llvm::yaml::SequenceNode>(node);
+  if (!sequence)
+    return error(node) << "expected key 'layers' to be a list of numbers";
+  for (llvm::yaml::Node &entry : *sequence)
+    if (failed(
+            parseInteger(&entry, "layers", 0, 1 << 20, layers.emplace_back())))
+      return failure();
+  return success();
+}
+
+LogicalResult RecipeParser::parseConditions(llvm::yaml::Node *node,
+                                            StringRef what, RecipeRule &rule) {
+  constexpr int64_t kMaxSize = int64_t(1) << 40;
+  constexpr int64_t kMaxLayers = 1 << 20;
+  return parseMapping(
+      node, "'" + what + "'",
+      {enumKey("part", parts, rule.part), enumKey("role", roles, rule.role),
+       Key{"path", false,
+           [&](llvm::yaml::Node *n) -> LogicalResult {
+             SmallString<32> storage;
+             FailureOr<StringRef> value = parseScalar(n, "path", storage);
+             if (failed(value))
+               return failure();
+             rule.path = value->str();
+             return success();
+           }},
+       Key{"layers", false,
+           [&](llvm::yaml::Node *n) { return parseLayers(n, rule.layers); }},
+       integerKey("first", 1, kMaxLayers, rule.first),
+       integerKey("last", 1, kMaxLayers, rule.last),
+       integerKey("min_m", 1, kMaxSize, rule.m.min),
+       integerKey("max_m", 1, kMaxSize, rule.m.max),
+       integerKey("min_n", 1, kMaxSize, rule.n.min),
+       integerKey("max_n", 1, kMaxSize, rule.n.max),
+       integerKey("min_k", 1, kMaxSize, rule.k.min),
+       integerKey("max_k", 1, kMaxSize, rule.k.max)});
+}
+
+LogicalResult RecipeParser::parseRule(llvm::yaml::Node *node,
+                                      RecipeRule &rule) {
+  llvm::SMRange range = node->getSourceRange();
+  rule.loc = getLocation(range);
+  rule.line = cast<FileLineColLoc>(*rule.loc).getLine();
+  int verbs = 0;
+  auto verb = [&](StringLiteral name, bool keep) {
+    return Key{name, false, [&, name, keep](llvm::yaml::Node *n) {
+                 ++verbs;
+                 rule.keep = keep;
+                 return parseConditions(n, name, rule);
+               }};
+  };
+  if (failed(parseMapping(node, "a rule",
+                          {verb("keep", true), verb("quantize", false)})))
+    return failure();
+  if (verbs != 1)
+    return error(range) << "expected a rule to have one of the keys keep, "
+                           "quantize";
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  rule.print(os);
+  if (text.empty())
+    return error(range) << "expected a rule to have at least one condition";
+  return success();
+}
+
+LogicalResult RecipeParser::parseRules(llvm::yaml::Node *node) {
+  auto *sequence = dyn_cast<llvm::yaml::SequenceNode>(node);
+  if (!sequence)
+    return error(node) << "expected 'rules' to be a list of rules, each "
+                          "`keep: {...}` or `quantize: {...}`";
+  recipe.rules.clear();
+  for (llvm::yaml::Node &entry : *sequence) {
+    RecipeRule &rule = recipe.rules.emplace_back();
+    rule.number = recipe.rules.size();
+    if (failed(parseRule(&entry, rule)))
+      return failure();
+  }
+  return success();
+}
+
+LogicalResult RecipeParser::parse() {
   // Syntax errors of the YAML scanner become MLIR diagnostics too; one is
   // enough.
   sourceMgr.setDiagHandler(
@@ -409,10 +675,9 @@ FailureOr<Recipe> RecipeParser::parse() {
     return failure();
 
   using Node = llvm::yaml::Node;
-  Recipe recipe;
   LogicalResult result = parseMapping(
       root, "a recipe",
-      {{"name", true,
+      {{"name", !overlay,
         [&](Node *n) -> LogicalResult {
           SmallString<16> storage;
           FailureOr<StringRef> value = parseScalar(n, "name", storage);
@@ -423,38 +688,29 @@ FailureOr<Recipe> RecipeParser::parse() {
         }},
        {"forward", false,
         [&](Node *n) {
-          ForwardRecipe &dot = recipe.forward.emplace();
-          return parseDot(n, "forward", "activation", dot.activation, "weight",
-                          dot.weight);
+          return parseDot(n, "forward", recipe.forward, "activation",
+                          &ForwardRecipe::activation, "weight",
+                          &ForwardRecipe::weight);
         }},
        {"dgrad", false,
         [&](Node *n) {
-          DgradRecipe &dot = recipe.dgrad.emplace();
-          return parseDot(n, "dgrad", "gradient", dot.gradient, "weight",
-                          dot.weight);
+          return parseDot(n, "dgrad", recipe.dgrad, "gradient",
+                          &DgradRecipe::gradient, "weight",
+                          &DgradRecipe::weight);
         }},
        {"wgrad", false,
         [&](Node *n) {
-          WgradRecipe &dot = recipe.wgrad.emplace();
-          return parseDot(n, "wgrad", "activation", dot.activation, "gradient",
-                          dot.gradient);
+          return parseDot(n, "wgrad", recipe.wgrad, "activation",
+                          &WgradRecipe::activation, "gradient",
+                          &WgradRecipe::gradient);
         }},
-       {"keep", false, [&](Node *n) {
-          return parseMapping(n, "'keep'",
-                              {{"head", false,
-                                [&](Node *n) {
-                                  return parseKept(n, "head", true,
-                                                   recipe.keep.head);
-                                }},
-                               {"embedding", false,
-                                [&](Node *n) {
-                                  return parseKept(n, "embedding", false,
-                                                   recipe.keep.embedding);
-                                }},
-                               {"attention", false, [&](Node *n) {
-                                  return parseKept(n, "attention", false,
-                                                   recipe.keep.attention);
-                                }}});
+       {"rules", false, [&](Node *n) { return parseRules(n); }},
+       {"compute", false, [&](Node *n) {
+          return parseMapping(
+              n, "'compute'",
+              {enumKey("unquantized_dots", false, floats,
+                       recipe.compute.unquantizedDots),
+               enumKey("saved", false, floats, recipe.compute.saved)});
         }}});
   // The scanner is lazy: a syntax error may come up only while walking.
   if (failed(result) || stream.failed())
@@ -465,15 +721,36 @@ FailureOr<Recipe> RecipeParser::parse() {
     return error(document->getRoot())
            << "expected one recipe in a file but got a second document";
   }
-  return recipe;
+  return success();
 }
 
 FailureOr<Recipe> fp8::parseRecipe(StringRef text, StringRef fileName,
                                    MLIRContext *context) {
-  return RecipeParser(text, fileName, context).parse();
+  Recipe recipe;
+  if (failed(RecipeParser(text, fileName, context, recipe, /*overlay=*/false)
+                 .parse()))
+    return failure();
+  return recipe;
 }
 
-FailureOr<Recipe> fp8::loadRecipe(StringRef nameOrFile, MLIRContext *context) {
+LogicalResult fp8::overrideRecipe(Recipe &recipe, StringRef assignment,
+                                  MLIRContext *context) {
+  auto [path, value] = assignment.split('=');
+  std::string name = ("--set " + assignment).str();
+  if (path.trim().empty() || value.trim().empty())
+    return emitError(UnknownLoc::get(context))
+           << "expected key.key=value but got '" << assignment << "'";
+  // As the file would write it, and so with the same errors.
+  SmallVector<StringRef> keys;
+  path.split(keys, '.');
+  std::string text;
+  for (auto [i, key] : llvm::enumerate(keys))
+    text += (i ? "{" : "") + key.trim().str() + ": ";
+  text += value.trim().str() + std::string(keys.size() - 1, '}') + "\n";
+  return RecipeParser(text, name, context, recipe, /*overlay=*/true).parse();
+}
+
+static FailureOr<Recipe> loadBase(StringRef nameOrFile, MLIRContext *context) {
   if (nameOrFile.ends_with(".yaml")) {
     auto buffer = llvm::MemoryBuffer::getFile(nameOrFile, /*IsText=*/true);
     if (!buffer) {
@@ -492,4 +769,15 @@ FailureOr<Recipe> fp8::loadRecipe(StringRef nameOrFile, MLIRContext *context) {
   diag << "unknown recipe '" << nameOrFile << "'";
   addChoices(diag, nameOrFile, "recipes", getRecipeNames());
   return diag << ", or the path of a file that ends in .yaml";
+}
+
+FailureOr<Recipe> fp8::loadRecipe(StringRef nameOrFile, MLIRContext *context,
+                                  ArrayRef<std::string> overrides) {
+  FailureOr<Recipe> recipe = loadBase(nameOrFile, context);
+  if (failed(recipe))
+    return failure();
+  for (StringRef assignment : overrides)
+    if (failed(overrideRecipe(*recipe, assignment, context)))
+      return failure();
+  return recipe;
 }

@@ -16,9 +16,20 @@ struct QuantizePipelineOptions
     : public PassPipelineOptions<QuantizePipelineOptions> {
   PassOptions::Option<std::string> recipe{
       *this, "recipe",
-      llvm::cl::desc(
-          "The recipe: a name (none, tensorwise) or the path of a .yaml file"),
+      llvm::cl::desc("The recipe: a name (tensorwise, rowwise, blockwise, ...) "
+                     "or the path "
+                     "of a .yaml file"),
       llvm::cl::init("tensorwise")};
+  PassOptions::ListOption<std::string> set{
+      *this, "set",
+      llvm::cl::desc("Set a key of the recipe, e.g. "
+                     "forward.activation.format=f8E5M2")};
+  PassOptions::Option<bool> printRecipe{
+      *this, "print-recipe",
+      llvm::cl::desc(
+          "Print the effective recipe, defaults and all, to standard "
+          "output"),
+      llvm::cl::init(false)};
   PassOptions::Option<std::string> report{
       *this, "report",
       llvm::cl::desc("Write the verdict of every dot to this file (.json, else "

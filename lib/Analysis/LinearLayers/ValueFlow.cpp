@@ -279,16 +279,29 @@ static bool isConstant(Value value) {
   return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
 }
 
+/// What a branch makes `value` one of, in the order of its regions: its result,
+/// or a scalar selection by the predicate of an `if`.
+static SmallVector<Value> getAlternatives(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && isBranch(op))
+    return getFlowSources(value);
+  auto select = dyn_cast_or_null<stablehlo::SelectOp>(op);
+  if (!select ||
+      cast<ShapedType>(select->getOperand(0).getType()).getRank() != 0)
+    return {};
+  return {select->getOperand(1), select->getOperand(2)};
+}
+
 Value ValueNumbers::getBranchSource(Value value, Operation *user) const {
-  auto result = dyn_cast<OpResult>(value);
-  if (!result || !isBranch(result.getOwner()))
+  SmallVector<Value> sources = getAlternatives(value);
+  if (sources.empty())
     return nullptr;
-  Operation *branch = result.getOwner();
-  SmallVector<Value> sources = getFlowSources(value);
-  unsigned predicate = getRead(branch->getOperand(0), branch);
+  Operation *op = value.getDefiningOp();
+  unsigned predicate = getRead(op->getOperand(0), op);
   for (; user; user = user->getParentOp()) {
     Operation *parent = user->getParentOp();
-    if (parent && parent->getName() == branch->getName() &&
+    if (parent && isBranch(parent) &&
+        parent->getNumRegions() == sources.size() &&
         getRead(parent->getOperand(0), parent) == predicate)
       return sources[user->getParentRegion()->getRegionNumber()];
   }

@@ -16,6 +16,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
                                 VerdictReport *sink) {
   FP8ApplyRecipeOptions apply;
   apply.recipe = options.recipe;
+  apply.set.assign(options.set.begin(), options.set.end());
+  apply.printRecipe = options.printRecipe;
   apply.report = options.report;
   apply.emitRemarks = options.emitRemarks;
   apply.failOnFallback = options.failOnFallback;

@@ -1,18 +1,14 @@
 //===- ApplyRecipe.cpp - Compute the dots that a recipe names in FP8 ------===//
 
-#include "fp8/Analysis/LinearLayers.h"
-#include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/Transforms/Passes.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
-#include "fp8/Support/Recipe.h"
+#include "ComputeType.h"
+#include "Quantizer.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Builders.h"
-#include "mlir/IR/IRMapping.h"
-#include "llvm/ADT/DenseMap.h"
-#include "llvm/ADT/MapVector.h"
+#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace mlir {
@@ -24,37 +20,6 @@ namespace fp8 {
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-//===----------------------------------------------------------------------===//
-// From words of the recipe to words of the dialect
-//===----------------------------------------------------------------------===//
-
-static FloatType getFormatType(RecipeFormat format, MLIRContext *context) {
-  switch (format) {
-  case RecipeFormat::F8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case RecipeFormat::F8E5M2:
-    return Float8E5M2Type::get(context);
-  }
-  return {};
-}
-
-static ScaleRule getScaleRule(RecipeScale scale) {
-  switch (scale) {
-  case RecipeScale::Exact:
-    return ScaleRule::Exact;
-  case RecipeScale::Pow2:
-    return ScaleRule::Pow2;
-  case RecipeScale::OcpFloor:
-    return ScaleRule::OCPFloor;
-  }
-  return ScaleRule::Exact;
-}
-
-static Overflow getOverflow(RecipeOverflow overflow) {
-  return overflow == RecipeOverflow::Saturate ? Overflow::Saturate
-                                              : Overflow::NaN;
-}
 
 /// How the recipe quantizes an operand of a dot with this role; null if it
 /// keeps the dot in high precision.
@@ -79,6 +44,65 @@ static const OperandRecipe *getOperandRecipe(const Recipe &recipe, DotRole role,
   default:
     return nullptr;
   }
+}
+
+static const AccumulatorRecipe *getAccumulator(const Recipe &recipe,
+                                               DotRole role) {
+  switch (role) {
+  case DotRole::Forward:
+    return recipe.forward ? &recipe.forward->accumulator : nullptr;
+  case DotRole::Dgrad:
+    return recipe.dgrad ? &recipe.dgrad->accumulator : nullptr;
+  case DotRole::Wgrad:
+    return recipe.wgrad ? &recipe.wgrad->accumulator : nullptr;
+  default:
+    return nullptr;
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// What is lowered
+//===----------------------------------------------------------------------===//
+
+static LogicalResult checkLowered(const OperandRecipe &operand) {
+  if (operand.scaling == RecipeScaling::Delayed)
+    return emitError(*operand.loc)
+           << "value 'delayed' of key 'scaling' is not supported yet; "
+              "supported: current";
+  if (operand.rounding == RecipeRounding::Stochastic)
+    return emitError(*operand.loc)
+           << "value 'stochastic' of key 'rounding' is not supported yet; "
+              "supported: nearest_even";
+  return success();
+}
+
+static LogicalResult checkLowered(const AccumulatorRecipe &accumulator) {
+  if (accumulator.bits != 32 || accumulator.promote != 0)
+    return emitError(*accumulator.loc)
+           << "an accumulator other than {bits: 32, promote: 0} is not "
+              "supported yet";
+  return success();
+}
+
+/// One error for what a recipe says and no later stage can do yet.
+static LogicalResult checkLowered(const Recipe &recipe, MLIRContext *context) {
+  if (recipe.compute.saved != RecipeFloat::F32)
+    return emitError(UnknownLoc::get(context))
+           << "value 'bf16' of key 'compute.saved' is not supported yet; "
+              "supported: f32";
+  auto all = [](const auto &dot, const OperandRecipe &first,
+                const OperandRecipe &second) {
+    return failed(checkLowered(first)) || failed(checkLowered(second)) ||
+           failed(checkLowered(dot->accumulator));
+  };
+  if ((recipe.forward && all(recipe.forward, recipe.forward->activation,
+                             recipe.forward->weight)) ||
+      (recipe.dgrad &&
+       all(recipe.dgrad, recipe.dgrad->gradient, recipe.dgrad->weight)) ||
+      (recipe.wgrad &&
+       all(recipe.wgrad, recipe.wgrad->activation, recipe.wgrad->gradient)))
+    return failure();
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -114,14 +138,66 @@ static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   return "";
 }
 
-static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
-                             bool hasParameters) {
+/// The number of the layer in a tree path: its first number, as in
+/// `p['layers'][3]['wq']`, `p['block_3']['wq']` or `p['h3']['wq']` (a key that
+/// ends in a number, with keys below it).
+static std::optional<int64_t> getLayerNumber(StringRef path) {
+  SmallVector<StringRef> keys;
+  path.split(keys, '[');
+  for (size_t i = 1; i < keys.size(); ++i) {
+    StringRef key = keys[i].rtrim("]").trim("'\"");
+    StringRef digits = key.take_back(
+        key.size() -
+        std::min(key.size(), key.find_last_not_of("0123456789") + 1));
+    bool below = i + 1 < keys.size();
+    int64_t number;
+    if ((digits == key || below) && !digits.getAsInteger(10, number))
+      return number;
+  }
+  return std::nullopt;
+}
+
+namespace {
+/// Decides about the dots of one function.
+class Decider {
+public:
+  Decider(const Recipe &recipe, func::FuncOp function)
+      : recipe(recipe), layers(function), used(recipe.rules.size()) {
+    for (const DotInfo &info : layers.getDots())
+      if (std::optional<int64_t> number = getLayerNumber(info.layer))
+        numLayers = std::max(numLayers, *number + 1);
+  }
+
+  ArrayRef<DotInfo> getDots() const { return layers.getDots(); }
+
+  FailureOr<DotVerdict> getVerdict(const DotInfo &info);
+
+  /// The rules that decided about a dot.
+  const llvm::BitVector &getUsedRules() const { return used; }
+
+private:
+  void describe(const DotInfo &info, DotVerdict &verdict) const;
+  FailureOr<const RecipeRule *> findRule(const DotInfo &info,
+                                         const DotVerdict &verdict);
+  FailureOr<bool> matches(const RecipeRule &rule, const DotInfo &info,
+                          const DotVerdict &verdict) const;
+
+  const Recipe &recipe;
+  LinearLayers layers;
+  llvm::BitVector used;
+  int64_t numLayers = 0;
+};
+} // namespace
+
+/// What is said of a dot whatever becomes of it.
+void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-  DotVerdict verdict;
   verdict.function = dot->getParentOfType<func::FuncOp>().getName().str();
   verdict.layer = info.layer;
   verdict.role = stringifyDotRole(info.role).str();
   verdict.location = describeLocation(dot.getLoc());
+  verdict.recomputed = info.recomputed;
+  verdict.inBranch = info.inBranch;
 
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   auto rhs = cast<RankedTensorType>(dot.getRhs().getType());
@@ -138,16 +214,97 @@ static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
     if (!llvm::is_contained(dims.getRhsBatchingDimensions(), dim) &&
         !llvm::is_contained(dims.getRhsContractingDimensions(), dim))
       verdict.n *= size;
-  verdict.lhsFormat = printType(lhs.getElementType());
-  verdict.rhsFormat = printType(rhs.getElementType());
-  if (!info.loops.empty())
-    verdict.notes.push_back(
-        "in " + std::to_string(info.loops.size()) +
-        (info.loops.size() == 1 ? " loop" : " nested loops"));
+  bool bf16 =
+      recipe.compute.unquantizedDots == RecipeFloat::BF16 && canReadBF16(dot);
+  verdict.lhsFormat = bf16 ? "bf16" : printType(lhs.getElementType());
+  verdict.rhsFormat = bf16 ? "bf16" : printType(rhs.getElementType());
+
+  for (Operation *loop : info.loops) {
+    auto counted = stablehlo::matchCountedLoop(cast<stablehlo::WhileOp>(loop));
+    verdict.loops.push_back(counted ? counted->trips : 0);
+  }
+  if (!info.loops.empty()) {
+    std::string note =
+        info.loops.size() == 1 ? "in a loop of " : "in loops of ";
+    llvm::raw_string_ostream os(note);
+    // As one reads it: the outer loop first.
+    llvm::interleave(
+        llvm::reverse(verdict.loops), os,
+        [&](int64_t trips) {
+          trips ? os << trips : os << "an unknown number of";
+        },
+        " x ");
+    verdict.notes.push_back(note + " iterations");
+  }
   if (info.inBranch)
     verdict.notes.push_back("in a branch");
   if (info.recomputed)
     verdict.notes.push_back("recomputed for the backward pass");
+}
+
+FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
+                                 const DotVerdict &verdict) const {
+  if (rule.part && (*rule.part == RecipePart::Head) != info.head)
+    return false;
+  if (rule.role &&
+      verdict.role != (*rule.role == RecipeRole::Forward ? "forward"
+                       : *rule.role == RecipeRole::Dgrad ? "dgrad"
+                                                         : "wgrad"))
+    return false;
+  if (!rule.path.empty() &&
+      !cantFail(llvm::GlobPattern::create(rule.path)).match(info.layer))
+    return false;
+  if (!rule.m.contains(verdict.m) || !rule.n.contains(verdict.n) ||
+      !rule.k.contains(verdict.k))
+    return false;
+  if (!rule.hasLayerNumber())
+    return true;
+  std::optional<int64_t> number = getLayerNumber(info.layer);
+  if (!number) {
+    // One dot for all layers of a loop: no single layer can be told apart.
+    if (info.loops.empty())
+      return false;
+    InFlightDiagnostic diag =
+        info.dot->emitError()
+        << "a rule names layers by number, but this dot serves all layers of a "
+           "loop; expected a rule without layers, first and last, or a model "
+           "without a loop over its layers";
+    diag.attachNote(*rule.loc) << "the rule is here";
+    return diag;
+  }
+  return (rule.layers.empty() || llvm::is_contained(rule.layers, *number)) &&
+         (!rule.first || *number < *rule.first) &&
+         (!rule.last || *number >= numLayers - *rule.last);
+}
+
+/// The first rule that matches a dot, or null.
+FailureOr<const RecipeRule *> Decider::findRule(const DotInfo &info,
+                                                const DotVerdict &verdict) {
+  for (auto [i, rule] : llvm::enumerate(recipe.rules)) {
+    FailureOr<bool> match = matches(rule, info, verdict);
+    if (failed(match))
+      return failure();
+    if (!*match)
+      continue;
+    used.set(i);
+    return &rule;
+  }
+  return static_cast<const RecipeRule *>(nullptr);
+}
+
+static std::string describeRule(const RecipeRule &rule) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << (rule.keep ? "kept by rule " : "quantized by rule ") << rule.number
+     << " (line " << rule.line << "): ";
+  rule.print(os);
+  return text;
+}
+
+FailureOr<DotVerdict> Decider::getVerdict(const DotInfo &info) {
+  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  DotVerdict verdict;
+  describe(info, verdict);
 
   switch (info.role) {
   case DotRole::Embedding:
@@ -161,7 +318,7 @@ static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
   case DotRole::Other:
     verdict.category = "other";
     verdict.reason = info.why;
-    if (!hasParameters)
+    if (!layers.hasParameters())
       verdict.reason += " (no argument is marked as a parameter; expected the "
                         "marks of fp8-import)";
     return verdict;
@@ -170,15 +327,20 @@ static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
   }
 
   verdict.category = info.head ? "head" : "linear";
-  const OperandRecipe *lhsRecipe =
-      getOperandRecipe(recipe, info.role, info.lhs);
-  const OperandRecipe *rhsRecipe =
-      getOperandRecipe(recipe, info.role, info.rhs);
-  if (info.head && recipe.keep.head) {
-    verdict.reason = "head: no other layer reads the layer's output";
-    return verdict;
+  verdict.reason = info.head ? "head: no other layer reads the layer's output"
+                             : "linear layer";
+  const OperandRecipe *lhs = getOperandRecipe(recipe, info.role, info.lhs);
+  const OperandRecipe *rhs = getOperandRecipe(recipe, info.role, info.rhs);
+  FailureOr<const RecipeRule *> rule = findRule(info, verdict);
+  if (failed(rule))
+    return failure();
+  if (*rule) {
+    verdict.rule = (*rule)->number;
+    verdict.notes.push_back(describeRule(**rule));
+    if ((*rule)->keep)
+      return verdict;
   }
-  if (!lhsRecipe || !rhsRecipe) {
+  if (!lhs || !rhs) {
     verdict.reason =
         "recipe '" + recipe.name + "' has no '" + verdict.role + "' key";
     return verdict;
@@ -189,12 +351,17 @@ static DotVerdict getVerdict(const DotInfo &info, const Recipe &recipe,
     return verdict;
   }
   verdict.kind = DotVerdict::Kind::FP8;
-  verdict.reason = "linear layer";
-  verdict.lhsFormat = stringifyFormat(lhsRecipe->format).str();
-  verdict.rhsFormat = stringifyFormat(rhsRecipe->format).str();
-  if (lhsRecipe->format == RecipeFormat::F8E5M2 &&
-      rhsRecipe->format == RecipeFormat::F8E5M2)
-    verdict.notes.push_back("f8E5M2 × f8E5M2 has no native dot on NVIDIA GPUs");
+  verdict.lhsFormat = stringifyFormat(lhs->format).str();
+  verdict.rhsFormat = stringifyFormat(rhs->format).str();
+  verdict.lhsTile = stringifyTile(lhs->tile).str();
+  verdict.rhsTile = stringifyTile(rhs->tile).str();
+  if (lhs->format == RecipeFormat::F8E5M2 &&
+      rhs->format == RecipeFormat::F8E5M2)
+    verdict.notes.push_back(
+        "f8E5M2 x f8E5M2 has no native dot in cuBLASLt (NVIDIA GPUs)");
+  if (lhs->tile == RecipeTile::Block128 && rhs->tile == RecipeTile::Block128)
+    verdict.notes.push_back(
+        "128x128 x 128x128 has no native dot in cuBLASLt (NVIDIA GPUs)");
   return verdict;
 }
 
@@ -211,248 +378,6 @@ static void emitVerdictRemark(Operation *dot, const DotVerdict &verdict) {
 }
 
 //===----------------------------------------------------------------------===//
-// Rewriting
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// Rewrites dots of one function. All dots are added before any is rewritten:
-/// where a tensor is quantized depends on every dot that reads it.
-class Quantizer {
-public:
-  Quantizer(func::FuncOp function) : builder(function.getContext()) {}
-
-  void add(stablehlo::DotGeneralOp dot, const OperandRecipe &lhs,
-           const OperandRecipe &rhs);
-  void rewrite();
-
-  int64_t getNumQuantized() const { return numQuantized; }
-
-private:
-  struct Use {
-    Value value;
-    unsigned group;
-  };
-  /// Uses that share a quantization: their values are layouts of `point`.
-  struct Group {
-    OperandRecipe recipe;
-    Value root, point;
-    Value quantized;
-    /// Other layouts of the payload, made on demand.
-    DenseMap<Value, Value> views;
-  };
-  struct Dot {
-    stablehlo::DotGeneralOp op;
-    Use lhs, rhs;
-    /// What the new dot is made of.
-    Value lhsOperand = {}, rhsOperand = {};
-    SmallVector<int64_t> lhsBatching = {}, rhsBatching = {};
-    SmallVector<int64_t> lhsContracting = {}, rhsContracting = {};
-  };
-
-  Use addUse(Value value, const OperandRecipe &recipe);
-  Value getQuantized(Group &group);
-  Value getView(Group &group, Value value);
-  Value getOperand(const Use &use, SmallVectorImpl<int64_t> &batching,
-                   SmallVectorImpl<int64_t> &contracting);
-
-  OpBuilder builder;
-  std::vector<Dot> dots;
-  std::vector<Group> groups;
-  /// Layout ops between the quantized tensors and the dots.
-  llvm::SetVector<Operation *> layouts;
-  DenseMap<Value, Value> amaxes;
-  int64_t numQuantized = 0;
-};
-} // namespace
-
-/// The value and what it is a layout of, from the root on.
-static SmallVector<Value> getLayoutChain(Value value) {
-  SmallVector<Value> chain{value};
-  while (Value source = getLayoutSource(chain.back()))
-    chain.push_back(source);
-  std::reverse(chain.begin(), chain.end());
-  return chain;
-}
-
-Quantizer::Use Quantizer::addUse(Value value, const OperandRecipe &recipe) {
-  SmallVector<Value> chain = getLayoutChain(value);
-  auto it = llvm::find_if(groups, [&](const Group &group) {
-    return group.root == chain.front() && group.recipe == recipe;
-  });
-  if (it == groups.end()) {
-    Group &group = groups.emplace_back();
-    group.recipe = recipe;
-    group.root = chain.front();
-    group.point = value;
-    return {value, static_cast<unsigned>(groups.size() - 1)};
-  }
-  // The last value that both chains go through: quantizing the root instead
-  // would rearrange payloads where a layout op is common to all uses.
-  SmallVector<Value> common = getLayoutChain(it->point);
-  size_t length = 0;
-  while (length < common.size() && length < chain.size() &&
-         common[length] == chain[length])
-    ++length;
-  it->point = common[length - 1];
-  return {value, static_cast<unsigned>(it - groups.begin())};
-}
-
-void Quantizer::add(stablehlo::DotGeneralOp dot, const OperandRecipe &lhs,
-                    const OperandRecipe &rhs) {
-  Use lhsUse = addUse(dot.getLhs(), lhs);
-  Use rhsUse = addUse(dot.getRhs(), rhs);
-  dots.push_back({dot, lhsUse, rhsUse});
-}
-
-/// Where a value is quantized: right after its definition, or, if it is an
-/// argument, right before the first op that reads it.
-static void setInsertionPointToQuantize(OpBuilder &builder, Value value) {
-  builder.setInsertionPointAfterValue(value);
-  auto arg = dyn_cast<BlockArgument>(value);
-  if (!arg)
-    return;
-  Operation *first = nullptr;
-  for (Operation *user : arg.getUsers()) {
-    Operation *ancestor = arg.getOwner()->findAncestorOpInBlock(*user);
-    if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
-      first = ancestor;
-  }
-  if (first)
-    builder.setInsertionPoint(first);
-}
-
-Value Quantizer::getQuantized(Group &group) {
-  if (group.quantized)
-    return group.quantized;
-  Value value = group.point;
-  const OperandRecipe &recipe = group.recipe;
-  auto type = cast<RankedTensorType>(value.getType());
-  FloatType format = getFormatType(recipe.format, builder.getContext());
-  auto scaled =
-      ScaledType::getPerTensor(RankedTensorType::get(type.getShape(), format));
-  Location loc = value.getLoc();
-
-  Value &amax = amaxes[value];
-  if (!amax) {
-    setInsertionPointToQuantize(builder, value);
-    amax = AmaxOp::create(builder, loc, value, scaled);
-  }
-  builder.setInsertionPointAfterValue(amax);
-  auto scale = ComputeScaleOp::create(
-      builder, loc, amax, getScaleRule(recipe.scale), format, recipe.margin);
-  group.quantized = QuantizeOp::create(
-      builder, loc, scaled, value, scale.getScale(), scale.getQuantizer(),
-      Rounding::NearestEven, getOverflow(recipe.overflow));
-  ++numQuantized;
-  return group.quantized;
-}
-
-/// The payload of the group, arranged as `value` is.
-Value Quantizer::getView(Group &group, Value value) {
-  if (value == group.point)
-    return getQuantized(group);
-  auto [it, inserted] = group.views.try_emplace(value);
-  if (!inserted)
-    return it->second;
-  Value source = getView(group, getLayoutSource(value));
-  Operation *layout = value.getDefiningOp();
-  Value result = source;
-  // Barriers order the high-precision values; the payload needs none.
-  if (!isa<stablehlo::OptimizationBarrierOp>(layout)) {
-    builder.setInsertionPointAfter(layout);
-    auto scaled = cast<ScaledType>(source.getType());
-    auto unpacked =
-        UnpackOp::create(builder, layout->getLoc(), scaled.getPayloadType(),
-                         scaled.getScaleTensorType(), source);
-    IRMapping mapping;
-    mapping.map(layout->getOperand(0), unpacked.getPayload());
-    Operation *view = builder.clone(*layout, mapping);
-    auto payload = RankedTensorType::get(
-        cast<RankedTensorType>(value.getType()).getShape(),
-        scaled.getElementType());
-    view->getResult(0).setType(payload);
-    result = PackOp::create(builder, layout->getLoc(),
-                            ScaledType::getPerTensor(payload),
-                            view->getResult(0), unpacked.getScale());
-  }
-  // The recursion may have moved the entry.
-  group.views[value] = result;
-  return result;
-}
-
-/// The quantized operand for a use. Transposes that the dot can express by its
-/// dimension numbers are not repeated on the payload.
-Value Quantizer::getOperand(const Use &use, SmallVectorImpl<int64_t> &batching,
-                            SmallVectorImpl<int64_t> &contracting) {
-  Group &group = groups[use.group];
-  Value value = use.value;
-  while (value != group.point) {
-    Operation *layout = value.getDefiningOp();
-    if (auto transpose = dyn_cast<stablehlo::TransposeOp>(layout)) {
-      ArrayRef<int64_t> permutation = transpose.getPermutation();
-      // The free dimensions give the result's: their order must not change.
-      int64_t last = -1;
-      bool ordered = true;
-      for (auto [dim, source] : llvm::enumerate(permutation)) {
-        if (llvm::is_contained(batching, dim) ||
-            llvm::is_contained(contracting, dim))
-          continue;
-        ordered &= source > last;
-        last = source;
-      }
-      if (!ordered)
-        break;
-      for (int64_t &dim : batching)
-        dim = permutation[dim];
-      for (int64_t &dim : contracting)
-        dim = permutation[dim];
-    } else if (!isa<stablehlo::OptimizationBarrierOp>(layout)) {
-      break;
-    }
-    value = getLayoutSource(value);
-  }
-  return getView(group, value);
-}
-
-void Quantizer::rewrite() {
-  // All operands first: a dot's result may be the tensor that another one
-  // quantizes, and is replaced only after.
-  for (Dot &dot : dots) {
-    auto dims = dot.op.getDotDimensionNumbers();
-    dot.lhsBatching = llvm::to_vector(dims.getLhsBatchingDimensions());
-    dot.rhsBatching = llvm::to_vector(dims.getRhsBatchingDimensions());
-    dot.lhsContracting = llvm::to_vector(dims.getLhsContractingDimensions());
-    dot.rhsContracting = llvm::to_vector(dims.getRhsContractingDimensions());
-    dot.lhsOperand = getOperand(dot.lhs, dot.lhsBatching, dot.lhsContracting);
-    dot.rhsOperand = getOperand(dot.rhs, dot.rhsBatching, dot.rhsContracting);
-    for (const Use &use : {dot.lhs, dot.rhs})
-      for (Value value = use.value; Value source = getLayoutSource(value);
-           value = source)
-        layouts.insert(value.getDefiningOp());
-  }
-  for (Dot &dot : dots) {
-    builder.setInsertionPoint(dot.op);
-    Value result = fp8::DotGeneralOp::create(
-        builder, dot.op.getLoc(), dot.op->getResult(0).getType(),
-        dot.lhsOperand, dot.rhsOperand, dot.lhsBatching, dot.rhsBatching,
-        dot.lhsContracting, dot.rhsContracting);
-    dot.op->getResult(0).replaceAllUsesWith(result);
-    dot.op->erase();
-  }
-  // Layout ops that only the dots read: their payload has its own.
-  for (bool changed = true; changed;) {
-    changed = false;
-    for (Operation *op : llvm::to_vector(layouts))
-      if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op) &&
-          op->use_empty()) {
-        layouts.remove(op);
-        op->erase();
-        changed = true;
-      }
-  }
-}
-
-//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -463,50 +388,28 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
       : FP8ApplyRecipeBase(std::move(options)), sink(sink) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context);
+    FailureOr<Recipe> loaded =
+        loadRecipe(this->recipe, context,
+                   SmallVector<std::string>(set.begin(), set.end()));
     if (failed(loaded))
       return failure();
     effective = std::move(*loaded);
-    return success();
+    if (printRecipe)
+      effective.print(llvm::outs());
+    return checkLowered(effective, context);
   }
 
   void runOnOperation() override {
     VerdictReport verdicts;
     verdicts.recipe = effective.name;
-    bool failedFallback = false;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
-      LinearLayers layers(function);
-      Quantizer quantizer(function);
-      for (const DotInfo &info : layers.getDots()) {
-        DotVerdict verdict =
-            getVerdict(info, effective, layers.hasParameters());
-        auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-        ++numDots;
-        if (emitRemarks)
-          emitVerdictRemark(dot, verdict);
-        if (verdict.kind == DotVerdict::Kind::FP8) {
-          ++numFP8Dots;
-          quantizer.add(dot, *getOperandRecipe(effective, info.role, info.lhs),
-                        *getOperandRecipe(effective, info.role, info.rhs));
-        } else if (verdict.kind == DotVerdict::Kind::Fallback &&
-                   failOnFallback) {
-          dot.emitError() << "recipe '" << effective.name << "' quantizes this "
-                          << verdict.role << " dot of layer '" << verdict.layer
-                          << "', but it cannot be converted: "
-                          << verdict.reason;
-          failedFallback = true;
-        }
-        verdicts.dots.push_back(std::move(verdict));
-      }
-      if (!failedFallback)
-        quantizer.rewrite();
-      numQuantized += quantizer.getNumQuantized();
-    }
-    if (failedFallback)
+    bool failed = false;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      failed |= mlir::failed(apply(function, verdicts));
+    if (failed)
       signalPassFailure();
     if (!report.empty()) {
       std::string error;
-      if (failed(verdicts.write(report, error))) {
+      if (mlir::failed(verdicts.write(report, error))) {
         emitError(UnknownLoc::get(&getContext())) << error;
         signalPassFailure();
       }
@@ -515,10 +418,87 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
       *sink = std::move(verdicts);
   }
 
+  LogicalResult apply(func::FuncOp function, VerdictReport &verdicts);
+  LogicalResult checkRules(func::FuncOp function, const llvm::BitVector &used);
+
   Recipe effective;
   VerdictReport *sink = nullptr;
 };
 } // namespace
+
+/// Decides about the dots of one function and rewrites those that become FP8.
+LogicalResult ApplyRecipe::apply(func::FuncOp function,
+                                 VerdictReport &verdicts) {
+  Decider decider(effective, function);
+  Quantizer quantizer(function);
+  bool fallback = false;
+  for (const DotInfo &info : decider.getDots()) {
+    FailureOr<DotVerdict> verdict = decider.getVerdict(info);
+    if (failed(verdict))
+      return failure();
+    auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+    ++numDots;
+    if (emitRemarks)
+      emitVerdictRemark(dot, *verdict);
+    if (verdict->kind == DotVerdict::Kind::FP8) {
+      ++numFP8Dots;
+      auto plan = [&](OperandKind kind) -> OperandPlan {
+        bool isSecondCopy =
+            info.role == DotRole::Wgrad && kind == OperandKind::Activation;
+        return {getOperandRecipe(effective, info.role, kind),
+                kind == OperandKind::Weight,
+                isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved};
+      };
+      quantizer.add({dot, plan(info.lhs), plan(info.rhs),
+                     getAccumulator(effective, info.role)});
+    } else if (verdict->kind == DotVerdict::Kind::Fallback && failOnFallback) {
+      dot.emitError() << "recipe '" << effective.name << "' quantizes this "
+                      << verdict->role << " dot of layer '" << verdict->layer
+                      << "', but it cannot be converted: " << verdict->reason;
+      fallback = true;
+    }
+    verdicts.dots.push_back(std::move(*verdict));
+  }
+  if (fallback || failed(checkRules(function, decider.getUsedRules())))
+    return failure();
+  quantizer.rewrite();
+  numQuantized += quantizer.getNumQuantized();
+  if (effective.compute.unquantizedDots == RecipeFloat::BF16)
+    readBF16InDots(function);
+  return success();
+}
+
+/// A rule that decides about no dot of a training step is a mistake. One of a
+/// part alone says what the recipe thinks of heads, whether there is one or
+/// not.
+LogicalResult ApplyRecipe::checkRules(func::FuncOp function,
+                                      const llvm::BitVector &used) {
+  bool trains =
+      llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
+        return bool(function.getResultAttr(i, "fp8.state"));
+      });
+  if (!trains)
+    return success();
+  bool unused = false;
+  for (auto [i, rule] : llvm::enumerate(effective.rules)) {
+    RecipeRule partAlone;
+    partAlone.part = rule.part;
+    std::string conditions, part;
+    llvm::raw_string_ostream conditionsStream(conditions), partStream(part);
+    rule.print(conditionsStream);
+    partAlone.print(partStream);
+    if (used.test(i) || conditions == part)
+      continue;
+    unused = true;
+    InFlightDiagnostic diag = emitError(*rule.loc)
+                              << "rule " << rule.number << " (" << conditions
+                              << ") decides about no dot of the step";
+    diag.attachNote(function.getLoc())
+        << "a dot is decided by the first rule that matches it; --verdicts or "
+           "the report lists every dot";
+  }
+  return failure(unused);
+}
 
 std::unique_ptr<Pass> fp8::createApplyRecipePass(FP8ApplyRecipeOptions options,
                                                  VerdictReport *sink) {

@@ -112,6 +112,19 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
           json.attribute("k", dot.k);
           json.attribute("lhs", dot.lhsFormat);
           json.attribute("rhs", dot.rhsFormat);
+          if (dot.kind == DotVerdict::Kind::FP8) {
+            json.attribute("lhs_tile", dot.lhsTile);
+            json.attribute("rhs_tile", dot.rhsTile);
+          }
+          // Trip counts, the inner loop first; null where unknown.
+          json.attributeArray("loops", [&] {
+            for (int64_t trips : dot.loops)
+              trips ? json.value(trips) : json.value(nullptr);
+          });
+          json.attribute("in_branch", dot.inBranch);
+          json.attribute("recomputed", dot.recomputed);
+          if (dot.rule)
+            json.attribute("rule", dot.rule);
           json.attribute("verdict", stringifyVerdict(dot.kind));
           json.attribute("reason", dot.reason);
           json.attribute("location", dot.location);

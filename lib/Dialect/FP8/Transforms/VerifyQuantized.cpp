@@ -20,8 +20,8 @@ using namespace mlir::fp8;
 /// change no number; null for a value from outside.
 static Operation *getQuantization(Value value) {
   while (Operation *op = value.getDefiningOp()) {
-    if (!isa<PackOp, UnpackOp, stablehlo::ReshapeOp, stablehlo::TransposeOp>(
-            op))
+    if (!isa<PackOp, UnpackOp, stablehlo::ReshapeOp, stablehlo::TransposeOp,
+             stablehlo::DynamicSliceOp>(op))
       return op;
     value = op->getOperand(0);
   }

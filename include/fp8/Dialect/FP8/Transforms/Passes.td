@@ -71,7 +71,11 @@ def FP8ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
     Option<"recipe", "recipe", "std::string", "\"tensorwise\"",
-           "The recipe: a name (none, tensorwise) or the path of a .yaml file">,
+           "The recipe: a name (tensorwise, rowwise, blockwise, ...) or the path of a .yaml file">,
+    ListOption<"set", "set", "std::string",
+               "Set a key of the recipe, e.g. forward.activation.format=f8E5M2">,
+    Option<"printRecipe", "print-recipe", "bool", "false",
+           "Print the effective recipe, defaults and all, to standard output">,
     Option<"report", "report", "std::string", "\"\"",
            "Write the verdict of every dot to this file (.json, else a table; - is stderr)">,
     Option<"emitRemarks", "emit-remarks", "bool", "false",

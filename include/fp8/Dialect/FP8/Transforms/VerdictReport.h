@@ -37,6 +37,16 @@ struct DotVerdict {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   /// Element types of the operands as they are multiplied.
   std::string lhsFormat, rhsFormat;
+  /// Tiles of the operands of an FP8 dot, as recipes spell them.
+  std::string lhsTile, rhsTile;
+  /// Trip counts of the loops that the dot is in, from the inside out; 0 where
+  /// unknown.
+  SmallVector<int64_t> loops;
+  bool inBranch = false;
+  /// Repeats a forward dot for the backward pass.
+  bool recomputed = false;
+  /// The number of the recipe's rule that decided; 0: none.
+  int64_t rule = 0;
   std::string reason;
   /// `file:line:column (scope)`.
   std::string location;

@@ -10,7 +10,6 @@ name: keys
 forward:
   activation: {format: f8E5M2, tile: tensor, scale: pow2, margin: 2, rounding: nearest_even, overflow: nan}
   weight: {format: f8E4M3FN, scale: ocp_floor}
-keep: {head: false}
 //--- step.mlir
 // CHECK-DAG: fp8.compute_scale {{.*}} {format = f8E5M2, margin = 2 : i64, rule = #fp8.scale_rule<pow2>}
 // CHECK-DAG: fp8.quantize %arg1, {{.*}} rounding = nearest_even, overflow = nan {{.*}}xf8E5M2
@@ -22,7 +21,7 @@ func.func @main(
     %w: tensor<16x8xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "p['w']"},
     %x: tensor<6x16xf32> {fp8.role = "batch", fp8.path = "x"})
     -> (tensor<8x16xf32> {fp8.state = "p['w']"}, tensor<6x8xf32> {fp8.kind = "loss"}) {
-  // expected-remark @+1 {{fp8: forward of p['w'] (batch 1, M 6, N 8, K 16; f8E5M2 x f8E4M3FN): linear layer}}
+  // expected-remark @+1 {{fp8: forward of p['w'] (batch 1, M 6, N 8, K 16; f8E5M2 x f8E4M3FN): head: no other layer reads the layer's output}}
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
       : (tensor<6x16xf32>, tensor<16x8xf32>) -> tensor<6x8xf32>
   // A dot that the recipe does not have stays in high precision.

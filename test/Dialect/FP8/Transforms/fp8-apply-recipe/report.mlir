@@ -26,14 +26,22 @@
 // CHECK-NEXT: "k": 16,
 // CHECK-NEXT: "lhs": "f8E4M3FN",
 // CHECK-NEXT: "rhs": "f8E4M3FN",
+// CHECK-NEXT: "lhs_tile": "tensor",
+// CHECK-NEXT: "rhs_tile": "tensor",
+// CHECK-NEXT: "loops": [],
+// CHECK-NEXT: "in_branch": false,
+// CHECK-NEXT: "recomputed": false,
 // CHECK-NEXT: "verdict": "fp8",
 // CHECK-NEXT: "reason": "linear layer",
 // CHECK-NEXT: "location": "model.py:7:3 (jit(step)/dot_general)",
 // CHECK-NEXT: "notes": []
 // CHECK: "layer": "p['head']",
 // CHECK: "category": "head",
-// CHECK: "verdict": "high_precision",
+// CHECK: "rule": 1,
+// CHECK-NEXT: "verdict": "high_precision",
 // CHECK-NEXT: "reason": "head: no other layer reads the layer's output",
+// CHECK: "notes": [
+// CHECK-NEXT: "kept by rule 1 (line 21): part: head"
 
 // A recipe may quantize the head.
 // HEAD: recipe head: 2 of 2 dots in FP8

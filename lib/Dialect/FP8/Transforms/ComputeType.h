@@ -1,0 +1,22 @@
+//===- ComputeType.h - What unquantized dots compute in ---------*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+namespace mlir {
+namespace fp8 {
+
+/// Whether a dot reads f32 operands that bf16 may take the place of: both are
+/// f32 and summed over.
+bool canReadBF16(stablehlo::DotGeneralOp dot);
+
+/// Makes all such dots of a function read operands rounded to bf16; sums and
+/// results stay f32. A value that several dots read is rounded once.
+void readBF16InDots(func::FuncOp function);
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H

@@ -1,0 +1,597 @@
+//===- Quantizer.cpp - Dots on quantized operands
+//--------------------------===//
+
+#include "Quantizer.h"
+
+#include "fp8/Analysis/LinearLayers.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// From words of the recipe to words of the dialect
+//===----------------------------------------------------------------------===//
+
+static FloatType getFormatType(RecipeFormat format, MLIRContext *context) {
+  switch (format) {
+  case RecipeFormat::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case RecipeFormat::F8E5M2:
+    return Float8E5M2Type::get(context);
+  case RecipeFormat::F8E4M3:
+    return Float8E4M3Type::get(context);
+  case RecipeFormat::F8E4M3FNUZ:
+    return Float8E4M3FNUZType::get(context);
+  case RecipeFormat::F8E5M2FNUZ:
+    return Float8E5M2FNUZType::get(context);
+  }
+  return {};
+}
+
+static ScaleRule getScaleRule(RecipeScale scale) {
+  switch (scale) {
+  case RecipeScale::Exact:
+    return ScaleRule::Exact;
+  case RecipeScale::Pow2:
+    return ScaleRule::Pow2;
+  case RecipeScale::OcpFloor:
+    return ScaleRule::OCPFloor;
+  }
+  return ScaleRule::Exact;
+}
+
+static Rounding getRounding(RecipeRounding rounding) {
+  return rounding == RecipeRounding::NearestEven ? Rounding::NearestEven
+                                                 : Rounding::Stochastic;
+}
+
+static Overflow getOverflow(RecipeOverflow overflow) {
+  return overflow == RecipeOverflow::Saturate ? Overflow::Saturate
+                                              : Overflow::NaN;
+}
+
+SmallVector<int64_t> fp8::getTile(RecipeTile tile, ArrayRef<int64_t> shape,
+                                  ArrayRef<int64_t> batching,
+                                  ArrayRef<int64_t> contracting) {
+  constexpr int64_t kWhole = ScaledType::kWhole;
+  int64_t rank = shape.size();
+  if (tile == RecipeTile::Tensor)
+    return SmallVector<int64_t>(rank, kWhole);
+  SmallVector<int64_t> result(rank, 1);
+  int64_t lastFree = -1;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    if (llvm::is_contained(contracting, dim))
+      result[dim] = tile == RecipeTile::Row  ? kWhole
+                    : tile == RecipeTile::MX ? 32
+                    : shape[dim] <= 128      ? kWhole
+                                             : 128;
+    else if (!llvm::is_contained(batching, dim))
+      lastFree = dim;
+  }
+  if (tile == RecipeTile::Block128 && lastFree >= 0)
+    result[lastFree] = shape[lastFree] <= 128 ? kWhole : 128;
+  return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Arranging operands
+//===----------------------------------------------------------------------===//
+
+/// The value and what it is a layout of, from the root on.
+static SmallVector<Value> getLayoutChain(Value value) {
+  SmallVector<Value> chain{value};
+  while (Value source = getLayoutSource(chain.back()))
+    chain.push_back(source);
+  std::reverse(chain.begin(), chain.end());
+  return chain;
+}
+
+/// Walks through barriers and transposes that the dot can express by its
+/// dimension numbers, to `end` at most.
+static void absorbTransposes(Value &value, SmallVectorImpl<int64_t> &batching,
+                             SmallVectorImpl<int64_t> &contracting,
+                             Value end = {}) {
+  while (value != end) {
+    Operation *layout = value.getDefiningOp();
+    if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(layout)) {
+      ArrayRef<int64_t> permutation = transpose.getPermutation();
+      // The free dimensions give the result's: their order must not change.
+      int64_t last = -1;
+      bool ordered = true;
+      for (auto [dim, source] : llvm::enumerate(permutation)) {
+        if (llvm::is_contained(batching, dim) ||
+            llvm::is_contained(contracting, dim))
+          continue;
+        ordered &= source > last;
+        last = source;
+      }
+      if (!ordered)
+        break;
+      for (int64_t &dim : batching)
+        dim = permutation[dim];
+      for (int64_t &dim : contracting)
+        dim = permutation[dim];
+    } else if (!isa_and_nonnull<stablehlo::OptimizationBarrierOp>(layout)) {
+      break;
+    }
+    value = getLayoutSource(value);
+  }
+}
+
+static bool isConsecutive(ArrayRef<int64_t> dims) {
+  for (size_t i = 1; i < dims.size(); ++i)
+    if (dims[i] != dims[i - 1] + 1)
+      return false;
+  return true;
+}
+
+static SmallVector<int64_t> getFreeDims(int64_t rank,
+                                        ArrayRef<int64_t> batching,
+                                        ArrayRef<int64_t> contracting) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(batching, dim) &&
+        !llvm::is_contained(contracting, dim))
+      dims.push_back(dim);
+  return dims;
+}
+
+/// Merges the contracting dimensions of an operand into one, and its free
+/// dimensions too if a tile spans several: blocks are those of a matrix.
+void Quantizer::arrange(Operand &operand, bool mergeFree) {
+  auto type = cast<RankedTensorType>(operand.value.getType());
+  SmallVector<int64_t> free =
+      getFreeDims(type.getRank(), operand.batching, operand.contracting);
+  bool mergeContracting = operand.contracting.size() > 1;
+  mergeFree &= free.size() > 1;
+  if (!mergeContracting && !mergeFree)
+    return;
+
+  // Groups of dimensions that become one, in the order of the operand where
+  // they are neighbours there, else batching, free, contracting.
+  SmallVector<SmallVector<int64_t>> groups;
+  auto addGroup = [&](ArrayRef<int64_t> dims, bool merge) {
+    if (merge)
+      groups.emplace_back(dims);
+    else
+      for (int64_t dim : dims)
+        groups.push_back({dim});
+  };
+  addGroup(operand.batching, false);
+  addGroup(free, mergeFree);
+  addGroup(operand.contracting, mergeContracting);
+  if (llvm::all_of(groups, [](auto &dims) { return isConsecutive(dims); }))
+    llvm::sort(groups, [](auto &a, auto &b) { return a.front() < b.front(); });
+
+  SmallVector<int64_t> permutation, shape, batching, contracting;
+  for (auto [i, dims] : llvm::enumerate(groups)) {
+    int64_t size = 1;
+    for (int64_t dim : dims) {
+      permutation.push_back(dim);
+      size *= type.getDimSize(dim);
+    }
+    shape.push_back(size);
+    if (dims.front() == operand.contracting.front())
+      contracting.push_back(i);
+  }
+  // Batching dimensions keep the order that pairs them.
+  for (int64_t dim : operand.batching)
+    for (auto [i, dims] : llvm::enumerate(groups))
+      if (dims.front() == dim)
+        batching.push_back(i);
+
+  Attribute key =
+      builder.getArrayAttr({builder.getDenseI64ArrayAttr(permutation),
+                            builder.getDenseI64ArrayAttr(shape)});
+  Value &result = arranged[{operand.value, key}];
+  if (!result) {
+    builder.setInsertionPointAfterValue(operand.value);
+    Location loc = operand.value.getLoc();
+    result = operand.value;
+    if (!llvm::is_sorted(permutation)) {
+      SmallVector<int64_t> permuted;
+      for (int64_t dim : permutation)
+        permuted.push_back(type.getDimSize(dim));
+      result = stablehlo::TransposeOp::create(
+          builder, loc, RankedTensorType::get(permuted, type.getElementType()),
+          result, builder.getDenseI64ArrayAttr(permutation));
+    }
+    result = stablehlo::ReshapeOp::create(
+        builder, loc, RankedTensorType::get(shape, type.getElementType()),
+        result);
+  }
+  operand.value = result;
+  operand.batching = batching;
+  operand.contracting = contracting;
+}
+
+/// Blocks along the contraction are blocks of one dimension.
+void Quantizer::mergeDims(Dot &dot) {
+  auto hasBlocks = [](const OperandPlan &plan) {
+    return plan.recipe->tile != RecipeTile::Tensor &&
+           plan.recipe->tile != RecipeTile::Row;
+  };
+  auto isBlock = [](const OperandPlan &plan) {
+    return plan.recipe->tile == RecipeTile::Block128;
+  };
+  if (!hasBlocks(dot.plan.lhs) && !hasBlocks(dot.plan.rhs))
+    return;
+  arrange(dot.lhs, isBlock(dot.plan.lhs));
+  arrange(dot.rhs, isBlock(dot.plan.rhs));
+}
+
+//===----------------------------------------------------------------------===//
+// Sharing
+//===----------------------------------------------------------------------===//
+
+void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
+                           Operation *dot) {
+  const OperandRecipe &recipe = *plan.recipe;
+  bool perTensor = recipe.tile == RecipeTile::Tensor;
+  auto type = cast<RankedTensorType>(operand.value.getType());
+  SmallVector<int64_t> tile = getTile(recipe.tile, type.getShape(),
+                                      operand.batching, operand.contracting);
+  // With one scale for the whole tensor other layouts share the payload.
+  SmallVector<Value> chain = perTensor ? getLayoutChain(operand.value)
+                                       : SmallVector<Value>{operand.value};
+  auto it = llvm::find_if(groups, [&](const Group &group) {
+    return group.root == chain.front() && group.recipe == recipe &&
+           (perTensor || group.tile == tile);
+  });
+  operand.group = it - groups.begin();
+  if (it == groups.end()) {
+    Group &group = groups.emplace_back();
+    group.recipe = recipe;
+    group.tile = tile;
+    group.root = chain.front();
+    group.point = operand.value;
+    group.isWeight = plan.isWeight;
+    group.copy = plan.copy;
+    group.dots.push_back(dot);
+    return;
+  }
+  it->dots.push_back(dot);
+  // A payload that the forward pass reads too is made there.
+  if (plan.copy == RecipeCopy::Saved)
+    it->copy = RecipeCopy::Saved;
+  if (!perTensor)
+    return;
+  // The last value that both chains go through: quantizing the root instead
+  // would rearrange payloads where a layout op is common to all uses.
+  SmallVector<Value> common = getLayoutChain(it->point);
+  size_t length = 0;
+  while (length < common.size() && length < chain.size() &&
+         common[length] == chain[length])
+    ++length;
+  it->point = common[length - 1];
+  it->tile.assign(cast<RankedTensorType>(it->point.getType()).getRank(),
+                  ScaledType::kWhole);
+}
+
+void Quantizer::add(const DotPlan &plan) {
+  auto dims = stablehlo::DotGeneralOp(plan.dot).getDotDimensionNumbers();
+  Dot dot{plan,
+          {stablehlo::DotGeneralOp(plan.dot).getLhs(),
+           llvm::to_vector(dims.getLhsBatchingDimensions()),
+           llvm::to_vector(dims.getLhsContractingDimensions())},
+          {stablehlo::DotGeneralOp(plan.dot).getRhs(),
+           llvm::to_vector(dims.getRhsBatchingDimensions()),
+           llvm::to_vector(dims.getRhsContractingDimensions())}};
+  // The tile of anything but a tensor is that of one layout.
+  for (auto [operand, recipe] : {std::pair(&dot.lhs, plan.lhs.recipe),
+                                 std::pair(&dot.rhs, plan.rhs.recipe)})
+    if (recipe->tile != RecipeTile::Tensor)
+      absorbTransposes(operand->value, operand->batching, operand->contracting);
+  mergeDims(dot);
+  addOperand(dot.lhs, plan.lhs, plan.dot);
+  addOperand(dot.rhs, plan.rhs, plan.dot);
+  dots.push_back(std::move(dot));
+}
+
+//===----------------------------------------------------------------------===//
+// Quantizing
+//===----------------------------------------------------------------------===//
+
+/// Where a value is quantized: right after its definition, or, if it is an
+/// argument, right before the first op that reads it.
+static void setInsertionPointToQuantize(OpBuilder &builder, Value value) {
+  builder.setInsertionPointAfterValue(value);
+  auto arg = dyn_cast<BlockArgument>(value);
+  if (!arg)
+    return;
+  Operation *first = nullptr;
+  for (Operation *user : arg.getUsers()) {
+    Operation *ancestor = arg.getOwner()->findAncestorOpInBlock(*user);
+    if (ancestor && (!first || ancestor->isBeforeInBlock(first)))
+      first = ancestor;
+  }
+  if (first)
+    builder.setInsertionPoint(first);
+}
+
+/// The first of the dots, if they are all in one block.
+static Operation *getFirst(ArrayRef<Operation *> dots) {
+  Operation *first = dots.front();
+  for (Operation *dot : dots) {
+    if (dot->getBlock() != first->getBlock())
+      return nullptr;
+    if (dot->isBeforeInBlock(first))
+      first = dot;
+  }
+  return first;
+}
+
+/// The amax for a quantization at the insertion point, which may move: `early`
+/// is the first place where the value could be quantized, and one amax serves
+/// all that come after it.
+Value Quantizer::getAmax(Value value, ScaledType type, bool early,
+                         Location loc) {
+  Attribute key = builder.getDenseI64ArrayAttr(type.getTile());
+  if (!early) {
+    Value known = amaxes.lookup({value, key});
+    return known ? known : AmaxOp::create(builder, loc, value, type);
+  }
+  Value &amax = amaxes[{value, key}];
+  if (!amax)
+    amax = AmaxOp::create(builder, loc, value, type);
+  builder.setInsertionPointAfterValue(amax);
+  return amax;
+}
+
+Value Quantizer::quantize(Value value, const OperandRecipe &recipe,
+                          ArrayRef<int64_t> tile, bool early, Location loc) {
+  auto type = cast<RankedTensorType>(value.getType());
+  MLIRContext *context = builder.getContext();
+  FloatType format = getFormatType(recipe.format, context);
+  Type scaleType = Float32Type::get(context);
+  if (recipe.tile == RecipeTile::MX)
+    scaleType = Float8E8M0FNUType::get(context);
+  auto scaled = ScaledType::get(RankedTensorType::get(type.getShape(), format),
+                                tile, scaleType);
+  Value amax = getAmax(value, scaled, early, loc);
+  auto scale = ComputeScaleOp::create(
+      builder, loc, scaled.getScaleTensorType(), amax.getType(), amax,
+      ScaleRuleAttr::get(context, getScaleRule(recipe.scale)),
+      builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
+  ++numQuantized;
+  return QuantizeOp::create(builder, loc, scaled, value, scale.getScale(),
+                            scale.getQuantizer(), getRounding(recipe.rounding),
+                            getOverflow(recipe.overflow));
+}
+
+/// Whether `slice` cuts one part off the first dimension, all of the others.
+static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
+  ArrayRef<int64_t> stack =
+      cast<RankedTensorType>(slice->getOperand(0).getType()).getShape();
+  ArrayRef<int64_t> sizes = slice.getSliceSizes();
+  return sizes.size() > 1 && sizes.front() == 1 &&
+         sizes.drop_front() == stack.drop_front();
+}
+
+/// The slice of weights stacked outside of a loop that `value` is, up to
+/// reshapes and conversions: the weights of one layer, in a loop over layers.
+/// `conversions` are the types it is converted to, the last one first.
+static stablehlo::DynamicSliceOp
+getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
+  while (true) {
+    if (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>()) {
+      value = reshape->getOperand(0);
+    } else if (auto convert = value.getDefiningOp<stablehlo::ConvertOp>()) {
+      conversions.push_back(getElementTypeOrSelf(value.getType()));
+      value = convert->getOperand(0);
+    } else {
+      break;
+    }
+  }
+  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
+  if (!slice || !isLayerSlice(slice) ||
+      slice->getOperand(0).getParentBlock() == slice->getBlock())
+    return nullptr;
+  return slice;
+}
+
+/// Quantizes all layers of a stack outside of the loop, each as it would be
+/// alone, and returns the layer of this iteration: the forward and the backward
+/// loop, and every micro-batch around them, read one payload.
+Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
+                               ArrayRef<Type> conversions) {
+  Value source = slice->getOperand(0);
+  auto sourceType = cast<RankedTensorType>(source.getType());
+  Location loc = source.getLoc();
+  auto layerType = cast<RankedTensorType>(group.point.getType());
+  SmallVector<int64_t> shape{sourceType.getDimSize(0)}, tile{1};
+  llvm::append_range(shape, layerType.getShape());
+  llvm::append_range(tile, group.tile);
+  auto type = RankedTensorType::get(shape, layerType.getElementType());
+
+  auto known = llvm::find_if(stacks, [&](const Stack &stack) {
+    return stack.source == source && stack.type == type &&
+           stack.recipe == group.recipe &&
+           cast<ScaledType>(stack.quantized.getType()).getTile() ==
+               ArrayRef(tile);
+  });
+  if (known == stacks.end()) {
+    setInsertionPointToQuantize(builder, source);
+    Value whole = source;
+    if (sourceType.getShape() != ArrayRef(shape))
+      whole = stablehlo::ReshapeOp::create(
+          builder, loc,
+          RankedTensorType::get(shape, sourceType.getElementType()), whole);
+    for (Type element : llvm::reverse(conversions))
+      whole = stablehlo::ConvertOp::create(
+          builder, loc, RankedTensorType::get(shape, element), whole);
+    Value quantized = quantize(whole, group.recipe, tile, /*early=*/true, loc);
+    stacks.push_back({source, type, group.recipe, quantized});
+    known = std::prev(stacks.end());
+  }
+  Value quantized = known->quantized;
+
+  builder.setInsertionPointAfter(slice);
+  loc = slice.getLoc();
+  auto scaled = cast<ScaledType>(quantized.getType());
+  auto unpacked = UnpackOp::create(builder, loc, scaled.getPayloadType(),
+                                   scaled.getScaleTensorType(), quantized);
+  Value zero = stablehlo::ConstantOp::create(
+      builder, loc,
+      cast<ElementsAttr>(
+          builder.getZeroAttr(slice.getStartIndices().front().getType())));
+  auto cut = [&](Value from, RankedTensorType result) -> Value {
+    auto type = cast<RankedTensorType>(from.getType());
+    SmallVector<int64_t> sizes(type.getShape());
+    sizes.front() = 1;
+    SmallVector<Value> starts(type.getRank(), zero);
+    starts.front() = slice.getStartIndices().front();
+    Value part = stablehlo::DynamicSliceOp::create(
+        builder, loc, RankedTensorType::get(sizes, type.getElementType()), from,
+        starts, builder.getDenseI64ArrayAttr(sizes));
+    return stablehlo::ReshapeOp::create(builder, loc, result, part);
+  };
+  auto result = ScaledType::get(
+      RankedTensorType::get(layerType.getShape(), scaled.getElementType()),
+      group.tile, scaled.getScaleType());
+  Value payload = cut(unpacked.getPayload(), result.getPayloadType());
+  Value scale = cut(unpacked.getScale(), result.getScaleTensorType());
+  return PackOp::create(builder, loc, result, payload, scale);
+}
+
+/// Quantizes where the first dot reads it, perhaps from the payload that the
+/// forward pass has made.
+Value Quantizer::quantizeLate(Group &group, Operation *first) {
+  Value value = group.point;
+  builder.setInsertionPoint(first);
+  if (group.copy == RecipeCopy::Requantized) {
+    auto forward = llvm::find_if(groups, [&](const Group &other) {
+      return other.point == group.point && other.copy == RecipeCopy::Saved &&
+             other.quantized;
+    });
+    if (forward != groups.end())
+      value = DequantizeOp::create(builder, value.getLoc(), value.getType(),
+                                   forward->quantized);
+  }
+  return quantize(value, group.recipe, group.tile, /*early=*/false,
+                  group.point.getLoc());
+}
+
+Value Quantizer::getQuantized(Group &group) {
+  if (group.quantized)
+    return group.quantized;
+  SmallVector<Type> conversions;
+  stablehlo::DynamicSliceOp slice =
+      group.isWeight ? getWeightSlice(group.point, conversions) : nullptr;
+  Operation *first =
+      group.copy == RecipeCopy::Saved ? nullptr : getFirst(group.dots);
+  if (slice) {
+    group.quantized = quantizeStack(group, slice, conversions);
+  } else if (first) {
+    group.quantized = quantizeLate(group, first);
+  } else {
+    setInsertionPointToQuantize(builder, group.point);
+    group.quantized = quantize(group.point, group.recipe, group.tile,
+                               /*early=*/true, group.point.getLoc());
+  }
+  return group.quantized;
+}
+
+/// The payload of the group, arranged as `value` is.
+Value Quantizer::getView(Group &group, Value value) {
+  if (value == group.point)
+    return getQuantized(group);
+  auto [it, inserted] = group.views.try_emplace(value);
+  if (!inserted)
+    return it->second;
+  Value source = getView(group, getLayoutSource(value));
+  Operation *layout = value.getDefiningOp();
+  Value result = source;
+  // Barriers order the high-precision values; the payload needs none.
+  if (!isa<stablehlo::OptimizationBarrierOp>(layout)) {
+    builder.setInsertionPointAfter(layout);
+    auto scaled = cast<ScaledType>(source.getType());
+    auto unpacked =
+        UnpackOp::create(builder, layout->getLoc(), scaled.getPayloadType(),
+                         scaled.getScaleTensorType(), source);
+    IRMapping mapping;
+    mapping.map(layout->getOperand(0), unpacked.getPayload());
+    Operation *view = builder.clone(*layout, mapping);
+    auto payload = RankedTensorType::get(
+        cast<RankedTensorType>(value.getType()).getShape(),
+        scaled.getElementType());
+    view->getResult(0).setType(payload);
+    result = PackOp::create(builder, layout->getLoc(),
+                            ScaledType::getPerTensor(payload),
+                            view->getResult(0), unpacked.getScale());
+  }
+  // The recursion may have moved the entry.
+  group.views[value] = result;
+  return result;
+}
+
+/// The quantized operand. Transposes that the dot can express by its dimension
+/// numbers are not repeated on the payload.
+Value Quantizer::getScaled(Operand &operand) {
+  Group &group = groups[operand.group];
+  for (Value value = operand.value; Value source = getLayoutSource(value);
+       value = source)
+    layouts.insert(value.getDefiningOp());
+  absorbTransposes(operand.value, operand.batching, operand.contracting,
+                   group.point);
+  return getView(group, operand.value);
+}
+
+Value Quantizer::rewriteDot(Dot &dot) {
+  Location loc = dot.plan.dot.getLoc();
+  builder.setInsertionPoint(dot.plan.dot);
+  auto type = cast<RankedTensorType>(dot.plan.dot->getResult(0).getType());
+  // Merged free dimensions are merged in the result as well.
+  SmallVector<int64_t> shape;
+  auto addDims = [&](const Operand &operand, bool batching) {
+    auto scaled = cast<ScaledType>(operand.scaled.getType());
+    SmallVector<int64_t> dims =
+        batching ? operand.batching
+                 : getFreeDims(scaled.getRank(), operand.batching,
+                               operand.contracting);
+    for (int64_t dim : dims)
+      shape.push_back(scaled.getShape()[dim]);
+  };
+  addDims(dot.lhs, true);
+  addDims(dot.lhs, false);
+  addDims(dot.rhs, false);
+  auto merged = RankedTensorType::get(shape, type.getElementType());
+  Value result = fp8::DotGeneralOp::create(
+      builder, loc, merged, dot.lhs.scaled, dot.rhs.scaled, dot.lhs.batching,
+      dot.rhs.batching, dot.lhs.contracting, dot.rhs.contracting);
+  if (merged != type)
+    result = stablehlo::ReshapeOp::create(builder, loc, type, result);
+  return result;
+}
+
+void Quantizer::rewrite() {
+  // All operands first: a dot's result may be the tensor that another one
+  // quantizes, and is replaced only after.
+  for (Dot &dot : dots) {
+    dot.lhs.scaled = getScaled(dot.lhs);
+    dot.rhs.scaled = getScaled(dot.rhs);
+  }
+  for (Dot &dot : dots) {
+    Value result = rewriteDot(dot);
+    dot.plan.dot->getResult(0).replaceAllUsesWith(result);
+    dot.plan.dot->erase();
+  }
+  eraseUnread();
+}
+
+/// Layout ops that only the dots read: their payload has its own.
+void Quantizer::eraseUnread() {
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (Operation *op : llvm::to_vector(layouts))
+      if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp>(op) &&
+          op->use_empty()) {
+        layouts.remove(op);
+        op->erase();
+        changed = true;
+      }
+  }
+}

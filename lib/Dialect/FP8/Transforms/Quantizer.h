@@ -1,0 +1,115 @@
+//===- Quantizer.h - Dots on quantized operands -----------------*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Support/Recipe.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+#include <vector>
+
+namespace mlir {
+namespace fp8 {
+
+/// How an operand of a dot is quantized.
+struct OperandPlan {
+  const OperandRecipe *recipe = nullptr;
+  bool isWeight = false;
+  /// Of the activation that a wgrad dot reads.
+  RecipeCopy copy = RecipeCopy::Saved;
+};
+
+/// How a dot is rewritten.
+struct DotPlan {
+  stablehlo::DotGeneralOp dot;
+  OperandPlan lhs, rhs;
+  const AccumulatorRecipe *accumulator = nullptr;
+};
+
+/// Rewrites dots of one function. All dots are added before any is rewritten:
+/// where a tensor is quantized depends on every dot that reads it.
+class Quantizer {
+public:
+  explicit Quantizer(func::FuncOp function) : builder(function.getContext()) {}
+
+  void add(const DotPlan &plan);
+  void rewrite();
+
+  int64_t getNumQuantized() const { return numQuantized; }
+
+private:
+  /// An operand of a dot: a value and what the dot does with its dimensions.
+  struct Operand {
+    Value value;
+    SmallVector<int64_t> batching, contracting;
+    unsigned group = 0;
+    Value scaled = {};
+  };
+  /// Operands that share a quantization: their values are layouts of `point`.
+  struct Group {
+    OperandRecipe recipe;
+    SmallVector<int64_t> tile;
+    Value root, point;
+    bool isWeight = false;
+    RecipeCopy copy = RecipeCopy::Saved;
+    /// The dots that read it.
+    SmallVector<Operation *> dots;
+    Value quantized = {};
+    /// Other layouts of the payload, made on demand.
+    DenseMap<Value, Value> views;
+  };
+  struct Dot {
+    DotPlan plan;
+    Operand lhs, rhs;
+  };
+  /// The weights of all layers, quantized outside of the loop over them.
+  struct Stack {
+    Value source;
+    Type type;
+    OperandRecipe recipe;
+    Value quantized;
+  };
+
+  void mergeDims(Dot &dot);
+  void arrange(Operand &operand, bool mergeFree);
+  void addOperand(Operand &operand, const OperandPlan &plan, Operation *dot);
+  Value getQuantized(Group &group);
+  Value getAmax(Value value, ScaledType type, bool early, Location loc);
+  Value quantize(Value value, const OperandRecipe &recipe,
+                 ArrayRef<int64_t> tile, bool early, Location loc);
+  Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
+                      ArrayRef<Type> conversions);
+  Value quantizeLate(Group &group, Operation *first);
+  Value getView(Group &group, Value value);
+  Value getScaled(Operand &operand);
+  Value rewriteDot(Dot &dot);
+  void eraseUnread();
+
+  OpBuilder builder;
+  std::vector<Dot> dots;
+  std::vector<Group> groups;
+  /// Layout ops between the quantized tensors and the dots.
+  llvm::SetVector<Operation *> layouts;
+  /// Of a value or of its tiles.
+  DenseMap<std::pair<Value, Attribute>, Value> amaxes;
+  std::vector<Stack> stacks;
+  /// Operands brought into the form that a tile needs.
+  DenseMap<std::pair<Value, Attribute>, Value> arranged;
+  int64_t numQuantized = 0;
+};
+
+/// The tile of an operand whose rows lie along the contraction.
+SmallVector<int64_t> getTile(RecipeTile tile, ArrayRef<int64_t> shape,
+                             ArrayRef<int64_t> batching,
+                             ArrayRef<int64_t> contracting);
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
