@@ -30,15 +30,13 @@ static LogicalResult verifyOp(Operation *op) {
            << "', which does not run here: expected only annotations of "
               "sharding; see "
            << kSubset;
-  static const llvm::StringSet<> collectives = {
-      "all_gather",         "all_reduce",     "all_to_all",
-      "collective_permute", "reduce_scatter", "collective_broadcast",
-      "partition_id",       "replica_id"};
+  if (isa<stablehlo::AllGatherOp, stablehlo::AllReduceOp, stablehlo::AllToAllOp,
+          stablehlo::CollectiveBroadcastOp, stablehlo::CollectivePermuteOp,
+          stablehlo::PartitionIdOp, stablehlo::ReduceScatterOp,
+          stablehlo::ReplicaIdOp>(op))
+    return op->emitOpError()
+           << "needs a distributed run, which is not supported yet";
   StringRef dialect = op->getName().getDialectNamespace();
-  if (dialect == "stablehlo" &&
-      collectives.contains(op->getName().stripDialect()))
-    return op->emitOpError() << "needs several devices: expected a step for "
-                                "one device";
   if (!op->isRegistered() || (dialect != "stablehlo" && dialect != "chlo" &&
                               !isa<func::FuncOp, func::ReturnOp, ModuleOp>(op)))
     return op->emitError() << "'" << name

@@ -6,13 +6,16 @@
 include "mlir/Pass/PassBase.td"
 
 def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {
-  let summary = "Removes annotations of sharding";
+  let summary = "Removes what a step for one device does not need";
   let description = [{
     A step for one device does not need to know how it would be split over
     several. Removes meshes, `sdy.sharding_constraint`, custom calls that only
     annotate (`@Sharding` and the like) and the attributes `sdy.*`, and
-    `mhlo.*` on the module, the functions and their arguments. Collectives stay
-    and are rejected at the end of the import.
+    `mhlo.*` on the module, the functions and their arguments. The body of a
+    `sdy.manual_computation` over a mesh of one device replaces it; over several
+    devices it is an error. Collectives over groups of one device give their
+    operands, and in a module of one partition and one replica these have the
+    number 0; other collectives stay and are rejected at the end of the import.
 
     Example: this function becomes one that returns its argument.
 

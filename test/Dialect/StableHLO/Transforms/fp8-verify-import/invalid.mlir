@@ -81,3 +81,75 @@ func.func @main(%arg0: tensor<2xcomplex<f32>>) -> tensor<2xcomplex<f32>> {
 func.func @main(%arg0: tensor<?xf32>) -> tensor<?xf32> {
   return %arg0 : tensor<?xf32>
 }
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.all_gather' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.all_gather"(%x) <{all_gather_dim = 0 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<8xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.all_to_all' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.all_to_all"(%x) <{split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 : i64, replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.collective_permute' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.collective_permute"(%x) <{source_target_pairs = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.collective_broadcast' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.collective_broadcast"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.partition_id' op needs a distributed run, which is not supported yet}}
+  %0 = stablehlo.partition_id : tensor<ui32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.replica_id' op needs a distributed run, which is not supported yet}}
+  %0 = stablehlo.replica_id : tensor<ui32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.all_reduce' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<4xf32>
+  return %x : tensor<4xf32>
+}
+
+// -----
+
+func.func @main(%x: tensor<4xf32> {fp8.path = "x", fp8.role = "frozen"}) -> (tensor<4xf32> {fp8.path = "y", fp8.kind = "output"}) {
+  // expected-error @+1 {{'stablehlo.reduce_scatter' op needs a distributed run, which is not supported yet}}
+  %0 = "stablehlo.reduce_scatter"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>, scatter_dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<4xf32>) -> tensor<2xf32>
+  return %x : tensor<4xf32>
+}
