@@ -159,6 +159,9 @@ struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
     if (op.getNumParallelLoops() != 0 || op->getNumResults() != 1 ||
         iterationVolume(op) < kMinVolume)
       return failure();
+    // One element of a larger result (the amax of a partial tile) stays.
+    if (cast<RankedTensorType>(op->getResult(0).getType()).getRank() != 0)
+      return failure();
     Operation *combiner = reductionCombiner(op, 0);
     if (!combiner)
       return failure();
