@@ -76,31 +76,19 @@ static LogicalResult checkLowered(const OperandRecipe &operand) {
   return success();
 }
 
-static LogicalResult checkLowered(const AccumulatorRecipe &accumulator) {
-  if (accumulator.bits != 32 || accumulator.promote != 0)
-    return emitError(*accumulator.loc)
-           << "an accumulator other than {bits: 32, promote: 0} is not "
-              "supported yet";
-  return success();
-}
-
 /// One error for what a recipe says and no later stage can do yet.
 static LogicalResult checkLowered(const Recipe &recipe, MLIRContext *context) {
   if (recipe.compute.saved != RecipeFloat::F32)
     return emitError(UnknownLoc::get(context))
            << "value 'bf16' of key 'compute.saved' is not supported yet; "
               "supported: f32";
-  auto all = [](const auto &dot, const OperandRecipe &first,
-                const OperandRecipe &second) {
-    return failed(checkLowered(first)) || failed(checkLowered(second)) ||
-           failed(checkLowered(dot->accumulator));
+  auto all = [](const OperandRecipe &first, const OperandRecipe &second) {
+    return failed(checkLowered(first)) || failed(checkLowered(second));
   };
-  if ((recipe.forward && all(recipe.forward, recipe.forward->activation,
-                             recipe.forward->weight)) ||
-      (recipe.dgrad &&
-       all(recipe.dgrad, recipe.dgrad->gradient, recipe.dgrad->weight)) ||
-      (recipe.wgrad &&
-       all(recipe.wgrad, recipe.wgrad->activation, recipe.wgrad->gradient)))
+  if ((recipe.forward &&
+       all(recipe.forward->activation, recipe.forward->weight)) ||
+      (recipe.dgrad && all(recipe.dgrad->gradient, recipe.dgrad->weight)) ||
+      (recipe.wgrad && all(recipe.wgrad->activation, recipe.wgrad->gradient)))
     return failure();
   return success();
 }

@@ -559,9 +559,14 @@ Value Quantizer::rewriteDot(Dot &dot) {
   addDims(dot.lhs, false);
   addDims(dot.rhs, false);
   auto merged = RankedTensorType::get(shape, type.getElementType());
-  Value result = fp8::DotGeneralOp::create(
+  auto op = fp8::DotGeneralOp::create(
       builder, loc, merged, dot.lhs.scaled, dot.rhs.scaled, dot.lhs.batching,
       dot.rhs.batching, dot.lhs.contracting, dot.rhs.contracting);
+  if (dot.plan.accumulator->promote != 0)
+    op.setPromoteEvery(dot.plan.accumulator->promote);
+  if (dot.plan.accumulator->bits != 32)
+    op.setAccumulatorBits(dot.plan.accumulator->bits);
+  Value result = op;
   if (merged != type)
     result = stablehlo::ReshapeOp::create(builder, loc, type, result);
   return result;
