@@ -59,6 +59,7 @@ SmallVector<OwningOpRef<ModuleOp>> splitUnits(ModuleOp module) {
       declare(*unit, address.getGlobalName());
   });
   declare(*unit, "fp8_launch");
+  declare(*unit, "fp8_operand");
   units.push_back(std::move(unit));
   return units;
 }
@@ -176,9 +177,13 @@ FailureOr<std::unique_ptr<JITCode>> JITCode::create(ModuleOp module,
   std::unique_ptr<JITCode> code(new JITCode());
   code->jit = std::move(*jit);
   llvm::orc::SymbolMap symbols;
-  symbols[code->jit->mangleAndIntern("fp8_launch")] = {
-      llvm::orc::ExecutorAddr::fromPtr(&fp8_launch),
-      llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  auto provide = [&](llvm::StringRef name, auto *function) {
+    symbols[code->jit->mangleAndIntern(name)] = {
+        llvm::orc::ExecutorAddr::fromPtr(function),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  provide("fp8_launch", &fp8_launch);
+  provide("fp8_operand", &fp8_operand);
   llvm::orc::JITDylib &dylib = code->jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

@@ -10,6 +10,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Codegen/Contraction.h"
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -42,8 +44,10 @@ constexpr int64_t kContractionRows = 128;
 /// Tasks that a kernel is cut into if it is large enough.
 constexpr int64_t kMaxTasks = 64;
 
-/// One op of the step: a structured op or a loop nest, with the fills and
-/// empties that only it uses as destinations.
+/// One op of the step: a structured op or an irregular loop nest, with the
+/// fills and empties that only it uses as destinations. What controls the
+/// schedule (a loop, a branch, a slice of a stack) is a node that no kernel
+/// contains.
 struct Node {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
@@ -53,6 +57,7 @@ struct Node {
 struct Group {
   SetVector<unsigned> nodes; // in program order after sorting
   bool contraction = false;
+  bool schedule = false; // a loop, a branch, a slice: not outlined
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
@@ -64,82 +69,84 @@ bool isView(Operation *op) {
   return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
-bool isNode(Operation *op) { return isa<linalg::GenericOp, scf::ForOp>(op); }
+/// Is `op` work for a kernel?
+bool isWork(Operation *op) {
+  return isa<linalg::GenericOp>(op) || isIrregular(op);
+}
 
-class KernelFormer {
-public:
-  explicit KernelFormer(func::FuncOp func) : func(func) {}
+bool isDestination(Operation *op) {
+  return isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op);
+}
 
-  LogicalResult run();
+/// Operands that `op`, which is work, writes into.
+MutableArrayRef<OpOperand> destinationsOf(Operation *op) {
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return loop.getInitArgsMutable();
+  return cast<DestinationStyleOpInterface>(op).getDpsInitsMutable();
+}
 
-private:
-  void privatizeDestinations();
-  LogicalResult collectNodes();
-  void initGroup(unsigned node);
-  void growGroups();
-  bool tryJoin(unsigned producerGroup, unsigned consumerGroup);
-  bool joinMakesCycle(unsigned a, unsigned b);
-  std::optional<SmallVector<std::pair<unsigned, unsigned>>>
-  sharedDomain(const Group &producer, const Group &consumer);
-  void chooseTile(const Group &group, SmallVectorImpl<int64_t> &tile);
-  LogicalResult outline(unsigned group, unsigned number);
+/// Control flow of the schedule: its blocks hold kernels of their own.
+bool isControlFlow(Operation *op) {
+  return isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp>(op) &&
+         !isIrregular(op);
+}
 
-  func::FuncOp func;
-  SmallVector<Node> nodes;
-  SmallVector<Group> groups;
-  DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
-  SmallVector<SmallVector<unsigned>> nodePreds;
-};
+/// The blocks whose ops become kernels: the body of `func` and, from the inside
+/// out, those of its control flow.
+SmallVector<Block *> scheduleBlocks(func::FuncOp func) {
+  SmallVector<Block *> blocks;
+  std::function<void(Block &)> collect = [&](Block &block) {
+    for (Operation &op : block)
+      if (isControlFlow(&op))
+        for (Region &region : op.getRegions())
+          for (Block &inner : region)
+            collect(inner);
+    blocks.push_back(&block);
+  };
+  collect(func.getBody().front());
+  return blocks;
+}
+
+//===----------------------------------------------------------------------===//
+// Preparation
+//===----------------------------------------------------------------------===//
 
 /// Gives every op its own fill or empty as destination, right in front of it.
-void KernelFormer::privatizeDestinations() {
-  SmallVector<Operation *> ops;
-  for (Operation &op : func.getBody().front())
-    if (isNode(&op))
-      ops.push_back(&op);
-  auto isDestination = [](Operation *op) {
-    return isa_and_nonnull<linalg::FillOp, tensor::EmptyOp>(op);
-  };
-  std::function<Value(OpBuilder &, Operation *)> cloneChain =
-      [&](OpBuilder &builder, Operation *op) -> Value {
-    Operation *copy = builder.clone(*op);
+void privatizeDestinations(Operation *op) {
+  OpBuilder builder(op);
+  std::function<Value(Operation *)> cloneChain = [&](Operation *def) -> Value {
+    Operation *copy = builder.clone(*def);
     if (auto fill = dyn_cast<linalg::FillOp>(copy))
       if (Operation *empty = fill.getOutputs()[0].getDefiningOp();
-          isa_and_nonnull<tensor::EmptyOp>(empty))
-        fill.getOutputsMutable()[0].set(builder.clone(*empty)->getResult(0)),
-            fill->moveAfter(fill.getOutputs()[0].getDefiningOp());
+          isa_and_nonnull<tensor::EmptyOp>(empty)) {
+        fill.getOutputsMutable()[0].set(builder.clone(*empty)->getResult(0));
+        fill->moveAfter(fill.getOutputs()[0].getDefiningOp());
+      }
     return copy->getResult(0);
   };
-  for (Operation *op : ops) {
-    OpBuilder builder(op);
-    auto privatize = [&](OpOperand &operand) {
-      Operation *def = operand.get().getDefiningOp();
-      if (isDestination(def))
-        operand.set(cloneChain(builder, def));
-    };
-    if (auto loop = dyn_cast<scf::ForOp>(op)) {
-      for (OpOperand &init : loop.getInitArgsMutable())
-        privatize(init);
-      continue;
-    }
-    for (OpOperand &init :
-         cast<DestinationStyleOpInterface>(op).getDpsInitsMutable())
-      privatize(init);
-  }
-  // Fills that are read as ordinary inputs become generics of their own.
-  for (Operation &op : llvm::make_early_inc_range(func.getBody().front())) {
+  for (OpOperand &init : destinationsOf(op))
+    if (Operation *def = init.get().getDefiningOp(); isDestination(def))
+      init.set(cloneChain(def));
+}
+
+/// Turns fills that are read as ordinary values into ops of their own, and
+/// drops those that nothing uses any more.
+void materializeFills(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (isDestination(&op) && op.use_empty()) {
       op.erase();
       continue;
     }
     auto fill = dyn_cast<linalg::FillOp>(op);
-    if (!fill)
-      continue;
-    bool read = llvm::any_of(fill->getUses(), [](OpOperand &use) {
-      auto dps = dyn_cast<DestinationStyleOpInterface>(use.getOwner());
-      return !isa<scf::ForOp>(use.getOwner()) && (!dps || !dps.isDpsInit(&use));
-    });
-    if (!read)
+    if (!fill || llvm::all_of(fill->getUses(), [](OpOperand &use) {
+          Operation *user = use.getOwner();
+          return (isWork(user) || isDestination(user)) &&
+                 llvm::any_of(isDestination(user)
+                                  ? cast<DestinationStyleOpInterface>(user)
+                                        .getDpsInitsMutable()
+                                  : destinationsOf(user),
+                              [&](OpOperand &init) { return &init == &use; });
+        }))
       continue;
     OpBuilder builder(fill);
     auto type = cast<RankedTensorType>(fill.getResult(0).getType());
@@ -159,38 +166,99 @@ void KernelFormer::privatizeDestinations() {
   }
 }
 
-LogicalResult KernelFormer::collectNodes() {
-  for (Operation &op : func.getBody().front()) {
-    if (isNode(&op)) {
-      unsigned index = nodes.size();
-      Node node;
-      node.op = &op;
-      nodeOf[&op] = index;
-      auto attach = [&](Value destination) {
-        while (Operation *def = destination.getDefiningOp()) {
-          if (!isa<linalg::FillOp, tensor::EmptyOp>(def))
-            return;
-          node.attached.push_back(def);
-          nodeOf[def] = index;
-          auto fill = dyn_cast<linalg::FillOp>(def);
-          if (!fill)
-            return;
-          destination = fill.getOutputs()[0];
-        }
-      };
-      if (auto loop = dyn_cast<scf::ForOp>(op))
-        llvm::for_each(loop.getInitArgs(), attach);
-      else
-        llvm::for_each(cast<DestinationStyleOpInterface>(op).getDpsInits(),
-                       attach);
-      nodes.push_back(std::move(node));
+/// A kernel takes tensors only: a loop counter that an op captures becomes a
+/// tensor of one element.
+void captureScalarsAsTensors(Operation *op) {
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  for (Value value : captured) {
+    if (isa<TensorType>(value.getType()) ||
+        isa_and_nonnull<arith::ConstantOp>(value.getDefiningOp()))
       continue;
-    }
-    if (!isView(&op) && !isa<linalg::FillOp, tensor::EmptyOp, arith::ConstantOp,
-                             func::ReturnOp>(op))
-      return op.emitOpError("expected linalg.generic, linalg.fill, scf.for, a "
-                            "reshape, a constant or return before kernels are "
+    OpBuilder builder(op);
+    Type type = value.getType();
+    Value stored = value;
+    if (type.isIndex())
+      stored = arith::IndexCastOp::create(builder, op->getLoc(),
+                                          builder.getI64Type(), value);
+    Value tensor = tensor::FromElementsOp::create(
+        builder, op->getLoc(), RankedTensorType::get({}, stored.getType()),
+        stored);
+    builder.setInsertionPointToStart(&op->getRegion(0).front());
+    Value inside = tensor::ExtractOp::create(builder, op->getLoc(), tensor);
+    if (type.isIndex())
+      inside = arith::IndexCastOp::create(builder, op->getLoc(), type, inside);
+    replaceAllUsesInRegionWith(value, inside, op->getRegion(0));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// KernelFormer
+//===----------------------------------------------------------------------===//
+
+/// Forms the kernels of one block.
+class KernelFormer {
+public:
+  KernelFormer(func::FuncOp func, Block &block, unsigned &numKernels)
+      : func(func), block(block), numKernels(numKernels) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult collectNodes();
+  void initGroup(unsigned node);
+  void growGroups();
+  bool tryJoin(unsigned producerGroup, unsigned consumerGroup);
+  bool joinMakesCycle(unsigned a, unsigned b);
+  std::optional<SmallVector<std::pair<unsigned, unsigned>>>
+  sharedDomain(const Group &producer, const Group &consumer);
+  void chooseTile(const Group &group, SmallVectorImpl<int64_t> &tile);
+  LogicalResult outline(unsigned group, unsigned number);
+  bool isInside(Operation *user,
+                const llvm::SmallPtrSetImpl<Operation *> &ops) {
+    return ops.contains(block.findAncestorOpInBlock(*user));
+  }
+
+  func::FuncOp func;
+  Block &block;
+  unsigned &numKernels;
+  SmallVector<Node> nodes;
+  SmallVector<Group> groups;
+  DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
+  SmallVector<SmallVector<unsigned>> nodePreds;
+};
+
+LogicalResult KernelFormer::collectNodes() {
+  for (Operation &op : block.without_terminator()) {
+    if (isDestination(&op) || isView(&op) || isa<arith::ConstantOp>(op))
+      continue;
+    if (!isWork(&op) && !isControlFlow(&op) &&
+        !isa<tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ExtractOp,
+             tensor::FromElementsOp>(op) &&
+        !isa<arith::ArithDialect>(op.getDialect()))
+      return op.emitOpError("expected structured ops, reshapes, slices, "
+                            "control flow and constants before kernels are "
                             "formed");
+    unsigned index = nodes.size();
+    Node node;
+    node.op = &op;
+    nodeOf[&op] = index;
+    auto attach = [&](Value destination) {
+      while (Operation *def = destination.getDefiningOp()) {
+        if (!isDestination(def) || def->getBlock() != &block)
+          return;
+        node.attached.push_back(def);
+        nodeOf[def] = index;
+        auto fill = dyn_cast<linalg::FillOp>(def);
+        if (!fill)
+          return;
+        destination = fill.getOutputs()[0];
+      }
+    };
+    if (isWork(&op))
+      for (OpOperand &init : destinationsOf(&op))
+        attach(init.get());
+    nodes.push_back(std::move(node));
   }
   // Node-level dependences, through views.
   nodePreds.resize(nodes.size());
@@ -221,6 +289,7 @@ void KernelFormer::initGroup(unsigned index) {
   Group group;
   group.nodes.insert(index);
   Operation *op = nodes[index].op;
+  group.schedule = !isWork(op);
   SmallVector<unsigned> loops;
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
     group.contraction = isDot(generic);
@@ -350,7 +419,7 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   Group &producer = groups[producerIndex];
   Group &consumer = groups[consumerIndex];
   // What a contraction reads is complete before it starts.
-  if (consumer.contraction)
+  if (consumer.contraction || producer.schedule || consumer.schedule)
     return false;
   auto pairs = sharedDomain(producer, consumer);
   if (!pairs)
@@ -441,7 +510,7 @@ void KernelFormer::chooseTile(const Group &group,
   // packed panel, columns whole unless there are few rows.
   unsigned first = *llvm::min_element(group.nodes);
   auto generic = cast<linalg::GenericOp>(nodes[first].op);
-  auto dims = *linalg::inferContractionDims(generic);
+  auto dims = *inferContractionDims(generic);
   SmallVector<unsigned> loops = group.loops.lookup(first);
   int64_t rows = kContractionRows, tasks = 1;
   auto contains = [](ArrayRef<unsigned> list, unsigned dim) {
@@ -486,8 +555,7 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   for (Operation *op : ops)
     for (Value result : op->getResults())
       if (llvm::any_of(result.getUsers(), [&](Operation *user) {
-            return !inside.contains(
-                func.getBody().findAncestorOpInRegion(*user));
+            return !isInside(user, inside);
           }))
         results.push_back(result);
   // The start of the chain of in-place updates that ends in `value`.
@@ -564,10 +632,10 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   kernel->setAttr(kDomainAttr, builder.getDenseI64ArrayAttr(group.domain));
   kernel->setAttr(kTileAttr, builder.getDenseI64ArrayAttr(tile));
 
-  Block *block = kernel.addEntryBlock();
-  builder.setInsertionPointToStart(block);
+  Block *body = kernel.addEntryBlock();
+  builder.setInsertionPointToStart(body);
   IRMapping mapping;
-  ArrayRef<BlockArgument> arguments = block->getArguments();
+  ArrayRef<BlockArgument> arguments = body->getArguments();
   mapping.map(destinations, arguments.drop_front(inputs.size()));
   // Reads win; updates are redirected below.
   mapping.map(inputs.getArrayRef(), arguments.take_front(inputs.size()));
@@ -604,14 +672,13 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   auto call = func::CallOp::create(builder, loc, kernel, operands);
   for (auto [result, value] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(value, [&](OpOperand &use) {
-      return !inside.contains(
-          func.getBody().findAncestorOpInRegion(*use.getOwner()));
+      return !isInside(use.getOwner(), inside);
     });
   // Reshapes of what the kernel returns follow the call.
   Operation *last = call;
   std::function<void(Value)> moveViews = [&](Value value) {
     for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
-      if (!isView(user))
+      if (!isView(user) || user->getBlock() != &block)
         continue;
       user->moveAfter(last);
       last = user;
@@ -629,13 +696,11 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
 }
 
 LogicalResult KernelFormer::run() {
-  privatizeDestinations();
   if (failed(collectNodes()))
     return failure();
   growGroups();
   // Emit groups so that each call comes after those it depends on: groups in
   // topological order, ties by program order.
-  unsigned number = 0;
   SmallVector<unsigned> order;
   SmallVector<char> state(groups.size(), 0);
   std::function<void(unsigned)> visit = [&](unsigned group) {
@@ -653,9 +718,9 @@ LogicalResult KernelFormer::run() {
   for (unsigned node = 0; node < nodes.size(); ++node)
     visit(nodes[node].group);
   // Nodes move into that order first, with the views after what they read.
-  Operation *terminator = func.getBody().front().getTerminator();
+  Operation *terminator = block.getTerminator();
   SmallVector<Operation *> views;
-  for (Operation &op : func.getBody().front())
+  for (Operation &op : block)
     if (isView(&op))
       views.push_back(&op);
   for (unsigned group : order) {
@@ -670,13 +735,13 @@ LogicalResult KernelFormer::run() {
   }
   for (Operation *view : views) {
     Operation *def = view->getOperand(0).getDefiningOp();
-    if (def)
+    if (def && def->getBlock() == &block)
       view->moveAfter(def);
     else
-      view->moveBefore(&func.getBody().front(), func.getBody().front().begin());
+      view->moveBefore(&block, block.begin());
   }
   for (unsigned group : order)
-    if (failed(outline(group, number++)))
+    if (!groups[group].schedule && failed(outline(group, numKernels++)))
       return failure();
   return success();
 }
@@ -686,9 +751,27 @@ public:
   void runOnOperation() override {
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!func.isPrivate() && !func.isDeclaration())
-        if (failed(KernelFormer(func).run()))
-          return signalPassFailure();
+      if (!func.isPrivate() && !func.isDeclaration() && failed(form(func)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult form(func::FuncOp func) {
+    SmallVector<Block *> blocks = scheduleBlocks(func);
+    for (Block *scope : blocks)
+      for (Operation &op : llvm::make_early_inc_range(*scope))
+        if (isWork(&op)) {
+          privatizeDestinations(&op);
+          captureScalarsAsTensors(&op);
+        }
+    // Inner blocks first: what an outer fill is used for is known then.
+    for (Block *block : blocks)
+      materializeFills(*block);
+    unsigned numKernels = 0;
+    for (Block *block : blocks)
+      if (failed(KernelFormer(func, *block, numKernels).run()))
+        return failure();
+    return success();
   }
 };
 

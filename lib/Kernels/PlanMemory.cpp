@@ -1,10 +1,12 @@
 //===- PlanMemory.cpp - A static arena ------------------------------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
 #include "llvm/Support/MathExtras.h"
 
 namespace mlir::fp8 {
@@ -32,23 +34,54 @@ int64_t byteSize(MemRefType type) {
   return type.getNumElements() * llvm::divideCeil(bits, 8);
 }
 
-/// Live from the first to the last op that uses the buffer or a view of it.
-Buffer liveInterval(memref::AllocOp alloc,
-                    const DenseMap<Operation *, unsigned> &position) {
-  Buffer buffer{alloc, byteSize(alloc.getType()), ~0u, 0};
-  SmallVector<Value> views{alloc.getResult()};
-  while (!views.empty())
-    for (Operation *user : views.pop_back_val().getUsers()) {
-      if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(user)) {
-        views.push_back(user->getResult(0));
-        continue;
+/// Positions of all ops of a schedule in program order, nested ones included.
+class Positions {
+public:
+  explicit Positions(func::FuncOp func) {
+    func.walk<WalkOrder::PreOrder>([&](Operation *op) { begin[op] = next++; });
+    func.walk([&](Operation *op) {
+      unsigned &last = end[op] = begin[op];
+      for (Region &region : op->getRegions())
+        for (Block &block : region)
+          if (!block.empty())
+            last = std::max(last, end.lookup(&block.back()));
+    });
+  }
+
+  /// Live from the first to the last op that uses the buffer or a view of it.
+  /// A loop in between uses it from its beginning to its end: every iteration
+  /// finds what the one before has left.
+  Buffer liveInterval(memref::AllocOp alloc) const {
+    Buffer buffer{alloc, byteSize(alloc.getType()), ~0u, 0};
+    SmallVector<Value> views{alloc.getResult()};
+    while (!views.empty())
+      for (Operation *user : views.pop_back_val().getUsers()) {
+        if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(
+                user)) {
+          views.push_back(user->getResult(0));
+          continue;
+        }
+        Operation *use = alloc->getBlock()->findAncestorOpInBlock(*user);
+        // Branches are not loops: only what they use counts.
+        while (use != user && !isa<LoopLikeOpInterface>(use))
+          use = innerOf(use, user);
+        buffer.begin = std::min(buffer.begin, begin.lookup(use));
+        buffer.end = std::max(buffer.end, end.lookup(use));
       }
-      unsigned at = position.lookup(user);
-      buffer.begin = std::min(buffer.begin, at);
-      buffer.end = std::max(buffer.end, at);
-    }
-  return buffer;
-}
+    return buffer;
+  }
+
+private:
+  /// The op one region further in, on the way from `op` to `inner`.
+  static Operation *innerOf(Operation *op, Operation *inner) {
+    while (inner->getParentOp() != op)
+      inner = inner->getParentOp();
+    return inner;
+  }
+
+  unsigned next = 0;
+  DenseMap<Operation *, unsigned> begin, end;
+};
 
 /// Largest first, each at the lowest offset that is free over its interval.
 int64_t pack(MutableArrayRef<Buffer> buffers) {
@@ -94,17 +127,14 @@ public:
 private:
   void plan(func::FuncOp func) {
     Block &entry = func.getBody().front();
-    DenseMap<Operation *, unsigned> position;
-    for (auto [index, op] : llvm::enumerate(entry))
-      position[&op] = index;
+    Positions positions(func);
     SmallVector<Buffer> buffers;
-    for (auto alloc :
-         llvm::make_early_inc_range(entry.getOps<memref::AllocOp>())) {
+    func.walk([&](memref::AllocOp alloc) {
       if (alloc->use_empty())
         alloc.erase();
       else
-        buffers.push_back(liveInterval(alloc, position));
-    }
+        buffers.push_back(positions.liveInterval(alloc));
+    });
     int64_t total = pack(buffers);
 
     OpBuilder builder(&entry, entry.begin());

@@ -1,6 +1,7 @@
 //===- Structure.cpp - What kernels are made of ---------------------------===//
 
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Codegen/Contraction.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
@@ -11,20 +12,11 @@ bool fp8::allParallel(linalg::LinalgOp op) {
 }
 
 bool fp8::isDot(linalg::GenericOp op) {
-  if (op.getNumReductionLoops() == 0 || !linalg::isaContractionOpInterface(op))
-    return false;
   // Empty dots have nothing to pack: they are plain reductions.
-  if (llvm::is_contained(op.getStaticLoopRanges(), 0))
+  if (op.getNumReductionLoops() == 0 ||
+      llvm::is_contained(op.getStaticLoopRanges(), 0))
     return false;
-  // Panels hold floating-point values and accumulate in f32.
-  auto isFloat = [](Value value) {
-    return isa<FloatType>(getElementTypeOrSelf(value.getType()));
-  };
-  if (!llvm::all_of(op.getInputs(), isFloat) ||
-      !getElementTypeOrSelf(op.getOutputs()[0].getType()).isF32())
-    return false;
-  FailureOr<linalg::ContractionDimensions> dims =
-      linalg::inferContractionDims(op);
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
   return succeeded(dims) && !dims->m.empty() && !dims->n.empty();
 }
 

@@ -1,5 +1,6 @@
 //===- VerifyScheduled.cpp - Contract of the kernels stage ----------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -18,13 +19,26 @@ using namespace mlir::fp8;
 namespace {
 
 LogicalResult verifySchedule(func::FuncOp func) {
-  for (Operation &op : func.getBody().front())
-    if (!isa<func::CallOp, func::ReturnOp, memref::ViewOp, arith::ConstantOp,
-             memref::GetGlobalOp, memref::ExpandShapeOp,
-             memref::CollapseShapeOp>(op))
-      return op.emitOpError("is not part of a planned schedule: expected calls "
-                            "of kernels and views of the arena");
-  return success();
+  WalkResult result = func.walk([](Operation *op) -> WalkResult {
+    bool scalar =
+        isa<arith::ArithDialect>(op->getDialect()) &&
+        llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
+    if (scalar ||
+        isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::ViewOp,
+            memref::GetGlobalOp, memref::ExpandShapeOp, memref::CollapseShapeOp,
+            SubbufferOp, scf::ForOp, scf::WhileOp, scf::IfOp,
+            scf::IndexSwitchOp, scf::YieldOp, scf::ConditionOp>(op))
+      return success();
+    // A condition or a counter.
+    if (isa<memref::LoadOp, memref::StoreOp>(op) &&
+        cast<MemRefType>(op->getOperand(isa<memref::StoreOp>(op)).getType())
+                .getNumElements() == 1)
+      return success();
+    return op->emitOpError("is not part of a planned schedule: expected calls "
+                           "of kernels, control flow, scalars and views of the "
+                           "arena");
+  });
+  return failure(result.wasInterrupted());
 }
 
 LogicalResult verifyKernel(func::FuncOp kernel) {

@@ -142,10 +142,10 @@ void *fp8_step::resolve(int64_t operand, int64_t launch) {
   } else if (~operand < static_cast<int64_t>(externals.size())) {
     return externals[~operand];
   }
-  failure = str("launch ", launch, " of '", executable.name,
-                "' has operand code ", operand, " but the arena has ",
-                executable.arenaBytes, " bytes and there are ",
-                externals.size(), " external buffers");
+  failure =
+      str("launch ", launch, " of '", executable.name, "' has operand code ",
+          operand, " but the arena has ", executable.arenaBytes,
+          " bytes and there are ", externals.size(), " external buffers");
   return nullptr;
 }
 

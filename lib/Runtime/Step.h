@@ -32,9 +32,10 @@ struct fp8_step {
   fp8_step(const fp8_executable &executable, int threads);
 
   void run();
-  void launch(fp8_kernel_fn fn, int64_t numTasks, const int64_t *operands,
+  void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+              const int64_t *operands, const int64_t *offsets,
               int64_t numOperands);
-  void *resolve(int64_t operand);
+  void *operand(int64_t code);
   char *argument(size_t i) { return static_cast<char *>(externals[i]); }
   char *result(size_t i) {
     return static_cast<char *>(externals[resultSlots[i]]);
@@ -57,7 +58,8 @@ private:
   std::vector<void *> operandStorage;
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
-  size_t launchIndex = 0;
+  void *resolve(int64_t operand, int64_t launch);
+
   std::string failure; // of generated code, found in launch
 };
 

@@ -17,7 +17,7 @@ static void addOne(int64_t task, void *const *operands, void *scratch) {
 
 static void entry(fp8_step *step) {
   const int64_t operands[2] = {~(int64_t)0, ~(int64_t)1};
-  fp8_launch(step, addOne, 4, operands, 2);
+  fp8_launch(step, 0, addOne, 4, operands, NULL, 2);
 }
 
 int fp8RunFromC(void) {

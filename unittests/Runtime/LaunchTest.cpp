@@ -37,7 +37,7 @@ void mixEntry(fp8_step *step) {
     int64_t in = i == 0 ? ~int64_t(0) : (i % 2) * 4096;
     int64_t out = i == launches - 1 ? ~int64_t(1) : ((i + 1) % 2) * 4096;
     const int64_t operands[2] = {in, out};
-    fp8_launch(step, mix, cells, operands, 2);
+    fp8_launch(step, i, mix, cells, operands, nullptr, 2);
   }
 }
 
@@ -88,9 +88,11 @@ namespace {
 void nothing(int64_t, void *const *, void *) {}
 void emptyLaunches(fp8_step *step) {
   for (int i = 0; i < 1000; ++i)
-    fp8_launch(step, nothing, 2, nullptr, 0);
+    fp8_launch(step, 0, nothing, 2, nullptr, nullptr, 0);
 }
-void zeroTasks(fp8_step *step) { fp8_launch(step, nothing, 0, nullptr, 0); }
+void zeroTasks(fp8_step *step) {
+  fp8_launch(step, 0, nothing, 0, nullptr, nullptr, 0);
+}
 } // namespace
 
 TEST(Launch, CostsLittle) {
@@ -124,7 +126,7 @@ TEST(Launch, MayHaveNoTasks) {
 namespace {
 void badOperand(fp8_step *step) {
   const int64_t operands[1] = {~int64_t(7)};
-  fp8_launch(step, nothing, 1, operands, 1);
+  fp8_launch(step, 0, nothing, 1, operands, nullptr, 1);
 }
 
 void count(int64_t, void *const *operands, void *) {
@@ -135,7 +137,29 @@ void count(int64_t, void *const *operands, void *) {
 }
 void countEntry(fp8_step *step) {
   const int64_t operands[3] = {~int64_t(0), ~int64_t(1), ~int64_t(2)};
-  fp8_launch(step, count, 1, operands, 3);
+  fp8_launch(step, 0, count, 1, operands, nullptr, 3);
+}
+
+// Adds one array to the next one of a stack, as a loop over layers would.
+void add(int64_t, void *const *operands, void *) {
+  const int32_t *in = static_cast<const int32_t *>(operands[0]);
+  int32_t *out = static_cast<int32_t *>(operands[1]);
+  for (int i = 0; i < 4; ++i)
+    out[i] += in[i];
+}
+void stackEntry(fp8_step *step) {
+  const int64_t operands[2] = {~int64_t(0), ~int64_t(0)};
+  for (int64_t layer = 0; layer < 2; ++layer) {
+    const int64_t offsets[2] = {layer * 16, layer * 16 + 16};
+    fp8_launch(step, 0, add, 1, operands, offsets, 2);
+  }
+}
+
+// As a loop whose condition an earlier launch should have written.
+void waitEntry(fp8_step *step) {
+  badOperand(step);
+  while (*static_cast<int8_t *>(fp8_operand(step, ~int64_t(0))))
+    fp8_launch(step, 0, nothing, 1, nullptr, nullptr, 0);
 }
 
 void touchHalf(int64_t, void *const *operands, void *) {
@@ -143,9 +167,38 @@ void touchHalf(int64_t, void *const *operands, void *) {
 }
 void touchEntry(fp8_step *step) {
   const int64_t operands[1] = {0};
-  fp8_launch(step, touchHalf, 1, operands, 1);
+  fp8_launch(step, 0, touchHalf, 1, operands, nullptr, 1);
 }
 } // namespace
+
+TEST(Launch, OffsetsSelectPartsOfAStack) {
+  Builder builder("stack", stackEntry);
+  builder.arg("x", FP8_DTYPE_I32, {3, 4}, FP8_ROLE_FROZEN);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  int32_t *x = static_cast<int32_t *>(fp8_step_argument(step, 0));
+  for (int i = 0; i < 12; ++i)
+    x[i] = i;
+  ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  for (int i = 0; i < 4; ++i) {
+    EXPECT_EQ(x[i], i);
+    EXPECT_EQ(x[4 + i], i + (4 + i));
+    EXPECT_EQ(x[8 + i], i + (4 + i) + (8 + i));
+  }
+  fp8_step_destroy(step);
+}
+
+TEST(Launch, AFailureEndsALoop) {
+  Builder builder("wait", waitEntry);
+  builder.arg("x", FP8_DTYPE_BOOL, {1}, FP8_ROLE_FROZEN);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
+  *static_cast<int8_t *>(fp8_step_argument(step, 0)) = 1;
+  EXPECT_EQ(fp8_step_run(step), FP8_ERROR_INTERNAL);
+  fp8_step_destroy(step);
+}
 
 TEST(Launch, BadOperandIsAStatus) {
   Builder builder("bad", badOperand);

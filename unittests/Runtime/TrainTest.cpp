@@ -79,16 +79,16 @@ void stepEntry(fp8_step *step) {
     hook(*static_cast<int32_t *>(fp8_operand(step, ~2)),
          static_cast<int32_t *>(fp8_operand(step, ~3)));
   const int64_t forLoss[4] = {~0, ~3, ~4, 0};
-  fp8_launch(step, lossTask, 1, forLoss, 4);
+  fp8_launch(step, 0, lossTask, 1, forLoss, nullptr, 4);
   const int64_t forUpdate[5] = {~0, ~1, ~2, ~3, 0};
-  fp8_launch(step, unigramTask, vocabulary, forUpdate, 5);
+  fp8_launch(step, 0, unigramTask, vocabulary, forUpdate, nullptr, 5);
   const int64_t forCount[2] = {~2, ~5};
-  fp8_launch(step, countTask, 1, forCount, 2);
+  fp8_launch(step, 0, countTask, 1, forCount, nullptr, 2);
 }
 
 void evalEntry(fp8_step *step) {
   const int64_t operands[4] = {~0, ~1, ~2, 0};
-  fp8_launch(step, lossTask, 1, operands, 4);
+  fp8_launch(step, 0, lossTask, 1, operands, nullptr, 4);
 }
 
 void initTask(int64_t task, void *const *operands, void *) {
@@ -99,7 +99,7 @@ void initTask(int64_t task, void *const *operands, void *) {
 }
 void initEntry(fp8_step *step) {
   const int64_t operands[3] = {~0, ~1, ~2};
-  fp8_launch(step, initTask, vocabulary, operands, 3);
+  fp8_launch(step, 0, initTask, vocabulary, operands, nullptr, 3);
 }
 
 fp8_executable *makeStep(int64_t width = vocabulary, int64_t known = 256) {

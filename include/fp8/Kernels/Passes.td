@@ -109,11 +109,14 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
   let summary = "Bufferize each kernel alone, and the schedule around them";
   let description = [{
     One-shot bufferization of a whole step is superlinear in its length; here
-    it sees one kernel at a time. The public function becomes a straight list
-    of calls on buffers: one `memref.alloc` per intermediate tensor, views for
-    reshapes, `memref.copy` where a value must survive an in-place update, and
-    every result written to a buffer that is the last arguments of the function.
-    A result that replaces a state argument is written into that argument.
+    it sees one kernel at a time. The public function becomes a tree of calls
+    and control flow on buffers: one `memref.alloc` per intermediate tensor,
+    views for reshapes and slices of stacks. What a loop carries is one buffer
+    that every iteration updates, what a branch yields one that every branch
+    writes. A tensor that dies in an update lends it its buffer, all others are
+    copied by a kernel marked `fp8.copy`. Results become the last arguments of
+    the function; one that replaces a state argument is written into that
+    argument.
 
     Example input:
 
@@ -128,16 +131,61 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
     ```
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
+                           "::mlir::fp8::FP8Dialect",
                            "::mlir::memref::MemRefDialect",
                            "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect"];
 }
 
+def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
+  let summary = "Let values be made where a copy would bring them";
+  let description = [{
+    A copy from an allocation to a result, the carry of a loop, the result of a
+    branch or a slot of a stack goes away if the allocation can live in that
+    place from its first write on: if nobody reads the place's old contents
+    after that, except a kernel that reads each element right before it writes
+    it. What remains is what needs two buffers.
+
+    Example: `%t` becomes `%x`, and the copy goes.
+
+    ```mlir
+    func.func @step(%x: memref<8xf32>) {
+      %t = memref.alloc() : memref<8xf32>
+      call @k(%t) : (memref<8xf32>) -> ()
+      call @copy(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
+      return
+    }
+    func.func private @k(%t: memref<8xf32>)
+        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>} {
+      %one = arith.constant 1.0 : f32
+      linalg.fill ins(%one : f32) outs(%t : memref<8xf32>)
+      return
+    }
+    func.func private @copy(%a: memref<8xf32>, %b: memref<8xf32>)
+        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>, fp8.copy} {
+      linalg.generic {
+          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%a : memref<8xf32>) outs(%b : memref<8xf32>)
+          attrs = {fp8.task_dims = array<i64>} {
+      ^bb0(%v: f32, %o: f32):
+        linalg.yield %v : f32
+      }
+      return
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numElided", "num-elided", "Number of copies removed">
+  ];
+}
+
 def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every intermediate buffer a place in one arena";
   let description = [{
-    Computes the live interval of every `memref.alloc` of the schedule and
-    packs them, largest first, into one arena (the first argument after this
+    Computes the live interval of every `memref.alloc` of the schedule (one that
+    a loop uses and did not make lives as long as the loop; one that a loop's
+    body makes lives within the body) and packs them, largest first, into one arena (the first argument after this
     pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
     offsets. The plan is left on the function as `fp8.arena_bytes`.
 
@@ -166,8 +214,8 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
 def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "Check the contract between the kernels stage and codegen";
   let description = [{
-    The public function holds only calls of kernels, views of the arena,
-    constants and `memref.get_global`; every kernel is a function on static,
+    The public function holds only calls of kernels, views of the arena and
+    their parts, control flow, scalars, constants and `memref.get_global`; every kernel is a function on static,
     identity-layout memrefs that holds structured ops, fills, copies, scalar
     loops and allocations of its own intermediates. No tensor is left.
 

@@ -29,6 +29,9 @@ constexpr int64_t kWideLanes = 64;
 /// A nest with fewer body ops than this counts as light.
 constexpr unsigned kLightOps = 10;
 constexpr int64_t kAlignment = 64;
+/// Terms that a sum adds one after the other. The sums of such blocks are added
+/// with compensation, so that the error of long sums does not grow.
+constexpr int64_t kSumBlock = 16;
 
 /// Booleans are bytes in memory.
 Type storageType(Type type) {
@@ -91,6 +94,20 @@ struct Nest {
   int64_t lanes = 1;
 };
 
+/// A loop that is reduced over, in steps of one vector or of one element.
+struct ReductionLoop {
+  unsigned loop;
+  int64_t extent, step = 1;
+  int64_t count() const { return llvm::divideCeil(extent, step); }
+};
+
+int64_t volumeOf(ArrayRef<ReductionLoop> order) {
+  int64_t volume = 1;
+  for (const ReductionLoop &loop : order)
+    volume *= loop.count();
+  return volume;
+}
+
 class KernelLowering {
 public:
   KernelLowering(func::FuncOp kernel, const TargetInfo &target)
@@ -126,10 +143,25 @@ private:
                          ArrayRef<unsigned> order);
   void emitReduction(const Nest &nest, Loops &loops, int64_t lanes);
   void emitVectorReduction(const Nest &nest, Loops &loops);
+  using ReductionBody = function_ref<SmallVector<Value>(ValueRange)>;
   SmallVector<Value>
-  emitReductionLoops(const Nest &nest, Loops &loops, ArrayRef<unsigned> order,
-                     ValueRange accumulators,
-                     function_ref<SmallVector<Value>(ValueRange)> body);
+  emitLoop(int64_t begin, int64_t end, int64_t step, ValueRange carried,
+           function_ref<SmallVector<Value>(Value, ValueRange)> body);
+  SmallVector<Value> emitReductionLoops(Loops &loops,
+                                        ArrayRef<ReductionLoop> order,
+                                        ValueRange accumulators,
+                                        ReductionBody body);
+  SmallVector<Value> emitBlockedSums(Loops &loops,
+                                     ArrayRef<ReductionLoop> order,
+                                     ValueRange accumulators,
+                                     ArrayRef<Operation *> combiners,
+                                     ReductionBody body);
+  SmallVector<Value> emitSumBlocks(Loops &loops, ArrayRef<ReductionLoop> order,
+                                   ValueRange carried,
+                                   ArrayRef<Operation *> combiners,
+                                   ReductionBody body);
+  std::pair<Value, Value> addCompensated(Value sum, Value lost, Value term);
+  Value neutralValue(Operation *combiner, Type type);
   SmallVector<Value> emitBody(const Nest &nest, Loops &loops, int64_t lanes,
                               ValueRange accumulators);
   SmallVector<Value> emitPayload(linalg::GenericOp op, const Nest &nest,
@@ -712,35 +744,145 @@ SmallVector<Value> KernelLowering::emitBody(const Nest &nest, Loops &loops,
   return next;
 }
 
-/// Sequential loops over `order`, carrying accumulators.
-SmallVector<Value> KernelLowering::emitReductionLoops(
-    const Nest &nest, Loops &loops, ArrayRef<unsigned> order,
-    ValueRange accumulators,
-    function_ref<SmallVector<Value>(ValueRange)> body) {
-  if (order.empty())
-    return body(accumulators);
-  unsigned loop = order.front();
-  auto forOp = scf::ForOp::create(builder, loc, constantIndex(0),
-                                  constantIndex(loops.extent[loop]),
-                                  constantIndex(1), accumulators);
+/// A loop that carries values; `body` has the offset of its iteration.
+SmallVector<Value> KernelLowering::emitLoop(
+    int64_t begin, int64_t end, int64_t step, ValueRange carried,
+    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto forOp =
+      scf::ForOp::create(builder, loc, constantIndex(begin), constantIndex(end),
+                         constantIndex(step), carried);
   OpBuilder::InsertionGuard guard(builder);
   Block *block = forOp.getBody();
   if (!block->empty() && isa<scf::YieldOp>(block->back()))
     block->back().erase();
   builder.setInsertionPointToEnd(block);
-  loops.index[loop] = arith::AddIOp::create(
-      builder, loc, forOp.getInductionVar(), loops.lower[loop]);
-  SmallVector<Value> next = emitReductionLoops(nest, loops, order.drop_front(),
-                                               forOp.getRegionIterArgs(), body);
+  SmallVector<Value> next =
+      body(forOp.getInductionVar(), forOp.getRegionIterArgs());
   scf::YieldOp::create(builder, loc, next);
   return forOp.getResults();
 }
 
-SmallVector<unsigned> setLoops(const llvm::SmallBitVector &bits) {
-  SmallVector<unsigned> loops;
-  for (unsigned loop : bits.set_bits())
-    loops.push_back(loop);
-  return loops;
+/// Sequential loops over `order`, carrying accumulators.
+SmallVector<Value>
+KernelLowering::emitReductionLoops(Loops &loops, ArrayRef<ReductionLoop> order,
+                                   ValueRange accumulators,
+                                   ReductionBody body) {
+  if (order.empty())
+    return body(accumulators);
+  const ReductionLoop &loop = order.front();
+  return emitLoop(
+      0, loop.extent, loop.step, accumulators,
+      [&](Value offset, ValueRange running) {
+        loops.index[loop.loop] =
+            arith::AddIOp::create(builder, loc, offset, loops.lower[loop.loop]);
+        return emitReductionLoops(loops, order.drop_front(), running, body);
+      });
+}
+
+bool isFloatSum(Operation *combiner) {
+  return isa_and_nonnull<arith::AddFOp>(combiner);
+}
+
+Value KernelLowering::neutralValue(Operation *combiner, Type type) {
+  Value neutral = arith::ConstantOp::create(
+      builder, loc, *arith::getNeutralElement(combiner));
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector::BroadcastOp::create(builder, loc, vector, neutral)
+                : neutral;
+}
+
+/// Kahan's addition: the new sum and what it lost. An infinite sum has lost
+/// nothing (its difference to itself would be NaN).
+std::pair<Value, Value> KernelLowering::addCompensated(Value sum, Value lost,
+                                                       Value term) {
+  Value y = arith::SubFOp::create(builder, loc, term, lost);
+  Value next = arith::AddFOp::create(builder, loc, sum, y);
+  Value added = arith::SubFOp::create(builder, loc, next, sum);
+  Value nextLost = arith::SubFOp::create(builder, loc, added, y);
+  Value isNumber = arith::CmpFOp::create(
+      builder, loc, arith::CmpFPredicate::ORD, nextLost, nextLost);
+  Value none = arith::ConstantOp::create(builder, loc,
+                                         builder.getZeroAttr(sum.getType()));
+  return {next,
+          arith::SelectOp::create(builder, loc, isNumber, nextLost, none)};
+}
+
+/// Loops over `order` whose float sums are sums of short blocks. `carried` has
+/// the accumulators, then what each of the sums lost.
+SmallVector<Value> KernelLowering::emitSumBlocks(
+    Loops &loops, ArrayRef<ReductionLoop> order, ValueRange carried,
+    ArrayRef<Operation *> combiners, ReductionBody body) {
+  unsigned count = combiners.size();
+  // One block: `inner` at the current indices.
+  auto block = [&](ArrayRef<ReductionLoop> inner, ValueRange carried) {
+    SmallVector<Value> start, next, losses;
+    for (unsigned i = 0; i < count; ++i)
+      start.push_back(isFloatSum(combiners[i])
+                          ? neutralValue(combiners[i], carried[i].getType())
+                          : carried[i]);
+    SmallVector<Value> parts = emitReductionLoops(loops, inner, start, body);
+    for (unsigned i = 0, sum = count; i < count; ++i) {
+      if (!isFloatSum(combiners[i])) {
+        next.push_back(parts[i]);
+        continue;
+      }
+      auto [total, lost] = addCompensated(carried[i], carried[sum++], parts[i]);
+      next.push_back(total);
+      losses.push_back(lost);
+    }
+    llvm::append_range(next, losses);
+    return next;
+  };
+  if (volumeOf(order) <= kSumBlock)
+    return block(order, carried);
+  ReductionLoop loop = order.front();
+  ArrayRef<ReductionLoop> rest = order.drop_front();
+  int64_t perBlock = kSumBlock / volumeOf(rest);
+  if (perBlock <= 1)
+    return emitLoop(0, loop.extent, loop.step, carried,
+                    [&](Value offset, ValueRange running) {
+                      loops.index[loop.loop] = arith::AddIOp::create(
+                          builder, loc, offset, loops.lower[loop.loop]);
+                      return emitSumBlocks(loops, rest, running, combiners,
+                                           body);
+                    });
+  // Several iterations of this loop are one block.
+  int64_t width = perBlock * loop.step;
+  int64_t whole = loop.extent / width * width;
+  Value lower = loops.lower[loop.loop];
+  auto part = [&](Value offset, int64_t extent, ValueRange running) {
+    loops.lower[loop.loop] = arith::AddIOp::create(builder, loc, offset, lower);
+    SmallVector<ReductionLoop> inner{{loop.loop, extent, loop.step}};
+    llvm::append_range(inner, rest);
+    SmallVector<Value> next = block(inner, running);
+    loops.lower[loop.loop] = lower;
+    return next;
+  };
+  SmallVector<Value> next =
+      emitLoop(0, whole, width, carried, [&](Value offset, ValueRange running) {
+        return part(offset, width, running);
+      });
+  if (whole < loop.extent)
+    next = part(constantIndex(whole), loop.extent - whole, next);
+  return next;
+}
+
+/// Loops over `order`; long float sums are blocked where every output has a
+/// combiner.
+SmallVector<Value> KernelLowering::emitBlockedSums(
+    Loops &loops, ArrayRef<ReductionLoop> order, ValueRange accumulators,
+    ArrayRef<Operation *> combiners, ReductionBody body) {
+  if (volumeOf(order) <= 2 * kSumBlock || llvm::none_of(combiners, isFloatSum))
+    return emitReductionLoops(loops, order, accumulators, body);
+  SmallVector<Value> carried = llvm::to_vector(accumulators);
+  for (auto [value, combiner] : llvm::zip(accumulators, combiners))
+    if (isFloatSum(combiner))
+      carried.push_back(arith::ConstantOp::create(
+          builder, loc, builder.getZeroAttr(value.getType())));
+  SmallVector<Value> results =
+      emitSumBlocks(loops, order, carried, combiners, body);
+  results.resize(combiners.size());
+  return results;
 }
 
 /// Reduction with whole accumulators per lane: the vector loop is parallel (or
@@ -748,15 +890,20 @@ SmallVector<unsigned> setLoops(const llvm::SmallBitVector &bits) {
 void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
                                    int64_t lanes) {
   SmallVector<Value> accumulators;
+  SmallVector<Operation *> combiners;
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))
-      for (unsigned i = 0; i < op.getOutputs().size(); ++i)
+      for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
         accumulators.push_back(initialValue(op, i, nest, loops, lanes));
-  SmallVector<Value> results =
-      emitReductionLoops(nest, loops, setLoops(nest.reduction), accumulators,
-                         [&](ValueRange running) {
-                           return emitBody(nest, loops, lanes, running);
-                         });
+        combiners.push_back(reductionCombiner(op, i));
+      }
+  SmallVector<ReductionLoop> order;
+  for (unsigned loop : nest.reduction.set_bits())
+    order.push_back({loop, loops.extent[loop]});
+  SmallVector<Value> results = emitBlockedSums(
+      loops, order, accumulators, combiners, [&](ValueRange running) {
+        return emitBody(nest, loops, lanes, running);
+      });
   unsigned next = 0;
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))
@@ -771,73 +918,55 @@ void KernelLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   int64_t extent = loops.extent[vectorLoop];
   int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
   int64_t whole = extent / lanes * lanes, rest = extent - whole;
-  // Accumulators of the whole vectors, then those of the rest.
   struct Output {
     linalg::GenericOp op;
     unsigned result;
-    Operation *combiner;
   };
   SmallVector<Output> outputs;
+  SmallVector<Operation *> combiners;
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))
-      for (unsigned i = 0; i < op.getOutputs().size(); ++i)
-        outputs.push_back({op, i, reductionCombiner(op, i)});
-  SmallVector<Value> accumulators;
-  auto addNeutral = [&](int64_t width) {
-    for (Output &output : outputs) {
-      Value neutral = arith::ConstantOp::create(
-          builder, loc, *arith::getNeutralElement(output.combiner));
-      accumulators.push_back(width == 1 ? neutral : broadcast(neutral, width));
-    }
-  };
-  addNeutral(lanes);
-  if (rest)
-    addNeutral(rest);
-
-  SmallVector<unsigned> order;
+      for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
+        outputs.push_back({op, i});
+        combiners.push_back(reductionCombiner(op, i));
+      }
+  SmallVector<ReductionLoop> order;
   for (unsigned loop : nest.reduction.set_bits())
     if (loop != vectorLoop)
-      order.push_back(loop);
-  unsigned count = outputs.size();
-  SmallVector<Value> results = emitReductionLoops(
-      nest, loops, order, accumulators, [&](ValueRange running) {
-        SmallVector<Value> next;
-        auto forOp = scf::ForOp::create(
-            builder, loc, constantIndex(0), constantIndex(whole),
-            constantIndex(lanes), running.take_front(count));
-        {
-          OpBuilder::InsertionGuard guard(builder);
-          Block *block = forOp.getBody();
-          if (!block->empty() && isa<scf::YieldOp>(block->back()))
-            block->back().erase();
-          builder.setInsertionPointToEnd(block);
-          loops.index[vectorLoop] = arith::AddIOp::create(
-              builder, loc, forOp.getInductionVar(), loops.lower[vectorLoop]);
-          SmallVector<Value> inner =
-              emitBody(nest, loops, lanes, forOp.getRegionIterArgs());
-          scf::YieldOp::create(builder, loc, inner);
-        }
-        llvm::append_range(next, forOp.getResults());
-        if (rest) {
-          loops.index[vectorLoop] = arith::AddIOp::create(
-              builder, loc, loops.lower[vectorLoop], constantIndex(whole));
-          llvm::append_range(
-              next, emitBody(nest, loops, rest, running.drop_front(count)));
-        }
-        return next;
-      });
-  for (auto [index, output] : llvm::enumerate(outputs)) {
-    Operation *combiner = output.combiner;
-    auto scalarOf = [&](Value value) {
-      return isa<VectorType>(value.getType()) ? reduceLanes(value, combiner)
-                                              : value;
-    };
-    Value total = scalarOf(results[index]);
-    if (rest)
-      total = combine(output.combiner, total, scalarOf(results[count + index]));
+      order.push_back({loop, loops.extent[loop]});
+
+  // The whole vectors, then what is left of each row.
+  auto reduce = [&](ArrayRef<ReductionLoop> order, int64_t width) {
+    SmallVector<Value> accumulators;
+    for (Operation *combiner : combiners) {
+      Type type = combiner->getResult(0).getType();
+      if (width > 1)
+        type = VectorType::get({width}, type);
+      accumulators.push_back(neutralValue(combiner, type));
+    }
+    SmallVector<Value> results = emitBlockedSums(
+        loops, order, accumulators, combiners, [&](ValueRange running) {
+          return emitBody(nest, loops, width, running);
+        });
+    for (auto [result, combiner] : llvm::zip(results, combiners))
+      if (isa<VectorType>(result.getType()))
+        result = reduceLanes(result, combiner);
+    return results;
+  };
+  order.push_back({vectorLoop, whole, lanes});
+  SmallVector<Value> totals = reduce(order, lanes);
+  if (rest) {
+    order.pop_back();
+    loops.index[vectorLoop] = arith::AddIOp::create(
+        builder, loc, loops.lower[vectorLoop], constantIndex(whole));
+    for (auto [total, part, combiner] :
+         llvm::zip(totals, reduce(order, rest), combiners))
+      total = combine(combiner, total, part);
+  }
+  for (auto [output, total, combiner] : llvm::zip(outputs, totals, combiners)) {
     // The vector loop is reduced away: no access below depends on it.
     Value init = initialValue(output.op, output.result, nest, loops, 1);
-    total = combine(output.combiner, init, total);
+    total = combine(combiner, init, total);
     OpOperand &operand = output.op.getDpsInitsMutable()[output.result];
     store(total, operand.get(), indexingMap(output.op, operand), nest, loops,
           1);
@@ -1096,6 +1225,25 @@ void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
     for (Operation &op : *block)
       llvm::for_each(op.getResults(), convert);
   });
+  // Conditions are read, flags written, by the schedule itself.
+  schedule.walk([&](Operation *op) {
+    builder.setInsertionPointAfter(op);
+    if (auto load = dyn_cast<memref::LoadOp>(op);
+        load && load.getType().isInteger(1)) {
+      Value byte = memref::LoadOp::create(builder, op->getLoc(),
+                                          load.getMemRef(), load.getIndices());
+      Value bit =
+          arith::TruncIOp::create(builder, op->getLoc(), load.getType(), byte);
+      load.replaceAllUsesWith(bit);
+      load.erase();
+    } else if (auto store = dyn_cast<memref::StoreOp>(op);
+               store && store.getValueToStore().getType().isInteger(1)) {
+      builder.setInsertionPoint(op);
+      Value byte = arith::ExtUIOp::create(
+          builder, op->getLoc(), builder.getI8Type(), store.getValueToStore());
+      store.getValueMutable().assign(byte);
+    }
+  });
   schedule.setFunctionType(builder.getFunctionType(
       schedule.getBody().front().getArgumentTypes(), {}));
   for (auto global : module.getOps<memref::GlobalOp>()) {
@@ -1139,7 +1287,7 @@ public:
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (!func->hasAttr(kDomainAttr)) {
         storeBooleansAsBytes(getOperation(), func);
-        llvm::append_range(calls, func.getOps<func::CallOp>());
+        func.walk([&](func::CallOp call) { calls.push_back(call); });
       } else if (failed(KernelLowering(func, target).run())) {
         return signalPassFailure();
       }

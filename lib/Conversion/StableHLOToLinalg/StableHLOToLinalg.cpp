@@ -36,6 +36,37 @@ using namespace mlir::fp8;
 namespace {
 
 //===----------------------------------------------------------------------===//
+// Results without elements
+//===----------------------------------------------------------------------===//
+
+/// Nothing is computed for them, and no map has to index what is not there.
+struct EmptyResultLowering : ConversionPattern {
+  EmptyResultLowering(const TypeConverter &converter, MLIRContext *context)
+      : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/2,
+                          context) {}
+
+  LogicalResult
+  matchAndRewrite(Operation *op, ArrayRef<Value> operands,
+                  ConversionPatternRewriter &rewriter) const override {
+    StringRef dialect = op->getName().getDialectNamespace();
+    if ((dialect != "stablehlo" && dialect != "chlo") || !isPure(op) ||
+        op->getNumResults() == 0 || isa<stablehlo::ConstantOp>(op))
+      return failure();
+    for (Type type : op->getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor || !llvm::is_contained(tensor.getShape(), 0))
+        return failure();
+    }
+    SmallVector<Value> results;
+    for (Value result : op->getResults())
+      results.push_back(
+          emptyTensor(rewriter, op->getLoc(), convertedType(result)));
+    rewriter.replaceOp(op, results);
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
 // Elementwise
 //===----------------------------------------------------------------------===//
 
@@ -288,6 +319,12 @@ struct SliceLowering : OpConversionPattern<stablehlo::SliceOp> {
       rewriter.replaceOp(op, adaptor.getOperand());
       return success();
     }
+    // An empty slice may begin where the operand ends.
+    if (type.getNumElements() == 0) {
+      rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, type.getShape(),
+                                                   type.getElementType());
+      return success();
+    }
     SmallVector<AffineExpr> exprs;
     for (int64_t i = 0; i < type.getRank(); ++i)
       exprs.push_back(placeOf(rewriter, i, type.getDimSize(i),
@@ -371,12 +408,14 @@ struct PadLowering : OpConversionPattern<stablehlo::PadOp> {
   }
 };
 
+/// Stays, on signless integers: CSE comes before fp8-drop-barriers.
 struct BarrierLowering : OpConversionPattern<stablehlo::OptimizationBarrierOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
   matchAndRewrite(stablehlo::OptimizationBarrierOp op, OpAdaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
-    rewriter.replaceOp(op, adaptor.getOperand());
+    rewriter.replaceOpWithNewOp<stablehlo::OptimizationBarrierOp>(
+        op, TypeRange(adaptor.getOperand()), adaptor.getOperand());
     return success();
   }
 };
@@ -385,14 +424,14 @@ struct BarrierLowering : OpConversionPattern<stablehlo::OptimizationBarrierOp> {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Reduces with `body`; a plain sum or product of narrow floats in f32. The
+/// Reduces with `body`; what one operation does with narrow floats in f32. The
 /// maps and loops are those of the inputs, `extra` inputs only have an extent.
 FailureOr<SmallVector<Value>>
 reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
            ValueRange inits, TypeRange types, AffineMap inputMap,
            AffineMap outputMap, ArrayRef<utils::IteratorType> loops,
            Value extent = {}, AffineMap extentMap = {}) {
-  bool wide = inputs.size() == 1 && isPlainSumOrProduct(body) &&
+  bool wide = inputs.size() == 1 && isPlainReduction(body) &&
               isNarrowFloat(getElementTypeOrSelf(types[0]));
   SmallVector<Value> operands(inputs), destinations;
   SmallVector<AffineMap> maps(inputs.size(), inputMap);
@@ -405,6 +444,9 @@ reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
     if (wide) {
       resultType = resultType.clone(b.getF32Type());
       init = convertFloats(b, loc, init, b.getF32Type());
+    } else {
+      init = asCarried(b, loc, init);
+      resultType = resultType.clone(getElementTypeOrSelf(init.getType()));
     }
     destinations.push_back(filled(b, loc, resultType, init));
     maps.push_back(outputMap);
@@ -415,7 +457,11 @@ reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
       [&](OpBuilder &inner, Location innerLoc, ValueRange args) {
         // The body takes the running values first.
         ValueRange running = args.take_back(inputs.size());
-        SmallVector<Value> arguments(running);
+        SmallVector<Value> arguments;
+        for (auto [value, type] : llvm::zip(running, types))
+          arguments.push_back(wide ? value
+                                   : bitcastTo(inner, innerLoc, value,
+                                               getElementTypeOrSelf(type)));
         for (Value element : args.take_front(inputs.size()))
           arguments.push_back(wide ? arith::ExtFOp::create(inner, innerLoc,
                                                            b.getF32Type(),
@@ -423,15 +469,18 @@ reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
                                    : element);
         auto results = emitBody(inner, innerLoc, body, arguments, wide);
         unsupported |= failed(results);
-        linalg::YieldOp::create(
-            inner, innerLoc, failed(results) ? running : ValueRange(*results));
+        SmallVector<Value> yielded(running);
+        if (succeeded(results))
+          for (auto [value, result] : llvm::zip(yielded, *results))
+            value = bitcastTo(inner, innerLoc, result, value.getType());
+        linalg::YieldOp::create(inner, innerLoc, yielded);
       });
   if (unsupported)
     return failure();
   SmallVector<Value> results(op.getResults());
-  if (wide)
-    results[0] =
-        convertFloats(b, loc, results[0], getElementTypeOrSelf(types[0]));
+  for (auto [result, type] : llvm::zip(results, types))
+    result = wide ? convertFloats(b, loc, result, getElementTypeOrSelf(type))
+                  : fromCarried(b, loc, result, getElementTypeOrSelf(type));
   return results;
 }
 
@@ -1085,6 +1134,8 @@ struct ConvertStableHLOToLinalgPass
 
     ConversionTarget target(*context);
     target.addIllegalDialect("stablehlo", "chlo");
+    target.addDynamicallyLegalOp<stablehlo::OptimizationBarrierOp>(
+        [&](Operation *op) { return converter.isLegal(op); });
     target.addDynamicallyLegalOp<func::FuncOp>([&](func::FuncOp op) {
       return converter.isSignatureLegal(op.getFunctionType()) &&
              converter.isLegal(&op.getBody());
@@ -1145,14 +1196,14 @@ void fp8::populateSignlessTypeConversions(TypeConverter &converter) {
 
 void fp8::populateStableHLOToLinalgPatterns(const TypeConverter &converter,
                                             RewritePatternSet &patterns) {
-  patterns
-      .add<BarrierLowering, BitcastLowering, BroadcastLowering,
-           ConcatenateLowering, ConstantLowering, ConvolutionLowering,
-           DotGeneralLowering, DynamicSliceLowering, DynamicUpdateSliceLowering,
-           ElementwiseLowering, GatherLowering, IotaLowering, MapLowering,
-           PadLowering, ReduceLowering, ReduceWindowLowering, ReshapeLowering,
-           ReverseLowering, ScatterLowering, SliceLowering, TransposeLowering>(
-          converter, patterns.getContext());
+  patterns.add<
+      BarrierLowering, BitcastLowering, BroadcastLowering, ConcatenateLowering,
+      ConstantLowering, ConvolutionLowering, DotGeneralLowering,
+      DynamicSliceLowering, DynamicUpdateSliceLowering, ElementwiseLowering,
+      EmptyResultLowering, GatherLowering, IotaLowering, MapLowering,
+      PadLowering, ReduceLowering, ReduceWindowLowering, ReshapeLowering,
+      ReverseLowering, ScatterLowering, SliceLowering, TransposeLowering>(
+      converter, patterns.getContext());
   populateRandomBitsPatterns(converter, patterns);
   populateSortPatterns(converter, patterns);
   populateWindowScatterPatterns(converter, patterns);

@@ -22,6 +22,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm) {
   pm.addPass(createFormKernels());
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
+  pm.addPass(createElideCopies());
   pm.addPass(createPlanMemory());
   pm.addPass(createVerifyScheduled());
 }

@@ -14,6 +14,6 @@ func.func @main(%x: tensor<8xi1>, %update: tensor<3xi1>) -> tensor<8xi1> {
     %bit = tensor.extract %update[%i] : tensor<3xi1>
     %next = tensor.insert %bit into %carried[%i] : tensor<8xi1>
     scf.yield %next : tensor<8xi1>
-  }
+  } {fp8.irregular}
   return %new : tensor<8xi1>
 }

@@ -18,6 +18,6 @@ func.func @main(%x: tensor<8xf32>, %indices: tensor<8xi32>) -> tensor<8xf32> {
     %new = arith.addf %old, %update : f32
     %next = tensor.insert %new into %carried[%at] : tensor<8xf32>
     scf.yield %next : tensor<8xf32>
-  }
+  } {fp8.irregular}
   return %sum : tensor<8xf32>
 }

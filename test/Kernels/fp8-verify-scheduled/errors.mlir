@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-verify-scheduled --verify-diagnostics --split-input-file
 
 func.func @main(%x: memref<64xf32>) {
-  // expected-error @+1 {{is not part of a planned schedule: expected calls of kernels and views of the arena}}
+  // expected-error @+1 {{is not part of a planned schedule: expected calls of kernels, control flow, scalars and views of the arena}}
   %a = memref.alloc() : memref<64xf32>
   return
 }

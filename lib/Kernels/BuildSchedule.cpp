@@ -1,0 +1,534 @@
+//===- BuildSchedule.cpp - The step as calls on buffers -------------------===//
+//
+// Works on values, so that what is in place is decided where it is easy to see:
+// a tensor that dies in an op lends that op its buffer. Everything else is an
+// allocation of its own and a copy, which ElideCopies looks at afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#include "BuildSchedule.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+MemRefType bufferType(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return MemRefType::get(tensor.getShape(), tensor.getElementType());
+}
+
+bool isTensorView(Operation *op) {
+  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
+             tensor::ExtractSliceOp>(op);
+}
+
+/// The buffer that views of it lead to.
+Value rootOf(Value buffer) {
+  while (Operation *def = buffer.getDefiningOp()) {
+    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(def))
+      break;
+    buffer = def->getOperand(0);
+  }
+  return buffer;
+}
+
+/// Is `use`, in the block that defines its value, the value's last one? Uses of
+/// views count as uses.
+bool isLastUse(OpOperand &use) {
+  Block *block = use.getOwner()->getBlock();
+  if (use.get().getParentBlock() != block)
+    return false;
+  SmallVector<Value> views{use.get()};
+  while (!views.empty())
+    for (OpOperand &other : views.pop_back_val().getUses()) {
+      if (&other == &use)
+        continue;
+      if (isTensorView(other.getOwner()))
+        views.push_back(other.getOwner()->getResult(0));
+      else if (!block->findAncestorOpInBlock(*other.getOwner())
+                    ->isBeforeInBlock(use.getOwner()))
+        return false;
+    }
+  return true;
+}
+
+class ScheduleBuilder {
+public:
+  ScheduleBuilder(func::FuncOp func, SymbolTable &symbols)
+      : func(func), symbols(symbols), builder(func.getContext()) {}
+
+  LogicalResult run();
+
+private:
+  LogicalResult convertBlock(Block &block);
+  LogicalResult convertOp(Operation &op);
+  void convertCall(func::CallOp call);
+  void convertConstant(arith::ConstantOp constant);
+  LogicalResult convertExtract(tensor::ExtractOp extract);
+  LogicalResult convertFromElements(tensor::FromElementsOp op);
+  LogicalResult convertExtractSlice(tensor::ExtractSliceOp slice);
+  LogicalResult convertInsertSlice(tensor::InsertSliceOp slice);
+  LogicalResult convertFor(scf::ForOp loop);
+  LogicalResult convertWhile(scf::WhileOp loop);
+  LogicalResult convertBranches(Operation *op, Operation *copy);
+  void convertReturn(func::ReturnOp ret);
+
+  template <typename SliceOp>
+  FailureOr<Value> subbuffer(SliceOp slice, Value stack, Type type);
+  Value bufferForUpdate(OpOperand &use);
+  Value allocate(Location loc, Type type) {
+    return memref::AllocOp::create(builder, loc, bufferType(type));
+  }
+  void emitCopy(Location loc, Value source, Value target);
+  void emitParallelCopies(Location loc, ArrayRef<Value> sources,
+                          ArrayRef<Value> targets);
+  func::FuncOp copyKernel(MemRefType type);
+  /// (A lookup by a typed value would want a buffer of the same type.)
+  Value bufferOf(Value tensor) { return mapping.lookup(tensor); }
+  SmallVector<Value> buffersOf(ValueRange tensors) {
+    SmallVector<Value> buffers;
+    for (Value tensor : tensors)
+      buffers.push_back(bufferOf(tensor));
+    return buffers;
+  }
+
+  func::FuncOp func;
+  SymbolTable &symbols;
+  OpBuilder builder;
+  IRMapping mapping; // tensor -> buffer, scalar -> scalar
+  unsigned numArguments = 0;
+  SmallVector<DictionaryAttr> resultAttrs;
+};
+
+//===----------------------------------------------------------------------===//
+// Copies
+//===----------------------------------------------------------------------===//
+
+func::FuncOp ScheduleBuilder::copyKernel(MemRefType type) {
+  std::string name;
+  llvm::raw_string_ostream os(name);
+  os << "copy_";
+  llvm::interleave(type.getShape(), os, "x");
+  os << "_" << type.getElementType();
+  if (auto known = symbols.lookup<func::FuncOp>(name))
+    return known;
+  auto kernel = func::FuncOp::create(func.getLoc(), name,
+                                     builder.getFunctionType({type, type}, {}));
+  kernel.setPrivate();
+  unsigned rank = type.getRank();
+  // Leading index = task; a vector is one task.
+  SmallVector<int64_t> domain, tile, loops;
+  if (rank > 1 && type.getDimSize(0) > 0) {
+    domain.push_back(type.getDimSize(0));
+    tile.push_back(llvm::divideCeil(type.getDimSize(0), 16));
+    loops.push_back(0);
+  }
+  kernel->setAttr(kDomainAttr, builder.getDenseI64ArrayAttr(domain));
+  kernel->setAttr(kTileAttr, builder.getDenseI64ArrayAttr(tile));
+  kernel->setAttr(kCopyAttr, builder.getUnitAttr());
+  Block *block = kernel.addEntryBlock();
+  OpBuilder inner = OpBuilder::atBlockBegin(block);
+  AffineMap identity = inner.getMultiDimIdentityMap(rank);
+  auto generic = linalg::GenericOp::create(
+      inner, func.getLoc(), TypeRange{}, ValueRange{block->getArgument(0)},
+      ValueRange{block->getArgument(1)},
+      ArrayRef<AffineMap>{identity, identity},
+      SmallVector<utils::IteratorType>(rank, utils::IteratorType::parallel),
+      [](OpBuilder &b, Location l, ValueRange args) {
+        linalg::YieldOp::create(b, l, args[0]);
+      });
+  generic->setAttr(kTaskDimsAttr, inner.getDenseI64ArrayAttr(loops));
+  func::ReturnOp::create(inner, func.getLoc());
+  symbols.insert(kernel);
+  return kernel;
+}
+
+void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
+  // Of an empty tensor there is nothing to copy (and it may have no buffer).
+  if (source == target ||
+      cast<MemRefType>(target.getType()).getNumElements() == 0)
+    return;
+  func::CallOp::create(builder, loc,
+                       copyKernel(cast<MemRefType>(target.getType())),
+                       ValueRange{source, target});
+}
+
+/// Copies as if all at once: a source that is also a target, of another value,
+/// passes through a temporary.
+void ScheduleBuilder::emitParallelCopies(Location loc, ArrayRef<Value> sources,
+                                         ArrayRef<Value> targets) {
+  llvm::SmallDenseSet<Value> written;
+  for (auto [source, target] : llvm::zip(sources, targets))
+    if (source != target)
+      written.insert(rootOf(target));
+  SmallVector<Value> safe(sources);
+  for (auto [source, target] : llvm::zip(safe, targets))
+    if (source != target && written.contains(rootOf(source))) {
+      Value temporary = memref::AllocOp::create(
+          builder, loc, cast<MemRefType>(source.getType()));
+      emitCopy(loc, source, temporary);
+      source = temporary;
+    }
+  for (auto [source, target] : llvm::zip(safe, targets))
+    emitCopy(loc, source, target);
+}
+
+/// A buffer that holds the value of `use` and may be overwritten: the value's
+/// own where the value ends here, else a copy.
+Value ScheduleBuilder::bufferForUpdate(OpOperand &use) {
+  Value value = use.get();
+  Location loc = use.getOwner()->getLoc();
+  if (value.getDefiningOp<tensor::EmptyOp>())
+    return allocate(loc, value.getType());
+  Value buffer = bufferOf(value);
+  // Buffers of the step's arguments are left to those who return them.
+  if (buffer.getDefiningOp<memref::AllocOp>() && isLastUse(use))
+    return buffer;
+  Value copy = allocate(loc, value.getType());
+  emitCopy(loc, buffer, copy);
+  return copy;
+}
+
+//===----------------------------------------------------------------------===//
+// Ops of a block
+//===----------------------------------------------------------------------===//
+
+void ScheduleBuilder::convertConstant(arith::ConstantOp constant) {
+  auto type = bufferType(constant.getType());
+  OpBuilder before(func);
+  auto global = memref::GlobalOp::create(
+      before, constant.getLoc(), "constant", builder.getStringAttr("private"),
+      type, cast<ElementsAttr>(constant.getValue()), /*constant=*/true,
+      IntegerAttr());
+  symbols.insert(global);
+  mapping.map(constant.getResult(),
+              memref::GetGlobalOp::create(builder, constant.getLoc(), type,
+                                          global.getSymName())
+                  .getResult());
+}
+
+void ScheduleBuilder::convertCall(func::CallOp call) {
+  unsigned numInputs = call.getNumOperands() - call.getNumResults();
+  SmallVector<Value> operands =
+      buffersOf(call.getOperands().take_front(numInputs));
+  for (auto [index, result] : llvm::enumerate(call.getResults())) {
+    Value buffer = bufferForUpdate(call->getOpOperand(numInputs + index));
+    operands.push_back(buffer);
+    mapping.map(result, buffer);
+  }
+  func::CallOp::create(builder, call.getLoc(), call.getCallee(), TypeRange{},
+                       operands);
+}
+
+LogicalResult ScheduleBuilder::convertExtract(tensor::ExtractOp extract) {
+  if (!extract.getIndices().empty())
+    return extract.emitOpError("expected a scalar where the schedule reads a "
+                               "value but got ")
+           << extract.getTensor().getType();
+  mapping.map(extract.getResult(),
+              memref::LoadOp::create(builder, extract.getLoc(),
+                                     bufferOf(extract.getTensor()))
+                  .getResult());
+  return success();
+}
+
+LogicalResult ScheduleBuilder::convertFromElements(tensor::FromElementsOp op) {
+  if (op.getElements().size() != 1)
+    return op.emitOpError("expected one element where the schedule writes a "
+                          "value but got ")
+           << op.getElements().size();
+  Value buffer = allocate(op.getLoc(), op.getType());
+  SmallVector<Value> zeros;
+  for (int64_t i = 0; i < op.getType().getRank(); ++i)
+    zeros.push_back(arith::ConstantIndexOp::create(builder, op.getLoc(), 0));
+  memref::StoreOp::create(builder, op.getLoc(),
+                          mapping.lookupOrDefault(op.getElements()[0]), buffer,
+                          zeros);
+  mapping.map(op.getResult(), buffer);
+  return success();
+}
+
+/// The part of `stack` that `slice` names, as a buffer of tensor type `type`.
+template <typename SliceOp>
+FailureOr<Value> ScheduleBuilder::subbuffer(SliceOp slice, Value stack,
+                                            Type type) {
+  auto stackType = cast<MemRefType>(stack.getType());
+  Location loc = slice.getLoc();
+  // Contiguous: after the first dimension of several elements all are whole.
+  bool inside = false;
+  Value offset = arith::ConstantIndexOp::create(builder, loc, 0);
+  int64_t stride = stackType.getNumElements();
+  for (int64_t dim = 0; dim < stackType.getRank(); ++dim) {
+    int64_t extent = stackType.getDimSize(dim);
+    stride = extent == 0 ? 0 : stride / extent;
+    auto size = getConstantIntValue(slice.getMixedSizes()[dim]);
+    auto step = getConstantIntValue(slice.getMixedStrides()[dim]);
+    if (!size || step != 1 || (inside && *size != extent))
+      return slice.emitOpError("expected a contiguous part of ") << stackType;
+    inside |= *size != 1;
+    OpFoldResult first = slice.getMixedOffsets()[dim];
+    if (getConstantIntValue(first) == 0)
+      continue;
+    if (auto value = dyn_cast<Value>(first))
+      first = mapping.lookupOrDefault(value);
+    Value scaled = builder.createOrFold<arith::MulIOp>(
+        loc, getValueOrCreateConstantIndexOp(builder, loc, first),
+        arith::ConstantIndexOp::create(builder, loc, stride));
+    offset = builder.createOrFold<arith::AddIOp>(loc, offset, scaled);
+  }
+  return SubbufferOp::create(builder, loc, bufferType(type), stack, offset)
+      .getResult();
+}
+
+LogicalResult
+ScheduleBuilder::convertExtractSlice(tensor::ExtractSliceOp slice) {
+  FailureOr<Value> part =
+      subbuffer(slice, bufferOf(slice.getSource()), slice.getType());
+  if (failed(part))
+    return failure();
+  mapping.map(slice.getResult(), *part);
+  return success();
+}
+
+LogicalResult ScheduleBuilder::convertInsertSlice(tensor::InsertSliceOp slice) {
+  Value stack = bufferForUpdate(slice.getDestMutable());
+  FailureOr<Value> part = subbuffer(slice, stack, slice.getSourceType());
+  if (failed(part))
+    return failure();
+  emitCopy(slice.getLoc(), bufferOf(slice.getSource()), *part);
+  mapping.map(slice.getResult(), stack);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+/// Each carry is one buffer, which every iteration updates.
+LogicalResult ScheduleBuilder::convertFor(scf::ForOp loop) {
+  SmallVector<Value> carries;
+  for (OpOperand &init : loop.getInitArgsMutable())
+    carries.push_back(bufferForUpdate(init));
+  auto bound = [&](Value value) { return mapping.lookupOrDefault(value); };
+  auto copy =
+      scf::ForOp::create(builder, loop.getLoc(), bound(loop.getLowerBound()),
+                         bound(loop.getUpperBound()), bound(loop.getStep()));
+  mapping.map(loop.getInductionVar(), copy.getInductionVar());
+  for (auto [arg, carry] : llvm::zip(loop.getRegionIterArgs(), carries))
+    mapping.map(arg, carry);
+  for (auto [result, carry] : llvm::zip(loop.getResults(), carries))
+    mapping.map(result, carry);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(copy.getBody()->getTerminator());
+  if (failed(convertBlock(*loop.getBody())))
+    return failure();
+  emitParallelCopies(loop.getLoc(), buffersOf(loop.getYieldedValues()),
+                     carries);
+  return success();
+}
+
+LogicalResult ScheduleBuilder::convertWhile(scf::WhileOp loop) {
+  Location loc = loop.getLoc();
+  SmallVector<Value> carries;
+  for (OpOperand &init : loop.getInitsMutable())
+    carries.push_back(bufferForUpdate(init));
+  for (auto [arg, carry] : llvm::zip(loop.getBeforeArguments(), carries))
+    mapping.map(arg, carry);
+  // What the condition hands on is a carry as a rule; else it needs a place
+  // that the body sees.
+  SmallVector<Value> handed;
+  llvm::SmallDenseSet<Value> taken;
+  for (Value value : loop.getConditionOp().getArgs()) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    bool carried = arg && arg.getOwner() == loop.getBeforeBody() &&
+                   taken.insert(arg).second;
+    handed.push_back(carried ? carries[arg.getArgNumber()]
+                             : allocate(loc, value.getType()));
+  }
+  auto copy = scf::WhileOp::create(builder, loc, TypeRange{}, ValueRange{});
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&copy.getBefore());
+  if (failed(convertBlock(*loop.getBeforeBody())))
+    return failure();
+  emitParallelCopies(loc, buffersOf(loop.getConditionOp().getArgs()), handed);
+  scf::ConditionOp::create(
+      builder, loc,
+      mapping.lookupOrDefault(loop.getConditionOp().getCondition()),
+      ValueRange{});
+  builder.createBlock(&copy.getAfter());
+  for (auto [arg, buffer] : llvm::zip(loop.getAfterArguments(), handed))
+    mapping.map(arg, buffer);
+  for (auto [result, buffer] : llvm::zip(loop.getResults(), handed))
+    mapping.map(result, buffer);
+  if (failed(convertBlock(*loop.getAfterBody())))
+    return failure();
+  emitParallelCopies(loc, buffersOf(loop.getYieldOp().getOperands()), carries);
+  scf::YieldOp::create(builder, loc);
+  return success();
+}
+
+/// The regions of `op`, an if or a switch, move to `copy`, which has as many,
+/// all empty. Each result is one buffer, which every branch writes.
+LogicalResult ScheduleBuilder::convertBranches(Operation *op, Operation *copy) {
+  SmallVector<Value> results;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(copy);
+  for (Value result : op->getResults()) {
+    results.push_back(allocate(op->getLoc(), result.getType()));
+    mapping.map(result, results.back());
+  }
+  for (auto [source, target] :
+       llvm::zip(op->getRegions(), copy->getRegions())) {
+    if (source.empty())
+      continue;
+    builder.createBlock(&target);
+    if (failed(convertBlock(source.front())))
+      return failure();
+    emitParallelCopies(op->getLoc(),
+                       buffersOf(source.front().getTerminator()->getOperands()),
+                       results);
+    scf::YieldOp::create(builder, op->getLoc());
+  }
+  return success();
+}
+
+void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
+  Block &entry = *builder.getBlock();
+  Location loc = ret.getLoc();
+  auto pathOf = [](DictionaryAttr attrs, StringRef name) -> StringAttr {
+    return attrs ? attrs.getAs<StringAttr>(name) : StringAttr();
+  };
+  SmallVector<Value> targets;
+  for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
+    DictionaryAttr attrs = func.getResultAttrDict(index);
+    BlockArgument target;
+    if (StringAttr state = pathOf(attrs, kStateAttr))
+      for (unsigned i = 0; i < numArguments; ++i)
+        if (func.getArgAttrOfType<StringAttr>(i, kPathAttr) == state)
+          target = entry.getArgument(i);
+    if (!target) {
+      target = entry.addArgument(bufferType(value.getType()), loc);
+      SmallVector<NamedAttribute> named;
+      if (attrs)
+        named.append(attrs.begin(), attrs.end());
+      named.emplace_back("fp8.output", builder.getUnitAttr());
+      resultAttrs.push_back(builder.getDictionaryAttr(named));
+    }
+    targets.push_back(target);
+  }
+  emitParallelCopies(loc, buffersOf(ret.getOperands()), targets);
+  func::ReturnOp::create(builder, loc);
+}
+
+LogicalResult ScheduleBuilder::convertOp(Operation &op) {
+  if (auto constant = dyn_cast<arith::ConstantOp>(op);
+      constant && isa<TensorType>(constant.getType())) {
+    convertConstant(constant);
+    return success();
+  }
+  if (isa<arith::ArithDialect>(op.getDialect())) {
+    builder.clone(op, mapping);
+    return success();
+  }
+  if (isa<tensor::EmptyOp>(op))
+    return success();
+  if (auto expand = dyn_cast<tensor::ExpandShapeOp>(op)) {
+    mapping.map(expand.getResult(),
+                memref::ExpandShapeOp::create(
+                    builder, op.getLoc(), bufferType(expand.getType()),
+                    bufferOf(expand.getSrc()), expand.getReassociationIndices())
+                    .getResult());
+    return success();
+  }
+  if (auto collapse = dyn_cast<tensor::CollapseShapeOp>(op)) {
+    mapping.map(collapse.getResult(),
+                memref::CollapseShapeOp::create(
+                    builder, op.getLoc(), bufferOf(collapse.getSrc()),
+                    collapse.getReassociationIndices())
+                    .getResult());
+    return success();
+  }
+  if (auto call = dyn_cast<func::CallOp>(op)) {
+    convertCall(call);
+    return success();
+  }
+  if (auto extract = dyn_cast<tensor::ExtractOp>(op))
+    return convertExtract(extract);
+  if (auto fromElements = dyn_cast<tensor::FromElementsOp>(op))
+    return convertFromElements(fromElements);
+  if (auto slice = dyn_cast<tensor::ExtractSliceOp>(op))
+    return convertExtractSlice(slice);
+  if (auto slice = dyn_cast<tensor::InsertSliceOp>(op))
+    return convertInsertSlice(slice);
+  if (auto loop = dyn_cast<scf::ForOp>(op))
+    return convertFor(loop);
+  if (auto loop = dyn_cast<scf::WhileOp>(op))
+    return convertWhile(loop);
+  if (auto branch = dyn_cast<scf::IfOp>(op)) {
+    auto copy =
+        scf::IfOp::create(builder, op.getLoc(), TypeRange{},
+                          mapping.lookupOrDefault(branch.getCondition()),
+                          /*addThenBlock=*/false, /*addElseBlock=*/false);
+    return convertBranches(branch, copy);
+  }
+  if (auto branch = dyn_cast<scf::IndexSwitchOp>(op)) {
+    auto copy =
+        scf::IndexSwitchOp::create(builder, op.getLoc(), TypeRange{},
+                                   mapping.lookupOrDefault(branch.getArg()),
+                                   branch.getCases(), branch.getNumCases());
+    return convertBranches(branch, copy);
+  }
+  return op.emitOpError("is not part of a schedule: expected calls of kernels, "
+                        "reshapes, slices, control flow and constants");
+}
+
+LogicalResult ScheduleBuilder::convertBlock(Block &block) {
+  for (Operation &op : block.without_terminator())
+    if (failed(convertOp(op)))
+      return failure();
+  return success();
+}
+
+LogicalResult ScheduleBuilder::run() {
+  Block &old = func.getBody().front();
+  numArguments = old.getNumArguments();
+  auto *entry = new Block();
+  func.getBody().push_back(entry);
+  for (BlockArgument arg : old.getArguments())
+    mapping.map(arg,
+                entry->addArgument(bufferType(arg.getType()), arg.getLoc()));
+  builder.setInsertionPointToEnd(entry);
+  if (failed(convertBlock(old)))
+    return failure();
+  convertReturn(cast<func::ReturnOp>(old.getTerminator()));
+  old.erase();
+
+  SmallVector<DictionaryAttr> attrs;
+  for (unsigned i = 0; i < numArguments; ++i)
+    attrs.push_back(func.getArgAttrDict(i) ? func.getArgAttrDict(i)
+                                           : builder.getDictionaryAttr({}));
+  llvm::append_range(attrs, resultAttrs);
+  func.removeResAttrsAttr();
+  func.removeArgAttrsAttr();
+  func.setFunctionType(builder.getFunctionType(entry->getArgumentTypes(), {}));
+  func.setAllArgAttrs(attrs);
+  return success();
+}
+
+} // namespace
+
+LogicalResult fp8::buildSchedule(func::FuncOp func, SymbolTable &symbols) {
+  return ScheduleBuilder(func, symbols).run();
+}

@@ -1,0 +1,20 @@
+//===- BuildSchedule.h - The step as calls on buffers -----------*- C++ -*-===//
+
+#ifndef FP8_LIB_KERNELS_BUILDSCHEDULE_H
+#define FP8_LIB_KERNELS_BUILDSCHEDULE_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/SymbolTable.h"
+
+namespace mlir::fp8 {
+
+/// Rewrites `func`, a tree of kernel calls and control flow on tensors, to
+/// buffers. Results become arguments; every value that is handed on (to a
+/// result, to the next iteration, out of a branch, into a stack) is copied
+/// there by a kernel with the attribute `fp8.copy`, unless it is updated in
+/// place. `fp8-elide-copies` removes those copies that nothing needs.
+LogicalResult buildSchedule(func::FuncOp func, SymbolTable &symbols);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_KERNELS_BUILDSCHEDULE_H

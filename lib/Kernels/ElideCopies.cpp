@@ -1,0 +1,262 @@
+//===- ElideCopies.cpp - Values made where they are wanted ----------------===//
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_ELIDECOPIES
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+bool isView(Operation *op) {
+  return isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(op);
+}
+
+Value rootOf(Value buffer) {
+  while (Operation *def = buffer.getDefiningOp()) {
+    if (!isView(def))
+      break;
+    buffer = def->getOperand(0);
+  }
+  return buffer;
+}
+
+/// May argument `read` of a kernel share its buffer with `written`? Every read
+/// must be of the element that the same iteration writes, and come first.
+bool safeInPlace(func::FuncOp kernel, unsigned read, unsigned written) {
+  BlockArgument source = kernel.getArgument(read);
+  BlockArgument target = kernel.getArgument(written);
+  linalg::GenericOp writer;
+  for (OpOperand &use : target.getUses()) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!generic || !generic.isDpsInit(&use) || writer || !allParallel(generic))
+      return false;
+    writer = generic;
+  }
+  if (!writer)
+    return false;
+  AffineMap write = writer.getMatchingIndexingMap(&writer->getOpOperand(
+      llvm::find(writer->getOperands(), target).getIndex()));
+  if (!write.isPermutation())
+    return false;
+  return llvm::all_of(source.getUses(), [&](OpOperand &use) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    return generic && generic->getBlock() == writer->getBlock() &&
+           (generic == writer || generic->isBeforeInBlock(writer)) &&
+           generic.isDpsInput(&use) &&
+           generic.getMatchingIndexingMap(&use) == write &&
+           generic.getStaticLoopRanges() == writer.getStaticLoopRanges() &&
+           generic->getAttr(kTaskDimsAttr) == writer->getAttr(kTaskDimsAttr);
+  });
+}
+
+/// One operand through which an op of the schedule touches a buffer.
+struct Access {
+  OpOperand *operand;
+  bool writes;
+  Operation *op() const { return operand->getOwner(); }
+};
+
+/// Can `second` run after `first` in one run of `scope`, which holds both?
+bool mayFollow(Operation *first, Operation *second, Block *scope) {
+  Operation *a = scope->findAncestorOpInBlock(*first);
+  Operation *b = scope->findAncestorOpInBlock(*second);
+  if (a != b)
+    return a->isBeforeInBlock(b);
+  if (a == first || a == second)
+    return false;
+  if (isa<LoopLikeOpInterface>(a))
+    return true;
+  Region *ra = nullptr, *rb = nullptr;
+  for (Region &region : a->getRegions()) {
+    if (region.isAncestor(first->getParentRegion()))
+      ra = &region;
+    if (region.isAncestor(second->getParentRegion()))
+      rb = &region;
+  }
+  return ra == rb && mayFollow(first, second, &ra->front());
+}
+
+class CopyElision {
+public:
+  explicit CopyElision(func::FuncOp schedule)
+      : schedule(schedule), symbols(schedule->getParentOfType<ModuleOp>()) {}
+
+  unsigned run();
+
+private:
+  bool elide(func::CallOp copy);
+  bool mayShare(func::CallOp copy, memref::AllocOp alloc, Value target);
+  bool hoist(Value value, Operation *before, bool move);
+  SmallVector<Access> accessesOf(Value root, Block *scope);
+  bool writes(func::CallOp call, unsigned operand);
+  func::FuncOp kernelOf(func::CallOp call) {
+    return symbols.lookup<func::FuncOp>(call.getCallee());
+  }
+
+  func::FuncOp schedule;
+  SymbolTable symbols;
+  DenseMap<func::FuncOp, SmallVector<bool>> writtenArguments;
+};
+
+bool CopyElision::writes(func::CallOp call, unsigned operand) {
+  func::FuncOp kernel = kernelOf(call);
+  auto [it, isNew] = writtenArguments.try_emplace(kernel);
+  if (isNew)
+    for (BlockArgument arg : kernel.getArguments())
+      it->second.push_back(llvm::any_of(arg.getUses(), [](OpOperand &use) {
+        if (auto dps = dyn_cast<DestinationStyleOpInterface>(use.getOwner()))
+          return dps.isDpsInit(&use);
+        return !isa<memref::LoadOp>(use.getOwner());
+      }));
+  return it->second[operand];
+}
+
+/// Everything below `scope` that touches `root` or a view of it.
+SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
+  SmallVector<Access> accesses;
+  SmallVector<Value> views{root};
+  while (!views.empty())
+    for (OpOperand &use : views.pop_back_val().getUses()) {
+      Operation *user = use.getOwner();
+      if (isView(user)) {
+        views.push_back(user->getResult(0));
+        continue;
+      }
+      if (!scope->findAncestorOpInBlock(*user))
+        continue;
+      auto call = dyn_cast<func::CallOp>(user);
+      bool written = call ? writes(call, use.getOperandNumber())
+                          : !isa<memref::LoadOp>(user);
+      accesses.push_back({&use, written});
+    }
+  return accesses;
+}
+
+/// May the contents of `alloc` live in `target` from its first write on, so
+/// that `copy`, from the one to the other, is not needed?
+bool CopyElision::mayShare(func::CallOp copy, memref::AllocOp alloc,
+                           Value target) {
+  Block *scope = copy->getBlock();
+  SmallVector<Access> ours = accessesOf(alloc, scope);
+  SmallVector<Access> theirs = accessesOf(rootOf(target), scope);
+  for (const Access &write : ours) {
+    if (!write.writes)
+      continue;
+    // What is written after the copy would change the target.
+    if (mayFollow(copy, write.op(), scope))
+      return false;
+    for (const Access &access : theirs) {
+      if (access.op() == copy)
+        continue;
+      if (access.op() == write.op()) {
+        // A loop would read in its second turn what it wrote in its first.
+        bool once = true;
+        for (Operation *parent = write.op()->getParentOp();
+             parent != scope->getParentOp(); parent = parent->getParentOp())
+          once &= !isa<LoopLikeOpInterface>(parent);
+        if (!once || access.writes || access.operand->get() != target ||
+            write.operand->get() != alloc.getResult() ||
+            !safeInPlace(kernelOf(cast<func::CallOp>(write.op())),
+                         access.operand->getOperandNumber(),
+                         write.operand->getOperandNumber()))
+          return false;
+        continue;
+      }
+      if (!mayFollow(write.op(), access.op(), scope))
+        continue;
+      if (!mayFollow(copy, access.op(), scope))
+        return false;
+      // Once the copy is made, both hold the same, until the target changes.
+      if (access.writes && llvm::any_of(ours, [&](const Access &later) {
+            return mayFollow(access.op(), later.op(), scope);
+          }))
+        return false;
+    }
+  }
+  return true;
+}
+
+/// Makes `value` available before `before`, an op of the same block, if its
+/// computation can move there; only asks if not `move`.
+bool CopyElision::hoist(Value value, Operation *before, bool move) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != before->getBlock() ||
+      def->isBeforeInBlock(before))
+    return true;
+  if (!isView(def) && !isa<memref::AllocOp>(def) &&
+      !isa<arith::ArithDialect>(def->getDialect()))
+    return false;
+  for (Value operand : def->getOperands())
+    if (!hoist(operand, before, move))
+      return false;
+  if (move)
+    def->moveBefore(before);
+  return true;
+}
+
+bool CopyElision::elide(func::CallOp copy) {
+  Value source = copy.getOperand(0), target = copy.getOperand(1);
+  if (source == target) {
+    copy.erase();
+    return true;
+  }
+  auto alloc = source.getDefiningOp<memref::AllocOp>();
+  if (!alloc || alloc->getBlock() != copy->getBlock() ||
+      alloc == rootOf(target).getDefiningOp() || !hoist(target, alloc, false) ||
+      !mayShare(copy, alloc, target))
+    return false;
+  hoist(target, alloc, true);
+  alloc.getResult().replaceAllUsesWith(target);
+  alloc.erase();
+  copy.erase();
+  return true;
+}
+
+unsigned CopyElision::run() {
+  SmallVector<func::CallOp> copies;
+  schedule.walk([&](func::CallOp call) {
+    if (kernelOf(call)->hasAttr(kCopyAttr))
+      copies.push_back(call);
+  });
+  // An elided copy may turn another into one of a buffer to itself.
+  unsigned elided = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    llvm::erase_if(copies, [&](func::CallOp copy) {
+      bool gone = elide(copy);
+      changed |= gone;
+      elided += gone;
+      return gone;
+    });
+  }
+  return elided;
+}
+
+class ElideCopies : public fp8::impl::ElideCopiesBase<ElideCopies> {
+public:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    for (auto func : module.getOps<func::FuncOp>())
+      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration())
+        numElided += CopyElision(func).run();
+    // Copies that are left may need fewer kernels.
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (func->hasAttr(kCopyAttr) &&
+          SymbolTable::symbolKnownUseEmpty(func, module))
+        func.erase();
+  }
+};
+
+} // namespace
