@@ -1,5 +1,6 @@
 //===- FuseElementwise.cpp - Producers into consumers ---------------------===//
 
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -9,6 +10,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
+#include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
 namespace mlir::fp8 {
@@ -63,6 +65,57 @@ struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
     for (OpOperand &init : op.getInitArgsMutable())
       changed |= SplatInitToFill::replaceSplat(init, op.getLoc(), rewriter);
     return success(changed);
+  }
+};
+
+/// A stack that a loop fills slot by slot need not hold anything before.
+struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(scf::ForOp loop,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (auto [index, init] : llvm::enumerate(loop.getInitArgsMutable())) {
+      if (init.get().getDefiningOp<tensor::EmptyOp>() || !isFilled(loop, index))
+        continue;
+      auto type = cast<RankedTensorType>(init.get().getType());
+      rewriter.setInsertionPoint(loop);
+      Value empty = tensor::EmptyOp::create(
+          rewriter, loop.getLoc(), type.getShape(), type.getElementType());
+      rewriter.modifyOpInPlace(loop, [&] { init.set(empty); });
+      changed = true;
+    }
+    return success(changed);
+  }
+
+  /// Is all that the loop does with carry `index` to write slot `c + i` or
+  /// `c - i` of it in iteration `i`, and are these all of its slots?
+  static bool isFilled(scf::ForOp loop, unsigned index) {
+    BlockArgument carry = loop.getRegionIterArg(index);
+    auto insert =
+        loop.getYieldedValues()[index].getDefiningOp<tensor::InsertSliceOp>();
+    if (!insert || !carry.hasOneUse() || insert.getDest() != carry ||
+        !insert->hasOneUse() || insert->getBlock() != loop.getBody())
+      return false;
+    RankedTensorType type = insert.getDestType();
+    ArrayRef<int64_t> sizes = insert.getStaticSizes();
+    if (type.getRank() == 0 || sizes[0] != 1 || !insert.hasUnitStride() ||
+        sizes.drop_front() != type.getShape().drop_front() ||
+        loop.getStaticTripCount() != APInt(64, type.getDimSize(0)) ||
+        getConstantIntValue(loop.getStep()) != 1)
+      return false;
+    // Different in every iteration, and always inside: so each slot has its
+    // turn.
+    auto slot = dyn_cast<Value>(insert.getMixedOffsets()[0]);
+    for (Operation *def; slot && slot != loop.getInductionVar();) {
+      def = slot.getDefiningOp();
+      if (!isa_and_nonnull<arith::AddIOp, arith::SubIOp>(def))
+        return false;
+      bool left = matchPattern(def->getOperand(0), m_Constant());
+      if (!left && !matchPattern(def->getOperand(1), m_Constant()))
+        return false;
+      slot = def->getOperand(left ? 1 : 0);
+    }
+    return slot != nullptr;
   }
 };
 
@@ -240,6 +293,9 @@ bool shouldFuse(OpOperand *fused) {
   auto consumer = dyn_cast<linalg::GenericOp>(fused->getOwner());
   if (!producer || !consumer || isDot(consumer))
     return false;
+  // A loop would compute in every iteration what it now reads.
+  if (producer->getBlock() != consumer->getBlock())
+    return false;
   if (isCheap(producer))
     return true;
   // A costly producer is computed once per element of its own result.
@@ -256,6 +312,8 @@ bool shouldMoveReshape(OpOperand *fused) {
     return generic && allParallel(generic) && generic->getNumResults() == 1 &&
            generic.getNumDpsInputs() > 0;
   };
+  if (producer && producer->getBlock() != fused->getOwner()->getBlock())
+    return false;
   if (isa_and_nonnull<tensor::CollapseShapeOp>(producer))
     return elementwise(fused->getOwner()) && producer->hasOneUse();
   if (isa<tensor::ExpandShapeOp>(fused->getOwner()))
@@ -277,6 +335,10 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
           linalg::fuseElementwiseOps(rewriter, operand);
       if (failed(fused))
         continue;
+      // What is computed again is not merged with what was computed before.
+      if (op->hasAttr(kRecomputeAttr) ||
+          operand->get().getDefiningOp()->hasAttr(kRecomputeAttr))
+        fused->fusedOp->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
       // The producer's own results stay with it: others read them earlier.
       for (Value result : op.getResults())
         rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
@@ -345,8 +407,8 @@ public:
 private:
   LogicalResult split(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
-    patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill>(
-        &getContext());
+    patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill,
+                 DropOverwrittenInit>(&getContext());
     return applyPatternsGreedily(func, std::move(patterns));
   }
 
