@@ -150,7 +150,20 @@ Value fp8::addIndex(OpBuilder &b, Location loc, Value l, Value r) {
   return r ? arith::AddIOp::create(b, loc, l, r).getResult() : l;
 }
 
+Value fp8::bitcastTo(OpBuilder &b, Location loc, Value value, Type type) {
+  if (value.getType() == type)
+    return value;
+  return arith::BitcastOp::create(b, loc, type, value);
+}
+
 Value fp8::toIndex(OpBuilder &b, Location loc, Value value, Type type) {
+  if (type.isUnsignedInteger(64)) {
+    // What an index cannot hold is as far outside as its largest number.
+    Value most = arith::ConstantOp::create(
+        b, loc,
+        b.getIntegerAttr(value.getType(), std::numeric_limits<int64_t>::max()));
+    value = arith::MinUIOp::create(b, loc, value, most);
+  }
   if (type.isUnsignedInteger())
     return arith::IndexCastUIOp::create(b, loc, b.getIndexType(), value);
   return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
@@ -180,6 +193,31 @@ Value fp8::convertFloats(OpBuilder &b, Location loc, Value tensor,
                        return emitConvert(inner, innerLoc, args[0],
                                           type.getElementType(), element);
                      });
+}
+
+static Value bitcastTensor(OpBuilder &b, Location loc, Value tensor,
+                           Type element) {
+  RankedTensorType type = tensorType(tensor);
+  if (type.getElementType() == element)
+    return tensor;
+  if (auto constant = tensor.getDefiningOp<arith::ConstantOp>())
+    if (auto attr = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      return arith::ConstantOp::create(b, loc, attr.bitcast(element));
+  return elementwise(b, loc, type.clone(element), tensor,
+                     identityMap(b, type.getRank()),
+                     [&](OpBuilder &inner, Location at, ValueRange args) {
+                       return bitcastTo(inner, at, args[0], element);
+                     });
+}
+
+Value fp8::asCarried(OpBuilder &b, Location loc, Value tensor) {
+  Type element = tensorType(tensor).getElementType();
+  return bitcastTensor(b, loc, tensor,
+                       element.isBF16() ? b.getI16Type() : element);
+}
+
+Value fp8::fromCarried(OpBuilder &b, Location loc, Value tensor, Type element) {
+  return bitcastTensor(b, loc, tensor, element);
 }
 
 Value fp8::padded(OpBuilder &b, Location loc, Value input, Value scalar,

@@ -82,6 +82,13 @@ Value filledWithZero(OpBuilder &b, Location loc, RankedTensorType type);
 /// Element by element conversion to another float type.
 Value convertFloats(OpBuilder &b, Location loc, Value tensor, Type element);
 
+/// A tensor that a loop carries element by element: bf16 as its bits, since
+/// LLVM rounds vectors of bf16 that it keeps in registers by calls.
+Value asCarried(OpBuilder &b, Location loc, Value tensor);
+
+/// Elements of type `element` from what a loop carried.
+Value fromCarried(OpBuilder &b, Location loc, Value tensor, Type element);
+
 /// Edge and interior padding, amounts as in stablehlo.pad.
 Value padded(OpBuilder &b, Location loc, Value input, Value scalar,
              RankedTensorType type, ArrayRef<int64_t> low,
@@ -114,6 +121,9 @@ Value constantIndex(OpBuilder &b, Location loc, int64_t value);
 
 /// The sum of two indices of which one may be null, for 0.
 Value addIndex(OpBuilder &b, Location loc, Value l, Value r);
+
+/// The bits of a scalar as another type; nothing if it has the type.
+Value bitcastTo(OpBuilder &b, Location loc, Value value, Type type);
 
 /// An integer element as an index; `type` says whether it has a sign.
 Value toIndex(OpBuilder &b, Location loc, Value value, Type type);

@@ -3,8 +3,9 @@
 // Threefry-2x32 with 20 rounds and Philox-4x32 with 10 (Salmon et al., Parallel
 // random numbers: as easy as 1, 2, 3, SC 2011), with keys, counters and order
 // of words as XLA has them:
-// - the state is the key (64 bits) and a counter (64 bits; for Philox also 128,
-//   low word first); a step advances the counter by the number of blocks used;
+// - the state is the key (64 bits) and a counter (64 bits, or 128 for Philox, low
+//   half first); a step advances the counter by the number of blocks used.
+//   Philox's 128-bit counter is the key above a counter of 64 bits;
 // - Philox's words follow each other in row-major order;
 // - Threefry's two words are neighbours along the first dimension of even size
 //   (the largest one if there is none), and blocks are counted in row-major
@@ -100,9 +101,8 @@ Words philox(WordBuilder w, Words key, Words x) {
 struct Layout {
   /// Counted in row-major order.
   SmallVector<int64_t> blocks;
-  /// The output, or a little more where the last block is cut.
-  SmallVector<int64_t> shape;
-  /// The dimension of both along which a block's elements are neighbours.
+  /// The elements of a block are neighbours along a dimension in front of this
+  /// one; the output may lack the last element of the last block.
   unsigned dimension = 0;
   unsigned elementsPerBlock = 1;
   int64_t numBlocks() const { return ShapedType::getNumElements(blocks); }
@@ -111,26 +111,24 @@ struct Layout {
 Layout threefryLayout(ArrayRef<int64_t> shape, bool wide) {
   Layout layout;
   layout.blocks.assign(shape.begin(), shape.end());
-  layout.shape = layout.blocks;
   if (wide || shape.empty())
     return layout;
   const int64_t *split =
       llvm::find_if(shape, [](int64_t size) { return size % 2 == 0; });
   if (split == shape.end())
     split = llvm::max_element(shape);
-  layout.dimension = split - shape.begin();
+  layout.dimension = split - shape.begin() + 1;
   layout.elementsPerBlock = 2;
-  layout.blocks[layout.dimension] = llvm::divideCeil(*split, 2);
-  layout.shape[layout.dimension] = 2 * layout.blocks[layout.dimension];
+  layout.blocks[split - shape.begin()] = llvm::divideCeil(*split, 2);
   return layout;
 }
 
 Layout philoxLayout(ArrayRef<int64_t> shape, bool wide) {
   Layout layout;
   layout.elementsPerBlock = wide ? 2 : 4;
+  layout.dimension = 1;
   layout.blocks = {int64_t(llvm::divideCeil(ShapedType::getNumElements(shape),
                                             layout.elementsPerBlock))};
-  layout.shape = {layout.blocks[0] * layout.elementsPerBlock};
   return layout;
 }
 
@@ -240,7 +238,7 @@ private:
             w.b, w.b.getI64Type(),
             arith::CmpIOp::create(w.b, arith::CmpIPredicate::ult, counter,
                                   number));
-        Value high = stateSize > 2 ? w.add(args[2], carry) : carry;
+        Value high = w.add(args[stateSize > 2 ? 2 : 0], carry);
         words.append({w.low(high), w.high(high)});
         words = philox(w, key, words);
       } else {
@@ -258,19 +256,19 @@ private:
     if (count == 1)
       return blocks.getResult(0);
     // The parts become neighbours.
+    SmallVector<int64_t> shape(layout.blocks);
+    shape.insert(shape.begin() + layout.dimension, count);
     Value result =
-        emptyTensor(builder, loc, RankedTensorType::get(layout.shape, element));
-    for (unsigned i = 0; i < count; ++i) {
-      SmallVector<AffineExpr> exprs;
-      for (unsigned dim = 0; dim < rank; ++dim)
-        exprs.push_back(dim == layout.dimension
-                            ? placeOf(builder, dim, layout.blocks[dim],
-                                      layout.shape[dim], i, count)
-                            : builder.getAffineDimExpr(dim));
+        emptyTensor(builder, loc, RankedTensorType::get(shape, element));
+    for (unsigned i = 0; i < count; ++i)
       result = place(builder, loc, blocks.getResult(i), result,
-                     AffineMap::get(rank, 0, exprs, builder.getContext()));
-    }
-    return result;
+                     identityMap(builder, rank)
+                         .insertResult(builder.getAffineConstantExpr(i),
+                                       layout.dimension));
+    shape.erase(shape.begin() + layout.dimension);
+    shape[layout.dimension - 1] *= count;
+    return reshaped(builder, loc, result,
+                    RankedTensorType::get(shape, element));
   }
 
   /// The first elements of `bits` in the output's shape.

@@ -675,11 +675,12 @@ Value fp8::emitScalar(OpBuilder &builder, Location loc, Operation *op,
   return value;
 }
 
-bool fp8::isPlainSumOrProduct(Block &body) {
+bool fp8::isPlainReduction(Block &body) {
   if (body.getOperations().size() != 2 || body.getNumArguments() != 2)
     return false;
   Operation &op = body.front();
-  if (!isa<stablehlo::AddOp, stablehlo::MulOp>(op))
+  if (!isa<stablehlo::AddOp, stablehlo::MulOp, stablehlo::MaxOp,
+           stablehlo::MinOp>(op))
     return false;
   return body.getTerminator()->getOperand(0) == op.getResult(0) &&
          ((op.getOperand(0) == body.getArgument(0) &&
@@ -695,12 +696,18 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
   for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
     values[argument] = value;
   if (wide) {
-    // A sum or a product of two wide numbers: the caller has checked.
+    // One operation on two wide numbers: the caller has checked.
     Operation &op = body.front();
     Value l = arguments[0], r = arguments[1];
-    Value result = isa<stablehlo::AddOp>(op)
-                       ? arith::AddFOp::create(b, loc, l, r).getResult()
-                       : arith::MulFOp::create(b, loc, l, r).getResult();
+    Value result;
+    if (isa<stablehlo::AddOp>(op))
+      result = arith::AddFOp::create(b, loc, l, r);
+    else if (isa<stablehlo::MulOp>(op))
+      result = arith::MulFOp::create(b, loc, l, r);
+    else if (isa<stablehlo::MaxOp>(op))
+      result = arith::MaximumFOp::create(b, loc, l, r);
+    else
+      result = arith::MinimumFOp::create(b, loc, l, r);
     return SmallVector<Value>{result};
   }
   auto lookup = [&](Value value) -> Value {

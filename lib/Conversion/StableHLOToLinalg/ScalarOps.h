@@ -31,8 +31,9 @@ Value emitScalar(OpBuilder &b, Location loc, Operation *op, ValueRange scalars);
 FailureOr<SmallVector<Value>> emitBody(OpBuilder &b, Location loc, Block &body,
                                        ValueRange arguments, bool wide = false);
 
-/// The body applies one addition or multiplication to its two arguments.
-bool isPlainSumOrProduct(Block &body);
+/// The body applies one addition, multiplication, maximum or minimum to its two
+/// arguments.
+bool isPlainReduction(Block &body);
 
 /// Converts an element from one type (with its sign) to another, with the
 /// semantics of `stablehlo.convert`.

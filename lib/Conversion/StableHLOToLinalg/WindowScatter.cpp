@@ -116,15 +116,17 @@ private:
         linalg::FillOp::create(rewriter, loc, minusOne,
                                emptyTensor(rewriter, loc, source.clone(i64)))
             .getResult(0);
-    Value anything =
-        filledWithZero(rewriter, loc, source.clone(type.getElementType()));
+    Type element = type.getElementType();
+    Type carried = element.isBF16() ? rewriter.getI16Type() : element;
+    Value anything = filledWithZero(rewriter, loc, source.clone(carried));
     bool unsupported = false;
     SmallVector<AffineMap> maps = {trailingDims(rewriter, 2 * rank, rank),
                                    leadingDims(rewriter, 2 * rank, rank),
                                    leadingDims(rewriter, 2 * rank, rank)};
     auto body = [&](OpBuilder &b, Location at, ValueRange args) {
       Indices index{b, at};
-      Value best = args[1], bestValue = args[2], inside;
+      Value best = args[1], inside;
+      Value bestValue = bitcastTo(b, at, args[2], element);
       SmallVector<Value> where, clamped;
       for (unsigned i = 0; i < rank; ++i) {
         Value place = index.add(
@@ -149,6 +151,7 @@ private:
       best = arith::SelectOp::create(
           b, at, moves, index.flatten(where, type.getShape()), best);
       bestValue = arith::SelectOp::create(b, at, moves, value, bestValue);
+      bestValue = bitcastTo(b, at, bestValue, carried);
       linalg::YieldOp::create(b, at, ValueRange{best, bestValue});
     };
     auto loop = generic(rewriter, loc, extents(rewriter, loc, windows.size),
@@ -205,18 +208,24 @@ private:
                                 index.flatten(here, type.getShape()));
       hit = index.both(hit, same);
       Value update = tensor::ExtractOp::create(b, at, source, window);
+      Value running = bitcastTo(b, at, args[1], type.getElementType());
       auto combined =
-          emitBody(b, at, op.getScatter().front(), {args[1], update});
+          emitBody(b, at, op.getScatter().front(), {running, update});
       unsupported |= failed(combined);
-      Value next = failed(combined) ? update : combined->front();
+      Value next =
+          bitcastTo(b, at, failed(combined) ? update : combined->front(),
+                    args[1].getType());
       linalg::YieldOp::create(
           b, at,
           arith::SelectOp::create(b, at, hit, next, args[1]).getResult());
     };
+    Value init = asCarried(rewriter, loc, adaptor.getInitValue());
+    RankedTensorType carried = type.clone(tensorType(init).getElementType());
     Value result = generic(rewriter, loc, extents(rewriter, loc, covering),
-                           filled(rewriter, loc, type, adaptor.getInitValue()),
-                           maps, iterators(rank, rank), body)
+                           filled(rewriter, loc, carried, init), maps,
+                           iterators(rank, rank), body)
                        .getResult(0);
+    result = fromCarried(rewriter, loc, result, type.getElementType());
     if (unsupported)
       return failure();
     return result;
