@@ -246,6 +246,8 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
 
   QuantizePipelineOptions quantize;
   quantize.recipe = options.recipe;
+  for (const std::string &assignment : options.recipeOverrides)
+    quantize.set.push_back(assignment);
   quantize.failOnFallback = options.failOnFallback;
   if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
                       [&](OpPassManager &pm) {

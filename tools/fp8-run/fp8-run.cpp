@@ -6,6 +6,7 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "fp8/Init.h"
+#include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
@@ -99,6 +100,14 @@ struct Options {
   cl::opt<std::string> recipe{
       "recipe", cl::init("none"), cl::desc("Recipe: a name or a .yaml file"),
       cl::value_desc("NAME|FILE.yaml"), cl::cat(category)};
+  cl::list<std::string> set{
+      "set",
+      cl::desc("Set a key of the recipe, e.g. forward.activation.format"),
+      cl::value_desc("KEY=VALUE"), cl::cat(category)};
+  cl::opt<bool> printRecipe{
+      "print-recipe",
+      cl::desc("Print the effective recipe, defaults and all, and stop"),
+      cl::cat(category)};
   Number<int64_t> steps{"steps", 0,
                         cl::desc("Train until this step (in all, those before "
                                  "a resume included)")};
@@ -303,6 +312,8 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
   options.recipe = kind == FunctionKind::Function && name == "init"
                        ? std::string("none")
                        : flags->recipe.getValue();
+  if (name != "init")
+    options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.failOnFallback = flags->failOnFallback && name == "step";
   options.signature = signature;
   options.signature.functionKind = kind;
@@ -332,6 +343,16 @@ int exitCode(fp8_status status) {
   if (status == FP8_INTERRUPTED)
     return 130;
   return status == FP8_ERROR_NONFINITE ? 3 : 1;
+}
+
+int printRecipe(MLIRContext &context) {
+  FailureOr<Recipe> recipe = loadRecipe(
+      flags->recipe, &context,
+      SmallVector<std::string>(flags->set.begin(), flags->set.end()));
+  if (failed(recipe))
+    return 1;
+  recipe->print(llvm::outs());
+  return 0;
 }
 
 int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
@@ -480,6 +501,8 @@ int train(MLIRContext &context, SignatureOptions signature) {
   options.holdout = flags->holdout > 0 ? flags->holdout : -1;
   options.out_dir = flags->outDir.c_str();
   fingerprint += "/" + flags->recipe.getValue();
+  for (const std::string &assignment : flags->set)
+    fingerprint += "/" + assignment;
   options.fingerprint = fingerprint.c_str();
   options.seed = flags->seed;
   options.steps = flags->steps;
@@ -529,6 +552,16 @@ int main(int argc, char **argv) {
       &parseErrorStream);
   if (!isParsed)
     return commandLineError(parseErrors);
+  DialectRegistry registry;
+  fp8::registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
+    printDiagnostic(diagnostic);
+    return success();
+  });
+  if (flags->printRecipe)
+    return printRecipe(context);
   if (flags->files.size() != 1)
     return usageError(flags->files.empty()
                           ? "expected STEP.mlir (see --help)"
@@ -538,16 +571,8 @@ int main(int argc, char **argv) {
   flags->stepFile = flags->files.front();
   if (flags->threads < 0 || flags->threads > 4096)
     return usageError("expected --threads to be 0 to 4096 but got " +
-                      llvm::Twine(flags->threads));
+                      llvm::Twine(int32_t(flags->threads)));
 
-  DialectRegistry registry;
-  fp8::registerAllDialects(registry);
-  MLIRContext context(registry);
-  context.printOpOnDiagnostic(false);
-  ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
-    printDiagnostic(diagnostic);
-    return success();
-  });
   SignatureOptions signature;
   signature.loss = flags->lossPath;
   if (failed(splitPairs(flags->roles, signature.roles)) ||

@@ -13,6 +13,8 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include <memory>
+#include <string>
+#include <vector>
 
 namespace mlir::fp8 {
 
@@ -23,6 +25,8 @@ struct CompileOptions {
   std::string entry;
   /// Recipe name or file. "none" leaves numerics as they are.
   std::string recipe = "none";
+  /// Keys of the recipe to set, `key.key=value` each.
+  std::vector<std::string> recipeOverrides;
   bool failOnFallback = false;
   SignatureOptions signature;
   /// Threads of code generation; 0: one a core.
