@@ -10,12 +10,16 @@
 //       for i in M by MR:
 //         for k in kc: MR x NR accumulators in registers
 //
+// Scales of an operand multiply the sums of each block of k, over which they
+// are constant: blocks are as long as the tiles that share a scale.
+//
 // On AVX512-BF16 two f8 values of neighbouring k form one 32-bit lane of two
 // bf16 values; the geometry of the panels stays the same with half the k.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Codegen/Contraction.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -27,6 +31,7 @@
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/TargetParser/Host.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -59,8 +64,44 @@ static BlockArgument stripExtensions(Value value) {
   return dyn_cast<BlockArgument>(value);
 }
 
+/// One factor of the product: an input, or an input times its scale.
+struct Factor {
+  BlockArgument element, scale;
+};
+
+static std::optional<Factor> matchFactor(Value value, Block *body) {
+  auto mul = value.getDefiningOp<arith::MulFOp>();
+  Factor factor;
+  factor.element = stripExtensions(mul ? mul.getLhs() : value);
+  if (mul)
+    factor.scale = stripExtensions(mul.getRhs());
+  if (!factor.element || factor.element.getOwner() != body)
+    return std::nullopt;
+  if (mul && (!factor.scale || factor.scale.getOwner() != body))
+    return std::nullopt;
+  return factor;
+}
+
+/// Whether a scale is found at zeros and at quotients of dimensions of the
+/// input that it scales.
+static bool isScaleMap(AffineMap scale, AffineMap element) {
+  return llvm::all_of(scale.getResults(), [&](AffineExpr expr) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return constant.getValue() == 0;
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr)) {
+      if (binary.getKind() != AffineExprKind::FloorDiv ||
+          !isa<AffineConstantExpr>(binary.getRHS()))
+        return false;
+      expr = binary.getLHS();
+    }
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    return dim && element.isFunctionOfDim(dim.getPosition());
+  });
+}
+
 FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
-  if (op.getNumDpsInputs() != 2 || op.getNumDpsInits() != 1)
+  unsigned inputs = op.getNumDpsInputs();
+  if (inputs < 2 || inputs > 4 || op.getNumDpsInits() != 1)
     return failure();
   for (Value operand : op->getOperands()) {
     auto type = dyn_cast<ShapedType>(operand.getType());
@@ -70,32 +111,47 @@ FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
   if (!cast<ShapedType>(op.getDpsInits()[0].getType()).getElementType().isF32())
     return failure();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  for (AffineMap map : maps)
+  AffineMap outMap = maps.back();
+  for (AffineMap map : {maps[0], maps[1], outMap})
     if (!map.isProjectedPermutation())
       return failure();
 
   Block *body = op.getBody();
+  BlockArgument sum = body->getArguments().back();
   auto add =
       body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
   if (!add)
     return failure();
-  Value product = add.getLhs() == body->getArgument(2)   ? add.getRhs()
-                  : add.getRhs() == body->getArgument(2) ? add.getLhs()
-                                                         : Value();
+  Value product = add.getLhs() == sum   ? add.getRhs()
+                  : add.getRhs() == sum ? add.getLhs()
+                                        : Value();
   auto mul = product ? product.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
   if (!mul)
     return failure();
-  BlockArgument x = stripExtensions(mul.getLhs());
-  BlockArgument y = stripExtensions(mul.getRhs());
-  if (!x || !y || x.getOwner() != body || y.getOwner() != body ||
-      x.getArgNumber() + y.getArgNumber() != 1)
+  std::optional<Factor> x = matchFactor(mul.getLhs(), body);
+  std::optional<Factor> y = matchFactor(mul.getRhs(), body);
+  if (!x || !y || x->element == y->element || x->element.getArgNumber() > 1 ||
+      y->element.getArgNumber() > 1)
     return failure();
 
   ContractionDims dims;
+  unsigned scales = 0;
+  for (const Factor &factor : {*x, *y}) {
+    if (!factor.scale)
+      continue;
+    unsigned input = factor.scale.getArgNumber();
+    unsigned operand = factor.element.getArgNumber();
+    if (input < 2 || input >= inputs || !isScaleMap(maps[input], maps[operand]))
+      return failure();
+    dims.scales[operand] = input;
+    ++scales;
+  }
+  if (scales != inputs - 2 || (scales == 2 && dims.scales[0] == dims.scales[1]))
+    return failure();
   SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
   for (unsigned d = 0, e = op.getNumLoops(); d < e; ++d) {
     bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d),
-         inOut = maps[2].isFunctionOfDim(d);
+         inOut = outMap.isFunctionOfDim(d);
     if ((iterators[d] == utils::IteratorType::parallel) != inOut)
       return failure();
     if (inLhs && inRhs)
@@ -120,10 +176,20 @@ bool fp8::isContraction(linalg::GenericOp op) {
 
 namespace {
 
-/// One dimension after merging: its extent and its stride in lhs, rhs and out.
+/// How the place of a scale depends on a dimension: (d floordiv tile) * stride.
+struct ScaleStep {
+  int64_t stride = 0;
+  int64_t tile = 1;
+};
+
+/// One dimension after merging: its extent, its stride in lhs, rhs and out, and
+/// its part in the place of their scales.
 struct Dim {
   int64_t size = 1;
   std::array<int64_t, 3> strides = {0, 0, 0};
+  std::array<ScaleStep, 2> scales = {};
+  /// Loops with the stride of each in this dimension.
+  SmallVector<std::pair<unsigned, int64_t>, 2> loops = {};
 };
 
 enum class LhsForm {
@@ -146,6 +212,10 @@ struct Plan {
   int64_t rows = 0, columns = 0;
   /// The extent of a block of k.
   int64_t kc = 0;
+  /// Blocks are scaled, or are to be of that extent.
+  bool fixedBlocks = false;
+  /// Which operands have scales.
+  std::array<bool, 2> scaled = {false, false};
   /// Values of k in one 32-bit lane of a panel: 2 for pairs of bf16.
   int64_t pack = 1;
   LhsForm lhs = LhsForm::Direct;
@@ -153,10 +223,14 @@ struct Plan {
   /// The result has no unit stride: it is stored through a register tile in
   /// scratch.
   bool storeThroughScratch = false;
-  /// The number of f32 in the packed lhs, the packed rhs and the stored tile.
+  /// The number of f32 in the packed lhs, the packed rhs, the stored tile, and
+  /// the scales of rows and columns in a block of k.
   int64_t lhsSize = 0, rhsSize = 0, tileSize = 0;
+  std::array<int64_t, 2> scaleSizes = {0, 0};
 
-  int64_t getScratchBytes() const { return 4 * (lhsSize + rhsSize + tileSize); }
+  int64_t getScratchBytes() const {
+    return 4 * (lhsSize + rhsSize + tileSize + scaleSizes[0] + scaleSizes[1]);
+  }
   int64_t panelColumns() const { return columns * lanes; }
   int64_t packedK() const { return llvm::divideCeil(kc, pack); }
   /// The distance of the rows of a lhs packed as [m][k]; off a power of two.
@@ -173,6 +247,25 @@ static SmallVector<int64_t> stridesOfLoops(AffineMap map,
   SmallVector<int64_t> result(map.getNumDims(), 0);
   for (auto [i, expr] : llvm::enumerate(map.getResults()))
     result[cast<AffineDimExpr>(expr).getPosition()] = strides[i];
+  return result;
+}
+
+/// The step of every loop in the scales of an operand.
+static SmallVector<ScaleStep> stepsOfLoops(AffineMap map,
+                                           ArrayRef<int64_t> strides) {
+  SmallVector<ScaleStep> result(map.getNumDims());
+  for (auto [i, place] : llvm::enumerate(map.getResults())) {
+    AffineExpr expr = place;
+    if (isa<AffineConstantExpr>(expr))
+      continue;
+    int64_t tile = 1;
+    if (auto quotient = dyn_cast<AffineBinaryOpExpr>(expr)) {
+      tile = cast<AffineConstantExpr>(quotient.getRHS()).getValue();
+      expr = quotient.getLHS();
+    }
+    result[cast<AffineDimExpr>(expr).getPosition()] =
+        ScaleStep{strides[i], tile};
+  }
   return result;
 }
 
@@ -199,17 +292,42 @@ static LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides) {
   return success(!llvm::any_of(strides, ShapedType::isDynamic));
 }
 
+/// The loops of an operation: extents in the tile and in all, strides in lhs,
+/// rhs and out, steps in their scales.
+struct LoopInfo {
+  SmallVector<int64_t> sizes, extents;
+  std::array<SmallVector<int64_t>, 3> strides;
+  std::array<SmallVector<ScaleStep>, 2> scales;
+};
+
+/// The step of two dimensions that become one, if there is one.
+static std::optional<ScaleStep> mergeSteps(ScaleStep outer, ScaleStep inner,
+                                           int64_t innerSize, bool innerWhole) {
+  if (inner.stride == 0)
+    return ScaleStep{outer.stride,
+                     outer.stride == 0 ? 1 : outer.tile * innerSize};
+  if (innerWhole && innerSize % inner.tile == 0 && outer.tile == 1 &&
+      outer.stride == innerSize / inner.tile * inner.stride)
+    return inner;
+  return std::nullopt;
+}
+
 /// Merges the dimensions of a group that nest in every operand. Sorted by
 /// stride, outermost first.
 static SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims,
-                                  ArrayRef<int64_t> sizes,
-                                  ArrayRef<SmallVector<int64_t>> strides,
-                                  unsigned sortOperand) {
+                                  const LoopInfo &loops, unsigned sortOperand) {
   SmallVector<Dim> merged;
   for (unsigned d : dims)
-    if (sizes[d] != 1)
-      merged.push_back(
-          {sizes[d], {strides[0][d], strides[1][d], strides[2][d]}});
+    if (loops.sizes[d] != 1) {
+      Dim dim;
+      dim.size = loops.sizes[d];
+      for (int j = 0; j < 3; ++j)
+        dim.strides[j] = loops.strides[j][d];
+      for (int j = 0; j < 2; ++j)
+        dim.scales[j] = loops.scales[j][d];
+      dim.loops.push_back({d, 1});
+      merged.push_back(dim);
+    }
   // Insertion keeps the order of loops among equal strides.
   for (unsigned i = 1; i < merged.size(); ++i)
     for (unsigned j = i; j > 0 && merged[j - 1].strides[sortOperand] <
@@ -218,12 +336,24 @@ static SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims,
       std::swap(merged[j - 1], merged[j]);
   for (int64_t i = int64_t(merged.size()) - 2; i >= 0; --i) {
     Dim &outer = merged[i], &inner = merged[i + 1];
-    bool nests = true;
+    bool nests = true, innerWhole = true;
     for (int j = 0; j < 3; ++j)
       nests &= outer.strides[j] == inner.strides[j] * inner.size;
+    for (auto [loop, stride] : inner.loops)
+      innerWhole &= loops.sizes[loop] == loops.extents[loop];
+    std::array<ScaleStep, 2> scales;
+    for (int j = 0; j < 2; ++j) {
+      std::optional<ScaleStep> step =
+          mergeSteps(outer.scales[j], inner.scales[j], inner.size, innerWhole);
+      nests &= step.has_value();
+      scales[j] = step.value_or(ScaleStep());
+    }
     if (!nests)
       continue;
+    for (auto [loop, stride] : outer.loops)
+      inner.loops.push_back({loop, stride * inner.size});
     inner.size *= outer.size;
+    inner.scales = scales;
     merged.erase(merged.begin() + i);
   }
   return merged;
@@ -269,6 +399,32 @@ static bool isF8(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
 
+/// Makes blocks of k such that scales are constant over each, and that no
+/// partial sum is longer than asked for.
+static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
+  int64_t run = 0;
+  for (const ScaleStep &step : plan.k.scales)
+    if (step.stride != 0)
+      run = std::gcd(run, step.tile);
+  auto every =
+      op->getAttrOfType<IntegerAttr>(FP8Dialect::kPromoteEveryAttrName);
+  int64_t limit = std::max<int64_t>(maxK, 1);
+  if (every)
+    limit = std::min(limit, every.getInt());
+  if ((run == 0 || run >= plan.k.size) && plan.kc <= limit)
+    return;
+  plan.fixedBlocks = true;
+  if (run == 0 || run >= plan.k.size) {
+    plan.kc = limit;
+    return;
+  }
+  // The longest part of a run that fits.
+  plan.kc = run;
+  for (int64_t parts = 2; plan.kc > limit; ++parts)
+    if (run % parts == 0)
+      plan.kc = run / parts;
+}
+
 static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                               ArrayRef<int64_t> outStrides,
                               const TargetInfo &target, Plan &plan) {
@@ -276,19 +432,30 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   if (failed(dims))
     return failure();
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  SmallVector<SmallVector<int64_t>> strides(3);
+  LoopInfo loops;
+  loops.sizes.assign(sizes.begin(), sizes.end());
+  loops.extents = op.getStaticLoopRanges();
   for (unsigned i = 0; i < 2; ++i) {
     SmallVector<int64_t> s;
     if (failed(stridesOf(op.getDpsInputs()[i].getType(), s)))
       return failure();
-    strides[i] = stridesOfLoops(maps[i], s);
+    loops.strides[i] = stridesOfLoops(maps[i], s);
+    loops.scales[i].resize(sizes.size());
+    std::optional<unsigned> scale = dims->scales[i];
+    if (!scale)
+      continue;
+    plan.scaled[i] = true;
+    SmallVector<int64_t> scaleStrides;
+    if (failed(stridesOf(op.getDpsInputs()[*scale].getType(), scaleStrides)))
+      return failure();
+    loops.scales[i] = stepsOfLoops(maps[*scale], scaleStrides);
   }
-  strides[2] = stridesOfLoops(maps[2], outStrides);
+  loops.strides[2] = stridesOfLoops(maps.back(), outStrides);
 
-  SmallVector<Dim> batch = mergeDims(dims->batch, sizes, strides, 2);
-  SmallVector<Dim> m = mergeDims(dims->m, sizes, strides, 2);
-  SmallVector<Dim> n = mergeDims(dims->n, sizes, strides, 2);
-  SmallVector<Dim> k = mergeDims(dims->k, sizes, strides, 0);
+  SmallVector<Dim> batch = mergeDims(dims->batch, loops, 2);
+  SmallVector<Dim> m = mergeDims(dims->m, loops, 2);
+  SmallVector<Dim> n = mergeDims(dims->n, loops, 2);
+  SmallVector<Dim> k = mergeDims(dims->k, loops, 0);
 
   // Vectors run along n, so n should be where the result is contiguous.
   auto hasUnit = [](ArrayRef<Dim> group) {
@@ -343,14 +510,15 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   }
 
   // A panel of rhs stays in the first-level cache: 32 KiB.
+  // Blocks are cut into chunks of 4 vectors.
   int64_t maxK = 8192 / plan.panelColumns() * plan.pack;
-  maxK =
-      std::max<int64_t>(llvm::alignDown(maxK, 4 * plan.lanes), 4 * plan.lanes);
+  int64_t chunk = 4 * plan.lanes * plan.pack;
+  maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
   int64_t blocks = llvm::divideCeil(plan.k.size, maxK);
   plan.kc = plan.k.size;
   if (blocks > 1)
-    plan.kc =
-        llvm::alignTo(llvm::divideCeil(plan.k.size, blocks), 4 * plan.lanes);
+    plan.kc = llvm::alignTo(llvm::divideCeil(plan.k.size, blocks), chunk);
+  fixBlocks(op, plan, maxK);
 
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
   int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
@@ -372,6 +540,11 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
     plan.rhsSize = llvm::alignTo(plan.packedK() * plan.panelColumns(), 16);
   if (plan.storeThroughScratch)
     plan.tileSize = plan.rows * plan.panelColumns();
+  // A whole vector may be read from the last scale on.
+  if (plan.scaled[lhs])
+    plan.scaleSizes[0] = llvm::alignTo(plan.m.size, 16);
+  if (plan.scaled[rhs])
+    plan.scaleSizes[1] = llvm::alignTo(plan.n.size + plan.lanes, 16);
   return success();
 }
 
@@ -382,7 +555,7 @@ int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
   // another with strides not known here.
   Type outType = op.getDpsInits()[0].getType();
   SmallVector<int64_t> own, tileShape;
-  for (AffineExpr expr : op.getIndexingMapsArray()[2].getResults())
+  for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
     tileShape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   SmallVector<int64_t> local = denseStrides(tileShape);
   SmallVector<int64_t> reversed(llvm::reverse(local));
@@ -411,6 +584,12 @@ namespace {
 struct Ref {
   Value memref;
   Value index;
+};
+
+/// Where the code is in the operands, and in their scales.
+struct Places {
+  std::array<Ref, 3> data;
+  std::array<Ref, 2> scales;
 };
 
 class Emitter {
@@ -444,12 +623,15 @@ private:
                function_ref<void(Value)> body);
   /// Calls `body` for every dimension's whole extent, with the references
   /// moved along.
-  void forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
-               function_ref<void(std::array<Ref, 3>)> body);
+  void forDims(ArrayRef<Dim> dims, Places places,
+               function_ref<void(Places)> body);
   /// The same for dimensions of k, which keeps track of the first pass.
-  void forOuterK(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
-                 function_ref<void(std::array<Ref, 3>)> body);
+  void forOuterK(ArrayRef<Dim> dims, Places places,
+                 function_ref<void(Places)> body);
   Value alsoZero(Value condition, Value i);
+  /// The scale of an operand at index `i` of a dimension.
+  Ref scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i);
+  Places moved(Places places, const Dim &dim, Value i);
   /// Cuts [0, end) into chunks of 4 vectors, one vector and a static rest;
   /// `extent` is a static number with the same remainders as `end`.
   void forChunks(Value end, int64_t extent, int64_t unit,
@@ -494,8 +676,17 @@ private:
   void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
                    int64_t lineStride, int64_t kStride, Value kEnd);
   void registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs, int64_t rhsK,
-                    Value steps, Ref out, int64_t rows, int64_t columns);
-  void block(std::array<Ref, 3> refs, Value k0, Value kEnd);
+                    Value steps, Ref out, std::array<Ref, 2> scales,
+                    int64_t rows, int64_t columns);
+  /// All of k, in blocks.
+  void blocks(Places places);
+  /// The block of k from k0 to k0 + kEnd; `extent` is a static number with the
+  /// same remainders as kEnd.
+  void block(Places places, Value k0, Value kEnd, int64_t extent);
+  void scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
+                 int64_t rows, int64_t vectors);
+  /// Writes down the scales of an operand, one for every row or column.
+  void gatherScales(Ref from, unsigned operand, const Dim &dim, Ref to);
   void ifFirst(function_ref<void()> then, function_ref<void()> otherwise);
 
   OpBuilder &b;
@@ -503,6 +694,12 @@ private:
   const TargetInfo &target;
   const Plan &plan;
   Ref lhsPanel, rhsPanel, tileBuffer;
+  /// The scales of rows and of columns in the current block of k.
+  std::array<Ref, 2> scaleLines;
+  /// The first index of the tile, per loop.
+  SmallVector<Value> offsets;
+  /// A static number with the same remainders as the current block of k.
+  int64_t kExtent = 0;
   /// Whether this is the first block of k; null where there is only one.
   Value first;
 };
@@ -526,16 +723,32 @@ void Emitter::forLoop(int64_t from, int64_t to, int64_t step,
   forLoop(cst(from), cst(to), step, body);
 }
 
-void Emitter::forDims(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
-                      function_ref<void(std::array<Ref, 3>)> body) {
+Ref Emitter::scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i) {
+  ScaleStep step = dim.scales[operand];
+  if (!plan.scaled[operand] || step.stride == 0)
+    return ref;
+  for (auto [loop, stride] : dim.loops)
+    i = add(i, mul(offsets[loop], stride));
+  if (step.tile != 1)
+    i = b.createOrFold<arith::DivUIOp>(loc, i, cst(step.tile));
+  return at(ref, i, step.stride);
+}
+
+Places Emitter::moved(Places places, const Dim &dim, Value i) {
+  for (int j = 0; j < 3; ++j)
+    if (dim.strides[j])
+      places.data[j] = at(places.data[j], i, dim.strides[j]);
+  for (int j = 0; j < 2; ++j)
+    places.scales[j] = scaleAt(places.scales[j], dim, j, i);
+  return places;
+}
+
+void Emitter::forDims(ArrayRef<Dim> dims, Places places,
+                      function_ref<void(Places)> body) {
   if (dims.empty())
-    return body(refs);
+    return body(places);
   forLoop(0, dims[0].size, 1, [&](Value i) {
-    std::array<Ref, 3> moved = refs;
-    for (int j = 0; j < 3; ++j)
-      if (dims[0].strides[j])
-        moved[j] = at(refs[j], i, dims[0].strides[j]);
-    forDims(dims.drop_front(), moved, body);
+    forDims(dims.drop_front(), moved(places, dims[0], i), body);
   });
 }
 
@@ -547,17 +760,14 @@ Value Emitter::alsoZero(Value condition, Value i) {
   return arith::AndIOp::create(b, loc, condition, zero);
 }
 
-void Emitter::forOuterK(ArrayRef<Dim> dims, std::array<Ref, 3> refs,
-                        function_ref<void(std::array<Ref, 3>)> body) {
+void Emitter::forOuterK(ArrayRef<Dim> dims, Places places,
+                        function_ref<void(Places)> body) {
   if (dims.empty())
-    return body(refs);
+    return body(places);
   Value outerFirst = first;
   forLoop(0, dims[0].size, 1, [&](Value i) {
     first = alsoZero(outerFirst, i);
-    std::array<Ref, 3> moved = refs;
-    for (unsigned j : plan.operand)
-      moved[j] = at(refs[j], i, dims[0].strides[j]);
-    forOuterK(dims.drop_front(), moved, body);
+    forOuterK(dims.drop_front(), moved(places, dims[0], i), body);
   });
   first = outerFirst;
 }
@@ -891,7 +1101,7 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
   Value even = b.createOrFold<arith::SubIOp>(
       loc, kEnd, b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(2)));
   forLoop(cst(0), even, 2, [&](Value k) { line(k, true); });
-  if (plan.k.size % 2)
+  if (kExtent % 2)
     forLoop(even, kEnd, 2, [&](Value k) { line(k, false); });
 }
 
@@ -928,7 +1138,7 @@ void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
     Value even = b.createOrFold<arith::SubIOp>(
         loc, kEnd, b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(2)));
     forLoop(cst(0), even, 2, [&](Value k) { one(k, true); });
-    if (plan.k.size % 2)
+    if (kExtent % 2)
       forLoop(even, kEnd, 2, [&](Value k) { one(k, false); });
   });
 }
@@ -942,7 +1152,7 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
     Ref from = at(source, i, plan.m.strides[lhs]);
     Ref to = at(panel, i, rowStride);
     forChunks(
-        kEnd, plan.k.size, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
+        kEnd, kExtent, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
           int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
           Ref line = at(from, k, 1);
           Value x, step = k;
@@ -1012,8 +1222,8 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
         store(lines[i], at(to, i * width), plan.lanes);
     };
     Value done = cst(0);
-    int64_t rest = plan.k.size % unit;
-    if (plan.k.size >= unit) {
+    int64_t rest = kExtent % unit;
+    if (kExtent >= unit) {
       Value to = kEnd;
       if (rest) {
         Value over = b.createOrFold<arith::RemUIOp>(loc, kEnd, cst(unit));
@@ -1035,8 +1245,49 @@ void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
 // The kernel
 //===----------------------------------------------------------------------===//
 
+void Emitter::gatherScales(Ref from, unsigned operand, const Dim &dim, Ref to) {
+  forLoop(0, dim.size, 1, [&](Value i) {
+    Ref source = scaleAt(from, dim, operand, i);
+    Value scale = memref::LoadOp::create(b, loc, source.memref, source.index);
+    if (!scale.getType().isF32())
+      scale = arith::ExtFOp::create(b, loc, b.getF32Type(), scale);
+    Ref target = at(to, i, 1);
+    memref::StoreOp::create(b, loc, scale, target.memref, target.index);
+  });
+}
+
+/// Multiplies each sum by the product of its scales.
+void Emitter::scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
+                        int64_t rows, int64_t vectors) {
+  SmallVector<Value> columnScales;
+  if (scales[1].memref)
+    for (int64_t j = 0; j < vectors; ++j)
+      columnScales.push_back(
+          loadLanes(at(scales[1], j * plan.lanes), plan.lanes, plan.lanes));
+  for (int64_t i = 0; i < rows; ++i) {
+    Value rowScale;
+    if (scales[0].memref) {
+      Ref row = at(scales[0], i);
+      rowScale = vector::BroadcastOp::create(
+          b, loc, f32Vector(plan.lanes),
+          memref::LoadOp::create(b, loc, row.memref, row.index));
+    }
+    for (int64_t j = 0; j < vectors; ++j) {
+      Value scale = rowScale;
+      if (!columnScales.empty())
+        scale =
+            scale ? Value(arith::MulFOp::create(b, loc, scale, columnScales[j]))
+                  : columnScales[j];
+      Value &sum = sums[i * vectors + j];
+      if (scale)
+        sum = arith::MulFOp::create(b, loc, sum, scale);
+    }
+  }
+}
+
 void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
-                           int64_t rhsK, Value steps, Ref out, int64_t rows,
+                           int64_t rhsK, Value steps, Ref out,
+                           std::array<Ref, 2> scales, int64_t rows,
                            int64_t columns) {
   int64_t lanes = plan.lanes;
   int64_t vectors = llvm::divideCeil(columns, lanes);
@@ -1092,12 +1343,14 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
     }
     scf::YieldOp::create(b, loc, next);
   }
+  SmallVector<Value> results(loop.getResults());
+  scaleSums(results, scales, rows, vectors);
   if (!through) {
     auto finish = [&](bool accumulate) {
       for (int64_t i = 0; i < rows; ++i)
         for (int64_t j = 0; j < vectors; ++j) {
           Ref to = at(out, i * rowStride + j * lanes);
-          Value sum = loop.getResult(i * vectors + j);
+          Value sum = results[i * vectors + j];
           if (accumulate)
             sum = arith::AddFOp::create(b, loc,
                                         loadLanes(to, lanesOf(j), lanes), sum);
@@ -1109,8 +1362,8 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
   int64_t width = vectors * lanes;
   for (int64_t i = 0; i < rows; ++i)
     for (int64_t j = 0; j < vectors; ++j)
-      store(loop.getResult(i * vectors + j),
-            at(tileBuffer, i * width + j * lanes), lanes);
+      store(results[i * vectors + j], at(tileBuffer, i * width + j * lanes),
+            lanes);
   forLoop(0, rows, 1, [&](Value i) {
     forLoop(0, columns, 1, [&](Value j) {
       Ref from = at(at(tileBuffer, i, width), j, 1);
@@ -1126,10 +1379,15 @@ void Emitter::registerTile(Ref lhs, int64_t lhsM, int64_t lhsK, Ref rhs,
   });
 }
 
-void Emitter::block(std::array<Ref, 3> refs, Value k0, Value kEnd) {
+void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
+  kExtent = extent;
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
-  Ref lhsSource = at(refs[lhs], k0, plan.k.strides[lhs]);
-  Ref rhsSource = at(refs[rhs], k0, plan.k.strides[rhs]);
+  Places here = moved(places, plan.k, k0);
+  Ref lhsSource = here.data[lhs], rhsSource = here.data[rhs];
+  if (plan.scaled[lhs])
+    gatherScales(here.scales[lhs], lhs, plan.m, scaleLines[0]);
+  if (plan.scaled[rhs])
+    gatherScales(here.scales[rhs], rhs, plan.n, scaleLines[1]);
   if (plan.lhs == LhsForm::RowMajor)
     packRowMajorLhs(lhsSource, lhsPanel, kEnd);
   else if (plan.lhs == LhsForm::Panels)
@@ -1146,21 +1404,26 @@ void Emitter::block(std::array<Ref, 3> refs, Value k0, Value kEnd) {
       source = rhsPanel;
       rhsK = llvm::alignTo(columns, plan.lanes);
     }
-    Ref outColumn = at(refs[2], j, plan.n.strides[2]);
+    Ref outColumn = at(here.data[2], j, plan.n.strides[2]);
     auto rows = [&](Value i, int64_t count) {
       Ref out = at(outColumn, i, plan.m.strides[2]);
+      std::array<Ref, 2> scales;
+      if (plan.scaled[lhs])
+        scales[0] = at(scaleLines[0], i, 1);
+      if (plan.scaled[rhs])
+        scales[1] = at(scaleLines[1], j, 1);
       switch (plan.lhs) {
       case LhsForm::Direct:
         return registerTile(at(lhsSource, i, plan.m.strides[lhs]),
                             plan.m.strides[lhs], plan.k.strides[lhs], source,
-                            rhsK, steps, out, count, columns);
+                            rhsK, steps, out, scales, count, columns);
       case LhsForm::RowMajor:
         return registerTile(at(lhsPanel, i, plan.lhsRowStride()),
                             plan.lhsRowStride(), 1, source, rhsK, steps, out,
-                            count, columns);
+                            scales, count, columns);
       case LhsForm::Panels:
         return registerTile(at(lhsPanel, i, plan.packedK()), 1, count, source,
-                            rhsK, steps, out, count, columns);
+                            rhsK, steps, out, scales, count, columns);
       }
     };
     int64_t full = plan.m.size / plan.rows * plan.rows;
@@ -1186,17 +1449,17 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
 
   // Flat views: every access is an index into one dimension.
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
-  Value buffers[3] = {op.getDpsInputs()[0], op.getDpsInputs()[1], tile.out};
-  std::array<Ref, 3> refs;
-  for (int i = 0; i < 3; ++i) {
-    auto type = cast<MemRefType>(buffers[i].getType());
-    SmallVector<int64_t> strides;
+  offsets.assign(tile.offsets.begin(), tile.offsets.end());
+  Places places;
+  // A flat view of a buffer, from its first element on.
+  auto flatten = [&](Value buffer, SmallVector<int64_t> &strides) -> Ref {
+    auto type = cast<MemRefType>(buffer.getType());
     int64_t offset, span = 1;
     if (failed(type.getStridesAndOffset(strides, offset)))
-      return failure();
+      return Ref();
     for (auto [size, stride] : llvm::zip(type.getShape(), strides))
       span += (size - 1) * stride;
-    Value base = buffers[i];
+    Value base = buffer;
     OpFoldResult offsetValue = b.getIndexAttr(offset);
     if (ShapedType::isDynamic(offset)) {
       auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, base);
@@ -1209,17 +1472,45 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
       layout = StridedLayoutAttr::get(b.getContext(), offset, {1});
     auto flat = MemRefType::get({span}, type.getElementType(), layout,
                                 type.getMemorySpace());
-    refs[i].memref = memref::ReinterpretCastOp::create(
+    Value view = memref::ReinterpretCastOp::create(
         b, loc, flat, base, offsetValue,
         ArrayRef<OpFoldResult>{b.getIndexAttr(span)},
         ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
-    refs[i].index = cst(0);
+    return {view, cst(0)};
+  };
+  Value buffers[3] = {op.getDpsInputs()[0], op.getDpsInputs()[1], tile.out};
+  AffineMap operandMaps[3] = {maps[0], maps[1], maps.back()};
+  for (int i = 0; i < 3; ++i) {
+    SmallVector<int64_t> strides;
+    Ref &ref = places.data[i];
+    ref = flatten(buffers[i], strides);
+    if (!ref.memref)
+      return failure();
     if (i == 2 && tile.outIsLocal)
       continue;
-    SmallVector<int64_t> loops = stridesOfLoops(maps[i], strides);
+    SmallVector<int64_t> loops = stridesOfLoops(operandMaps[i], strides);
     for (auto [d, stride] : llvm::enumerate(loops))
       if (stride)
-        refs[i] = at(refs[i], tile.offsets[d], stride);
+        ref = at(ref, tile.offsets[d], stride);
+  }
+  ContractionDims dims = *inferContractionDims(op);
+  for (int i = 0; i < 2; ++i) {
+    if (!plan.scaled[i])
+      continue;
+    unsigned input = *dims.scales[i];
+    SmallVector<int64_t> strides;
+    Ref &ref = places.scales[i];
+    ref = flatten(op.getDpsInputs()[input], strides);
+    if (!ref.memref)
+      return failure();
+    // Loops of one iteration are in no dimension of the plan.
+    SmallVector<ScaleStep> steps = stepsOfLoops(maps[input], strides);
+    for (auto [d, step] : llvm::enumerate(steps))
+      if (tile.sizes[d] == 1) {
+        Dim dim;
+        dim.scales[i] = step;
+        ref = scaleAt(ref, dim, i, tile.offsets[d]);
+      }
   }
 
   int64_t used = 0;
@@ -1235,25 +1526,42 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
   rhsPanel = carve(plan.rhsSize);
   lhsPanel = carve(plan.lhsSize);
   tileBuffer = carve(plan.tileSize);
+  for (int i = 0; i < 2; ++i)
+    scaleLines[i] = carve(plan.scaleSizes[i]);
 
-  forDims(plan.outer, refs, [&](std::array<Ref, 3> refs) {
-    forOuterK(plan.outerK, refs, [&](std::array<Ref, 3> refs) {
-      if (plan.kc == plan.k.size)
-        return block(refs, cst(0), cst(plan.kc));
-      Value outerFirst = first;
-      forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
-        first = alsoZero(outerFirst, k0);
-        Value kEnd = cst(plan.kc);
-        if (plan.k.size % plan.kc) {
-          Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
-          kEnd = arith::MinUIOp::create(b, loc, kEnd, left);
-        }
-        block(refs, k0, kEnd);
-      });
-      first = outerFirst;
-    });
+  forDims(plan.outer, places, [&](Places places) {
+    forOuterK(plan.outerK, places, [&](Places places) { blocks(places); });
   });
   return success();
+}
+
+void Emitter::blocks(Places places) {
+  if (plan.kc == plan.k.size)
+    return block(places, cst(0), cst(plan.kc), plan.k.size);
+  Value outerFirst = first;
+  if (plan.fixedBlocks) {
+    // Whole blocks, and the rest: both of static extent.
+    int64_t full = plan.k.size / plan.kc * plan.kc;
+    forLoop(0, full, plan.kc, [&](Value k0) {
+      first = alsoZero(outerFirst, k0);
+      block(places, k0, cst(plan.kc), plan.kc);
+    });
+    if (int64_t rest = plan.k.size - full) {
+      first = alsoZero(outerFirst, cst(full));
+      block(places, cst(full), cst(rest), rest);
+    }
+  } else {
+    forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
+      first = alsoZero(outerFirst, k0);
+      Value kEnd = cst(plan.kc);
+      if (plan.k.size % plan.kc) {
+        Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
+        kEnd = arith::MinUIOp::create(b, loc, kEnd, left);
+      }
+      block(places, k0, kEnd, plan.k.size);
+    });
+  }
+  first = outerFirst;
 }
 
 LogicalResult fp8::emitContraction(OpBuilder &builder, Location loc,

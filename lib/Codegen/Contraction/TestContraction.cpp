@@ -145,7 +145,7 @@ struct TestContraction
     if (!localOut)
       return emitContraction(builder, loc, tile, target);
     // Into a buffer of the tile's own, copied out element by element.
-    AffineMap map = op.getIndexingMapsArray()[2];
+    AffineMap map = op.getIndexingMapsArray().back();
     SmallVector<int64_t> shape;
     SmallVector<Value> first;
     for (AffineExpr expr : map.getResults()) {

@@ -36,9 +36,12 @@ def run(command, **kwargs):
 
 
 class Case:
-    """dims: {letter: extent}; lhs, rhs, out: letters in the order in memory."""
+    """dims: {letter: extent}; lhs, rhs, out: letters in the order in memory.
+    tiles: for lhs and rhs None, or {letter: how many elements share a scale}
+    (all of them along letters that are missing)."""
 
-    def __init__(self, name, lhs, rhs, out, types, strides=None, **dims):
+    def __init__(self, name, lhs, rhs, out, types, tiles=(None, None), promote=None, **dims):
+        self.tiles, self.promote = tiles, promote
         self.name, self.lhs, self.rhs, self.out = name, lhs, rhs, out
         self.types, self.dims = types, dims
         self.order = out + "".join(c for c in lhs if c not in out)
@@ -49,6 +52,14 @@ class Case:
 
     def shape(self, letters):
         return [self.dims[c] for c in letters]
+
+    def operands(self):
+        """Letters, and tiles or None, of the inputs in order."""
+        both = [(self.lhs, None), (self.rhs, None)]
+        return both + [(x, t) for x, t in zip((self.lhs, self.rhs), self.tiles) if t is not None]
+
+    def scale_shape(self, letters, tiles):
+        return [-(-self.dims[c] // tiles.get(c, self.dims[c])) for c in letters]
 
     def mlir(self):
         position = {c: f"d{i}" for i, c in enumerate(self.order)}
@@ -70,11 +81,26 @@ class Case:
             if t != "f32":
                 body += f"    %e{i} = arith.extf {names[i]} : {t} to f32\n"
                 names[i] = f"%e{i}"
-        types = f"{memref(self.lhs, a)}, {memref(self.rhs, b)}"
-        return f"""func.func @{self.name}(%a: {memref(self.lhs, a)}, %b: {memref(self.rhs, b)}, %c: {memref(self.out, "f32")}) {{
-  linalg.generic {{indexing_maps = [{affine(self.lhs)}, {affine(self.rhs)}, {affine(self.out)}], iterator_types = [{iterators}]}}
-    ins(%a, %b : {types}) outs(%c : {memref(self.out, "f32")}) {{
-  ^bb0(%x: {a}, %y: {b}, %z: f32):
+        types = [memref(self.lhs, a), memref(self.rhs, b)]
+        maps, inputs, arguments = [affine(self.lhs), affine(self.rhs)], ["%a", "%b"], [f"%x: {a}", f"%y: {b}"]
+        for i, (letters, tiles) in enumerate(zip((self.lhs, self.rhs), self.tiles)):
+            if tiles is None:
+                continue
+            shape = "".join(f"{n}x" for n in self.scale_shape(letters, tiles))
+            types.append(f"memref<{shape}f32>")
+            places = [f"{position[c]} floordiv {tiles[c]}" if c in tiles else "0" for c in letters]
+            maps.append(f"affine_map<({', '.join(position.values())}) -> ({', '.join(places)})>")
+            inputs.append(f"%s{i}")
+            arguments.append(f"%t{i}: f32")
+            body += f"    %f{i} = arith.mulf {names[i]}, %t{i} : f32\n"
+            names[i] = f"%f{i}"
+        maps.append(affine(self.out))
+        parameters = ", ".join(f"{n}: {t}" for n, t in zip(inputs, types))
+        attributes = f" attrs = {{fp8.promote_every = {self.promote} : i64}}" if self.promote else ""
+        return f"""func.func @{self.name}({parameters}, %c: {memref(self.out, "f32")}) {{
+  linalg.generic {{indexing_maps = [{', '.join(maps)}], iterator_types = [{iterators}]}}
+    ins({', '.join(inputs)} : {', '.join(types)}) outs(%c : {memref(self.out, "f32")}){attributes} {{
+  ^bb0({', '.join(arguments)}, %z: f32):
 {body}    %m = arith.mulf {names[0]}, {names[1]} : f32
     %s = arith.addf %z, %m : f32
     linalg.yield %s : f32
@@ -132,9 +158,17 @@ def check(case, library, rng):
     guard = 64
     size = int(np.prod(case.shape(case.out)))
     c = np.full(size + guard, np.nan, np.float32)
-    call(case, library, a, b, c)
+    wide, scales = [a.astype(np.float64), b.astype(np.float64)], []
+    for i, (letters, tiles) in enumerate(zip((case.lhs, case.rhs), case.tiles)):
+        if tiles is None:
+            continue
+        scale = np.exp2(rng.uniform(-20, 20, case.scale_shape(letters, tiles))).astype(np.float32)
+        scales.append(scale)
+        for axis, letter in enumerate(letters):
+            scale = np.repeat(scale, tiles.get(letter, case.dims[letter]), axis)
+        wide[i] = wide[i] * scale[tuple(map(slice, wide[i].shape))].astype(np.float64)
+    call(case, library, a, b, *scales, c)
     spec = f"{case.lhs},{case.rhs}->{case.out}"
-    wide = a.astype(np.float64), b.astype(np.float64)
     want = np.einsum(spec, *wide, optimize=True)
     bound = 1e-6 * np.einsum(spec, *map(np.abs, wide), optimize=True)
     error = np.abs(c[:size].reshape(want.shape) - want)
@@ -145,8 +179,8 @@ def check(case, library, rng):
     return True
 
 
-def call(case, library, a, b, c):
-    pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in (a, b, c)]
+def call(case, library, *arrays):
+    pointers = [x.ctypes.data_as(ctypes.c_void_p) for x in arrays]
     getattr(library, case.name)(*pointers)
 
 
@@ -194,6 +228,24 @@ def test_cases():
     cases.append(Case("outer", "m", "n", "mn", ("f32", "f32"), m=13, n=37))
     cases.append(Case("inner", "k", "k", "", ("f32", "f8E4M3FN"), k=300))
     cases.append(Case("mv", "mk", "k", "m", f8, m=45, k=300))
+    # Scales in blocks along k, on either side, in every layout; partial ones.
+    blocks = {"k": 128, "m": 1}, {"k": 128, "n": 128}
+    for i, (lhs, rhs) in enumerate(itertools.product(["mk", "km"], ["kn", "nk"])):
+        cases.append(Case(f"blocks_{lhs}_{rhs}", lhs, rhs, "mn", f8 if i % 2 else ("f8E4M3FN",) * 2, blocks,
+                          m=50, n=150, k=352))
+        cases.append(Case(f"mx_{lhs}_{rhs}", lhs, rhs, "mn", f8, ({"k": 32, "m": 1}, {"k": 32, "n": 1}), m=21, n=40, k=80))
+    cases.append(Case("blocks_transposed", "mk", "kn", "nm", f8, blocks, m=30, n=70, k=688))
+    cases.append(Case("blocks_left", "mk", "kn", "mn", ("f32", "f8E4M3FN"), (blocks[0], None), m=30, n=70, k=300))
+    cases.append(Case("blocks_right", "mk", "nk", "mn", ("bf16", "f8E4M3FN"), (None, blocks[1]), m=30, n=130, k=300))
+    cases.append(Case("blocks_mixed", "mk", "nk", "mn", f8, ({"k": 96, "m": 1}, {"k": 64}), m=30, n=30, k=400))
+    cases.append(Case("blocks_batch", "bmk", "bkn", "bmn", f8, ({"b": 1, "k": 64}, {"b": 1, "n": 4}), b=3, m=20, n=30, k=160))
+    # Rows of two dimensions; a contraction over two, blocks along one or both.
+    cases.append(Case("blocks_rows", "bsk", "kn", "bsn", f8, ({"b": 1, "s": 1, "k": 128}, blocks[1]), b=3, s=20, k=200, n=40))
+    cases.append(Case("blocks_wgrad", "bsm", "bsn", "mn", f8, ({"b": 1, "s": 128, "m": 1}, {"b": 1, "s": 128, "n": 1}),
+                      b=3, s=256, m=33, n=65))
+    cases.append(Case("blocks_short", "bsm", "bsn", "mn", f8, ({"b": 1, "m": 1}, {"b": 1, "s": 32, "n": 8}), b=3, s=64, m=33, n=65))
+    cases.append(Case("blocks_scattered", "mbk", "kn", "mnb", f8, ({"m": 4, "b": 1, "k": 32}, None), m=13, b=3, k=200, n=21))
+    cases.append(Case("promote", "mk", "kn", "mn", f8, promote=128, m=20, n=40, k=1000))
     return cases
 
 

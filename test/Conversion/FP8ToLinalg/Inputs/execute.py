@@ -278,6 +278,8 @@ def dot_cases():
     return [
         ("rows", "mk", "kn", "", dict(m=37, n=48, k=352), (e4, [1, "*"], "exact", f32), (e4, ["*", 1], "exact", f32)),
         ("columns", "km", "nk", "", dict(m=40, n=33, k=70), (e5, ["*", 1], "pow2", f32), (e4, ["*", "*"], "exact", f32)),
+        ("blocks", "mk", "kn", "", dict(m=37, n=150, k=352), (e4, [1, 128], "pow2", f32), (e4, [128, 128], "exact", f32)),
+        ("blocks_t", "mk", "nk", "", dict(m=37, n=150, k=688), (e5, [1, 128], "exact", f32), (e4, [128, 128], "pow2", f32)),
         ("wgrad", "bkm", "bkn", "", dict(b=3, k=128, m=20, n=33), (e4, [1, 128, 1], "pow2", f32), (e4, [1, 128, 1], "pow2", f32)),
         ("mx", "mk", "nk", "", dict(m=21, n=40, k=96), (e4, [1, 32], "pow2", e8), (e5, [1, 32], "ocp_floor", e8)),
         ("mixed", "mk", "kn", "", dict(m=21, n=40, k=200), (e4, [1, 64], "pow2", f32), (e4, ["*", 1], "exact", f32)),
