@@ -1,314 +1,16 @@
 //===- AnalyzeSignature.cpp - Finds the roles of a step's values ----------===//
-//
-// Data flow is read in two ways. A *slice* of a value is everything it is
-// computed from. The *update chain* of a result is only what reaches it through
-// elementwise operations of its own shape: this is how an optimizer reads the
-// state that it replaces, and where the chain ends at something else (a dot, a
-// reduction, a scatter) there is the gradient.
-//
-//===----------------------------------------------------------------------===//
 
+#include "Assignment.h"
+#include "Gradients.h"
+#include "UpdateChains.h"
+#include "Usage.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
-#include "mlir/IR/Matchers.h"
-#include "llvm/ADT/DenseSet.h"
-#include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-//===----------------------------------------------------------------------===//
-// Types
-//===----------------------------------------------------------------------===//
-
-static Type elementOf(Value value) {
-  return getElementTypeOrSelf(value.getType());
-}
-static bool isFloat(Type type) {
-  return isa<FloatType>(getElementTypeOrSelf(type));
-}
-static bool isScalar(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return !tensor || tensor.getRank() == 0;
-}
-/// The types of the keys of JAX's random number generators.
-static bool isKeyType(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor && tensor.getElementType().isUnsignedInteger(32) &&
-         (tensor.getShape() == ArrayRef<int64_t>{2} ||
-          tensor.getShape() == ArrayRef<int64_t>{4});
-}
-static ArrayRef<int64_t> shapeOf(Type type) {
-  auto tensor = dyn_cast<RankedTensorType>(type);
-  return tensor ? tensor.getShape() : ArrayRef<int64_t>();
-}
-
-//===----------------------------------------------------------------------===//
-// Slices
-//===----------------------------------------------------------------------===//
-
-/// Calls `visit` with every value that `value` is directly computed from. A
-/// carried value of a loop depends on its own carry, not on the others.
-static void forEachSource(Value value, function_ref<void(Value)> visit) {
-  if (auto arg = dyn_cast<BlockArgument>(value)) {
-    Operation *parent = arg.getOwner()->getParentOp();
-    if (isa<func::FuncOp>(parent))
-      return;
-    unsigned i = arg.getArgNumber();
-    if (isa<stablehlo::WhileOp>(parent)) {
-      visit(parent->getOperand(i));
-      visit(parent->getRegion(1).front().getTerminator()->getOperand(i));
-      return;
-    }
-    llvm::for_each(parent->getOperands(), visit);
-    return;
-  }
-  Operation *op = value.getDefiningOp();
-  unsigned i = cast<OpResult>(value).getResultNumber();
-  if (isa<stablehlo::WhileOp>(op)) {
-    visit(op->getOperand(i));
-    visit(op->getRegion(1).front().getTerminator()->getOperand(i));
-    visit(op->getRegion(0).front().getTerminator()->getOperand(0));
-    return;
-  }
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
-    visit(op->getOperand(0));
-    for (Region &region : op->getRegions())
-      visit(region.front().getTerminator()->getOperand(i));
-    return;
-  }
-  if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-    visit(op->getOperand(i));
-    return;
-  }
-  llvm::for_each(op->getOperands(), visit);
-  for (Region &region : op->getRegions())
-    if (!region.empty())
-      llvm::for_each(region.front().getTerminator()->getOperands(), visit);
-}
-
-using ValueSet = llvm::DenseSet<Value>;
-
-static ValueSet sliceOf(ArrayRef<Value> roots) {
-  ValueSet seen(roots.begin(), roots.end());
-  SmallVector<Value> stack(roots);
-  while (!stack.empty())
-    forEachSource(stack.pop_back_val(), [&](Value source) {
-      if (seen.insert(source).second)
-        stack.push_back(source);
-    });
-  return seen;
-}
-
-/// True if no gradient passes from a result of `op` to its operands.
-static bool stopsGradient(Operation *op) {
-  return isa<stablehlo::FloorOp, stablehlo::CeilOp, stablehlo::SignOp,
-             stablehlo::RoundOp, stablehlo::RoundNearestEvenOp>(op);
-}
-
-/// What gradients of `root` can flow to: the slice along floating-point values
-/// only, without `barred`.
-static ValueSet differentiableSliceOf(Value root, Value barred = {}) {
-  ValueSet seen;
-  if (!isFloat(root.getType()))
-    return seen;
-  seen.insert(root);
-  SmallVector<Value> stack{root};
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    if (Operation *op = value.getDefiningOp(); op && stopsGradient(op))
-      continue;
-    forEachSource(value, [&](Value source) {
-      if (source != barred && isFloat(source.getType()) &&
-          seen.insert(source).second)
-        stack.push_back(source);
-    });
-  }
-  return seen;
-}
-
-//===----------------------------------------------------------------------===//
-// Update chains
-//===----------------------------------------------------------------------===//
-
-namespace {
-/// How a source reaches the end of an update chain.
-struct Reach {
-  /// 3: added as it is; 2: times something that isn't in the chain; 1: else.
-  uint8_t strength = 3;
-  /// Degree of the polynomial, at most 3: 2 for the square of a gradient.
-  uint8_t degree = 1;
-};
-using Chain = llvm::MapVector<Value, Reach>;
-
-/// Finds and remembers update chains.
-class UpdateChains {
-public:
-  /// Sources of `value`: function arguments, and the values that are not
-  /// elementwise (the *leaves*).
-  const Chain &of(Value value) {
-    auto it = chains.find(value);
-    if (it != chains.end())
-      return *it->second;
-    auto chain = std::make_unique<Chain>(compute(value));
-    return *(chains[value] = std::move(chain));
-  }
-
-private:
-  Chain compute(Value value);
-  DenseMap<Value, std::unique_ptr<Chain>> chains;
-};
-} // namespace
-
-static void weaken(Chain &chain, uint8_t strength) {
-  for (auto &[value, reach] : chain)
-    reach.strength = std::min(reach.strength, strength);
-}
-
-static void merge(Chain &into, const Chain &from) {
-  for (auto &[value, reach] : from) {
-    auto [it, isNew] = into.insert({value, reach});
-    if (isNew)
-      continue;
-    it->second.strength = std::max(it->second.strength, reach.strength);
-    it->second.degree = std::max(it->second.degree, reach.degree);
-  }
-}
-
-static Chain product(const Chain &lhs, const Chain &rhs) {
-  Chain out;
-  for (auto &[value, reach] : lhs)
-    out[value] = {uint8_t(rhs.empty() ? std::min<int>(reach.strength, 2) : 1),
-                  reach.degree};
-  for (auto &[value, reach] : rhs) {
-    Reach mine{uint8_t(lhs.empty() ? std::min<int>(reach.strength, 2) : 1),
-               reach.degree};
-    auto [it, isNew] = out.insert({value, mine});
-    if (!isNew)
-      it->second.degree = std::min<int>(3, it->second.degree + reach.degree);
-  }
-  return out;
-}
-
-static bool isConstant(Value value) {
-  Operation *op = value.getDefiningOp();
-  return op && isa<stablehlo::ConstantOp, stablehlo::IotaOp>(op);
-}
-
-Chain UpdateChains::compute(Value value) {
-  Chain leaf;
-  leaf[value] = Reach();
-  if (isa<BlockArgument>(value))
-    return leaf;
-  Operation *op = value.getDefiningOp();
-  unsigned index = cast<OpResult>(value).getResultNumber();
-  if (isConstant(value))
-    return {};
-
-  // A scalar spread over the tensor is a coefficient, not a gradient.
-  if (isa<stablehlo::BroadcastInDimOp>(op)) {
-    Value operand = op->getOperand(0);
-    if (!isScalar(value.getType()) &&
-        (isScalar(operand.getType()) || isConstant(operand)))
-      return {};
-    return leaf;
-  }
-
-  // Only operands of the same shape and sort of element are followed: the
-  // counter in a bias correction is no part of the chain of a float tensor.
-  auto follows = [&](Value operand) {
-    return shapeOf(operand.getType()) == shapeOf(value.getType()) &&
-           isFloat(operand.getType()) == isFloat(value.getType()) &&
-           elementOf(operand).isInteger(1) == elementOf(value).isInteger(1);
-  };
-  auto operand = [&](unsigned i) -> Chain {
-    Value source = op->getOperand(i);
-    return follows(source) ? of(source) : Chain();
-  };
-
-  if (isa<stablehlo::OptimizationBarrierOp>(op))
-    return operand(index);
-  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
-    Chain out;
-    for (Region &region : op->getRegions())
-      merge(out, of(region.front().getTerminator()->getOperand(index)));
-    return out;
-  }
-  if (isa<stablehlo::AddOp>(op)) {
-    Chain out = operand(0);
-    merge(out, operand(1));
-    return out;
-  }
-  if (isa<stablehlo::SubtractOp>(op)) {
-    Chain out = operand(0), other = operand(1);
-    weaken(other, 2);
-    merge(out, other);
-    return out;
-  }
-  if (isa<stablehlo::ConvertOp, stablehlo::ReducePrecisionOp>(op))
-    return operand(0);
-  if (isa<stablehlo::SelectOp>(op)) {
-    Chain out = operand(1);
-    merge(out, operand(2));
-    return out;
-  }
-  if (isa<stablehlo::ClampOp>(op))
-    return operand(1);
-  if (isa<stablehlo::MaxOp, stablehlo::MinOp>(op)) {
-    Chain out = operand(0);
-    merge(out, operand(1));
-    return out;
-  }
-  if (isa<stablehlo::NegOp>(op)) {
-    Chain out = operand(0);
-    weaken(out, 2);
-    return out;
-  }
-  if (isa<stablehlo::MulOp>(op))
-    return product(operand(0), operand(1));
-  if (isa<chlo::SquareOp>(op)) {
-    Chain only = operand(0);
-    return product(only, only);
-  }
-  if (isa<stablehlo::DivOp, stablehlo::RemOp>(op)) {
-    Chain out = operand(0), other = operand(1);
-    weaken(out, other.empty() ? 2 : 1);
-    weaken(other, 1);
-    merge(out, other);
-    return out;
-  }
-  if (isa<stablehlo::PowOp>(op)) {
-    Chain out = operand(0);
-    DenseFPElementsAttr exponent;
-    Value power = op->getOperand(1);
-    if (auto broadcast = power.getDefiningOp<stablehlo::BroadcastInDimOp>())
-      power = broadcast->getOperand(0);
-    if (matchPattern(power, m_Constant(&exponent)) && exponent.isSplat() &&
-        exponent.getSplatValue<APFloat>().isExactlyValue(2.0))
-      out = product(out, out);
-    Chain other = operand(1);
-    merge(out, other);
-    weaken(out, 1);
-    return out;
-  }
-  if (isa<stablehlo::SqrtOp, stablehlo::RsqrtOp, stablehlo::CbrtOp,
-          stablehlo::AbsOp, stablehlo::SignOp, stablehlo::ExpOp,
-          stablehlo::Expm1Op, stablehlo::LogOp, stablehlo::Log1pOp,
-          stablehlo::LogisticOp, stablehlo::TanhOp, stablehlo::FloorOp,
-          stablehlo::CeilOp, stablehlo::RoundOp, stablehlo::RoundNearestEvenOp,
-          stablehlo::Atan2Op>(op)) {
-    Chain out;
-    for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
-      merge(out, operand(i));
-    weaken(out, 1);
-    return out;
-  }
-  return leaf;
-}
 
 //===----------------------------------------------------------------------===//
 // Paths
@@ -334,7 +36,10 @@ static std::string unique(std::string path, llvm::StringSet<> &taken) {
   return candidate;
 }
 
-static void findPaths(func::FuncOp func, Signature &signature) {
+/// Finds the paths; true for arguments and results if any has a name.
+static std::pair<bool, bool> findPaths(func::FuncOp func,
+                                       Signature &signature) {
+  bool argsAreNamed = false, resultsAreNamed = false;
   llvm::StringSet<> takenArgs, takenResults;
   for (BlockArgument arg : func.getArguments()) {
     SignatureArg entry;
@@ -344,8 +49,10 @@ static void findPaths(func::FuncOp func, Signature &signature) {
       entry.path = path.str();
     else
       entry.path = nameOf(arg.getLoc()).str();
+    std::string unnamed = "arg" + std::to_string(entry.index);
     if (entry.path.empty())
-      entry.path = "arg" + std::to_string(entry.index);
+      entry.path = unnamed;
+    argsAreNamed |= entry.path != unnamed;
     entry.path = unique(entry.path, takenArgs);
     signature.args.push_back(std::move(entry));
   }
@@ -357,33 +64,58 @@ static void findPaths(func::FuncOp func, Signature &signature) {
       if (auto path = func.getResultAttrOfType<StringAttr>(index, name);
           path && entry.path.empty())
         entry.path = path.str();
+    std::string unnamed = "result" + std::to_string(index);
     if (entry.path.empty())
-      entry.path = "result" + std::to_string(index);
+      entry.path = unnamed;
+    resultsAreNamed |= entry.path != unnamed;
     entry.path = unique(entry.path, takenResults);
     signature.results.push_back(std::move(entry));
   }
+  return {argsAreNamed, resultsAreNamed};
 }
 
 //===----------------------------------------------------------------------===//
 // The analysis
 //===----------------------------------------------------------------------===//
 
+constexpr llvm::StringLiteral kSetByUser = "set by the user";
+
+/// Whether two paths end alike.
+static bool isSameLeaf(StringRef a, StringRef b) {
+  return splitTreePath(a).back() == splitTreePath(b).back();
+}
+
 namespace {
 class Analyzer {
 public:
   Analyzer(func::FuncOp func, const SignatureOptions &options)
       : func(func), options(options),
-        returned(func.getBody().front().getTerminator()->getOperands()) {}
+        returned(func.getBody().front().getTerminator()->getOperands()),
+        onArguments(func, llvm::to_vector_of<Value>(func.getArguments())),
+        gradients(func) {}
 
   FailureOr<Signature> run();
 
 private:
   LogicalResult readOptions();
   LogicalResult pairState();
+  double likeness(unsigned arg, unsigned result);
+  bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
+  void findFeeding();
+  void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
+  void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairCopies();
+  void pair(unsigned arg, unsigned result, const Twine &why);
+  void unpair(unsigned arg);
+  void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                         ArrayRef<Ambiguity> found);
+  void findGradients();
+  SmallVector<Value> otherGradients();
   bool trains();
   LogicalResult findLoss();
+  void dropOutputs();
   void findStateKinds();
+  std::vector<ArgumentUse> findUses();
   void findOtherArgs();
   void findOtherResults();
   void describeFunction();
@@ -403,6 +135,16 @@ private:
   }
 
   const Chain &updateOf(unsigned arg) { return chains.of(returned[*to[arg]]); }
+  /// The index of a function's argument.
+  std::optional<unsigned> argumentIndex(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &func.getBody().front())
+      return std::nullopt;
+    return argument.getArgNumber();
+  }
+  static StringRef rootOf(StringRef path) {
+    return path.take_front(splitTreePath(path).front().size());
+  }
   bool hasLeaf(const Chain &chain) {
     return llvm::any_of(
         chain, [&](auto &entry) { return !isa<BlockArgument>(entry.first); });
@@ -414,6 +156,19 @@ private:
   OperandRange returned;
   Signature signature;
   UpdateChains chains;
+  Dependence onArguments;
+  Gradients gradients;
+  bool argsAreNamed = false, resultsAreNamed = false;
+  /// Arguments that some gradient depends on.
+  std::vector<bool> feeding;
+  /// Arguments with a gradient of their own in the value that replaces them,
+  /// and these gradients.
+  llvm::SmallDenseSet<unsigned> learning;
+  SmallVector<Value> gradientValues;
+  /// What loops over whole steps carry of the state.
+  ValueSet carried;
+  /// What the loss is computed from.
+  ValueSet forward;
   /// For each argument the result that replaces it, and the other way around.
   SmallVector<std::optional<unsigned>> to, from;
   SmallVector<std::string> pairedBy;
@@ -462,7 +217,7 @@ LogicalResult Analyzer::readOptions() {
              << argPath << "', " << arg->type << ", but got " << result->type;
     to[arg->index] = result->index;
     from[result->index] = arg->index;
-    pairedBy[arg->index] = "set by the user";
+    pairedBy[arg->index] = kSetByUser.str();
   }
   if (!options.loss.empty()) {
     const SignatureResult *result = signature.findResult(options.loss);
@@ -477,69 +232,41 @@ LogicalResult Analyzer::readOptions() {
              << "' to be a scalar floating-point result but got "
              << result->type;
     loss = result->index;
-    lossWhy = "set by the user";
+    lossWhy = kSetByUser.str();
   }
   return success();
 }
 
+void Analyzer::pair(unsigned arg, unsigned result, const Twine &why) {
+  to[arg] = result;
+  from[result] = arg;
+  pairedBy[arg] =
+      ("replaced by " + signature.results[result].path + " (" + why + ")")
+          .str();
+}
+
+void Analyzer::unpair(unsigned arg) {
+  from[*to[arg]].reset();
+  to[arg].reset();
+  pairedBy[arg].clear();
+}
+
 LogicalResult Analyzer::pairState() {
-  SmallVector<TreeLeaf> argLeaves, resultLeaves;
-  SmallVector<unsigned> argIndex, resultIndex;
+  SmallVector<unsigned> args, results;
   for (const SignatureArg &arg : signature.args) {
     auto forced = forcedRoles.find(arg.index);
-    if (to[arg.index] ||
-        (forced != forcedRoles.end() && forced->second != ArgRole::State))
-      continue;
-    argLeaves.push_back({arg.path, arg.type});
-    argIndex.push_back(arg.index);
+    if (!to[arg.index] &&
+        (forced == forcedRoles.end() || forced->second == ArgRole::State))
+      args.push_back(arg.index);
   }
-  for (const SignatureResult &result : signature.results) {
-    if (from[result.index] || (loss && *loss == result.index))
-      continue;
-    resultLeaves.push_back({result.path, result.type});
-    resultIndex.push_back(result.index);
-  }
-
-  auto score = [&](unsigned a, unsigned r) -> double {
-    unsigned arg = argIndex[a], result = resultIndex[r];
-    if (signature.args[arg].type != signature.results[result].type)
-      return 0;
-    // A key is replaced by bits drawn from it.
-    if (isKeyType(signature.args[arg].type))
-      return sliceOf({returned[result]}).contains(argument(arg)) ? 1 : 0;
-    const Chain &chain = chains.of(returned[result]);
-    auto it = chain.find(argument(arg));
-    if (it == chain.end())
-      return 0;
-    // A loss times its scale is no update of the scale.
-    if (isScalar(signature.args[arg].type) && it->second.strength == 1)
-      return 0;
-    double points = it->second.strength;
-    // JAX donates by shape: never more than a tie-break.
-    if (auto hint =
-            func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
-        hint && hint.getInt() == int64_t(result))
-      points += 0.01;
-    return points;
-  };
-  SmallVector<std::optional<unsigned>> partners =
-      matchTrees(argLeaves, resultLeaves, score, &ambiguities);
-  for (auto [a, partner] : llvm::enumerate(partners)) {
-    if (!partner)
-      continue;
-    unsigned arg = argIndex[a], result = resultIndex[*partner];
-    to[arg] = result;
-    from[result] = arg;
-    const Chain &chain = chains.of(returned[result]);
-    bool named = !StringRef(signature.args[arg].path)
-                      .starts_with("arg" + std::to_string(arg)) &&
-                 splitTreePath(signature.args[arg].path).size() > 1;
-    bool flows = chain.count(argument(arg));
-    pairedBy[arg] = "replaced by " + signature.results[result].path +
-                    (named && flows ? " (same tree path, type and update chain)"
-                     : named        ? " (same tree path and type)"
-                                    : " (update chain and type)");
-  }
+  for (const SignatureResult &result : signature.results)
+    if (!from[result.index] && (!loss || *loss != result.index))
+      results.push_back(result.index);
+  findFeeding();
+  if (argsAreNamed && resultsAreNamed)
+    pairByTrees(args, results);
+  else
+    pairByFlow(args, results);
   pairCopies();
   for (auto &[arg, role] : forcedRoles)
     if (role == ArgRole::State && !to[arg])
@@ -549,8 +276,164 @@ LogicalResult Analyzer::pairState() {
   return success();
 }
 
+void Analyzer::findFeeding() {
+  feeding.assign(signature.args.size(), false);
+  ValueSet leaves;
+  for (Value value : returned) {
+    const Chain &chain = chains.of(value);
+    if (!isFloat(value.getType()) || isScalar(value.getType()) ||
+        llvm::none_of(chain, [&](auto &entry) {
+          return argumentIndex(entry.first) &&
+                 entry.first.getType() == value.getType();
+        }))
+      continue;
+    for (auto &[source, reach] : chain)
+      if (!isa<BlockArgument>(source) && leaves.insert(source).second)
+        onArguments.dependsOnAny(source, [&](unsigned arg) {
+          feeding[arg] = true;
+          return false;
+        });
+  }
+}
+
+/// What the step returns beside state may add data and activations of one
+/// shape: the difference of outputs and targets. An update of the targets would
+/// depend on them through the gradient. Decaying averages of activations,
+/// though, are state.
+bool Analyzer::looksLikeOutput(unsigned arg, unsigned result, Reach self) {
+  Value value = returned[result];
+  if (isScalar(value.getType()) || !isFloat(value.getType()) ||
+      value == argument(arg) || !feeding[arg])
+    return false;
+  const Chain &chain = chains.of(value);
+  if (!hasLeaf(chain))
+    return chain.size() == 1 && self.strength < 3;
+  if (self.scaled)
+    return false;
+  return llvm::none_of(chain, [&](auto &entry) {
+    return !isa<BlockArgument>(entry.first) &&
+           onArguments.depends(entry.first, arg);
+  });
+}
+
+/// How much a result looks like an update of an argument; 0 is not at all.
+double Analyzer::likeness(unsigned arg, unsigned result) {
+  if (signature.args[arg].type != signature.results[result].type)
+    return 0;
+  // A key is replaced by bits drawn from it.
+  if (isKeyType(signature.args[arg].type) &&
+      onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
+    return 1;
+  const Chain &chain = chains.of(returned[result]);
+  auto it = chain.find(argument(arg));
+  if (it == chain.end())
+    return 0;
+  // A loss times its scale is no update of the scale.
+  if (isScalar(signature.args[arg].type) && it->second.strength == 1)
+    return 0;
+  bool sameName =
+      argsAreNamed && resultsAreNamed &&
+      isSameLeaf(signature.args[arg].path, signature.results[result].path);
+  if (!sameName && looksLikeOutput(arg, result, it->second))
+    return 0;
+  double points = it->second.strength;
+  // JAX donates by shape: never more than a tie-break.
+  if (auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
+      hint && hint.getInt() == int64_t(result))
+    points += 0.01;
+  return points;
+}
+
+void Analyzer::pairByTrees(ArrayRef<unsigned> args,
+                           ArrayRef<unsigned> results) {
+  SmallVector<TreeLeaf> argLeaves, resultLeaves;
+  for (unsigned arg : args)
+    argLeaves.push_back({signature.args[arg].path, signature.args[arg].type});
+  for (unsigned result : results)
+    resultLeaves.push_back(
+        {signature.results[result].path, signature.results[result].type});
+  auto score = [&](unsigned arg, unsigned result) {
+    return likeness(args[arg], results[result]);
+  };
+  SmallVector<std::optional<unsigned>> partners =
+      matchTrees(argLeaves, resultLeaves, score, &ambiguities);
+  for (auto [i, partner] : llvm::enumerate(partners)) {
+    if (!partner)
+      continue;
+    unsigned arg = args[i], result = results[*partner];
+    bool named = splitTreePath(signature.args[arg].path).size() > 1;
+    bool flows = chains.of(returned[result]).count(argument(arg));
+    pair(arg, result,
+         named && flows ? "same tree path, type and update chain"
+         : named        ? "same tree path and type"
+                        : "update chain and type");
+  }
+}
+
+void Analyzer::reportAmbiguities(ArrayRef<unsigned> args,
+                                 ArrayRef<unsigned> results,
+                                 ArrayRef<Ambiguity> found) {
+  for (const Ambiguity &ambiguity : found) {
+    std::string message = signature.args[args[ambiguity.from]].path + ": ";
+    for (auto [i, result] : llvm::enumerate(ambiguity.to))
+      message += (i ? ", " : "") + signature.results[results[result]].path;
+    ambiguities.push_back(message);
+  }
+}
+
+/// Without names: what updates share most, all together.
+void Analyzer::pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results) {
+  DenseMap<unsigned, unsigned> position;
+  SmallVector<unsigned> keys;
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    position[arg] = i;
+    if (isKeyType(signature.args[arg].type))
+      keys.push_back(arg);
+  }
+  std::vector<WeightedPair> pairs;
+  for (auto [r, result] : llvm::enumerate(results)) {
+    auto add = [&, r = r, result = result](unsigned arg) {
+      if (double weight = likeness(arg, result))
+        pairs.push_back({position[arg], unsigned(r), weight});
+    };
+    if (isKeyType(signature.results[result].type)) {
+      llvm::for_each(keys, add);
+      continue;
+    }
+    for (auto &[source, reach] : chains.of(returned[result]))
+      if (auto arg = argumentIndex(source); arg && position.count(*arg))
+        add(*arg);
+  }
+  // The last gradient may be state: an update has its difference to the new
+  // one, which is returned as it is.
+  for (auto [r, result] : llvm::enumerate(results)) {
+    Value value = returned[result];
+    if (isa<BlockArgument>(value) || !isFloat(value.getType()) ||
+        isScalar(value.getType()) || !chains.of(value).count(value))
+      continue;
+    for (Operation *user : value.getUsers())
+      if (isa<stablehlo::SubtractOp>(user))
+        if (auto arg = argumentIndex(user->getOperand(1));
+            arg && position.count(*arg) && user->getOperand(0) == value &&
+            user->getOperand(1).getType() == value.getType())
+          pairs.push_back({position[*arg], unsigned(r), 0.5});
+  }
+  std::vector<Ambiguity> found;
+  auto partners = assignPairs(
+      args.size(), pairs,
+      [&](unsigned a, unsigned b) {
+        return returned[results[a]] == returned[results[b]];
+      },
+      found);
+  for (auto [i, partner] : llvm::enumerate(partners))
+    if (partner)
+      pair(args[i], results[*partner], "update chain and type");
+  reportAmbiguities(args, results, found);
+}
+
 /// Weights in a narrow type are replaced by a conversion of the master copy's
-/// update: no chain leads from one to the next. Without names the type decides.
+/// update: no chain leads from one to the next. Which of them the gradient in
+/// that update belongs to decides.
 void Analyzer::pairCopies() {
   llvm::MapVector<Type, SmallVector<unsigned>> copies;
   for (const SignatureResult &result : signature.results) {
@@ -558,10 +441,9 @@ void Analyzer::pairCopies() {
         elementOf(returned[result.index]).getIntOrFloatBitWidth() > 16)
       continue;
     for (auto &[source, reach] : chains.of(returned[result.index]))
-      if (auto arg = dyn_cast<BlockArgument>(source);
-          arg && arg.getOwner() == &func.getBody().front() &&
-          to[arg.getArgNumber()] && reach.strength == 3 &&
-          arg.getType() != result.type) {
+      if (auto arg = argumentIndex(source); arg && to[*arg] &&
+                                            reach.strength == 3 &&
+                                            source.getType() != result.type) {
         copies[result.type].push_back(result.index);
         break;
       }
@@ -572,29 +454,126 @@ void Analyzer::pairCopies() {
       if (!to[arg.index] && arg.type == type)
         args.push_back(arg.index);
     if (args.size() == 1 && results.size() == 1) {
-      to[args.front()] = results.front();
-      from[results.front()] = args.front();
-      pairedBy[args.front()] = "replaced by " +
-                               signature.results[results.front()].path +
-                               " (copy of other state, only one of its type)";
-    } else if (!args.empty()) {
-      std::string message = signature.args[args.front()].path + ": ";
-      for (auto [i, result] : llvm::enumerate(results))
-        message += (i ? ", " : "") + signature.results[result].path;
-      ambiguities.push_back(message);
+      pair(args.front(), results.front(),
+           "copy of other state, only one of its type");
+      continue;
+    }
+    SmallVector<Gradients::Factors> partners;
+    DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+    for (auto [i, arg] : llvm::enumerate(args)) {
+      partners.push_back(gradients.partnersOf(argument(arg)));
+      for (auto &[number, weight] : partners.back())
+        withPartner[number].push_back(i);
+    }
+    std::vector<WeightedPair> pairs;
+    for (auto [r, result] : llvm::enumerate(results)) {
+      llvm::MapVector<unsigned, double> weights;
+      for (auto &[source, reach] : chains.of(returned[result])) {
+        if (isa<BlockArgument>(source))
+          continue;
+        Gradients::Factors factors = gradients.factorsOf(source);
+        llvm::SmallSetVector<unsigned, 8> candidates;
+        for (auto &[number, weight] : factors)
+          if (auto it = withPartner.find(number); it != withPartner.end())
+            candidates.insert(it->second.begin(), it->second.end());
+        for (unsigned i : candidates)
+          if (double found =
+                  gradients.evidence(argument(args[i]), partners[i], source))
+            weights[i] += found;
+      }
+      for (auto &[i, weight] : weights)
+        pairs.push_back({i, unsigned(r), weight});
+    }
+    std::vector<Ambiguity> found;
+    auto chosen = assignPairs(
+        args.size(), pairs,
+        [&, &results = results](unsigned a, unsigned b) {
+          return returned[results[a]] == returned[results[b]];
+        },
+        found);
+    for (auto [i, result] : llvm::enumerate(chosen))
+      if (result)
+        pair(args[i], results[*result],
+             "copy of other state, which its gradient updates");
+    reportAmbiguities(args, results, found);
+    auto isFree = [&](unsigned arg) { return !to[arg]; };
+    auto isUnclaimed = [&](unsigned result) { return !from[result]; };
+    if (llvm::any_of(args, isFree) && llvm::any_of(results, isUnclaimed)) {
+      std::string message;
+      for (unsigned result : llvm::make_filter_range(results, isUnclaimed))
+        message +=
+            (message.empty() ? "" : ", ") + signature.results[result].path;
+      ambiguities.push_back(signature.args[*llvm::find_if(args, isFree)].path +
+                            ": " + message);
     }
   }
+}
+
+/// Finds the gradients in updates, and the state that loops over whole steps
+/// carry.
+void Analyzer::findGradients() {
+  ValueSet seen;
+  for (const SignatureArg &arg : signature.args) {
+    if (!to[arg.index] || !isFloat(arg.type))
+      continue;
+    Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
+    if (partners.empty())
+      continue;
+    for (auto &[source, reach] : updateOf(arg.index))
+      if (!isa<BlockArgument>(source) &&
+          gradients.evidence(argument(arg.index), partners, source) > 0) {
+        learning.insert(arg.index);
+        if (seen.insert(source).second)
+          gradientValues.push_back(source);
+      }
+  }
+  func.walk([&](stablehlo::WhileOp loop) {
+    for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
+      auto arg = argumentIndex(initial);
+      if (!arg || !to[*arg])
+        continue;
+      const Chain &chain = updateOf(*arg);
+      auto self = chain.find(initial);
+      bool averages = self != chain.end() && self->second.scaled;
+      if (learning.contains(*arg) || averages || !isFloat(initial.getType()))
+        for (Region &region : loop->getRegions())
+          carried.insert(region.getArgument(i));
+    }
+  });
 }
 
 bool Analyzer::trains() {
   if (options.functionKind != FunctionKind::Auto)
     return options.functionKind == FunctionKind::Step;
-  // A result must carry an update and another one the loss.
-  return returned.size() > 1 &&
-         llvm::any_of(signature.args, [&](const SignatureArg &arg) {
-           return to[arg.index] && isFloat(arg.type) &&
-                  hasLeaf(updateOf(arg.index));
-         });
+  // A gradient must flow into a result, and another result carry the loss.
+  return returned.size() > 1 && !learning.empty();
+}
+
+/// Everything that looks like the gradient of what learns: both its factors are
+/// what the parameter is multiplied with.
+SmallVector<Value> Analyzer::otherGradients() {
+  DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+  DenseMap<unsigned, Gradients::Factors> partners;
+  for (unsigned arg : learning) {
+    partners[arg] = gradients.partnersOf(argument(arg));
+    for (auto &[number, weight] : partners[arg])
+      withPartner[number].push_back(arg);
+  }
+  SmallVector<Value> out;
+  func.walk([&](stablehlo::DotGeneralOp dot) {
+    int64_t elements = cast<ShapedType>(dot.getType()).getNumElements();
+    Gradients::Factors factors = gradients.factorsOf(dot.getResult());
+    for (auto &[number, weight] : factors)
+      for (unsigned arg : withPartner.lookup(number))
+        if (cast<ShapedType>(signature.args[arg].type).getNumElements() ==
+                elements &&
+            gradients.evidence(argument(arg), partners[arg], dot.getResult()) >=
+                2) {
+          out.push_back(dot.getResult());
+          return;
+        }
+  });
+  return out;
 }
 
 LogicalResult Analyzer::findLoss() {
@@ -616,53 +595,57 @@ LogicalResult Analyzer::findLoss() {
     llvm::interleaveComma(names, diag);
   };
 
-  // Scalars that gradients could flow from to state.
+  // Scalars that gradients could flow from to state, and that are not computed
+  // from gradients themselves (their norm).
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true);
   std::vector<Candidate> candidates;
   for (const SignatureResult &result : signature.results) {
-    if (from[result.index] || !isScalar(result.type) || !isFloat(result.type))
+    if (from[result.index] || !isScalar(result.type) || !isFloat(result.type) ||
+        onGradients.dependsOnAny(returned[result.index]))
       continue;
     Candidate candidate{result.index, returned[result.index], {}, {}};
-    candidate.gradient = differentiableSliceOf(candidate.value);
+    candidate.gradient = differentiableSliceOf(candidate.value, carried);
     for (const SignatureArg &arg : signature.args)
       if (to[arg.index] && isFloat(arg.type) &&
+          (learning.empty() || learning.contains(arg.index)) &&
           candidate.gradient.contains(argument(arg.index)))
         candidate.params.push_back(arg.index);
     if (!candidate.params.empty())
       candidates.push_back(std::move(candidate));
   }
 
-  // Not what is computed from gradients itself (their norm). State that is no
-  // update of itself (a hidden state) ends at no gradient; copies of weights in
-  // another type only count if there is nothing else.
-  auto updatesItself = [&](unsigned param) {
-    return updateOf(param).count(argument(param)) > 0;
-  };
-  bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
-    return llvm::any_of(candidate.params, updatesItself);
-  });
-  llvm::erase_if(candidates, [&](const Candidate &candidate) {
-    ValueSet slice = sliceOf({candidate.value});
-    return llvm::any_of(candidate.params, [&](unsigned param) {
-      if (anyUpdates && !updatesItself(param))
-        return false;
-      unsigned leaves = 0;
-      for (auto &[source, reach] : updateOf(param)) {
-        if (isa<BlockArgument>(source))
-          continue;
-        if (!slice.contains(source))
-          return false;
-        ++leaves;
-      }
-      return leaves > 0;
+  // Where no gradient was recognized, they are where update chains end. State
+  // that is no update of itself (a hidden state) ends at no gradient; copies of
+  // weights in another type only count if there is nothing else.
+  if (learning.empty()) {
+    auto updatesItself = [&](unsigned param) {
+      return updateOf(param).count(argument(param)) > 0;
+    };
+    bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
+      return llvm::any_of(candidate.params, updatesItself);
     });
-  });
+    llvm::erase_if(candidates, [&](const Candidate &candidate) {
+      ValueSet slice = sliceOf({candidate.value}, carried);
+      return llvm::any_of(candidate.params, [&](unsigned param) {
+        if (anyUpdates && !updatesItself(param))
+          return false;
+        unsigned leaves = 0;
+        for (auto &[source, reach] : updateOf(param)) {
+          if (isa<BlockArgument>(source))
+            continue;
+          if (!slice.contains(source))
+            return false;
+          ++leaves;
+        }
+        return leaves > 0;
+      });
+    });
+  }
 
   // Not what is computed without the batch (the norm of the weights).
   auto readsBatch = [&](const Candidate &candidate) {
-    ValueSet slice = sliceOf({candidate.value});
-    return llvm::any_of(signature.args, [&](const SignatureArg &arg) {
-      return !to[arg.index] && slice.contains(argument(arg.index));
-    });
+    return onArguments.dependsOnAny(candidate.value,
+                                    [&](unsigned arg) { return !to[arg]; });
   };
   if (llvm::any_of(candidates, readsBatch))
     llvm::erase_if(candidates,
@@ -689,7 +672,8 @@ LogicalResult Analyzer::findLoss() {
       if (other.index == candidate.index || other.value == candidate.value)
         return false;
       auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
-        ValueSet rest = differentiableSliceOf(outer.value, inner.value);
+        ValueSet rest =
+            differentiableSliceOf(outer.value, carried, inner.value);
         return llvm::any_of(outer.params, [&](unsigned param) {
           return rest.contains(argument(param));
         });
@@ -718,7 +702,7 @@ LogicalResult Analyzer::findLoss() {
     for (const SignatureArg &arg : signature.args)
       if (to[arg.index])
         updates.push_back(returned[*to[arg.index]]);
-    ValueSet used = sliceOf(updates);
+    ValueSet used = sliceOf(updates, {});
     SmallVector<unsigned> drop;
     for (const Candidate &candidate : candidates) {
       bool refuted = false;
@@ -748,6 +732,17 @@ LogicalResult Analyzer::findLoss() {
       llvm::erase_if(candidates, [&](const Candidate &c) {
         return llvm::is_contained(drop, c.index);
       });
+  }
+
+  // Not what is computed from gradients that no update ends at: the norm of a
+  // first gradient that only moves the weights for a second one.
+  if (candidates.size() > 1) {
+    Dependence onOthers(func, otherGradients(), carried, /*together=*/true);
+    auto isAfter = [&](const Candidate &candidate) {
+      return onOthers.dependsOnAny(candidate.value);
+    };
+    if (!llvm::all_of(candidates, isAfter))
+      llvm::erase_if(candidates, isAfter);
   }
 
   // The most parameters; then the name.
@@ -793,9 +788,59 @@ LogicalResult Analyzer::findLoss() {
   return success();
 }
 
+/// Takes back what only looked like state as long as the loss was unknown: data
+/// that is returned as it came, and sums of data and activations.
+void Analyzer::dropOutputs() {
+  forward = sliceOf({returned[*loss]}, carried);
+  // The subtrees with state that changes: what came with a name belongs there.
+  llvm::StringSet<> changing;
+  auto forEachSubtree = [](StringRef path, auto visit) {
+    SmallVector<std::string> parts = splitTreePath(path);
+    size_t length = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      length += parts[i].size();
+      // The root may be the tuple of all arguments.
+      if (i > 0 || parts.size() == 2)
+        visit(path.take_front(length));
+    }
+  };
+  if (argsAreNamed && resultsAreNamed)
+    for (const SignatureArg &arg : signature.args)
+      if (to[arg.index] && returned[*to[arg.index]] != argument(arg.index))
+        forEachSubtree(arg.path,
+                       [&](StringRef subtree) { changing.insert(subtree); });
+  std::vector<ArgumentUse> uses = findUses();
+  for (const SignatureArg &arg : signature.args) {
+    unsigned index = arg.index;
+    if (!to[index] || isScalar(arg.type) || isKeyType(arg.type) ||
+        pairedBy[index] == kSetByUser || learning.contains(index) ||
+        !forward.contains(argument(index)))
+      continue;
+    bool named = false;
+    forEachSubtree(arg.path, [&](StringRef subtree) {
+      named |= changing.contains(subtree);
+    });
+    if (returned[*to[index]] == argument(index)) {
+      if (!named && (!isFloat(arg.type) || uses[index] == ArgumentUse::Data))
+        unpair(index);
+      continue;
+    }
+    const Chain &chain = updateOf(index);
+    auto self = chain.find(argument(index));
+    if (self == chain.end() || !isFloat(arg.type) || self->second.scaled ||
+        !hasLeaf(chain) ||
+        isSameLeaf(arg.path, signature.results[*to[index]].path))
+      continue;
+    if (llvm::all_of(chain, [&](auto &entry) {
+          return isa<BlockArgument>(entry.first) ||
+                 forward.contains(entry.first);
+        }))
+      unpair(index);
+  }
+}
+
 void Analyzer::findStateKinds() {
-  ValueSet gradient = differentiableSliceOf(returned[*loss]);
-  ValueSet forward = sliceOf({returned[*loss]});
+  ValueSet gradient = differentiableSliceOf(returned[*loss], carried);
   // What is replaced by a value of the forward pass is a hidden state.
   auto isForward = [&](const Chain &chain) {
     return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
@@ -824,7 +869,7 @@ void Analyzer::findStateKinds() {
     }
     auto self = chain.find(argument(arg.index));
     if (isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
-        self != chain.end() && self->second.strength == 3 &&
+        self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
         returned[*to[arg.index]] != argument(arg.index))
       setKind(arg, StateKind::Step, "a counter");
   }
@@ -855,34 +900,42 @@ void Analyzer::findStateKinds() {
   }
 
   // A moment has its parameter's shape, is fed by the same gradient, and the
-  // parameter's update reads it. What reads other state as well is an average
-  // of weights, or reads gradients out of an accumulator.
+  // parameter's update reads it, times a rate. What reads other state as well
+  // is an average of weights, or reads gradients out of an accumulator, or
+  // divided by another moment.
   struct Fed {
     unsigned arg, param;
     uint8_t degree;
+    bool decays;
     SmallVector<unsigned> others;
   };
   SmallVector<Fed> fed;
+  DenseMap<unsigned, SmallVector<Trained>> readBy;
+  for (const Trained &entry : trained)
+    for (auto &[source, reach] : updateOf(entry.updated))
+      if (auto arg = argumentIndex(source);
+          arg && *arg != entry.updated && reach.strength < 3)
+        readBy[*arg].push_back(entry);
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index] || !isFloat(arg.type) ||
         arg.kind == StateKind::Parameter)
       continue;
     const Chain &chain = updateOf(arg.index);
-    if (!chain.count(argument(arg.index)))
+    auto self = chain.find(argument(arg.index));
+    if (self == chain.end())
       continue;
-    for (auto [param, updated] : trained) {
-      const Chain &update = updateOf(updated);
-      if (updated == arg.index ||
-          shapeOf(arg.type) != shapeOf(signature.args[param].type) ||
-          !update.count(argument(arg.index)))
+    for (auto [param, updated] : readBy[arg.index]) {
+      // Weights that follow others do not decay, as a moment that weights decay
+      // into does.
+      bool follows = chain.count(argument(updated)) && !self->second.scaled;
+      if (follows || shapeOf(arg.type) != shapeOf(signature.args[param].type))
         continue;
-      Fed entry{arg.index, param, 0, {}};
+      const Chain &update = updateOf(updated);
+      Fed entry{arg.index, param, 0, self->second.scaled, {}};
       for (auto &[source, reach] : chain) {
-        auto other = dyn_cast<BlockArgument>(source);
-        if (other && other.getOwner() == &func.getBody().front()) {
-          if (other.getArgNumber() != arg.index &&
-              other.getArgNumber() != updated)
-            entry.others.push_back(other.getArgNumber());
+        if (auto other = argumentIndex(source)) {
+          if (*other != arg.index && *other != updated)
+            entry.others.push_back(*other);
         } else if (update.count(source)) {
           entry.degree = std::max(entry.degree, reach.degree);
         }
@@ -892,49 +945,83 @@ void Analyzer::findStateKinds() {
       break;
     }
   }
-  auto isLinear = [&](unsigned arg) {
-    return llvm::any_of(fed, [&](const Fed &entry) {
-      return entry.arg == arg && entry.degree == 1 && entry.others.empty();
-    });
-  };
-  // A linear state whose square another one reads holds sums of gradients.
-  DenseSet<unsigned> accumulators;
+  DenseSet<unsigned> linear, sums, accumulators, squares;
   for (const Fed &entry : fed)
-    if (entry.degree > 1 && llvm::all_of(entry.others, isLinear))
-      accumulators.insert(entry.others.begin(), entry.others.end());
+    if (entry.degree == 1 && entry.others.empty())
+      (entry.decays ? linear : sums).insert(entry.arg);
+  // What the square and another linear one read, or what never decays, is a sum
+  // of gradients. Reading the first moment instead, its distance to the
+  // gradient, is no matter.
+  DenseSet<unsigned> readByLinear;
+  for (const Fed &entry : fed)
+    if (entry.degree == 1)
+      readByLinear.insert(entry.others.begin(), entry.others.end());
+  for (const Fed &entry : fed)
+    if (entry.degree > 1)
+      for (unsigned other : entry.others)
+        if (sums.contains(other) ||
+            (linear.contains(other) && readByLinear.contains(other)))
+          accumulators.insert(other);
+  for (const Fed &entry : fed)
+    if (entry.degree > 1 && llvm::all_of(entry.others, [&](unsigned other) {
+          return accumulators.contains(other) || linear.contains(other);
+        }))
+      squares.insert(entry.arg);
   for (const Fed &entry : fed) {
     const std::string &param = signature.args[entry.param].path;
     SignatureArg &arg = signature.args[entry.arg];
     if (accumulators.contains(entry.arg))
       setKind(arg, StateKind::Other, "accumulates the gradient of " + param);
-    else if (!llvm::all_of(entry.others, [&](unsigned other) {
-               return accumulators.contains(other);
-             }))
-      continue;
-    else if (entry.degree == 1)
-      setKind(arg, StateKind::Moment1, "linear in the gradient of " + param);
-    else
+    else if (squares.contains(entry.arg))
       setKind(arg, StateKind::Moment2, "square of the gradient of " + param);
+    else if (entry.degree == 1 &&
+             llvm::all_of(entry.others, [&](unsigned other) {
+               return accumulators.contains(other) || squares.contains(other);
+             }))
+      setKind(arg, StateKind::Moment1, "linear in the gradient of " + param);
   }
 }
 
+/// What tells data from weights among arguments that no result replaces.
+std::vector<ArgumentUse> Analyzer::findUses() {
+  std::vector<ArgumentUse> uses;
+  for (const SignatureArg &arg : signature.args) {
+    bool returnedAsIs =
+        to[arg.index] && returned[*to[arg.index]] == argument(arg.index);
+    if (to[arg.index] && !(returnedAsIs && isFloat(arg.type)))
+      uses.push_back(ArgumentUse::Weights);
+    else if (isScalar(arg.type) || isKeyType(arg.type))
+      uses.push_back(ArgumentUse::Neither);
+    else if (!isFloat(arg.type))
+      uses.push_back(ArgumentUse::Data);
+    else
+      uses.push_back(ArgumentUse::Unknown);
+  }
+  findArgumentUses(func, forward, onArguments, uses);
+  return uses;
+}
+
 void Analyzer::findOtherArgs() {
-  auto rootOf = [](StringRef path) { return splitTreePath(path).front(); };
   llvm::StringSet<> stateRoots, integerRoots;
   std::optional<int64_t> batchSize;
-  bool hasIntegerBatch = false;
   for (const SignatureArg &arg : signature.args) {
     if (to[arg.index]) {
       stateRoots.insert(rootOf(arg.path));
     } else if (!isFloat(arg.type) && !isScalar(arg.type) &&
-               !isKeyType(arg.type)) {
+               !drawsBits(argument(arg.index))) {
       integerRoots.insert(rootOf(arg.path));
-      if (!hasIntegerBatch)
+      if (!batchSize)
         batchSize = shapeOf(arg.type).front();
-      hasIntegerBatch = true;
     }
   }
-  bool hasOther = hasIntegerBatch;
+  std::vector<ArgumentUse> uses = findUses();
+  std::vector<bool> updates(signature.args.size());
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index])
+      onArguments.dependsOnAny(returned[*to[arg.index]], [&](unsigned source) {
+        updates[source] = true;
+        return false;
+      });
   for (SignatureArg &arg : signature.args) {
     if (to[arg.index])
       continue;
@@ -942,20 +1029,29 @@ void Analyzer::findOtherArgs() {
       arg.role = role;
       arg.why = why.str();
     };
-    std::string root = rootOf(arg.path);
-    if (isKeyType(arg.type))
-      set(ArgRole::Key, "the type of a random number generator's key");
+    StringRef root = rootOf(arg.path);
+    Value value = argument(arg.index);
+    if (drawsBits(value) || (isKeyType(arg.type) && value.use_empty()))
+      set(ArgRole::Key, "random bits are drawn from it; no result replaces it, "
+                        "so that each step folds its number into it");
     else if (isScalar(arg.type))
       set(ArgRole::Constant, "a scalar that no result replaces");
     else if (!isFloat(arg.type))
       set(ArgRole::Batch, "an integer array that no result replaces");
+    else if (uses[arg.index] == ArgumentUse::Data)
+      set(ArgRole::Batch, "weights are applied to it, or it meets results of "
+                          "the model one by one");
+    else if (uses[arg.index] == ArgumentUse::Weights)
+      set(ArgRole::Frozen, "it is applied to data, and no result replaces it");
     else if (integerRoots.contains(root))
       set(ArgRole::Batch, "in one tree with integer data");
     else if (stateRoots.contains(root))
       set(ArgRole::Frozen, "in one tree with state, and no result replaces it");
-    else if (!hasOther)
+    else if (!forward.contains(value) && updates[arg.index])
+      set(ArgRole::Frozen, "only updates of state read it");
+    else if (!batchSize)
       set(ArgRole::Batch, "no result replaces it, and there is no other data");
-    else if (batchSize && shapeOf(arg.type).front() == *batchSize &&
+    else if (shapeOf(arg.type).front() == *batchSize &&
              splitTreePath(arg.path).size() == 1)
       set(ArgRole::Batch, "has the leading dimension of the integer data");
     else
@@ -988,13 +1084,13 @@ void Analyzer::describeFunction() {
     return isFloat(arg.type);
   });
   for (SignatureArg &arg : signature.args) {
-    bool isKey = isKeyType(arg.type);
+    bool isKey = drawsBits(argument(arg.index));
     if (isFloat(arg.type)) {
       arg.role = ArgRole::Frozen;
       arg.why = "a float tensor";
     } else if (isKey || (isScalar(arg.type) && !hasFloat)) {
       arg.role = ArgRole::Key;
-      arg.why = isKey ? "the type of a random number generator's key"
+      arg.why = isKey ? "random bits are drawn from it"
                       : "an integer that a function without floats starts from";
     } else if (isScalar(arg.type)) {
       arg.role = ArgRole::Constant;
@@ -1015,9 +1111,10 @@ void Analyzer::describeFunction() {
 }
 
 FailureOr<Signature> Analyzer::run() {
-  findPaths(func, signature);
+  std::tie(argsAreNamed, resultsAreNamed) = findPaths(func, signature);
   if (failed(readOptions()) || failed(pairState()))
     return failure();
+  findGradients();
   if (trains()) {
     if (!ambiguities.empty())
       return emitError(func.getLoc())
@@ -1025,6 +1122,7 @@ FailureOr<Signature> Analyzer::run() {
              << ambiguities.front() << "; choose with a state option";
     if (failed(findLoss()))
       return failure();
+    dropOutputs();
     findStateKinds();
     findOtherArgs();
     findOtherResults();
@@ -1035,7 +1133,7 @@ FailureOr<Signature> Analyzer::run() {
     if (signature.args[index].role == role)
       continue;
     signature.args[index].role = role;
-    signature.args[index].why = "set by the user";
+    signature.args[index].why = kSetByUser.str();
   }
   for (SignatureArg &arg : signature.args)
     if (arg.role == ArgRole::Batch && !isFloat(arg.type))
@@ -1066,82 +1164,13 @@ LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os) {
     bool agrees =
         succeeded(guess) && guess->args[arg.index].role == arg.role &&
         (arg.role != ArgRole::State || guess->args[arg.index].kind == arg.kind);
-    arg.why = agrees ? guess->args[arg.index].why : "set by the user";
+    arg.why = agrees ? guess->args[arg.index].why : kSetByUser.str();
   }
   for (SignatureResult &result : signature->results) {
     bool agrees =
         succeeded(guess) && guess->results[result.index].kind == result.kind;
-    result.why = agrees ? guess->results[result.index].why : "set by the user";
+    result.why = agrees ? guess->results[result.index].why : kSetByUser.str();
   }
   printSignature(*signature, os);
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Vocabulary
-//===----------------------------------------------------------------------===//
-
-std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
-                                           unsigned argIndex) {
-  std::optional<int64_t> gathered, compared;
-  auto keepSmallest = [](std::optional<int64_t> &into, int64_t size) {
-    into = into ? std::min(*into, size) : size;
-  };
-  ValueSet seen;
-  SmallVector<Value> stack;
-  auto push = [&](Value value) {
-    if (seen.insert(value).second)
-      stack.push_back(value);
-  };
-  push(func.getArgument(argIndex));
-  while (!stack.empty()) {
-    Value value = stack.pop_back_val();
-    for (OpOperand &use : value.getUses()) {
-      Operation *op = use.getOwner();
-      unsigned i = use.getOperandNumber();
-      if (auto gather = dyn_cast<stablehlo::GatherOp>(op)) {
-        ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
-        if (i == 1 && map.size() == 1 &&
-            gather.getSliceSizes()[map.front()] == 1)
-          keepSmallest(gathered,
-                       shapeOf(gather.getOperand().getType())[map.front()]);
-        continue;
-      }
-      if (isa<stablehlo::CompareOp>(op)) {
-        // one_hot compares with an iota.
-        Value other = op->getOperand(1 - i);
-        SmallVector<int64_t> dims;
-        while (auto spread = other.getDefiningOp<stablehlo::BroadcastInDimOp>())
-          other = spread.getOperand();
-        if (auto iota = other.getDefiningOp<stablehlo::IotaOp>())
-          keepSmallest(compared,
-                       shapeOf(iota.getType())[iota.getIotaDimension()]);
-        continue;
-      }
-      if (isa<stablehlo::WhileOp>(op)) {
-        push(op->getResult(i));
-        for (Region &region : op->getRegions())
-          push(region.getArgument(i));
-        continue;
-      }
-      if (isa<stablehlo::OptimizationBarrierOp>(op)) {
-        push(op->getResult(i));
-        continue;
-      }
-      if (isa<stablehlo::SelectOp>(op)) {
-        if (i > 0)
-          push(op->getResult(0));
-        continue;
-      }
-      if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
-              stablehlo::ReshapeOp, stablehlo::TransposeOp,
-              stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
-              stablehlo::AddOp, stablehlo::ClampOp, stablehlo::MaxOp,
-              stablehlo::MinOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
-              op) &&
-          !isFloat(op->getResult(0).getType()))
-        push(op->getResult(0));
-    }
-  }
-  return gathered ? gathered : compared;
 }

@@ -1,0 +1,41 @@
+//===- Assignment.h - The best pairing of two sets --------------*- C++ -*-===//
+
+#ifndef FP8_LIB_ANALYSIS_ASSIGNMENT_H
+#define FP8_LIB_ANALYSIS_ASSIGNMENT_H
+
+#include "mlir/Support/LLVM.h"
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/STLFunctionalExtras.h"
+#include "llvm/ADT/SmallVector.h"
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace mlir {
+namespace fp8 {
+
+/// A possible pair; the weight is positive.
+struct WeightedPair {
+  unsigned from, to;
+  double weight;
+};
+
+/// Where another pairing is as good: whose, and what it could be paired with.
+struct Ambiguity {
+  unsigned from;
+  SmallVector<unsigned> to;
+};
+
+/// The pairing of the highest total weight: the partner in `to`, if any, of
+/// each of `numFrom`. Works on connected parts, which are small. Pairs of one
+/// `from` with values of `to` of the same `identity` are as good as one
+/// another.
+SmallVector<std::optional<unsigned>>
+assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
+            function_ref<bool(unsigned, unsigned)> isSame,
+            std::vector<Ambiguity> &ambiguities);
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_ANALYSIS_ASSIGNMENT_H

@@ -1,0 +1,273 @@
+//===- Gradients.cpp - Which gradient belongs to which tensor -------------===//
+
+#include "Gradients.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+
+#include "llvm/ADT/Hashing.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// The operand that a result is a copy of, in another shape, type or place.
+static Value copyOf(OpResult result) {
+  Operation *op = result.getOwner();
+  if (isa<stablehlo::OptimizationBarrierOp>(op))
+    return op->getOperand(result.getResultNumber());
+  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ReverseOp,
+          stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+          stablehlo::ReducePrecisionOp, stablehlo::DynamicSliceOp,
+          stablehlo::PadOp, stablehlo::NegOp>(op))
+    return op->getOperand(0);
+  // The new part of a stack; what was there before is zero or another layer's.
+  if (isa<stablehlo::DynamicUpdateSliceOp>(op))
+    return op->getOperand(1);
+  return {};
+}
+
+Gradients::Gradients(func::FuncOp func) {
+  for (Value argument : func.getArguments())
+    fresh(argument);
+  visit(func.getBody().front());
+}
+
+unsigned Gradients::fresh(Value value) {
+  unsigned number = forms.size();
+  forms.emplace_back();
+  forms.back().says = !isScalar(value.getType()) && !isConstant(value);
+  forms.back().isConstant = isConstant(value);
+  if (auto type = dyn_cast<ShapedType>(value.getType()))
+    forms.back().elements = type.getNumElements();
+  partners.emplace_back();
+  terms.emplace_back();
+  sums.emplace_back();
+  numbers[value] = number;
+  return number;
+}
+
+unsigned Gradients::numberOf(Value value) {
+  auto it = numbers.find(value);
+  return it == numbers.end() ? fresh(value) : it->second;
+}
+
+/// Numbers `value` by what it is computed from.
+void Gradients::define(Value value, Form form) {
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  SmallVector<unsigned> operands = llvm::to_vector(form.operands);
+  if (op->hasTrait<OpTrait::IsCommutative>())
+    llvm::sort(operands);
+  size_t hash = llvm::hash_combine(
+      op->getName().getAsOpaquePointer(), result.getResultNumber(),
+      value.getType().getAsOpaquePointer(),
+      isConstant(value) ? op->getAttrDictionary().getAsOpaquePointer()
+                        : nullptr,
+      llvm::hash_combine_range(operands.begin(), operands.end()));
+  auto [it, isNew] = known.try_emplace(hash, forms.size());
+  if (!isNew) {
+    numbers[value] = it->second;
+    return;
+  }
+  unsigned number = fresh(value);
+  form.says = forms[number].says;
+  form.isConstant = forms[number].isConstant;
+  form.elements = forms[number].elements;
+  forms[number] = std::move(form);
+}
+
+void Gradients::visit(Block &block) {
+  for (Operation &op : block)
+    visit(op);
+}
+
+void Gradients::visitLoop(Operation &loop) {
+  Region &body = loop.getRegion(1);
+  for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
+    // What a loop changes stays the same tensor: weights in a loop over steps.
+    unsigned initial = numberOf(loop.getOperand(i));
+    if (forms[initial].isConstant)
+      fresh(argument);
+    else
+      numbers[argument] = initial;
+  }
+  visit(body.front());
+  for (auto [i, result] : llvm::enumerate(loop.getResults())) {
+    Value argument = body.getArgument(i), next = yielded(body, i);
+    auto update = next.getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+    if (next == argument || (update && update->getOperand(0) == argument)) {
+      numbers[result] = numberOf(next);
+      continue;
+    }
+    // A sum over the iterations, say of the gradients of micro-batches.
+    unsigned number = fresh(result);
+    forms[number].kind = Form::Sum;
+    forms[number].operands = {numberOf(next)};
+  }
+}
+
+void Gradients::visit(Operation &op) {
+  if (isa<stablehlo::WhileOp>(op))
+    return visitLoop(op);
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+    for (Region &region : op.getRegions())
+      visit(region.front());
+    for (OpResult result : op.getResults()) {
+      Form form;
+      form.kind = Form::Sum;
+      for (Region &region : op.getRegions())
+        form.operands.push_back(
+            numberOf(yielded(region, result.getResultNumber())));
+      define(result, form);
+    }
+    return;
+  }
+  Form form;
+  for (Value operand : op.getOperands())
+    form.operands.push_back(numberOf(operand));
+  auto meet = [&](unsigned a, unsigned b) {
+    if (forms[b].says)
+      partners[a].push_back(b);
+    if (forms[a].says)
+      partners[b].push_back(a);
+  };
+  // A factor that is no tensor leaves it what it is.
+  if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
+    for (unsigned i = 0, e = isa<stablehlo::MulOp>(op) ? 2 : 1; i < e; ++i)
+      if (forms[form.operands[i]].says && !forms[form.operands[1 - i]].says) {
+        numbers[op.getResult(0)] = form.operands[i];
+        return;
+      }
+  if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp, stablehlo::MulOp,
+          stablehlo::DivOp, stablehlo::GatherOp>(op)) {
+    form.kind = Form::Product;
+    meet(form.operands[0], form.operands[1]);
+  } else if (isa<stablehlo::ScatterOp>(op) && op.getNumOperands() == 3) {
+    // The gradient of a lookup: of the indices and the updates.
+    form.kind = Form::Product;
+    form.operands.erase(form.operands.begin());
+    meet(form.operands[0], form.operands[1]);
+  } else if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op)) {
+    form.kind = Form::Sum;
+  } else if (isa<stablehlo::SelectOp>(op)) {
+    form.kind = Form::Sum;
+    form.operands.erase(form.operands.begin());
+  } else if (isa<stablehlo::ConcatenateOp>(op)) {
+    form.kind = Form::Sum;
+  } else if (isa<stablehlo::ReduceOp>(op) && op.getNumOperands() == 2) {
+    form.kind = Form::Reduction;
+    form.operands.pop_back();
+  }
+  for (OpResult result : op.getResults()) {
+    if (Value source = copyOf(result)) {
+      numbers[result] = numberOf(source);
+      continue;
+    }
+    define(result, form);
+    if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
+      continue;
+    // A bias has fewer elements than what it is added to.
+    unsigned sum = numbers[result];
+    for (unsigned i : {0, 1}) {
+      unsigned own = form.operands[i], other = form.operands[1 - i];
+      if (!forms[own].says || !forms[other].says)
+        continue;
+      if (forms[own].elements == forms[sum].elements)
+        sums[own].push_back(sum);
+      else
+        terms[own].push_back(other);
+    }
+  }
+}
+
+/// The factors of the products that a value is a sum of, nearest first.
+Gradients::Factors Gradients::factorsOf(unsigned start) const {
+  // A residual stream is a sum of everything before it.
+  constexpr unsigned kReach = 12;
+  Factors factors;
+  SmallVector<std::pair<unsigned, double>> queue{{start, 1.0}};
+  auto push = [&](unsigned number, double weight) {
+    if (queue.size() < kReach && llvm::none_of(queue, [&](auto &entry) {
+          return entry.first == number;
+        }))
+      queue.push_back({number, weight});
+  };
+  auto add = [&](unsigned number, double weight) {
+    if (forms[number].says && llvm::none_of(factors, [&](auto &entry) {
+          return entry.first == number;
+        }))
+      factors.push_back({number, weight});
+  };
+  for (size_t i = 0; i < queue.size(); ++i) {
+    auto [number, weight] = queue[i];
+    const Form &form = forms[number];
+    switch (form.kind) {
+    case Form::Product:
+      for (unsigned operand : form.operands)
+        add(operand, weight);
+      break;
+    case Form::Sum:
+      for (unsigned operand : form.operands)
+        push(operand, weight / 2);
+      break;
+    case Form::Reduction: {
+      // Of a bias: what else the same gradient is multiplied with.
+      unsigned inner = form.operands.front();
+      if (forms[inner].kind == Form::Product || forms[inner].kind == Form::Sum)
+        push(inner, weight);
+      add(inner, weight);
+      for (unsigned partner : partners[inner])
+        add(partner, weight);
+      break;
+    }
+    case Form::Other:
+      break;
+    }
+  }
+  return factors;
+}
+
+Gradients::Factors Gradients::factorsOf(Value gradient) const {
+  auto it = numbers.find(gradient);
+  return it == numbers.end() ? Factors() : factorsOf(it->second);
+}
+
+Gradients::Factors Gradients::partnersOf(Value tensor) const {
+  Factors out;
+  auto it = numbers.find(tensor);
+  if (it == numbers.end())
+    return out;
+  auto add = [&](unsigned number, double weight) {
+    if (llvm::none_of(out, [&](auto &entry) { return entry.first == number; }))
+      out.push_back({number, weight});
+  };
+  for (unsigned partner : partners[it->second])
+    add(partner, 1);
+  // Weights that are moved before they are used.
+  for (unsigned sum : sums[it->second])
+    for (unsigned partner : partners[sum])
+      add(partner, 0.5);
+  for (unsigned term : terms[it->second])
+    for (auto [factor, weight] : factorsOf(term))
+      add(factor, weight);
+  return out;
+}
+
+double Gradients::evidence(Value tensor, const Factors &partners,
+                           Value gradient) const {
+  auto own = numbers.find(tensor), other = numbers.find(gradient);
+  if (own == numbers.end() || other == numbers.end())
+    return 0;
+  DenseMap<unsigned, double> weights(partners.begin(), partners.end());
+  // A tensor is multiplied with activations, not with its gradient.
+  if (weights.contains(other->second))
+    return 0;
+  double sum = 0;
+  for (auto [factor, weight] : factorsOf(other->second)) {
+    // No gradient is a product of its own tensor.
+    if (factor == own->second)
+      return 0;
+    auto it = weights.find(factor);
+    if (it != weights.end())
+      sum += weight * it->second;
+  }
+  return sum;
+}

@@ -1,0 +1,50 @@
+//===- UpdateChains.h - What an optimizer updates -----------------*- C++
+//-*-===//
+//
+// The *update chain* of a value is what reaches it through elementwise
+// operations of its own shape: this is how an optimizer reads the state that it
+// replaces, and where the chain ends at something else (a dot, a reduction, a
+// scatter) there is the gradient. Branches, selects and loops over whole steps
+// are seen through.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_ANALYSIS_UPDATECHAINS_H
+#define FP8_LIB_ANALYSIS_UPDATECHAINS_H
+
+#include "DataFlow.h"
+
+#include "llvm/ADT/MapVector.h"
+
+namespace mlir {
+namespace fp8 {
+
+/// How a source reaches the end of an update chain.
+struct Reach {
+  /// 3: added as it is; 2: times something that isn't in the chain; 1: else.
+  uint8_t strength = 3;
+  /// Degree of the polynomial, at most 3: 2 for the square of a gradient, 0 in
+  /// a denominator.
+  uint8_t degree = 1;
+  /// Only with a factor before it, as in an average that decays.
+  bool scaled = false;
+};
+using Chain = llvm::MapVector<Value, Reach>;
+
+/// Finds and remembers update chains.
+class UpdateChains {
+public:
+  /// Sources of `value`: arguments of blocks, and the values that are not
+  /// elementwise (the *leaves*).
+  const Chain &of(Value value);
+
+private:
+  Chain compute(Value value);
+  Chain computeCarry(OpResult result);
+  DenseMap<Value, std::unique_ptr<Chain>> chains;
+};
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_ANALYSIS_UPDATECHAINS_H

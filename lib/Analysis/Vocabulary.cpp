@@ -1,0 +1,72 @@
+//===- Vocabulary.cpp - The table that an argument indexes ----------------===//
+
+#include "DataFlow.h"
+#include "fp8/Analysis/Signature.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
+                                           unsigned argIndex) {
+  std::optional<int64_t> gathered, compared;
+  auto keepSmallest = [](std::optional<int64_t> &into, int64_t size) {
+    into = into ? std::min(*into, size) : size;
+  };
+  ValueSet seen;
+  SmallVector<Value> stack;
+  auto push = [&](Value value) {
+    if (seen.insert(value).second)
+      stack.push_back(value);
+  };
+  push(func.getArgument(argIndex));
+  while (!stack.empty()) {
+    Value value = stack.pop_back_val();
+    for (OpOperand &use : value.getUses()) {
+      Operation *op = use.getOwner();
+      unsigned i = use.getOperandNumber();
+      if (auto gather = dyn_cast<stablehlo::GatherOp>(op)) {
+        ArrayRef<int64_t> map = gather.getDimensionNumbers().getStartIndexMap();
+        if (i == 1 && map.size() == 1 &&
+            gather.getSliceSizes()[map.front()] == 1)
+          keepSmallest(gathered,
+                       shapeOf(gather.getOperand().getType())[map.front()]);
+        continue;
+      }
+      if (isa<stablehlo::CompareOp>(op)) {
+        // one_hot compares with an iota.
+        Value other = op->getOperand(1 - i);
+        SmallVector<int64_t> dims;
+        while (auto spread = other.getDefiningOp<stablehlo::BroadcastInDimOp>())
+          other = spread.getOperand();
+        if (auto iota = other.getDefiningOp<stablehlo::IotaOp>())
+          keepSmallest(compared,
+                       shapeOf(iota.getType())[iota.getIotaDimension()]);
+        continue;
+      }
+      if (isa<stablehlo::WhileOp>(op)) {
+        push(op->getResult(i));
+        for (Region &region : op->getRegions())
+          push(region.getArgument(i));
+        continue;
+      }
+      if (isa<stablehlo::OptimizationBarrierOp>(op)) {
+        push(op->getResult(i));
+        continue;
+      }
+      if (isa<stablehlo::SelectOp>(op)) {
+        if (i > 0)
+          push(op->getResult(0));
+        continue;
+      }
+      if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
+              stablehlo::ReshapeOp, stablehlo::TransposeOp,
+              stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
+              stablehlo::AddOp, stablehlo::ClampOp, stablehlo::MaxOp,
+              stablehlo::MinOp, stablehlo::PadOp, stablehlo::ConcatenateOp>(
+              op) &&
+          !isFloat(op->getResult(0).getType()))
+        push(op->getResult(0));
+    }
+  }
+  return gathered ? gathered : compared;
+}

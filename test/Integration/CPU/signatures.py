@@ -1,0 +1,726 @@
+"""Training steps of many kinds, live from JAX, as JAX names them, and with every
+name stripped and the arguments and results in random order: what fp8-run takes each argument for, what
+replaces it, and which scalar is the loss are what the Python source says. All
+layers have matrices of one shape, so that shapes tell nothing.
+
+    python signatures.py FP8_RUN FOLDER [CASE...]
+"""
+
+import concurrent.futures
+import pathlib
+import re
+import sys
+from typing import Any, NamedTuple
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from flax.training.train_state import TrainState
+
+VOCAB, WIDTH, BATCH, LENGTH, LAYERS = 24, 8, 4, 6, 2
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+class Case(NamedTuple):
+    """`step(**args)` gives the new values of the arguments named in `state`, as
+    a dictionary, and a dictionary of everything else. `kinds` has pairs of a
+    regular expression for a path and the kind of the state it names, the first
+    that fits counts; `roles` those of arguments that are not state."""
+
+    step: Any
+    args: dict
+    state: list
+    kinds: list
+    roles: dict
+    loss: str = "['loss']"
+
+
+PARAMETER = (r"params", "parameter")
+ADAM = [(r"\.mu\b", "moment1"), (r"\.nu\b", "moment2"), (r"count", "step")]
+
+
+# ------------------------------------------------------------------- models
+
+
+def matrix(random, *shape):
+    return jnp.asarray(random.normal(0, shape[0] ** -0.5, shape), jnp.float32)
+
+
+def init_layer(random):
+    vector = lambda value: jnp.full((WIDTH,), value, jnp.float32)
+    layer = {name: matrix(random, WIDTH, WIDTH) for name in ("q", "k", "v", "o", "up", "down")}
+    return layer | {"scale1": vector(1), "bias1": vector(0), "scale2": vector(1), "bias2": vector(0), "up_b": vector(0), "down_b": vector(0), "q_b": vector(0)}
+
+
+def init_params(tied=False, stacked=False):
+    random = np.random.default_rng(0)
+    layers = [init_layer(random) for _ in range(LAYERS)]
+    if stacked:
+        layers = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
+    params = {"embed": matrix(random, VOCAB, WIDTH), "places": matrix(random, LENGTH, WIDTH), "layers": layers, "norm": jnp.ones(WIDTH)}
+    return params if tied else params | {"head": matrix(random, WIDTH, VOCAB)}
+
+
+def normalize(x, scale, bias):
+    x = x - x.mean(-1, keepdims=True)
+    return x * jax.lax.rsqrt(jnp.square(x).mean(-1, keepdims=True) + 1e-5) * scale + bias
+
+
+def apply_layer(p, x, key=None):
+    h = normalize(x, p["scale1"], p["bias1"])
+    q, k, v = h @ p["q"] + p["q_b"], h @ p["k"], h @ p["v"]
+    weights = jax.nn.softmax(q @ k.swapaxes(-1, -2) / WIDTH**0.5 + jnp.where(jnp.tril(jnp.ones((LENGTH, LENGTH))) > 0, 0, -1e4).astype(q.dtype))
+    x = x + weights @ v @ p["o"]
+    h = jax.nn.gelu(normalize(x, p["scale2"], p["bias2"]) @ p["up"] + p["up_b"])
+    if key is not None:
+        h = jnp.where(jax.random.bernoulli(key, 0.9, h.shape), h / 0.9, 0)
+    return x + h @ p["down"] + p["down_b"]
+
+
+def logits_of(params, tokens, key=None, remat=False):
+    x = params["embed"][tokens] + params["places"]
+    if isinstance(params["layers"], list):
+        for i, layer in enumerate(params["layers"]):
+            f = jax.checkpoint(apply_layer) if remat else apply_layer
+            x = f(layer, x, None if key is None else jax.random.fold_in(key, i))
+    else:
+        f = lambda x, p: (apply_layer(p, x), None)
+        x, _ = jax.lax.scan(jax.checkpoint(f) if remat else f, x, params["layers"])
+    x = x * params["norm"]
+    return x @ params["head"] if "head" in params else x @ params["embed"].T
+
+
+def cross_entropy(logits, targets):
+    return optax.softmax_cross_entropy_with_integer_labels(logits.astype(jnp.float32), targets).mean()
+
+
+def loss_of(params, tokens, **options):
+    return cross_entropy(logits_of(params, tokens[:, :-1], **options), tokens[:, 1:])
+
+
+TOKENS = jnp.zeros((BATCH, LENGTH + 1), jnp.int32)
+
+
+def optimized(tx, params=None, kinds=(), loss_of=loss_of, more=lambda grads: {}):
+    """The plainest step with the optimizer `tx`."""
+    params = init_params() if params is None else params
+
+    def step(params, opt, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss} | more(grads)
+
+    args = {"params": params, "opt": tx.init(params), "tokens": TOKENS}
+    return Case(step, args, ["params", "opt"], [*kinds, (r"^params", "parameter")], {"tokens": "batch"})
+
+
+# -------------------------------------------------------------------- cases
+
+
+@case
+def adam():
+    return optimized(optax.adam(1e-3), kinds=ADAM)
+
+
+@case
+def adamw_clipped_scheduled():
+    schedule = optax.warmup_cosine_decay_schedule(0, 1e-3, 10, 100)
+    tx = optax.chain(optax.clip_by_global_norm(1.0), optax.scale_by_adam(), optax.add_decayed_weights(0.1), optax.scale_by_schedule(schedule), optax.scale(-1.0))
+    return optimized(tx, kinds=ADAM, more=lambda grads: {"norm": optax.global_norm(grads)})
+
+
+@case
+def injected_hyperparameters():
+    return optimized(optax.inject_hyperparams(optax.adamw)(learning_rate=optax.linear_schedule(1e-3, 0, 100)), kinds=ADAM)
+
+
+@case
+def momentum():
+    return optimized(optax.sgd(1e-2, momentum=0.9, nesterov=True), kinds=[(r"trace", "moment1")])
+
+
+@case
+def lion():
+    return optimized(optax.lion(1e-4), kinds=ADAM)
+
+
+@case
+def rmsprop():
+    return optimized(optax.rmsprop(1e-3, momentum=0.9), kinds=[(r"trace", "moment1"), (r"\.nu\b", "moment2")])
+
+
+@case
+def coupled_decay():
+    """The decay goes into the moments."""
+    return optimized(optax.chain(optax.add_decayed_weights(0.1), optax.adam(1e-3)), kinds=ADAM)
+
+
+@case
+def multi_steps():
+    tx = optax.MultiSteps(optax.adamw(1e-3), every_k_schedule=2)
+    tx = optax.GradientTransformation(tx.init, tx.update)
+    return optimized(tx, kinds=[(r"acc_grads", "other"), (r"mini_step|gradient_step", "step"), *ADAM])
+
+
+@case
+def apply_if_finite():
+    return optimized(optax.apply_if_finite(optax.adam(1e-3), 3), kinds=[(r"notfinite", "step"), (r"last_finite", "other"), *ADAM])
+
+
+@case
+def tied():
+    return optimized(optax.adam(1e-3), params=init_params(tied=True), kinds=ADAM)
+
+
+@case
+def scanned_remat():
+    return optimized(optax.adamw(1e-3), params=init_params(stacked=True), kinds=ADAM, loss_of=lambda p, x: loss_of(p, x, remat=True))
+
+
+@case
+def remat():
+    return optimized(optax.adamw(1e-3), kinds=ADAM, loss_of=lambda p, x: loss_of(p, x, remat=True))
+
+
+@case
+def low_rank():
+    """Two optimizers by label, one of which changes nothing; the base is frozen."""
+    random = np.random.default_rng(1)
+    base = init_params()
+    lora = {"a": [matrix(random, WIDTH, 2) for _ in range(LAYERS)], "b": [matrix(random, 2, WIDTH) for _ in range(LAYERS)]}
+    tx = optax.adam(1e-3)
+
+    def step(base, lora, opt, tokens):
+        def objective(lora):
+            layers = [layer | {"q": layer["q"] + a @ b} for layer, a, b in zip(base["layers"], lora["a"], lora["b"])]
+            return loss_of(base | {"layers": layers}, tokens)
+
+        loss, grads = jax.value_and_grad(objective)(lora)
+        updates, opt = tx.update(grads, opt)
+        return {"lora": optax.apply_updates(lora, updates), "opt": opt}, {"loss": loss}
+
+    args = {"base": base, "lora": lora, "opt": tx.init(lora), "tokens": TOKENS}
+    return Case(step, args, ["lora", "opt"], [*ADAM, (r"^lora", "parameter")], {"base": "frozen", "tokens": "batch"})
+
+
+@case
+def multi_transform():
+    """Half of the tensors learn, the other half is returned as it came."""
+    label = lambda path, _: "learn" if "layers" in str(path) else "freeze"
+    labels = jax.tree_util.tree_map_with_path(label, init_params())
+    tx = optax.multi_transform({"learn": optax.adam(1e-3), "freeze": optax.set_to_zero()}, labels)
+    return optimized(tx, kinds=ADAM + [(r"^params(?!.*layers)", None)])
+
+
+@case
+def averaged_weights():
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, ema, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        updates, opt = tx.update(grads, opt)
+        params = optax.apply_updates(params, updates)
+        return {"params": params, "opt": opt, "ema": optax.incremental_update(params, ema, 0.01)}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "ema": params, "tokens": TOKENS}
+    return Case(step, args, ["params", "opt", "ema"], [(r"^ema", "other"), *ADAM, (r"^params", "parameter")], {"tokens": "batch"})
+
+
+@case
+def train_state():
+    """Flax, metrics and outputs beside the loss."""
+    state = TrainState.create(apply_fn=logits_of, params=init_params(), tx=optax.adamw(1e-3))
+
+    def step(state, batch):
+        def objective(params):
+            logits = state.apply_fn(params, batch["inputs"])
+            losses = optax.softmax_cross_entropy_with_integer_labels(logits, batch["targets"])
+            loss = jnp.sum(losses * batch["mask"]) / jnp.sum(batch["mask"])
+            return loss, logits
+
+        (loss, logits), grads = jax.value_and_grad(objective, has_aux=True)(state.params)
+        accuracy = jnp.mean(logits.argmax(-1) == batch["targets"])
+        out = {"loss": loss, "accuracy": accuracy, "perplexity": jnp.exp(loss), "norm": optax.global_norm(grads), "logits": logits, "tokens": jnp.sum(batch["mask"])}
+        return {"state": state.apply_gradients(grads=grads)}, out
+
+    tokens = jnp.zeros((BATCH, LENGTH), jnp.int32)
+    args = {"state": state, "batch": {"inputs": tokens, "targets": tokens, "mask": jnp.ones((BATCH, LENGTH))}}
+    return Case(step, args, ["state"], [*ADAM, (r"\.params", "parameter"), (r"\.step", "step")], {"batch": "batch"})
+
+
+def masters(dtype, **options):
+    tx = optax.adamw(1e-3)
+    master = init_params(**options)
+    params = jax.tree.map(lambda x: x.astype(dtype), master)
+
+    def step(params, master, opt, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        grads = jax.tree.map(lambda x: x.astype(jnp.float32), grads)
+        updates, opt = tx.update(grads, opt, master)
+        master = optax.apply_updates(master, updates)
+        return {"params": jax.tree.map(lambda x: x.astype(dtype), master), "master": master, "opt": opt}, {"loss": loss}
+
+    args = {"params": params, "master": master, "opt": tx.init(master), "tokens": TOKENS}
+    return Case(step, args, ["params", "master", "opt"], [(r"^master", "other"), *ADAM, (r"^params", "parameter")], {"tokens": "batch"})
+
+
+@case
+def bf16_masters():
+    return masters(jnp.bfloat16)
+
+
+@case
+def bf16_masters_scanned():
+    return masters(jnp.bfloat16, stacked=True)
+
+
+def scaled_loss(skip):
+    """f16 compute, a dynamic scale; a step that overflows changes nothing."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, scale, good, tokens):
+        def objective(params):
+            half = jax.tree.map(lambda x: x.astype(jnp.float16), params)
+            loss = loss_of(half, tokens)
+            return loss * scale, loss
+
+        (_, loss), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        grads = jax.tree.map(lambda g: g / scale, grads)
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+
+        def update(_):
+            updates, new = tx.update(grads, opt)
+            return optax.apply_updates(params, updates), new
+
+        new = jax.lax.cond(finite, update, lambda _: (params, opt), None) if skip == "cond" else jax.tree.map(lambda a, b: jnp.where(finite, a, b), update(None), (params, opt))
+        grown = jnp.where(good == 9, scale * 2, scale)
+        scale = jnp.where(finite, grown, scale / 2)
+        good = jnp.where(finite, jnp.where(good == 9, 0, good + 1), 0)
+        return {"params": new[0], "opt": new[1], "scale": scale, "good": good}, {"loss": loss, "finite": finite}
+
+    args = {"params": params, "opt": tx.init(params), "scale": jnp.float32(1024), "good": jnp.int32(0), "tokens": TOKENS}
+    return Case(step, args, ["params", "opt", "scale", "good"], [(r"^scale", "other"), (r"^good", "step"), *ADAM, PARAMETER], {"tokens": "batch"})
+
+
+@case
+def loss_scale_select():
+    return scaled_loss("select")
+
+
+@case
+def loss_scale_cond():
+    return scaled_loss("cond")
+
+
+@case
+def micro_batches():
+    tx = optax.adamw(1e-3)
+    params = init_params()
+
+    def step(params, opt, tokens):
+        def micro(carry, tokens):
+            loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+            return (carry[0] + loss, jax.tree.map(jnp.add, carry[1], grads)), loss
+
+        (total, grads), losses = jax.lax.scan(micro, (0.0, jax.tree.map(jnp.zeros_like, params)), tokens)
+        grads = jax.tree.map(lambda g: g / 2, grads)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": total / 2, "norm": optax.global_norm(grads), "losses": losses}
+
+    args = {"params": params, "opt": tx.init(params), "tokens": jnp.zeros((2, BATCH, LENGTH + 1), jnp.int32)}
+    return Case(step, args, ["params", "opt"], [*ADAM, PARAMETER], {"tokens": "batch"})
+
+
+@case
+def several_steps():
+    """A loop over whole optimizer steps."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, tokens):
+        def one(carry, tokens):
+            params, opt = carry
+            loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+            updates, opt = tx.update(grads, opt)
+            return (optax.apply_updates(params, updates), opt), loss
+
+        (params, opt), losses = jax.lax.scan(one, (params, opt), tokens)
+        return {"params": params, "opt": opt}, {"loss": losses.mean()}
+
+    args = {"params": params, "opt": tx.init(params), "tokens": jnp.zeros((2, BATCH, LENGTH + 1), jnp.int32)}
+    return Case(step, args, ["params", "opt"], [*ADAM, PARAMETER], {"tokens": "batch"})
+
+
+def dropout(key, returned, impl=None):
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, key, tokens):
+        use = key
+        if returned:
+            key, use = jax.random.split(key)
+        loss, grads = jax.value_and_grad(lambda p: loss_of(p, tokens, key=use))(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt} | ({"key": key} if returned else {}), {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "key": key, "tokens": TOKENS}
+    kinds = [(r"^key", "other"), *ADAM, PARAMETER]
+    return Case(step, args, ["params", "opt"] + ["key"] * returned, kinds, {"tokens": "batch"} | ({} if returned else {"key": "key"}))
+
+
+@case
+def raw_key():
+    return dropout(jax.random.PRNGKey(0), False)
+
+
+@case
+def typed_key_returned():
+    return dropout(jax.random.key(0), True)
+
+
+@case
+def rbg_key():
+    return dropout(jax.random.key(0, impl="rbg"), False)
+
+
+@case
+def raw_key_returned():
+    return dropout(jax.random.PRNGKey(0), True)
+
+
+@case
+def step_keyed():
+    """The key is folded with the step; Python's own optimizer; a z-loss; a rate from outside."""
+    params = init_params()
+
+    def step(params, m, v, step, key, rate, tokens):
+        def objective(params):
+            logits = logits_of(params, tokens[:, :-1], key=jax.random.fold_in(key, step))
+            ce = cross_entropy(logits, tokens[:, 1:])
+            z = jnp.mean(jnp.square(jax.nn.logsumexp(logits, -1)))
+            return ce + 1e-4 * z, {"ce": ce, "z": z}
+
+        (loss, aux), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        step = step + 1
+        m = jax.tree.map(lambda m, g: 0.9 * m + 0.1 * g, m, grads)
+        v = jax.tree.map(lambda v, g: 0.95 * v + 0.05 * g * g, v, grads)
+        params = jax.tree.map(lambda p, m, v: p - rate * (m / (1 - 0.9**step) / (jnp.sqrt(v / (1 - 0.95**step)) + 1e-8) + 0.1 * p), params, m, v)
+        return {"params": params, "m": m, "v": v, "step": step}, {"loss": loss, "weights": optax.global_norm(params)} | aux
+
+    zeros = jax.tree.map(jnp.zeros_like, params)
+    args = {"params": params, "m": zeros, "v": zeros, "step": jnp.int32(0), "key": jax.random.key(0), "rate": jnp.float32(1e-3), "tokens": TOKENS}
+    kinds = [(r"^m\b", "moment1"), (r"^v\b", "moment2"), (r"^step", "step"), PARAMETER]
+    return Case(step, args, ["params", "m", "v", "step"], kinds, {"key": "key", "rate": "constant", "tokens": "batch"})
+
+
+@case
+def images():
+    """Patches by convolution, labels of two ui32 that are no key, float data, residuals returned."""
+    random = np.random.default_rng(0)
+    tx = optax.sgd(1e-2, momentum=0.9)
+    params = {"patch": matrix(random, 2, 2, 3, WIDTH), "layers": [matrix(random, WIDTH, WIDTH) for _ in range(LAYERS)], "head": matrix(random, WIDTH, VOCAB)}
+
+    def step(params, opt, images, target, labels):
+        def objective(params):
+            x = jax.lax.conv_general_dilated(images, params["patch"], (2, 2), "VALID", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+            for w in params["layers"]:
+                x = x + jax.nn.gelu(x @ w)
+            logits = x.mean((1, 2)) @ params["head"]
+            return cross_entropy(logits, labels) + jnp.square(x - target).mean(), x - target
+
+        (loss, residual), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss, "residual": residual}
+
+    args = {"params": params, "opt": tx.init(params), "images": jnp.zeros((2, 8, 8, 3)), "target": jnp.zeros((2, 4, 4, WIDTH)), "labels": jnp.zeros(2, jnp.uint32)}
+    return Case(step, args, ["params", "opt"], [(r"trace", "moment1"), PARAMETER], {"images": "batch", "target": "batch", "labels": "batch"})
+
+
+@case
+def regression():
+    """No integers: which floats are data only their use tells."""
+    random = np.random.default_rng(0)
+    tx = optax.adam(1e-2)
+    base = [matrix(random, WIDTH, WIDTH) for _ in range(LAYERS)]
+    params = {"a": [matrix(random, WIDTH, 2) for _ in range(LAYERS)], "b": [matrix(random, 2, WIDTH) for _ in range(LAYERS)]}
+
+    def step(params, opt, base, x, y):
+        def objective(params):
+            h = x
+            for w, a, b in zip(base, params["a"], params["b"]):
+                h = jnp.tanh(h @ w + h @ a @ b)
+            return jnp.mean(jnp.square(h - y))
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "base": base, "x": jnp.zeros((WIDTH, WIDTH)), "y": jnp.zeros((WIDTH, WIDTH))}
+    return Case(step, args, ["params", "opt"], [*ADAM, PARAMETER], {"base": "frozen", "x": "batch", "y": "batch"})
+
+
+@case
+def lookahead():
+    tx = optax.lookahead(optax.sgd(1e-2), sync_period=3, slow_step_size=0.5)
+    params = optax.LookaheadParams.init_synced(init_params())
+
+    def step(params, opt, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params.fast, tokens)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "tokens": TOKENS}
+    return Case(step, args, ["params", "opt"], [(r"steps_since", "step"), (r"slow", "other"), (r"fast", "parameter")], {"tokens": "batch"})
+
+
+@case
+def sharpness_aware():
+    """Two gradients a step, the second one of perturbed weights."""
+    tx = optax.sgd(1e-2, momentum=0.9)
+    params = init_params()
+
+    def step(params, opt, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        norm = optax.global_norm(grads)
+        moved = jax.tree.map(lambda p, g: p + 0.05 * g / norm, params, grads)
+        updates, opt = tx.update(jax.grad(loss_of)(moved, tokens), opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss, "norm": norm}
+
+    args = {"params": params, "opt": tx.init(params), "tokens": TOKENS}
+    return Case(step, args, ["params", "opt"], [(r"trace", "moment1"), PARAMETER], {"tokens": "batch"})
+
+
+@case
+def adafactor():
+    return optimized(optax.adafactor(1e-3, min_dim_size_to_factor=4), kinds=[(r"count", "step"), (r"\.v(_row|_col)?\b", None)])
+
+
+@case
+def adagrad():
+    return optimized(optax.adagrad(1e-2), kinds=[(r"sum_of_squares", "moment2")])
+
+
+@case
+def amsgrad():
+    return optimized(optax.amsgrad(1e-3), kinds=[(r"nu_max", None), *ADAM])
+
+
+@case
+def adabelief():
+    return optimized(optax.adabelief(1e-3), kinds=ADAM)
+
+
+@case
+def adan():
+    return optimized(optax.adan(1e-3), kinds=[(r"count", "step"), (r"^opt", None)])
+
+
+@case
+def nadam():
+    return optimized(optax.nadam(1e-3), kinds=ADAM)
+
+
+@case
+def lamb():
+    return optimized(optax.lamb(1e-3), kinds=ADAM)
+
+
+@case
+def schedule_free():
+    from optax.contrib import schedule_free_adamw
+
+    return optimized(schedule_free_adamw(1e-3), kinds=[(r"count", "step"), (r"^opt", None)])
+
+
+@case
+def muon():
+    from optax.contrib import muon
+
+    return optimized(muon(1e-3), kinds=[(r"count", "step"), (r"^opt", None)])
+
+
+@case
+def ema_of_gradients_in_loop():
+    return optimized(optax.chain(optax.ema(0.9), optax.sgd(1e-2)), params=init_params(stacked=True), kinds=[(r"\.ema\b", "moment1"), (r"count", "step")])
+
+
+@case
+def distilled():
+    """A frozen teacher, whose weights look like the student's, and float masks."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(teacher, params, opt, tokens, mask):
+        def objective(params):
+            student, taught = (logits_of(p, tokens[:, :-1]) for p in (params, teacher))
+            losses = -jnp.sum(jax.nn.softmax(taught) * jax.nn.log_softmax(student), -1)
+            return jnp.sum(losses * mask) / jnp.sum(mask)
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    args = {"teacher": params, "params": params, "opt": tx.init(params), "tokens": TOKENS, "mask": jnp.ones((BATCH, LENGTH))}
+    return Case(step, args, ["params", "opt"], [*ADAM, PARAMETER], {"teacher": "frozen", "tokens": "batch", "mask": "batch"})
+
+
+@case
+def statistics():
+    """Batch normalization keeps averages of activations; the tokens come back."""
+    tx = optax.adam(1e-3)
+    params = {"embed": init_params()["embed"], "layers": [{"w": layer["q"], "scale": layer["scale1"], "bias": layer["bias1"]} for layer in init_params()["layers"]], "head": init_params()["head"]}
+    stats = [{"mean": jnp.zeros(WIDTH), "var": jnp.ones(WIDTH)} for _ in range(LAYERS)]
+
+    def step(params, stats, opt, tokens):
+        def objective(params):
+            x, new = params["embed"][tokens[:, :-1]], []
+            for p, old in zip(params["layers"], stats):
+                h = x @ p["w"]
+                mean, var = h.mean((0, 1)), h.var((0, 1))
+                new.append({"mean": 0.9 * old["mean"] + 0.1 * mean, "var": 0.9 * old["var"] + 0.1 * var})
+                x = x + jax.nn.relu((h - mean) * jax.lax.rsqrt(var + 1e-5) * p["scale"] + p["bias"])
+            return cross_entropy(x @ params["head"], tokens[:, 1:]), new
+
+        (loss, new), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "stats": new, "opt": opt}, {"loss": loss, "tokens": tokens}
+
+    args = {"params": params, "stats": stats, "opt": tx.init(params), "tokens": TOKENS}
+    return Case(step, args, ["params", "stats", "opt"], [(r"^stats", "other"), *ADAM, PARAMETER], {"tokens": "batch"})
+
+
+@case
+def micro_batches_dropout_remat_scan():
+    """Everything at once: loops in loops, keys, multiple steps, a skip on overflow."""
+    tx = optax.apply_if_finite(optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(optax.cosine_decay_schedule(1e-3, 10))), 3)
+    params = init_params(stacked=True)
+
+    def step(params, opt, key, tokens):
+        key, use = jax.random.split(key)
+
+        def noisy(params, tokens, key):
+            keep = jax.random.bernoulli(key, 0.9, (WIDTH,))
+            return loss_of(params | {"norm": jnp.where(keep, params["norm"], 0)}, tokens, remat=True)
+
+        def micro(grads, xs):
+            tokens, key = xs
+            loss, new = jax.value_and_grad(noisy)(params, tokens, key)
+            return jax.tree.map(jnp.add, grads, new), loss
+
+        grads, losses = jax.lax.scan(micro, jax.tree.map(jnp.zeros_like, params), (tokens, jax.random.split(use, 2)))
+        updates, opt = tx.update(jax.tree.map(lambda g: g / 2, grads), opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt, "key": key}, {"loss": losses.mean()}
+
+    args = {"params": params, "opt": tx.init(params), "key": jax.random.key(0), "tokens": jnp.zeros((2, BATCH, LENGTH + 1), jnp.int32)}
+    kinds = [(r"^key", "other"), (r"notfinite", "step"), (r"last_finite", "other"), *ADAM, PARAMETER]
+    return Case(step, args, ["params", "opt", "key"], kinds, {"tokens": "batch"})
+
+
+# -------------------------------------------------------------------- checks
+
+
+def labels_of(tree):
+    """The paths of the leaves of a dictionary of arguments, named as arguments."""
+    return [name + jax.tree_util.keystr(keys) for name, value in tree.items() for keys, _ in jax.tree_util.tree_flatten_with_path(value)[0]]
+
+
+def explain(fp8_run, path):
+    """What fp8-run says of each argument and result: (path, role, kind or state)."""
+    lines = t.run([fp8_run, path, "--explain-signature"]).stdout.splitlines()
+    split = lines.index("results:")
+    arguments = [re.split(r"  +", line.strip())[:4] for line in lines[1:split]]
+    results = [re.split(r"  +", line.strip())[:4] for line in lines[split + 1 :]]
+    return arguments, results
+
+
+def check(name, fp8_run, folder):
+    case = CASES[name]()
+    new_state, out = jax.eval_shape(case.step, **case.args)
+    result_labels = labels_of({key: new_state[key] for key in case.state}) + ["out" + jax.tree_util.keystr(keys) for keys, _ in jax.tree_util.tree_flatten_with_path(out)[0]]
+
+    def flat(*args):
+        new_state, out = case.step(**dict(zip(case.args, args)))
+        return [new_state[key] for key in case.state], out
+
+    # One export; without hints of donation its text is that of another one.
+    donate = [i for i, key in enumerate(case.args) if key in case.state]
+    lowered = jax.jit(flat, donate_argnums=donate).lower(*case.args.values())
+    kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
+    arg_labels = [labels_of(case.args)[i] for i in kept]
+    text, problems = lowered.as_text(), set()
+    path = folder / f"{name}.mlir"
+    path.write_text(lowered.as_text(debug_info=True))
+    problems.update(compare(case, explain(fp8_run, path), arg_labels, result_labels))
+    for seed, donated in ((0, False), (1, True)):
+        stripped, order, result_order = t.strip_names(text, seed=seed, donated=donated)
+        path = folder / f"{name}-{seed}.mlir"
+        path.write_text(stripped)
+        problems.update(compare(case, explain(fp8_run, path), [arg_labels[i] for i in order], [result_labels[i] for i in result_order]))
+    return sorted(problems)
+
+
+def compare(case, explained, arg_labels, result_labels):
+    arguments, results = explained
+    assert len(arguments) == len(arg_labels) and len(results) == len(result_labels)
+    problems = []
+
+    def expect(label, what, expected, got):
+        if expected != got:
+            problems.append(f"{label}: expected {what} {expected} but got {got}")
+
+    by_path = {path: label for (path, *_), label in zip(arguments, arg_labels)}
+    state = set(arg_labels) & set(result_labels)
+    for (_, _, role, *_), label in zip(arguments, arg_labels):
+        if label not in state:
+            expected = next((role for root, role in case.roles.items() if re.match(root + r"\b", label)), "constant")
+            expect(label, "role", expected, role)
+            continue
+        expected = next((kind for pattern, kind in case.kinds if re.search(pattern, label)), "other")
+        expect(label, "role", f"state {expected or role.partition(' ')[2]}", role)
+    for (_, _, kind, *_), label in zip(results, result_labels):
+        if label in state:
+            path = kind.partition(" ")[2]
+            expect(label, "replaced argument", label, by_path.get(path, kind))
+        elif label == "out" + case.loss:
+            expect(label, "kind", "loss", kind)
+        elif kind not in ("metric", "output"):
+            problems.append(f"{label}: expected metric or output but got {kind} ({by_path.get(kind.partition(' ')[2])})")
+    return problems
+
+
+def main():
+    fp8_run, folder, *only = sys.argv[1:]
+    folder = pathlib.Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    failed = []
+
+    def attempt(name):
+        try:
+            return check(name, fp8_run, folder)
+        except SystemExit as error:
+            return [str(error)]
+
+    names = only or list(CASES)
+    # Two at once: one is traced while the other's signature is read.
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        found = list(pool.map(attempt, names))
+    for name, problems in zip(names, found):
+        print(name, "as written" if not problems else f"{len(problems)} mistakes")
+        for problem in problems[:8]:
+            print("   ", problem)
+        failed += [name] * bool(problems)
+    if failed:
+        raise SystemExit(f"expected every signature to be recognized but got mistakes in {', '.join(failed)}")
+
+
+main()
