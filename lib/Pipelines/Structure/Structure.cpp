@@ -22,6 +22,7 @@ void fp8::buildStructurePipeline(OpPassManager &pm) {
   pm.addPass(createConvertStableHLOToLinalg());
   pm.addPass(createCanonicalizeStructured());
   pm.addPass(createCSEPass());
+  pm.addPass(createDropBarriers());
   pm.addPass(createVerifyStructured());
 }
 

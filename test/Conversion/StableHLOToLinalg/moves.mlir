@@ -112,9 +112,10 @@ func.func @iota() -> tensor<2x3xi32> {
 
 // -----
 
-// CHECK: func.func @barrier(%[[X:.*]]: tensor<2xf32>)
-// CHECK-NEXT: return %[[X]]
-func.func @barrier(%x: tensor<2xf32>) -> tensor<2xf32> {
-  %0 = stablehlo.optimization_barrier %x : tensor<2xf32>
-  return %0 : tensor<2xf32>
+// CHECK: func.func @barrier(%[[X:.*]]: tensor<2xi32>)
+// CHECK-NEXT: %[[B:.*]] = stablehlo.optimization_barrier %[[X]] : tensor<2xi32>
+// CHECK-NEXT: return %[[B]]
+func.func @barrier(%x: tensor<2xui32>) -> tensor<2xui32> {
+  %0 = stablehlo.optimization_barrier %x : tensor<2xui32>
+  return %0 : tensor<2xui32>
 }

@@ -13,6 +13,10 @@ namespace mlir::fp8 {
 /// without it is control flow between kernels.
 inline constexpr llvm::StringLiteral kIrregularAttr = "fp8.irregular";
 
+/// On what reads values behind an optimization barrier: it computes again what
+/// was computed before, and is not to be merged with it.
+inline constexpr llvm::StringLiteral kRecomputeAttr = "fp8.recompute";
+
 inline void markIrregular(Operation *loop) {
   loop->setAttr(kIrregularAttr, UnitAttr::get(loop->getContext()));
 }

@@ -135,7 +135,8 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
       there. The outermost loop of a nest is marked `fp8.irregular`: all of it is
       the code of one kernel, while other loops are control flow between kernels.
 
-    Integers lose their sign, at function boundaries too. Floats narrower than
+    `optimization_barrier` stays for `fp8-drop-barriers`. Integers lose their
+    sign, at function boundaries too. Floats narrower than
     f32 are computed in f32 and rounded after every op. Conversions of floats to
     integers saturate, integer division by zero gives all ones, shifts by the
     width or more are defined. Ops of the fp8 dialect are left alone; this pass
@@ -156,6 +157,31 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
     "::mlir::math::MathDialect", "::mlir::scf::SCFDialect",
     "::mlir::tensor::TensorDialect"
   ];
+}
+
+def DropBarriers : Pass<"fp8-drop-barriers"> {
+  let summary = "Remove optimization barriers, but remember them";
+  let description = [{
+    Replaces each `stablehlo.optimization_barrier` by its operands. What reads
+    its results, through reshapes, is marked `fp8.recompute`: an op with that
+    attribute differs from the op without it, so that later CSE keeps computing
+    again what `jax.checkpoint` did not want to keep.
+
+    Example:
+
+    ```mlir
+    func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = stablehlo.optimization_barrier %x : tensor<4xf32>
+      %1 = linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+          ins(%0 : tensor<4xf32>) outs(%x : tensor<4xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %2 = arith.addf %in, %in : f32
+        linalg.yield %2 : f32
+      } -> tensor<4xf32>
+      return %1 : tensor<4xf32>
+    }
+    ```
+  }];
 }
 
 def VerifyStructured : Pass<"fp8-verify-structured"> {
