@@ -1,6 +1,7 @@
 //===- ComputeType.cpp - What unquantized dots compute in -----------------===//
 
 #include "ComputeType.h"
+#include "Quantizer.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -29,7 +30,7 @@ public:
     if (convert &&
         getElementTypeOrSelf(convert->getOperand(0).getType()).isBF16())
       return result = convert->getOperand(0);
-    builder.setInsertionPointAfterValue(value);
+    setInsertionPointToQuantize(builder, value);
     auto type = cast<RankedTensorType>(value.getType());
     return result = stablehlo::ConvertOp::create(
                builder, value.getLoc(), type.clone(builder.getBF16Type()),

@@ -295,9 +295,7 @@ void Quantizer::add(const DotPlan &plan) {
 // Quantizing
 //===----------------------------------------------------------------------===//
 
-/// Where a value is quantized: right after its definition, or, if it is an
-/// argument, right before the first op that reads it.
-static void setInsertionPointToQuantize(OpBuilder &builder, Value value) {
+void fp8::setInsertionPointToQuantize(OpBuilder &builder, Value value) {
   builder.setInsertionPointAfterValue(value);
   auto arg = dyn_cast<BlockArgument>(value);
   if (!arg)

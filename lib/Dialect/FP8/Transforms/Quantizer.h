@@ -104,6 +104,10 @@ private:
   int64_t numQuantized = 0;
 };
 
+/// Where a value is quantized: right after its definition, or, if it is an
+/// argument, right before the first op that reads it.
+void setInsertionPointToQuantize(OpBuilder &builder, Value value);
+
 /// The tile of an operand whose rows lie along the contraction.
 SmallVector<int64_t> getTile(RecipeTile tile, ArrayRef<int64_t> shape,
                              ArrayRef<int64_t> batching,

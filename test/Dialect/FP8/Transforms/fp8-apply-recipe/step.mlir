@@ -41,7 +41,8 @@ func.func public @main(
   %h2 = stablehlo.dot_general %a1, %w2, contracting_dims = [1] x [0]
       : (tensor<4x16xf32>, tensor<16x16xf32>) -> tensor<4x16xf32>
   %a2 = stablehlo.tanh %h2 : tensor<4x16xf32>
-  // CHECK: stablehlo.dot_general {{.*}}, %[[HEAD]]
+  // CHECK: %[[HEADB:.*]] = stablehlo.convert %[[HEAD]] : (tensor<16x8xf32>) -> tensor<16x8xbf16>
+  // CHECK: stablehlo.dot_general {{.*}}, %[[HEADB]], {{.*}} -> tensor<4x8xf32>
   %y = stablehlo.dot_general %a2, %head, contracting_dims = [1] x [0]
       : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
   %loss = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0, 1]
@@ -53,7 +54,7 @@ func.func public @main(
   %dhead_t = stablehlo.dot_general %dy, %a2, contracting_dims = [0] x [0]
       : (tensor<4x8xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>
   %dhead = stablehlo.transpose %dhead_t, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
-  // CHECK: stablehlo.dot_general {{.*}}, %[[HEAD]]
+  // CHECK: stablehlo.dot_general {{.*}}, %[[HEADB]]
   %da2 = stablehlo.dot_general %dy, %head, contracting_dims = [1] x [1]
       : (tensor<4x8xf32>, tensor<16x8xf32>) -> tensor<4x16xf32>
   // CHECK: %[[DH2:.*]] = stablehlo.multiply
