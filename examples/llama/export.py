@@ -42,6 +42,10 @@ class Config:
     # What the activations and dots compute in; parameters and the optimizer
     # stay in f32. bfloat16 is there for comparisons (benchmarks/step).
     compute: str = "float32"
+    # "unrolled": every layer has its own arrays and ops. "scan": arrays are
+    # stacked, one `while` runs over them; "remat": the same, and the backward
+    # loop computes the activations anew.
+    loop: str = "unrolled"
 
 
 # ---------------------------------------------------------------- the model
@@ -86,13 +90,19 @@ def swiglu(layer, x):
 
 
 def forward(cfg, params, tokens):
+    def block(x, layer):
+        with jax.named_scope("attention"):
+            x = x + attention(layer, rms_norm(x, layer["norm1"]), cfg.heads)
+        with jax.named_scope("mlp"):
+            return x + swiglu(layer, rms_norm(x, layer["norm2"])), None
+
     x = params["embed"][tokens].astype(cfg.compute)
-    for index, layer in enumerate(params["layers"]):
-        with jax.named_scope(f"layer{index}"):
-            with jax.named_scope("attention"):
-                x = x + attention(layer, rms_norm(x, layer["norm1"]), cfg.heads)
-            with jax.named_scope("mlp"):
-                x = x + swiglu(layer, rms_norm(x, layer["norm2"]))
+    if cfg.loop == "unrolled":
+        for index, layer in enumerate(params["layers"]):
+            with jax.named_scope(f"layer{index}"):
+                x, _ = block(x, layer)
+    else:
+        x, _ = jax.lax.scan(jax.checkpoint(block) if cfg.loop == "remat" else block, x, params["layers"])
     with jax.named_scope("head"):
         x = rms_norm(x, params["norm"])
         return (x @ params["head"].astype(x.dtype)).astype(jnp.float32)
@@ -144,7 +154,7 @@ def init_params(cfg, seed):
     w, f = cfg.width, cfg.ffn
     out_std = (2 * cfg.layers * w) ** -0.5  # keeps the residual stream's variance
     down_std = (2 * cfg.layers * f) ** -0.5
-    return {
+    params = {
         "embed": draw(cfg.vocab, w, std=1.0),
         "layers": [
             {
@@ -163,6 +173,9 @@ def init_params(cfg, seed):
         "norm": jnp.ones((w,)),
         "head": draw(w, cfg.vocab, std=w**-0.5),
     }
+    if cfg.loop != "unrolled":
+        params["layers"] = jax.tree.map(lambda *layers: jnp.stack(layers), *params["layers"])
+    return params
 
 
 def make_optimizer(cfg):
@@ -175,7 +188,7 @@ def make_optimizer(cfg):
     )
 
     def matrices_only(params):
-        return jax.tree.map(lambda p: p.ndim > 1, params)
+        return jax.tree_util.tree_map_with_path(lambda path, p: not path[-1].key.startswith("norm"), params)
 
     # optax.adamw behind the clipping, written out so that the learning rate of
     # a step can be reported.
@@ -254,7 +267,8 @@ def add_arguments(parser):
     defaults = Config()
     for name, kind in Config.__annotations__.items():
         default = getattr(defaults, name)
-        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, help=f"(default {default})")
+        choices = ("unrolled", "scan", "remat") if name == "loop" else None
+        parser.add_argument(f"--{name.replace('_', '-')}", type=kind, choices=choices, default=default, help=f"(default {default})")
 
 
 def config_from(args):
