@@ -347,6 +347,14 @@ def numbers_out_of_range(f):
 
 
 @case
+def numbers_that_are_none(f):
+    """In our words, in one line."""
+    for option, value in (("steps", "abc"), ("seed", -1), ("threads", 1.5), ("holdout", "x"), ("eval_every", "")):
+        result = f.fails(rf"expected --{option.replace('_', '-')} to be a .*number.* but got '{value}'", **{option: value})
+        assert result.stderr.count("\n") == 1, result.stderr
+
+
+@case
 def options_that_need_others(f):
     f.fails(r"--eval EVAL.mlir with --eval-data", eval_data=f.text)
     f.fails(r"both", resume=True, overwrite=True)
