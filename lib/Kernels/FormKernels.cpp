@@ -52,12 +52,15 @@ struct Node {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
   unsigned group = 0;
+  bool late = false; // at or after what is computed again
 };
 
 struct Group {
   SetVector<unsigned> nodes; // in program order after sorting
   bool contraction = false;
   bool schedule = false; // a loop, a branch, a slice: not outlined
+  bool recompute = false; // computes again what is not to be kept
+  bool late = false;      // has a node at or after what is computed again
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
@@ -279,6 +282,9 @@ LogicalResult KernelFormer::collectNodes() {
         preds.insert(it->second);
     }
     nodePreds[index] = preds.takeVector();
+    node.late = node.op->hasAttr(kRecomputeAttr) ||
+                llvm::any_of(nodePreds[index],
+                             [&](unsigned pred) { return nodes[pred].late; });
   }
   return success();
 }
@@ -290,6 +296,8 @@ void KernelFormer::initGroup(unsigned index) {
   group.nodes.insert(index);
   Operation *op = nodes[index].op;
   group.schedule = !isWork(op);
+  group.recompute = op->hasAttr(kRecomputeAttr);
+  group.late = nodes[index].late;
   SmallVector<unsigned> loops;
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
     group.contraction = isDot(generic);
@@ -421,6 +429,10 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   // What a contraction reads is complete before it starts.
   if (consumer.contraction || producer.schedule || consumer.schedule)
     return false;
+  // Computed again beside what it was first computed from, it would have to be
+  // kept from there on.
+  if (consumer.recompute && !producer.late)
+    return false;
   auto pairs = sharedDomain(producer, consumer);
   if (!pairs)
     return false;
@@ -458,6 +470,8 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   }
   producer.domain = domain;
   producer.work += consumer.work;
+  producer.recompute |= consumer.recompute;
+  producer.late |= consumer.late;
   consumer = Group();
   consumer.alive = false;
   return true;
@@ -476,6 +490,9 @@ void KernelFormer::growGroups() {
         tryJoin(from, to);
     }
   }
+  // Kernels are the same as those that computed it first.
+  for (Node &node : nodes)
+    node.op->removeAttr(kRecomputeAttr);
 }
 
 /// The largest divisor of `extent` that is at most `limit`, if it is not much
