@@ -20,6 +20,7 @@
 #include "llvm/Support/YAMLParser.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <limits>
 #include <tuple>
 
 using namespace mlir;
@@ -206,7 +207,8 @@ void Recipe::print(llvm::raw_ostream &os) const {
     os << "}\n";
   }
   os << "compute: {unquantized_dots: " << spell(floats, compute.unquantizedDots)
-     << ", saved: " << spell(floats, compute.saved) << "}\n";
+     << ", saved: " << spell(floats, compute.saved) << "}\n"
+     << "seed: " << seed << "\n";
 }
 
 //===----------------------------------------------------------------------===//
@@ -705,13 +707,16 @@ LogicalResult RecipeParser::parse() {
                           &WgradRecipe::gradient);
         }},
        {"rules", false, [&](Node *n) { return parseRules(n); }},
-       {"compute", false, [&](Node *n) {
+       {"compute", false,
+        [&](Node *n) {
           return parseMapping(
               n, "'compute'",
               {enumKey("unquantized_dots", false, floats,
                        recipe.compute.unquantizedDots),
                enumKey("saved", false, floats, recipe.compute.saved)});
-        }}});
+        }},
+       integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
+                  recipe.seed)});
   // The scanner is lazy: a syntax error may come up only while walking.
   if (failed(result) || stream.failed())
     return failure();

@@ -163,6 +163,8 @@ struct Recipe {
   /// matches is quantized.
   std::vector<RecipeRule> rules;
   ComputeRecipe compute;
+  /// Of stochastic rounding.
+  int64_t seed = 0;
 
   bool quantizesNothing() const { return !forward && !dgrad && !wgrad; }
 

@@ -69,10 +69,6 @@ static LogicalResult checkLowered(const OperandRecipe &operand) {
     return emitError(*operand.loc)
            << "value 'delayed' of key 'scaling' is not supported yet; "
               "supported: current";
-  if (operand.rounding == RecipeRounding::Stochastic)
-    return emitError(*operand.loc)
-           << "value 'stochastic' of key 'rounding' is not supported yet; "
-              "supported: nearest_even";
   return success();
 }
 
@@ -418,7 +414,7 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
 LogicalResult ApplyRecipe::apply(func::FuncOp function,
                                  VerdictReport &verdicts) {
   Decider decider(effective, function);
-  Quantizer quantizer(function);
+  Quantizer quantizer(function, effective.seed);
   bool fallback = false;
   for (const DotInfo &info : decider.getDots()) {
     FailureOr<DotVerdict> verdict = decider.getVerdict(info);
@@ -449,7 +445,8 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   }
   if (fallback || failed(checkRules(function, decider.getUsedRules())))
     return failure();
-  quantizer.rewrite();
+  if (failed(quantizer.rewrite()))
+    return failure();
   numQuantized += quantizer.getNumQuantized();
   if (effective.compute.unquantizedDots == RecipeFloat::BF16)
     readBF16InDots(function);

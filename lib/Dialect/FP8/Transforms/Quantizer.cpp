@@ -4,6 +4,7 @@
 #include "Quantizer.h"
 
 #include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
@@ -41,11 +42,6 @@ static ScaleRule getScaleRule(RecipeScale scale) {
     return ScaleRule::OCPFloor;
   }
   return ScaleRule::Exact;
-}
-
-static Rounding getRounding(RecipeRounding rounding) {
-  return rounding == RecipeRounding::NearestEven ? Rounding::NearestEven
-                                                 : Rounding::Stochastic;
 }
 
 static Overflow getOverflow(RecipeOverflow overflow) {
@@ -355,9 +351,64 @@ Value Quantizer::quantize(Value value, const OperandRecipe &recipe,
       ScaleRuleAttr::get(context, getScaleRule(recipe.scale)),
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
   ++numQuantized;
-  return QuantizeOp::create(builder, loc, scaled, value, scale.getScale(),
-                            scale.getQuantizer(), getRounding(recipe.rounding),
-                            getOverflow(recipe.overflow));
+  if (recipe.rounding == RecipeRounding::NearestEven)
+    return QuantizeOp::create(builder, loc, scaled, value, scale.getScale(),
+                              scale.getQuantizer(), Rounding::NearestEven,
+                              getOverflow(recipe.overflow));
+  // Equal tensors get equal random numbers, however they are scaled.
+  auto tensor = tensors.try_emplace(value, tensors.size()).first->second;
+  return QuantizeOp::create(
+      builder, loc, scaled, value, scale.getScale(), scale.getQuantizer(),
+      seeds.lookup(builder.getInsertionBlock()), Rounding::Stochastic,
+      getOverflow(recipe.overflow), builder.getI64IntegerAttr(tensor));
+}
+
+/// Makes the seed of a block from those around it: of the step's number and the
+/// counters of all loops that the block is in.
+LogicalResult Quantizer::makeSeeds(Block *block) {
+  if (seeds.contains(block))
+    return success();
+  builder.setInsertionPointToStart(block);
+  Location loc = function.getLoc();
+  Operation *parent = block->getParentOp();
+  if (parent == function) {
+    auto isStep = [&](BlockArgument arg) {
+      auto kind =
+          function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "fp8.kind");
+      auto type = cast<RankedTensorType>(arg.getType());
+      return kind && kind.getValue() == "step" && type.getRank() == 0 &&
+             (type.getElementType().isInteger(32) ||
+              type.getElementType().isInteger(64));
+    };
+    auto step = llvm::find_if(block->getArguments(), isStep);
+    if (step == block->getArguments().end())
+      return function.emitError()
+             << "rounding: stochastic draws other numbers each step, but no "
+                "argument counts the steps; expected one of kind 'step', such "
+                "as the count in an optimizer's state";
+    auto type = RankedTensorType::get({}, builder.getI64Type());
+    Value base = stablehlo::ConstantOp::create(
+        builder, loc, DenseElementsAttr::get(type, seed));
+    seeds[block] = MixSeedOp::create(builder, loc, type, base, *step);
+    return success();
+  }
+  if (failed(makeSeeds(parent->getBlock())))
+    return failure();
+  Value outer = seeds[parent->getBlock()];
+  auto loop = dyn_cast<stablehlo::WhileOp>(parent);
+  if (!loop) {
+    seeds[block] = outer;
+    return success();
+  }
+  std::optional<stablehlo::CountedLoop> counted =
+      stablehlo::matchCountedLoop(loop);
+  if (!counted)
+    return loop->emitError() << "rounding: stochastic draws other numbers each "
+                                "iteration, but this loop has no counter";
+  builder.setInsertionPointToStart(block);
+  seeds[block] = MixSeedOp::create(builder, loc, outer.getType(), outer,
+                                   block->getArgument(counted->counter));
+  return success();
 }
 
 /// Whether `slice` cuts one part off the first dimension, all of the others.
@@ -570,7 +621,12 @@ Value Quantizer::rewriteDot(Dot &dot) {
   return result;
 }
 
-void Quantizer::rewrite() {
+LogicalResult Quantizer::rewrite() {
+  for (const Group &group : groups)
+    if (group.recipe.rounding == RecipeRounding::Stochastic)
+      for (Operation *dot : group.dots)
+        if (failed(makeSeeds(dot->getBlock())))
+          return failure();
   // All operands first: a dot's result may be the tensor that another one
   // quantizes, and is replaced only after.
   for (Dot &dot : dots) {
@@ -583,6 +639,7 @@ void Quantizer::rewrite() {
     dot.plan.dot->erase();
   }
   eraseUnread();
+  return success();
 }
 
 /// Layout ops that only the dots read: their payload has its own.

@@ -36,10 +36,12 @@ struct DotPlan {
 /// where a tensor is quantized depends on every dot that reads it.
 class Quantizer {
 public:
-  explicit Quantizer(func::FuncOp function) : builder(function.getContext()) {}
+  /// `seed` is that of stochastic rounding.
+  Quantizer(func::FuncOp function, int64_t seed)
+      : function(function), seed(seed), builder(function.getContext()) {}
 
   void add(const DotPlan &plan);
-  void rewrite();
+  LogicalResult rewrite();
 
   int64_t getNumQuantized() const { return numQuantized; }
 
@@ -80,6 +82,7 @@ private:
   void arrange(Operand &operand, bool mergeFree);
   void addOperand(Operand &operand, const OperandPlan &plan, Operation *dot);
   Value getQuantized(Group &group);
+  LogicalResult makeSeeds(Block *block);
   Value getAmax(Value value, ScaledType type, bool early, Location loc);
   Value quantize(Value value, const OperandRecipe &recipe,
                  ArrayRef<int64_t> tile, bool early, Location loc);
@@ -91,6 +94,8 @@ private:
   Value rewriteDot(Dot &dot);
   void eraseUnread();
 
+  func::FuncOp function;
+  int64_t seed;
   OpBuilder builder;
   std::vector<Dot> dots;
   std::vector<Group> groups;
@@ -101,6 +106,10 @@ private:
   std::vector<Stack> stacks;
   /// Operands brought into the form that a tile needs.
   DenseMap<std::pair<Value, Attribute>, Value> arranged;
+  /// The seed of stochastic rounding in every block, and the numbers of the
+  /// tensors that are rounded.
+  DenseMap<Block *, Value> seeds;
+  DenseMap<Value, int64_t> tensors;
   int64_t numQuantized = 0;
 };
 
