@@ -143,12 +143,15 @@ struct Description {
   std::vector<fp8_tensor_info> arguments, results;
   std::vector<SmallVector<int64_t>> shapes;
 
-  LogicalResult build(const Signature &signature, Location loc);
+  LogicalResult build(const Signature &signature, ModuleOp module);
 };
 
-LogicalResult Description::build(const Signature &signature, Location loc) {
+LogicalResult Description::build(const Signature &signature, ModuleOp module) {
   shapes.reserve(signature.args.size() + signature.results.size());
-  auto describe = [&](const std::string &path, Type type,
+  auto functions = module.getOps<func::FuncOp>();
+  func::FuncOp function = *llvm::find_if(
+      functions, [](func::FuncOp func) { return func.isPublic(); });
+  auto describe = [&](const std::string &path, Type type, Location loc,
                       fp8_tensor_info &info) -> LogicalResult {
     auto tensor = cast<RankedTensorType>(type);
     info = fp8_tensor_info{};
@@ -164,7 +167,8 @@ LogicalResult Description::build(const Signature &signature, Location loc) {
   };
   for (const SignatureArg &arg : signature.args) {
     fp8_tensor_info &info = arguments.emplace_back();
-    if (failed(describe(arg.path, arg.type, info)))
+    if (failed(describe(arg.path, arg.type,
+                        function.getArgument(arg.index).getLoc(), info)))
       return failure();
     info.role = roleOf(arg.role);
     info.kind = kindOf(arg.kind);
@@ -173,7 +177,7 @@ LogicalResult Description::build(const Signature &signature, Location loc) {
   }
   for (const SignatureResult &result : signature.results) {
     fp8_tensor_info &info = results.emplace_back();
-    if (failed(describe(result.path, result.type, info)))
+    if (failed(describe(result.path, result.type, function.getLoc(), info)))
       return failure();
     info.kind = kindOf(result.kind);
     info.state_arg = -1;
@@ -244,6 +248,10 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
 
+  Description description;
+  if (failed(description.build(result->signature, module)))
+    return failure();
+
   QuantizePipelineOptions quantize;
   quantize.recipe = options.recipe;
   for (const std::string &assignment : options.recipeOverrides)
@@ -261,9 +269,6 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
                       buildCodegenPipeline)))
     return failure();
 
-  Description description;
-  if (failed(description.build(result->signature, module.getLoc())))
-    return failure();
   int64_t arenaBytes = 0, scratchBytes = 0;
   std::vector<std::string> launchNames;
   for (auto func : module.getOps<func::FuncOp>()) {
