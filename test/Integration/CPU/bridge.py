@@ -77,13 +77,14 @@ class Model(nn.Module):
     @nn.compact
     def __call__(self, x):
         x = nn.Embed(VOCAB, 24)(x)
-        x = x + nn.Dense(24)(nn.gelu(nn.Dense(48)(nn.LayerNorm()(x))))
+        h = nn.Dropout(0.1, deterministic=False)(nn.gelu(nn.Dense(48)(nn.LayerNorm()(x))))
+        x = x + nn.Dense(24)(h)
         return nn.Dense(VOCAB)(x)
 
 
-def step(state, tokens, weights):
+def step(state, tokens, weights, key):
     def loss_of(params):
-        logits = state.apply_fn(params, tokens[:, :-1])
+        logits = state.apply_fn(params, tokens[:, :-1], rngs={"dropout": key})
         losses = optax.softmax_cross_entropy_with_integer_labels(logits, tokens[:, 1:])
         return jnp.sum(losses * weights) / jnp.sum(weights)
 
@@ -95,15 +96,18 @@ def there_and_back(fp8_run, folder):
     random = np.random.default_rng(1)
     tokens = (np.cumsum(random.choice([1, 1, 3], (STEPS, BATCH, LENGTH + 1)), -1) % VOCAB).astype(np.int32)
     weights = random.uniform(0.5, 1, (STEPS, BATCH, LENGTH)).astype(np.float32)
-    model = Model()
-    state = TrainState.create(apply_fn=model.apply, params=model.init(jax.random.key(0), tokens[0, :, :-1]), tx=optax.adamw(3e-3))
-    compiled = jax.jit(step)
-    (folder / "step.mlir").write_text(compiled.lower(state, tokens[0], weights[0]).as_text(debug_info=True))
+    model, key = Model(), jax.random.key(0)
+    params = model.init({"params": key, "dropout": key}, tokens[0, :, :-1])
+    state = TrainState.create(apply_fn=model.apply, params=params, tx=optax.adamw(3e-3))
+    compiled, third = jax.jit(step), STEPS // 3
+    (folder / "step.mlir").write_text(compiled.lower(state, tokens[0], weights[0], key).as_text(debug_info=True))
 
     def run_jax(state, begin, end):
         losses = []
         for i in range(begin, end):
-            state, metrics = compiled(state, tokens[i], weights[i])
+            # Every third has a key of its own, as the run of fp8-run has.
+            key = jax.random.fold_in(jax.random.key(i // third), i % third)
+            state, metrics = compiled(state, tokens[i], weights[i], key)
             losses.append(float(metrics["loss"]))
         return state, losses
 
@@ -113,12 +117,11 @@ def there_and_back(fp8_run, folder):
         bridge.save(folder / "init.safetensors", state=state)
         log = t.train(fp8_run, folder, folder / "out", "--init", folder / "init.safetensors", "--overwrite",
                       "--batch", f"tokens={folder / 'data.safetensors'}:tokens",
-                      "--batch", f"weights={folder / 'data.safetensors'}", "--steps", end - begin)  # fmt: skip
+                      "--batch", f"weights={folder / 'data.safetensors'}", "--seed", begin // third, "--steps", end - begin)  # fmt: skip
         state = bridge.load(folder / "out" / f"checkpoint-{end - begin}.safetensors", state=state)
         assert int(state.step) == end, f"expected step {end} but got {state.step}"
         return state, t.losses(log)
 
-    third = STEPS // 3
     expected_state, expected = run_jax(state, 0, STEPS)
     state, first = run_jax(state, 0, third)
     state, second = run_fp8(state, third, 2 * third)
