@@ -105,6 +105,7 @@ private:
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairCopies();
+  void pairRest();
   void pair(unsigned arg, unsigned result, const Twine &why);
   void unpair(unsigned arg);
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
@@ -268,6 +269,7 @@ LogicalResult Analyzer::pairState() {
   else
     pairByFlow(args, results);
   pairCopies();
+  pairRest();
   for (auto &[arg, role] : forcedRoles)
     if (role == ArgRole::State && !to[arg])
       return emitError(func.getLoc())
@@ -393,7 +395,11 @@ void Analyzer::pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results) {
   std::vector<WeightedPair> pairs;
   for (auto [r, result] : llvm::enumerate(results)) {
     auto add = [&, r = r, result = result](unsigned arg) {
-      if (double weight = likeness(arg, result))
+      double weight = likeness(arg, result);
+      // What is returned as it came may be a metric: the step that this was.
+      if (weight > 0 && returned[result] == argument(arg))
+        weight = 0.5;
+      if (weight > 0)
         pairs.push_back({position[arg], unsigned(r), weight});
     };
     if (isKeyType(signature.results[result].type)) {
@@ -507,6 +513,34 @@ void Analyzer::pairCopies() {
                             ": " + message);
     }
   }
+}
+
+/// State that is shifted or written to in places (a history, a queue) has no
+/// update chain, but it is read for nothing else.
+void Analyzer::pairRest() {
+  SmallVector<SmallVector<unsigned>> readers(signature.args.size());
+  for (const SignatureResult &result : signature.results)
+    onArguments.dependsOnAny(returned[result.index], [&](unsigned arg) {
+      if (readers[arg].size() < 2)
+        readers[arg].push_back(result.index);
+      return false;
+    });
+  SmallVector<unsigned> count(signature.results.size());
+  auto fits = [&](const SignatureArg &arg) {
+    return !to[arg.index] && !isScalar(arg.type) &&
+           !forcedRoles.count(arg.index) && readers[arg.index].size() == 1 &&
+           !from[readers[arg.index].front()] &&
+           signature.results[readers[arg.index].front()].type == arg.type;
+  };
+  SmallVector<unsigned> found;
+  for (const SignatureArg &arg : signature.args)
+    if (fits(arg)) {
+      found.push_back(arg.index);
+      ++count[readers[arg.index].front()];
+    }
+  for (unsigned arg : found)
+    if (count[readers[arg].front()] == 1)
+      pair(arg, readers[arg].front(), "nothing else reads it");
 }
 
 /// Finds the gradients in updates, and the state that loops over whole steps
@@ -988,16 +1022,27 @@ std::vector<ArgumentUse> Analyzer::findUses() {
   for (const SignatureArg &arg : signature.args) {
     bool returnedAsIs =
         to[arg.index] && returned[*to[arg.index]] == argument(arg.index);
-    if (to[arg.index] && !(returnedAsIs && isFloat(arg.type)))
-      uses.push_back(ArgumentUse::Weights);
-    else if (isScalar(arg.type) || isKeyType(arg.type))
+    if (isScalar(arg.type) || isKeyType(arg.type))
       uses.push_back(ArgumentUse::Neither);
+    else if (to[arg.index] && !(returnedAsIs && isFloat(arg.type)))
+      uses.push_back(ArgumentUse::Weights);
     else if (!isFloat(arg.type))
       uses.push_back(ArgumentUse::Data);
     else
       uses.push_back(ArgumentUse::Unknown);
   }
   findArgumentUses(func, forward, onArguments, uses);
+  // The loss that is returned may be another than the one that gradients flow
+  // from: without the weights of its terms, say.
+  std::vector<ArgumentUse> hidden(uses);
+  for (const SignatureArg &arg : signature.args)
+    if (forward.contains(argument(arg.index)) &&
+        hidden[arg.index] == ArgumentUse::Unknown)
+      hidden[arg.index] = ArgumentUse::Neither;
+  findArgumentUses(func, sliceOf(gradientValues, carried), onArguments, hidden);
+  for (auto [use, found] : llvm::zip(uses, hidden))
+    if (use == ArgumentUse::Unknown && found != ArgumentUse::Neither)
+      use = found;
   return uses;
 }
 

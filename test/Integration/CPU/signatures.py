@@ -484,6 +484,48 @@ def lookahead():
 
 
 @case
+def weighted_with_history():
+    """The loss that is returned has no weights; a history is written in place; the old step is a metric."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, history, step, tokens, weight):
+        def objective(params):
+            losses = optax.softmax_cross_entropy_with_integer_labels(logits_of(params, tokens[:, :-1]), tokens[:, 1:])
+            return jnp.sum(losses.mean(1) * weight), losses.mean()
+
+        (_, loss), grads = jax.value_and_grad(objective, has_aux=True)(params)
+        updates, opt = tx.update(grads, opt)
+        history = jnp.roll(history, 1).at[0].set(loss)
+        return {"params": optax.apply_updates(params, updates), "opt": opt, "history": history, "step": step + 1}, {"loss": loss, "step": step}
+
+    args = {"params": params, "opt": tx.init(params), "history": jnp.zeros(WIDTH), "step": jnp.int32(0), "tokens": TOKENS, "weight": jnp.ones(BATCH)}
+    return Case(step, args, ["params", "opt", "history", "step"], [(r"^step", "step"), (r"^history", "other"), *ADAM, PARAMETER], {"tokens": "batch", "weight": "batch"})
+
+
+@case
+def noisy_images():
+    """Data whose first factor is noise; the key is state, and stays what it is."""
+    random = np.random.default_rng(0)
+    tx = optax.adam(1e-3)
+    params = {"a": matrix(random, WIDTH, WIDTH), "b": matrix(random, WIDTH, VOCAB)}
+
+    def step(params, opt, key, x, labels):
+        key, use = jax.random.split(key)
+
+        def objective(params):
+            h = x * jax.random.uniform(use, x.shape)
+            return cross_entropy(jax.nn.relu(h @ params["a"]) @ params["b"], labels)
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt, "key": key}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "key": jax.random.PRNGKey(0), "x": jnp.zeros((BATCH, WIDTH)), "labels": jnp.zeros(BATCH, jnp.int32)}
+    return Case(step, args, ["params", "opt", "key"], [(r"^key", "other"), *ADAM, PARAMETER], {"x": "batch", "labels": "batch"})
+
+
+@case
 def sharpness_aware():
     """Two gradients a step, the second one of perturbed weights."""
     tx = optax.sgd(1e-2, momentum=0.9)
