@@ -4,6 +4,9 @@
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
 #include "mlir/Transforms/Passes.h"
@@ -23,6 +26,10 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   apply.failOnFallback = options.failOnFallback;
   pm.addPass(createApplyRecipePass(std::move(apply), sink));
   // Removes what only the rewritten dots read.
+  pm.addPass(createCSEPass());
+  pm.nest<func::FuncOp>().addPass(createFP8SavePayloads());
+  // Drops the stacks that are now payloads.
+  pm.addPass(stablehlo::createCanonicalizeLoops());
   pm.addPass(createCSEPass());
   pm.addPass(createFP8VerifyQuantized());
 }

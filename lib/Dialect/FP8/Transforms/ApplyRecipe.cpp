@@ -8,6 +8,7 @@
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -226,6 +227,17 @@ void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
     verdict.notes.push_back("recomputed for the backward pass");
 }
 
+/// `*` is any text, `?` any letter; brackets are those of the path.
+static bool matchesPath(StringRef pattern, StringRef path) {
+  std::string escaped;
+  for (char c : pattern) {
+    if (c != '*' && c != '?' && !llvm::isAlnum(c))
+      escaped += '\\';
+    escaped += c;
+  }
+  return cantFail(llvm::GlobPattern::create(escaped)).match(path);
+}
+
 FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
                                  const DotVerdict &verdict) const {
   if (rule.part && (*rule.part == RecipePart::Head) != info.head)
@@ -235,8 +247,7 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
                        : *rule.role == RecipeRole::Dgrad ? "dgrad"
                                                          : "wgrad"))
     return false;
-  if (!rule.path.empty() &&
-      !cantFail(llvm::GlobPattern::create(rule.path)).match(info.layer))
+  if (!rule.path.empty() && !matchesPath(rule.path, info.layer))
     return false;
   if (!rule.m.contains(verdict.m) || !rule.n.contains(verdict.n) ||
       !rule.k.contains(verdict.k))

@@ -90,6 +90,65 @@ def FP8ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8SavePayloads : Pass<"fp8-save-payloads", "::mlir::func::FuncOp"> {
+  let summary = "Stack payloads, not what they are quantized from";
+  let description = [{
+    A forward loop over layers writes what the backward loop will need into
+    stacks. Where the backward loop reads a slot only to quantize it, the
+    forward loop quantizes it (as a rule it has done so for its own dots) and
+    stacks payload and scale instead: the same bits, in a quarter of the memory.
+    A stack that is read in high precision too stays. Stochastically rounded
+    payloads are left alone: their draws belong to the place where they are
+    made.
+
+    Example input: the first loop stacks `tensor<4x32xf32>`s that the second one
+    quantizes.
+
+    ```mlir
+    func.func @main(%x: tensor<4x32xf32>, %w: !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32> {
+      %zero = stablehlo.constant dense<0> : tensor<i32>
+      %one = stablehlo.constant dense<1> : tensor<i32>
+      %three = stablehlo.constant dense<3> : tensor<i32>
+      %empty = stablehlo.constant dense<0.0> : tensor<3x4x32xf32>
+      %sum = stablehlo.constant dense<0.0> : tensor<4x16xf32>
+      %0:3 = stablehlo.while(%i = %zero, %y = %x, %stack = %empty) : tensor<i32>, tensor<4x32xf32>, tensor<3x4x32xf32>
+      cond {
+        %1 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %1 = stablehlo.reshape %y : (tensor<4x32xf32>) -> tensor<1x4x32xf32>
+        %2 = stablehlo.dynamic_update_slice %stack, %1, %i, %zero, %zero
+            : (tensor<3x4x32xf32>, tensor<1x4x32xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x4x32xf32>
+        %3 = stablehlo.sine %y : tensor<4x32xf32>
+        %4 = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %4, %3, %2 : tensor<i32>, tensor<4x32xf32>, tensor<3x4x32xf32>
+      }
+      %5:2 = stablehlo.while(%i = %zero, %acc = %sum) : tensor<i32>, tensor<4x16xf32>
+      cond {
+        %1 = stablehlo.compare LT, %i, %three : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %1 : tensor<i1>
+      } do {
+        %1 = stablehlo.dynamic_slice %0#2, %i, %zero, %zero, sizes = [1, 4, 32]
+            : (tensor<3x4x32xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x4x32xf32>
+        %2 = stablehlo.reshape %1 : (tensor<1x4x32xf32>) -> tensor<4x32xf32>
+        %amax = fp8.amax %2 : tensor<4x32xf32> -> tensor<f32>
+        %scale, %quantizer = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<f32> -> tensor<f32>
+        %3 = fp8.quantize %2, %scale, %quantizer rounding = nearest_even, overflow = saturate
+            : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+        %4 = fp8.dot_general %3, %w, contracting_dims = [1] x [0] {accumulator = f32}
+            : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>, !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>
+        %6 = stablehlo.add %acc, %4 : tensor<4x16xf32>
+        %7 = stablehlo.add %i, %one : tensor<i32>
+        stablehlo.return %7, %6 : tensor<i32>, tensor<4x16xf32>
+      }
+      return %5#1 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect",
+                           "::mlir::stablehlo::StablehloDialect"];
+}
+
 def FP8VerifyQuantized : Pass<"fp8-verify-quantized", "::mlir::ModuleOp"> {
   let summary = "Check the contract of the fp8 stage";
   let description = [{
