@@ -292,7 +292,7 @@ typedef struct fp8_train_options {
   const fp8_batch_source *eval_batches; /* the same for eval, read in order */
   int64_t num_eval_batches;
   int32_t shuffle; /* 1: the rows of batches in an order drawn for each epoch */
-  double holdout;      /* fraction of each data file; 0: 0.1; < 0: none    */
+  double holdout;  /* fraction of each data file; 0: 0.1; < 0: none    */
   const char *out_dir; /* created if missing                               */
   const char *fingerprint; /* of module, recipe and compiler; or NULL        */
   uint64_t seed;
