@@ -45,12 +45,75 @@ static Chain product(const Chain &lhs, const Chain &rhs) {
   return out;
 }
 
+/// Elementwise operations that chains lead through.
+static bool isUpdate(Operation *op) {
+  return isa<
+      stablehlo::AddOp, stablehlo::SubtractOp, stablehlo::ConvertOp,
+      stablehlo::ReducePrecisionOp, stablehlo::SelectOp, stablehlo::ClampOp,
+      stablehlo::MaxOp, stablehlo::MinOp, stablehlo::NegOp, stablehlo::MulOp,
+      chlo::SquareOp, stablehlo::DivOp, stablehlo::RemOp, stablehlo::PowOp,
+      stablehlo::SqrtOp, stablehlo::RsqrtOp, stablehlo::CbrtOp,
+      stablehlo::AbsOp, stablehlo::SignOp, stablehlo::ExpOp, stablehlo::Expm1Op,
+      stablehlo::LogOp, stablehlo::Log1pOp, stablehlo::LogisticOp,
+      stablehlo::TanhOp, stablehlo::FloorOp, stablehlo::CeilOp,
+      stablehlo::RoundOp, stablehlo::RoundNearestEvenOp, stablehlo::Atan2Op>(
+      op);
+}
+
+/// Only operands of the same shape and sort of element are followed: the
+/// counter in a bias correction is no part of the chain of a float tensor.
+static bool follows(Value operand, Value result) {
+  return shapeOf(operand.getType()) == shapeOf(result.getType()) &&
+         isFloat(operand.getType()) == isFloat(result.getType()) &&
+         elementOf(operand).isInteger(1) == elementOf(result).isInteger(1);
+}
+
+/// Calls `visit` with the values whose chains that of `value` is made of.
+static void forEachLink(Value value, function_ref<void(Value)> visit) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return;
+  unsigned index = cast<OpResult>(value).getResultNumber();
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+    for (Region &region : op->getRegions())
+      visit(yielded(region, index));
+  } else if (isa<stablehlo::WhileOp>(op)) {
+    visit(op->getOperand(index));
+    visit(yielded(op->getRegion(1), index));
+  } else if (isUpdate(op) || isa<stablehlo::OptimizationBarrierOp>(op)) {
+    for (Value operand : op->getOperands())
+      if (follows(operand, value))
+        visit(operand);
+  }
+}
+
+/// Links first, without recursion: chains may be as long as the module.
 const Chain &UpdateChains::of(Value value) {
-  auto it = chains.find(value);
-  if (it != chains.end())
-    return *it->second;
-  auto chain = std::make_unique<Chain>(compute(value));
-  return *(chains[value] = std::move(chain));
+  constexpr size_t kLongest = 1024;
+  SmallVector<Value> stack{value};
+  while (!stack.empty()) {
+    Value next = stack.back();
+    if (chains.count(next)) {
+      stack.pop_back();
+      continue;
+    }
+    size_t before = stack.size();
+    forEachLink(next, [&](Value link) {
+      if (!chains.count(link))
+        stack.push_back(link);
+    });
+    if (stack.size() > before)
+      continue;
+    auto chain = std::make_unique<Chain>(compute(next));
+    // No optimizer adds so much; a sum over everything is what it is.
+    if (chain->size() > kLongest) {
+      chain->clear();
+      (*chain)[next] = Reach();
+    }
+    chains[next] = std::move(chain);
+    stack.pop_back();
+  }
+  return *chains.find(value)->second;
 }
 
 static bool isArgumentOf(Value value, Operation *parent) {
@@ -109,16 +172,9 @@ Chain UpdateChains::compute(Value value) {
     return leaf;
   }
 
-  // Only operands of the same shape and sort of element are followed: the
-  // counter in a bias correction is no part of the chain of a float tensor.
-  auto follows = [&](Value operand) {
-    return shapeOf(operand.getType()) == shapeOf(value.getType()) &&
-           isFloat(operand.getType()) == isFloat(value.getType()) &&
-           elementOf(operand).isInteger(1) == elementOf(value).isInteger(1);
-  };
   auto operand = [&](unsigned i) -> Chain {
     Value source = op->getOperand(i);
-    return follows(source) ? of(source) : Chain();
+    return follows(source, value) ? of(source) : Chain();
   };
 
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -126,7 +182,7 @@ Chain UpdateChains::compute(Value value) {
   if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
     Chain out;
     for (Region &region : op->getRegions())
-      merge(out, of(region.front().getTerminator()->getOperand(index)));
+      merge(out, of(yielded(region, index)));
     return out;
   }
   if (isa<stablehlo::WhileOp>(op))
@@ -191,12 +247,7 @@ Chain UpdateChains::compute(Value value) {
     weaken(out, 1);
     return out;
   }
-  if (isa<stablehlo::SqrtOp, stablehlo::RsqrtOp, stablehlo::CbrtOp,
-          stablehlo::AbsOp, stablehlo::SignOp, stablehlo::ExpOp,
-          stablehlo::Expm1Op, stablehlo::LogOp, stablehlo::Log1pOp,
-          stablehlo::LogisticOp, stablehlo::TanhOp, stablehlo::FloorOp,
-          stablehlo::CeilOp, stablehlo::RoundOp, stablehlo::RoundNearestEvenOp,
-          stablehlo::Atan2Op>(op)) {
+  if (isUpdate(op)) {
     Chain out;
     for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
       merge(out, operand(i));

@@ -140,9 +140,13 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
   let summary = "Finds what a step's arguments and results are";
   let description = [{
     Pairs each state argument with the result that replaces it, by tree path and
-    type and then by data flow (`tf.aliasing_output` only breaks ties, since JAX
-    donates by shape), finds the loss, and tells parameters, moments and step
-    counters apart by data flow. Writes it all as attributes:
+    type and then by data flow, by data flow alone where there are no names
+    (`tf.aliasing_output` only breaks ties, since JAX donates by shape); finds
+    the loss, the one that gradients flow from; and tells parameters, moments
+    and step counters apart by data flow, through loops and branches. Of the
+    arguments that no result replaces, those that random bits are drawn from are
+    keys, what weights are applied to is batch, what is applied to data is
+    frozen. Writes it all as attributes:
 
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
       for state `fp8.kind` (parameter, moment1, moment2, step, other), and for
