@@ -372,6 +372,14 @@ def step_before_after_and_missing(f):
 
 
 @case
+def step_from_a_pipe(f):
+    """Which can be read only once, fingerprint and all."""
+    t.run(f.command("pipe", step="/dev/stdin"), input=f.step.read_text())
+    result = f.works(out="pipe", steps=4, resume=True)
+    assert "warning" not in result.stderr, result.stderr
+
+
+@case
 def directory_of_the_ir_is_made(f):
     f.works(out="dumped", steps=1, dump_ir=f.path("ir") / "deep")
     assert (f.path("ir") / "deep" / "step-fp8.mlir").exists()

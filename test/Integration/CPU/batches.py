@@ -161,6 +161,25 @@ def keys_advance(f):
     assert got == folded(jax.random.key(9, impl="rbg"), 4), got
 
 
+def micro_batches(f):
+    """Two leading dimensions take as many examples as both count."""
+
+    def accumulate(w, x):
+        def loss_of(w, x):
+            return jnp.mean((x @ w) ** 2)
+
+        gradients = [jax.grad(loss_of)(w, x[i]) for i in range(2)]
+        return w - 0.01 * (gradients[0] + gradients[1]), loss_of(w, x[0]), {f"row{i}": x[i // 3, i % 3, 0] for i in range(6)}
+
+    (f.folder / "micro.mlir").write_text(jax.jit(accumulate).lower(jnp.ones(WIDTH), jnp.zeros((2, 3, WIDTH))).as_text(debug_info=True))
+    t.save_tree(f.folder / "micro.safetensors", w=np.ones(WIDTH, np.float32))
+    t.run([f.fp8_run, f.folder / "micro.mlir", "--init", f.folder / "micro.safetensors", "--batch", f"x={f.folder}/x.npy", "--steps", 5,
+           "--out", f.folder / "micro"])  # fmt: skip
+    log = t.read_log(f.folder / "micro")
+    got = np.stack([t.metric(log, f"row{i}") for i in range(6)], axis=1).ravel()
+    np.testing.assert_array_equal(got, np.arange(30) % ROWS)
+
+
 def evaluates(f):
     evaluation = ["--eval", f.folder / "eval.mlir", *f.sources("--eval-batch", ("mask", "x")), "--eval-every", 5]
     log, stdout = f.train("evaluated", "--seed", 3, *evaluation)
@@ -212,7 +231,7 @@ def mistakes(f):
 
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    for check in (rows_and_epochs, resumes, keys_advance, evaluates, mistakes):
+    for check in (rows_and_epochs, resumes, keys_advance, micro_batches, evaluates, mistakes):
         check(f)
         print("PASS", check.__name__)
 
