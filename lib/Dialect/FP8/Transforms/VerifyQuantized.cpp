@@ -20,6 +20,16 @@ using namespace mlir::fp8;
 /// change no number; null for a value from outside.
 static Operation *getQuantization(Value value) {
   while (Operation *op = value.getDefiningOp()) {
+    // A stack of payloads: what the loop writes into its slots.
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
+      Operation *yield = loop.getBody().front().getTerminator();
+      auto update = yield->getOperand(cast<OpResult>(value).getResultNumber())
+                        .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+      if (!update)
+        return op;
+      value = update.getUpdate();
+      continue;
+    }
     if (!isa<PackOp, UnpackOp, stablehlo::ReshapeOp, stablehlo::TransposeOp,
              stablehlo::DynamicSliceOp>(op))
       return op;
