@@ -20,8 +20,7 @@ spec = importlib.util.spec_from_file_location("ods_examples", root / "test/Docs/
 ods = importlib.util.module_from_spec(spec)
 spec.loader.exec_module(ods)
 
-PASSES = ["--stablehlo-drop-sharding", "--stablehlo-inline-calls", "--stablehlo-simplify",
-          "--convert-stablehlo-to-linalg"]
+PASSES = ["--stablehlo-drop-sharding", "--stablehlo-inline-calls", "--stablehlo-simplify", "--fp8-structure"]
 
 
 def examples():

@@ -121,11 +121,11 @@ def Sdy_ManualComputationOp : Sdy_Op<"manual_computation", [
     Example:
 
     ```mlir
-    sdy.mesh @mesh = <["data"=2]>
+    sdy.mesh @mesh = <["data"=1]>
     func.func @example(%x: tensor<8xf32>) -> tensor<8xf32> {
-      %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"} ]>] out_shardings=[<@mesh, [{"data"} ]>] manual_axes={"data"} (%a: tensor<4xf32>) {
-        %1 = stablehlo.add %a, %a : tensor<4xf32>
-        sdy.return %1 : tensor<4xf32>
+      %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"} ]>] out_shardings=[<@mesh, [{"data"} ]>] manual_axes={"data"} (%a: tensor<8xf32>) {
+        %1 = stablehlo.add %a, %a : tensor<8xf32>
+        sdy.return %1 : tensor<8xf32>
       } : (tensor<8xf32>) -> tensor<8xf32>
       return %0 : tensor<8xf32>
     }
