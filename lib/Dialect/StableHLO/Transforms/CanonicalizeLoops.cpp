@@ -639,6 +639,80 @@ static bool simplifyByRange(Operation *op) {
   return true;
 }
 
+/// The op that combines what is there (`old`) with what is scattered on whole
+/// tensors: the scattered value itself, or one op of both. Null if the body is
+/// anything else.
+static Value combineAll(OpBuilder &b, Location loc, Block &body, Value old,
+                        Value update) {
+  Value result = body.getTerminator()->getOperand(0);
+  if (result == body.getArgument(1))
+    return update;
+  Operation *op = result.getDefiningOp();
+  if (!isa_and_nonnull<AddOp, MulOp, MaxOp, MinOp>(op))
+    return {};
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), old);
+  mapping.map(body.getArgument(1), update);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    if (operand != body.getArgument(0) && operand != body.getArgument(1))
+      return {};
+    operands.push_back(mapping.lookup(operand));
+  }
+  return b
+      .create(loc, op->getName().getIdentifier(), operands, update.getType())
+      ->getResult(0);
+}
+
+/// A scatter of one window at a counter, which JAX writes for `x.at[i].set`, is
+/// an update of a slice where the counter never runs out of the tensor.
+static bool scatterToUpdate(ScatterOp op) {
+  if (op.getInputs().size() != 1)
+    return false;
+  Value input = op.getInputs()[0], update = op.getUpdates()[0];
+  auto type = cast<RankedTensorType>(input.getType());
+  auto updateType = cast<RankedTensorType>(update.getType());
+  auto numbers = op.getScatterDimensionNumbers();
+  ArrayRef<int64_t> dims = numbers.getScatterDimsToOperandDims();
+  if (dims.size() != 1 || !numbers.getInputBatchingDims().empty() ||
+      int64_t(numbers.getUpdateWindowDims().size()) != updateType.getRank())
+    return false;
+  Value index = op.getScatterIndices();
+  while (isa_and_nonnull<BroadcastInDimOp, ReshapeOp>(index.getDefiningOp()))
+    index = index.getDefiningOp()->getOperand(0);
+  std::optional<AffineIndex> affine = matchAffineIndex(index);
+  if (!affine || cast<RankedTensorType>(index.getType()).getRank() != 0)
+    return false;
+  // The window, with the dimensions of size one that the update leaves out.
+  SmallVector<int64_t> window;
+  for (int64_t i = 0, next = 0; i < type.getRank(); ++i)
+    window.push_back(llvm::is_contained(numbers.getInsertedWindowDims(), i)
+                         ? 1
+                         : updateType.getDimSize(next++));
+  if (affine->min < 0 ||
+      affine->max > type.getDimSize(dims[0]) - window[dims[0]])
+    return false;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto windowType = type.clone(window);
+  SmallVector<Value> starts(type.getRank());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    starts[i] =
+        i == dims[0] ? index : integerConstant(b, loc, index.getType(), 0);
+  if (updateType != windowType)
+    update = ReshapeOp::create(b, loc, windowType, update);
+  Value old = DynamicSliceOp::create(b, loc, windowType, input, starts,
+                                     b.getDenseI64ArrayAttr(window));
+  Value combined =
+      combineAll(b, loc, op.getUpdateComputation().front(), old, update);
+  if (!combined)
+    return false;
+  op->getResult(0).replaceAllUsesWith(
+      DynamicUpdateSliceOp::create(b, loc, type, input, combined, starts));
+  op.erase();
+  return true;
+}
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -678,8 +752,11 @@ struct CanonicalizeLoops
         changed |= canonicalizeCase(cast<CaseOp>(op));
     }
     SmallVector<Operation *> arithmetic;
+    SmallVector<ScatterOp> scatters;
     if (!worklist.empty())
       getOperation()->walk([&](Operation *op) {
+        if (auto scatter = dyn_cast<ScatterOp>(op))
+          scatters.push_back(scatter);
         if (isa<CompareOp, MaxOp, MinOp, RemOp, ClampOp>(op) &&
             !op->getParentOfType<ReduceOp>() && op->getParentOfType<WhileOp>())
           arithmetic.push_back(op);
@@ -689,6 +766,8 @@ struct CanonicalizeLoops
       if (!isa<WhileOp>(op->getParentOp()) ||
           op->getParentRegion() != &cast<WhileOp>(op->getParentOp()).getCond())
         changed |= simplifyByRange(op);
+    for (ScatterOp scatter : scatters)
+      changed |= scatterToUpdate(scatter);
     return changed;
   }
 };

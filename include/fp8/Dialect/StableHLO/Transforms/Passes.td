@@ -105,7 +105,9 @@ def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
 
     A comparison, minimum, maximum, clamp or remainder of counters is replaced
     where the range of the counter tells its result: JAX wraps negative indices
-    with `select(i < 0, i + n, i)`.
+    with `select(i < 0, i + n, i)`. A `scatter` of one window at a counter that
+    stays inside the tensor becomes a `dynamic_update_slice`; so JAX writes
+    `x.at[i].set(...)` and `.add(...)`.
 
     An `if` or `case` with a constant predicate is replaced by its branch; a
     `case` on a boolean becomes an `if`; results that nobody reads are dropped,

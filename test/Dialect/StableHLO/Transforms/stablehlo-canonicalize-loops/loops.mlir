@@ -257,3 +257,41 @@ func.func @remat(%p: tensor<i1>, %x: tensor<4xf32>) -> (tensor<4xf32>, tensor<4x
   %3 = stablehlo.tanh %2 : tensor<4xf32>
   return %0, %3 : tensor<4xf32>, tensor<4xf32>
 }
+
+// -----
+
+// `x.at[4 - i].add(y)`; the last iteration of `x.at[i + 1].set(y)` is outside.
+// CHECK-LABEL: @scatter
+// CHECK: %[[U:.*]] = stablehlo.reshape %arg1 : (tensor<300xf32>) -> tensor<1x300xf32>
+// CHECK: %[[J:.*]] = stablehlo.subtract
+// CHECK: %[[O:.*]] = stablehlo.dynamic_slice %{{.*}}, %[[J]], %{{.*}}, sizes = [1, 300]
+// CHECK: %[[S:.*]] = stablehlo.add %[[O]], %[[U]] : tensor<1x300xf32>
+// CHECK: stablehlo.dynamic_update_slice %{{.*}}, %[[S]], %[[J]],
+// CHECK: "stablehlo.scatter"
+func.func @scatter(%x: tensor<5x300xf32>, %y: tensor<300xf32>) -> tensor<5x300xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %four = stablehlo.constant dense<4> : tensor<i32>
+  %five = stablehlo.constant dense<5> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<5x300xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %five, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %j = stablehlo.subtract %four, %i : tensor<i32>
+    %1 = stablehlo.broadcast_in_dim %j, dims = [] : (tensor<i32>) -> tensor<1xi32>
+    %2 = "stablehlo.scatter"(%h, %1, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      %5 = stablehlo.add %a, %b : tensor<f32>
+      stablehlo.return %5 : tensor<f32>
+    }) : (tensor<5x300xf32>, tensor<1xi32>, tensor<300xf32>) -> tensor<5x300xf32>
+    %n = stablehlo.add %i, %one : tensor<i32>
+    %3 = stablehlo.reshape %n : (tensor<i32>) -> tensor<1xi32>
+    %4 = "stablehlo.scatter"(%2, %3, %y) <{scatter_dimension_numbers = #stablehlo.scatter<update_window_dims = [0], inserted_window_dims = [0], scatter_dims_to_operand_dims = [0]>}> ({
+    ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+      stablehlo.return %b : tensor<f32>
+    }) : (tensor<5x300xf32>, tensor<1xi32>, tensor<300xf32>) -> tensor<5x300xf32>
+    stablehlo.return %n, %4 : tensor<i32>, tensor<5x300xf32>
+  }
+  return %0#1 : tensor<5x300xf32>
+}
