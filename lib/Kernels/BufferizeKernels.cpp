@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Bufferization/Transforms/OneShotAnalysis.h"
 #include "mlir/Dialect/Bufferization/Transforms/OneShotModuleBufferize.h"
 #include "mlir/Dialect/Bufferization/Transforms/Passes.h"
+#include "mlir/Dialect/Linalg/Utils/Utils.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
@@ -30,6 +31,12 @@ LogicalResult bufferizeKernels(ArrayRef<func::FuncOp> kernels,
                                ModuleOp module) {
   OwningOpRef<ModuleOp> scratch(ModuleOp::create(module.getLoc()));
   for (func::FuncOp kernel : kernels) {
+    // Others read what is an input only: a loop that carries it copies it.
+    unsigned numInputs = kernel.getNumArguments() - kernel.getNumResults();
+    for (unsigned i = 0; i < numInputs; ++i)
+      kernel.setArgAttr(i,
+                        bufferization::BufferizationDialect::kWritableAttrName,
+                        BoolAttr::get(module.getContext(), false));
     kernel->remove();
     scratch->push_back(kernel);
   }
@@ -37,12 +44,21 @@ LogicalResult bufferizeKernels(ArrayRef<func::FuncOp> kernels,
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
       bufferization::LayoutMapOption::IdentityLayoutMap);
+  // Only loops that one task runs carry, so that one task copies.
+  options.memCpyFn = [](OpBuilder &b, Location loc, Value from, Value to) {
+    linalg::GenericOp copy = linalg::makeMemRefCopyOp(b, loc, from, to);
+    copy->setAttr(kTaskDimsAttr, b.getDenseI64ArrayAttr({}));
+    return success();
+  };
   bufferization::BufferizationState state;
   LogicalResult result = bufferization::runOneShotModuleBufferize(
       scratch->getOperation(), options, state);
   for (func::FuncOp kernel : kernels) {
     kernel->remove();
     module.push_back(kernel);
+    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+      kernel.removeArgAttr(
+          i, bufferization::BufferizationDialect::kWritableAttrName);
   }
   if (failed(result))
     return failure();
