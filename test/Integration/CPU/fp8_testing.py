@@ -75,6 +75,13 @@ def _enclosed(text, begin):
     raise ValueError("expected a closing parenthesis")
 
 
+def main_arguments(text):
+    """The text of the arguments of main."""
+    _, found, rest = text.partition("func.func public @main(")
+    assert found, "expected a public function main"
+    return rest[: _enclosed("(" + rest, 0) - 1]
+
+
 def strip_names(text, seed=0, donated=True):
     """A module as `lower(...).as_text()` prints it, without any name that tells
     something and with the arguments and results of main in random order; not
@@ -84,9 +91,8 @@ def strip_names(text, seed=0, donated=True):
 
     assert "loc(" not in text, "expected a module printed without debug info"
     random = np.random.default_rng(seed)
-    head, found, rest = text.partition("func.func public @main(")
-    assert found, "expected a public function main"
-    end = _enclosed("(" + rest, 0) - 1
+    head, _, rest = text.partition("func.func public @main(")
+    end = len(main_arguments(text))
     arguments, rest = split_list(rest[:end]), rest[end + 1 :]
     assert rest.startswith(" -> ("), f"expected results but got {rest[:40]}"
     end = _enclosed(rest, 4)

@@ -1,0 +1,42 @@
+"""What a family of the zoo is made of: functions marked with `@step`, each of
+which makes a training step with its initial values and data."""
+
+from dataclasses import dataclass
+from typing import Callable, Optional, Union
+
+REGISTRY = {}
+
+
+def step(function):
+    """Marks a function that makes a Step; its docstring says what is special."""
+    REGISTRY.setdefault(function.__module__, {})[function.__name__] = function
+    return function
+
+
+@dataclass
+class Step:
+    function: Callable
+    # Initial values and, with a leading dimension for the step, data; both by
+    # name of the function's argument.
+    state: dict
+    batches: dict
+    # The loss among the results, and what replaces the state, by name again.
+    # State that nothing replaces is frozen.
+    loss: Callable
+    carry: Callable
+    # Relative bound of the losses, and of the other results in the maximum norm
+    # of each tensor.
+    loss_bound: float = 1e-4
+    bound: float = 1e-3
+    # Weights of linear layers: a number, or of forward, dgrad and wgrad dots.
+    linear: Optional[Union[int, tuple]] = None
+    # Dots that JAX writes again with the same operands, which are one.
+    repeated: int = 0
+    # What tensorwise may lose, in nats.
+    gap: float = 0.05
+    # Arguments that are keys which the step does not return: step s has
+    # fold_in(key, s).
+    keys: tuple = ()
+    # Parts of paths of tensors that are rounding errors and not compared: the
+    # bias of a key has no gradient, since a softmax does not change with it.
+    noise: tuple = ()

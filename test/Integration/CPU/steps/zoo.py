@@ -1,0 +1,296 @@
+"""Training steps of other people's kinds, exported live from JAX:
+
+    python zoo.py FP8_RUN FOLDER FAMILY... [--only STEP...] [--every-variant]
+
+A family is a module beside this file; its steps are functions marked with
+`@step` that return a Step. Of each step this checks that
+
+ 1. `--recipe none` gives JAX's results: loss and every other scalar of each
+    step, all state by path after JAX_STEPS of them, within stated bounds, and
+    where a step returns other arrays too, these after one step;
+ 2. `--recipe tensorwise` accounts for every dot and trains as well;
+ 3. without any name, with arguments and results in random order and nothing
+    donated, it trains the same.
+
+Half of the steps are exported with donated arguments, half with debug info;
+--every-variant exports each of them in all four ways.
+"""
+
+import argparse
+import importlib
+import inspect
+import json
+import os
+import pathlib
+import re
+import sys
+from collections import Counter
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent))
+sys.path.insert(0, str(HERE))
+# Most of the time here is XLA's compiling for a few small steps.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+import families  # noqa: E402
+import fp8_testing as t  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+from safetensors import safe_open  # noqa: E402
+
+STEPS, JAX_STEPS, STRIPPED_STEPS, LAST = 50, 20, 10, 10
+
+
+# --------------------------------------------------------------- trees by path
+
+
+def to_numpy(leaf):
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.array(leaf, order="C")
+
+
+def by_path(trees):
+    """The leaves of {argument: tree} by path, as JAX names them."""
+    return {
+        name + jax.tree_util.keystr(keys): leaf
+        for name, tree in trees.items()
+        for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
+    }
+
+
+def paths_of(tree, root):
+    """The tree with every leaf's path in its place."""
+    return jax.tree_util.tree_map_with_path(lambda keys, _: root + jax.tree_util.keystr(keys), tree)
+
+
+def apart(got, want):
+    """The difference of two tensors relative to the second's largest entry."""
+    got, want = (np.asarray(x) for x in (got, want))
+    assert got.shape == want.shape, f"expected shape {want.shape} but got {got.shape}"
+    if not jnp.issubdtype(want.dtype, jnp.floating):
+        return 0.0 if np.array_equal(got, want) else np.inf
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    if same.all():
+        return 0.0
+    finite = np.isfinite(want)
+    if not (np.isfinite(got) == finite).all():
+        return np.inf
+    return np.max(np.abs(got - want), where=~same, initial=0) / max(np.max(np.abs(want), where=finite, initial=0), 1e-30)
+
+
+def read(path):
+    with safe_open(str(path), "np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}
+
+
+# -------------------------------------------------------------------- exports
+
+
+class Export:
+    """A step as JAX lowers it, and what it gives there."""
+
+    def __init__(self, made, donate):
+        parameters = list(inspect.signature(made.function).parameters)
+        self.step = made
+        state = {name: jax.tree.map(jnp.asarray, tree) for name, tree in made.state.items()}
+        # What JAX donates is gone after the call.
+        self.initial = {path: to_numpy(leaf) for path, leaf in by_path(state).items()}
+        self.data = by_path(made.batches)
+        feed = lambda i: jax.tree.map(lambda b: jnp.asarray(b[i]), made.batches)
+        keys = lambda i: {name: jax.random.fold_in(state[name], i) for name in made.keys}
+        arguments = lambda state, i: [{**state, **feed(i), **keys(i)}[name] for name in parameters]
+
+        shape = jax.eval_shape(made.function, *arguments(state, 0))
+        results = paths_of(shape, "result")
+        self.loss, carried = made.loss(results), made.carry(results)
+        donated = tuple(i for i, name in enumerate(parameters) if name in carried) if donate else ()
+        lowered = jax.jit(made.function, donate_argnums=donated).lower(*arguments(state, 0))
+        self.text, self.debug = lowered.as_text(), lowered.as_text(debug_info=True)
+        # What jit prunes is no argument.
+        self.paths = re.findall(r'loc\("((?:[^"\\]|\\.)*)"\)', t.main_arguments(self.debug))
+        self.replaced = {
+            to: by_path({"": carried[name]})[to[len(name) :]]
+            for name in carried
+            for to in by_path({name: state[name]})
+            if to in self.paths
+        }
+        # Rows of every step's results, and the state after the last.
+        compiled, self.scalars, self.outputs = lowered.compile(), [], {}
+        for i in range(JAX_STEPS):
+            got = compiled(*arguments(state, i))
+            leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
+            self.scalars.append({path: leaf for path, leaf in leaves.items() if leaf.ndim == 0})
+            if i == 0:
+                self.outputs = leaves
+            state = {**state, **made.carry(got)}
+        self.final = {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
+
+    def has_outputs(self):
+        """Whether it returns arrays that are no state."""
+        state = set(self.replaced.values())
+        return any(leaf.ndim and path not in state for path, leaf in self.outputs.items())
+
+
+# --------------------------------------------------------------------- checks
+
+
+def feeds(folder, export, name_of):
+    """The options that give initial values and data, with names as the module has them."""
+    from safetensors.numpy import save_file
+
+    values = {name_of(p): export.initial[p] for p in export.paths if p in export.initial}
+    save_file(values, str(folder / "init.safetensors"))
+    options = ["--init", folder / "init.safetensors"]
+    for i, path in enumerate(p for p in export.paths if p in export.data):
+        np.save(folder / f"batch{i}.npy", export.data[path])
+        options += ["--batch", f"{name_of(path)}={folder / f'batch{i}.npy'}"]
+    return options
+
+
+def train(fp8_run, folder, recipe, steps, options):
+    every = ["--checkpoint-every", STRIPPED_STEPS, "--steps", steps, "--recipe", recipe]
+    return t.train(fp8_run, folder, folder / recipe, *options, *every, "--overwrite", "--quiet")
+
+
+def check_none(export, log, folder, name_of):
+    """Every result of a run is JAX's; returns the largest differences of losses and others."""
+    assert len(log) == STEPS, f"expected {STEPS} steps but got {len(log)}"
+    worst = {"loss": 0.0}
+    for row, want in zip(log, export.scalars):
+        state = set(export.replaced.values())
+        got = {export.loss: row["loss"], **row.get("metrics", {})}
+        for path, value in want.items():
+            if path in state:
+                continue
+            assert path in got, f"expected {path} in the log but got {sorted(got)}"
+            value = np.asarray(value, np.float64)
+            kind = "loss" if path == export.loss else path
+            worst[kind] = max(worst.get(kind, 0.0), apart(np.float64(got[path] if got[path] is not None else np.nan), value))
+    checkpoint = read(folder / "none" / f"checkpoint-{JAX_STEPS}.safetensors")
+    for path, want in export.final.items():
+        assert name_of(path) in checkpoint, f"expected {path} in the checkpoint but got {sorted(checkpoint)}"
+        if not any(part in path for part in export.step.noise):
+            worst[path] = apart(checkpoint[name_of(path)], want)
+    loss = worst.pop("loss")
+    other = max(worst, key=worst.get, default=None)
+    assert loss <= export.step.loss_bound, (
+        f"expected losses\n{[float(s[export.loss]) for s in export.scalars]}\nbut got\n{t.losses(log)[:JAX_STEPS]} ({loss:.1e} apart)"
+    )
+    assert not other or worst[other] <= export.step.bound, f"expected {other} within {export.step.bound} but got {worst[other]:.1e}"
+    return loss, worst[other] if other else 0.0
+
+
+def check_outputs(fp8_run, export, folder, name_of):
+    """One call of the function gives every result by path."""
+    from safetensors.numpy import save_file
+
+    first = {path: to_numpy(leaf)[0] for path, leaf in export.data.items()}
+    inputs = {name_of(path): np.array({**export.initial, **first}[path], order="C") for path in export.paths}
+    save_file(inputs, str(folder / "inputs.safetensors"))
+    t.run([fp8_run, folder / "step.mlir", "--entry", "main", "--inputs", folder / "inputs.safetensors",
+           "--outputs", folder / "outputs.safetensors"])  # fmt: skip
+    got = read(folder / "outputs.safetensors")
+    for path, want in export.outputs.items():
+        assert path in got, f"expected {path} among the outputs but got {sorted(got)}"
+        assert apart(got[path], want) <= export.step.bound, f"expected {path} within {export.step.bound} but got {apart(got[path], want):.1e}"
+
+
+def dots_of(text):
+    """The number of dots of main, calls counted as often as they are made."""
+    functions = re.split(r"^  func\.func (?:public |private )?@", text, flags=re.M)[1:]
+    bodies = {re.match(r'"[^"]*"|[\w.$-]+', f).group(): f for f in functions}
+    count = lambda name: bodies[name].count("stablehlo.dot_general") + sum(
+        count(callee) for callee in re.findall(r'\bcall @("[^"]*"|[\w.$-]+)', bodies[name])
+    )
+    return count("main")
+
+
+def check_tensorwise(export, log, none, folder):
+    """Every dot has a verdict, linear ones FP8, and the loss is as good."""
+    report = json.loads((folder / "tensorwise" / "verdicts.json").read_text())["dots"]
+    for row in report:
+        assert row["verdict"] == "fp8" or row["reason"], f"expected a reason in {row}"
+    dots = dots_of(export.text) - export.step.repeated
+    assert len(report) == dots, f"expected verdicts of {dots} dots but got {len(report)}"
+    linear = [row for row in report if row["category"] == "linear"]
+    for row in linear:
+        assert row["verdict"] == "fp8" or "loop" in row["reason"], f"expected a linear dot in FP8 but got {row}"
+    roles = Counter(row["role"] for row in linear)
+    got = tuple(roles[role] for role in ("forward", "dgrad", "wgrad"))
+    want = export.step.linear
+    want = (want,) * 3 if isinstance(want, int) else want
+    others = Counter((row["category"], row["role"]) for row in report if row["category"] != "linear")
+    assert want is None or got == want, f"expected {want} linear dots but got {got} and {dict(others)}"
+    last = lambda log: np.mean(t.losses(log)[-LAST:])
+    gap = abs(last(log) - last(none))
+    assert gap <= export.step.gap, f"expected tensorwise within {export.step.gap} nats of {last(none):.4f} but got {last(log):.4f}"
+    fp8 = sum(row["verdict"] == "fp8" for row in report)
+    return gap, f"{fp8} of {dots} dots FP8" + (f" ({len(linear) - fp8} linear ones in loops are not)" if fp8 < len(linear) else "")
+
+
+def check_stripped(fp8_run, export, none, folder, name_of):
+    """Without names and in another order it trains the same."""
+    text, order, _ = t.strip_names(export.text, seed=len(export.paths), donated=False)
+    folder_of = folder / "stripped"
+    folder_of.mkdir(exist_ok=True)
+    (folder_of / "step.mlir").write_text(text)
+    names = {export.paths[old]: f"arg{new}" for new, old in enumerate(order)}
+    log = train(fp8_run, folder_of, "none", STRIPPED_STEPS, feeds(folder_of, export, names.get))
+    got, want = t.losses(log), t.losses(none)[:STRIPPED_STEPS]
+    assert apart(got, want) <= 1e-6, f"without names: expected losses\n{want}\nbut got\n{got}"
+    named, stripped = (read(f / "none" / f"checkpoint-{STRIPPED_STEPS}.safetensors") for f in (folder, folder_of))
+    for path in export.replaced:
+        assert names[path] in stripped, f"without names: expected {path} in the checkpoint as {names[path]} but got {sorted(stripped)}"
+        difference = apart(stripped[names[path]], named[name_of(path)])
+        assert difference <= 1e-5, f"without names: expected {path} as before but got {difference:.1e}"
+
+
+def check(fp8_run, folder, name, make, donate, debug):
+    folder.mkdir(parents=True, exist_ok=True)
+    export = Export(make(), donate)
+    (folder / "step.mlir").write_text(export.debug if debug else export.text)
+    name_of = (lambda path: path) if debug else (lambda path: f"arg{export.paths.index(path)}")
+    options = feeds(folder, export, name_of)
+    none = train(fp8_run, folder, "none", STEPS, options)
+    loss, others = check_none(export, none, folder, name_of)
+    if export.has_outputs():
+        check_outputs(fp8_run, export, folder, name_of)
+    assert t.losses(none)[-1] < t.losses(none)[0], f"expected the loss to fall but got {t.losses(none)}"
+    tensorwise = train(fp8_run, folder, "tensorwise", STEPS, [*options, "--fail-on-fallback"])
+    gap, dots = check_tensorwise(export, tensorwise, none, folder)
+    check_stripped(fp8_run, export, none, folder, name_of)
+    falls = f"{t.losses(none)[0]:.3f} -> {np.mean(t.losses(none)[-LAST:]):.3f}"
+    variant = f"{'donated' if donate else 'kept'}, {'debug info' if debug else 'no debug info'}"
+    print(f"{name}: loss {falls}, from JAX {loss:.1e}, others {others:.1e}, tensorwise {gap:.4f} nats, {dots}; {variant}", flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fp8_run")
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("family", nargs="+")
+    parser.add_argument("--only", nargs="+", default=[], help="these steps alone")
+    parser.add_argument("--every-variant", action="store_true", help="donated or not, with debug info or not, all four")
+    args = parser.parse_args()
+
+    failed = []
+    for family in args.family:
+        importlib.import_module(family)
+        for i, (name, make) in enumerate(families.REGISTRY[family].items()):
+            if args.only and name not in args.only:
+                continue
+            every = [(donate, debug) for donate in (True, False) for debug in (True, False)]
+            for donate, debug in every if args.every_variant else [every[i % 4]]:
+                try:
+                    check(args.fp8_run, args.folder / name, name, make, donate, debug)
+                except (Exception, SystemExit) as error:
+                    print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+                    failed.append(name)
+    assert not failed, f"failed: {failed}"
+
+
+if __name__ == "__main__":
+    main()
