@@ -538,6 +538,79 @@ class Generator:
             f"jax.nn.one_hot({name} % {n}, {n}, dtype=F)", list(shape) + [n], "f", v
         )
 
+    def control(self):
+        """Loops and branches over a value."""
+        v = self.pick("f")
+        name, shape, _ = v
+        n = self.input((), "i", -2, 6)
+        choice = self.rng.randrange(9)
+        if choice == 0 and shape:  # rows of a stack read and written
+            return self.emit(
+                f"lax.scan(lambda c, x: (0.5 * c + x, jnp.tanh(c) - x), {name}[0] * 0, {name}, "
+                f"reverse={self.rng.random() < 0.5})[1]",
+                shape, "f", v)  # fmt: skip
+        if choice == 1 and shape:
+            return self.emit(
+                f"lax.scan(lambda c, x: (jnp.sin(c) + x, None), jnp.ones({shape[1:]}, F), {name})[0]",
+                shape[1:], "f", v)  # fmt: skip
+        if choice == 2:
+            return self.emit(
+                f"lax.while_loop(lambda s: s[0] < {n[0]}, lambda s: (s[0] + 1, 0.9 * jnp.sin(s[1])), (I(0), {name}))[1]",
+                shape, "f", v, n)  # fmt: skip
+        if choice == 3:
+            trips = self.rng.randint(0, 5)
+            return self.emit(
+                f"lax.fori_loop(0, {trips}, lambda i, t: 0.7 * t + i.astype(F) * {name}, {name})", shape, "f", v
+            )
+        if choice == 4:
+            return self.emit(
+                f"lax.cond({n[0]} > 1, lambda t: jnp.tanh(t) * 2, lambda t: t - 1, {name})", shape, "f", v, n
+            )
+        if choice == 5:
+            return self.emit(
+                f"lax.switch({n[0]}, [lambda t: t + 1, lambda t: jnp.cos(t), lambda t: -t], {name})", shape, "f", v, n
+            )
+        if choice == 6:  # the condition is computed from the carried value
+            return self.emit(
+                f"lax.while_loop(lambda t: jnp.max(jnp.abs(t)) > 0.75, lambda t: 0.5 * t, {name} * 1.0)",
+                shape, "f", v)  # fmt: skip
+        if choice == 7 and shape and shape[0] > 1:  # rows updated in place, read at another place
+            return self.emit(
+                f"lax.fori_loop(1, {shape[0]}, lambda i, t: t.at[i].set(0.5 * t[i - 1] + t[i]), {name})",
+                shape, "f", v)  # fmt: skip
+        return self.emit(
+            f"lax.fori_loop(0, 3, lambda i, t: lax.fori_loop(0, i + 1, lambda j, u: jnp.tanh(u) + 0.1, t), {name})",
+            shape, "f", v)  # fmt: skip
+
+    def ordered(self):
+        """Sorting, windows with a choice in them, random bits."""
+        v = self.pick("f", test=lambda s: len(s) > 0)
+        choice = self.rng.randrange(5)
+        if choice == 0 or v is None:
+            shape = self.shape(None, 3000)
+            seed = self.rng.randrange(1000)
+            return self.emit(
+                f"(jax.random.bits(jax.random.key({seed}), {shape}, jnp.uint32) >> 9).astype(F) / 8388608", shape, "f"
+            )
+        name, shape, _ = v
+        axis = self.rng.randrange(len(shape))
+        if choice == 1:
+            return self.emit(f"jnp.sort({name}, axis={axis})", shape, "f", v)
+        if choice == 2:
+            w = self.input(shape, "i")
+            return self.emit(f"jnp.argsort({w[0]}, axis={axis}, stable=True).astype(I)", shape, "i", w)
+        if choice == 3:
+            k = self.rng.randint(1, shape[-1])
+            return self.emit(f"lax.top_k({name}, {k})[0]", shape[:-1] + (k,), "f", v)
+        window = [self.rng.randint(1, min(3, d)) for d in shape]
+        stride = [self.rng.randint(1, 2) for _ in shape]
+        if len(shape) > 3:
+            return None
+        return self.emit(
+            f"jax.grad(lambda t: jnp.sum(lax.reduce_window(t, F(-jnp.inf), lax.max, {tuple(window)}, {tuple(stride)}, 'SAME')))"
+            f"({name})",
+            shape, "f", v)  # fmt: skip
+
     def iota(self):
         shape = self.shape(self.rng.choice([1, 2, 3]), 5000)
         axis = self.rng.randrange(len(shape))
@@ -561,6 +634,8 @@ class Generator:
             + [self.dot] * 3
             + [self.indexed] * 2
             + [self.iota]
+            + [self.control] * 2
+            + [self.ordered] * 2
         )
         states = []
         if self.step:
