@@ -164,6 +164,8 @@ void materializeFills(Block &block) {
           Value inside = b.clone(*scalar.getDefiningOp())->getResult(0);
           linalg::YieldOp::create(b, l, inside);
         });
+    // Other fills may have the same destination.
+    privatizeDestinations(generic);
     fill.replaceAllUsesWith(generic.getResults());
     fill.erase();
   }

@@ -62,6 +62,14 @@ def micro_batches(w, x):
     return lax.scan(lambda g, b: (g + gradient(w, b), None), jnp.zeros_like(w), x)[0]
 
 
+def recurrent(w, u, x):
+    def cell(h, x):
+        h = jnp.tanh(h @ w + x @ u)
+        return h, h
+
+    return (lax.scan(cell, jnp.zeros((2, 4)), x)[1] ** 2).sum()
+
+
 weights, hidden = f32(4, 8, 8) * 0.3, f32(2, 8)
 case("scan", "forward", scan, weights, hidden)
 case("scan", "reverse", lambda w, x: scan(w, x, reverse=True), weights, hidden)
@@ -75,6 +83,10 @@ case("scan", "nested", lambda w, x: lax.scan(lambda h, ws: lax.scan(layer, h, ws
 case("scan gradients", "rematerialized", scan_gradient, weights, hidden)
 case("scan gradients", "nested", nested_gradient, f32(3, 2, 8, 8) * 0.3, hidden)
 case("scan gradients", "micro-batches", micro_batches, f32(8, 8), f32(4, 2, 8))
+
+case("scan gradients", "recurrent", jax.grad(recurrent, argnums=(0, 1)), f32(4, 4) * 0.5, f32(3, 4) * 0.5, f32(7, 2, 3))
+case("scan gradients", "of a counted loop", jax.grad(lambda x: lax.fori_loop(0, 5, lambda i, h: jnp.sin(h) * x[i], x[0]).sum()), f32(5, 4))
+case("scan gradients", "of a choice", jax.grad(lambda x: lax.switch(jnp.int32(x[0, 0] * 2), [lambda x: (jnp.sin(x) ** 2).sum(), lambda x: (x**3).sum(), jnp.sum], x)), f32(3, 4))
 
 # Loops with bounds and counters of all kinds.
 rows = f32(10, 5)
@@ -90,6 +102,10 @@ case("loops", "unsigned counter", lambda x: lax.fori_loop(jnp.uint32(1), jnp.uin
 case("loops", "condition on values", lambda x: lax.while_loop(lambda c: (c**2).sum() > 0.5, lambda c: c * 0.7, x), f32(4, 5))
 case("loops", "condition on several", lambda x, k: lax.while_loop(lambda c: (c[0] < k) & (c[1].max() < 50.0), lambda c: (c[0] + 3, c[1] * 1.5 + 1), (jnp.int32(0), x)), f32(4, 5), jnp.int32(20))
 case("loops", "exchanged carries", lambda x, y: lax.fori_loop(0, 5, lambda i, c: (c[1] + x.sum(), c[0]), (x, y)), f32(4, 4), f32(4, 4))
+case("loops", "a loop in a loop", lambda n, x: lax.while_loop(lambda c: c[0] < n, lambda c: (c[0] + 1, lax.while_loop(lambda d: d.sum() > 1.0, lambda d: d * 0.5, c[1]) + 1), (jnp.int32(0), x)), jnp.int32(4), jnp.abs(f32(3, 3)))
+case("loops", "batched", jax.vmap(lambda x: lax.while_loop(lambda c: (c**2).sum() > 0.1, lambda c: c * 0.8, x)), f32(3, 4))
+case("loops", "rotated carries", lambda x, y, z: lax.while_loop(lambda c: c[0].sum() < 30, lambda c: (c[1], c[2], c[0] + 1), (x, y, z)), f32(3), f32(3), f32(3))
+case("loops", "updates in two dimensions", lambda x: lax.fori_loop(0, 3, lambda i, s: lax.fori_loop(0, 4, lambda j, s: s.at[i, j].set(s[i, j] * 2 + i * j + s[2 - i, 3 - j]), s), x), f32(3, 4, 5))
 case("loops", "associative scan", lambda x: lax.associative_scan(jnp.add, x), f32(9, 3))
 
 # Branches.
