@@ -587,10 +587,14 @@ Value multiplyAccumulate(OpBuilder &b, Location loc, Value acc, Value l,
 
 Value contraction(OpBuilder &b, Location loc, RankedTensorType type, Value lhs,
                   Type lhsType, Value rhs, Type rhsType,
-                  ArrayRef<AffineMap> maps,
-                  ArrayRef<utils::IteratorType> loops) {
+                  ArrayRef<AffineMap> maps, ArrayRef<utils::IteratorType> loops,
+                  stablehlo::DotAlgorithmAttr algorithm = {}) {
   Type element = type.getElementType();
   Type accumulator = accumulatorType(b, element);
+  // Every other sum that an algorithm may ask for is no better than in f32.
+  if (algorithm && algorithm.getAccumulationType().isF64() &&
+      isa<FloatType>(element))
+    accumulator = b.getF64Type();
   Value destination = filledWithZero(b, loc, type.clone(accumulator));
   Value result =
       generic(b, loc, {lhs, rhs}, destination, maps, loops,
@@ -660,7 +664,8 @@ struct DotGeneralLowering : OpConversionPattern<stablehlo::DotGeneralOp> {
     }
     rewriter.replaceOp(op, contraction(rewriter, loc, type, lhs, lhsType, rhs,
                                        rhsType, maps,
-                                       iterators(outputs, contracted)));
+                                       iterators(outputs, contracted),
+                                       op.getAlgorithm().value_or(nullptr)));
     return success();
   }
 };

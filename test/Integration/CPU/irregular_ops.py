@@ -278,8 +278,26 @@ def run(group, cases):
     return failures
 
 
+def f64_accumulation():
+    """An algorithm that JAX does not write on CPUs: sums that cancel, in f64."""
+    l, r = f32(5, 7) * 1e4, f32(7, 4)
+    l[:, 1], r[1] = -l[:, 0], r[0]
+    text = """func.func public @main(%x: tensor<5x7xf32>, %y: tensor<7x4xf32>) -> tensor<5x4xf32> {
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0], algorithm = <lhs_precision_type = f64, rhs_precision_type = f64, accumulation_type = f64, lhs_component_count = 1, rhs_component_count = 1, num_primitive_operations = 1, allow_imprecise_accumulation = false> : (tensor<5x7xf32>, tensor<7x4xf32>) -> tensor<5x4xf32>
+  return %0 : tensor<5x4xf32>
+}
+"""
+    found = run_function(fp8_run, work / "f64_accumulation", text, {"arg0": l, "arg1": r})
+    if isinstance(found, str):
+        return [f"f64 accumulation: {found}"]
+    wrong = exact((np.float64(l) @ np.float64(r)).astype(np.float32))(found["result0"])
+    return [f"f64 accumulation: {wrong}"] if wrong else []
+
+
 work.mkdir(parents=True, exist_ok=True)
 failures, count = [], 0
+if not chosen:
+    failures += f64_accumulation()
 for group, cases in groups.items():
     if chosen and group not in chosen:
         continue
