@@ -59,10 +59,20 @@ AffineMap indexingMap(linalg::GenericOp op, OpOperand &operand) {
 /// How an access moves when the vector loop advances by one.
 enum class Stride { Invariant, Contiguous, Other };
 
-Stride strideOf(AffineMap map, unsigned dim) {
+/// Vectors start at multiples of `lanes`, if that is more than 1: quotients by
+/// multiples of that are the same for all of their lanes.
+Stride strideOf(AffineMap map, unsigned dim, int64_t lanes) {
+  auto isQuotient = [&](AffineExpr expr) {
+    auto quotient = dyn_cast<AffineBinaryOpExpr>(expr);
+    if (!quotient || quotient.getKind() != AffineExprKind::FloorDiv)
+      return false;
+    auto divisor = dyn_cast<AffineConstantExpr>(quotient.getRHS());
+    return lanes > 1 && isa<AffineDimExpr>(quotient.getLHS()) && divisor &&
+           divisor.getValue() % lanes == 0;
+  };
   Stride result = Stride::Invariant;
   for (auto [index, expr] : llvm::enumerate(map.getResults())) {
-    if (!expr.isFunctionOfDim(dim))
+    if (!expr.isFunctionOfDim(dim) || isQuotient(expr))
       continue;
     AffineExpr d = getAffineDimExpr(dim, map.getContext());
     AffineExpr step = simplifyAffineExpr(expr.replace(d, d + 1) - expr,
@@ -92,6 +102,8 @@ struct Nest {
   llvm::SmallBitVector reduction; // loops that some op reduces over
   std::optional<unsigned> vectorLoop;
   int64_t lanes = 1;
+  /// Vectors start at multiples of `lanes`.
+  bool startsAligned = false;
 };
 
 /// A loop that is reduced over, in steps of one vector or of one element.
@@ -123,6 +135,7 @@ private:
   SmallVector<std::variant<Nest, Operation *>> collectNests();
   bool canJoin(const Nest &nest, linalg::GenericOp op);
   void chooseVectorLoop(Nest &nest);
+  bool startsAligned(const Nest &nest, unsigned loop, int64_t lanes);
 
   // One tile.
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
@@ -344,6 +357,15 @@ bool KernelLowering::canJoin(const Nest &nest, linalg::GenericOp op) {
   return true;
 }
 
+/// Whether all tiles start at a multiple of `lanes` along a loop.
+bool KernelLowering::startsAligned(const Nest &nest, unsigned loop,
+                                   int64_t lanes) {
+  for (auto [i, dim] : llvm::enumerate(taskDims(nest.ops.front())))
+    if (dim == loop && tile[i] != domain[i] && tile[i] % lanes != 0)
+      return false;
+  return true;
+}
+
 /// The loop along which most accesses are contiguous.
 void KernelLowering::chooseVectorLoop(Nest &nest) {
   if (!isVectorizable(nest.ops.front()))
@@ -368,7 +390,9 @@ void KernelLowering::chooseVectorLoop(Nest &nest) {
     unsigned cost = 0;
     for (linalg::GenericOp op : nest.ops) {
       for (OpOperand &operand : op->getOpOperands()) {
-        Stride stride = strideOf(indexingMap(op, operand), loop);
+        Stride stride =
+            strideOf(indexingMap(op, operand), loop,
+                     startsAligned(nest, loop, kLanes) ? kLanes : 1);
         if (stride == Stride::Other)
           cost += op.isDpsInit(&operand) ? 3 : 2;
       }
@@ -389,6 +413,7 @@ void KernelLowering::chooseVectorLoop(Nest &nest) {
   bool wide = nest.reduction.any() && !gathers && bodyOps < kLightOps &&
               (extent % kWideLanes == 0 || extent >= 8 * kWideLanes);
   nest.lanes = wide ? kWideLanes : kLanes;
+  nest.startsAligned = startsAligned(nest, *nest.vectorLoop, nest.lanes);
 }
 
 SmallVector<std::variant<Nest, Operation *>> KernelLowering::collectNests() {
@@ -505,8 +530,9 @@ Value KernelLowering::load(Value buffer, AffineMap map, const Nest &nest,
   if (isBool)
     type = builder.getI1Type();
   SmallVector<Value> indices;
-  Stride stride =
-      lanes == 1 ? Stride::Invariant : strideOf(map, *nest.vectorLoop);
+  Stride stride = lanes == 1 ? Stride::Invariant
+                             : strideOf(map, *nest.vectorLoop,
+                                        nest.startsAligned ? nest.lanes : 1);
   if (stride == Stride::Invariant) {
     Value memref = resolve(buffer, map, loops.index, indices);
     return loadElement(memref, indices, type);
@@ -536,8 +562,9 @@ Value KernelLowering::load(Value buffer, AffineMap map, const Nest &nest,
 void KernelLowering::store(Value value, Value buffer, AffineMap map,
                            const Nest &nest, Loops &loops, int64_t lanes) {
   SmallVector<Value> indices;
-  Stride stride =
-      lanes == 1 ? Stride::Invariant : strideOf(map, *nest.vectorLoop);
+  Stride stride = lanes == 1 ? Stride::Invariant
+                             : strideOf(map, *nest.vectorLoop,
+                                        nest.startsAligned ? nest.lanes : 1);
   if (stride == Stride::Invariant) {
     Value memref = resolve(buffer, map, loops.index, indices);
     storeElement(value, memref, indices);

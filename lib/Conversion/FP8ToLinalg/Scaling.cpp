@@ -7,6 +7,8 @@
 
 #include "Scalars.h"
 
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/Transforms/DialectConversion.h"
@@ -475,12 +477,86 @@ struct UnpackLowering : OpConversionPattern<UnpackOp> {
   }
 };
 
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+/// Payload and scale of a layout op become its results.
+LogicalResult replaceByPair(ConversionPatternRewriter &rewriter, Operation *op,
+                            Value payload, Value scale) {
+  SmallVector<SmallVector<Value>> results = {{payload, scale}};
+  rewriter.replaceOpWithMultiple(op, std::move(results));
+  return success();
+}
+
+struct TransposeLowering : OpConversionPattern<TransposeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(TransposeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = op.getResult().getType();
+    Value payload = stablehlo::TransposeOp::create(
+        rewriter, op.getLoc(), type.getPayloadType(), adaptor.getInput()[0],
+        op.getPermutation());
+    Value scale = adaptor.getInput()[1];
+    if (!type.isPerTensor())
+      scale = stablehlo::TransposeOp::create(rewriter, op.getLoc(),
+                                             type.getScaleTensorType(), scale,
+                                             op.getPermutation());
+    return replaceByPair(rewriter, op, payload, scale);
+  }
+};
+
+struct ReshapeLowering : OpConversionPattern<ReshapeOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ReshapeOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto reshape = [&](Value value, RankedTensorType type) -> Value {
+      if (value.getType() == type)
+        return value;
+      return stablehlo::ReshapeOp::create(rewriter, op.getLoc(), type, value);
+    };
+    auto type = op.getResult().getType();
+    return replaceByPair(
+        rewriter, op, reshape(adaptor.getInput()[0], type.getPayloadType()),
+        reshape(adaptor.getInput()[1], type.getScaleTensorType()));
+  }
+};
+
+struct SliceLowering : OpConversionPattern<SliceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(SliceOp op, OneToNOpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    ScaledType from = op.getInput().getType(), to = op.getResult().getType();
+    SmallVector<int64_t> strides(from.getRank(), 1);
+    Value payload = stablehlo::SliceOp::create(
+        rewriter, op.getLoc(), to.getPayloadType(), adaptor.getInput()[0],
+        op.getStarts(), op.getLimits(), strides);
+    Value scale = adaptor.getInput()[1];
+    RankedTensorType type = to.getScaleTensorType();
+    if (scale.getType() != type) {
+      SmallVector<int64_t> starts, limits;
+      for (auto [dim, start] : llvm::enumerate(op.getStarts())) {
+        starts.push_back(from.variesAlong(dim) ? start / from.getTile()[dim]
+                                               : 0);
+        limits.push_back(starts.back() + type.getDimSize(dim));
+      }
+      scale = stablehlo::SliceOp::create(rewriter, op.getLoc(), type, scale,
+                                         starts, limits, strides);
+    }
+    return replaceByPair(rewriter, op, payload, scale);
+  }
+};
+
 } // namespace
 
 void fp8::populateScalingPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
   patterns
       .add<AmaxLowering, ComputeScaleLowering, MixSeedLowering,
-           QuantizeLowering, DequantizeLowering, PackLowering, UnpackLowering>(
+           TransposeLowering, ReshapeLowering, SliceLowering, QuantizeLowering,
+           DequantizeLowering, PackLowering, UnpackLowering>(
           converter, patterns.getContext());
 }

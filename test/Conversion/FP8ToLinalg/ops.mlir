@@ -232,3 +232,25 @@ func.func @dot_blocks(%x: !x, %w: !w) -> tensor<8x256xf32> {
   %0 = fp8.dot_general %x, %w, contracting_dims = [1] x [0] {accumulator = f32} : (!x, !w) -> tensor<8x256xf32>
   return %0 : tensor<8x256xf32>
 }
+
+// -----
+
+// Payload and scale move together.
+!x = !fp8.scaled<64x300xf8E4M3FN, tile = [1, 128], scale = f32>
+// CHECK-LABEL: func @layouts(
+// CHECK-SAME: %[[P:[a-z0-9]*]]: tensor<64x300xf8E4M3FN>, %[[S:[a-z0-9]*]]: tensor<64x3xf32>
+// CHECK: %[[PS:.*]] = stablehlo.slice %[[P]] [16:48, 128:300] : (tensor<64x300xf8E4M3FN>) -> tensor<32x172xf8E4M3FN>
+// CHECK: %[[SS:.*]] = stablehlo.slice %[[S]] [16:48, 1:3] : (tensor<64x3xf32>) -> tensor<32x2xf32>
+// CHECK: %[[PT:.*]] = stablehlo.transpose %[[PS]], dims = [1, 0]
+// CHECK: %[[ST:.*]] = stablehlo.transpose %[[SS]], dims = [1, 0] : (tensor<32x2xf32>) -> tensor<2x32xf32>
+// CHECK: %[[PR:.*]] = stablehlo.reshape %[[PT]] : (tensor<172x32xf8E4M3FN>) -> tensor<172x4x8xf8E4M3FN>
+// CHECK: %[[SR:.*]] = stablehlo.reshape %[[ST]] : (tensor<2x32xf32>) -> tensor<2x4x8xf32>
+// CHECK: return %[[PR]], %[[SR]]
+func.func @layouts(%x: !x) -> !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], scale = f32> {
+  %0 = fp8.slice %x, [16, 128] to [48, 300] : !x -> !fp8.scaled<32x172xf8E4M3FN, tile = [1, 128], scale = f32>
+  %1 = fp8.transpose %0, [1, 0] : !fp8.scaled<32x172xf8E4M3FN, tile = [1, 128], scale = f32>
+      -> !fp8.scaled<172x32xf8E4M3FN, tile = [128, 1], scale = f32>
+  %2 = fp8.reshape %1 : !fp8.scaled<172x32xf8E4M3FN, tile = [128, 1], scale = f32>
+      -> !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], scale = f32>
+  return %2 : !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], scale = f32>
+}

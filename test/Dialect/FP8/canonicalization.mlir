@@ -40,3 +40,20 @@ func.func @dequantize_of_quantize(%x: tensor<64x32xf32>, %s: tensor<f32>, %q: te
   %1 = fp8.dequantize %0 : !t -> tensor<64x32xf32>
   return %1 : tensor<64x32xf32>
 }
+
+!b = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+!bt = !fp8.scaled<256x64xf8E4M3FN, tile = [128, 1], scale = f32>
+
+// CHECK-LABEL: func @layouts(
+// CHECK-SAME: %[[X:.*]]: !fp8.scaled
+// CHECK: %[[R:.*]] = fp8.reshape %[[X]] : {{.*}} -> !fp8.scaled<8x8x2x128xf8E4M3FN, tile = [1, 1, 1, *], scale = f32>
+// CHECK: return %[[X]], %[[X]], %[[R]]
+func.func @layouts(%x: !b) -> (!b, !b, !fp8.scaled<8x8x2x128xf8E4M3FN, tile = [1, 1, 1, *], scale = f32>) {
+  %0 = fp8.transpose %x, [1, 0] : !b -> !bt
+  %1 = fp8.transpose %0, [1, 0] : !bt -> !b
+  %2 = fp8.slice %x, [0, 0] to [64, 256] : !b -> !b
+  %3 = fp8.reshape %2 : !b -> !fp8.scaled<64x2x128xf8E4M3FN, tile = [1, 1, 128], scale = f32>
+  %4 = fp8.reshape %3 : !fp8.scaled<64x2x128xf8E4M3FN, tile = [1, 1, 128], scale = f32>
+      -> !fp8.scaled<8x8x2x128xf8E4M3FN, tile = [1, 1, 1, *], scale = f32>
+  return %1, %2, %4 : !b, !b, !fp8.scaled<8x8x2x128xf8E4M3FN, tile = [1, 1, 1, *], scale = f32>
+}

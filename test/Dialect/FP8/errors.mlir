@@ -195,3 +195,58 @@ func.func @seed(%x: tensor<64x256xf32>, %s: tensor<f32>, %seed: tensor<i64>) {
       : tensor<64x256xf32> -> !fp8.scaled<64x256xf8E4M3FN, tile = [*, *], scale = f32>
   return
 }
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @permutation(%x: !x) {
+  // expected-error@+1 {{expected a permutation of 2 dimensions but got [1, 1]}}
+  %0 = fp8.transpose %x, [1, 1] : !x -> !x
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @transposed_tile(%x: !x) {
+  // expected-error@+1 {{expected a result of type '!fp8.scaled<256x64xf8E4M3FN, tile = [128, 1], scale = f32>' but got '!fp8.scaled<256x64xf8E4M3FN, tile = [1, 128], scale = f32>'}}
+  %0 = fp8.transpose %x, [1, 0] : !x -> !fp8.scaled<256x64xf8E4M3FN, tile = [1, 128], scale = f32>
+  return
+}
+
+// -----
+
+// Blocks of two rows are no blocks of a row.
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [2, 128], scale = f32>
+func.func @reshaped_tile(%x: !x) {
+  // expected-error@+1 {{expected a tile that gives every element of '!fp8.scaled<64x256xf8E4M3FN, tile = [2, 128], scale = f32>' the scale it has but got '!fp8.scaled<16384xf8E4M3FN, tile = [128], scale = f32>'}}
+  %0 = fp8.reshape %x : !x -> !fp8.scaled<16384xf8E4M3FN, tile = [128], scale = f32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @reshaped_size(%x: !x) {
+  // expected-error@+1 {{expected a result of 16384 elements but got '!fp8.scaled<64x128xf8E4M3FN, tile = [1, 128], scale = f32>'}}
+  %0 = fp8.reshape %x : !x -> !fp8.scaled<64x128xf8E4M3FN, tile = [1, 128], scale = f32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @sliced_tile(%x: !x) {
+  // expected-error@+1 {{expected a start at a multiple of the tile of 128 along dimension 1 but got 64}}
+  %0 = fp8.slice %x, [0, 64] to [64, 192] : !x -> !fp8.scaled<64x128xf8E4M3FN, tile = [1, 128], scale = f32>
+  return
+}
+
+// -----
+
+!x = !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+func.func @sliced_range(%x: !x) {
+  // expected-error@+1 {{expected a part of the 256 elements of dimension 1 but got 128 to 257}}
+  %0 = fp8.slice %x, [0, 128] to [64, 257] : !x -> !fp8.scaled<64x129xf8E4M3FN, tile = [1, 128], scale = f32>
+  return
+}

@@ -80,3 +80,20 @@ func.func @dot_general(%x: !x, %w: !w, %y: !fp8.scaled<64x32xf8E4M3FN, tile = [1
       -> tensor<64x64xf32>
   return
 }
+
+// CHECK-LABEL: func @layouts
+func.func @layouts(%x: !fp8.scaled<8x64x300xf8E4M3FN, tile = [1, 1, 128], scale = f32>) {
+  // CHECK: fp8.transpose %{{.*}}, [2, 0, 1] : !fp8.scaled<8x64x300xf8E4M3FN, tile = [1, 1, 128], scale = f32> -> !fp8.scaled<300x8x64xf8E4M3FN, tile = [128, 1, 1], scale = f32>
+  %0 = fp8.transpose %x, [2, 0, 1] : !fp8.scaled<8x64x300xf8E4M3FN, tile = [1, 1, 128], scale = f32>
+      -> !fp8.scaled<300x8x64xf8E4M3FN, tile = [128, 1, 1], scale = f32>
+  // CHECK: fp8.reshape
+  %1 = fp8.reshape %0 : !fp8.scaled<300x8x64xf8E4M3FN, tile = [128, 1, 1], scale = f32>
+      -> !fp8.scaled<300x512xf8E4M3FN, tile = [128, 1], scale = f32>
+  // A whole inner dimension, and one whose tile divides it.
+  %2 = fp8.reshape %x : !fp8.scaled<8x64x300xf8E4M3FN, tile = [1, 1, 128], scale = f32>
+      -> !fp8.scaled<2x4x64x300xf8E4M3FN, tile = [1, 1, 1, 128], scale = f32>
+  // CHECK: fp8.slice %{{.*}}, [128, 0] to [300, 10] :
+  %3 = fp8.slice %1, [128, 0] to [300, 10] : !fp8.scaled<300x512xf8E4M3FN, tile = [128, 1], scale = f32>
+      -> !fp8.scaled<172x10xf8E4M3FN, tile = [128, 1], scale = f32>
+  return
+}

@@ -26,7 +26,8 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     length of partial sums is the attribute `fp8.promote_every` on the
     contraction; an accumulator of few bits makes a plain reduction. The casts in
     the bodies are plain `arith.extf` and `arith.truncf`; clamping comes before
-    the latter.
+    the latter. `fp8.transpose`, `fp8.reshape` and `fp8.slice` become these ops of
+    StableHLO on payload and scale.
 
     Example:
 
@@ -43,7 +44,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect", "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect", "::mlir::math::MathDialect",
-                           "::mlir::tensor::TensorDialect"];
+                           "::mlir::stablehlo::StablehloDialect", "::mlir::tensor::TensorDialect"];
 }
 
 #endif // FP8_CONVERSION_FP8TOLINALG_PASSES

@@ -4,6 +4,7 @@
 
 #include "Tile.h"
 
+#include "mlir/Dialect/Utils/IndexingUtils.h"
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/SmallBitVector.h"
 #include <numeric>
@@ -198,6 +199,181 @@ LogicalResult UnpackOp::fold(FoldAdaptor,
     return failure();
   results.assign({pack.getPayload(), pack.getScale()});
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// TransposeOp, ReshapeOp, SliceOp
+//===----------------------------------------------------------------------===//
+
+static LogicalResult verifyResult(Operation *op, ScaledType expected) {
+  Type type = op->getResult(0).getType();
+  if (type != expected)
+    return op->emitOpError()
+           << "expected a result of type " << expected << " but got " << type;
+  return success();
+}
+
+static ScaledType transposedType(ScaledType type,
+                                 ArrayRef<int64_t> permutation) {
+  SmallVector<int64_t> shape, tile;
+  for (int64_t dim : permutation) {
+    shape.push_back(type.getShape()[dim]);
+    tile.push_back(type.getTile()[dim]);
+  }
+  return ScaledType::get(type.getContext(), shape, type.getElementType(), tile,
+                         type.getScaleType());
+}
+
+void TransposeOp::build(OpBuilder &builder, OperationState &state, Value input,
+                        ArrayRef<int64_t> permutation) {
+  build(builder, state,
+        transposedType(cast<ScaledType>(input.getType()), permutation), input,
+        permutation);
+}
+
+LogicalResult TransposeOp::verify() {
+  ScaledType type = getInput().getType();
+  if (!isPermutationVector(getPermutation()) ||
+      static_cast<int64_t>(getPermutation().size()) != type.getRank())
+    return emitOpError() << "expected a permutation of " << type.getRank()
+                         << " dimensions but got [" << getPermutation() << "]";
+  return verifyResult(*this, transposedType(type, getPermutation()));
+}
+
+OpFoldResult TransposeOp::fold(FoldAdaptor) {
+  if (auto inner = getInput().getDefiningOp<TransposeOp>()) {
+    setPermutation(applyPermutation(inner.getPermutation(), getPermutation()));
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  auto dims = llvm::seq<int64_t>(0, getInput().getType().getRank());
+  return llvm::equal(getPermutation(), dims) ? getInput() : OpFoldResult();
+}
+
+namespace {
+/// Dimensions that become one: their size, and how many elements in a row share
+/// a scale.
+struct Run {
+  int64_t size = 1, tile = 1;
+};
+} // namespace
+
+/// Adds a dimension outside of the others, if the scales allow it.
+static LogicalResult addOuter(Run &run, int64_t size, int64_t tile) {
+  if (tile == ScaledType::kWhole || tile > size)
+    tile = size;
+  if (size == 1)
+    return success();
+  if (run.tile >= run.size) // One scale for all that is inside.
+    run.tile = run.size * tile;
+  else if (tile != 1 || run.size % run.tile != 0)
+    return failure();
+  run.size *= size;
+  return success();
+}
+
+/// Whether every element has the same scale under both types, one of which is a
+/// reshape of the other.
+static bool haveSameScales(ScaledType a, ScaledType b) {
+  int64_t i = a.getRank(), j = b.getRank();
+  while (i > 0 || j > 0) {
+    // The next dimensions, from the innermost on, that have equally many
+    // elements.
+    Run left, right;
+    int64_t firstLeft = i, firstRight = j;
+    int64_t leftSize = 1, rightSize = 1;
+    do {
+      if (i > 0 && (leftSize <= rightSize || j == 0))
+        leftSize *= a.getShape()[--i];
+      else
+        rightSize *= b.getShape()[--j];
+    } while (leftSize != rightSize && (i > 0 || j > 0));
+    // The same dimension keeps any tile.
+    if (firstLeft - i == 1 && firstRight - j == 1) {
+      int64_t s = a.getTile()[i], t = b.getTile()[j];
+      if (s != t && (a.variesAlong(i) || b.variesAlong(j)))
+        return false;
+      continue;
+    }
+    for (int64_t d = firstLeft; d-- > i;)
+      if (failed(addOuter(left, a.getShape()[d], a.getTile()[d])))
+        return false;
+    for (int64_t d = firstRight; d-- > j;)
+      if (failed(addOuter(right, b.getShape()[d], b.getTile()[d])))
+        return false;
+    if (std::min(left.tile, left.size) != std::min(right.tile, right.size))
+      return false;
+  }
+  return true;
+}
+
+LogicalResult ReshapeOp::verify() {
+  ScaledType from = getInput().getType(), to = getResult().getType();
+  if (from.getElementType() != to.getElementType() ||
+      from.getScaleType() != to.getScaleType())
+    return emitOpError() << "expected a result of payload "
+                         << from.getElementType() << " and scale "
+                         << from.getScaleType() << " but got " << to;
+  if (from.getPayloadType().getNumElements() !=
+      to.getPayloadType().getNumElements())
+    return emitOpError() << "expected a result of "
+                         << from.getPayloadType().getNumElements()
+                         << " elements but got " << to;
+  if (!haveSameScales(from, to))
+    return emitOpError() << "expected a tile that gives every element of "
+                         << from << " the scale it has but got " << to;
+  return success();
+}
+
+OpFoldResult ReshapeOp::fold(FoldAdaptor) {
+  if (auto inner = getInput().getDefiningOp<ReshapeOp>()) {
+    if (!haveSameScales(inner.getInput().getType(), getResult().getType()))
+      return {};
+    getInputMutable().assign(inner.getInput());
+    return getResult();
+  }
+  return getInput().getType() == getResult().getType() ? getInput()
+                                                       : OpFoldResult();
+}
+
+static ScaledType slicedType(ScaledType type, ArrayRef<int64_t> starts,
+                             ArrayRef<int64_t> limits) {
+  SmallVector<int64_t> shape;
+  for (auto [start, limit] : llvm::zip_equal(starts, limits))
+    shape.push_back(limit - start);
+  return ScaledType::get(type.getContext(), shape, type.getElementType(),
+                         type.getTile(), type.getScaleType());
+}
+
+void SliceOp::build(OpBuilder &builder, OperationState &state, Value input,
+                    ArrayRef<int64_t> starts, ArrayRef<int64_t> limits) {
+  build(builder, state,
+        slicedType(cast<ScaledType>(input.getType()), starts, limits), input,
+        starts, limits);
+}
+
+LogicalResult SliceOp::verify() {
+  ScaledType type = getInput().getType();
+  size_t rank = type.getRank();
+  if (getStarts().size() != rank || getLimits().size() != rank)
+    return emitOpError() << "expected " << rank << " starts and limits but got "
+                         << getStarts().size() << " and " << getLimits().size();
+  for (auto [dim, start, limit] : llvm::enumerate(getStarts(), getLimits())) {
+    if (start < 0 || start > limit || limit > type.getShape()[dim])
+      return emitOpError() << "expected a part of the " << type.getShape()[dim]
+                           << " elements of dimension " << dim << " but got "
+                           << start << " to " << limit;
+    if (type.variesAlong(dim) && start % type.getTile()[dim] != 0)
+      return emitOpError() << "expected a start at a multiple of the tile of "
+                           << type.getTile()[dim] << " along dimension " << dim
+                           << " but got " << start;
+  }
+  return verifyResult(*this, slicedType(type, getStarts(), getLimits()));
+}
+
+OpFoldResult SliceOp::fold(FoldAdaptor) {
+  return getInput().getType() == getResult().getType() ? getInput()
+                                                       : OpFoldResult();
 }
 
 //===----------------------------------------------------------------------===//

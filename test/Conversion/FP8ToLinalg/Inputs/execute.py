@@ -328,6 +328,28 @@ def check_dots(compiler, directory, rng, cases):
                      f"{wrong.sum()} of {wrong.size}")
 
 
+def check_layouts(compiler, directory, rng):
+    """Payload and scale go through layout ops together."""
+    shape, fmt, tile = (6, 20, 300), "f8E4M3FN", [1, 1, 128]
+    program = Program()
+    steps = [("slice", ", [1, 4, 128] to [5, 20, 300]", (4, 16, 172), tile),
+             ("transpose", ", [2, 0, 1]", (172, 4, 16), [128, 1, 1]),
+             ("reshape", "", (172, 64), [128, 1])]
+    body, types = quantize_body("0", shape, fmt, tile, "pow2", 0, "f32", tag="_0"), [scaled(shape, fmt, tile)]
+    for i, (op, attributes, new_shape, new_tile) in enumerate(steps):
+        types.append(scaled(new_shape, fmt, new_tile))
+        body += f"  %x_{i + 1} = fp8.{op} %x_{i}{attributes} : {types[-2]} -> {types[-1]}\n"
+    body += f"""  %d = fp8.dequantize %x_3 : {types[-1]} -> {tensor((172, 64), "f32")}
+  return %d : {tensor((172, 64), "f32")}"""
+    program.add("layouts", [(shape, "f32")], [((172, 64), "f32")], body)
+    program.compile(compiler, directory)
+    x = nasty(rng, shape, "wide")
+    scale, quantizer = scales_of(amax_of(x, tile), "pow2", fmt, 0)
+    want = dequantized(payload_of(x, quantizer, tile, fmt), scale, tile, fmt).astype(np.float32)
+    (got,) = program("layouts", x)
+    same("layouts", got, np.ascontiguousarray(want[1:5, 4:20, 128:].transpose(2, 0, 1).reshape(172, 64)))
+
+
 def neighbours(y, fmt):
     """The codes' values on both sides of every y (equal where y is one)."""
     values = np.arange(256, dtype=np.uint8).view(FORMATS[fmt]).astype(np.float64)
@@ -424,7 +446,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("parts", nargs="+", choices=["quantize", "dots", "stochastic", "accumulators"])
+    parser.add_argument("parts", nargs="+", choices=["quantize", "dots", "layouts", "stochastic", "accumulators"])
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory() as directory:
@@ -432,6 +454,8 @@ def main():
             check_quantize(arguments.compiler, directory, rng)
         if "dots" in arguments.parts:
             check_dots(arguments.compiler, directory, rng, dot_cases())
+        if "layouts" in arguments.parts:
+            check_layouts(arguments.compiler, directory, rng)
         if "stochastic" in arguments.parts:
             check_stochastic(arguments.compiler, directory, rng)
         if "accumulators" in arguments.parts:

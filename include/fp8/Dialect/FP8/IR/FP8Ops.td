@@ -243,6 +243,95 @@ def FP8_UnpackOp : FP8_Op<"unpack", [
   let hasFolder = 1;
 }
 
+def FP8_TransposeOp : FP8_Op<"transpose"> {
+  let summary = "Permute the dimensions of a scaled tensor";
+  let description = [{
+    Payload, scales and tile are permuted alike; no number changes. (A tensor
+    quantized in rows is quantized in columns after it: the other way's scales
+    need another quantization of the high-precision tensor.)
+
+    Example:
+
+    ```mlir
+    func.func @transpose(%x: !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>)
+        -> !fp8.scaled<256x64xf8E4M3FN, tile = [128, 1], scale = f32> {
+      %0 = fp8.transpose %x, [1, 0] : !fp8.scaled<64x256xf8E4M3FN, tile = [1, 128], scale = f32>
+          -> !fp8.scaled<256x64xf8E4M3FN, tile = [128, 1], scale = f32>
+      return %0 : !fp8.scaled<256x64xf8E4M3FN, tile = [128, 1], scale = f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$input, DenseI64ArrayAttr:$permutation);
+  let results = (outs FP8_ScaledType:$result);
+  let assemblyFormat = [{
+    $input `,` $permutation attr-dict `:` qualified(type($input)) `->` qualified(type($result))
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$permutation)>
+  ];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def FP8_ReshapeOp : FP8_Op<"reshape"> {
+  let summary = "Give a scaled tensor another shape";
+  let description = [{
+    Payload and scales keep their elements in row-major order; no number
+    changes. The tile of the result must give every element the scale that it
+    has: where dimensions become one, or one becomes several, the inner ones are
+    whole in a tile, or the outer ones are one by one in it and a tile divides
+    the inner one.
+
+    Example:
+
+    ```mlir
+    func.func @reshape(%x: !fp8.scaled<8x64x256xf8E4M3FN, tile = [1, 1, 128], scale = f32>)
+        -> !fp8.scaled<512x256xf8E4M3FN, tile = [1, 128], scale = f32> {
+      %0 = fp8.reshape %x : !fp8.scaled<8x64x256xf8E4M3FN, tile = [1, 1, 128], scale = f32>
+          -> !fp8.scaled<512x256xf8E4M3FN, tile = [1, 128], scale = f32>
+      return %0 : !fp8.scaled<512x256xf8E4M3FN, tile = [1, 128], scale = f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$input);
+  let results = (outs FP8_ScaledType:$result);
+  let assemblyFormat = [{
+    $input attr-dict `:` qualified(type($input)) `->` qualified(type($result))
+  }];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
+def FP8_SliceOp : FP8_Op<"slice"> {
+  let summary = "A part of a scaled tensor, with its scales";
+  let description = [{
+    The elements from `starts` up to `limits`, with the scales of their tiles;
+    no number changes. A part begins where a tile does.
+
+    Example:
+
+    ```mlir
+    func.func @slice(%x: !fp8.scaled<64x300xf8E4M3FN, tile = [1, 128], scale = f32>)
+        -> !fp8.scaled<16x172xf8E4M3FN, tile = [1, 128], scale = f32> {
+      %0 = fp8.slice %x, [16, 128] to [32, 300] : !fp8.scaled<64x300xf8E4M3FN, tile = [1, 128], scale = f32>
+          -> !fp8.scaled<16x172xf8E4M3FN, tile = [1, 128], scale = f32>
+      return %0 : !fp8.scaled<16x172xf8E4M3FN, tile = [1, 128], scale = f32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ScaledType:$input, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$limits);
+  let results = (outs FP8_ScaledType:$result);
+  let assemblyFormat = [{
+    $input `,` $starts `to` $limits attr-dict `:` qualified(type($input)) `->` qualified(type($result))
+  }];
+  let builders = [
+    OpBuilder<(ins "::mlir::Value":$input, "::llvm::ArrayRef<int64_t>":$starts,
+                   "::llvm::ArrayRef<int64_t>":$limits)>
+  ];
+  let hasFolder = 1;
+  let hasVerifier = 1;
+}
+
 def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
   let summary = "Contraction of two scaled tensors";
   let description = [{
