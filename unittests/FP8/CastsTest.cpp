@@ -166,6 +166,11 @@ struct Format {
     float y = x * q;
     return encode(APFloat(std::min(std::max(y, -max()), max())));
   }
+  /// A quantization that lets overflow happen.
+  uint8_t overflowing(float x, float q) const {
+    float y = x * q;
+    return std::isnan(y) ? canonicalNaN() : plain(y);
+  }
 };
 
 const Format kFormats[] = {
@@ -204,6 +209,16 @@ protected:
         %x = bufferization.to_tensor %in restrict : memref<65536xf32> to tensor<65536xf32>
         %q = bufferization.to_tensor %quantizer restrict : memref<f32> to tensor<f32>
         %y = fp8.quantize %x, %q, %q rounding = nearest_even, overflow = saturate
+            : tensor<65536xf32> -> !fp8.scaled<65536xF8, tile = [*], scale = f32>
+        %payload, %scale = fp8.unpack %y : !fp8.scaled<65536xF8, tile = [*], scale = f32>
+        bufferization.materialize_in_destination %payload in restrict writable %out
+            : (tensor<65536xF8>, memref<65536xF8>) -> ()
+        return
+      }
+      func.func @quantize_nan(%in: memref<65536xf32>, %quantizer: memref<f32>, %out: memref<65536xF8>) {
+        %x = bufferization.to_tensor %in restrict : memref<65536xf32> to tensor<65536xf32>
+        %q = bufferization.to_tensor %quantizer restrict : memref<f32> to tensor<f32>
+        %y = fp8.quantize %x, %q, %q rounding = nearest_even, overflow = nan
             : tensor<65536xf32> -> !fp8.scaled<65536xF8, tile = [*], scale = f32>
         %payload, %scale = fp8.unpack %y : !fp8.scaled<65536xF8, tile = [*], scale = f32>
         bufferization.materialize_in_destination %payload in restrict writable %out
@@ -416,21 +431,23 @@ TEST_P(Casts, Exhaustive) {
     return runs;
   };
   float one = 1.0f;
-  for (bool saturate : {false, true})
+  for (StringRef function : {"plain", "quantize", "quantize_nan"})
     for (bool negative : {false, true}) {
       uint32_t sign = negative ? 0x80000000u : 0;
       auto runs = runsOf([&](float x) {
         x = negative ? -x : x;
-        return saturate ? format.quantized(x, 1.0f) : format.plain(x);
+        return function == "plain"      ? format.plain(x)
+               : function == "quantize" ? format.quantized(x, 1.0f)
+                                        : format.overflowing(x, 1.0f);
       });
       size_t run = 0;
       for (uint64_t base = 0; base < (uint64_t(1) << 31); base += kBlock) {
         for (int64_t i = 0; i < kBlock; ++i)
           in[i] = floatOf(static_cast<uint32_t>(base + i) | sign);
-        if (saturate)
-          jit.call("quantize", in.data(), &one, out.data());
+        if (function == "plain")
+          jit.call(function, in.data(), out.data());
         else
-          jit.call("plain", in.data(), out.data());
+          jit.call(function, in.data(), &one, out.data());
         for (uint64_t at = base; at < base + kBlock;) {
           while (runs[run + 1].first <= at)
             ++run;
@@ -438,9 +455,9 @@ TEST_P(Casts, Exhaustive) {
           int wrong = 0;
           for (uint64_t i = at; i < end; ++i)
             wrong |= out[i - base] ^ runs[run].second;
-          ASSERT_EQ(wrong, 0) << "near bits 0x" << std::hex << at
-                              << (negative ? " negative" : "")
-                              << (saturate ? " saturating" : "");
+          ASSERT_EQ(wrong, 0)
+              << "near bits 0x" << std::hex << at
+              << (negative ? " negative " : " ") << function.str();
           at = end;
         }
       }
@@ -599,7 +616,9 @@ TEST(Scales, ExactIsTransformerEngines) {
 TEST(Scales, PowersOfTwo) {
   for (bool floor : {false, true})
     for (auto [format, max] :
-         {std::pair("f8E4M3FN", 448.0), std::pair("f8E5M2", 57344.0)})
+         {std::pair("f8E4M3FN", 448.0), std::pair("f8E5M2", 57344.0),
+          std::pair("f8E4M3", 240.0), std::pair("f8E4M3FNUZ", 240.0),
+          std::pair("f8E5M2FNUZ", 57344.0)})
       for (int margin : {0, 2}) {
         Scale scale(floor ? "ocp_floor" : "pow2", format, margin);
         for (float amax : amaxes()) {

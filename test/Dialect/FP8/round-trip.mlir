@@ -1,6 +1,7 @@
 // RUN: fp8-opt %s | fp8-opt | FileCheck %s
 // RUN: fp8-opt %s --mlir-print-op-generic | fp8-opt | FileCheck %s
 // RUN: fp8-opt %s --emit-bytecode | fp8-opt | FileCheck %s
+// RUN: fp8-opt %s --verify-roundtrip | FileCheck %s
 
 // CHECK-LABEL: func private @types
 // CHECK-SAME: !fp8.scaled<4096x1024xf8E4M3FN, tile = [*, *], scale = f32>
