@@ -369,7 +369,26 @@ def check_stochastic(compiler, directory, rng):
   %p, %s = fp8.unpack %x : {kind}
   return %p : {tensor(shape, fmt)}"""
         program.add("s" + fmt, [(shape, "f32"), ((), "f32"), ((), "i64"), ((), "i32")], [(shape, fmt)], body)
+    # The same rounding where the product is fused and the payload rearranged.
+    kind, flat = scaled(shape, "f8E5M2", ["*", "*"]), scaled((500, 2000), "f8E5M2", ["*", "*"])
+    program.add("fused", [(shape, "f32"), ((), "i64")], [(shape, "f8E5M2"), ((500, 2000), "f8E5M2")], f"""
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %y = stablehlo.multiply %0, %0 : {tensor(shape, "f32")}
+  %a = fp8.quantize %y, %one, %one seed = %1 rounding = stochastic, overflow = saturate : {tensor(shape, "f32")} -> {kind}
+  %b = fp8.reshape %a : {kind} -> {flat}
+  %p, %s = fp8.unpack %a : {kind}
+  %q, %t = fp8.unpack %b : {flat}
+  return %p, %q : {tensor(shape, "f8E5M2")}, {tensor((500, 2000), "f8E5M2")}""")
+    program.add("alone", [(shape, "f32"), ((), "i64")], [(shape, "f8E5M2")], f"""
+  %one = arith.constant dense<1.0> : tensor<f32>
+  %a = fp8.quantize %0, %one, %one seed = %1 rounding = stochastic, overflow = saturate : {tensor(shape, "f32")} -> {kind}
+  %p, %s = fp8.unpack %a : {kind}
+  return %p : {tensor(shape, "f8E5M2")}""")
     program.compile(compiler, directory)
+    x = nasty(rng, shape, "plain")
+    first, second = program("fused", x, np.int64(4))
+    same("stochastic, fused", first, program("alone", x * x, np.int64(4))[0])
+    same("stochastic, reshaped", second.reshape(shape), first)
     one = np.float32(1)
     for fmt in FORMATS:
         def round(x, seed=0, step=0):
