@@ -58,7 +58,7 @@ struct Node {
 struct Group {
   SetVector<unsigned> nodes; // in program order after sorting
   bool contraction = false;
-  bool schedule = false; // a loop, a branch, a slice: not outlined
+  bool schedule = false;  // a loop, a branch, a slice: not outlined
   bool recompute = false; // computes again what is not to be kept
   bool late = false;      // has a node at or after what is computed again
   /// Extents of the shared loops, and each node's loop for each of them.
@@ -114,7 +114,16 @@ SmallVector<Block *> scheduleBlocks(func::FuncOp func) {
 // Preparation
 //===----------------------------------------------------------------------===//
 
+/// Does an op besides `op` write a part of its result into `value`?
+bool othersWriteInto(Value value, Operation *op) {
+  return llvm::any_of(value.getUses(), [&](OpOperand &use) {
+    auto other = dyn_cast<linalg::GenericOp>(use.getOwner());
+    return other && other != op && other.isDpsInit(&use);
+  });
+}
+
 /// Gives every op its own fill or empty as destination, right in front of it.
+/// The parts that two concatenations share are written twice too.
 void privatizeDestinations(Operation *op) {
   OpBuilder builder(op);
   std::function<Value(Operation *)> cloneChain = [&](Operation *def) -> Value {
@@ -128,8 +137,16 @@ void privatizeDestinations(Operation *op) {
     return copy->getResult(0);
   };
   for (OpOperand &init : destinationsOf(op))
-    if (Operation *def = init.get().getDefiningOp(); isDestination(def))
+    if (Operation *def = init.get().getDefiningOp(); isDestination(def)) {
       init.set(cloneChain(def));
+    } else if (auto part = init.get().getDefiningOp<linalg::GenericOp>();
+               part && isa<linalg::GenericOp>(op) &&
+               othersWriteInto(init.get(), op)) {
+      unsigned number = cast<OpResult>(init.get()).getResultNumber();
+      Operation *copy = builder.clone(*part);
+      init.set(copy->getResult(number));
+      privatizeDestinations(copy);
+    }
 }
 
 /// Turns fills that are read as ordinary values into ops of their own, and
