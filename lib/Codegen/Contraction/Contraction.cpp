@@ -20,6 +20,7 @@
 
 #include "fp8/Codegen/Contraction.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -395,9 +396,13 @@ static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
          i * one(rows, nRest) + one(mRest, nRest);
 }
 
+/// The formats that are decoded here; the others by `arith.extf`.
 static bool isF8(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
+
+/// Every number of these formats is one of bf16.
+static bool isExactInBF16(Type type) { return fp8::isFormat(type); }
 
 /// Makes blocks of k such that scales are constant over each, and that no
 /// partial sum is longer than asked for.
@@ -480,8 +485,8 @@ static LogicalResult makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
   Type rhsType =
       cast<ShapedType>(op.getDpsInputs()[rhs].getType()).getElementType();
   plan.lanes = target.getLanes();
-  if ((target.hasAVX512BF16 || target.emulateBF16Dots) && isF8(lhsType) &&
-      isF8(rhsType))
+  if ((target.hasAVX512BF16 || target.emulateBF16Dots) &&
+      isExactInBF16(lhsType) && isExactInBF16(rhsType))
     plan.pack = 2;
 
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
@@ -942,7 +947,9 @@ Value Emitter::decodeToWords(Value v) {
     return element;
   };
   auto vector = dyn_cast<VectorType>(v.getType());
-  if (vector && target.hasVBMI) {
+  // The table leaves the sign alone, which is part of a FNUZ format's NaN.
+  if (vector && target.hasVBMI &&
+      !isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(element)) {
     int64_t n = vector.getDimSize(0);
     Value bytes = arith::BitcastOp::create(b, loc, like(b.getI8Type()), v);
     if (n > 64) {

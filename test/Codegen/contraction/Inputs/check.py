@@ -19,6 +19,9 @@ TYPES = {
     "bf16": ml_dtypes.bfloat16,
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
     "f8E5M2": ml_dtypes.float8_e5m2,
+    "f8E4M3": ml_dtypes.float8_e4m3,
+    "f8E4M3FNUZ": ml_dtypes.float8_e4m3fnuz,
+    "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
 }
 LOWERING = (
     "--canonicalize --cse --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector "
@@ -266,9 +269,15 @@ def main():
         directory = arguments.keep or directory
         if arguments.bench:
             return bench(arguments, rng, directory)
-        cases = [c for c in test_cases() if arguments.only in c.name][::arguments.every]
+        cases = test_cases()
+        formats = ["f8E4M3FN", "f8E5M2"]
+        if arguments.expand_casts:
+            formats += ["f8E4M3", "f8E4M3FNUZ", "f8E5M2FNUZ"]
+            for t in formats[2:]:
+                cases += layouts(f"other_{t}", 21, 40, 70, (t, "f8E4M3FN"))
+        cases = [c for c in cases if arguments.only in c.name][::arguments.every]
         codes = [Case(f"codes_{t}_{i}", "mk", "kn", "mn", (t, t) if i else (t, "f32"), m=m, k=1, n=n)
-                 for t in ("f8E4M3FN", "f8E5M2") for i, (m, n) in enumerate([(256, 1), (1, 256)])]
+                 for t in formats for i, (m, n) in enumerate([(256, 1), (1, 256)])]
         library = compile_cases(cases + codes, arguments, directory)
         good = [check(c, library, rng) for c in cases]
         good += [check_codes(library, c, c.types[0]) for c in codes]
