@@ -74,11 +74,16 @@ public:
 
   ArrayRef<DotInfo> getDots() const { return dots; }
 
+  /// Where the backward pass reads what the forward pass has computed in f32
+  /// from data: what is saved for it.
+  ArrayRef<OpOperand *> getSavedUses() const { return savedUses; }
+
   /// Whether any argument is marked as a parameter or as frozen.
   bool hasParameters() const { return parameters; }
 
 private:
   SmallVector<DotInfo> dots;
+  SmallVector<OpOperand *> savedUses;
   bool parameters = false;
 };
 

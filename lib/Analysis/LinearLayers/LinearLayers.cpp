@@ -81,6 +81,9 @@ struct Analyzer {
 
   void run();
   void findForwardSlice();
+  DenseSet<Operation *> getSlice(ArrayRef<Value> roots,
+                                 bool throughSteps) const;
+  void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
   bool inForwardPass(Operation *op) const;
   bool isOneHot(Value value, Operation *user) const;
   void classifyWithWeight(unsigned index);
@@ -101,7 +104,8 @@ struct Analyzer {
   /// Of every dot, the layers whose weight or activation it reads.
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
   bool hasLoss = false, updatesParameters = false;
-  DenseSet<Operation *> forwardSlice;
+  /// What the loss and what the next state is computed by.
+  DenseSet<Operation *> forwardSlice, updateSlice;
 };
 } // namespace
 
@@ -115,16 +119,27 @@ static void forEachRead(Operation *op, llvm::function_ref<void(Value)> read) {
 
 void Analyzer::findForwardSlice() {
   auto terminator = function.getBody().front().getTerminator();
-  SmallVector<Value> worklist;
+  SmallVector<Value> losses, states;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     auto kind = function.getResultAttrOfType<StringAttr>(i, "fp8.kind");
-    if (kind && kind.getValue() == "loss") {
-      hasLoss = true;
-      worklist.push_back(terminator->getOperand(i));
-    }
+    if (kind && kind.getValue() == "loss")
+      losses.push_back(terminator->getOperand(i));
     if (function.getResultAttr(i, "fp8.state"))
-      updatesParameters = true;
+      states.push_back(terminator->getOperand(i));
   }
+  hasLoss = !losses.empty();
+  updatesParameters = !states.empty();
+  // A parameter that a loop over steps updates is a leaf to the forward pass:
+  // how the last iteration came to it is the backward pass and the optimizer.
+  forwardSlice = getSlice(losses, /*throughSteps=*/false);
+  updateSlice = getSlice(states, /*throughSteps=*/true);
+}
+
+/// The ops that compute some values.
+DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
+                                         bool throughSteps) const {
+  DenseSet<Operation *> slice;
+  SmallVector<Value> worklist(roots);
   DenseSet<Value> seen;
   auto read = [&](Value value) {
     if (seen.insert(value).second)
@@ -138,10 +153,8 @@ void Analyzer::findForwardSlice() {
                         : cast<BlockArgument>(value).getOwner()->getParentOp();
     if (op == function)
       continue;
-    // A parameter that a loop over steps updates is a leaf: how the last
-    // iteration came to it is the backward pass and the optimizer.
-    if (origins.isCarriedParameter(value)) {
-      forwardSlice.insert(op);
+    if (origins.isCarriedParameter(value) && !throughSteps) {
+      slice.insert(op);
       continue;
     }
     if (isBarrier(op)) {
@@ -149,7 +162,7 @@ void Analyzer::findForwardSlice() {
       continue;
     }
     SmallVector<Value> sources = getFlowSources(value);
-    bool inserted = forwardSlice.insert(op).second;
+    bool inserted = slice.insert(op).second;
     if (sources.empty() && inserted)
       forEachRead(op, read);
     for (Value source : sources)
@@ -160,6 +173,28 @@ void Analyzer::findForwardSlice() {
     else if (!sources.empty())
       read(op->getRegion(0).front().back().getOperand(0));
   }
+  return slice;
+}
+
+/// What the forward pass computes of data and the backward pass reads.
+void Analyzer::findSavedUses(SmallVectorImpl<OpOperand *> &uses) const {
+  if (!hasLoss || !updatesParameters)
+    return;
+  function.walk([&](Operation *op) {
+    // Barriers are in no slice: they stand for what they pass on.
+    if (!forwardSlice.contains(op) || op->getNumRegions() != 0)
+      return;
+    for (OpResult result : op->getResults()) {
+      auto type = dyn_cast<RankedTensorType>(result.getType());
+      if (!type || !type.getElementType().isF32() || type.getRank() == 0 ||
+          origins.get(result) != Origin::Data)
+        continue;
+      for (OpOperand &use : result.getUses())
+        if (!forwardSlice.contains(use.getOwner()) &&
+            (updateSlice.contains(use.getOwner()) || isBarrier(use.getOwner())))
+          uses.push_back(&use);
+    }
+  });
 }
 
 bool Analyzer::inForwardPass(Operation *op) const {
@@ -567,4 +602,5 @@ LinearLayers::LinearLayers(func::FuncOp function) {
   Analyzer analyzer(function, dots);
   parameters = analyzer.origins.anyParameter();
   analyzer.run();
+  analyzer.findSavedUses(savedUses);
 }
