@@ -66,7 +66,9 @@ SmallVector<AffineExpr> fp8::getScalePlace(ArrayRef<int64_t> shape,
   if (getScaleShape(shape, tile).empty())
     return exprs;
   for (auto [size, extent, at] : llvm::zip_equal(shape, tile, place)) {
-    if (extent == ScaledType::kWhole || extent >= size)
+    // Of nothing there is no scale.
+    bool one = extent == ScaledType::kWhole || (extent >= size && size != 0);
+    if (one)
       exprs.push_back(getAffineConstantExpr(0, context));
     else
       exprs.push_back(at.floorDiv(extent));
@@ -109,6 +111,10 @@ struct AmaxLowering : OpConversionPattern<AmaxOp> {
           type.getDimSize(dim) % extent != 0)
         partial.push_back(dim);
     Value result = zeros(rewriter, op.getLoc(), op.getResult().getType());
+    if (type.getNumElements() == 0) {
+      rewriter.replaceOp(op, result);
+      return success();
+    }
     for (unsigned edges = 0; edges < 1u << partial.size(); ++edges) {
       llvm::SmallDenseSet<unsigned> atEdge;
       for (auto [index, dim] : llvm::enumerate(partial))

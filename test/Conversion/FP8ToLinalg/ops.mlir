@@ -254,3 +254,18 @@ func.func @layouts(%x: !x) -> !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], 
       -> !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], scale = f32>
   return %2 : !fp8.scaled<172x4x8xf8E4M3FN, tile = [128, 1, 1], scale = f32>
 }
+
+// -----
+
+// Nothing has an amax of zero, and no blocks.
+// CHECK-LABEL: func @empty(
+// CHECK: linalg.fill
+// CHECK-NOT: arith.maximumf
+// CHECK: linalg.generic
+func.func @empty(%x: tensor<4x0xf32>, %s: tensor<4x0xf32>)
+    -> (tensor<4x0xf32>, !fp8.scaled<4x0xf8E4M3FN, tile = [1, 128], scale = f32>) {
+  %0 = fp8.amax %x tile = [1, 128] : tensor<4x0xf32> -> tensor<4x0xf32>
+  %1 = fp8.quantize %x, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<4x0xf32> -> !fp8.scaled<4x0xf8E4M3FN, tile = [1, 128], scale = f32>
+  return %0, %1 : tensor<4x0xf32>, !fp8.scaled<4x0xf8E4M3FN, tile = [1, 128], scale = f32>
+}
