@@ -74,11 +74,7 @@ static LogicalResult checkLowered(const OperandRecipe &operand) {
 }
 
 /// One error for what a recipe says and no later stage can do yet.
-static LogicalResult checkLowered(const Recipe &recipe, MLIRContext *context) {
-  if (recipe.compute.saved != RecipeFloat::F32)
-    return emitError(UnknownLoc::get(context))
-           << "value 'bf16' of key 'compute.saved' is not supported yet; "
-              "supported: f32";
+static LogicalResult checkLowered(const Recipe &recipe) {
   auto all = [](const OperandRecipe &first, const OperandRecipe &second) {
     return failed(checkLowered(first)) || failed(checkLowered(second));
   };
@@ -154,6 +150,7 @@ public:
   }
 
   ArrayRef<DotInfo> getDots() const { return layers.getDots(); }
+  ArrayRef<OpOperand *> getSavedUses() const { return layers.getSavedUses(); }
 
   FailureOr<DotVerdict> getVerdict(const DotInfo &info);
 
@@ -391,7 +388,7 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
     effective = std::move(*loaded);
     if (printRecipe)
       effective.print(llvm::outs());
-    return checkLowered(effective, context);
+    return checkLowered(effective);
   }
 
   void runOnOperation() override {
@@ -426,6 +423,7 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
                                  VerdictReport &verdicts) {
   Decider decider(effective, function);
   Quantizer quantizer(function, effective.seed);
+  std::vector<DotPlan> plans;
   bool fallback = false;
   for (const DotInfo &info : decider.getDots()) {
     FailureOr<DotVerdict> verdict = decider.getVerdict(info);
@@ -444,8 +442,8 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
                 kind == OperandKind::Weight,
                 isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved};
       };
-      quantizer.add({dot, plan(info.lhs), plan(info.rhs),
-                     getAccumulator(effective, info.role)});
+      plans.push_back({dot, plan(info.lhs), plan(info.rhs),
+                       getAccumulator(effective, info.role)});
     } else if (verdict->kind == DotVerdict::Kind::Fallback && failOnFallback) {
       dot.emitError() << "recipe '" << effective.name << "' quantizes this "
                       << verdict->role << " dot of layer '" << verdict->layer
@@ -456,6 +454,13 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   }
   if (fallback || failed(checkRules(function, decider.getUsedRules())))
     return failure();
+  if (effective.compute.saved == RecipeFloat::BF16)
+    saveInBF16(decider.getSavedUses(), [&](Operation *op) {
+      return llvm::any_of(plans,
+                          [&](const DotPlan &plan) { return plan.dot == op; });
+    });
+  for (const DotPlan &plan : plans)
+    quantizer.add(plan);
   if (failed(quantizer.rewrite()))
     return failure();
   numQuantized += quantizer.getNumQuantized();
