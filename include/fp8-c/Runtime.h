@@ -107,6 +107,8 @@ typedef struct fp8_tensor_info {
   fp8_role role;
   int64_t vocabulary; /* integer batch argument: its values stay below this;
                          0 or -1: not known                            */
+  int32_t zero_init;  /* state that the compiler added (scales): begins as
+                         zeros unless the initial file has a value       */
   /* Results only. */
   int32_t state_arg;  /* kind STATE: the argument that this replaces,
                          else -1                                       */
@@ -245,6 +247,22 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
                                      const void *const *data, int64_t count,
                                      const char *const *metadata,
                                      int64_t num_metadata);
+
+/* The newest whole checkpoint in a directory; NULL if it holds none. */
+FP8_CAPI fp8_status fp8_checkpoint_load(const char *directory,
+                                        fp8_tensors **tensors);
+
+/* One side of fp8_bind_by_path. types: any text, the same for the same type. */
+typedef struct fp8_paths {
+  const char *const *names;
+  const char *const *types;
+  int64_t count;
+} fp8_paths;
+
+/* Finds the sources that targets take their initial values from, as fp8_train
+   does: bound[i] is the source of target i, or -1. */
+FP8_CAPI fp8_status fp8_bind_by_path(const fp8_paths *targets,
+                                     const fp8_paths *sources, int64_t *bound);
 
 /*===----------------------------------------------------------------------===*\
 |* Running once                                                               *|

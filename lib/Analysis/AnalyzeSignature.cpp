@@ -4,9 +4,11 @@
 #include "Gradients.h"
 #include "UpdateChains.h"
 #include "Usage.h"
+#include "fp8-c/Runtime.h"
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
@@ -118,6 +120,7 @@ private:
   void findStateKinds();
   std::vector<ArgumentUse> findUses();
   void findOtherArgs();
+  void readInitialValues();
   void findOtherResults();
   void describeFunction();
 
@@ -175,6 +178,8 @@ private:
   SmallVector<std::string> pairedBy;
   SmallVector<std::string> ambiguities;
   DenseMap<unsigned, ArgRole> forcedRoles;
+  /// Arguments that are frozen for want of any evidence.
+  llvm::SmallDenseSet<unsigned> undecided;
   std::optional<unsigned> loss;
   std::string lossWhy;
 };
@@ -1099,8 +1104,107 @@ void Analyzer::findOtherArgs() {
     else if (shapeOf(arg.type).front() == *batchSize &&
              splitTreePath(arg.path).size() == 1)
       set(ArgRole::Batch, "has the leading dimension of the integer data");
-    else
+    else {
       set(ArgRole::Frozen, "a float tensor that no result replaces");
+      undecided.insert(arg.index);
+    }
+  }
+}
+
+/// The sources that targets take their initial values from, as the runtime
+/// binds them.
+static SmallVector<std::optional<unsigned>> bind(ArrayRef<TreeLeaf> targets,
+                                                 ArrayRef<TreeLeaf> sources) {
+  struct Paths {
+    std::vector<std::string> types;
+    std::vector<const char *> names, typeNames;
+    fp8_paths paths;
+
+    Paths(ArrayRef<TreeLeaf> leaves) {
+      for (const TreeLeaf &leaf : leaves) {
+        names.push_back(leaf.path.c_str());
+        llvm::raw_string_ostream(types.emplace_back()) << leaf.type;
+      }
+      for (const std::string &type : types)
+        typeNames.push_back(type.c_str());
+      paths = {names.data(), typeNames.data(), int64_t(names.size())};
+    }
+  };
+  Paths from(targets), to(sources);
+  SmallVector<int64_t> bound(targets.size(), -1);
+  fp8_status status = fp8_bind_by_path(&from.paths, &to.paths, bound.data());
+  assert(status == FP8_OK && "expected paths that can be bound");
+  (void)status;
+  SmallVector<std::optional<unsigned>> out;
+  for (int64_t source : bound)
+    out.push_back(source < 0 ? std::nullopt : std::optional<unsigned>(source));
+  return out;
+}
+
+/// The last key of a path; empty where it only counts.
+static StringRef lastName(StringRef path) {
+  path = path.rtrim("]'\"");
+  StringRef key = path.substr(path.find_last_of("[.'\"/") + 1);
+  StringRef digits = key;
+  if (!digits.consume_front("result"))
+    digits.consume_front("arg");
+  bool counts = llvm::all_of(digits, llvm::isDigit);
+  return counts ? StringRef() : key;
+}
+
+/// What no result replaces and the initial values have a value for is set once,
+/// and floats that they lack are data unless data flow knows better.
+void Analyzer::readInitialValues() {
+  ArrayRef<TreeLeaf> sources = options.initialValues;
+  auto set = [&](unsigned index, ArgRole role, StringRef why) {
+    signature.args[index].role = role;
+    signature.args[index].why = why.str();
+  };
+  auto setOnce = [&](unsigned index) {
+    set(index,
+        isFloat(signature.args[index].type) ? ArgRole::Frozen
+                                            : ArgRole::Constant,
+        "no result replaces it, and the initial values have it");
+  };
+  // First what needs a value in any case, and what has one of its own name.
+  SmallVector<TreeLeaf> wanted, open, left;
+  SmallVector<unsigned> wantedArgs, openArgs;
+  for (const SignatureArg &arg : signature.args) {
+    auto forced = forcedRoles.find(arg.index);
+    bool isForced = forced != forcedRoles.end();
+    ArgRole role = isForced ? forced->second : arg.role;
+    if (role == ArgRole::Key || (isForced && role == ArgRole::Batch))
+      continue;
+    bool isNamed = llvm::any_of(sources, [&](const TreeLeaf &leaf) {
+      return leaf.path == arg.path && leaf.type == arg.type;
+    });
+    if (role == ArgRole::Batch && isNamed)
+      setOnce(arg.index);
+    bool isOpen = role == ArgRole::Batch && !isNamed;
+    (isOpen ? open : wanted).push_back({arg.path, arg.type});
+    (isOpen ? openArgs : wantedArgs).push_back(arg.index);
+  }
+  SmallVector<bool> used(sources.size());
+  for (auto [index, source] : llvm::zip(wantedArgs, bind(wanted, sources))) {
+    if (source)
+      used[*source] = true;
+    if (undecided.contains(index) && source)
+      setOnce(index);
+    else if (undecided.contains(index))
+      set(index, ArgRole::Batch,
+          "no result replaces it, and the initial values lack it");
+  }
+  for (auto [leaf, isUsed] : llvm::zip(sources, used))
+    if (!isUsed)
+      left.push_back(leaf);
+  for (auto [index, source] : llvm::zip(openArgs, bind(open, left))) {
+    if (!source)
+      continue;
+    // By type alone only what has no name of its own is found.
+    StringRef name = lastName(signature.args[index].path);
+    StringRef other = lastName(left[*source].path);
+    if (name.empty() || other.empty() || name == other)
+      setOnce(index);
   }
 }
 
@@ -1170,6 +1274,8 @@ FailureOr<Signature> Analyzer::run() {
     dropOutputs();
     findStateKinds();
     findOtherArgs();
+    if (!options.initialValues.empty())
+      readInitialValues();
     findOtherResults();
   } else {
     describeFunction();
@@ -1193,7 +1299,8 @@ FailureOr<Signature> fp8::analyzeSignature(func::FuncOp func,
   return Analyzer(func, options).run();
 }
 
-LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os) {
+LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os,
+                                  ArrayRef<TreeLeaf> initialValues) {
   FailureOr<Signature> signature = Signature::fromAttributes(func);
   if (failed(signature))
     return failure();
@@ -1202,6 +1309,7 @@ LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os) {
   SignatureOptions options;
   options.functionKind =
       signature->isStep() ? FunctionKind::Step : FunctionKind::Function;
+  options.initialValues.assign(initialValues.begin(), initialValues.end());
   ScopedDiagnosticHandler quiet(func.getContext(),
                                 [](Diagnostic &) { return success(); });
   FailureOr<Signature> guess = analyzeSignature(func, options);

@@ -34,7 +34,7 @@ inline ArrayRef<int64_t> shapeOf(Type type) {
 }
 inline bool isConstant(Value value) {
   Operation *op = value.getDefiningOp();
-  return op && isa<stablehlo::ConstantOp, stablehlo::IotaOp>(op);
+  return isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(op);
 }
 
 using ValueSet = llvm::DenseSet<Value>;

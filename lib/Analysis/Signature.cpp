@@ -125,6 +125,7 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
     }
     if (auto size = func.getArgAttrOfType<IntegerAttr>(i, kVocabularyAttr))
       arg.vocabulary = size.getInt();
+    arg.zeroInit = func.getArgAttr(i, kZeroInitAttr) != nullptr;
     signature.args.push_back(std::move(arg));
   }
   for (unsigned i = 0, e = func.getNumResults(); i < e; ++i) {

@@ -173,6 +173,7 @@ LogicalResult Description::build(const Signature &signature, ModuleOp module) {
     info.role = roleOf(arg.role);
     info.kind = kindOf(arg.kind);
     info.vocabulary = arg.vocabulary.value_or(-1);
+    info.zero_init = arg.zeroInit;
     info.state_arg = -1;
   }
   for (const SignatureResult &result : signature.results) {
@@ -202,6 +203,25 @@ std::vector<char> constantBytes(memref::GlobalOp global) {
   for (int64_t i = 0; i < repeat; ++i)
     bytes.insert(bytes.end(), raw.begin(), raw.end());
   return bytes;
+}
+
+/// Adds to the signature what the recipe has added to the step: the state of
+/// its scales.
+LogicalResult addScaleState(ModuleOp module, Signature &signature) {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    if (!func.isPublic() || func.getNumArguments() == signature.args.size())
+      continue;
+    FailureOr<Signature> whole = Signature::fromAttributes(func);
+    if (failed(whole))
+      return failure();
+    for (SignatureArg &arg :
+         MutableArrayRef(whole->args).drop_front(signature.args.size()))
+      signature.args.push_back(std::move(arg));
+    for (SignatureResult &result :
+         MutableArrayRef(whole->results).drop_front(signature.results.size()))
+      signature.results.push_back(std::move(result));
+  }
+  return success();
 }
 
 } // namespace
@@ -248,10 +268,6 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
 
-  Description description;
-  if (failed(description.build(result->signature, module)))
-    return failure();
-
   QuantizePipelineOptions quantize;
   quantize.recipe = options.recipe;
   for (const std::string &assignment : options.recipeOverrides)
@@ -261,7 +277,12 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
                       [&](OpPassManager &pm) {
                         buildQuantizePipeline(pm, quantize, &result->verdicts);
                       })) ||
-      failed(runStage(module, options, "structured", stats.structureSeconds,
+      failed(addScaleState(module, result->signature)))
+    return failure();
+  Description description;
+  if (failed(description.build(result->signature, module)))
+    return failure();
+  if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
       failed(runStage(module, options, "kernels", stats.kernelsSeconds,
                       buildKernelsPipeline)) ||

@@ -300,3 +300,28 @@ std::string describe(const Binding &binding, const std::string &title,
 }
 
 } // namespace fp8::rt
+
+using namespace fp8::rt;
+
+fp8_status fp8_bind_by_path(const fp8_paths *targets, const fp8_paths *sources,
+                            int64_t *bound) {
+  return guard([&] {
+    if (!targets || !sources || (targets->count > 0 && !bound))
+      throw Error(FP8_ERROR_INVALID, "expected paths but got none");
+    // Types are only compared: a number each will do.
+    std::map<std::string, int64_t> numbers;
+    auto read = [&](const fp8_paths &paths) {
+      std::vector<Named> out;
+      for (int64_t i = 0; i < paths.count; ++i) {
+        int64_t number = static_cast<int64_t>(numbers.size());
+        TensorType type;
+        type.dims = {numbers.emplace(paths.types[i], number).first->second};
+        out.push_back({paths.names[i], type});
+      }
+      return out;
+    };
+    std::vector<Named> to = read(*targets), from = read(*sources);
+    Binding binding = bindByPath(to, from);
+    std::copy(binding.sources.begin(), binding.sources.end(), bound);
+  });
+}

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 namespace fp8::rt {
 
@@ -111,69 +112,89 @@ static CheckpointInfo readInfo(const TensorFile &file,
   return info;
 }
 
-CheckpointInfo
-resumeFromNewest(const std::string &directory, fp8_step &step,
-                 std::string &path,
-                 const std::function<void(const std::string &)> &warn) {
+namespace {
+struct Whole {
+  CheckpointFile at;
+  TensorFile file;
+  CheckpointInfo info;
+};
+} // namespace
+
+using Warn = std::function<void(const std::string &)>;
+
+/// The newest checkpoint that is whole; nothing if there is none.
+static std::optional<Whole>
+readNewest(const std::vector<CheckpointFile> &checkpoints, const Warn &warn) {
+  for (const CheckpointFile &checkpoint : checkpoints) {
+    try {
+      Whole whole{checkpoint, readSafeTensors(checkpoint.path), {}};
+      whole.info = readInfo(whole.file, checkpoint);
+      return std::move(whole);
+    } catch (const Error &error) {
+      if (error.status == FP8_ERROR_MEMORY)
+        throw;
+      warn(str("warning: passing over a damaged checkpoint: ", error.what()));
+    }
+  }
+  return std::nullopt;
+}
+
+TensorFile readNewestCheckpoint(const std::string &directory) {
+  std::optional<Whole> newest =
+      readNewest(listCheckpoints(directory), [](const std::string &) {});
+  return newest ? std::move(newest->file) : TensorFile();
+}
+
+CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
+                                std::string &path, const Warn &warn) {
   std::vector<CheckpointFile> checkpoints = listCheckpoints(directory);
+  std::optional<Whole> newest = readNewest(checkpoints, warn);
+  if (!newest)
+    throw Error(FP8_ERROR_IO,
+                str("no ", checkpoints.empty() ? "" : "valid ",
+                    "checkpoint to resume from in '", directory, "'"));
+  const TensorFile &file = newest->file;
   std::vector<Named> targets;
   std::vector<size_t> indices = savedArguments(step.executable);
   for (size_t i : indices)
     targets.push_back(
         {step.executable.arguments[i].name, step.executable.arguments[i].type});
-  for (const CheckpointFile &checkpoint : checkpoints) {
-    TensorFile file;
-    CheckpointInfo info;
-    try {
-      file = readSafeTensors(checkpoint.path);
-      info = readInfo(file, checkpoint);
-    } catch (const Error &error) {
-      if (error.status == FP8_ERROR_MEMORY)
-        throw;
-      warn(str("warning: passing over a damaged checkpoint: ", error.what()));
+  // Same names only: a checkpoint is of this very step, or of another model.
+  std::vector<Named> sources;
+  Binding binding;
+  std::map<std::string, size_t> byName;
+  std::vector<bool> used(file.tensors.size(), false);
+  for (const TensorFile::Tensor &tensor : file.tensors) {
+    byName[tensor.name] = sources.size();
+    sources.push_back({tensor.name, tensor.type});
+  }
+  for (size_t i = 0; i < targets.size(); ++i) {
+    auto found = byName.find(targets[i].name);
+    binding.sources.push_back(-1);
+    if (found == byName.end()) {
+      binding.missing.push_back(i);
       continue;
     }
-    // Same names only: a checkpoint is of this very step, or of another model.
-    std::vector<Named> sources;
-    Binding binding;
-    std::map<std::string, size_t> byName;
-    std::vector<bool> used(file.tensors.size(), false);
-    for (const TensorFile::Tensor &tensor : file.tensors) {
-      byName[tensor.name] = sources.size();
-      sources.push_back({tensor.name, tensor.type});
-    }
-    for (size_t i = 0; i < targets.size(); ++i) {
-      auto found = byName.find(targets[i].name);
-      binding.sources.push_back(-1);
-      if (found == byName.end()) {
-        binding.missing.push_back(i);
-        continue;
-      }
-      used[found->second] = true;
-      if (sources[found->second].type != targets[i].type)
-        binding.misshaped.emplace_back(i, found->second);
-      else
-        binding.sources[i] = found->second;
-    }
-    for (size_t i = 0; i < sources.size(); ++i)
-      if (!used[i])
-        binding.extra.push_back(i);
-    if (!binding.complete() || !binding.extra.empty())
-      throw Error(FP8_ERROR_MISMATCH,
-                  describe(binding,
-                           str("'", checkpoint.path,
-                               "' is a checkpoint of another model:"),
-                           targets, sources));
-    for (size_t i = 0; i < targets.size(); ++i)
-      std::memcpy(step.argument(indices[i]),
-                  file.tensors[binding.sources[i]].data,
-                  targets[i].type.bytes());
-    path = checkpoint.path;
-    return info;
+    used[found->second] = true;
+    if (sources[found->second].type != targets[i].type)
+      binding.misshaped.emplace_back(i, found->second);
+    else
+      binding.sources[i] = found->second;
   }
-  throw Error(FP8_ERROR_IO,
-              str("no ", checkpoints.empty() ? "" : "valid ",
-                  "checkpoint to resume from in '", directory, "'"));
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (!used[i])
+      binding.extra.push_back(i);
+  if (!binding.complete() || !binding.extra.empty())
+    throw Error(FP8_ERROR_MISMATCH,
+                describe(binding,
+                         str("'", newest->at.path,
+                             "' is a checkpoint of another model:"),
+                         targets, sources));
+  for (size_t i = 0; i < targets.size(); ++i)
+    std::memcpy(step.argument(indices[i]),
+                file.tensors[binding.sources[i]].data, targets[i].type.bytes());
+  path = newest->at.path;
+  return newest->info;
 }
 
 } // namespace fp8::rt

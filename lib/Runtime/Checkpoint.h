@@ -39,6 +39,9 @@ struct CheckpointFile {
 };
 std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
 
+/// The newest checkpoint that is whole; no tensors if there is none.
+TensorFile readNewestCheckpoint(const std::string &directory);
+
 /// Loads the newest valid checkpoint into the step. Damaged ones are passed
 /// over with a warning; one of another model is an error that lists the
 /// tensors that differ.

@@ -113,15 +113,15 @@ void Report::open(int64_t lastStep) {
   log.clear();
   if (lastStep >= 0)
     readBack(lastStep);
-  std::string csvText_ = "step,loss,heldout_loss,tokens_per_second,seconds";
+  std::string table = "step,loss,heldout_loss,tokens_per_second,seconds";
   for (const std::string &name : metricNames)
-    csvText_ += "," + csvText(name);
+    table += "," + csvText(name);
   for (const std::string &name : evalMetricNames)
-    csvText_ += "," + csvText("heldout " + name);
-  csvText_ += "\n";
+    table += "," + csvText("heldout " + name);
+  table += "\n";
   std::string jsonText;
   for (const LogRow &row : log) {
-    csvText_ += csvLine(row);
+    table += csvLine(row);
     jsonText += jsonLine(row);
   }
   auto begin = [&](const char *name, const std::string &text) {
@@ -133,7 +133,7 @@ void Report::open(int64_t lastStep) {
                   str("cannot write '", path, "': ", errnoText(errno)));
     return file;
   };
-  csv = begin("log.csv", csvText_);
+  csv = begin("log.csv", table);
   jsonl = begin("log.jsonl", jsonText);
 }
 

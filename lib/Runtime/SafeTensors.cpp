@@ -1,6 +1,7 @@
 //===- SafeTensors.cpp - Tensor files -------------------------------------===//
 
 #include "SafeTensors.h"
+#include "Checkpoint.h"
 
 #include <algorithm>
 #include <cstring>
@@ -298,6 +299,18 @@ fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors) {
     auto result = std::make_unique<fp8_tensors>();
     result->file = readSafeTensors(path);
     *tensors = result.release();
+  });
+}
+
+fp8_status fp8_checkpoint_load(const char *directory, fp8_tensors **tensors) {
+  return guard([&] {
+    if (!directory || !tensors)
+      throw Error(FP8_ERROR_INVALID, "expected a directory but got none");
+    *tensors = nullptr;
+    auto result = std::make_unique<fp8_tensors>();
+    result->file = readNewestCheckpoint(directory);
+    if (!result->file.tensors.empty())
+      *tensors = result.release();
   });
 }
 

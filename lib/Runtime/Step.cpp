@@ -37,6 +37,7 @@ static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
     copy.vocabulary = info.vocabulary > 0 ? info.vocabulary : -1;
     copy.stateArg = info.kind == FP8_KIND_STATE ? info.state_arg : -1;
     copy.ownBuffer = info.own_buffer != 0;
+    copy.zeroInit = info.zero_init != 0;
     result.push_back(std::move(copy));
   }
   return result;

@@ -71,6 +71,7 @@ struct TensorInfo {
   int64_t vocabulary = -1;
   int64_t stateArg = -1;
   bool ownBuffer = false;
+  bool zeroInit = false;
 };
 
 /// Bytes, or -1 where a size is negative or the product too large.

@@ -461,14 +461,15 @@ void Trainer::resume() {
 }
 
 void Trainer::begin(const InitialValues &initial) {
-  std::vector<Named> targets, keyTargets;
-  std::vector<size_t> indices = stateArguments(step->executable);
-  std::vector<size_t> keyIndices = keyArguments(step->executable);
+  std::vector<Named> targets, optional;
+  std::vector<size_t> indices, optionalIndices = keyArguments(step->executable);
+  for (size_t i : stateArguments(step->executable))
+    (arguments()[i].zeroInit ? optionalIndices : indices).push_back(i);
   for (size_t i : indices)
     targets.push_back({arguments()[i].name, arguments()[i].type});
-  for (size_t i : keyIndices)
-    keyTargets.push_back({arguments()[i].name, arguments()[i].type});
-  InitialValues::Found found = initial.find(targets, keyTargets);
+  for (size_t i : optionalIndices)
+    optional.push_back({arguments()[i].name, arguments()[i].type});
+  InitialValues::Found found = initial.find(targets, optional);
   if (!found.unused.empty())
     sayLine(str("note: ", found.unused.size(), " tensors of '",
                 options.init_file, "' are not used, '", found.unused[0].name,
@@ -476,13 +477,16 @@ void Trainer::begin(const InitialValues &initial) {
   for (size_t i = 0; i < targets.size(); ++i)
     std::memcpy(step->argument(indices[i]), found.targets[i],
                 targets[i].type.bytes());
-  for (size_t i = 0; i < keyTargets.size(); ++i) {
-    Key key;
-    if (!found.optional[i])
-      key = firstKey(i, arguments()[keyIndices[i]]);
-    std::memcpy(step->argument(keyIndices[i]),
-                found.optional[i] ? found.optional[i] : key.data(),
-                keyTargets[i].type.bytes());
+  for (size_t i = 0; i < optional.size(); ++i) {
+    const TensorInfo &argument = arguments()[optionalIndices[i]];
+    void *buffer = step->argument(optionalIndices[i]);
+    if (found.optional[i])
+      std::memcpy(buffer, found.optional[i], optional[i].type.bytes());
+    else if (argument.zeroInit)
+      std::memset(buffer, 0, optional[i].type.bytes());
+    else
+      std::memcpy(buffer, firstKey(i, argument).data(),
+                  optional[i].type.bytes());
   }
 }
 

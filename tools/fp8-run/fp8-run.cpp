@@ -5,6 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
+#include "fp8/Compiler/InitialValues.h"
 #include "fp8/Init.h"
 #include "fp8/Support/Recipe.h"
 
@@ -355,7 +356,40 @@ int printRecipe(MLIRContext &context) {
   return 0;
 }
 
-int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
+bool initIsModule() { return StringRef(flags->initFile).ends_with(".mlir"); }
+
+/// What the run begins with, as far as files tell: the checkpoint that it goes
+/// on from, else the file of --init.
+LogicalResult readInitialFile(MLIRContext &context,
+                              SignatureOptions &signature) {
+  fp8_tensors *tensors = nullptr;
+  fp8_status status = FP8_OK;
+  if (flags->resume)
+    status = fp8_checkpoint_load(flags->outDir.c_str(), &tensors);
+  if (status == FP8_OK && !tensors && !flags->initFile.empty() &&
+      !initIsModule())
+    status = fp8_tensors_load(flags->initFile.c_str(), &tensors);
+  if (exitCode(status) != 0)
+    return failure();
+  signature.initialValues = leavesOf(tensors, context);
+  fp8_tensors_destroy(tensors);
+  return success();
+}
+
+int explainSignature(MLIRContext &context, SignatureOptions signature) {
+  if (failed(readInitialFile(context, signature)))
+    return 1;
+  if (signature.initialValues.empty() && initIsModule()) {
+    OwningOpRef<ModuleOp> init = parseModule(flags->initFile, context);
+    CompileOptions options;
+    options.signature.functionKind = FunctionKind::Function;
+    if (!init)
+      return 1;
+    FailureOr<Signature> found = importModule(*init, options);
+    if (failed(found))
+      return 1;
+    signature.initialValues = leavesOf(*found);
+  }
   OwningOpRef<ModuleOp> module = parseModule(flags->stepFile, context);
   if (!module)
     return 1;
@@ -365,7 +399,8 @@ int explainSignature(MLIRContext &context, const SignatureOptions &signature) {
   if (failed(importModule(*module, options)))
     return 1;
   for (auto func : module->getOps<func::FuncOp>())
-    if (func.isPublic() && failed(printSignature(func, llvm::outs())))
+    if (func.isPublic() &&
+        failed(printSignature(func, llvm::outs(), signature.initialValues)))
       return 1;
   return 0;
 }
@@ -446,20 +481,23 @@ int train(MLIRContext &context, SignatureOptions signature) {
           return role.first == path;
         }))
       signature.roles.push_back({path, "batch"});
-  std::string fingerprint;
-  auto step = compileFile(flags->stepFile, "step", context, signature,
-                          FunctionKind::Step, &fingerprint);
-  if (failed(step))
+  if (failed(readInitialFile(context, signature)))
     return 1;
   std::unique_ptr<CompiledFunction> init, eval;
-  bool initIsModule = StringRef(flags->initFile).ends_with(".mlir");
-  if (initIsModule) {
+  if (initIsModule()) {
     auto compiled = compileFile(flags->initFile, "init", context, {},
                                 FunctionKind::Function);
     if (failed(compiled))
       return 1;
     init = std::move(*compiled);
+    if (signature.initialValues.empty())
+      signature.initialValues = leavesOf(init->signature);
   }
+  std::string fingerprint;
+  auto step = compileFile(flags->stepFile, "step", context, signature,
+                          FunctionKind::Step, &fingerprint);
+  if (failed(step))
+    return 1;
   if (!flags->evalFile.empty()) {
     auto compiled = compileFile(flags->evalFile, "eval", context, {},
                                 FunctionKind::Function);
@@ -486,7 +524,7 @@ int train(MLIRContext &context, SignatureOptions signature) {
   options.step = (*step)->executable();
   options.init = init ? init->executable() : nullptr;
   options.eval = eval ? eval->executable() : nullptr;
-  options.init_file = initIsModule || flags->initFile.empty()
+  options.init_file = initIsModule() || flags->initFile.empty()
                           ? nullptr
                           : flags->initFile.c_str();
   options.data_files = data.data();

@@ -29,6 +29,8 @@ constexpr llvm::StringLiteral kRoleAttr = "fp8.role";
 constexpr llvm::StringLiteral kKindAttr = "fp8.kind";
 constexpr llvm::StringLiteral kStateAttr = "fp8.state";
 constexpr llvm::StringLiteral kVocabularyAttr = "fp8.vocabulary";
+/// On a state argument that begins as zeros unless a file has a value for it.
+constexpr llvm::StringLiteral kZeroInitAttr = "fp8.zero_init";
 
 /// What a step does with an argument.
 enum class ArgRole {
@@ -67,6 +69,9 @@ struct SignatureArg {
   unsigned index = 0;
   /// For token arrays: the number of rows of the table that they index.
   std::optional<int64_t> vocabulary;
+  /// State that the compiler added: it begins as zeros, not with the
+  /// initializer.
+  bool zeroInit = false;
   /// The reason for the role and kind, for people. Not kept as an attribute.
   std::string why;
 };
@@ -104,6 +109,12 @@ struct Signature {
   bool isStep() const;
 };
 
+/// A leaf of a tree of tensors.
+struct TreeLeaf {
+  std::string path;
+  Type type;
+};
+
 /// How to take a function.
 enum class FunctionKind {
   /// A step if it trains (a gradient flows into what it returns), else not.
@@ -121,6 +132,9 @@ struct SignatureOptions {
   llvm::SmallVector<std::pair<std::string, std::string>> states;
   /// Path of the loss.
   std::string loss;
+  /// What the run's initial values hold, if that is known: what no result
+  /// replaces and they have a value for is no data.
+  llvm::SmallVector<TreeLeaf> initialValues;
 };
 
 /// Finds the signature of `func`: a function over StableHLO tensors without
@@ -132,19 +146,15 @@ FailureOr<Signature> analyzeSignature(func::FuncOp func,
 void printSignature(const Signature &signature, llvm::raw_ostream &os);
 
 /// The same of a function that has its attributes: the reasons are found anew,
-/// and what the attributes say against the guess is called the user's choice.
-LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os);
+/// with `initialValues` if they are known, and what the attributes say against
+/// the guess is called the user's choice.
+LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os,
+                             llvm::ArrayRef<TreeLeaf> initialValues = {});
 
 /// The number of rows of the smallest table that the integer argument
 /// `argIndex` indexes (through the clamps and reshapes that JAX prints for
 /// `take` and `one_hot`), if it indexes one.
 std::optional<int64_t> findVocabulary(func::FuncOp func, unsigned argIndex);
-
-/// A leaf of a tree of tensors.
-struct TreeLeaf {
-  std::string path;
-  Type type;
-};
 
 /// Splits a tree path as JAX prints it into its root and its keys:
 /// `p['layers'][0].w` gives `p`, `['layers']`, `[0]`, `.w`.

@@ -61,29 +61,12 @@ static const AccumulatorRecipe *getAccumulator(const Recipe &recipe,
   }
 }
 
-//===----------------------------------------------------------------------===//
-// What is lowered
-//===----------------------------------------------------------------------===//
-
-static LogicalResult checkLowered(const OperandRecipe &operand) {
-  if (operand.scaling == RecipeScaling::Delayed)
-    return emitError(*operand.loc)
-           << "value 'delayed' of key 'scaling' is not supported yet; "
-              "supported: current";
-  return success();
-}
-
-/// One error for what a recipe says and no later stage can do yet.
-static LogicalResult checkLowered(const Recipe &recipe) {
-  auto all = [](const OperandRecipe &first, const OperandRecipe &second) {
-    return failed(checkLowered(first)) || failed(checkLowered(second));
-  };
-  if ((recipe.forward &&
-       all(recipe.forward->activation, recipe.forward->weight)) ||
-      (recipe.dgrad && all(recipe.dgrad->gradient, recipe.dgrad->weight)) ||
-      (recipe.wgrad && all(recipe.wgrad->activation, recipe.wgrad->gradient)))
-    return failure();
-  return success();
+/// What the scale state of an operand is called.
+static std::string getStateName(const DotInfo &info, OperandKind kind) {
+  StringRef part = kind == OperandKind::Weight       ? "weight"
+                   : kind == OperandKind::Activation ? "activation"
+                                                     : "gradient";
+  return ("fp8." + info.layer + "." + part).str();
 }
 
 //===----------------------------------------------------------------------===//
@@ -388,7 +371,7 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
     effective = std::move(*loaded);
     if (printRecipe)
       effective.print(llvm::outs());
-    return checkLowered(effective);
+    return success();
   }
 
   void runOnOperation() override {
@@ -440,7 +423,8 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
             info.role == DotRole::Wgrad && kind == OperandKind::Activation;
         return {getOperandRecipe(effective, info.role, kind),
                 kind == OperandKind::Weight,
-                isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved};
+                isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved,
+                getStateName(info, kind)};
       };
       plans.push_back({dot, plan(info.lhs), plan(info.rhs),
                        getAccumulator(effective, info.role)});

@@ -1,5 +1,4 @@
-//===- Quantizer.cpp - Dots on quantized operands
-//--------------------------===//
+//===- Quantizer.cpp - Dots on quantized operands -------------------------===//
 
 #include "Quantizer.h"
 
@@ -220,6 +219,58 @@ void Quantizer::mergeDims(Dot &dot) {
 }
 
 //===----------------------------------------------------------------------===//
+// Layers of loops
+//===----------------------------------------------------------------------===//
+
+/// Adds the slot of `stack`'s first dimension that begins at `start`, if a
+/// loop's counter gives it.
+static void addSlot(Value start, Type stack,
+                    SmallVectorImpl<DelayedScaling::Slot> &slots) {
+  std::optional<stablehlo::AffineIndex> index =
+      stablehlo::matchAffineIndex(start);
+  if (index)
+    slots.insert(slots.begin(), {index->counter, index->scale, index->offset,
+                                 cast<RankedTensorType>(stack).getDimSize(0)});
+}
+
+/// The layer that a dot belongs to in each loop over layers around it, the
+/// outermost first: where its weight is cut from a stack, or, in a wgrad dot,
+/// where its result goes. In a loop over micro-batches weights do not change.
+static SmallVector<DelayedScaling::Slot> getSlots(const DotPlan &plan) {
+  SmallVector<DelayedScaling::Slot> slots;
+  stablehlo::DotGeneralOp dot = plan.dot;
+  if (plan.lhs.isWeight || plan.rhs.isWeight) {
+    Value value = plan.lhs.isWeight ? dot.getLhs() : dot.getRhs();
+    while (Operation *op = value.getDefiningOp()) {
+      if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
+        addSlot(slice.getStartIndices().front(), slice.getOperand().getType(),
+                slots);
+      else if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
+                    stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
+                    stablehlo::SliceOp, stablehlo::OptimizationBarrierOp>(op))
+        break;
+      value = op->getOperand(isa<stablehlo::OptimizationBarrierOp>(op)
+                                 ? cast<OpResult>(value).getResultNumber()
+                                 : 0);
+    }
+    return slots;
+  }
+  Value value = dot->getResult(0);
+  while (value.hasOneUse()) {
+    Operation *user = *value.user_begin();
+    if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user)) {
+      addSlot(update.getStartIndices().front(), update.getType(), slots);
+      break;
+    }
+    if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ConvertOp,
+             stablehlo::BroadcastInDimOp>(user))
+      break;
+    value = user->getResult(0);
+  }
+  return slots;
+}
+
+//===----------------------------------------------------------------------===//
 // Sharing
 //===----------------------------------------------------------------------===//
 
@@ -246,10 +297,13 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
     group.point = operand.value;
     group.isWeight = plan.isWeight;
     group.copy = plan.copy;
+    group.name = plan.name;
     group.dots.push_back(dot);
     return;
   }
   it->dots.push_back(dot);
+  // The backward pass has the same dots in another order.
+  it->name = std::min(it->name, plan.name);
   // A payload that the forward pass reads too is made there.
   if (plan.copy == RecipeCopy::Saved)
     it->copy = RecipeCopy::Saved;
@@ -284,6 +338,10 @@ void Quantizer::add(const DotPlan &plan) {
   mergeDims(dot);
   addOperand(dot.lhs, plan.lhs, plan.dot);
   addOperand(dot.rhs, plan.rhs, plan.dot);
+  // A weight says it best: the result of a wgrad dot may take another way.
+  for (unsigned group : {dot.lhs.group, dot.rhs.group})
+    if (groups[group].slots.empty())
+      groups[group].slots = getSlots(plan);
   dots.push_back(std::move(dot));
 }
 
@@ -335,8 +393,11 @@ Value Quantizer::getAmax(Value value, ScaledType type, bool early,
   return amax;
 }
 
-Value Quantizer::quantize(Value value, const OperandRecipe &recipe,
-                          ArrayRef<int64_t> tile, bool early, Location loc) {
+Value Quantizer::quantize(Value value, const Group &group,
+                          ArrayRef<int64_t> tile,
+                          ArrayRef<DelayedScaling::Slot> slots, bool early,
+                          Location loc) {
+  const OperandRecipe &recipe = group.recipe;
   auto type = cast<RankedTensorType>(value.getType());
   MLIRContext *context = builder.getContext();
   FloatType format = getFormatType(recipe.format, context);
@@ -350,17 +411,20 @@ Value Quantizer::quantize(Value value, const OperandRecipe &recipe,
       builder, loc, scaled.getScaleTensorType(), amax.getType(), amax,
       ScaleRuleAttr::get(context, getScaleRule(recipe.scale)),
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
+  DelayedScaling::Scale by{scale.getScale(), scale.getQuantizer()};
+  if (recipe.scaling == RecipeScaling::Delayed)
+    by = delayed.get(builder, group.name, slots, recipe, scale);
   ++numQuantized;
   if (recipe.rounding == RecipeRounding::NearestEven)
-    return QuantizeOp::create(builder, loc, scaled, value, scale.getScale(),
-                              scale.getQuantizer(), Rounding::NearestEven,
+    return QuantizeOp::create(builder, loc, scaled, value, by.scale,
+                              by.quantizer, Rounding::NearestEven,
                               getOverflow(recipe.overflow));
   // Equal tensors get equal random numbers, however they are scaled.
   auto tensor = tensors.try_emplace(value, tensors.size()).first->second;
-  return QuantizeOp::create(
-      builder, loc, scaled, value, scale.getScale(), scale.getQuantizer(),
-      seeds.lookup(builder.getInsertionBlock()), Rounding::Stochastic,
-      getOverflow(recipe.overflow), builder.getI64IntegerAttr(tensor));
+  return QuantizeOp::create(builder, loc, scaled, value, by.scale, by.quantizer,
+                            seeds.lookup(builder.getInsertionBlock()),
+                            Rounding::Stochastic, getOverflow(recipe.overflow),
+                            builder.getI64IntegerAttr(tensor));
 }
 
 /// Makes the seed of a block from those around it: of the step's number and the
@@ -431,6 +495,9 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
     } else if (auto convert = value.getDefiningOp<stablehlo::ConvertOp>()) {
       conversions.push_back(getElementTypeOrSelf(value.getType()));
       value = convert->getOperand(0);
+    } else if (value.getDefiningOp<stablehlo::OptimizationBarrierOp>()) {
+      // Weights are what they were when the layer is computed again.
+      value = getLayoutSource(value);
     } else {
       break;
     }
@@ -472,7 +539,8 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
     for (Type element : llvm::reverse(conversions))
       whole = stablehlo::ConvertOp::create(
           builder, loc, RankedTensorType::get(shape, element), whole);
-    Value quantized = quantize(whole, group.recipe, tile, /*early=*/true, loc);
+    Value quantized = quantize(whole, group, tile, /*slots=*/{},
+                               /*early=*/true, loc);
     stacks.push_back({source, type, group.recipe, quantized});
     known = std::prev(stacks.end());
   }
@@ -520,8 +588,11 @@ Value Quantizer::quantizeLate(Group &group, Operation *first) {
       value = DequantizeOp::create(builder, value.getLoc(), value.getType(),
                                    forward->quantized);
   }
-  return quantize(value, group.recipe, group.tile, /*early=*/false,
-                  group.point.getLoc());
+  Value quantized = quantize(value, group, group.tile, group.slots, /*early=*/false,
+                             group.point.getLoc());
+  quantized.getDefiningOp()->setAttr(FP8Dialect::kRecomputedAttrName,
+                                     builder.getUnitAttr());
+  return quantized;
 }
 
 Value Quantizer::getQuantized(Group &group) {
@@ -538,7 +609,7 @@ Value Quantizer::getQuantized(Group &group) {
     group.quantized = quantizeLate(group, first);
   } else {
     setInsertionPointToQuantize(builder, group.point);
-    group.quantized = quantize(group.point, group.recipe, group.tile,
+    group.quantized = quantize(group.point, group, group.tile, group.slots,
                                /*early=*/true, group.point.getLoc());
   }
   return group.quantized;
@@ -638,6 +709,7 @@ LogicalResult Quantizer::rewrite() {
     dot.plan.dot->getResult(0).replaceAllUsesWith(result);
     dot.plan.dot->erase();
   }
+  delayed.finish();
   eraseUnread();
   return success();
 }

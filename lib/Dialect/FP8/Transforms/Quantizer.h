@@ -3,6 +3,8 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
 
+#include "DelayedScaling.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Support/Recipe.h"
@@ -23,6 +25,8 @@ struct OperandPlan {
   bool isWeight = false;
   /// Of the activation that a wgrad dot reads.
   RecipeCopy copy = RecipeCopy::Saved;
+  /// What the scale state of the tensor is called.
+  std::string name = {};
 };
 
 /// How a dot is rewritten.
@@ -38,7 +42,8 @@ class Quantizer {
 public:
   /// `seed` is that of stochastic rounding.
   Quantizer(func::FuncOp function, int64_t seed)
-      : function(function), seed(seed), builder(function.getContext()) {}
+      : function(function), seed(seed), builder(function.getContext()),
+        delayed(function) {}
 
   void add(const DotPlan &plan);
   LogicalResult rewrite();
@@ -60,6 +65,9 @@ private:
     Value root, point;
     bool isWeight = false;
     RecipeCopy copy = RecipeCopy::Saved;
+    /// Of its scale state: the name, and the layers of the loops around it.
+    std::string name;
+    SmallVector<DelayedScaling::Slot> slots;
     /// The dots that read it.
     SmallVector<Operation *> dots;
     Value quantized = {};
@@ -84,8 +92,9 @@ private:
   Value getQuantized(Group &group);
   LogicalResult makeSeeds(Block *block);
   Value getAmax(Value value, ScaledType type, bool early, Location loc);
-  Value quantize(Value value, const OperandRecipe &recipe,
-                 ArrayRef<int64_t> tile, bool early, Location loc);
+  Value quantize(Value value, const Group &group, ArrayRef<int64_t> tile,
+                 ArrayRef<DelayedScaling::Slot> slots, bool early,
+                 Location loc);
   Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                       ArrayRef<Type> conversions);
   Value quantizeLate(Group &group, Operation *first);
@@ -110,6 +119,7 @@ private:
   /// tensors that are rounded.
   DenseMap<Block *, Value> seeds;
   DenseMap<Value, int64_t> tensors;
+  DelayedScaling delayed;
   int64_t numQuantized = 0;
 };
 

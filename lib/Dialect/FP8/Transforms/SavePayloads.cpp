@@ -31,7 +31,8 @@ struct Quantization {
   static std::optional<Quantization> match(QuantizeOp op) {
     auto scale = op.getScale().getDefiningOp<ComputeScaleOp>();
     if (!scale || op->getNumOperands() != 3 ||
-        op->getOperand(2) != scale->getResult(1))
+        op->getOperand(2) != scale->getResult(1) ||
+        op->hasAttr(FP8Dialect::kRecomputedAttrName))
       return std::nullopt;
     auto amax = scale->getOperand(0).getDefiningOp<AmaxOp>();
     if (!amax || amax.getInput() != op.getInput())

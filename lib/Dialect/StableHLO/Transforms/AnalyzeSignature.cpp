@@ -3,6 +3,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/raw_ostream.h"
@@ -65,8 +66,18 @@ private:
       }
       return success();
     };
-    return success(succeeded(split("roles", roles, options.roles)) &&
-                   succeeded(split("states", states, options.states)));
+    SmallVector<std::pair<std::string, std::string>> initial;
+    if (failed(split("roles", roles, options.roles)) ||
+        failed(split("states", states, options.states)) ||
+        failed(split("initial", initialValues, initial)))
+      return failure();
+    for (auto &[path, text] : initial) {
+      Type type = parseType(text, &getContext());
+      if (!type)
+        return failure();
+      options.initialValues.push_back({path, type});
+    }
+    return success();
   }
 };
 } // namespace
@@ -90,5 +101,8 @@ stablehlo::createAnalyzeSignaturePass(const fp8::SignatureOptions &options) {
   for (auto &[arg, result] : options.states)
     passOptions.states.push_back(arg + "=" + result);
   passOptions.loss = options.loss;
+  for (const fp8::TreeLeaf &leaf : options.initialValues)
+    llvm::raw_string_ostream(passOptions.initialValues.emplace_back())
+        << leaf.path << "=" << leaf.type;
   return createAnalyzeSignature(passOptions);
 }

@@ -148,7 +148,8 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     and step counters apart by data flow, through loops and branches. Of the
     arguments that no result replaces, those that random bits are drawn from are
     keys, what weights are applied to is batch, what is applied to data is
-    frozen. Writes it all as attributes:
+    frozen. What the run's initial values are known to hold is frozen (floats)
+    or constant (integers). Writes it all as attributes:
 
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
       for state `fp8.kind` (parameter, moment1, moment2, step, other), and for
@@ -190,6 +191,9 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
                "State that overrules the guess, each ARGUMENT=RESULT">,
     Option<"loss", "loss", "std::string", /*default=*/"\"\"",
            "Path of the loss, to overrule the guess">,
+    ListOption<"initialValues", "initial", "std::string",
+               "What the initial values hold, each PATH=TYPE: what no result "
+               "replaces and is bound to one of them is no data">,
     Option<"explain", "explain", "bool", /*default=*/"false",
            "Print what was found, and why, to standard output">
   ];

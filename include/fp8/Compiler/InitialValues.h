@@ -1,0 +1,20 @@
+//===- InitialValues.h - What a run begins with -----------------*- C++ -*-===//
+
+#ifndef FP8_COMPILER_INITIALVALUES_H
+#define FP8_COMPILER_INITIALVALUES_H
+
+#include "fp8-c/Runtime.h"
+#include "fp8/Analysis/Signature.h"
+
+namespace mlir::fp8 {
+
+/// Paths and types of the tensors in a safetensors file.
+llvm::SmallVector<TreeLeaf> leavesOf(const fp8_tensors *tensors,
+                                     MLIRContext &context);
+
+/// Those of an initializer's results.
+llvm::SmallVector<TreeLeaf> leavesOf(const Signature &initializer);
+
+} // namespace mlir::fp8
+
+#endif // FP8_COMPILER_INITIALVALUES_H

@@ -1,0 +1,231 @@
+"""Delayed scaling is state: its histories roll as Transformer Engine's, layers
+of a loop have one each, a step that is not taken changes none, and a resumed run
+goes on bit for bit.
+
+    delayed_scaling.py fp8-run FOLDER
+"""
+
+import pathlib
+import sys
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from safetensors.numpy import load_file, save_file
+
+import fp8_testing as t
+
+MAX = {"activation": 448.0, "weight": 448.0, "gradient": 57344.0}  # E4M3FN, E5M2
+
+
+def train(fp8_run, model, out, *args):
+    """fp8-run on the example model and some text."""
+    data = t.write_text(out.parent / "text.txt")
+    return t.train(fp8_run, model, out, "--init", model / "init.mlir", "--data", data, *args)
+
+
+def write_recipe(path, history, algorithm, margin=0, scale="exact", initial="current"):
+    def operand(fmt):
+        return (
+            f"{{format: {fmt}, scale: {scale}, margin: {margin}, scaling: delayed, "
+            f"history: {history}, algorithm: {algorithm}, initial: {initial}}}"
+        )
+
+    e4m3, e5m2 = operand("f8E4M3FN"), operand("f8E5M2")
+    path.write_text(
+        f"name: traced\n"
+        f"forward:\n  activation: {e4m3}\n  weight: {e4m3}\n"
+        f"dgrad:\n  gradient: {e5m2}\n  weight: {e4m3}\n"
+        f"wgrad:\n  activation: {e4m3}\n  gradient: {e5m2}\n"
+        f"rules:\n  - keep: {{part: head}}\n"
+    )
+    return path
+
+
+def states(folder, step):
+    """name -> (history, quantizer) after `step` steps."""
+    tensors = load_file(next(folder.glob(f"checkpoint-*{step}.safetensors")))
+    names = {name[: -len(".amax_history")] for name in tensors if name.endswith(".amax_history")}
+    assert names, "expected scale states in the checkpoint"
+    return {name: (tensors[name + ".amax_history"], tensors[name + ".quantizer"]) for name in names}
+
+
+def te_update(history, amax, quantizer, maximum, algorithm, margin):
+    """_default_get_amax_and_update_history and _default_sf_compute of
+    Transformer Engine, in f32: the next history and quantizer (its `scale`)."""
+    history = history.copy()
+    history[0] = amax
+    largest = history.max(axis=0) if algorithm == "max" else history[0].copy()
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+        scale = (np.float32(maximum) / largest) / np.float32(2.0**margin)
+    scale = np.where(largest > 0, scale, quantizer)
+    scale = np.where(np.isfinite(largest), scale, quantizer)
+    scale = np.where(np.isinf(scale), np.finfo(np.float32).max, scale)
+    history = np.roll(history, -1, axis=0)
+    history[0] = 0
+    return history, scale.astype(np.float32)
+
+
+def check_rolls(fp8_run, folder, model, steps=7):
+    """Every step's state follows from the one before and this step's amax,
+    which is the last entry of a rolled history."""
+    for history, algorithm, margin in [
+        (4, "max", 0),
+        (16, "most_recent", 1),
+        (1024, "max", 2),
+    ]:
+        recipe = write_recipe(folder / "recipe.yaml", history, algorithm, margin)
+        out = folder / f"roll-{history}-{algorithm}"
+        train(fp8_run, model, out, "--recipe", recipe, "--steps", steps, "--checkpoint-every", 1)
+        before = {name: (np.zeros_like(h), np.zeros_like(q)) for name, (h, q) in states(out, 1).items()}
+        for step in range(1, steps + 1):
+            after = states(out, step)
+            for name, (found_history, found_quantizer) in after.items():
+                amax = found_history[-1]
+                assert (amax > 0).all(), f"{name}: expected an amax in step {step}"
+                expected = te_update(*before[name][:1], amax, before[name][1], MAX[name.rsplit(".", 1)[1]], algorithm, margin)
+                for what, want, got in zip(("history", "quantizer"), expected, (found_history, found_quantizer)):
+                    assert want.tobytes() == got.tobytes(), f"{name}, step {step}: expected {what} {want} but got {got}"
+            before = after
+        print(f"history {history}, {algorithm}, margin {margin}: {len(before)} states, {steps} steps bit-equal")
+
+
+def check_one_entry(fp8_run, folder, model):
+    """With one entry, max and most_recent are the same."""
+    logs = []
+    for history, algorithm in [(1, "max"), (1, "most_recent"), (4, "most_recent")]:
+        recipe = write_recipe(folder / "recipe.yaml", history, algorithm)
+        out = folder / f"one-{history}-{algorithm}"
+        train(fp8_run, model, out, "--recipe", recipe, "--steps", 8)
+        logs.append((t.losses(t.read_log(out)), {name: q.tobytes() for name, (_, q) in states(out, 8).items()}))
+    assert logs[0] == logs[1] == logs[2], "expected equal losses and quantizers from a history of one entry"
+
+
+def check_first_step(fp8_run, folder, model):
+    """The first step scales by the tensor at hand, as current scaling does, or
+    by one."""
+    first = {}
+    for name, args in {
+        "current": ("--recipe", "tensorwise", "--set", "compute.unquantized_dots=f32"),
+        "delayed": ("--recipe", write_recipe(folder / "current.yaml", 16, "max")),
+        "one": ("--recipe", write_recipe(folder / "one.yaml", 16, "max", initial="one")),
+    }.items():
+        train(fp8_run, model, folder / f"first-{name}", *args, "--steps", 1)
+        first[name] = t.losses(t.read_log(folder / f"first-{name}"))[0]
+    assert first["current"] == first["delayed"], f"expected equal first losses but got {first}"
+    assert first["one"] != first["delayed"], f"expected another first loss with a scale of one but got {first}"
+
+
+def check_loops(fp8_run, folder, unrolled, scan, remat):
+    """Layers of a scan have a history each, forwards and backwards; what is
+    computed again is scaled as the first time."""
+    recipe = write_recipe(folder / "recipe.yaml", 4, "max")
+    found = {}
+    for name, model in {"unrolled": unrolled, "scan": scan, "remat": remat}.items():
+        train(fp8_run, model, folder / f"loop-{name}", "--recipe", recipe, "--steps", 8)
+        found[name] = states(folder / f"loop-{name}", 8)
+    assert found["scan"].keys() == found["remat"].keys()
+    for name, (history, quantizer) in found["scan"].items():
+        for mine, other in zip((history, quantizer), found["remat"][name]):
+            assert mine.tobytes() == other.tobytes(), f"{name}: expected the same state with rematerialization"
+        # fp8.params['layers']['wq'].weight: amaxes of weights have a slot a layer too.
+        for layer in range(2):
+            single = name.replace("['layers']", f"['layers'][{layer}]")
+            want_history, want_quantizer = found["unrolled"][single]
+            got_history = history[:, layer].reshape(want_history.shape)
+            assert np.allclose(got_history, want_history, rtol=2e-2), f"{name}, layer {layer}: {got_history} {want_history}"
+            assert np.allclose(quantizer[layer].reshape(want_quantizer.shape), want_quantizer, rtol=2e-2)
+    print(f"loops: {len(found['scan'])} states of 2 layers as {len(found['unrolled'])} without a loop")
+
+
+def check_resume(fp8_run, folder, model):
+    recipe = write_recipe(folder / "recipe.yaml", 4, "max")
+    train(fp8_run, model, folder / "whole", "--recipe", recipe, "--steps", 8)
+    train(fp8_run, model, folder / "parts", "--recipe", recipe, "--steps", 5)
+    train(fp8_run, model, folder / "parts", "--recipe", recipe, "--steps", 8, "--resume")
+    whole, parts = states(folder / "whole", 8), states(folder / "parts", 8)
+    for name, values in whole.items():
+        for a, b in zip(values, parts[name]):
+            assert a.tobytes() == b.tobytes(), f"{name}: expected the state of an uninterrupted run"
+
+
+def check_micro_batches(fp8_run, folder):
+    """One history for all micro-batches, of their maximum; a step whose gradient
+    overflows is not taken and changes no scale."""
+    tx = optax.apply_if_finite(optax.sgd(1e-4), max_consecutive_errors=5)
+    rng = np.random.default_rng(0)
+    params = {"w1": rng.normal(size=(16, 32)).astype(np.float32), "w2": rng.normal(size=(32, 16)).astype(np.float32)}
+    state = tx.init(params)
+
+    def step(params, state, x, y, blow_up):
+        def loss_fn(params, x, y):
+            out = jnp.tanh(x @ params["w1"]) @ params["w2"]
+            return jnp.sum((out - y) ** 2)
+
+        def micro(carry, batch):
+            def scaled(params):
+                loss = loss_fn(params, *batch)
+                return loss * blow_up, loss
+
+            (_, loss), grads = jax.value_and_grad(scaled, has_aux=True)(params)
+            return (carry[0] + loss, jax.tree.map(jnp.add, carry[1], grads)), None
+
+        zeros = jax.tree.map(jnp.zeros_like, params)
+        (loss, grads), _ = jax.lax.scan(micro, (0.0, zeros), (x, y))
+        grads = jax.tree.map(lambda g: g / blow_up, grads)
+        updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, loss
+
+    steps, micros, rows = 6, 3, 8
+    x = rng.normal(size=(steps, micros, rows, 16)).astype(np.float32)
+    x *= rng.uniform(0.5, 2, size=(steps, micros, 1, 1)).astype(np.float32)
+    y = rng.normal(size=(steps, micros, rows, 16)).astype(np.float32)
+    # In the fourth step gradients overflow.
+    blow_up = np.array([1, 1, 1, 3e38, 1, 1], np.float32)
+    (folder / "micro.mlir").write_text(
+        jax.jit(step).lower(params, state, x[0], y[0], blow_up[0]).as_text(debug_info=True)
+    )
+    save_file({"x": x, "y": y, "blow_up": blow_up}, folder / "data.safetensors")
+    t.save_tree(folder / "init.safetensors", params=params, state=state)
+    # The second layer would be a head: nothing after it.
+    recipe = write_recipe(folder / "recipe.yaml", 4, "max")
+    recipe.write_text(recipe.read_text().replace("rules:\n  - keep: {part: head}\n", ""))
+    batches = [f"--batch={name}={folder}/data.safetensors:{name}" for name in ("x", "y", "blow_up")]
+    out = folder / "micro"
+    t.run(
+        [fp8_run, folder / "micro.mlir", "--init", folder / "init.safetensors", *batches, "--recipe", recipe]
+        + ["--steps", str(steps), "--out", out, "--checkpoint-every", "1"]
+    )
+    name = "fp8.params['w1'].activation"
+    for step in range(1, steps + 1):
+        history, quantizer = states(out, step)[name]
+        # Newest last: this step's, unless it was not taken.
+        taken = [i for i in range(step) if i != 3]
+        amaxes = [np.abs(x[i]).max() for i in taken][-3:]
+        expected = np.array([0.0] * (4 - len(amaxes)) + amaxes, np.float32)
+        assert history.tobytes() == expected.tobytes(), f"step {step}: expected history {expected} but got {history}"
+    before, after = states(out, 3), states(out, 4)
+    for name in before:
+        for a, b in zip(before[name], after[name]):
+            assert a.tobytes() == b.tobytes(), f"{name}: expected no change in a step that is not taken"
+    print(f"micro-batches: {len(before)} states, one step of {steps} not taken")
+
+
+def main(fp8_run, folder):
+    folder = pathlib.Path(folder)
+    models = {}
+    for loop in ("unrolled", "scan", "remat"):
+        models[loop] = folder / f"model-{loop}"
+        t.export_model(models[loop], **t.TINY, loop=loop)
+    model = models["unrolled"]
+    check_rolls(fp8_run, folder, model)
+    check_one_entry(fp8_run, folder, model)
+    check_first_step(fp8_run, folder, model)
+    check_loops(fp8_run, folder, **models)
+    check_resume(fp8_run, folder, model)
+    check_micro_batches(fp8_run, folder)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
