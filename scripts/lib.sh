@@ -8,6 +8,7 @@ build=$root/build
 build_packages=(clang-22 lld-22 llvm-22-dev libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache nlohmann-json3-dev libgtest-dev)
 test_packages=(clang-format-22 python3-venv fortunes)
+tidy_packages=(clang-tidy-22)
 text_packages=(fortunes)
 # The text of the `fortunes` package: real English, about 2.5 MB.
 text_folder=/usr/share/games/fortunes
@@ -87,4 +88,15 @@ make_venv() {
 check_format() {
   say "Checking the format of the C++ sources"
   (cd "$root" && git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 clang-format-22 --dry-run -Werror)
+}
+
+# What .clang-tidy says of the given sources, or of all in lib/ and tools/.
+check_tidy() {
+  say "Running clang-tidy on ${*:-lib/ and tools/}"
+  [ -e "$build/compile_commands.json" ] || die "expected $build/compile_commands.json; build first"
+  (
+    cd "$root"
+    if [ $# -gt 0 ]; then printf '%s\0' "$@"; else git ls-files -z -- 'lib/*.cpp' 'tools/*.cpp'; fi |
+      xargs -0 -n 1 -P "$(nproc)" clang-tidy-22 -p "$build" --quiet 2> >(grep -v 'warnings\? generated\.$' >&2)
+  ) || die "clang-tidy has complaints; see above"
 }

@@ -65,10 +65,12 @@ static BlockArgument stripExtensions(Value value) {
   return dyn_cast<BlockArgument>(value);
 }
 
+namespace {
 /// One factor of the product: an input, or an input times its scale.
 struct Factor {
   BlockArgument element, scale;
 };
+} // namespace
 
 static std::optional<Factor> matchFactor(Value value, Block *body) {
   auto mul = value.getDefiningOp<arith::MulFOp>();
@@ -293,6 +295,7 @@ static LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides) {
   return success(!llvm::any_of(strides, ShapedType::isDynamic));
 }
 
+namespace {
 /// The loops of an operation: extents in the tile and in all, strides in lhs,
 /// rhs and out, steps in their scales.
 struct LoopInfo {
@@ -300,6 +303,7 @@ struct LoopInfo {
   std::array<SmallVector<int64_t>, 3> strides;
   std::array<SmallVector<ScaleStep>, 2> scales;
 };
+} // namespace
 
 /// The step of two dimensions that become one, if there is one.
 static std::optional<ScaleStep> mergeSteps(ScaleStep outer, ScaleStep inner,

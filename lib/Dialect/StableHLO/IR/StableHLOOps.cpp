@@ -41,15 +41,15 @@ static std::string toString(ArrayRef<int64_t> dims) {
 }
 
 LogicalResult stablehlo::expectType(Operation *op, Type expected, Type actual,
-                                const Twine &what) {
+                                    const Twine &what) {
   if (expected == actual)
     return success();
   return op->emitOpError("expected ")
          << what << " of type " << expected << " but got " << actual;
 }
 
-LogicalResult stablehlo::expectSize(Operation *op, int64_t expected, int64_t actual,
-                                const Twine &what) {
+LogicalResult stablehlo::expectSize(Operation *op, int64_t expected,
+                                    int64_t actual, const Twine &what) {
   if (expected == actual)
     return success();
   return op->emitOpError("expected ")
@@ -57,7 +57,7 @@ LogicalResult stablehlo::expectSize(Operation *op, int64_t expected, int64_t act
 }
 
 LogicalResult stablehlo::expectInRange(Operation *op, ArrayRef<int64_t> dims,
-                                   int64_t bound, const Twine &what) {
+                                       int64_t bound, const Twine &what) {
   for (int64_t dim : dims)
     if (dim < 0 || dim >= bound)
       return op->emitOpError("expected ")
@@ -66,7 +66,7 @@ LogicalResult stablehlo::expectInRange(Operation *op, ArrayRef<int64_t> dims,
 }
 
 LogicalResult stablehlo::expectUnique(Operation *op, ArrayRef<int64_t> dims,
-                                  const Twine &what) {
+                                      const Twine &what) {
   SmallVector<int64_t> sorted(dims);
   llvm::sort(sorted);
   if (llvm::adjacent_find(sorted) == sorted.end())
@@ -131,7 +131,7 @@ static LogicalResult expectScalarRegion(Operation *op, Region &region,
 }
 
 LogicalResult stablehlo::expectReducer(Operation *op, Region &region,
-                                   ValueRange inputs, const Twine &what) {
+                                       ValueRange inputs, const Twine &what) {
   SmallVector<Type> elements, arguments;
   for (Value input : inputs)
     elements.push_back(getElementTypeOrSelf(input.getType()));
@@ -954,11 +954,13 @@ LogicalResult DotGeneralOp::verify() {
                     getType(), "a result");
 }
 
+namespace {
 /// Sizes, strides, dilations and paddings of a window, with defaults filled in.
 struct WindowSpec {
   SmallVector<int64_t> sizes, strides, baseDilations, windowDilations, low,
       high;
 };
+} // namespace
 
 /// Fills in the defaults and checks ranks and signs.
 static FailureOr<WindowSpec>
