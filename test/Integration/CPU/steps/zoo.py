@@ -10,10 +10,11 @@ A family is a module beside this file; its steps are functions marked with
     where a step returns other arrays too, these after one step;
  2. `--recipe tensorwise` accounts for every dot and trains as well;
  3. without any name, with arguments and results in random order and nothing
-    donated, it trains the same.
+    donated, it has the same roles and trains the same.
 
-Half of the steps are exported with donated arguments, half with debug info;
---every-variant exports each of them in all four ways.
+Half of the steps are exported with donated arguments, half with debug info, and
+a quarter trains without names; --every-variant exports each step in all four
+ways and trains all of them without names.
 """
 
 import argparse
@@ -216,6 +217,10 @@ def check_tensorwise(export, log, none, folder):
     dots = dots_of(export.text) - export.step.repeated
     assert len(report) == dots, f"expected verdicts of {dots} dots but got {len(report)}"
     linear = [row for row in report if row["category"] == "linear"]
+    in_loops = sum(bool(row["loops"]) for row in report)
+    assert not in_loops or "stablehlo.while" in export.text, f"expected no dot in a loop but got {in_loops}"
+    for row in report:
+        assert bool(row["loops"]) == any("in a loop" in note or "in loops" in note for note in row["notes"]), f"expected a note of the loop in {row}"
     for row in linear:
         assert row["verdict"] == "fp8" or "loop" in row["reason"], f"expected a linear dot in FP8 but got {row}"
     roles = Counter(row["role"] for row in linear)
@@ -228,15 +233,34 @@ def check_tensorwise(export, log, none, folder):
     gap = abs(last(log) - last(none))
     assert gap <= export.step.gap, f"expected tensorwise within {export.step.gap} nats of {last(none):.4f} but got {last(log):.4f}"
     fp8 = sum(row["verdict"] == "fp8" for row in report)
-    return gap, f"{fp8} of {dots} dots FP8" + (f" ({len(linear) - fp8} linear ones in loops are not)" if fp8 < len(linear) else "")
+    return gap, f"{fp8} of {dots} dots FP8, {in_loops} in loops"
 
 
-def check_stripped(fp8_run, export, none, folder, name_of):
-    """Without names and in another order it trains the same."""
-    text, order, _ = t.strip_names(export.text, seed=len(export.paths), donated=False)
+def signature(fp8_run, module):
+    """The roles of arguments and what becomes of results, in order, positions in
+    place of names."""
+    text = t.run([fp8_run, module, "--explain-signature"]).stdout
+    arguments, results = (
+        [line.split() for line in part.splitlines() if line.startswith("  ")]
+        for part in text.partition("arguments:\n")[2].split("results:\n")
+    )
+    position = {row[0]: i for i, row in enumerate(arguments)}
+    return [row[2] for row in arguments], [(row[2], position.get(row[3]) if row[2] == "state" else None) for row in results]
+
+
+def check_stripped(fp8_run, export, none, folder, name_of, train_too):
+    """Without names and in another order it has the same roles, and trains the same."""
+    text, order, result_order = t.strip_names(export.text, seed=len(export.paths), donated=False)
     folder_of = folder / "stripped"
     folder_of.mkdir(exist_ok=True)
     (folder_of / "step.mlir").write_text(text)
+    roles, results = signature(fp8_run, folder / "step.mlir")
+    want = [roles[old] for old in order], [(kind, kind == "state" and order.index(arg)) for kind, arg in (results[old] for old in result_order)]
+    got = signature(fp8_run, folder_of / "step.mlir")
+    got = got[0], [(kind, kind == "state" and arg) for kind, arg in got[1]]
+    assert got == want, f"without names: expected roles and results\n{want}\nbut got\n{got}"
+    if not train_too:
+        return
     names = {export.paths[old]: f"arg{new}" for new, old in enumerate(order)}
     log = train(fp8_run, folder_of, "none", STRIPPED_STEPS, feeds(folder_of, export, names.get))
     got, want = t.losses(log), t.losses(none)[:STRIPPED_STEPS]
@@ -248,7 +272,7 @@ def check_stripped(fp8_run, export, none, folder, name_of):
         assert difference <= 1e-5, f"without names: expected {path} as before but got {difference:.1e}"
 
 
-def check(fp8_run, folder, name, make, donate, debug):
+def check(fp8_run, folder, name, make, donate, debug, train_stripped):
     folder.mkdir(parents=True, exist_ok=True)
     export = Export(make(), donate)
     (folder / "step.mlir").write_text(export.debug if debug else export.text)
@@ -261,7 +285,7 @@ def check(fp8_run, folder, name, make, donate, debug):
     assert t.losses(none)[-1] < t.losses(none)[0], f"expected the loss to fall but got {t.losses(none)}"
     tensorwise = train(fp8_run, folder, "tensorwise", STEPS, [*options, "--fail-on-fallback"])
     gap, dots = check_tensorwise(export, tensorwise, none, folder)
-    check_stripped(fp8_run, export, none, folder, name_of)
+    check_stripped(fp8_run, export, none, folder, name_of, train_stripped)
     falls = f"{t.losses(none)[0]:.3f} -> {np.mean(t.losses(none)[-LAST:]):.3f}"
     variant = f"{'donated' if donate else 'kept'}, {'debug info' if debug else 'no debug info'}"
     print(f"{name}: loss {falls}, from JAX {loss:.1e}, others {others:.1e}, tensorwise {gap:.4f} nats, {dots}; {variant}", flush=True)
@@ -285,7 +309,7 @@ def main():
             every = [(donate, debug) for donate in (True, False) for debug in (True, False)]
             for donate, debug in every if args.every_variant else [every[i % 4]]:
                 try:
-                    check(args.fp8_run, args.folder / name, name, make, donate, debug)
+                    check(args.fp8_run, args.folder / name, name, make, donate, debug, args.every_variant or i % 4 == 0)
                 except (Exception, SystemExit) as error:
                     print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
                     failed.append(name)
