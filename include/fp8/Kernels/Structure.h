@@ -19,8 +19,8 @@ inline constexpr llvm::StringLiteral kDomainAttr = "fp8.domain";
 inline constexpr llvm::StringLiteral kTileAttr = "fp8.tile";
 /// Op attribute (DenseI64ArrayAttr): the op's loop for each domain loop.
 inline constexpr llvm::StringLiteral kTaskDimsAttr = "fp8.task_dims";
-/// Function attribute (UnitAttr): a kernel that copies its first argument to its
-/// second.
+/// Function attribute (UnitAttr): a kernel that copies its first argument to
+/// its second.
 inline constexpr llvm::StringLiteral kCopyAttr = "fp8.copy";
 /// Function attribute (IntegerAttr): bytes of the arena of a schedule.
 inline constexpr llvm::StringLiteral kArenaBytesAttr = "fp8.arena_bytes";

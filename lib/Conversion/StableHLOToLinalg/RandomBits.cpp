@@ -3,7 +3,8 @@
 // Threefry-2x32 with 20 rounds and Philox-4x32 with 10 (Salmon et al., Parallel
 // random numbers: as easy as 1, 2, 3, SC 2011), with keys, counters and order
 // of words as XLA has them:
-// - the state is the key (64 bits) and a counter (64 bits, or 128 for Philox, low
+// - the state is the key (64 bits) and a counter (64 bits, or 128 for Philox,
+// low
 //   half first); a step advances the counter by the number of blocks used.
 //   Philox's 128-bit counter is the key above a counter of 64 bits;
 // - Philox's words follow each other in row-major order;

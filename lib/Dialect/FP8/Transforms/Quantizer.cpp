@@ -588,8 +588,8 @@ Value Quantizer::quantizeLate(Group &group, Operation *first) {
       value = DequantizeOp::create(builder, value.getLoc(), value.getType(),
                                    forward->quantized);
   }
-  Value quantized = quantize(value, group, group.tile, group.slots, /*early=*/false,
-                             group.point.getLoc());
+  Value quantized = quantize(value, group, group.tile, group.slots,
+                             /*early=*/false, group.point.getLoc());
   quantized.getDefiningOp()->setAttr(FP8Dialect::kRecomputedAttrName,
                                      builder.getUnitAttr());
   return quantized;
