@@ -261,7 +261,7 @@ def apply_if_finite():
 
         (_, loss), grads = jax.value_and_grad(objective, has_aux=True)(params)
         updates, opt_state = tx.update(grads, opt_state, params)
-        return optax.apply_updates(params, updates), opt_state, {"loss": loss, "skipped": opt_state.total_notfinite}
+        return optax.apply_updates(params, updates), opt_state, {"loss": loss, "skipped": opt_state.total_notfinite / 50}
 
     p = mlp_params()
     x, y, weight = poisoned(7)
