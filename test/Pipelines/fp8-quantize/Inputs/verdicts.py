@@ -127,3 +127,9 @@ assert count(quantize("micro-scan")[1]) == (7, 4 + 7)
 assert count(quantize("micro")[1]) == (14, 2 * 11)
 # Weights of one scale a row are quantized once for each direction.
 assert count(quantize("scan", "rowwise_gw_hp")[1]) == (14, 4 + 7)
+# The other tiling of the inputs, for the weight gradients, is saved by the
+# forward loop or made in the backward loop.
+saved, recomputed = (quantize("scan", "rowwise", f"set=wgrad.copy={copy}")[1] for copy in ("saved", "recomputed"))
+assert count(saved) == count(recomputed) == (14, 2 * 4 + 2 * 7)
+stacks = lambda text: len(re.findall(r"dynamic_update_slice .* : \(tensor<2x2x32x\d+xf8E4M3FN>", text))
+assert (stacks(saved), stacks(recomputed)) == (4, 0)

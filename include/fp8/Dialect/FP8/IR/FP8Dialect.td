@@ -60,6 +60,9 @@ def FP8_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
 
+    /// On a quantization: made where it is read, not in the forward pass.
+    static constexpr ::llvm::StringLiteral kRecomputedAttrName = "fp8.recomputed";
+
     /// On a contraction in linalg: the largest number of products in a partial
     /// sum.
     static constexpr ::llvm::StringLiteral kPromoteEveryAttrName = "fp8.promote_every";
