@@ -81,7 +81,8 @@ struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
       rewriter.setInsertionPoint(loop);
       Value empty = tensor::EmptyOp::create(
           rewriter, loop.getLoc(), type.getShape(), type.getElementType());
-      rewriter.modifyOpInPlace(loop, [&] { init.set(empty); });
+      rewriter.modifyOpInPlace(loop,
+                               [&init = init, empty] { init.set(empty); });
       changed = true;
     }
     return success(changed);
