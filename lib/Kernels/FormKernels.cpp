@@ -37,6 +37,10 @@ namespace {
 constexpr int64_t kMinTasks = 16;
 /// Work (iterations) below which parallelism does not matter.
 constexpr int64_t kSmallWork = 1 << 14;
+/// Ops that a kernel without parallel loops may have: many small computations
+/// that share one value (the flags of an optimizer, the scales of a recipe)
+/// would become one kernel like no other, instead of one for all of them.
+constexpr unsigned kMaxSmallOps = 16;
 /// Iterations that make a task of an elementwise kernel worth starting.
 constexpr int64_t kTaskWork = 1 << 15;
 /// Rows of a contraction that share one packed panel.
@@ -466,6 +470,9 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
   bool small = producer.work + consumer.work <= kSmallWork;
   if (!small && kept < std::min(kMinTasks, before))
+    return false;
+  if (domain.empty() &&
+      producer.nodes.size() + consumer.nodes.size() > kMaxSmallOps)
     return false;
   // A contraction keeps a row loop that is long enough to share a panel over.
   if (producer.contraction && domain.empty())
