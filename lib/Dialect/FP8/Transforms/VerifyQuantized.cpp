@@ -70,7 +70,8 @@ namespace {
 struct VerifyQuantized
     : public fp8::impl::FP8VerifyQuantizedBase<VerifyQuantized> {
   void runOnOperation() override {
-    using Key = std::pair<Value, std::pair<Type, Attribute>>;
+    using Key =
+        std::pair<std::pair<Value, Value>, std::pair<Type, Attribute>>;
     DenseMap<Key, QuantizeOp> seen;
     WalkResult result = getOperation()->walk([&](Operation *op) -> WalkResult {
       if (auto dot = dyn_cast<fp8::DotGeneralOp>(op))
@@ -91,12 +92,16 @@ struct VerifyQuantized
         return WalkResult::advance();
       if (failed(verifyScales(quantize)))
         return WalkResult::interrupt();
-      // Type, rounding, overflow and the scale's rule tell ways apart.
+      // Type, rounding, overflow and the scale's rule tell ways apart, a scale
+      // that is not the tensor's own by itself.
+      Value state;
       SmallVector<Attribute> way{op->getAttrDictionary()};
       if (auto scale = quantize.getScale().getDefiningOp<ComputeScaleOp>())
         way.push_back(scale->getAttrDictionary());
+      else
+        state = quantize.getScale();
       Key key{
-          quantize.getInput(),
+          {quantize.getInput(), state},
           {quantize.getResult().getType(), ArrayAttr::get(&getContext(), way)}};
       auto [it, inserted] = seen.try_emplace(key, quantize);
       if (!inserted) {
