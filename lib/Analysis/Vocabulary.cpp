@@ -32,8 +32,11 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
                        shapeOf(gather.getOperand().getType())[map.front()]);
         continue;
       }
-      if (isa<stablehlo::CompareOp>(op)) {
-        // one_hot compares with an iota.
+      if (auto compare = dyn_cast<stablehlo::CompareOp>(op)) {
+        // one_hot asks where an iota is equal; where it is less is a mask.
+        if (compare.getComparisonDirection() !=
+            stablehlo::ComparisonDirection::EQ)
+          continue;
         Value other = op->getOperand(1 - i);
         SmallVector<int64_t> dims;
         while (auto spread = other.getDefiningOp<stablehlo::BroadcastInDimOp>())

@@ -327,6 +327,55 @@ struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
   }
 };
 
+bool isEmpty(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
+}
+
+/// Nothing combined is what the combination begins with.
+struct ReduceOfNothing : public OpRewritePattern<stablehlo::ReduceOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!llvm::all_of(op.getInputs(), isEmpty) ||
+        llvm::any_of(op.getResults(), isEmpty))
+      return failure();
+    SmallVector<Value> values;
+    for (auto [init, type] : llvm::zip(op.getInitValues(), op.getResultTypes()))
+      values.push_back(stablehlo::BroadcastInDimOp::create(
+          rewriter, op.getLoc(), type, init,
+          rewriter.getDenseI64ArrayAttr({})));
+    rewriter.replaceOp(op, values);
+    return success();
+  }
+};
+
+struct PadOfNothing : public OpRewritePattern<stablehlo::PadOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(stablehlo::PadOp op,
+                                PatternRewriter &rewriter) const override {
+    if (!isEmpty(op.getOperand()) || isEmpty(op.getResult()))
+      return failure();
+    rewriter.replaceOpWithNewOp<stablehlo::BroadcastInDimOp>(
+        op, op.getType(), op.getPaddingValue(),
+        rewriter.getDenseI64ArrayAttr({}));
+    return success();
+  }
+};
+
+/// Sums of no products.
+template <typename OpTy>
+struct ProductsOfNothing : public OpRewritePattern<OpTy> {
+  using OpRewritePattern<OpTy>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpTy op,
+                                PatternRewriter &rewriter) const override {
+    if (!llvm::any_of(op->getOperands(), isEmpty) || isEmpty(op.getResult()))
+      return failure();
+    Type element = cast<RankedTensorType>(op.getType()).getElementType();
+    replaceBySplat(rewriter, op, rewriter.getZeroAttr(element));
+    return success();
+  }
+};
+
 struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
   void runOnOperation() override {
     RewritePatternSet patterns(&getContext());
@@ -340,5 +389,8 @@ struct Simplify : public stablehlo::impl::SimplifyBase<Simplify> {
 void stablehlo::populateSimplifyPatterns(RewritePatternSet &patterns) {
   patterns.add<FoldSplats, FoldConvert, MultiplyByOne, DivideByOne,
                SubtractZero, AddZero, MergeReshapes, MergeTransposes,
-               MergeBroadcasts, ReduceOfUnitDims>(patterns.getContext());
+               MergeBroadcasts, ReduceOfUnitDims, ReduceOfNothing, PadOfNothing,
+               ProductsOfNothing<stablehlo::DotGeneralOp>,
+               ProductsOfNothing<stablehlo::ConvolutionOp>>(
+      patterns.getContext());
 }

@@ -32,3 +32,14 @@ func.func public @main(%n: tensor<5xi32> loc("n")) -> tensor<5xi32> {
   %0 = stablehlo.multiply %n, %n : tensor<5xi32>
   return %0 : tensor<5xi32>
 }
+
+// -----
+
+// A mask of lengths is no table.
+// CHECK: fp8.path = "length", fp8.role = "batch"}
+func.func public @main(%length: tensor<5xi32> loc("length")) -> tensor<5x7xi1> {
+  %0 = stablehlo.broadcast_in_dim %length, dims = [0] : (tensor<5xi32>) -> tensor<5x7xi32>
+  %1 = stablehlo.iota dim = 1 : tensor<5x7xi32>
+  %2 = stablehlo.compare LT, %1, %0, SIGNED : (tensor<5x7xi32>, tensor<5x7xi32>) -> tensor<5x7xi1>
+  return %2 : tensor<5x7xi1>
+}

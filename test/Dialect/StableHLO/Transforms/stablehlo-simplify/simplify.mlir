@@ -104,3 +104,19 @@ func.func @conversions() -> (tensor<f32>, tensor<f32>, tensor<bf16>) {
   %2 = stablehlo.convert %f : (tensor<f32>) -> tensor<bf16>
   return %0, %1, %2 : tensor<f32>, tensor<f32>, tensor<bf16>
 }
+
+// -----
+
+// What is combined of nothing is what the combination begins with.
+// CHECK-LABEL: @nothing
+// CHECK-SAME: %[[M:.*]]: tensor<f32>, %[[X:.*]]: tensor<0x5xf32>, %[[Y:.*]]: tensor<5x0xf32>
+// CHECK-DAG: %[[D:.*]] = stablehlo.constant dense<0.000000e+00> : tensor<5x5xf32>
+// CHECK-DAG: %[[R:.*]] = stablehlo.broadcast_in_dim %[[M]], dims = [] : (tensor<f32>) -> tensor<5xf32>
+// CHECK-DAG: %[[P:.*]] = stablehlo.broadcast_in_dim %[[M]], dims = [] : (tensor<f32>) -> tensor<2x5xf32>
+// CHECK: return %[[R]], %[[P]], %[[D]]
+func.func @nothing(%m: tensor<f32>, %x: tensor<0x5xf32>, %y: tensor<5x0xf32>) -> (tensor<5xf32>, tensor<2x5xf32>, tensor<5x5xf32>) {
+  %0 = stablehlo.reduce(%x init: %m) applies stablehlo.maximum across dimensions = [0] : (tensor<0x5xf32>, tensor<f32>) -> tensor<5xf32>
+  %1 = stablehlo.pad %x, %m, low = [2, 0], high = [0, 0], interior = [0, 0] : (tensor<0x5xf32>, tensor<f32>) -> tensor<2x5xf32>
+  %2 = stablehlo.dot_general %y, %x, contracting_dims = [1] x [0] : (tensor<5x0xf32>, tensor<0x5xf32>) -> tensor<5x5xf32>
+  return %0, %1, %2 : tensor<5xf32>, tensor<2x5xf32>, tensor<5x5xf32>
+}
