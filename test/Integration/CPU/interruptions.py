@@ -54,6 +54,7 @@ class Fixture:
         model.mkdir()
         (model / "step.mlir").write_text(jax.jit(step).lower(params, jnp.zeros((8, width))).as_text(debug_info=True))
         t.save_tree(model / "init.safetensors", params=params)
+        (model / "init.safetensors").chmod(0o644)  # for the user who may not write
         return model
 
     def command(self, out, *args, steps=STEPS, model="model"):
