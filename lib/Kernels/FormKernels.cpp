@@ -616,6 +616,24 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
     }
     return value;
   };
+  // So do parts of what another kernel began to write: bufferization takes the
+  // rest for overwritten, and what is used here alone for memory of its own.
+  for (Operation *op : ops) {
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic)
+      continue;
+    for (OpOperand &init : generic.getDpsInitsMutable()) {
+      Value result = generic.getTiedOpResult(&init);
+      bool isWrittenOn = llvm::any_of(result.getUses(), [](OpOperand &use) {
+        auto user = dyn_cast<linalg::GenericOp>(use.getOwner());
+        return user && user.isDpsInit(&use);
+      });
+      if (!isWrittenOn && !generic.payloadUsesValueFromOperand(&init) &&
+          destinationOf(result).getDefiningOp<func::CallOp>() &&
+          !llvm::is_contained(results, result))
+        results.push_back(result);
+    }
+  }
   SmallVector<Value> destinations;
   for (Value result : results)
     destinations.push_back(destinationOf(result));
