@@ -128,6 +128,16 @@ case("random", "dropout in a scan", lambda k, x: lax.scan(lambda c, _: ((jax.ran
 
 
 # Optimizers that update only sometimes.
+def shift(x):
+    """Sums of concatenations, so many that they are more than one kernel."""
+    for _ in range(5):
+        x = jnp.roll(x, 1, 0) + jnp.roll(x, -1, 1)
+    return x
+
+
+case("concatenations", "shifts", shift, f32(16, 16))
+
+
 def step_of(optimizer):
     def step(p, s, x):
         loss, g = jax.value_and_grad(lambda p: ((x @ p["w"]) ** 2).mean())(p)
