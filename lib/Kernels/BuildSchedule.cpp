@@ -34,16 +34,6 @@ bool isTensorView(Operation *op) {
              tensor::ExtractSliceOp>(op);
 }
 
-/// The buffer that views of it lead to.
-Value rootOf(Value buffer) {
-  while (Operation *def = buffer.getDefiningOp()) {
-    if (!isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(def))
-      break;
-    buffer = def->getOperand(0);
-  }
-  return buffer;
-}
-
 /// Is `use`, in the block that defines its value, the value's last one? Uses of
 /// views count as uses.
 bool isLastUse(OpOperand &use) {

@@ -19,19 +19,6 @@ using namespace mlir::fp8;
 
 namespace {
 
-bool isView(Operation *op) {
-  return isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(op);
-}
-
-Value rootOf(Value buffer) {
-  while (Operation *def = buffer.getDefiningOp()) {
-    if (!isView(def))
-      break;
-    buffer = def->getOperand(0);
-  }
-  return buffer;
-}
-
 /// May argument `read` of a kernel share its buffer with `written`? Every read
 /// must be of the element that the same iteration writes, and come first.
 bool safeInPlace(func::FuncOp kernel, unsigned read, unsigned written) {
@@ -130,7 +117,7 @@ SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
   while (!views.empty())
     for (OpOperand &use : views.pop_back_val().getUses()) {
       Operation *user = use.getOwner();
-      if (isView(user)) {
+      if (isBufferView(user)) {
         views.push_back(user->getResult(0));
         continue;
       }
@@ -195,7 +182,7 @@ bool CopyElision::hoist(Value value, Operation *before, bool move) {
   if (!def || def->getBlock() != before->getBlock() ||
       def->isBeforeInBlock(before))
     return true;
-  if (!isView(def) && !isa<memref::AllocOp>(def) &&
+  if (!isBufferView(def) && !isa<memref::AllocOp>(def) &&
       !isa<arith::ArithDialect>(def->getDialect()))
     return false;
   for (Value operand : def->getOperands())

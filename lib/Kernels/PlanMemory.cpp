@@ -56,8 +56,7 @@ public:
     SmallVector<Value> views{alloc.getResult()};
     while (!views.empty())
       for (Operation *user : views.pop_back_val().getUsers()) {
-        if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(
-                user)) {
+        if (isBufferView(user)) {
           views.push_back(user->getResult(0));
           continue;
         }

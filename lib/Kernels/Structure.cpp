@@ -1,11 +1,25 @@
 //===- Structure.cpp - What kernels are made of ---------------------------===//
 
 #include "fp8/Kernels/Structure.h"
+
 #include "fp8/Codegen/Contraction.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
+
+bool fp8::isBufferView(Operation *op) {
+  return isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(op);
+}
+
+Value fp8::rootOf(Value buffer) {
+  Operation *def = buffer.getDefiningOp();
+  for (; def && isBufferView(def); def = buffer.getDefiningOp())
+    buffer = def->getOperand(0);
+  return buffer;
+}
 
 bool fp8::allParallel(linalg::LinalgOp op) {
   return op.getNumParallelLoops() == op.getNumLoops();

@@ -25,6 +25,12 @@ inline constexpr llvm::StringLiteral kCopyAttr = "fp8.copy";
 /// Function attribute (IntegerAttr): bytes of the arena of a schedule.
 inline constexpr llvm::StringLiteral kArenaBytesAttr = "fp8.arena_bytes";
 
+/// Does `op` of a schedule show a buffer, or a part of it, in another shape?
+bool isBufferView(Operation *op);
+
+/// The buffer that views of it lead to.
+Value rootOf(Value buffer);
+
 /// All loops are parallel.
 bool allParallel(linalg::LinalgOp op);
 

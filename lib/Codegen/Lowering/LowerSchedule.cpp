@@ -305,8 +305,8 @@ LogicalResult ScheduleLowering::run() {
   }
   SmallVector<Operation *> views;
   schedule.walk([&](Operation *op) {
-    if (isa<memref::AllocOp, memref::ViewOp, memref::GetGlobalOp,
-            memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(op))
+    if (isBufferView(op) ||
+        isa<memref::AllocOp, memref::ViewOp, memref::GetGlobalOp>(op))
       views.push_back(op);
   });
   // Users before what they use.

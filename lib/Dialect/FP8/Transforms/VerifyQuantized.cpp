@@ -70,8 +70,7 @@ namespace {
 struct VerifyQuantized
     : public fp8::impl::FP8VerifyQuantizedBase<VerifyQuantized> {
   void runOnOperation() override {
-    using Key =
-        std::pair<std::pair<Value, Value>, std::pair<Type, Attribute>>;
+    using Key = std::pair<std::pair<Value, Value>, std::pair<Type, Attribute>>;
     DenseMap<Key, QuantizeOp> seen;
     WalkResult result = getOperation()->walk([&](Operation *op) -> WalkResult {
       if (auto dot = dyn_cast<fp8::DotGeneralOp>(op))
