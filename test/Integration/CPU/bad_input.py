@@ -399,18 +399,7 @@ def unknown_option(f):
 def main():
     fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
     fixture = Fixture(fp8_run, folder)
-    names = sys.argv[3:] or list(CASES)
-    failed = []
-    for name in names:
-        shutil.rmtree(folder / "out", ignore_errors=True)
-        try:
-            CASES[name](fixture)
-            print(f"PASS {name}")
-        except (AssertionError, SystemExit, OSError, subprocess.SubprocessError) as error:
-            failed.append(name)
-            print(f"FAIL {name}: {error}")
-    if failed:
-        sys.exit(f"{len(failed)} of {len(names)} cases failed: {' '.join(failed)}")
+    t.run_cases(CASES, sys.argv[3:], fixture, before=lambda: shutil.rmtree(folder / "out", ignore_errors=True))
 
 
 main()

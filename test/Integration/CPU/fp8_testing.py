@@ -6,6 +6,7 @@ import pathlib
 import re
 import subprocess
 import sys
+import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "examples" / "llama"))
@@ -145,6 +146,22 @@ def run(command, check=True, timeout=600, **kwargs):
         print(" ".join(command), result.stdout[-3000:], result.stderr[-3000:], sep="\n", file=sys.stderr)
         raise SystemExit(f"expected exit code 0 but got {result.returncode}")
     return result
+
+
+def run_cases(cases, names, fixture, before=lambda: None):
+    """Runs the cases of these names, or all; a failure does not stop the others."""
+    names, failed = names or list(cases), []
+    for name in names:
+        before()
+        begin = time.time()
+        try:
+            cases[name](fixture)
+            print(f"PASS {name} ({time.time() - begin:.1f} s)")
+        except (AssertionError, SystemExit, OSError, subprocess.SubprocessError) as error:
+            failed.append(name)
+            print(f"FAIL {name}: {error}")
+    if failed:
+        sys.exit(f"{len(failed)} of {len(names)} cases failed: {' '.join(failed)}")
 
 
 def train(fp8_run, model, out, *args, **kwargs):

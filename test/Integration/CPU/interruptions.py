@@ -260,17 +260,7 @@ def killed_while_it_writes(f):
 
 def main():
     f = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]))
-    failed = []
-    for name in sys.argv[3:] or CASES:
-        begin = time.time()
-        try:
-            CASES[name](f)
-            print(f"PASS {name} ({time.time() - begin:.1f} s)")
-        except (AssertionError, SystemExit, OSError, subprocess.SubprocessError) as error:
-            failed.append(name)
-            print(f"FAIL {name}: {error}")
-    if failed:
-        sys.exit(f"{len(failed)} cases failed: {' '.join(failed)}")
+    t.run_cases(CASES, sys.argv[3:], f)
 
 
 main()
