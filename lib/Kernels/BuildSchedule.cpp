@@ -9,7 +9,6 @@
 #include "BuildSchedule.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Structure.h"
 

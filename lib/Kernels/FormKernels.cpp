@@ -92,6 +92,12 @@ MutableArrayRef<OpOperand> destinationsOf(Operation *op) {
   return cast<DestinationStyleOpInterface>(op).getDpsInitsMutable();
 }
 
+/// Does the owner of `operand`, which is work or a fill, write into it?
+bool isDestination(OpOperand &operand) {
+  return llvm::any_of(destinationsOf(operand.getOwner()),
+                      [&](OpOperand &init) { return &init == &operand; });
+}
+
 /// Control flow of the schedule: its blocks hold kernels of their own.
 bool isControlFlow(Operation *op) {
   return isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp>(op) &&
@@ -164,12 +170,7 @@ void materializeFills(Block &block) {
     auto fill = dyn_cast<linalg::FillOp>(op);
     if (!fill || llvm::all_of(fill->getUses(), [](OpOperand &use) {
           Operation *user = use.getOwner();
-          return (isWork(user) || isDestination(user)) &&
-                 llvm::any_of(isDestination(user)
-                                  ? cast<DestinationStyleOpInterface>(user)
-                                        .getDpsInitsMutable()
-                                  : destinationsOf(user),
-                              [&](OpOperand &init) { return &init == &use; });
+          return (isWork(user) || isDestination(user)) && isDestination(use);
         }))
       continue;
     OpBuilder builder(fill);
@@ -657,14 +658,8 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   // A value that is updated and read too (an array scattered into itself) is
   // both an input and a destination.
   auto isUpdate = [&](OpOperand &operand) {
-    if (!llvm::is_contained(destinations, operand.get()))
-      return false;
-    Operation *owner = operand.getOwner();
-    if (auto loop = dyn_cast<scf::ForOp>(owner))
-      return llvm::any_of(loop.getInitArgsMutable(),
-                          [&](OpOperand &init) { return &init == &operand; });
-    auto dps = dyn_cast<DestinationStyleOpInterface>(owner);
-    return dps && dps.isDpsInit(&operand);
+    return llvm::is_contained(destinations, operand.get()) &&
+           isDestination(operand);
   };
   for (Operation *op : ops) {
     for (OpOperand &operand : op->getOpOperands())

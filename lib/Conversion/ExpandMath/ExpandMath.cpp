@@ -261,6 +261,22 @@ V erf32(V x) {
 // In f64: arguments are f32 values or small combinations of them
 //===----------------------------------------------------------------------===//
 
+/// e^x = (1 + q) * 2^n with |q| < 0.42, by a series up to r^terms.
+struct ExpReduced {
+  V q, n;
+};
+ExpReduced reduceExpF64(V x, double terms = 14) {
+  V t = fma(x, kLog2E, x.f(kMagic64));
+  V n = t.bits() - x.f(kMagic64).bits();
+  V nf = t - kMagic64;
+  V r = fma(nf, -0.69314718055994528623, x);
+  r = fma(nf, -2.3190468138462995584e-17, r);
+  SmallVector<double> taylor;
+  for (double k = 2, factorial = 2; k <= terms; ++k, factorial *= k)
+    taylor.push_back(1 / factorial);
+  return {fma(r * r, horner(r, taylor), r), n};
+}
+
 struct ExpParts {
   V exp, expm1;
 };
@@ -268,15 +284,7 @@ struct ExpParts {
 /// e^x and e^x - 1; saturates far outside of what an f32 can hold.
 ExpParts exp64(V x) {
   x = clamp(x, -300.0, 300.0);
-  V t = fma(x, kLog2E, x.f(kMagic64));
-  V n = t.bits() - x.f(kMagic64).bits();
-  V nf = t - kMagic64;
-  V r = fma(nf, -0.69314718055994528623, x);
-  r = fma(nf, -2.3190468138462995584e-17, r);
-  SmallVector<double> taylor;
-  for (double k = 2, factorial = 2; k <= 13; ++k, factorial *= k)
-    taylor.push_back(1 / factorial);
-  V q = fma(r * r, horner(r, taylor), r);
+  auto [q, n] = reduceExpF64(x, 13);
   V scale = shl(n + n.i(1023), 52).asF64();
   return {fma(scale, q, scale), fma(scale, q, scale - 1.0)};
 }
@@ -630,22 +638,6 @@ V digamma64(V x) {
 //===----------------------------------------------------------------------===//
 // f64 arguments and results: what LLVM has no intrinsic for
 //===----------------------------------------------------------------------===//
-
-/// e^x = (1 + q) * 2^n with |q| < 0.42.
-struct ExpReduced {
-  V q, n;
-};
-ExpReduced reduceExpF64(V x) {
-  V t = fma(x, kLog2E, x.f(kMagic64));
-  V n = t.bits() - x.f(kMagic64).bits();
-  V nf = t - kMagic64;
-  V r = fma(nf, -0.69314718055994528623, x);
-  r = fma(nf, -2.3190468138462995584e-17, r);
-  SmallVector<double> taylor;
-  for (double k = 2, factorial = 2; k <= 14; ++k, factorial *= k)
-    taylor.push_back(1 / factorial);
-  return {fma(r * r, horner(r, taylor), r), n};
-}
 
 V powerOfTwo(V n) { return shl(n + n.i(1023), 52).asF64(); }
 

@@ -3,7 +3,6 @@
 #include "fp8/Pipelines/Quantize.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
-
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
