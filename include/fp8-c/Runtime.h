@@ -41,7 +41,8 @@ typedef enum fp8_status {
   FP8_ERROR_NONFINITE = 6, /* the loss or the state became NaN or infinite   */
   FP8_ERROR_MEMORY = 7,    /* out of memory                                  */
   FP8_ERROR_INTERNAL = 8,  /* a bug, of the compiler or of the runtime       */
-  FP8_INTERRUPTED = 9      /* SIGINT or SIGTERM: checkpoint written, stopped */
+  FP8_INTERRUPTED = 9,     /* SIGINT or SIGTERM: checkpoint written, stopped */
+  FP8_STOPPED = 10         /* an alarm with the action stop: the same        */
 } fp8_status;
 
 /* The message of this thread's last failure; "" before any. Valid until this
@@ -93,8 +94,47 @@ typedef enum fp8_kind {
   FP8_KIND_STATE,  /* result: the new value of argument state_arg         */
   FP8_KIND_LOSS,   /* result: a scalar, the loss                          */
   FP8_KIND_METRIC, /* result: a scalar, logged by path                    */
-  FP8_KIND_OUTPUT  /* result: anything else                               */
+  FP8_KIND_OUTPUT, /* result: anything else                               */
+  /* Statistics for people, f64 with one row for each layer (see below). The
+     name begins with "trace.". */
+  FP8_KIND_TRACE_QUANTIZATION, /* a row has FP8_TRACE_QUANTIZATION_SIZE numbers
+                                */
+  FP8_KIND_TRACE_UPDATE,   /* FP8_TRACE_UPDATE_SIZE                         */
+  FP8_KIND_TRACE_ALIGNMENT /* FP8_TRACE_ALIGNMENT_SIZE                      */
 } fp8_kind;
+
+/* What a step tells of a tensor x that it quantizes, over all iterations:
+   maxima and sums. */
+typedef enum fp8_trace_quantization {
+  FP8_TRACE_AMAX = 0, /* largest |x|                                         */
+  FP8_TRACE_SCALE,    /* largest scale                                       */
+  FP8_TRACE_MINUS_SCALE, /* minus the smallest one                            */
+  FP8_TRACE_COUNT,     /* elements                                            */
+  FP8_TRACE_UNDERFLOW, /* of them not zero, but quantized to zero             */
+  FP8_TRACE_SATURATED, /* of them finite, but rounded from beyond the largest
+                          code                                                */
+  FP8_TRACE_SUM1,      /* sum of x                                            */
+  FP8_TRACE_SUM2,      /* of x^2                                              */
+  FP8_TRACE_SUM3,
+  FP8_TRACE_SUM4,
+  FP8_TRACE_ERROR, /* of (x - what the payload stands for)^2              */
+  FP8_TRACE_QUANTIZATION_SIZE
+} fp8_trace_quantization;
+
+/* Of the update of a parameter with gradient g and second moment v. */
+typedef enum fp8_trace_update {
+  FP8_TRACE_UPDATE_COUNT = 0, /* elements       */
+  FP8_TRACE_UPDATE_SUM,       /* sum of g^2 / v */
+  FP8_TRACE_UPDATE_SIZE
+} fp8_trace_update;
+
+/* Of a gated unit with gate weights a and up weights b, channel by channel. */
+typedef enum fp8_trace_alignment {
+  FP8_TRACE_ALIGNMENT_MAX = 0, /* largest |cos(a, b)| */
+  FP8_TRACE_ALIGNMENT_COUNT,   /* channels            */
+  FP8_TRACE_ALIGNMENT_SUM,     /* sum of |cos(a, b)|  */
+  FP8_TRACE_ALIGNMENT_SIZE
+} fp8_trace_alignment;
 
 /* One argument or result. */
 typedef struct fp8_tensor_info {
@@ -291,6 +331,26 @@ typedef struct fp8_batch_source {
                          the one named as the argument */
 } fp8_batch_source;
 
+typedef enum fp8_alarm_action {
+  FP8_ALARM_WARN = 0, /* say so                              */
+  FP8_ALARM_STOP,     /* write a checkpoint and end          */
+  FP8_ALARM_SKIP      /* leave the state as before the step  */
+} fp8_alarm_action;
+
+/* A rule about a metric, see docs/Runtime.md. */
+typedef struct fp8_alarm {
+  char metric[256];
+  char tensors[256]; /* pattern of tree paths; "": all                     */
+  int32_t below;     /* 1: <, 0: >                                         */
+  double threshold;  /* a number, or a factor of the median                */
+  int64_t median_of; /* steps; 0: the threshold is a number                */
+  fp8_alarm_action action;
+  int32_t needs_trace; /* 1: the metric is one that only a traced step has */
+} fp8_alarm;
+
+/* Reads a rule as fp8_train does. */
+FP8_CAPI fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm);
+
 /* Text for people, in whole lines, or lines that begin with '\r' (live). */
 typedef void (*fp8_message_fn)(void *user, const char *text);
 
@@ -331,6 +391,21 @@ typedef struct fp8_train_options {
   void *user;
   const char *verdicts; /* text of verdicts.json, written when training
                            starts; or NULL                              */
+  const char *const *alarms; /* rules, evaluated after every step        */
+  int64_t num_alarms;
+  int32_t trace;       /* 1: trace.jsonl, of the statistics of a traced step */
+  int64_t trace_every; /* a line every so many steps; 0: 1                   */
+  /* Both, or NULL both: the step stores some of its state otherwise than the
+     user has it (FP8 payloads and scales, say).
+     store takes state as the user has it and returns arguments of the step, by
+     name and type; its arguments have the paths of the user's tree. load takes
+     arguments of the step and returns what the user has: arguments of store,
+     by name and type. What store takes and load does not return is an argument
+     of the step too, of the same type: store reads it only.
+     store runs once, on the initial values; load runs for each evaluation.
+     Checkpoints hold the step's arguments. */
+  const fp8_executable *store;
+  const fp8_executable *load;
 } fp8_train_options;
 
 typedef struct fp8_train_summary {

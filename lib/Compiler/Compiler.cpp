@@ -3,6 +3,8 @@
 #include "fp8/Compiler/Compiler.h"
 #include "JIT.h"
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
@@ -133,24 +135,67 @@ fp8_kind kindOf(ResultKind kind) {
     return FP8_KIND_METRIC;
   case ResultKind::Output:
     return FP8_KIND_OUTPUT;
+  case ResultKind::TraceQuantization:
+    return FP8_KIND_TRACE_QUANTIZATION;
+  case ResultKind::TraceUpdate:
+    return FP8_KIND_TRACE_UPDATE;
+  case ResultKind::TraceAlignment:
+    return FP8_KIND_TRACE_ALIGNMENT;
   }
   llvm_unreachable("unknown kind");
 }
 
-/// The description of the compiled function: its signature as imported, in the
-/// order of buffers that the schedule uses.
+/// What the function takes and returns once scaled tensors are two: payload
+/// and scale, one after the other.
+Signature splitScaled(const Signature &signature) {
+  Signature split;
+  for (SignatureArg arg : signature.args) {
+    auto scaled = dyn_cast<ScaledType>(arg.type);
+    if (scaled)
+      arg.type = scaled.getPayloadType();
+    arg.index = split.args.size();
+    split.args.push_back(arg);
+    if (!scaled)
+      continue;
+    arg.path += FP8Dialect::kScaleSuffix;
+    arg.type = scaled.getScaleTensorType();
+    ++arg.index;
+    split.args.push_back(std::move(arg));
+  }
+  for (SignatureResult result : signature.results) {
+    auto scaled = dyn_cast<ScaledType>(result.type);
+    if (scaled)
+      result.type = scaled.getPayloadType();
+    result.index = split.results.size();
+    split.results.push_back(result);
+    if (!scaled)
+      continue;
+    result.path += FP8Dialect::kScaleSuffix;
+    if (result.kind == ResultKind::State)
+      result.statePath += FP8Dialect::kScaleSuffix;
+    result.type = scaled.getScaleTensorType();
+    ++result.index;
+    split.results.push_back(std::move(result));
+  }
+  return split;
+}
+
+/// The description of the compiled function: its signature after the fp8 stage,
+/// in the order of buffers that the schedule uses.
 struct Description {
+  Signature signature;
   std::vector<fp8_tensor_info> arguments, results;
   std::vector<SmallVector<int64_t>> shapes;
 
-  LogicalResult build(const Signature &signature, ModuleOp module);
+  LogicalResult build(func::FuncOp function);
 };
 
-LogicalResult Description::build(const Signature &signature, ModuleOp module) {
+LogicalResult Description::build(func::FuncOp function) {
+  FailureOr<Signature> whole = Signature::fromAttributes(function);
+  if (failed(whole))
+    return failure();
+  signature = splitScaled(*whole);
   shapes.reserve(signature.args.size() + signature.results.size());
-  auto functions = module.getOps<func::FuncOp>();
-  func::FuncOp function = *llvm::find_if(
-      functions, [](func::FuncOp func) { return func.isPublic(); });
   auto describe = [&](const std::string &path, Type type, Location loc,
                       fp8_tensor_info &info) -> LogicalResult {
     auto tensor = cast<RankedTensorType>(type);
@@ -167,8 +212,10 @@ LogicalResult Description::build(const Signature &signature, ModuleOp module) {
   };
   for (const SignatureArg &arg : signature.args) {
     fp8_tensor_info &info = arguments.emplace_back();
-    if (failed(describe(arg.path, arg.type,
-                        function.getArgument(arg.index).getLoc(), info)))
+    const SignatureArg *written = whole->findArg(arg.path);
+    Location loc = written ? function.getArgument(written->index).getLoc()
+                           : function.getLoc();
+    if (failed(describe(arg.path, arg.type, loc, info)))
       return failure();
     info.role = roleOf(arg.role);
     info.kind = kindOf(arg.kind);
@@ -205,82 +252,38 @@ std::vector<char> constantBytes(memref::GlobalOp global) {
   return bytes;
 }
 
-/// Adds to the signature what the recipe has added to the step: the state of
-/// its scales.
-LogicalResult addScaleState(ModuleOp module, Signature &signature) {
-  for (auto func : module.getOps<func::FuncOp>()) {
-    if (!func.isPublic() || func.getNumArguments() == signature.args.size())
-      continue;
-    FailureOr<Signature> whole = Signature::fromAttributes(func);
-    if (failed(whole))
-      return failure();
-    for (SignatureArg &arg :
-         MutableArrayRef(whole->args).drop_front(signature.args.size()))
-      signature.args.push_back(std::move(arg));
-    for (SignatureResult &result :
-         MutableArrayRef(whole->results).drop_front(signature.results.size()))
-      signature.results.push_back(std::move(result));
-  }
-  return success();
-}
-
-} // namespace
-
-OwningOpRef<ModuleOp> fp8::parseModule(StringRef file, MLIRContext &context) {
-  llvm::SourceMgr sources;
-  auto buffer = llvm::MemoryBuffer::getFile(file);
-  if (!buffer) {
-    emitError(UnknownLoc::get(&context))
-        << "cannot read '" << file << "': " << buffer.getError().message();
-    return nullptr;
-  }
-  sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
-  return parseSourceFile<ModuleOp>(sources, &context);
-}
-
-FailureOr<Signature> fp8::importModule(ModuleOp module,
-                                       const CompileOptions &options) {
-  double seconds = 0;
-  ImportConfig config;
-  config.entry = options.entry;
-  config.signature = options.signature;
-  if (failed(
-          runStage(module, options, "import", seconds, [&](OpPassManager &pm) {
-            buildImportPipeline(pm, config);
-          })))
-    return failure();
+/// The function of the module that is called from outside.
+FailureOr<func::FuncOp> publicFunction(ModuleOp module) {
   for (auto func : module.getOps<func::FuncOp>())
     if (func.isPublic())
-      return Signature::fromAttributes(func);
+      return func;
   return module.emitError("expected a public function");
 }
 
-FailureOr<std::unique_ptr<CompiledFunction>>
-fp8::compile(ModuleOp module, const CompileOptions &options) {
-  auto result = std::make_unique<CompiledFunctionImpl>();
-  CompileStats &stats = result->stats;
-  auto begin = std::chrono::steady_clock::now();
-  FailureOr<Signature> signature = importModule(module, options);
-  if (failed(signature))
-    return failure();
-  result->signature = *signature;
-  stats.importSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
+/// Moves the function with this `fp8.entry`, if there is one, to a module of
+/// its own.
+OwningOpRef<ModuleOp> takeEntry(ModuleOp module, StringRef entry) {
+  for (auto func : module.getOps<func::FuncOp>()) {
+    auto attr = func->getAttrOfType<StringAttr>(FP8Dialect::kEntryAttrName);
+    if (!attr || attr.getValue() != entry)
+      continue;
+    OwningOpRef<ModuleOp> own(ModuleOp::create(func.getLoc()));
+    func->remove();
+    own->push_back(func);
+    func->removeAttr(FP8Dialect::kEntryAttrName);
+    func.setPublic();
+    return own;
+  }
+  return nullptr;
+}
 
-  QuantizePipelineOptions quantize;
-  quantize.recipe = options.recipe;
-  for (const std::string &assignment : options.recipeOverrides)
-    quantize.set.push_back(assignment);
-  quantize.failOnFallback = options.failOnFallback;
-  if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
-                      [&](OpPassManager &pm) {
-                        buildQuantizePipeline(pm, quantize, &result->verdicts);
-                      })) ||
-      failed(addScaleState(module, result->signature)))
-    return failure();
+/// All stages after fp8.
+LogicalResult finish(ModuleOp module, const CompileOptions &options,
+                     CompiledFunctionImpl &result) {
+  CompileStats &stats = result.stats;
+  FailureOr<func::FuncOp> function = publicFunction(module);
   Description description;
-  if (failed(description.build(result->signature, module)))
+  if (failed(function) || failed(description.build(*function)))
     return failure();
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
@@ -308,30 +311,30 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
   }
   stats.launches = launchNames.size();
   for (auto global : module.getOps<memref::GlobalOp>())
-    result->constants.push_back(constantBytes(global));
+    result.constants.push_back(constantBytes(global));
 
   if (failed(runStage(module, options, "llvm", stats.codegenSeconds,
                       buildLLVMPipeline)))
     return failure();
-  begin = std::chrono::steady_clock::now();
+  auto begin = std::chrono::steady_clock::now();
   FailureOr<std::unique_ptr<JITCode>> code =
       JITCode::create(module, options.threads);
   if (failed(code))
     return failure();
-  result->code = std::move(*code);
+  result.code = std::move(*code);
   stats.llvmSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
 
   std::vector<fp8_constant> constants;
-  for (const std::vector<char> &bytes : result->constants)
+  for (const std::vector<char> &bytes : result.constants)
     constants.push_back({bytes.data(), static_cast<int64_t>(bytes.size())});
   std::vector<const char *> names;
   for (const std::string &name : launchNames)
     names.push_back(name.c_str());
   fp8_executable_desc desc = {};
   desc.name = options.name.c_str();
-  desc.entry = result->code->entry();
+  desc.entry = result.code->entry();
   desc.arguments = description.arguments.data();
   desc.num_arguments = description.arguments.size();
   desc.results = description.results.data();
@@ -342,9 +345,106 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
   desc.scratch_bytes = scratchBytes;
   desc.launch_names = names.data();
   desc.num_launches = names.size();
-  if (fp8_executable_create(&desc, &result->handle) != FP8_OK) {
+  if (fp8_executable_create(&desc, &result.handle) != FP8_OK) {
     module.emitError() << fp8_last_error();
     return failure();
   }
+  return success();
+}
+
+/// Compiles the functions beside the step.
+LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
+                             CompiledFunction &result) {
+  auto compileEntry = [&](StringRef entry,
+                          std::unique_ptr<CompiledFunction> &function) {
+    OwningOpRef<ModuleOp> own = takeEntry(module, entry);
+    if (!own)
+      return success();
+    CompileOptions entryOptions = options;
+    entryOptions.name = entry.str();
+    auto compiled = compileQuantized(*own, entryOptions);
+    if (failed(compiled))
+      return failure();
+    function = std::move(*compiled);
+    return success();
+  };
+  return success(succeeded(compileEntry("store", result.store)) &&
+                 succeeded(compileEntry("load", result.load)));
+}
+
+} // namespace
+
+OwningOpRef<ModuleOp> fp8::parseModule(StringRef file, MLIRContext &context) {
+  llvm::SourceMgr sources;
+  auto buffer = llvm::MemoryBuffer::getFile(file);
+  if (!buffer) {
+    emitError(UnknownLoc::get(&context))
+        << "cannot read '" << file << "': " << buffer.getError().message();
+    return nullptr;
+  }
+  sources.AddNewSourceBuffer(std::move(*buffer), SMLoc());
+  return parseSourceFile<ModuleOp>(sources, &context);
+}
+
+FailureOr<Signature> fp8::importModule(ModuleOp module,
+                                       const CompileOptions &options) {
+  double seconds = 0;
+  ImportConfig config;
+  config.entry = options.entry;
+  config.signature = options.signature;
+  if (failed(
+          runStage(module, options, "import", seconds, [&](OpPassManager &pm) {
+            buildImportPipeline(pm, config);
+          })))
+    return failure();
+  FailureOr<func::FuncOp> function = publicFunction(module);
+  if (failed(function))
+    return failure();
+  return Signature::fromAttributes(*function);
+}
+
+FailureOr<std::unique_ptr<CompiledFunction>>
+fp8::compile(ModuleOp module, const CompileOptions &options) {
+  auto result = std::make_unique<CompiledFunctionImpl>();
+  CompileStats &stats = result->stats;
+  auto begin = std::chrono::steady_clock::now();
+  FailureOr<Signature> signature = importModule(module, options);
+  if (failed(signature))
+    return failure();
+  result->signature = *signature;
+  stats.importSeconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+          .count();
+
+  QuantizePipelineOptions quantize;
+  quantize.recipe = options.recipe;
+  for (const std::string &assignment : options.recipeOverrides)
+    quantize.set.push_back(assignment);
+  quantize.failOnFallback = options.failOnFallback;
+  quantize.trace = options.trace;
+  if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
+                      [&](OpPassManager &pm) {
+                        buildQuantizePipeline(pm, quantize, &result->verdicts);
+                      })) ||
+      failed(compileEntries(module, options, *result)) ||
+      failed(finish(module, options, *result)))
+    return failure();
+  return std::unique_ptr<CompiledFunction>(std::move(result));
+}
+
+FailureOr<std::unique_ptr<CompiledFunction>>
+fp8::compileQuantized(ModuleOp module, const CompileOptions &options) {
+  auto result = std::make_unique<CompiledFunctionImpl>();
+  if (failed(compileEntries(module, options, *result)))
+    return failure();
+  FailureOr<func::FuncOp> function = publicFunction(module);
+  if (failed(function))
+    return failure();
+  FailureOr<Signature> signature = Signature::fromAttributes(*function);
+  if (failed(signature))
+    return failure();
+  result->signature = std::move(*signature);
+  if (failed(finish(module, options, *result)))
+    return failure();
   return std::unique_ptr<CompiledFunction>(std::move(result));
 }

@@ -37,24 +37,29 @@ static std::vector<size_t> savedArguments(const fp8_executable &executable) {
 }
 
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
-                            const CheckpointInfo &info) {
+                            const CheckpointInfo &info,
+                            const StoredTrees *stored) {
   std::vector<TensorToWrite> tensors;
   for (size_t i : savedArguments(step.executable)) {
     const TensorInfo &argument = step.executable.arguments[i];
     tensors.push_back({argument.name, argument.type, step.argument(i)});
   }
+  std::map<std::string, std::string> metadata = {
+      {"format", formatName},
+      {"step", std::to_string(info.step)},
+      {"data_position", std::to_string(info.step)},
+      {"data_epoch", std::to_string(info.rows.epoch)},
+      {"data_index", std::to_string(info.rows.index)},
+      {"shuffle_seed", info.shuffle ? std::to_string(info.seed) : "none"},
+      {"seed", std::to_string(info.seed)},
+      {"module", info.fingerprint},
+      {"data", info.dataFingerprint}};
+  if (stored) {
+    metadata["user_state"] = stored->user;
+    metadata["stored_state"] = stored->stored;
+  }
   std::string path = str(directory, "/checkpoint-", info.step, ".safetensors");
-  writeSafeTensors(
-      path, std::move(tensors),
-      {{"format", formatName},
-       {"step", std::to_string(info.step)},
-       {"data_position", std::to_string(info.step)},
-       {"data_epoch", std::to_string(info.rows.epoch)},
-       {"data_index", std::to_string(info.rows.index)},
-       {"shuffle_seed", info.shuffle ? std::to_string(info.seed) : "none"},
-       {"seed", std::to_string(info.seed)},
-       {"module", info.fingerprint},
-       {"data", info.dataFingerprint}});
+  writeSafeTensors(path, std::move(tensors), metadata);
   return path;
 }
 
@@ -146,6 +151,7 @@ TensorFile readNewestCheckpoint(const std::string &directory) {
 }
 
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
+                                const std::string &fingerprint,
                                 std::string &path, const Warn &warn) {
   std::vector<CheckpointFile> checkpoints = listCheckpoints(directory);
   std::optional<Whole> newest = readNewest(checkpoints, warn);
@@ -185,11 +191,16 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
     if (!used[i])
       binding.extra.push_back(i);
   if (!binding.complete() || !binding.extra.empty())
-    throw Error(FP8_ERROR_MISMATCH,
-                describe(binding,
-                         str("'", newest->at.path,
-                             "' is a checkpoint of another model:"),
-                         targets, sources));
+    throw Error(
+        FP8_ERROR_MISMATCH,
+        describe(binding,
+                 str("'", newest->at.path, "' is a checkpoint of another model",
+                     newest->info.fingerprint == fingerprint
+                         ? ""
+                         : str(" or recipe ('", newest->info.fingerprint,
+                               "', this is '", fingerprint, "')"),
+                     ":"),
+                 targets, sources));
   for (size_t i = 0; i < targets.size(); ++i)
     std::memcpy(step.argument(indices[i]),
                 file.tensors[binding.sources[i]].data, targets[i].type.bytes());

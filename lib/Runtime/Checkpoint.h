@@ -22,6 +22,12 @@ struct CheckpointInfo {
   std::string dataFingerprint; // of the data
 };
 
+/// What the metadata say of state that is stored otherwise than the user has
+/// it: see StoredState.
+struct StoredTrees {
+  std::string user, stored; // JSON
+};
+
 /// The arguments that need an initial value: all but batches and keys.
 std::vector<size_t> stateArguments(const fp8_executable &executable);
 /// The arguments whose values advance from the ones that they began with.
@@ -30,7 +36,8 @@ std::vector<size_t> keyArguments(const fp8_executable &executable);
 /// Writes the arguments but batches to checkpoint-<step>.safetensors and
 /// returns its path. Keys are to stand at their initial values.
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
-                            const CheckpointInfo &info);
+                            const CheckpointInfo &info,
+                            const StoredTrees *stored = nullptr);
 
 /// Checkpoints in a directory, newest first, with their steps.
 struct CheckpointFile {
@@ -43,11 +50,11 @@ std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
 TensorFile readNewestCheckpoint(const std::string &directory);
 
 /// Loads the newest valid checkpoint into the step. Damaged ones are passed
-/// over with a warning; one of another model is an error that lists the
-/// tensors that differ.
+/// over with a warning; one of another model or recipe (by their
+/// `fingerprint`) is an error that lists the tensors that differ.
 CheckpointInfo
 resumeFromNewest(const std::string &directory, fp8_step &step,
-                 std::string &path,
+                 const std::string &fingerprint, std::string &path,
                  const std::function<void(const std::string &)> &warn);
 
 } // namespace fp8::rt

@@ -67,9 +67,9 @@ void Evaluation::findData(const fp8_train_options &options,
 
 Evaluation::Evaluation(const fp8_executable &function,
                        const fp8_executable &trainedFunction,
-                       const fp8_train_options &options, bool hasText,
-                       TensorFiles &files)
-    : function(function) {
+                       StoredState &state, const fp8_train_options &options,
+                       bool hasText, TensorFiles &files)
+    : function(function), state(state) {
   findScalars();
   findData(options, trainedFunction, hasText, files);
   std::vector<Named> targets, sources;
@@ -82,10 +82,8 @@ Evaluation::Evaluation(const fp8_executable &function,
     targets.push_back({arguments[i].name, arguments[i].type});
     targetIndices.push_back(i);
   }
-  std::vector<size_t> indices = stateArguments(trainedFunction);
-  for (size_t i : indices)
-    sources.push_back(
-        {trainedFunction.arguments[i].name, trainedFunction.arguments[i].type});
+  for (const StoredState::Leaf &leaf : state.tree())
+    sources.push_back(leaf.named);
   Binding binding = bindByPath(targets, sources);
   Binding wrong;
   // A key that the step takes is one here too, even if it is never used.
@@ -98,11 +96,12 @@ Evaluation::Evaluation(const fp8_executable &function,
   };
   for (size_t i = 0; i < targets.size(); ++i) {
     size_t argument = targetIndices[i];
-    if (binding.sources[i] >= 0)
-      bindings.emplace_back(argument, indices[binding.sources[i]]);
-    else if (isKey(arguments[argument]))
+    if (binding.sources[i] >= 0) {
+      boundArguments.push_back(argument);
+      boundLeaves.push_back(binding.sources[i]);
+    } else if (isKey(arguments[argument])) {
       keys.emplace_back(argument, Key());
-    else {
+    } else {
       missingArguments.push_back(argument);
       missingNames.push_back(targets[i]);
     }
@@ -157,9 +156,13 @@ void Evaluation::prepare(fp8_step &trainedStep,
 
 std::optional<std::vector<double>>
 Evaluation::run(const std::function<bool()> &stop) {
-  for (auto [target, source] : bindings)
-    std::memcpy(step->argument(target), trained->argument(source),
-                function.arguments[target].type.bytes());
+  {
+    StoredState::Loaded values = state.read(*trained, boundLeaves);
+    for (size_t i = 0; i < boundArguments.size(); ++i)
+      std::memcpy(step->argument(boundArguments[i]),
+                  values.data(boundLeaves[i]),
+                  function.arguments[boundArguments[i]].type.bytes());
+  }
   std::vector<double> sums(scalars.size(), 0.0);
   RowPosition position;
   for (int64_t batch = 0; batch < numBatches; ++batch) {

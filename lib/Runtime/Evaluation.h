@@ -8,7 +8,7 @@
 #include "Data.h"
 #include "InitialValues.h"
 #include "Keys.h"
-#include "Step.h"
+#include "StoredState.h"
 
 namespace fp8::rt {
 
@@ -18,7 +18,7 @@ class Evaluation {
 public:
   /// Finds out what feeds each argument; text if `hasText`.
   Evaluation(const fp8_executable &function, const fp8_executable &step,
-             const fp8_train_options &options, bool hasText,
+             StoredState &state, const fp8_train_options &options, bool hasText,
              TensorFiles &files);
 
   /// What takes text; `input` is -1 if nothing does.
@@ -49,13 +49,15 @@ private:
                 bool hasText, TensorFiles &files);
 
   const fp8_executable &function;
+  StoredState &state; // of the step
   TextArguments text;
   ArrayBatches arrays;
   const TextData *textData = nullptr;
   std::vector<TextData::Window> windows;
   int64_t numBatches = 0;
-  std::vector<size_t> scalars;                     // results, the loss first
-  std::vector<std::pair<size_t, size_t>> bindings; // argument <- step's
+  std::vector<size_t> scalars; // results, the loss first
+  // Arguments, and the leaves of the step's state that they take.
+  std::vector<size_t> boundArguments, boundLeaves;
   std::vector<size_t> missingArguments;
   std::vector<Named> missingNames;
   std::vector<std::pair<size_t, Key>> keys;

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <unordered_map>
 
 namespace fp8::rt {
 
@@ -49,6 +50,16 @@ InitialValues::InitialValues(const char *filePath,
     }
   }
   init->run();
+}
+
+bool InitialValues::fileHas(const std::vector<Named> &names) const {
+  std::unordered_map<std::string, const TensorType *> types;
+  for (const TensorFile::Tensor &tensor : file.tensors)
+    types.emplace(tensor.name, &tensor.type);
+  return std::all_of(names.begin(), names.end(), [&](const Named &named) {
+    auto found = types.find(named.name);
+    return found != types.end() && *found->second == named.type;
+  });
 }
 
 /// Binds `optional` to the sources that `binding` leaves over.

@@ -30,6 +30,9 @@ public:
   Found find(const std::vector<Named> &targets,
              const std::vector<Named> &optional) const;
 
+  /// Whether the file has all of these, by name and type.
+  bool fileHas(const std::vector<Named> &names) const;
+
 private:
   std::string path;
   TensorFile file;

@@ -10,6 +10,7 @@
 #include "Keys.h"
 #include "Report.h"
 #include "Step.h"
+#include "StoredState.h"
 
 #include <algorithm>
 #include <chrono>
@@ -242,6 +243,7 @@ private:
   fp8_train_summary &summary;
   std::string directory;
   std::unique_ptr<fp8_step> step;
+  std::unique_ptr<StoredState> state;
   std::unique_ptr<Evaluation> evaluation;
 
   // What feeds the batch.
@@ -334,7 +336,7 @@ void Trainer::openData() {
   bool hasText = options.num_data_files > 0;
   if (options.eval)
     evaluation = std::make_unique<Evaluation>(
-        *options.eval, *options.step, options,
+        *options.eval, *options.step, *state, options,
         hasText || options.num_eval_files > 0, files);
   if (hasText) {
     text = findTextArguments("the step", all, taken);
@@ -433,7 +435,7 @@ Key Trainer::firstKey(size_t ordinal, const TensorInfo &info) const {
 void Trainer::resume() {
   uint64_t seed = position.seed;
   CheckpointInfo info =
-      resumeFromNewest(directory, *step, checkpoint,
+      resumeFromNewest(directory, *step, position.fingerprint, checkpoint,
                        [&](const std::string &text) { sayLine(text); });
   savedStep = info.step;
   if (options.steps < info.step)
@@ -461,33 +463,41 @@ void Trainer::resume() {
 }
 
 void Trainer::begin(const InitialValues &initial) {
+  // A checkpoint of this recipe has the state as it is stored.
+  StoredState asStored(step->executable, nullptr, nullptr, options.threads);
+  bool isStored = state->changes() && initial.fileHas(state->storedNames());
+  StoredState &form = isStored ? asStored : *state;
+  const std::vector<StoredState::Leaf> &tree = form.tree();
+  std::vector<size_t> keyIndices = keyArguments(step->executable);
+  std::vector<size_t> leaves, optionalLeaves; // behind the keys
   std::vector<Named> targets, optional;
-  std::vector<size_t> indices, optionalIndices = keyArguments(step->executable);
-  for (size_t i : stateArguments(step->executable))
-    (arguments()[i].zeroInit ? optionalIndices : indices).push_back(i);
-  for (size_t i : indices)
-    targets.push_back({arguments()[i].name, arguments()[i].type});
-  for (size_t i : optionalIndices)
+  for (size_t i : keyIndices)
     optional.push_back({arguments()[i].name, arguments()[i].type});
+  for (size_t i = 0; i < tree.size(); ++i) {
+    (tree[i].zeroInit ? optional : targets).push_back(tree[i].named);
+    (tree[i].zeroInit ? optionalLeaves : leaves).push_back(i);
+  }
   InitialValues::Found found = initial.find(targets, optional);
   if (!found.unused.empty())
     sayLine(str("note: ", found.unused.size(), " tensors of '",
                 options.init_file, "' are not used, '", found.unused[0].name,
                 "' first"));
-  for (size_t i = 0; i < targets.size(); ++i)
-    std::memcpy(step->argument(indices[i]), found.targets[i],
-                targets[i].type.bytes());
-  for (size_t i = 0; i < optional.size(); ++i) {
-    const TensorInfo &argument = arguments()[optionalIndices[i]];
-    void *buffer = step->argument(optionalIndices[i]);
-    if (found.optional[i])
-      std::memcpy(buffer, found.optional[i], optional[i].type.bytes());
-    else if (argument.zeroInit)
-      std::memset(buffer, 0, optional[i].type.bytes());
-    else
-      std::memcpy(buffer, firstKey(i, argument).data(),
-                  optional[i].type.bytes());
+  for (size_t i = 0; i < keyIndices.size(); ++i) {
+    const TensorInfo &argument = arguments()[keyIndices[i]];
+    Key first;
+    const void *value = found.optional[i];
+    if (!value) {
+      first = firstKey(i, argument);
+      value = first.data();
+    }
+    std::memcpy(step->argument(keyIndices[i]), value, argument.type.bytes());
   }
+  std::vector<const void *> values(tree.size());
+  for (size_t i = 0; i < leaves.size(); ++i)
+    values[leaves[i]] = found.targets[i];
+  for (size_t i = 0; i < optionalLeaves.size(); ++i)
+    values[optionalLeaves[i]] = found.optional[keyIndices.size() + i];
+  form.write(values, *step);
 }
 
 void Trainer::initialize() {
@@ -612,7 +622,11 @@ void Trainer::saveCheckpoint() {
   for (const auto &[argument, key] : keys)
     std::memcpy(step->argument(argument), key.data(),
                 key.size() * sizeof(uint32_t));
-  checkpoint = writeCheckpoint(directory, *step, position);
+  StoredTrees trees;
+  if (state->changes())
+    trees = {state->treeJson(), state->storedJson()};
+  checkpoint = writeCheckpoint(directory, *step, position,
+                               state->changes() ? &trees : nullptr);
   savedStep = position.step;
   if (options.keep_checkpoints > 0) {
     int64_t kept = 0;
@@ -707,6 +721,10 @@ void Trainer::writeMemory() {
     evaluation->memory(memory);
     json["eval"] = memoryJson(memory);
   }
+  if (state->storeMemory())
+    json["store"] = memoryJson(*state->storeMemory());
+  if (state->loadMemory())
+    json["load"] = memoryJson(*state->loadMemory());
   json["threads"] = step->threads();
   json["peak_rss"] = summary.memory.peak_rss;
   writeFileAtomically(directory + "/memory.json", json.dump(2) + "\n");
@@ -814,6 +832,8 @@ void Trainer::sayData() {
 
 void Trainer::run() {
   checkOptions();
+  state = std::make_unique<StoredState>(*options.step, options.store,
+                                        options.load, options.threads);
   openData();
   prepareDirectory();
   step = std::make_unique<fp8_step>(*options.step, options.threads);

@@ -524,6 +524,10 @@ int train(MLIRContext &context, SignatureOptions signature) {
   options.step = (*step)->executable();
   options.init = init ? init->executable() : nullptr;
   options.eval = eval ? eval->executable() : nullptr;
+  if ((*step)->store)
+    options.store = (*step)->store->executable();
+  if ((*step)->load)
+    options.load = (*step)->load->executable();
   options.init_file = initIsModule() || flags->initFile.empty()
                           ? nullptr
                           : flags->initFile.c_str();

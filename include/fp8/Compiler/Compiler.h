@@ -28,6 +28,8 @@ struct CompileOptions {
   /// Keys of the recipe to set, `key.key=value` each.
   std::vector<std::string> recipeOverrides;
   bool failOnFallback = false;
+  /// Statistics of what is quantized become results of the step.
+  bool trace = false;
   SignatureOptions signature;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
@@ -55,9 +57,14 @@ public:
   /// Valid as long as this object.
   virtual const fp8_executable *executable() const = 0;
 
+  /// Arguments and results as imported. What the recipe adds, and the form in
+  /// which it stores state, are the executable's.
   Signature signature;
   VerdictReport verdicts;
   CompileStats stats;
+  /// What turns the state as the user has it into the form in which the step
+  /// stores it, and back; null if these are the same.
+  std::unique_ptr<CompiledFunction> store, load;
 };
 
 /// Parses a file of StableHLO (text or bytecode). Errors go to the context's
@@ -72,6 +79,11 @@ FailureOr<Signature> importModule(ModuleOp module,
 /// context's diagnostics.
 FailureOr<std::unique_ptr<CompiledFunction>>
 compile(ModuleOp module, const CompileOptions &options);
+
+/// The same for a module that has been through the fp8 stage: one public
+/// function, and beside it those with `fp8.entry`.
+FailureOr<std::unique_ptr<CompiledFunction>>
+compileQuantized(ModuleOp module, const CompileOptions &options);
 
 } // namespace mlir::fp8
 

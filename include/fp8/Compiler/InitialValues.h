@@ -8,7 +8,8 @@
 
 namespace mlir::fp8 {
 
-/// Paths and types of the tensors in a safetensors file.
+/// Paths and types of the tensors in a safetensors file; of a checkpoint those
+/// of the user's tree, whatever form they are stored in.
 llvm::SmallVector<TreeLeaf> leavesOf(const fp8_tensors *tensors,
                                      MLIRContext &context);
 

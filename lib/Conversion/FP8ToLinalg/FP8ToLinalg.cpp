@@ -51,8 +51,8 @@ void splitAttributes(DictionaryAttr attrs, size_t count,
       if (attr.getName() == FP8Dialect::kPathAttrName ||
           attr.getName() == FP8Dialect::kStateAttrName)
         if (auto path = dyn_cast<StringAttr>(value))
-          value =
-              StringAttr::get(path.getContext(), path.getValue() + ".scale");
+          value = StringAttr::get(path.getContext(),
+                                  path.getValue() + FP8Dialect::kScaleSuffix);
       scale.emplace_back(attr.getName(), value);
     }
   result.push_back(attrs ? DictionaryAttr::get(attrs.getContext(), scale)

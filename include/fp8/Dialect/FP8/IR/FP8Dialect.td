@@ -59,9 +59,18 @@ def FP8_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
+    /// The path of a scaled tensor's scale is the tensor's path and this.
+    static constexpr ::llvm::StringLiteral kScaleSuffix = ".scale";
+
+    /// On a function beside the step, "store" or "load": what turns the state
+    /// into the form in which the step stores it, and back.
+    static constexpr ::llvm::StringLiteral kEntryAttrName = "fp8.entry";
 
     /// On a quantization: made where it is read, not in the forward pass.
     static constexpr ::llvm::StringLiteral kRecomputedAttrName = "fp8.recomputed";
+
+    /// On a dot whose operands are to be traced: an array of their names.
+    static constexpr ::llvm::StringLiteral kTensorsAttrName = "fp8.tensors";
 
     /// On a contraction in linalg: the largest number of products in a partial
     /// sum.

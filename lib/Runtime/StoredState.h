@@ -1,0 +1,86 @@
+//===- StoredState.h - State as the user has it, and as it is stored ------===//
+//
+// A step may take some of its state in another form than the user's: FP8
+// payloads and scales for a moment in f32. Two functions lead from one form to
+// the other: `store` takes tensors of the user's tree and returns arguments of
+// the step, `load` is its inverse. They hold only what changes; without them
+// both forms are the same.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_STOREDSTATE_H
+#define FP8_LIB_RUNTIME_STOREDSTATE_H
+
+#include "Binding.h"
+#include "Step.h"
+
+#include <optional>
+
+namespace fp8::rt {
+
+class StoredState {
+public:
+  /// `store` and `load` may be NULL. Throws if they do not fit the step.
+  StoredState(const fp8_executable &step, const fp8_executable *store,
+              const fp8_executable *load, int threads);
+
+  /// A tensor of the user's tree, and where its value belongs: an argument of
+  /// the step, one of `store`, or both; -1 where there is none.
+  struct Leaf {
+    Named named;
+    bool zeroInit = false;
+    int64_t argument = -1;
+    int64_t storeArgument = -1;
+    int64_t loadResult = -1;
+  };
+  /// The state as the user has it, in the order of the step's arguments.
+  const std::vector<Leaf> &tree() const { return leaves; }
+
+  bool changes() const { return store != nullptr; }
+  /// The arguments of the step that `store` makes.
+  const std::vector<Named> &storedNames() const { return stored; }
+  /// The tensors of the tree that `load` makes, as JSON: path to dtype and
+  /// shape; and the paths of what stands for them.
+  std::string treeJson() const;
+  std::string storedJson() const;
+
+  /// Gives the step its state: one value for each leaf (NULL: zeros), those
+  /// that it stores otherwise through `store`.
+  void write(const std::vector<const void *> &values, fp8_step &step);
+
+  /// The values of the tree, as long as this object and the step live and the
+  /// step does not run.
+  class Loaded {
+  public:
+    const void *data(size_t leaf) const { return values[leaf]; }
+
+  private:
+    friend class StoredState;
+    std::unique_ptr<fp8_step> memory;
+    std::vector<const void *> values;
+  };
+  /// Runs `load` if a leaf of `wanted` needs it.
+  Loaded read(fp8_step &step, const std::vector<size_t> &wanted);
+
+  /// What the two functions took, when they ran.
+  const std::optional<fp8_memory> &storeMemory() const { return storeTook; }
+  const std::optional<fp8_memory> &loadMemory() const { return loadTook; }
+
+private:
+  void findArguments();
+  void findLeaves();
+
+  const fp8_executable &step;
+  const fp8_executable *store;
+  const fp8_executable *load;
+  int threads;
+  std::vector<Leaf> leaves;
+  std::vector<Named> stored;
+  // The step's argument of each result of `store` and argument of `load`.
+  std::vector<size_t> storedArguments, loadedArguments;
+  std::optional<fp8_memory> storeTook, loadTook;
+};
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_STOREDSTATE_H
