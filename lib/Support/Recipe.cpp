@@ -1,4 +1,4 @@
-//===- Recipe.cpp - Which dots become FP8, and how ------------------------===//
+//===- Recipe.cpp - What becomes FP8, and how -----------------------------===//
 //
 // Walks the nodes of LLVM's YAML parser instead of using its mapping traits:
 // those know a key only by name, while a useful error needs the key's place and
@@ -15,6 +15,7 @@
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/GlobPattern.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/YAMLParser.h"
@@ -100,6 +101,30 @@ static constexpr Spelling<RecipePart> parts[] = {
     {RecipePart::Head, "head"}, {RecipePart::Linear, "linear"}};
 static constexpr Spelling<RecipeFloat> floats[] = {{RecipeFloat::F32, "f32"},
                                                    {RecipeFloat::BF16, "bf16"}};
+static constexpr Spelling<RecipeSaved> saves[] = {
+    {RecipeSaved::Same, "same"},
+    {RecipeSaved::F8E4M3FN, "f8E4M3FN"},
+    {RecipeSaved::F8E5M2, "f8E5M2"}};
+static constexpr Spelling<RecipeStorage> storages[] = {
+    {RecipeStorage::F32, "f32"},
+    {RecipeStorage::BF16, "bf16"},
+    {RecipeStorage::F16, "f16"},
+    {RecipeStorage::F8E4M3FN, "f8E4M3FN"},
+    {RecipeStorage::F8E5M2, "f8E5M2"}};
+static constexpr Spelling<RecipeStorageTile> storageTiles[] = {
+    {RecipeStorageTile::None, "none"},
+    {RecipeStorageTile::Tensor, "tensor"},
+    {RecipeStorageTile::Group128, "1x128"}};
+/// Rules that never saturate: stored values are to come back.
+static constexpr Spelling<RecipeScale> storageScales[] = {
+    {RecipeScale::Exact, "exact"}, {RecipeScale::Pow2, "pow2"}};
+static constexpr Spelling<RecipeGranularity> granularities[] = {
+    {RecipeGranularity::None, "none"},
+    {RecipeGranularity::Channel, "channel"},
+    {RecipeGranularity::Token, "token"}};
+static constexpr Spelling<RecipeWeightCopies> copyTimes[] = {
+    {RecipeWeightCopies::Step, "step"}, {RecipeWeightCopies::State, "state"}};
+static constexpr Spelling<bool> switches[] = {{false, "false"}, {true, "true"}};
 
 template <typename T, size_t N>
 static StringRef spell(const Spelling<T> (&spellings)[N], T value) {
@@ -114,6 +139,24 @@ StringRef fp8::stringifyFormat(RecipeFormat format) {
 }
 
 StringRef fp8::stringifyTile(RecipeTile tile) { return spell(tiles, tile); }
+
+StringRef fp8::stringifyStorage(RecipeStorage format) {
+  return spell(storages, format);
+}
+
+StringRef fp8::stringifyStorageTile(RecipeStorageTile tile) {
+  return spell(storageTiles, tile);
+}
+
+bool fp8::matchesPath(StringRef pattern, StringRef path) {
+  std::string escaped;
+  for (char c : pattern) {
+    if (c != '*' && c != '?' && !llvm::isAlnum(c))
+      escaped += '\\';
+    escaped += c;
+  }
+  return cantFail(llvm::GlobPattern::create(escaped)).match(path);
+}
 
 bool OperandRecipe::operator==(const OperandRecipe &other) const {
   auto values = [](const OperandRecipe &o) {
@@ -147,6 +190,52 @@ static void printAccumulator(llvm::raw_ostream &os,
                              const AccumulatorRecipe &accumulator) {
   os << "  accumulator: {bits: " << accumulator.bits
      << ", promote: " << accumulator.promote << "}\n";
+}
+
+static void printStorage(llvm::raw_ostream &os, StringRef key,
+                         const StorageRecipe &storage) {
+  os << key << ": {format: " << spell(storages, storage.format)
+     << ", tile: " << spell(storageTiles, storage.tile);
+  if (storage.changes())
+    os << ", rounding: " << spell(roundings, storage.rounding);
+  if (storage.tile != RecipeStorageTile::None)
+    os << ", scale: " << spell(scales, storage.scale)
+       << ", margin: " << storage.margin
+       << ", scaling: " << spell(scalings, storage.scaling);
+  if (storage.scaling == RecipeScaling::Delayed)
+    os << ", history: " << storage.history
+       << ", algorithm: " << spell(algorithms, storage.algorithm);
+  if (storage.tile == RecipeStorageTile::Group128)
+    os << ", expand: " << spell(switches, storage.expand);
+  os << "}\n";
+}
+
+static void printOptimizer(llvm::raw_ostream &os,
+                           const OptimizerRecipe &optimizer) {
+  os << "optimizer:\n";
+  printStorage(os, "  moment1", optimizer.moment1);
+  printStorage(os, "  moment2", optimizer.moment2);
+  printStorage(os, "  master", optimizer.master);
+  os << "  min_elements: " << optimizer.minElements << "\n  keep: [";
+  llvm::interleaveComma(optimizer.keep, os, [&](const std::string &path) {
+    os << '"' << path << '"';
+  });
+  os << "]\n  clip_update: " << spell(switches, optimizer.clipUpdate) << "\n";
+}
+
+static void printSmooth(llvm::raw_ostream &os, const SmoothRecipe &smooth) {
+  os << "smooth_swiglu: {granularity: "
+     << spell(granularities, smooth.granularity);
+  if (smooth.granularity != RecipeGranularity::None) {
+    os << ", scale: " << spell(scales, smooth.scale)
+       << ", margin: " << smooth.margin
+       << ", scaling: " << spell(scalings, smooth.scaling);
+    if (smooth.scaling == RecipeScaling::Delayed)
+      os << ", history: " << smooth.history
+         << ", algorithm: " << spell(algorithms, smooth.algorithm)
+         << ", initial: " << spell(initials, smooth.initial);
+  }
+  os << "}\n";
 }
 
 void RecipeRule::print(llvm::raw_ostream &os) const {
@@ -207,7 +296,13 @@ void Recipe::print(llvm::raw_ostream &os) const {
     os << "}\n";
   }
   os << "compute: {unquantized_dots: " << spell(floats, compute.unquantizedDots)
-     << ", saved: " << spell(floats, compute.saved) << "}\n"
+     << ", saved: " << spell(floats, compute.saved)
+     << ", saved_norms: " << spell(saves, compute.savedNorms)
+     << ", saved_gated: " << spell(saves, compute.savedGated) << "}\n";
+  printSmooth(os, smooth);
+  printOptimizer(os, optimizer);
+  printStorage(os, "gradients", gradients);
+  os << "weight_copies: " << spell(copyTimes, weightCopies) << "\n"
      << "seed: " << seed << "\n";
 }
 
@@ -240,6 +335,10 @@ static void addChoices(InFlightDiagnostic &diag, StringRef text, StringRef what,
 //===----------------------------------------------------------------------===//
 // Parser
 //===----------------------------------------------------------------------===//
+
+/// 2^16 spans more than the range of any 8-bit format.
+static constexpr int64_t kMaxMargin = 16;
+static constexpr int64_t kMaxHistory = 1 << 20;
 
 namespace {
 class RecipeParser {
@@ -298,6 +397,17 @@ private:
                          OperandRecipe DotT::*firstOperand,
                          StringLiteral second,
                          OperandRecipe DotT::*secondOperand);
+  LogicalResult parseCompute(llvm::yaml::Node *node);
+  LogicalResult parseSmooth(llvm::yaml::Node *node);
+  LogicalResult parseStorage(llvm::yaml::Node *node, StringRef what,
+                             StorageRecipe &storage);
+  LogicalResult checkStorage(llvm::SMRange range, StringRef what,
+                             const StorageRecipe &storage, bool historySet,
+                             bool scaleSet);
+  LogicalResult parsePaths(llvm::yaml::Node *node,
+                           std::vector<std::string> &paths);
+  LogicalResult parseOptimizer(llvm::yaml::Node *node);
+  LogicalResult checkWeightCopies(llvm::SMRange range);
   LogicalResult parseRules(llvm::yaml::Node *node);
   LogicalResult parseRule(llvm::yaml::Node *node, RecipeRule &rule);
   LogicalResult parseConditions(llvm::yaml::Node *node, StringRef what,
@@ -461,8 +571,6 @@ LogicalResult RecipeParser::parseOperand(llvm::yaml::Node *node, StringRef what,
                                          bool complete) {
   // The range of a mapping changes while it is walked.
   llvm::SMRange range = node->getSourceRange();
-  // 2^16 spans more than the range of any 8-bit format.
-  constexpr int64_t kMaxMargin = 16;
   std::optional<int64_t> history;
   std::optional<RecipeAlgorithm> algorithm;
   std::optional<RecipeInitial> initial;
@@ -475,7 +583,7 @@ LogicalResult RecipeParser::parseOperand(llvm::yaml::Node *node, StringRef what,
                         enumKey("rounding", false, roundings, operand.rounding),
                         enumKey("overflow", false, overflows, operand.overflow),
                         enumKey("scaling", false, scalings, operand.scaling),
-                        integerKey("history", 1, 1 << 20, history),
+                        integerKey("history", 1, kMaxHistory, history),
                         enumKey("algorithm", algorithms, algorithm),
                         enumKey("initial", initials, initial)})))
     return failure();
@@ -568,6 +676,171 @@ RecipeParser::parseDot(llvm::yaml::Node *node, StringLiteral dot,
   if constexpr (std::is_same_v<DotT, WgradRecipe>)
     keys.push_back(enumKey("copy", false, copies, recipe.copy));
   return parseMapping(node, "'" + dot + "'", keys);
+}
+
+LogicalResult RecipeParser::parseCompute(llvm::yaml::Node *node) {
+  ComputeRecipe &compute = recipe.compute;
+  return parseMapping(
+      node, "'compute'",
+      {enumKey("unquantized_dots", false, floats, compute.unquantizedDots),
+       enumKey("saved", false, floats, compute.saved),
+       enumKey("saved_norms", false, saves, compute.savedNorms),
+       enumKey("saved_gated", false, saves, compute.savedGated)});
+}
+
+LogicalResult RecipeParser::parseSmooth(llvm::yaml::Node *node) {
+  llvm::SMRange range = node->getSourceRange();
+  SmoothRecipe &smooth = recipe.smooth;
+  std::optional<int64_t> history;
+  std::optional<RecipeAlgorithm> algorithm;
+  std::optional<RecipeInitial> initial;
+  if (failed(parseMapping(
+          node, "'smooth_swiglu'",
+          {enumKey("granularity", !overlay, granularities, smooth.granularity),
+           enumKey("scale", false, storageScales, smooth.scale),
+           integerKey("margin", 0, kMaxMargin, smooth.margin),
+           enumKey("scaling", false, scalings, smooth.scaling),
+           integerKey("history", 1, kMaxHistory, history),
+           enumKey("algorithm", algorithms, algorithm),
+           enumKey("initial", initials, initial)})))
+    return failure();
+  smooth.history = history.value_or(smooth.history);
+  smooth.algorithm = algorithm.value_or(smooth.algorithm);
+  smooth.initial = initial.value_or(smooth.initial);
+  smooth.loc = getLocation(range);
+  if ((history || algorithm || initial) &&
+      smooth.scaling != RecipeScaling::Delayed)
+    return error(range) << "keys 'history', 'algorithm' and 'initial' of "
+                           "'smooth_swiglu' need scaling: delayed";
+  return success();
+}
+
+LogicalResult RecipeParser::parseStorage(llvm::yaml::Node *node, StringRef what,
+                                         StorageRecipe &storage) {
+  llvm::SMRange range = node->getSourceRange();
+  std::optional<RecipeStorage> format;
+  std::optional<RecipeStorageTile> tile;
+  std::optional<RecipeScale> scale;
+  std::optional<int64_t> margin, history;
+  std::optional<RecipeScaling> scaling;
+  std::optional<RecipeAlgorithm> algorithm;
+  std::optional<RecipeRounding> rounding;
+  std::optional<bool> expand;
+  if (failed(parseMapping(node, "'" + what + "'",
+                          {enumKey("format", storages, format),
+                           enumKey("tile", storageTiles, tile),
+                           enumKey("scale", storageScales, scale),
+                           integerKey("margin", 0, kMaxMargin, margin),
+                           enumKey("rounding", roundings, rounding),
+                           enumKey("scaling", scalings, scaling),
+                           integerKey("history", 1, kMaxHistory, history),
+                           enumKey("algorithm", algorithms, algorithm),
+                           enumKey("expand", switches, expand)})))
+    return failure();
+  // What another format was given means nothing for this one.
+  if (format && *format != storage.format)
+    storage = StorageRecipe();
+  storage.format = format.value_or(storage.format);
+  if (storage.isFP8() && storage.tile == RecipeStorageTile::None)
+    storage.tile = RecipeStorageTile::Tensor;
+  storage.tile = tile.value_or(storage.tile);
+  storage.scale = scale.value_or(storage.scale);
+  storage.margin = margin.value_or(storage.margin);
+  storage.rounding = rounding.value_or(storage.rounding);
+  storage.scaling = scaling.value_or(storage.scaling);
+  storage.history = history.value_or(storage.history);
+  storage.algorithm = algorithm.value_or(storage.algorithm);
+  storage.expand = expand.value_or(storage.expand);
+  storage.loc = getLocation(range);
+  return checkStorage(range, what, storage, history || algorithm,
+                      scale || margin || scaling);
+}
+
+/// Keys that contradict each other.
+LogicalResult RecipeParser::checkStorage(llvm::SMRange range, StringRef what,
+                                         const StorageRecipe &storage,
+                                         bool historySet, bool scaleSet) {
+  StringRef format = spell(storages, storage.format);
+  StringRef tile = spell(storageTiles, storage.tile);
+  bool delayed = storage.scaling == RecipeScaling::Delayed;
+  bool isF16 = storage.format == RecipeStorage::F16;
+  bool fits = storage.isFP8() ? storage.tile != RecipeStorageTile::None
+              : isF16         ? storage.tile != RecipeStorageTile::Group128
+                              : storage.tile == RecipeStorageTile::None;
+  if (!fits)
+    return error(range) << "expected tile: "
+                        << (storage.isFP8() ? "tensor or 1x128"
+                            : isF16         ? "none or tensor"
+                                            : "none")
+                        << " with format: " << format << " in '" << what
+                        << "' but got " << tile;
+  if (storage.tile == RecipeStorageTile::None && (scaleSet || delayed))
+    return error(range) << "keys 'scale', 'margin' and 'scaling' of '" << what
+                        << "' need a tile";
+  if (!storage.changes() && storage.rounding == RecipeRounding::Stochastic)
+    return error(range) << "expected rounding: nearest_even with format: f32 "
+                           "in '"
+                        << what << "' but got stochastic";
+  if (historySet && !delayed)
+    return error(range) << "keys 'history' and 'algorithm' of '" << what
+                        << "' need scaling: delayed";
+  if (delayed && storage.tile != RecipeStorageTile::Tensor)
+    return error(range) << "expected tile: tensor with scaling: delayed in '"
+                        << what << "' but got " << tile;
+  if (storage.expand && (storage.tile != RecipeStorageTile::Group128 ||
+                         storage.scale != RecipeScale::Exact))
+    return error(range) << "expected tile: 1x128 and scale: exact with "
+                           "expand: true in '"
+                        << what << "'";
+  return success();
+}
+
+LogicalResult RecipeParser::parsePaths(llvm::yaml::Node *node,
+                                       std::vector<std::string> &paths) {
+  auto *sequence = dyn_cast<llvm::yaml::SequenceNode>(node);
+  if (!sequence)
+    return error(node) << "expected key 'keep' to be a list of tree paths";
+  paths.clear();
+  for (llvm::yaml::Node &entry : *sequence) {
+    SmallString<32> storage;
+    FailureOr<StringRef> value = parseScalar(&entry, "keep", storage);
+    if (failed(value))
+      return failure();
+    paths.push_back(value->str());
+  }
+  return success();
+}
+
+LogicalResult RecipeParser::parseOptimizer(llvm::yaml::Node *node) {
+  OptimizerRecipe &optimizer = recipe.optimizer;
+  auto storage = [&](StringLiteral name, StorageRecipe &result) {
+    return Key{name, false, [&, name](llvm::yaml::Node *n) {
+                 return parseStorage(n, ("optimizer." + name).str(), result);
+               }};
+  };
+  return parseMapping(
+      node, "'optimizer'",
+      {storage("moment1", optimizer.moment1),
+       storage("moment2", optimizer.moment2),
+       storage("master", optimizer.master),
+       integerKey("min_elements", 0, int64_t(1) << 40, optimizer.minElements),
+       Key{"keep", false,
+           [&](llvm::yaml::Node *n) { return parsePaths(n, optimizer.keep); }},
+       enumKey("clip_update", false, switches, optimizer.clipUpdate)});
+}
+
+/// The next step's copy is made before the weight's amax is known.
+LogicalResult RecipeParser::checkWeightCopies(llvm::SMRange range) {
+  auto isDelayed = [](const OperandRecipe &weight) {
+    return weight.scaling == RecipeScaling::Delayed;
+  };
+  bool fits = (recipe.forward || recipe.dgrad) &&
+              (!recipe.forward || isDelayed(recipe.forward->weight)) &&
+              (!recipe.dgrad || isDelayed(recipe.dgrad->weight));
+  if (recipe.weightCopies == RecipeWeightCopies::Step || fits)
+    return success();
+  return error(range) << "expected scaling: delayed of 'forward.weight' and "
+                         "'dgrad.weight' with weight_copies: state";
 }
 
 LogicalResult RecipeParser::parseLayers(llvm::yaml::Node *node,
@@ -676,6 +949,7 @@ LogicalResult RecipeParser::parse() {
   if (!root || stream.failed())
     return failure();
 
+  llvm::SMRange range = root->getSourceRange();
   using Node = llvm::yaml::Node;
   LogicalResult result = parseMapping(
       root, "a recipe",
@@ -707,18 +981,18 @@ LogicalResult RecipeParser::parse() {
                           &WgradRecipe::gradient);
         }},
        {"rules", false, [&](Node *n) { return parseRules(n); }},
-       {"compute", false,
+       {"compute", false, [&](Node *n) { return parseCompute(n); }},
+       {"smooth_swiglu", false, [&](Node *n) { return parseSmooth(n); }},
+       {"optimizer", false, [&](Node *n) { return parseOptimizer(n); }},
+       {"gradients", false,
         [&](Node *n) {
-          return parseMapping(
-              n, "'compute'",
-              {enumKey("unquantized_dots", false, floats,
-                       recipe.compute.unquantizedDots),
-               enumKey("saved", false, floats, recipe.compute.saved)});
+          return parseStorage(n, "gradients", recipe.gradients);
         }},
+       enumKey("weight_copies", false, copyTimes, recipe.weightCopies),
        integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
                   recipe.seed)});
   // The scanner is lazy: a syntax error may come up only while walking.
-  if (failed(result) || stream.failed())
+  if (failed(result) || stream.failed() || failed(checkWeightCopies(range)))
     return failure();
   if (++document != stream.end()) {
     if (stream.failed())

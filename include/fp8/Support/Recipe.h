@@ -1,4 +1,4 @@
-//===- Recipe.h - Which dots become FP8, and how ----------------*- C++ -*-===//
+//===- Recipe.h - What becomes FP8, and how ---------------------*- C++ -*-===//
 //
 // A recipe is a small YAML file, checked strictly: an unknown key or value is
 // an error that names its line, the nearest valid spelling and all valid ones.
@@ -148,10 +148,92 @@ struct RecipeRule {
 
 enum class RecipeFloat { F32, BF16 };
 
+/// What is kept for the backward pass of some activations.
+enum class RecipeSaved {
+  Same, ///< As `compute.saved` says.
+  F8E4M3FN,
+  F8E5M2
+};
+
 /// What everything else computes in and keeps for the backward pass.
 struct ComputeRecipe {
   RecipeFloat unquantizedDots = RecipeFloat::F32;
   RecipeFloat saved = RecipeFloat::F32;
+  /// The inputs of norms and of gated units, in groups of 1x16 (COAT).
+  RecipeSaved savedNorms = RecipeSaved::Same;
+  RecipeSaved savedGated = RecipeSaved::Same;
+};
+
+/// What an array of the state is stored in.
+enum class RecipeStorage { F32, BF16, F16, F8E4M3FN, F8E5M2 };
+/// The elements of a stored array that share a scale.
+enum class RecipeStorageTile {
+  None,    ///< No scale: a cast.
+  Tensor,  ///< One scale.
+  Group128 ///< 128 elements along the last dimension.
+};
+
+/// How an array of the state is stored between steps.
+struct StorageRecipe {
+  RecipeStorage format = RecipeStorage::F32;
+  RecipeStorageTile tile = RecipeStorageTile::None;
+  RecipeScale scale = RecipeScale::Exact;
+  int64_t margin = 0;
+  RecipeRounding rounding = RecipeRounding::NearestEven;
+  RecipeScaling scaling = RecipeScaling::Current;
+  /// Of delayed scaling alone.
+  int64_t history = 1;
+  RecipeAlgorithm algorithm = RecipeAlgorithm::Max;
+  /// COAT's range expansion, of groups.
+  bool expand = false;
+
+  std::optional<Location> loc;
+
+  /// Whether it is stored otherwise than as f32.
+  bool changes() const { return format != RecipeStorage::F32; }
+  bool isFP8() const {
+    return format == RecipeStorage::F8E4M3FN || format == RecipeStorage::F8E5M2;
+  }
+};
+
+/// What the optimizer's state is stored in.
+struct OptimizerRecipe {
+  StorageRecipe moment1, moment2, master;
+  /// Smaller parameters and their moments stay as they are.
+  int64_t minElements = 4096;
+  /// Globs of tree paths of parameters that stay as they are.
+  std::vector<std::string> keep;
+  /// StableAdamW: the update is divided by max(1, RMS(g / sqrt(v))).
+  bool clipUpdate = false;
+
+  /// Whether it leaves every step as it is.
+  bool changesNothing() const {
+    return !moment1.changes() && !moment2.changes() && !master.changes() &&
+           !clipUpdate;
+  }
+};
+
+/// What shares a scale of Smooth-SwiGLU.
+enum class RecipeGranularity { None, Channel, Token };
+
+/// How the product of a gated unit is scaled before it is quantized.
+struct SmoothRecipe {
+  RecipeGranularity granularity = RecipeGranularity::None;
+  RecipeScale scale = RecipeScale::Pow2;
+  int64_t margin = 0;
+  RecipeScaling scaling = RecipeScaling::Current;
+  /// Of delayed scaling alone.
+  int64_t history = 1;
+  RecipeAlgorithm algorithm = RecipeAlgorithm::Max;
+  RecipeInitial initial = RecipeInitial::Current;
+
+  std::optional<Location> loc;
+};
+
+/// When the weights' FP8 copies are made.
+enum class RecipeWeightCopies {
+  Step, ///< In every step, before the first dot.
+  State ///< Where the optimizer updates the weights; they are state.
 };
 
 struct Recipe {
@@ -163,10 +245,13 @@ struct Recipe {
   /// matches is quantized.
   std::vector<RecipeRule> rules;
   ComputeRecipe compute;
+  SmoothRecipe smooth;
+  OptimizerRecipe optimizer;
+  /// What the gradients of the weights are stored and accumulated in.
+  StorageRecipe gradients;
+  RecipeWeightCopies weightCopies = RecipeWeightCopies::Step;
   /// Of stochastic rounding.
   int64_t seed = 0;
-
-  bool quantizesNothing() const { return !forward && !dgrad && !wgrad; }
 
   /// Writes the recipe with every default filled in, as YAML that
   /// `loadRecipe` reads back.
@@ -177,6 +262,14 @@ struct Recipe {
 StringRef stringifyFormat(RecipeFormat format);
 /// The spelling of a tile in recipes and reports, e.g. `1x128`.
 StringRef stringifyTile(RecipeTile tile);
+/// The spelling of a stored array's format, e.g. `bf16`.
+StringRef stringifyStorage(RecipeStorage format);
+/// The spelling of a stored array's tile, e.g. `1x128`.
+StringRef stringifyStorageTile(RecipeStorageTile tile);
+
+/// Whether the glob `pattern` matches a tree path: `*` is any text, `?` any
+/// letter, brackets are those of the path.
+bool matchesPath(StringRef pattern, StringRef path);
 
 /// The names of the recipes that are part of the binary, sorted.
 SmallVector<StringRef> getRecipeNames();
