@@ -1,6 +1,6 @@
 //===- DataFlow.cpp - What a value of a step is computed from -------------===//
 
-#include "DataFlow.h"
+#include "fp8/Analysis/DataFlow.h"
 
 using namespace mlir;
 using namespace mlir::fp8;

@@ -16,7 +16,7 @@
 #ifndef FP8_LIB_ANALYSIS_GRADIENTS_H
 #define FP8_LIB_ANALYSIS_GRADIENTS_H
 
-#include "DataFlow.h"
+#include "fp8/Analysis/DataFlow.h"
 
 #include <unordered_map>
 

@@ -12,7 +12,7 @@
 #ifndef FP8_LIB_ANALYSIS_UPDATECHAINS_H
 #define FP8_LIB_ANALYSIS_UPDATECHAINS_H
 
-#include "DataFlow.h"
+#include "fp8/Analysis/DataFlow.h"
 
 #include "llvm/ADT/MapVector.h"
 

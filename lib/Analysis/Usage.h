@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_ANALYSIS_USAGE_H
 #define FP8_LIB_ANALYSIS_USAGE_H
 
-#include "DataFlow.h"
+#include "fp8/Analysis/DataFlow.h"
 
 namespace mlir {
 namespace fp8 {

@@ -1,6 +1,6 @@
 //===- Vocabulary.cpp - The table that an argument indexes ----------------===//
 
-#include "DataFlow.h"
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Analysis/Signature.h"
 
 using namespace mlir;

@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef FP8_LIB_ANALYSIS_DATAFLOW_H
-#define FP8_LIB_ANALYSIS_DATAFLOW_H
+#ifndef FP8_ANALYSIS_DATAFLOW_H
+#define FP8_ANALYSIS_DATAFLOW_H
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -88,4 +88,4 @@ private:
 } // namespace fp8
 } // namespace mlir
 
-#endif // FP8_LIB_ANALYSIS_DATAFLOW_H
+#endif // FP8_ANALYSIS_DATAFLOW_H

@@ -1,0 +1,61 @@
+//===- StateFunctions.cpp - Functions that store and load state -----------===//
+
+#include "StateFunctions.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+
+#include "mlir/IR/Builders.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+static DictionaryAttr makeAttributes(MLIRContext *context, StringRef path,
+                                     StringRef name, StringRef value) {
+  Builder builder(context);
+  return builder.getDictionaryAttr(
+      {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
+       builder.getNamedAttr(name, builder.getStringAttr(value))});
+}
+
+func::FuncOp fp8::getStateFunction(func::FuncOp step, StringRef entry) {
+  auto name = StringAttr::get(step.getContext(), entry);
+  auto module = step->getParentOfType<ModuleOp>();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (function->getAttr(FP8Dialect::kEntryAttrName) == name)
+      return function;
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointToEnd(module.getBody());
+  auto function =
+      func::FuncOp::create(builder, step.getLoc(), ("fp8_" + entry).str(),
+                           builder.getFunctionType({}, {}));
+  function.setPrivate();
+  function->setAttr(FP8Dialect::kEntryAttrName, name);
+  builder.setInsertionPointToEnd(function.addEntryBlock());
+  func::ReturnOp::create(builder, step.getLoc());
+  return function;
+}
+
+BlockArgument fp8::getStateArgument(func::FuncOp function, StringRef path,
+                                    Type type, Location loc) {
+  unsigned count = function.getNumArguments();
+  for (unsigned i = 0; i < count; ++i)
+    if (auto attr = function.getArgAttrOfType<StringAttr>(i, kPathAttr);
+        attr && attr.getValue() == path)
+      return function.getArgument(i);
+  (void)function.insertArgument(count, type,
+                                makeAttributes(function.getContext(), path,
+                                               kRoleAttr,
+                                               stringify(ArgRole::Frozen)),
+                                loc);
+  return function.getArgument(count);
+}
+
+void fp8::addStateResult(func::FuncOp function, StringRef path, Value value) {
+  (void)function.insertResult(function.getNumResults(), value.getType(),
+                              makeAttributes(function.getContext(), path,
+                                             kKindAttr,
+                                             stringify(ResultKind::Output)));
+  Operation *ret = function.getBody().front().getTerminator();
+  ret->insertOperands(ret->getNumOperands(), value);
+}

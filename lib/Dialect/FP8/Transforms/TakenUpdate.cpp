@@ -1,0 +1,563 @@
+//===- TakenUpdate.cpp - Whether a step takes its update ------------------===//
+
+#include "TakenUpdate.h"
+
+#include "fp8/Analysis/DataFlow.h"
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <map>
+#include <memory>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+//===----------------------------------------------------------------------===//
+// Conditions
+//===----------------------------------------------------------------------===//
+
+/// When a value is another one than it was, or is not zero.
+struct Condition {
+  enum Kind {
+    Never,
+    Always,
+    Choice, ///< That of the part that the predicate chooses.
+    Any,    ///< One of the parts.
+    All,    ///< All of the parts.
+    Loop    ///< The part, in any iteration.
+  };
+  Kind kind;
+  /// Of a choice: a boolean (true is the first part) or the part's index. Of a
+  /// loop: what runs it.
+  Value predicate = {};
+  /// The branch or the loop, if the parts are of its regions.
+  Operation *op = nullptr;
+  SmallVector<const Condition *> parts = {};
+  /// The predicate judges gradients; otherwise it counts calls.
+  bool judges = false;
+};
+
+/// Finds conditions; equal ones are one object.
+class Conditions {
+public:
+  /// When `value` is not what `argument` was.
+  const Condition *changed(Value value, Value argument);
+  /// When `value` is not zero everywhere. Products with zero count as zero.
+  const Condition *nonZero(Value value);
+
+  const Condition *anyOf(ArrayRef<const Condition *> parts);
+
+private:
+  using Find = function_ref<const Condition *(Value)>;
+  const Condition *make(Condition condition);
+  const Condition *allOf(ArrayRef<const Condition *> parts);
+  const Condition *choose(Value predicate, ArrayRef<const Condition *> parts,
+                          Operation *op = nullptr);
+  const Condition *ofBranch(OpResult result, Find find);
+  const Condition *ofLoop(OpResult result, Value argument);
+  const Condition *findChanged(Value value, Value argument);
+  const Condition *findNonZero(Value value);
+  /// When `value` is not one everywhere.
+  const Condition *notOne(Value value);
+  bool judgesGradients(Value predicate);
+
+  const Condition *never() { return make({Condition::Never}); }
+  const Condition *always() { return make({Condition::Always}); }
+
+  using Key = std::tuple<int, void *, Operation *,
+                         std::vector<const Condition *>, bool>;
+  std::map<Key, std::unique_ptr<Condition>> known;
+  DenseMap<Value, const Condition *> nonZeros;
+  DenseMap<std::pair<Value, Value>, const Condition *> changes;
+  DenseMap<Value, bool> judging;
+};
+
+} // namespace
+
+const Condition *Conditions::make(Condition condition) {
+  Key key{condition.kind, condition.predicate.getAsOpaquePointer(),
+          condition.op,
+          std::vector<const Condition *>(condition.parts.begin(),
+                                         condition.parts.end()),
+          condition.judges};
+  std::unique_ptr<Condition> &entry = known[key];
+  if (!entry)
+    entry = std::make_unique<Condition>(std::move(condition));
+  return entry.get();
+}
+
+const Condition *Conditions::anyOf(ArrayRef<const Condition *> parts) {
+  SmallVector<const Condition *> kept;
+  for (const Condition *part : parts) {
+    if (part->kind == Condition::Always)
+      return part;
+    if (part->kind != Condition::Never && !llvm::is_contained(kept, part))
+      kept.push_back(part);
+  }
+  if (kept.empty())
+    return never();
+  return kept.size() == 1 ? kept.front()
+                          : make({Condition::Any, {}, nullptr, kept});
+}
+
+const Condition *Conditions::allOf(ArrayRef<const Condition *> parts) {
+  SmallVector<const Condition *> kept;
+  for (const Condition *part : parts) {
+    if (part->kind == Condition::Never)
+      return part;
+    if (part->kind != Condition::Always && !llvm::is_contained(kept, part))
+      kept.push_back(part);
+  }
+  if (kept.empty())
+    return always();
+  return kept.size() == 1 ? kept.front()
+                          : make({Condition::All, {}, nullptr, kept});
+}
+
+/// Whether it is computed from more than scalars.
+bool Conditions::judgesGradients(Value predicate) {
+  auto [it, isNew] = judging.try_emplace(predicate, false);
+  if (isNew)
+    it->second = llvm::any_of(sliceOf({predicate}, {}), [](Value value) {
+      return isFloat(value.getType()) && !isScalar(value.getType());
+    });
+  return it->second;
+}
+
+const Condition *Conditions::choose(Value predicate,
+                                    ArrayRef<const Condition *> parts,
+                                    Operation *op) {
+  // Of a tensor of booleans only one that is spread from a scalar is known.
+  while (auto broadcast =
+             predicate.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    predicate = broadcast->getOperand(0);
+  if (!isScalar(predicate.getType()))
+    return always();
+  if (llvm::all_equal(parts) && parts.front()->kind <= Condition::Always)
+    return parts.front();
+  if (std::optional<int64_t> index =
+          stablehlo::matchConstantInteger(predicate)) {
+    bool isBoolean = getElementTypeOrSelf(predicate.getType()).isInteger(1);
+    int64_t last = parts.size() - 1;
+    if (isBoolean)
+      index = *index == 0 ? 1 : 0;
+    return parts[*index < 0 || *index > last ? last : *index];
+  }
+  return make({Condition::Choice, predicate, op,
+               SmallVector<const Condition *>(parts),
+               judgesGradients(predicate)});
+}
+
+const Condition *Conditions::ofBranch(OpResult result, Find find) {
+  Operation *op = result.getOwner();
+  SmallVector<const Condition *> parts;
+  for (Region &region : op->getRegions())
+    parts.push_back(find(yielded(region, result.getResultNumber())));
+  return choose(op->getOperand(0), parts, op);
+}
+
+/// A loop that carries the parameter changes it if an iteration does.
+const Condition *Conditions::ofLoop(OpResult result, Value argument) {
+  auto loop = cast<stablehlo::WhileOp>(result.getOwner());
+  unsigned index = result.getResultNumber();
+  const Condition *before = changed(loop->getOperand(index), argument);
+  if (before->kind == Condition::Always)
+    return before;
+  Region &body = loop.getBody();
+  const Condition *inside =
+      changed(yielded(body, index), body.getArgument(index));
+  auto counted = stablehlo::matchCountedLoop(loop);
+  if (inside->kind == Condition::Never ||
+      (inside->kind == Condition::Always && counted && counted->trips > 0))
+    return anyOf({before, inside});
+  Value runs = yielded(loop.getCond(), 0);
+  const Condition *any = make({Condition::Loop,
+                               runs,
+                               loop,
+                               {inside},
+                               !counted && judgesGradients(runs)});
+  return anyOf({before, any});
+}
+
+const Condition *Conditions::changed(Value value, Value argument) {
+  if (const Condition *found = changes.lookup({value, argument}))
+    return found;
+  const Condition *found = findChanged(value, argument);
+  return changes[{value, argument}] = found;
+}
+
+const Condition *Conditions::findChanged(Value value, Value argument) {
+  if (value == argument)
+    return never();
+  auto same = [&](Value part) { return changed(part, argument); };
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return always();
+  // What it is stored in may differ from what the update computes in.
+  if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
+    return same(op->getOperand(0));
+  if (isa<stablehlo::OptimizationBarrierOp>(op))
+    return same(op->getOperand(cast<OpResult>(value).getResultNumber()));
+  if (isa<stablehlo::SelectOp>(op))
+    return choose(op->getOperand(0),
+                  {same(op->getOperand(1)), same(op->getOperand(2))});
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    return ofBranch(cast<OpResult>(value), same);
+  if (isa<stablehlo::WhileOp>(op))
+    return ofLoop(cast<OpResult>(value), argument);
+  bool commutes = isa<stablehlo::AddOp, stablehlo::MulOp>(op);
+  if (!commutes && !isa<stablehlo::SubtractOp>(op))
+    return always();
+  for (unsigned i = 0; i < (commutes ? 2 : 1); ++i) {
+    const Condition *kept = same(op->getOperand(i));
+    if (kept->kind == Condition::Always)
+      continue;
+    Value other = op->getOperand(1 - i);
+    return anyOf(
+        {kept, isa<stablehlo::MulOp>(op) ? notOne(other) : nonZero(other)});
+  }
+  return always();
+}
+
+const Condition *Conditions::nonZero(Value value) {
+  if (const Condition *found = nonZeros.lookup(value))
+    return found;
+  const Condition *found = findNonZero(value);
+  return nonZeros[value] = found;
+}
+
+const Condition *Conditions::findNonZero(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return always();
+  if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
+    return never();
+  auto operand = [&](unsigned i) { return nonZero(op->getOperand(i)); };
+  if (isa<stablehlo::ConvertOp>(op)) {
+    Value source = op->getOperand(0);
+    if (getElementTypeOrSelf(source.getType()).isInteger(1))
+      return choose(source, {always(), never()});
+    return operand(0);
+  }
+  if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+          stablehlo::TransposeOp, stablehlo::SliceOp, stablehlo::DynamicSliceOp,
+          stablehlo::NegOp, stablehlo::AbsOp, stablehlo::SignOp,
+          stablehlo::SqrtOp, stablehlo::TanhOp, stablehlo::DivOp>(op))
+    return operand(0);
+  if (isa<stablehlo::OptimizationBarrierOp>(op))
+    return operand(cast<OpResult>(value).getResultNumber());
+  if (isa<stablehlo::ClampOp>(op))
+    return operand(1);
+  if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
+    return anyOf({operand(0), operand(1)});
+  if (isa<stablehlo::MulOp, stablehlo::AndOp>(op))
+    return allOf({operand(0), operand(1)});
+  if (isa<stablehlo::SelectOp>(op))
+    return choose(op->getOperand(0), {operand(1), operand(2)});
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    return ofBranch(cast<OpResult>(value),
+                    [&](Value part) { return nonZero(part); });
+  return always();
+}
+
+const Condition *Conditions::notOne(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (matchPattern(value, m_OneFloat()) || matchPattern(value, m_One()))
+    return never();
+  if (isa_and_nonnull<stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
+                      stablehlo::ReshapeOp>(op)) {
+    Value source = op->getOperand(0);
+    if (getElementTypeOrSelf(source.getType()).isInteger(1) &&
+        isa<stablehlo::ConvertOp>(op))
+      return choose(source, {never(), always()});
+    return notOne(source);
+  }
+  // 1 - x
+  if (isa_and_nonnull<stablehlo::SubtractOp>(op) &&
+      notOne(op->getOperand(0))->kind == Condition::Never)
+    return nonZero(op->getOperand(1));
+  if (isa_and_nonnull<stablehlo::SelectOp>(op))
+    return choose(op->getOperand(0),
+                  {notOne(op->getOperand(1)), notOne(op->getOperand(2))});
+  return always();
+}
+
+//===----------------------------------------------------------------------===//
+// Conditions as values
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Makes conditions at the ends of blocks.
+class ConditionBuilder {
+public:
+  explicit ConditionBuilder(func::FuncOp function)
+      : builder(function.getContext()), loc(function.getLoc()),
+        type(RankedTensorType::get({}, builder.getI1Type())) {}
+
+  /// Whether the condition holds; or, not `strictly`, whether it does not fail
+  /// because of a predicate that judges gradients.
+  Value make(const Condition *condition, Block *block, bool strictly);
+
+  /// The value as no result of a loop or a branch, which others may replace.
+  Value detach(Value value);
+
+  /// Removes the ops that others have replaced.
+  void finish();
+
+private:
+  Value makePart(const Condition *part, const Condition &parent, Block *block,
+                 bool strictly);
+  Value makeChoice(const Condition &choice, Block *block, bool strictly);
+  Value makeBranch(const Condition &branch, bool strictly);
+  Value makeLoop(const Condition &loop, bool strictly);
+  Value makeConstant(bool value);
+  Value select(Value predicate, Value whenTrue, Value whenFalse);
+  Value now(Value value) const;
+
+  OpBuilder builder;
+  Location loc;
+  RankedTensorType type;
+  std::map<std::tuple<const Condition *, Block *, bool>, Value> made;
+  /// Loops and branches, and those with more results that replace them.
+  llvm::MapVector<Operation *, Operation *> replaced;
+};
+} // namespace
+
+Operation *fp8::cloneAroundRegions(OpBuilder &builder, Operation *op,
+                                   ArrayRef<Value> operands,
+                                   ArrayRef<Type> results) {
+  builder.setInsertionPoint(op);
+  OperationState state(op->getLoc(), op->getName(), operands, results,
+                       op->getAttrs());
+  for (unsigned i = 0; i < op->getNumRegions(); ++i)
+    state.addRegion();
+  Operation *copy = builder.create(state);
+  for (auto [from, to] : llvm::zip(op->getRegions(), copy->getRegions()))
+    to.takeBody(from);
+  op->replaceAllUsesWith(copy->getResults().take_front(op->getNumResults()));
+  return copy;
+}
+
+/// What stands for a value of the original function.
+Value ConditionBuilder::now(Value value) const {
+  Operation *op = value.getDefiningOp();
+  while (op && replaced.contains(op))
+    op = replaced.lookup(op);
+  return op && op != value.getDefiningOp()
+             ? op->getResult(cast<OpResult>(value).getResultNumber())
+             : value;
+}
+
+Value ConditionBuilder::makeConstant(bool value) {
+  return stablehlo::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, ArrayRef<bool>(value)));
+}
+
+static std::optional<bool> getConstant(Value value) {
+  if (std::optional<int64_t> known = stablehlo::matchConstantInteger(value))
+    return *known != 0;
+  return std::nullopt;
+}
+
+Value ConditionBuilder::select(Value predicate, Value whenTrue,
+                               Value whenFalse) {
+  std::optional<bool> first = getConstant(whenTrue),
+                      second = getConstant(whenFalse);
+  if (whenTrue == whenFalse || (first && first == second))
+    return whenTrue;
+  if (first && second)
+    return *first ? predicate
+                  : stablehlo::NotOp::create(builder, loc, predicate);
+  return stablehlo::SelectOp::create(builder, loc, predicate, whenTrue,
+                                     whenFalse);
+}
+
+/// Whether a value that the condition reads is made inside of `op`.
+static bool isInside(const Condition &condition, Operation *op) {
+  Value predicate = condition.predicate;
+  if (predicate && op->isAncestor(predicate.getParentBlock()->getParentOp()))
+    return true;
+  return llvm::any_of(condition.parts, [&](const Condition *part) {
+    return isInside(*part, op);
+  });
+}
+
+/// Whether the condition counts calls.
+static bool waits(const Condition &condition) {
+  bool counts =
+      condition.kind == Condition::Choice || condition.kind == Condition::Loop;
+  return (counts && !condition.judges) ||
+         llvm::any_of(condition.parts,
+                      [](const Condition *part) { return waits(*part); });
+}
+
+Value ConditionBuilder::makePart(const Condition *part, const Condition &parent,
+                                 Block *block, bool strictly) {
+  // What only waits for its call has not been rejected.
+  if (!strictly && !parent.judges && part->kind == Condition::Never) {
+    builder.setInsertionPoint(block->getTerminator());
+    return makeConstant(true);
+  }
+  return make(part, block, strictly);
+}
+
+Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
+                                   bool strictly) {
+  SmallVector<Value> parts;
+  for (const Condition *part : choice.parts)
+    parts.push_back(makePart(part, choice, block, strictly));
+  Value predicate = now(choice.predicate);
+  builder.setInsertionPoint(block->getTerminator());
+  if (getElementTypeOrSelf(predicate.getType()).isInteger(1))
+    return select(predicate, now(parts[0]), now(parts[1]));
+  // An index that is out of range chooses the last one.
+  Value result = now(parts.back());
+  for (unsigned i = parts.size() - 1; i-- > 0;) {
+    Value index = stablehlo::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(cast<RankedTensorType>(predicate.getType()),
+                               builder.getI32IntegerAttr(i)));
+    Value isThis = stablehlo::CompareOp::create(
+        builder, loc, predicate, index, stablehlo::ComparisonDirection::EQ);
+    result = select(isThis, now(parts[i]), result);
+  }
+  return result;
+}
+
+/// A branch whose regions say what their conditions are.
+Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
+  Operation *op = branch.op;
+  while (replaced.contains(op))
+    op = replaced.lookup(op);
+  for (auto [region, part] : llvm::zip(op->getRegions(), branch.parts)) {
+    Value value = makePart(part, branch, &region.front(), strictly);
+    Operation *terminator = region.front().getTerminator();
+    terminator->insertOperands(terminator->getNumOperands(), value);
+  }
+  // What was made inside may have replaced it.
+  while (replaced.contains(op))
+    op = replaced.lookup(op);
+  SmallVector<Type> types(op->getResultTypes());
+  types.push_back(type);
+  Operation *copy = cloneAroundRegions(
+      builder, op, SmallVector<Value>(op->getOperands()), types);
+  replaced[op] = copy;
+  return copy->getResults().back();
+}
+
+Value ConditionBuilder::makeLoop(const Condition &condition, bool strictly) {
+  Operation *op = condition.op;
+  while (replaced.contains(op))
+    op = replaced.lookup(op);
+  builder.setInsertionPoint(op);
+  SmallVector<Value> operands(op->getOperands());
+  operands.push_back(makeConstant(!strictly && !condition.judges));
+  SmallVector<Type> types(op->getResultTypes());
+  types.push_back(type);
+  for (Region &region : op->getRegions())
+    region.addArgument(type, loc);
+  Block &body = op->getRegion(1).front();
+  Value before = body.getArguments().back();
+  Value inside = make(condition.parts.front(), &body, strictly);
+  builder.setInsertionPoint(body.getTerminator());
+  Value after = stablehlo::OrOp::create(builder, loc, before, inside);
+  body.getTerminator()->insertOperands(body.getTerminator()->getNumOperands(),
+                                       after);
+  Operation *copy = cloneAroundRegions(builder, op, operands, types);
+  replaced[op] = copy;
+  return copy->getResults().back();
+}
+
+Value ConditionBuilder::make(const Condition *condition, Block *block,
+                             bool strictly) {
+  Value &known = made[{condition, block, strictly}];
+  if (known)
+    return now(known);
+  auto find = [&]() -> Value {
+    bool inRegions =
+        condition->op && (condition->kind == Condition::Loop ||
+                          llvm::any_of(condition->parts, [&](const auto *part) {
+                            return isInside(*part, condition->op);
+                          }));
+    switch (condition->kind) {
+    case Condition::Never:
+    case Condition::Always:
+      builder.setInsertionPoint(block->getTerminator());
+      return makeConstant(condition->kind == Condition::Always);
+    case Condition::Choice:
+      return inRegions ? makeBranch(*condition, strictly)
+                       : makeChoice(*condition, block, strictly);
+    case Condition::Loop:
+      return makeLoop(*condition, strictly);
+    case Condition::Any:
+    case Condition::All:
+      break;
+    }
+    Value result;
+    for (const Condition *part : condition->parts) {
+      Value value = make(part, block, strictly);
+      builder.setInsertionPoint(block->getTerminator());
+      if (!result)
+        result = value;
+      else if (condition->kind == Condition::Any)
+        result = stablehlo::OrOp::create(builder, loc, now(result), value);
+      else
+        result = stablehlo::AndOp::create(builder, loc, now(result), value);
+    }
+    return result;
+  };
+  Value value = find();
+  made[{condition, block, strictly}] = value;
+  return now(value);
+}
+
+Value ConditionBuilder::detach(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op->getNumRegions() == 0)
+    return value;
+  builder.setInsertionPointAfter(op);
+  return stablehlo::ReshapeOp::create(builder, loc, type, value);
+}
+
+void ConditionBuilder::finish() {
+  for (auto &[old, copy] : replaced)
+    old->erase();
+}
+
+TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
+  Conditions conditions;
+  SmallVector<const Condition *> changes;
+  Block &body = function.getBody().front();
+  for (BlockArgument arg : body.getArguments()) {
+    auto attr = [&](StringRef name) {
+      return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
+    };
+    StringAttr kind = attr(kKindAttr), path = attr(kPathAttr);
+    if (!kind || kind != stringify(StateKind::Parameter))
+      continue;
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (path && path == function.getResultAttr(i, kStateAttr))
+        changes.push_back(
+            conditions.changed(body.getTerminator()->getOperand(i), arg));
+  }
+  const Condition *change = conditions.anyOf(changes);
+  if (change->kind <= Condition::Always)
+    return {};
+  ConditionBuilder builder(function);
+  Value taken = builder.make(change, &body, /*strictly=*/true), valid = taken;
+  bool isOne = !waits(*change);
+  if (!isOne) {
+    valid = builder.make(change, &body, /*strictly=*/false);
+    // That may have replaced what the first is a result of.
+    taken = builder.make(change, &body, /*strictly=*/true);
+  }
+  taken = builder.detach(taken);
+  valid = isOne ? taken : builder.detach(valid);
+  builder.finish();
+  return {taken, getConstant(valid) ? Value() : valid};
+}
