@@ -561,3 +561,15 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   builder.finish();
   return {taken, getConstant(valid) ? Value() : valid};
 }
+
+Value fp8::findChange(func::FuncOp function, Value value, Value own,
+                      Block *block) {
+  Conditions conditions;
+  const Condition *change = conditions.changed(value, own);
+  if (change->kind == Condition::Always)
+    return {};
+  ConditionBuilder builder(function);
+  Value changed = builder.make(change, block, /*strictly=*/true);
+  builder.finish();
+  return changed;
+}
