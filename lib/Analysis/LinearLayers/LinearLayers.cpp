@@ -22,6 +22,7 @@
 #include "Origins.h"
 #include "ValueFlow.h"
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/IR/BuiltinTypes.h"
@@ -52,6 +53,14 @@ StringRef fp8::stringifyDotRole(DotRole role) {
     return "other";
   }
   return "other";
+}
+
+std::string fp8::getParameterPath(func::FuncOp function,
+                                  BlockArgument parameter) {
+  if (auto path = function.getArgAttrOfType<StringAttr>(
+          parameter.getArgNumber(), "fp8.path"))
+    return path.str();
+  return "arg" + std::to_string(parameter.getArgNumber());
 }
 
 //===----------------------------------------------------------------------===//
@@ -88,11 +97,14 @@ struct Analyzer {
   bool isOneHot(Value value, Operation *user) const;
   void classifyWithWeight(unsigned index);
   void classifyWithoutWeight(unsigned index);
+  std::string getChangedParameter(Value value, Operation *user) const;
   bool matchWgrad(unsigned index, bool activationIsLhs);
   std::string getUpdatedParameter(Value gradient) const;
   std::string getParameterOfResult(unsigned result) const;
   void findHeads();
-  std::string getPath(BlockArgument parameter) const;
+  std::string getPath(BlockArgument parameter) const {
+    return parameter ? getParameterPath(function, parameter) : "";
+  }
 
   // Reading attributes is not const in MLIR.
   mutable func::FuncOp function;
@@ -186,13 +198,18 @@ void Analyzer::findSavedUses(SmallVectorImpl<OpOperand *> &uses) const {
       return;
     for (OpResult result : op->getResults()) {
       auto type = dyn_cast<RankedTensorType>(result.getType());
-      if (!type || !type.getElementType().isF32() || type.getRank() == 0 ||
-          origins.get(result) != Origin::Data)
+      if (!type || !isa<FloatType>(type.getElementType()) ||
+          type.getRank() == 0 || origins.get(result) != Origin::Data)
         continue;
-      for (OpOperand &use : result.getUses())
+      for (OpOperand &use : result.getUses()) {
+        // Both passes must rescale by one factor.
+        auto rescale = dyn_cast<RescaleOp>(use.getOwner());
+        if (rescale && use.get() == rescale.getFactor())
+          continue;
         if (!forwardSlice.contains(use.getOwner()) &&
             (updateSlice.contains(use.getOwner()) || isBarrier(use.getOwner())))
           uses.push_back(&use);
+      }
     }
   });
 }
@@ -228,15 +245,6 @@ bool Analyzer::isOneHot(Value value, Operation *user) const {
   });
 }
 
-std::string Analyzer::getPath(BlockArgument parameter) const {
-  if (!parameter)
-    return "";
-  if (auto path = function.getArgAttrOfType<StringAttr>(
-          parameter.getArgNumber(), "fp8.path"))
-    return path.str();
-  return "arg" + std::to_string(parameter.getArgNumber());
-}
-
 void Analyzer::classifyWithWeight(unsigned index) {
   DotInfo &info = dots[index];
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
@@ -262,6 +270,9 @@ void Analyzer::classifyWithWeight(unsigned index) {
   SmallVector<Value> otherChain = views.getSameElements(other, dot);
   Value otherRoot = otherChain.back();
   info.layer = getPath(origins.getParameter(weightRoot));
+  if (llvm::is_contained(function.getArguments(), weightRoot))
+    for (unsigned dim : contracted.set_bits())
+      info.contractedOfParameter.push_back(dim);
   auto setKinds = [&](OperandKind otherKind) {
     info.lhs = weightIsLhs ? OperandKind::Weight : otherKind;
     info.rhs = weightIsLhs ? otherKind : OperandKind::Weight;
@@ -444,6 +455,26 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   return true;
 }
 
+/// The parameter that data has changed into `value`, by what was added to it,
+/// as SAM and line searches do; empty if there is none.
+std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
+  // What is spread before it is added is a bias.
+  SmallVector<Value> stack{views.getViewRoot(value, user)};
+  DenseSet<Value> seen;
+  while (!stack.empty()) {
+    Value source = views.getSameElementsRoot(stack.pop_back_val(), user);
+    if (!seen.insert(source).second)
+      continue;
+    if (origins.get(source) == Origin::Weight)
+      return getPath(origins.getParameter(source));
+    llvm::append_range(stack, getFlowSources(source));
+    if (Operation *op = source.getDefiningOp();
+        isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp>(op))
+      llvm::append_range(stack, op->getOperands());
+  }
+  return "";
+}
+
 void Analyzer::classifyWithoutWeight(unsigned index) {
   DotInfo &info = dots[index];
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
@@ -454,6 +485,15 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
     info.role = DotRole::Attention;
     return;
   }
+  for (auto [name, operand] :
+       {std::pair<StringRef, Value>("lhs", dot.getLhs()),
+        std::pair<StringRef, Value>("rhs", dot.getRhs())})
+    if (std::string path = getChangedParameter(operand, dot); !path.empty()) {
+      info.why = ("not a linear layer: " + name + " is parameter " + path +
+                  " plus what depends on data, as in SAM or a line search")
+                     .str();
+      return;
+    }
   info.why = "not a linear layer: no operand comes from a parameter, and it is "
              "the weight gradient of no layer";
 }
@@ -594,6 +634,8 @@ void Analyzer::run() {
   for (unsigned i : withoutWeight)
     classifyWithoutWeight(i);
   findHeads();
+  for (auto [info, layers] : llvm::zip_equal(dots, layersOfDot))
+    info.layers.assign(layers.begin(), layers.end());
 }
 
 LinearLayers::LinearLayers(func::FuncOp function) {
@@ -603,4 +645,5 @@ LinearLayers::LinearLayers(func::FuncOp function) {
   parameters = analyzer.origins.anyParameter();
   analyzer.run();
   analyzer.findSavedUses(savedUses);
+  forward = std::move(analyzer.forwardSlice);
 }

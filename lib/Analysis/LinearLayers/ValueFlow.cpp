@@ -3,6 +3,7 @@
 #include "ValueFlow.h"
 
 #include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/STLExtras.h"
@@ -155,6 +156,9 @@ Value Views::getSameElementsSource(Value value, Operation *user) const {
     return source;
   if (Value source = getReshapeSource(value))
     return source;
+  // To a layer it is the same tensor.
+  if (auto rescale = value.getDefiningOp<RescaleOp>())
+    return rescale.getInput();
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
   if (!convert)
     return nullptr;

@@ -73,7 +73,7 @@ class Views {
 public:
   explicit Views(const ValueNumbers &numbers) : numbers(numbers) {}
 
-  /// The same elements, perhaps rounded or stored in between.
+  /// The same elements, perhaps rounded, rescaled or stored in between.
   Value getSameElementsSource(Value value, Operation *user) const;
   /// Of slices and broadcasts too.
   Value getViewSource(Value value, Operation *user) const;
