@@ -76,32 +76,55 @@ SmallVector<AffineExpr> fp8::getScalePlace(ArrayRef<int64_t> shape,
   return exprs;
 }
 
-/// The scale's map in an elementwise op over the payload.
-static AffineMap getScaleMap(ScaledType type) {
-  MLIRContext *context = type.getContext();
+/// The map of what there is one of for every tile, in an elementwise op over
+/// the elements.
+static AffineMap getTileMap(ArrayRef<int64_t> shape, ArrayRef<int64_t> tile,
+                            MLIRContext *context) {
   SmallVector<AffineExpr> place;
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+  for (unsigned dim = 0; dim < shape.size(); ++dim)
     place.push_back(getAffineDimExpr(dim, context));
-  return AffineMap::get(
-      type.getRank(), 0,
-      getScalePlace(type.getShape(), type.getTile(), place, context), context);
+  return AffineMap::get(shape.size(), 0,
+                        getScalePlace(shape, tile, place, context), context);
+}
+
+static AffineMap getScaleMap(ScaledType type) {
+  return getTileMap(type.getShape(), type.getTile(), type.getContext());
+}
+
+/// The tile that an op gives, or the whole tensor.
+static SmallVector<int64_t>
+getTileOrWhole(RankedTensorType type, std::optional<ArrayRef<int64_t>> tile) {
+  if (tile)
+    return SmallVector<int64_t>(*tile);
+  return SmallVector<int64_t>(type.getRank(), ScaledType::kWhole);
 }
 
 //===----------------------------------------------------------------------===//
-// Amax
+// Amax, amin
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-struct AmaxLowering : OpConversionPattern<AmaxOp> {
-  using OpConversionPattern::OpConversionPattern;
+/// The larger of two absolute values. maximumf: a NaN must be seen.
+Value combine(AmaxOp, Body &b, Value soFar, Value abs) {
+  return b.binary<arith::MaximumFOp>(soFar, abs);
+}
+
+/// The smaller of two absolute values, of which zero is none.
+Value combine(AminOp, Body &b, Value soFar, Value abs) {
+  Value isZero = b.cmp(arith::CmpFPredicate::OEQ, abs, b.f32(0.0));
+  return b.binary<arith::MinimumFOp>(soFar,
+                                     b.select(isZero, b.infinity(), abs));
+}
+
+/// The extreme absolute value of every tile.
+template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
   LogicalResult
-  matchAndRewrite(AmaxOp op, OpAdaptor adaptor,
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     RankedTensorType type = op.getInput().getType();
-    SmallVector<int64_t> tile(type.getRank(), ScaledType::kWhole);
-    if (auto given = op.getTile())
-      tile.assign(given->begin(), given->end());
+    SmallVector<int64_t> tile = getTileOrWhole(type, op.getTile());
 
     // Whole blocks and the partial ones at an edge are different loops: every
     // combination over the dimensions writes its part of the result.
@@ -110,7 +133,7 @@ struct AmaxLowering : OpConversionPattern<AmaxOp> {
       if (extent != ScaledType::kWhole && extent < type.getDimSize(dim) &&
           type.getDimSize(dim) % extent != 0)
         partial.push_back(dim);
-    Value result = zeros(rewriter, op.getLoc(), op.getResult().getType());
+    Value result = makeInit(rewriter, op);
     if (type.getNumElements() == 0) {
       rewriter.replaceOp(op, result);
       return success();
@@ -125,6 +148,16 @@ struct AmaxLowering : OpConversionPattern<AmaxOp> {
     }
     rewriter.replaceOp(op, result);
     return success();
+  }
+
+  static Value makeInit(OpBuilder &b, OpTy op) {
+    RankedTensorType type = op.getResult().getType();
+    if (std::is_same_v<OpTy, AmaxOp>)
+      return zeros(b, op.getLoc(), type);
+    Value infinity = Body{b, op.getLoc()}.infinity();
+    return linalg::FillOp::create(b, op.getLoc(), infinity,
+                                  emptyLike(b, op.getLoc(), type))
+        .getResult(0);
   }
 
   /// Reduces the whole blocks, along the dimensions in `atEdge` the last,
@@ -192,9 +225,8 @@ struct AmaxLowering : OpConversionPattern<AmaxOp> {
                  Body body{nested, loc};
                  Value abs = math::AbsFOp::create(nested, loc,
                                                   body.toF32(args.front()));
-                 // maximumf: a NaN must be seen.
-                 Value max = body.binary<arith::MaximumFOp>(args.back(), abs);
-                 linalg::YieldOp::create(nested, loc, max);
+                 linalg::YieldOp::create(
+                     nested, loc, combine(OpTy(), body, args.back(), abs));
                })
         .getResult(0);
   }
@@ -395,6 +427,152 @@ Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
                                   b.binary<arith::MulFOp>(whole, distance), y);
 }
 
+/// The cast of `fp8.round`. Half of an f32's bits are a bf16, and adding one to
+/// them is the next one, also from exponent to exponent.
+Value roundTo(Body &b, Value x, FloatType type, Value random) {
+  if (!random)
+    return b.fromF32(x, type);
+  Value y;
+  if (type.isBF16()) {
+    Value bits = b.bits(x);
+    Value below = b.binary<arith::AndIOp>(bits, b.i32(0xffff));
+    Value fraction = b.binary<arith::MulFOp>(
+        arith::UIToFPOp::create(b.b, b.loc, b.b.getF32Type(), below),
+        b.f32(std::ldexp(1.0, -16)));
+    Value down = b.binary<arith::AndIOp>(bits, b.i32(0xffff0000));
+    Value up = b.binary<arith::AddIOp>(down, b.i32(0x10000));
+    y = b.fromBits(
+        b.select(b.cmp(arith::CmpFPredicate::OLT, random, fraction), up, down));
+  } else {
+    y = roundStochastically(b, x, type, random);
+  }
+  // NaN and infinity have no neighbours.
+  Value finite = b.cmp(arith::CmpFPredicate::OLT,
+                       math::AbsFOp::create(b.b, b.loc, x), b.infinity());
+  return b.fromF32(b.select(finite, y, x), type);
+}
+
+struct RoundLowering : OpConversionPattern<RoundOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(RoundOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    auto type = cast<RankedTensorType>(op.getType());
+    SmallVector<Value> inputs{adaptor.getInput()};
+    SmallVector<AffineMap> maps{
+        rewriter.getMultiDimIdentityMap(type.getRank())};
+    if (Value seed = adaptor.getSeed()) {
+      inputs.push_back(seed);
+      maps.push_back(AffineMap::get(type.getRank(), 0, getContext()));
+    }
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value random;
+      if (op.getSeed())
+        random = randomNumber(b, args[1],
+                              static_cast<int64_t>(op.getTensor().value_or(0)),
+                              type.getShape());
+      return {
+          roundTo(b, args[0], cast<FloatType>(type.getElementType()), random)};
+    };
+    rewriter.replaceOp(
+        op, elementwise(rewriter, op.getLoc(), type, inputs, maps, body));
+    return success();
+  }
+};
+
+//===----------------------------------------------------------------------===//
+// Range expansion
+//===----------------------------------------------------------------------===//
+
+struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(ComputeExpansionOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    double max = getLargestFinite(cast<FloatType>(op.getFormat()));
+    auto type = cast<RankedTensorType>(op.getCenter().getType());
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value amax = args[0], amin = args[1], one = b.f32(1.0);
+      Value center = b.binary<arith::MulFOp>(
+          math::SqrtOp::create(b.b, b.loc, amax).getResult(),
+          math::SqrtOp::create(b.b, b.loc, amin).getResult());
+      Value range =
+          math::Log2Op::create(b.b, b.loc, b.binary<arith::DivFOp>(amax, amin));
+      Value steps = b.binary<arith::DivFOp>(
+          b.f32(16.0 * std::log2(max * max / 2)), range);
+      Value exponent = b.binary<arith::MulFOp>(
+          math::FloorOp::create(b.b, b.loc, steps), b.f32(1.0 / 16));
+      // Zeros alone (0 / infinity) and an infinite amax give 0, a NaN is not
+      // greater than anything, and values of one size give infinity.
+      Value wider = b.binary<arith::AndIOp>(
+          b.cmp(arith::CmpFPredicate::OGT, exponent, one),
+          b.cmp(arith::CmpFPredicate::OLT, exponent, b.infinity()));
+      return {b.select(wider, center, one), b.select(wider, exponent, one)};
+    };
+    rewriter.replaceOp(op, elementwise(rewriter, op.getLoc(), {type, type},
+                                       {adaptor.getAmax(), adaptor.getAmin()},
+                                       {}, body));
+    return success();
+  }
+};
+
+/// An elementwise op over the magnitude of the input, with the center and the
+/// exponent of the element's tile; the sign stays.
+template <typename OpTy> struct RangeLowering : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getResult().getType();
+    SmallVector<int64_t> tile = getTileOrWhole(type, op.getTile());
+    AffineMap tiles = getTileMap(type.getShape(), tile, op.getContext());
+    AffineMap identity = rewriter.getMultiDimIdentityMap(type.getRank());
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value abs = math::AbsFOp::create(b.b, b.loc, args[0]);
+      Value y = apply(op, b, abs, args[1], args[2]);
+      return {math::CopySignOp::create(b.b, b.loc, y, args[0])};
+    };
+    rewriter.replaceOp(op, elementwise(rewriter, op.getLoc(), type,
+                                       adaptor.getOperands(),
+                                       {identity, tiles, tiles}, body));
+    return success();
+  }
+
+  static Value apply(ExpandRangeOp, Body &b, Value x, Value center,
+                     Value exponent) {
+    return math::PowFOp::create(b.b, b.loc, b.binary<arith::DivFOp>(x, center),
+                                exponent);
+  }
+  static Value apply(RestoreRangeOp, Body &b, Value y, Value center,
+                     Value exponent) {
+    Value root = b.binary<arith::DivFOp>(b.f32(1.0), exponent);
+    return b.binary<arith::MulFOp>(
+        math::PowFOp::create(b.b, b.loc, y, root).getResult(), center);
+  }
+};
+
+struct RescaleLowering : OpConversionPattern<RescaleOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(RescaleOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    RankedTensorType type = op.getResult().getType();
+    SmallVector<AffineExpr> place;
+    for (int64_t dim : op.getDims())
+      place.push_back(rewriter.getAffineDimExpr(dim));
+    AffineMap maps[] = {
+        rewriter.getMultiDimIdentityMap(type.getRank()),
+        AffineMap::get(type.getRank(), 0, place, getContext())};
+    auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
+      Value product = b.binary<arith::MulFOp>(b.toF32(args[0]), args[1]);
+      return {b.fromF32(product, cast<FloatType>(type.getElementType()))};
+    };
+    rewriter.replaceOp(op, elementwise(rewriter, op.getLoc(), type,
+                                       adaptor.getOperands(), maps, body));
+    return success();
+  }
+};
+
 struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -560,9 +738,11 @@ struct SliceLowering : OpConversionPattern<SliceOp> {
 
 void fp8::populateScalingPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns
-      .add<AmaxLowering, ComputeScaleLowering, MixSeedLowering,
-           TransposeLowering, ReshapeLowering, SliceLowering, QuantizeLowering,
-           DequantizeLowering, PackLowering, UnpackLowering>(
-          converter, patterns.getContext());
+  patterns.add<ExtremeLowering<AmaxOp>, ExtremeLowering<AminOp>,
+               ComputeScaleLowering, MixSeedLowering, RoundLowering,
+               ComputeExpansionLowering, RangeLowering<ExpandRangeOp>,
+               RangeLowering<RestoreRangeOp>, TransposeLowering,
+               ReshapeLowering, SliceLowering, RescaleLowering, QuantizeLowering,
+               DequantizeLowering, PackLowering, UnpackLowering>(
+      converter, patterns.getContext());
 }

@@ -1,6 +1,6 @@
 // RUN: fp8-opt %s --split-input-file --verify-diagnostics
 
-// expected-error@+1 {{expected a payload of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ or f8E5M2FNUZ but got 'f32'}}
+// expected-error@+1 {{expected a payload of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ, f8E5M2FNUZ or f16 but got 'f32'}}
 func.func private @f(!fp8.scaled<4x4xf32, tile = [*, *], scale = f32>)
 
 // -----
@@ -248,5 +248,67 @@ func.func @sliced_tile(%x: !x) {
 func.func @sliced_range(%x: !x) {
   // expected-error@+1 {{expected a part of the 256 elements of dimension 1 but got 128 to 257}}
   %0 = fp8.slice %x, [0, 128] to [64, 257] : !x -> !fp8.scaled<64x129xf8E4M3FN, tile = [1, 128], scale = f32>
+  return
+}
+
+// -----
+
+// expected-error@+1 {{expected one f32 scale for the whole tensor (a tile of * along every dimension) with a payload of f16}}
+func.func private @f(!fp8.scaled<4x64xf16, tile = [1, *], scale = f32>)
+
+// -----
+
+!h = !fp8.scaled<64x64xf16, tile = [*, *], scale = f32>
+func.func @dot_of_f16(%x: !h) {
+  // expected-error@+1 {{expected operands of an FP8 format but got '!fp8.scaled<64x64xf16, tile = [*, *], scale = f32>'}}
+  %0 = fp8.dot_general %x, %x, contracting_dims = [1] x [0] {accumulator = f32} : (!h, !h) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+
+func.func @round_shape(%x: tensor<64x32xf32>) {
+  // expected-error@+1 {{expected the shape of 'tensor<64x32xf32>' but got 'tensor<32x64xbf16>'}}
+  %0 = fp8.round %x rounding = nearest_even : tensor<64x32xf32> -> tensor<32x64xbf16>
+  return
+}
+
+// -----
+
+func.func @round_without_seed(%x: tensor<64x32xf32>) {
+  // expected-error@+1 {{expected a seed with rounding stochastic}}
+  %0 = fp8.round %x rounding = stochastic : tensor<64x32xf32> -> tensor<64x32xbf16>
+  return
+}
+
+// -----
+
+func.func @round_with_seed(%x: tensor<64x32xf32>, %seed: tensor<i64>) {
+  // expected-error@+1 {{expected a seed and a tensor's number with rounding stochastic only but got rounding nearest_even}}
+  %0 = fp8.round %x seed = %seed rounding = nearest_even : tensor<64x32xf32> -> tensor<64x32xbf16>
+  return
+}
+
+// -----
+
+func.func @amin(%x: tensor<64x32xf32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<64x2xf32>' but got 'tensor<64x4xf32>'}}
+  %0 = fp8.amin %x tile = [1, 16] : tensor<64x32xf32> -> tensor<64x4xf32>
+  return
+}
+
+// -----
+
+func.func @expand_tile(%x: tensor<64x32xf32>, %c: tensor<64x4xf32>) {
+  // expected-error@+1 {{expected a center and an exponent of type 'tensor<64x2xf32>' but got 'tensor<64x4xf32>'}}
+  %0 = fp8.expand_range %x, %c, %c tile = [1, 16] : tensor<64x32xf32>, tensor<64x4xf32> -> tensor<64x32xf32>
+  return
+}
+
+// -----
+
+func.func @restore_result(%x: tensor<64x32xf32>, %c: tensor<f32>) {
+  // expected-error@+1 {{expected a result of type 'tensor<64x32xf32>' but got 'tensor<32x64xf32>'}}
+  %0 = fp8.restore_range %x, %c, %c : tensor<64x32xf32>, tensor<f32> -> tensor<32x64xf32>
   return
 }

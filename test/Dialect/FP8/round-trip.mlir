@@ -98,3 +98,27 @@ func.func @layouts(%x: !fp8.scaled<8x64x300xf8E4M3FN, tile = [1, 1, 128], scale 
       -> !fp8.scaled<172x10xf8E4M3FN, tile = [128, 1], scale = f32>
   return
 }
+
+// CHECK-LABEL: func @storage
+func.func @storage(%x: tensor<64x200xf32>, %seed: tensor<i64>, %s: tensor<f32>) {
+  // CHECK: fp8.round %{{.*}} rounding = nearest_even : tensor<64x200xf32> -> tensor<64x200xf16>
+  %0 = fp8.round %x rounding = nearest_even : tensor<64x200xf32> -> tensor<64x200xf16>
+  // CHECK: fp8.round %{{.*}} seed = %{{.*}} rounding = stochastic {tensor = 3 : i64} : tensor<64x200xf32> -> tensor<64x200xbf16>
+  %1 = fp8.round %x seed = %seed rounding = stochastic {tensor = 3} : tensor<64x200xf32> -> tensor<64x200xbf16>
+  // CHECK: %[[H:.*]] = fp8.amax
+  %h = fp8.amax %x tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+  // CHECK: %[[L:.*]] = fp8.amin %{{.*}} tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+  %l = fp8.amin %x tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+  // CHECK: %[[C:.*]], %[[K:.*]] = fp8.compute_expansion %[[H]], %[[L]] {format = f8E4M3FN} : tensor<64x2xf32>
+  %c, %k = fp8.compute_expansion %h, %l {format = f8E4M3FN} : tensor<64x2xf32>
+  // CHECK: %[[W:.*]] = fp8.expand_range %{{.*}}, %[[C]], %[[K]] tile = [1, 128] : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+  %w = fp8.expand_range %x, %c, %k tile = [1, 128] : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+  // CHECK: fp8.restore_range %[[W]], %[[C]], %[[K]] tile = [1, 128] : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+  %r = fp8.restore_range %w, %c, %k tile = [1, 128] : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+  // CHECK: fp8.expand_range %{{.*}}, %{{.*}}, %{{.*}} : tensor<64x200xf32>, tensor<f32> -> tensor<64x200xf32>
+  %v = fp8.expand_range %x, %s, %s : tensor<64x200xf32>, tensor<f32> -> tensor<64x200xf32>
+  // CHECK: fp8.quantize {{.*}} -> !fp8.scaled<64x200xf16, tile = [*, *], scale = f32>
+  %q = fp8.quantize %x, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<64x200xf32> -> !fp8.scaled<64x200xf16, tile = [*, *], scale = f32>
+  return
+}

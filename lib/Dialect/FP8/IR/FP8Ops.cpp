@@ -83,7 +83,7 @@ static void printDotDims(OpAsmPrinter &printer, Operation *,
 #include "fp8/Dialect/FP8/IR/FP8Ops.cpp.inc"
 
 //===----------------------------------------------------------------------===//
-// AmaxOp
+// AmaxOp, AminOp
 //===----------------------------------------------------------------------===//
 
 void AmaxOp::build(OpBuilder &builder, OperationState &state, Value input,
@@ -94,19 +94,32 @@ void AmaxOp::build(OpBuilder &builder, OperationState &state, Value input,
   build(builder, state, getQuantizerType(type), input, tile);
 }
 
-LogicalResult AmaxOp::verify() {
-  ArrayRef<int64_t> shape = getInput().getType().getShape();
+/// Checks that `value` has one f32 for every tile of `shape`.
+static LogicalResult verifyTileValues(Operation *op, ArrayRef<int64_t> shape,
+                                      std::optional<ArrayRef<int64_t>> tile,
+                                      StringRef what, Value value) {
   SmallVector<int64_t> expected;
-  if (std::optional<ArrayRef<int64_t>> tile = getTile()) {
-    if (failed(verifyTile([&] { return emitOpError(); }, shape, *tile)))
+  if (tile) {
+    if (failed(verifyTile([&] { return op->emitOpError(); }, shape, *tile)))
       return failure();
     expected = getScaleShape(shape, *tile);
   }
-  auto type = RankedTensorType::get(expected, Float32Type::get(getContext()));
-  if (getResult().getType() != type)
-    return emitOpError() << "expected a result of type " << type << " but got "
-                         << getResult().getType();
+  auto type =
+      RankedTensorType::get(expected, Float32Type::get(op->getContext()));
+  if (value.getType() != type)
+    return op->emitOpError() << "expected a " << what << " of type " << type
+                             << " but got " << value.getType();
   return success();
+}
+
+LogicalResult AmaxOp::verify() {
+  return verifyTileValues(*this, getInput().getType().getShape(), getTile(),
+                          "result", getResult());
+}
+
+LogicalResult AminOp::verify() {
+  return verifyTileValues(*this, getInput().getType().getShape(), getTile(),
+                          "result", getResult());
 }
 
 //===----------------------------------------------------------------------===//
@@ -164,19 +177,82 @@ static LogicalResult verifySameShape(Operation *op, RankedTensorType real,
   return success();
 }
 
+/// Stochastic rounding has a seed, other rounding none.
+template <typename OpTy> static LogicalResult verifyRounding(OpTy op) {
+  bool stochastic = op.getRounding() == Rounding::Stochastic;
+  if (stochastic && !op.getSeed())
+    return op.emitOpError() << "expected a seed with rounding stochastic";
+  if (!stochastic && (op.getSeed() || op.getTensor()))
+    return op.emitOpError() << "expected a seed and a tensor's number with "
+                               "rounding stochastic only but got rounding "
+                            << stringifyRounding(op.getRounding());
+  return success();
+}
+
 LogicalResult QuantizeOp::verify() {
-  bool stochastic = getRounding() == Rounding::Stochastic;
-  if (stochastic && !getSeed())
-    return emitOpError() << "expected a seed with rounding stochastic";
-  if (!stochastic && (getSeed() || getTensor()))
-    return emitOpError() << "expected a seed and a tensor's number with "
-                            "rounding stochastic only but got rounding "
-                         << stringifyRounding(getRounding());
+  if (failed(verifyRounding(*this)))
+    return failure();
   return verifySameShape(*this, getInput().getType(), getResult().getType());
 }
 
 LogicalResult DequantizeOp::verify() {
   return verifySameShape(*this, getResult().getType(), getInput().getType());
+}
+
+//===----------------------------------------------------------------------===//
+// RoundOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RoundOp::verify() {
+  if (getInput().getType().getShape() != getResult().getType().getShape())
+    return emitOpError() << "expected the shape of " << getInput().getType()
+                         << " but got " << getResult().getType();
+  return verifyRounding(*this);
+}
+
+//===----------------------------------------------------------------------===//
+// ExpandRangeOp, RestoreRangeOp
+//===----------------------------------------------------------------------===//
+
+template <typename OpTy> static LogicalResult verifyRange(OpTy op) {
+  if (op.getResult().getType() != op.getInput().getType())
+    return op.emitOpError()
+           << "expected a result of type " << op.getInput().getType()
+           << " but got " << op.getResult().getType();
+  return verifyTileValues(op, op.getInput().getType().getShape(), op.getTile(),
+                          "center and an exponent", op.getCenter());
+}
+
+LogicalResult ExpandRangeOp::verify() { return verifyRange(*this); }
+
+LogicalResult RestoreRangeOp::verify() { return verifyRange(*this); }
+
+//===----------------------------------------------------------------------===//
+// RescaleOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RescaleOp::verify() {
+  ArrayRef<int64_t> shape = getInput().getType().getShape();
+  ArrayRef<int64_t> factor = getFactor().getType().getShape();
+  if (factor.size() != getDims().size())
+    return emitOpError() << "expected one of dims for each dimension of the "
+                            "factor, "
+                         << factor.size() << ", but got " << getDims().size();
+  llvm::SmallBitVector seen(shape.size());
+  for (auto [size, dim] : llvm::zip_equal(factor, getDims())) {
+    if (dim < 0 || dim >= static_cast<int64_t>(shape.size()))
+      return emitOpError() << "expected dims from 0 to " << shape.size()
+                           << " (exclusive) but got " << dim;
+    if (seen.test(dim))
+      return emitOpError() << "expected different dims but got " << dim
+                           << " twice";
+    seen.set(dim);
+    if (size != shape[dim])
+      return emitOpError() << "expected " << shape[dim]
+                           << " factors along dimension " << dim << " but got "
+                           << size;
+  }
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -485,6 +561,10 @@ static LogicalResult verifyAccumulator(DotGeneralOp op) {
 
 LogicalResult DotGeneralOp::verify() {
   ScaledType lhs = getLhs().getType(), rhs = getRhs().getType();
+  for (ScaledType type : {lhs, rhs})
+    if (!isFormat(type.getElementType()))
+      return emitOpError() << "expected operands of an FP8 format but got "
+                           << type;
   SmallVector<int64_t> lhsFree, rhsFree, shape;
   if (failed(verifyDims(*this, "lhs", lhs, getLhsBatchingDims(),
                         getLhsContractingDims(), lhsFree)) ||

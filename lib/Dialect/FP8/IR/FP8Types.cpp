@@ -29,6 +29,8 @@ bool fp8::isFormat(Type type) {
              Float8E4M3FNUZType, Float8E5M2FNUZType>(type);
 }
 
+bool fp8::isPayload(Type type) { return isFormat(type) || type.isF16(); }
+
 double fp8::getLargestFinite(FloatType format) {
   return APFloat::getLargest(format.getFloatSemantics()).convertToDouble();
 }
@@ -74,15 +76,20 @@ bool ScaledType::isPerTensor() const {
 LogicalResult ScaledType::verify(function_ref<InFlightDiagnostic()> emitError,
                                  ArrayRef<int64_t> shape, Type elementType,
                                  ArrayRef<int64_t> tile, Type scaleType) {
-  if (!isFormat(elementType))
+  if (!isPayload(elementType))
     return emitError() << "expected a payload of f8E4M3FN, f8E5M2, f8E4M3, "
-                          "f8E4M3FNUZ or f8E5M2FNUZ but got "
+                          "f8E4M3FNUZ, f8E5M2FNUZ or f16 but got "
                        << elementType;
   for (int64_t dim : shape)
     if (dim < 0)
       return emitError() << "expected a static shape but got a dynamic one";
   if (failed(verifyTile(emitError, shape, tile)))
     return failure();
+  bool perTensor =
+      llvm::all_of(tile, [](int64_t extent) { return extent == kWhole; });
+  if (elementType.isF16() && !(perTensor && scaleType.isF32()))
+    return emitError() << "expected one f32 scale for the whole tensor (a tile "
+                          "of * along every dimension) with a payload of f16";
   if (scaleType.isF32())
     return success();
   if (!isa<Float8E8M0FNUType>(scaleType))

@@ -23,7 +23,8 @@ FORMATS = {
     "f8E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
 }
 NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x80, "f8E5M2FNUZ": 0x80}
-NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32}
+NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32,
+         "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 LOWERING = (
     "--canonicalize --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector "
     "--expand-strided-metadata --lower-affine --convert-math-to-llvm --convert-arith-to-llvm --convert-index-to-llvm "
@@ -36,6 +37,8 @@ LOWERING = (
 
 
 def largest(fmt):
+    if fmt == "f16":
+        return 65504.0
     return float(ml_dtypes.finfo(FORMATS[fmt]).max)
 
 
@@ -461,11 +464,185 @@ def check_accumulators(compiler, directory, rng):
             fail(f"accumulator {name}: RMS error {error:.3g}, not in [{low}, {high}]")
 
 
+def mix64(x):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = ((x ^ x >> shift) * factor) % 2**64
+    return x ^ x >> 31
+
+
+def mix_seed(seed, counter):
+    return mix64(mix64(seed % 2**64) ^ (counter + 1) * 0x9E3779B97F4A7C15 % 2**64)
+
+
+def random_numbers(seed, number, shape):
+    """What stochastic rounding draws for the elements of a tensor, in [0, 1)."""
+    key = mix_seed(seed, number)
+    x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
+    x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
+    x = ((x ^ x >> np.uint32(11)) + np.uint32(key >> 32)) * np.uint32(0xAC4C1B51)
+    x = (x ^ x >> np.uint32(15)) * np.uint32(0x31848BAB)
+    x = x ^ x >> np.uint32(14)
+    return ((x >> np.uint32(8)).astype(np.float64) * 2.0**-24).reshape(shape)
+
+
+def round_by(x, random, element):
+    """x rounded up in magnitude where the random number is below the fraction of
+    the way up. Beyond the largest number that is infinity."""
+    info = ml_dtypes.finfo(NUMPY[element])
+    x = x.astype(np.float64)
+    exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
+    distance = np.exp2(exponent - int(info.nmant))
+    steps = np.abs(x) / distance
+    whole = np.floor(steps)
+    whole += random < steps - whole
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.copysign(whole * distance, x).astype(np.float32).astype(NUMPY[element])
+
+
+def check_round(compiler, directory, rng):
+    """fp8.round: to nearest even as ml_dtypes does, and by the random numbers."""
+    program, shape = Program(), (37, 352)
+    for element in ("bf16", "f16"):
+        result = tensor(shape, element)
+        program.add("n" + element, [(shape, "f32")], [(shape, element)], f"""
+  %y = fp8.round %0 rounding = nearest_even : {tensor(shape, "f32")} -> {result}
+  return %y : {result}""")
+        program.add("s" + element, [(shape, "f32"), ((), "i64"), ((), "i32")], [(shape, element)], f"""
+  %seed = fp8.mix_seed %1, %2 : tensor<i32>
+  %y = fp8.round %0 seed = %seed rounding = stochastic {{tensor = 11}} : {tensor(shape, "f32")} -> {result}
+  return %y : {result}""")
+    program.compile(compiler, directory)
+    for element in ("bf16", "f16"):
+        for kind in KINDS:
+            x = nasty(rng, shape, kind)
+            x[3, :4] = np.array([1.0, -1.0, 0.999, 1.001], np.float32) * np.float32(ml_dtypes.finfo(NUMPY[element]).max)
+            with np.errstate(over="ignore", invalid="ignore"):
+                want = x.astype(NUMPY[element])
+            same(f"round {element} {kind}", program("n" + element, x)[0].astype(np.float32), want.astype(np.float32))
+            (got,) = program("s" + element, x, np.int64(5), np.int32(2))
+            want = round_by(x, random_numbers(mix_seed(5, 2), 11, shape), element)
+            same(f"round {element} {kind} stochastically", got.astype(np.float32), want.astype(np.float32))
+            if kind == "plain" and (got == program("s" + element, x, np.int64(5), np.int32(3))[0]).mean() > 0.9:
+                fail(f"round {element}: the next step gives the same roundings")
+
+
+def check_f16(compiler, directory, rng):
+    """A scaled f16 payload."""
+    program, shape = Program(), (37, 352)
+    kind = scaled(shape, "f16", ["*", "*"])
+    for rule in ("exact", "pow2"):
+        program.add(rule, [(shape, "f32")], [((), "f32"), (shape, "f16"), (shape, "f32")], f"""
+  %a = fp8.amax %0 : {tensor(shape, "f32")} -> tensor<f32>
+  %s, %q = fp8.compute_scale %a {{rule = #fp8.scale_rule<{rule}>, format = f16}} : tensor<f32> -> tensor<f32>
+  %x = fp8.quantize %0, %s, %q rounding = nearest_even, overflow = saturate : {tensor(shape, "f32")} -> {kind}
+  %p, %t = fp8.unpack %x : {kind}
+  %d = fp8.dequantize %x : {kind} -> {tensor(shape, "f32")}
+  return %t, %p, %d : tensor<f32>, {tensor(shape, "f16")}, {tensor(shape, "f32")}""")
+    program.compile(compiler, directory)
+    for rule in ("exact", "pow2"):
+        for kind in KINDS[:-1]:
+            x = nasty(rng, shape, kind)
+            scale, payload, values = program(rule, x)
+            want_scale, q = scale_of(np.abs(x).max(), rule, "f16", 0)
+            want = np.clip(x * q, np.float32(-65504), np.float32(65504)).astype(np.float16)
+            same(f"f16 {rule} {kind} scale", scale, want_scale)
+            same(f"f16 {rule} {kind} payload", payload.view(np.uint16), want.view(np.uint16))
+            same(f"f16 {rule} {kind} dequantized", values, want.astype(np.float32) * want_scale)
+
+
+def expansion_of(x, tile, fmt):
+    """Center and exponent of every tile, as COAT defines them; powers, roots and
+    logarithms rounded to f32 from f64."""
+    f32 = np.float32
+    shape = scale_shape(x.shape, tile) or (1,) * x.ndim
+    center, exponent = np.ones(shape, f32), np.ones(shape, f32)
+    bits = f32(16 * math.log2(largest(fmt) ** 2 / 2))
+    for index, part in blocks(x.shape, tile):
+        a = np.abs(x[part])
+        if not np.isfinite(a).all() or not a.any():
+            continue
+        high, low = a.max(), a[a > 0].min()
+        with np.errstate(divide="ignore", over="ignore"):
+            steps = bits / f32(np.log2(np.float64(f32(high / low))))
+        k = np.floor(steps) / f32(16)
+        if 1 < k < np.inf:
+            center[index], exponent[index] = np.sqrt(high) * np.sqrt(low), k
+    return center.reshape(scale_shape(x.shape, tile)), exponent.reshape(scale_shape(x.shape, tile))
+
+
+def power(x, y):
+    return np.power(x.astype(np.float64), y.astype(np.float64)).astype(np.float32)
+
+
+def check_expansion(compiler, directory, rng):
+    """Range expansion: groups of nothing, of one value, of one size, partial
+    ones; what it gains over plain groups."""
+    program, cases = Program(), [("e0", (24, 300), [1, 128]), ("e1", (24, 300), ["*", "*"]), ("e2", (700,), [128])]
+    fmt = "f8E4M3FN"
+    for name, shape, tile in cases:
+        small, real = tensor(scale_shape(shape, tile), "f32"), tensor(shape, "f32")
+        attr = "" if all(t == "*" for t in tile) else f" tile = [{', '.join(map(str, tile))}]"
+        body = f"""  %h = fp8.amax %0{attr} : {real} -> {small}
+  %l = fp8.amin %0{attr} : {real} -> {small}
+  %c, %k = fp8.compute_expansion %h, %l {{format = {fmt}}} : {small}
+  %w = fp8.expand_range %0, %c, %k{attr} : {real}, {small} -> {real}
+""" + quantize_body("w", shape, fmt, tile, "exact", 0, "f32") + f"""  %p, %u = fp8.unpack %x : {scaled(shape, fmt, tile)}
+  %d = fp8.dequantize %x : {scaled(shape, fmt, tile)} -> {real}
+  %r = fp8.restore_range %d, %c, %k{attr} : {real}, {small} -> {real}
+  return %l, %c, %k, %w, %p, %u, %r : {small}, {small}, {small}, {real}, {tensor(shape, fmt)}, {small}, {real}"""
+        program.add(name, [(shape, "f32")], [(scale_shape(shape, tile), "f32")] * 3
+                    + [(shape, "f32"), (shape, fmt), (scale_shape(shape, tile), "f32"), (shape, "f32")], body)
+    program.compile(compiler, directory)
+    for name, shape, tile in cases:
+        for kind in KINDS + ["special"]:
+            x = nasty(rng, shape if len(shape) > 1 else (1,) + shape, kind if kind != "special" else "plain").reshape(shape)
+            if kind == "special":
+                flat = x.reshape(-1)
+                flat[:128], flat[128:256], flat[256:300] = 0, np.float32(-0.37), 0
+                flat[270] = 3e-5
+                if len(shape) > 1:
+                    x[5, :128] = np.float32(1.0) + np.arange(128, dtype=np.float32) * np.float32(2**-23)
+                    x[6, :128], x[6, 3], x[6, 4] = 0, 1e38, 1e-42
+            low, center, exponent, wide, payload, scale, values = program(name, x)
+            label = f"{name} {kind}"
+            with np.errstate(all="ignore"):
+                want = np.full(scale_shape(shape, tile) or (1,) * x.ndim, np.inf, np.float32)
+                for index, part in blocks(shape, tile):
+                    a = np.abs(x[part])
+                    want[index] = np.nan if np.isnan(a).any() else min(a[a > 0], default=np.float32(np.inf))
+                same(label + " amin", low, want.reshape(scale_shape(shape, tile)))
+                c, k = expansion_of(x, tile, fmt)
+                same(label + " center", center, c)
+                same(label + " exponent", exponent, k)
+                if not ((k * 16 == np.floor(k * 16)) & (k >= 1)).all():
+                    fail(label + ": an exponent that is no multiple of 1/16")
+                y = np.copysign(power(np.abs(x) / spread(c, shape, tile), spread(k, shape, tile)), x)
+                same(label + " expanded", wide, y)
+                s, q = scales_of(amax_of(y, tile), "exact", fmt, 0)
+                codes = payload_of(y, q, tile, fmt)
+                same(label + " payload", payload, codes)
+                same(label + " scale", scale, s)
+                d = codes.view(FORMATS[fmt]).astype(np.float32) * spread(s, shape, tile)
+                roots = np.float32(1) / spread(k, shape, tile)
+                r = np.copysign(power(np.abs(d), roots) * spread(c, shape, tile), d)
+                same(label + " restored", values, r)
+            if kind == "special" and not np.isfinite(values).all():
+                fail(label + ": not finite")
+    # A moment's groups span about three binades more than the format tells
+    # apart well: what is lost is little beside plain groups.
+    x = (rng.standard_normal((24, 300)) * np.exp(rng.standard_normal((24, 1)))).astype(np.float32)
+    values = program("e0", x)[-1].astype(np.float64)
+    s, q = scales_of(amax_of(x, [1, 128]), "exact", fmt, 0)
+    plain = dequantized(payload_of(x, q, [1, 128], fmt), s, [1, 128], fmt)
+    error = lambda got: math.sqrt((((got - x) / np.abs(x).max(1, keepdims=True)) ** 2).mean())
+    print(f"expansion: error {error(values) / error(plain):.3f} of plain groups'")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--compiler", required=True)
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("parts", nargs="+", choices=["quantize", "dots", "layouts", "stochastic", "accumulators"])
+    parser.add_argument("parts", nargs="+", choices=["quantize", "dots", "layouts", "stochastic", "accumulators", "storage"])
     arguments = parser.parse_args()
     rng = np.random.default_rng(arguments.seed)
     with tempfile.TemporaryDirectory() as directory:
@@ -479,6 +656,9 @@ def main():
             check_stochastic(arguments.compiler, directory, rng)
         if "accumulators" in arguments.parts:
             check_accumulators(arguments.compiler, directory, rng)
+        if "storage" in arguments.parts:
+            for check in (check_round, check_f16, check_expansion):
+                check(arguments.compiler, directory, rng)
     print("all right")
 
 

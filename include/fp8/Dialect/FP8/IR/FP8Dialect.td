@@ -72,6 +72,9 @@ def FP8_Dialect : Dialect {
     /// On a dot whose operands are to be traced: an array of their names.
     static constexpr ::llvm::StringLiteral kTensorsAttrName = "fp8.tensors";
 
+    /// On a function: what became of its gated units, for the verdict report.
+    static constexpr ::llvm::StringLiteral kGatedUnitsAttrName = "fp8.gated_units";
+
     /// On a contraction in linalg: the largest number of products in a partial
     /// sum.
     static constexpr ::llvm::StringLiteral kPromoteEveryAttrName = "fp8.promote_every";

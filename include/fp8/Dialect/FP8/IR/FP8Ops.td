@@ -11,9 +11,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 class FP8_Op<string mnemonic, list<Trait> traits = []>
     : Op<FP8_Dialect, mnemonic, !listconcat(traits, [Pure])>;
 
-def FP8_FormatAttr : TypeAttrBase<"::mlir::FloatType", "FP8 element type"> {
+def FP8_FormatAttr : TypeAttrBase<"::mlir::FloatType", "FP8 or f16 element type"> {
   let predicate = And<[CPred<"::llvm::isa<::mlir::TypeAttr>($_self)">,
-      CPred<"::mlir::fp8::isFormat(::llvm::cast<::mlir::TypeAttr>($_self).getValue())">]>;
+      CPred<"::mlir::fp8::isPayload(::llvm::cast<::mlir::TypeAttr>($_self).getValue())">]>;
 }
 
 def FP8_AmaxOp : FP8_Op<"amax"> {
@@ -46,6 +46,31 @@ def FP8_AmaxOp : FP8_Op<"amax"> {
   let hasVerifier = 1;
 }
 
+def FP8_AminOp : FP8_Op<"amin"> {
+  let summary = "Smallest absolute value that is not zero, tile by tile";
+  let description = [{
+    The smallest `|x|` over every tile of the input, zeros left out; infinity
+    for a tile of zeros. A NaN in a tile makes its result NaN. The tile is read
+    as by `fp8.amax`. With the amax it says how wide the range of a tile is.
+
+    Example:
+
+    ```mlir
+    func.func @amin(%x: tensor<1024x256xf32>) -> (tensor<f32>, tensor<1024x2xf32>) {
+      %0 = fp8.amin %x : tensor<1024x256xf32> -> tensor<f32>
+      %1 = fp8.amin %x tile = [1, 128] : tensor<1024x256xf32> -> tensor<1024x2xf32>
+      return %0, %1 : tensor<f32>, tensor<1024x2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_RealTensor:$input, OptionalAttr<DenseI64ArrayAttr>:$tile);
+  let results = (outs FP8_F32Tensor:$result);
+  let assemblyFormat = [{
+    $input (`tile` `=` custom<Tile>($tile)^)? attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def FP8_ComputeScaleOp : FP8_Op<"compute_scale", [AllTypesMatch<["amax", "quantizer"]>]> {
   let summary = "Scale and quantizer for a measured amax";
   let description = [{
@@ -60,7 +85,8 @@ def FP8_ComputeScaleOp : FP8_Op<"compute_scale", [AllTypesMatch<["amax", "quanti
     that would overflow for a subnormal amax is clamped to the largest
     finite f32.
 
-    A scale of type f8E8M0FNU needs a rule that gives powers of two.
+    A scale of type f8E8M0FNU needs a rule that gives powers of two. A format of
+    f16 (largest value 65504) scales what is stored in f16.
 
     Example:
 
@@ -148,6 +174,126 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
   let hasVerifier = 1;
 }
 
+def FP8_RoundOp : FP8_Op<"round"> {
+  let summary = "Round f32 to bf16 or f16";
+  let description = [{
+    The cast of what is stored in a narrow type without a scale, with its
+    rounding said: `nearest_even` is the plain cast; `stochastic` takes one of
+    the two neighbours with the probability of its nearness. The random numbers
+    are those of `fp8.quantize`: a hash of `seed`, `tensor` and the element's
+    place. Finite values beyond the range overflow to infinity as those of a
+    plain cast do; NaN and infinity stay what they are.
+
+    Example:
+
+    ```mlir
+    func.func @round(%x: tensor<64x32xf32>, %seed: tensor<i64>)
+        -> (tensor<64x32xf16>, tensor<64x32xbf16>) {
+      %0 = fp8.round %x rounding = nearest_even : tensor<64x32xf32> -> tensor<64x32xf16>
+      %1 = fp8.round %x seed = %seed rounding = stochastic {tensor = 3} : tensor<64x32xf32> -> tensor<64x32xbf16>
+      return %0, %1 : tensor<64x32xf16>, tensor<64x32xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_F32Tensor:$input, Optional<FP8_SeedTensor>:$seed,
+                       FP8_RoundingAttr:$rounding, OptionalAttr<I64Attr>:$tensor);
+  let results = (outs FP8_NarrowTensor:$result);
+  let assemblyFormat = [{
+    $input (`seed` `=` $seed^)? `rounding` `=` `` $rounding attr-dict `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_ComputeExpansionOp : FP8_Op<"compute_expansion", [
+    AllTypesMatch<["amax", "amin", "center", "exponent"]>]> {
+  let summary = "Center and exponent that widen the range of a tile";
+  let description = [{
+    COAT's dynamic range expansion: the values of a group of an optimizer's
+    moment span less than the format can tell apart. Raised to a power, around
+    their geometric mean, they fill it. For every tile, from its largest and its
+    smallest absolute value (zeros left out):
+
+        center   = sqrt(amax) * sqrt(amin)
+        exponent = floor(16 * log2(R) / log2(amax / amin)) / 16    R = max^2 / 2
+
+    with `max` the largest value of the format (R is 100352 for f8E4M3FN).
+    Where the exponent would be 1 or less, there is nothing to expand, and
+    center and exponent are 1; so they are for a tile of zeros, for one whose
+    values are all of the same size, and for one with a NaN or an infinity.
+
+    Example:
+
+    ```mlir
+    func.func @expansion(%amax: tensor<64x2xf32>, %amin: tensor<64x2xf32>) -> (tensor<64x2xf32>, tensor<64x2xf32>) {
+      %center, %exponent = fp8.compute_expansion %amax, %amin {format = f8E4M3FN} : tensor<64x2xf32>
+      return %center, %exponent : tensor<64x2xf32>, tensor<64x2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_F32Tensor:$amax, FP8_F32Tensor:$amin, FP8_FormatAttr:$format);
+  let results = (outs FP8_F32Tensor:$center, FP8_F32Tensor:$exponent);
+  let assemblyFormat = "$amax `,` $amin attr-dict `:` type($amax)";
+}
+
+class FP8_RangeOp<string mnemonic> : FP8_Op<mnemonic, [
+    AllTypesMatch<["center", "exponent"]>]> {
+  let arguments = (ins FP8_F32Tensor:$input, FP8_F32Tensor:$center, FP8_F32Tensor:$exponent,
+                       OptionalAttr<DenseI64ArrayAttr>:$tile);
+  let results = (outs FP8_F32Tensor:$result);
+  let assemblyFormat = [{
+    $input `,` $center `,` $exponent (`tile` `=` custom<Tile>($tile)^)?
+    attr-dict `:` type($input) `,` type($center) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_ExpandRangeOp : FP8_RangeOp<"expand_range"> {
+  let summary = "Raise values to their tile's exponent";
+  let description = [{
+    `sign(x) * (|x| / center)^exponent`, element by element, with center and
+    exponent of the element's tile (see `fp8.compute_expansion`). What comes of
+    it is quantized under an ordinary scale.
+
+    Example: a moment in groups of 128 with range expansion.
+
+    ```mlir
+    func.func @store(%m: tensor<64x200xf32>)
+        -> (!fp8.scaled<64x200xf8E4M3FN, tile = [1, 128], scale = f32>, tensor<64x2xf32>, tensor<64x2xf32>) {
+      %amax = fp8.amax %m tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+      %amin = fp8.amin %m tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+      %center, %exponent = fp8.compute_expansion %amax, %amin {format = f8E4M3FN} : tensor<64x2xf32>
+      %wide = fp8.expand_range %m, %center, %exponent tile = [1, 128]
+          : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+      %largest = fp8.amax %wide tile = [1, 128] : tensor<64x200xf32> -> tensor<64x2xf32>
+      %scale, %q = fp8.compute_scale %largest {rule = #fp8.scale_rule<exact>, format = f8E4M3FN} : tensor<64x2xf32> -> tensor<64x2xf32>
+      %stored = fp8.quantize %wide, %scale, %q rounding = nearest_even, overflow = saturate
+          : tensor<64x200xf32> -> !fp8.scaled<64x200xf8E4M3FN, tile = [1, 128], scale = f32>
+      return %stored, %center, %exponent : !fp8.scaled<64x200xf8E4M3FN, tile = [1, 128], scale = f32>, tensor<64x2xf32>, tensor<64x2xf32>
+    }
+    ```
+  }];
+}
+
+def FP8_RestoreRangeOp : FP8_RangeOp<"restore_range"> {
+  let summary = "Undo the expansion of a range";
+  let description = [{
+    `sign(y) * center * |y|^(1 / exponent)`, element by element: the inverse of
+    `fp8.expand_range`, up to rounding (so the two never fold).
+
+    Example:
+
+    ```mlir
+    func.func @load(%m: !fp8.scaled<64x200xf8E4M3FN, tile = [1, 128], scale = f32>,
+                    %center: tensor<64x2xf32>, %exponent: tensor<64x2xf32>) -> tensor<64x200xf32> {
+      %wide = fp8.dequantize %m : !fp8.scaled<64x200xf8E4M3FN, tile = [1, 128], scale = f32> -> tensor<64x200xf32>
+      %0 = fp8.restore_range %wide, %center, %exponent tile = [1, 128]
+          : tensor<64x200xf32>, tensor<64x2xf32> -> tensor<64x200xf32>
+      return %0 : tensor<64x200xf32>
+    }
+    ```
+  }];
+}
+
 def FP8_MixSeedOp : FP8_Op<"mix_seed"> {
   let summary = "Another seed for every value of a counter";
   let description = [{
@@ -189,6 +335,35 @@ def FP8_DequantizeOp : FP8_Op<"dequantize"> {
   let results = (outs FP8_RealTensor:$result);
   let assemblyFormat = [{
     $input attr-dict `:` qualified(type($input)) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_RescaleOp : FP8_Op<"rescale", [AllTypesMatch<["input", "result"]>]> {
+  let summary = "Multiply rows, columns or other parts of a tensor by a factor each";
+  let description = [{
+    The factor's dimension `i` lies along dimension `dims[i]` of the input, and
+    every element is multiplied by its factor: an f32 product, rounded to the
+    input's type. With powers of two it is exact while nothing overflows or
+    becomes subnormal.
+
+    It stands where Smooth-SwiGLU moves a factor from one tensor to another. To
+    the analyses the result is the same activation, weight or gradient as the
+    input: a linear layer on a rescaled weight is still that weight's.
+
+    Example:
+
+    ```mlir
+    func.func @columns(%x: tensor<8x64x32xbf16>, %s: tensor<32xf32>) -> tensor<8x64x32xbf16> {
+      %0 = fp8.rescale %x, %s dims = [2] : tensor<8x64x32xbf16>, tensor<32xf32>
+      return %0 : tensor<8x64x32xbf16>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_RealTensor:$input, FP8_F32Tensor:$factor, DenseI64ArrayAttr:$dims);
+  let results = (outs FP8_RealTensor:$result);
+  let assemblyFormat = [{
+    $input `,` $factor `dims` `=` $dims attr-dict `:` type($input) `,` type($factor)
   }];
   let hasVerifier = 1;
 }

@@ -12,9 +12,13 @@
 namespace mlir {
 namespace fp8 {
 
-/// Whether a type may be the payload of a scaled tensor: f8E4M3FN, f8E5M2,
+/// Whether a type is one of the FP8 formats: f8E4M3FN, f8E5M2,
 /// f8E4M3, f8E4M3FNUZ or f8E5M2FNUZ.
 bool isFormat(Type type);
+
+/// Whether a type may be the payload of a scaled tensor: an FP8 format, or f16
+/// for what is stored with a scale.
+bool isPayload(Type type);
 
 /// The largest finite value of a float type, e.g. 448 for f8E4M3FN.
 double getLargestFinite(FloatType format);

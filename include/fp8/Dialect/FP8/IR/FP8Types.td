@@ -9,7 +9,7 @@ include "mlir/IR/CommonTypeConstraints.td"
 
 def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
   let mnemonic = "scaled";
-  let summary = "FP8 payload and the scales that dequantize it";
+  let summary = "Payload of few bits and the scales that dequantize it";
   let description = [{
     A ranked, static tensor of FP8 codes together with one scale for every
     tile of it. The tile gives the extent of a block of elements that share a
@@ -22,14 +22,17 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
     func.func private @h(!fp8.scaled<4096x1024xf8E4M3FN, tile = [1, 128], scale = f32>)       // 1x128 blocks
     func.func private @i(!fp8.scaled<4096x1024xf8E4M3FN, tile = [128, 128], scale = f32>)     // 128x128 blocks
     func.func private @j(!fp8.scaled<4096x1024xf8E5M2, tile = [1, 32], scale = f8E8M0FNU>)    // MXFP8
+    func.func private @k(!fp8.scaled<4096x1024xf16, tile = [*, *], scale = f32>)              // stored weights
     ```
 
     The scale tensor has the shape `ceil(dim / tile)` (partial tiles at the
     edges are fine), except that one scale for the whole tensor is a scalar:
     `tensor<f32>` when every extent of the tile is `*`.
 
-    The payload is one of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ, f8E5M2FNUZ. A
-    scale is f32, or f8E8M0FNU for MX, which has blocks of 32 elements along
+    The payload is one of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ, f8E5M2FNUZ, or
+    f16 with one scale for the whole tensor: weights that are stored so keep the
+    11 significant bits of f16 without its narrow range, but are read by no dot.
+    A scale is f32, or f8E8M0FNU for MX, which has blocks of 32 elements along
     one dimension and an OCP payload (f8E4M3FN or f8E5M2).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
@@ -66,7 +69,11 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
 def FP8_Format : Type<CPred<"::mlir::fp8::isFormat($_self)">, "FP8 element type",
                       "::mlir::FloatType">;
 
-def FP8_PayloadTensor : StaticShapeTensorOf<[FP8_Format]>;
+def FP8_Payload : Type<CPred<"::mlir::fp8::isPayload($_self)">, "FP8 or f16 element type",
+                       "::mlir::FloatType">;
+
+def FP8_PayloadTensor : StaticShapeTensorOf<[FP8_Payload]>;
+def FP8_NarrowTensor : StaticShapeTensorOf<[F16, BF16]>;
 def FP8_RealTensor : StaticShapeTensorOf<[F32, F16, BF16]>;
 def FP8_F32Tensor : StaticShapeTensorOf<[F32]>;
 def FP8_ScaleTensor : StaticShapeTensorOf<[F32, F8E8M0FNU]>;
