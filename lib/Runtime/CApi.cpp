@@ -1,8 +1,10 @@
 //===- CApi.cpp - The C boundary ------------------------------------------===//
 
+#include "Alarm.h"
 #include "Step.h"
 #include "Train.h"
 
+#include <cstdio>
 #include <limits>
 
 using namespace fp8::rt;
@@ -83,6 +85,28 @@ fp8_status fp8_run_once(const fp8_executable *executable, const char *inputs,
     checkThreads(threads);
     runOnce(required(executable, "an executable"), inputs,
             &required(outputs, "an output file"), threads);
+  });
+}
+
+fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm) {
+  return guard([&] {
+    AlarmRule rule = parseAlarm(&required(text, "a rule"));
+    fp8_alarm &out = required(alarm, "a place for the rule");
+    out = fp8_alarm{};
+    auto copy = [&](const std::string &from, char (&to)[256]) {
+      if (from.size() >= sizeof(to))
+        throw Error(FP8_ERROR_INVALID,
+                    str("alarm '", rule.text, "': expected names of at most ",
+                        sizeof(to) - 1, " characters but got '", from, "'"));
+      from.copy(to, from.size());
+    };
+    copy(rule.metric, out.metric);
+    copy(rule.tensors, out.tensors);
+    out.below = rule.below;
+    out.threshold = rule.threshold;
+    out.median_of = rule.medianOf;
+    out.action = rule.action;
+    out.needs_trace = needsTrace(rule);
   });
 }
 

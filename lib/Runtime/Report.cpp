@@ -57,6 +57,8 @@ std::string Report::jsonLine(const LogRow &row) const {
   line += str(
       ", \"tokens_per_second\": ", jsonNumber(std::round(row.tokensPerSecond)),
       ", \"seconds\": ", jsonNumber(std::round(row.seconds * 1000) / 1000));
+  if (row.isSkipped)
+    line += ", \"skipped\": true";
   auto object = [&](const char *key, const std::vector<std::string> &names,
                     const std::vector<double> &values) {
     if (values.empty())
@@ -96,6 +98,7 @@ void Report::readBack(int64_t lastStep) {
     row.heldOut = number(object, "heldout_loss");
     row.tokensPerSecond = number(object, "tokens_per_second");
     row.seconds = number(object, "seconds");
+    row.isSkipped = object.value("skipped", json()) == true;
     auto values = [&](const char *key, const std::vector<std::string> &names,
                       std::vector<double> &to) {
       json from = object.value(key, json::object());

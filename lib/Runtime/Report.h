@@ -20,6 +20,7 @@ struct LogRow {
   double tokensPerSecond = 0;
   double seconds = 0; // since the run began, those before a resume included
   std::vector<double> metrics;
+  bool isSkipped = false; // by an alarm: the state stayed as it was
 };
 
 /// log.csv and log.jsonl, one row a step, and loss.svg.

@@ -552,6 +552,8 @@ const char *fp8_status_name(fp8_status status) {
     return "internal error";
   case FP8_INTERRUPTED:
     return "interrupted";
+  case FP8_STOPPED:
+    return "stopped by an alarm";
   }
   return "unknown status";
 }
