@@ -1,0 +1,121 @@
+//===- Accumulators.cpp - What ops of a step add up -----------------------===//
+
+#include "Accumulators.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+unsigned Accumulators::add(DenseElementsAttr initial, Combine combine) {
+  accumulators.push_back({initial, std::move(combine)});
+  return accumulators.size() - 1;
+}
+
+void Accumulators::record(unsigned accumulator, Value value,
+                          ArrayRef<LayerSlot> slots) {
+  Operation *op = value.getDefiningOp();
+  records[op].push_back({accumulator, value, SmallVector<LayerSlot>(slots)});
+  for (Operation *parent = op->getParentOp(); parent != function;
+       parent = parent->getParentOp())
+    nested[parent].insert(accumulator);
+}
+
+void Accumulators::combine(const Record &record,
+                           MutableArrayRef<Value> values) {
+  Location loc = record.value.getLoc();
+  builder.setInsertionPointAfterValue(record.value);
+  Value &whole = values[record.accumulator];
+  auto type = cast<RankedTensorType>(record.value.getType());
+  Value before = sliceSlots(builder, loc, whole, record.slots, type);
+  Value after = accumulators[record.accumulator].combine(builder, loc, before,
+                                                         record.value);
+  whole = updateSlots(builder, loc, whole, record.slots, after);
+}
+
+/// The same op with other operands and results, around the same regions.
+Operation *Accumulators::rebuild(Operation *op, ArrayRef<Value> operands,
+                                 ArrayRef<Type> results) {
+  builder.setInsertionPoint(op);
+  OperationState state(op->getLoc(), op->getName(), operands, results,
+                       op->getAttrs());
+  for (unsigned i = 0; i < op->getNumRegions(); ++i)
+    state.addRegion();
+  Operation *copy = builder.create(state);
+  for (auto [from, to] : llvm::zip(op->getRegions(), copy->getRegions()))
+    to.takeBody(from);
+  op->replaceAllUsesWith(copy->getResults().take_front(op->getNumResults()));
+  op->erase();
+  return copy;
+}
+
+void Accumulators::threadLoop(Operation *loop, ArrayRef<unsigned> touched,
+                              MutableArrayRef<Value> values) {
+  SmallVector<Value> operands(loop->getOperands());
+  SmallVector<Type> results(loop->getResultTypes());
+  unsigned first = results.size();
+  for (unsigned number : touched) {
+    operands.push_back(values[number]);
+    results.push_back(values[number].getType());
+    for (Region &region : loop->getRegions())
+      region.addArgument(values[number].getType(), loop->getLoc());
+  }
+  loop = rebuild(loop, operands, results);
+  Block &body = loop->getRegion(1).front();
+  SmallVector<Value> inside(values);
+  for (auto [index, number] : llvm::enumerate(touched))
+    inside[number] = body.getArgument(first + index);
+  thread(body, inside);
+  for (auto [index, number] : llvm::enumerate(touched)) {
+    Operation *yield = body.getTerminator();
+    yield->insertOperands(yield->getNumOperands(), inside[number]);
+    values[number] = loop->getResult(first + index);
+  }
+}
+
+void Accumulators::threadBranches(Operation *op, ArrayRef<unsigned> touched,
+                                  MutableArrayRef<Value> values) {
+  SmallVector<Type> results(op->getResultTypes());
+  unsigned first = results.size();
+  for (unsigned number : touched)
+    results.push_back(values[number].getType());
+  op = rebuild(op, SmallVector<Value>(op->getOperands()), results);
+  for (Region &region : op->getRegions()) {
+    SmallVector<Value> inside(values);
+    thread(region.front(), inside);
+    Operation *yield = region.front().getTerminator();
+    for (unsigned number : touched)
+      yield->insertOperands(yield->getNumOperands(), inside[number]);
+  }
+  for (auto [index, number] : llvm::enumerate(touched))
+    values[number] = op->getResult(first + index);
+}
+
+/// Brings what is recorded in `block` from op to op: `values` is what the
+/// accumulators hold so far.
+void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
+  for (Operation &op : llvm::make_early_inc_range(block)) {
+    if (auto found = records.find(&op); found != records.end())
+      for (const Record &record : found->second)
+        combine(record, values);
+    auto found = nested.find(&op);
+    if (found == nested.end())
+      continue;
+    SmallVector<unsigned> touched = llvm::to_vector(found->second);
+    if (isa<stablehlo::WhileOp>(op))
+      threadLoop(&op, touched, values);
+    else
+      threadBranches(&op, touched, values);
+  }
+}
+
+SmallVector<Value> Accumulators::finish() {
+  Block &body = function.getBody().front();
+  builder.setInsertionPointToStart(&body);
+  SmallVector<Value> values;
+  for (const Accumulator &accumulator : accumulators)
+    values.push_back(stablehlo::ConstantOp::create(
+        builder, function.getLoc(), cast<ElementsAttr>(accumulator.initial)));
+  thread(body, values);
+  return values;
+}

@@ -1,0 +1,276 @@
+//===- Trace.cpp - Statistics of what a step quantizes --------------------===//
+//
+// A statistic is a row of f64 numbers that is easy to combine: sums and maxima
+// over the elements of a tensor, over the iterations of a loop, over the
+// branches taken. What is made of them (fractions, decibels, kurtosis) is up to
+// the reader; docs/Runtime.md has the formulas.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Quantizations.h"
+#include "Statistics.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8TRACE
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// What is said of a quantization
+//===----------------------------------------------------------------------===//
+
+/// Of a row of fp8.kind = "trace_quantization", in this order: see
+/// fp8_trace_quantization in fp8-c/Runtime.h.
+static constexpr bool kQuantizationIsMax[] = {
+    /*amax=*/true,       /*scale=*/true,      /*-scale=*/true,
+    /*count=*/false,
+    /*underflow=*/false, /*saturated=*/false, /*x=*/false,
+    /*x^2=*/false,
+    /*x^3=*/false,       /*x^4=*/false,       /*error^2=*/false};
+
+/// How far above the largest code a number may lie and still be rounded to it.
+static double getReach(FloatType format) {
+  const llvm::fltSemantics &semantics = format.getFloatSemantics();
+  llvm::APFloat largest = llvm::APFloat::getLargest(semantics);
+  double max = largest.convertToDouble();
+  largest.next(/*nextDown=*/true);
+  double step = max - largest.convertToDouble();
+  return (max + step / 2) / max;
+}
+
+/// The row of `op`; with `stacked`, one for each index of the first dimension.
+static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
+  using Direction = stablehlo::ComparisonDirection;
+  StatisticBuilder m{b, op.getLoc()};
+  auto scaled = cast<ScaledType>(op.getType());
+  auto format = cast<FloatType>(scaled.getElementType());
+  Type f32 = b.getF32Type(), f64 = b.getF64Type();
+  int64_t keep = stacked ? 1 : 0;
+
+  auto parts = UnpackOp::create(b, m.loc, scaled.getPayloadType(),
+                                scaled.getScaleTensorType(), op.getResult());
+  Value x = m.convert(op.getInput(), f32);
+  Value code = m.convert(parts.getPayload(), f32);
+  Value back =
+      DequantizeOp::create(b, m.loc, tensorOf(x), op.getResult()).getResult();
+  Value size = m.abs(x), zero = m.like(x, 0);
+
+  Value underflow = m.both(m.compare(x, Direction::NE, zero),
+                           m.compare(code, Direction::EQ, zero));
+  // Under the scale that the payload has: no other is needed here.
+  double max =
+      llvm::APFloat::getLargest(format.getFloatSemantics()).convertToDouble();
+  Value limit = m.mul(m.abs(back), m.like(x, getReach(format)));
+  Value clamped = m.both(m.compare(m.abs(code), Direction::EQ, m.like(x, max)),
+                         m.compare(size, Direction::GT, limit));
+  Value isLost = stablehlo::NotOp::create(b, m.loc, m.isFinite(code));
+  Value saturated = m.both(m.isFinite(x), m.either(clamped, isLost));
+
+  Value wide = m.convert(x, f64);
+  Value square = m.mul(wide, wide);
+  Value error =
+      stablehlo::SubtractOp::create(b, m.loc, wide, m.convert(back, f64));
+  SmallVector<Value> values{m.convert(size, f64),
+                            m.convert(underflow, f64),
+                            m.convert(saturated, f64),
+                            wide,
+                            square,
+                            m.mul(square, wide),
+                            m.mul(square, square),
+                            m.mul(error, error)};
+  bool isMax[] = {true, false, false, false, false, false, false, false};
+  values = m.reduceAll(values, isMax, keep);
+
+  // The reciprocal of an E8M0 scale is exact.
+  Value scale = parts.getScale();
+  if (!tensorOf(scale).getElementType().isF32())
+    scale = stablehlo::DivOp::create(b, m.loc, m.like(op.getQuantizer(), 1),
+                                     op.getQuantizer());
+  scale = m.convert(scale, f64);
+  Value negated = stablehlo::NegOp::create(b, m.loc, scale);
+  SmallVector<Value> scales = m.reduceAll({scale, negated}, {true, true}, keep);
+  int64_t count = 1;
+  for (int64_t size : tensorOf(x).getShape().drop_front(keep))
+    count *= size;
+  SmallVector<Value> row{values[0], scales[0], scales[1],
+                         m.like(values[0], count)};
+  llvm::append_range(row, ArrayRef(values).drop_front());
+  return m.row(row);
+}
+
+//===----------------------------------------------------------------------===//
+// Names and layers
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A tensor that is quantized.
+struct Tensor {
+  std::string name;
+  SmallVector<LayerSlot> slots;
+  bool stacked = false; ///< Its first dimension is that of the layers.
+};
+
+class Tracer {
+public:
+  explicit Tracer(func::FuncOp function)
+      : function(function), builder(function.getContext()),
+        statistics(function) {}
+
+  void run();
+
+private:
+  void findDots();
+  void addDot(DotGeneralOp dot);
+  Tensor &getTensor(QuantizeOp op);
+  void traceQuantization(QuantizeOp op);
+
+  func::FuncOp function;
+  OpBuilder builder;
+  llvm::MapVector<Operation *, Tensor> tensors;
+  Statistics statistics;
+};
+} // namespace
+
+/// Whether `slot` is one of a loop around `op`.
+static bool isAround(const LayerSlot &slot, Operation *op) {
+  return slot.counter.getOwner()->getParent()->isAncestor(
+      op->getParentRegion());
+}
+
+/// What a dot says about the tensors that it reads: their names, and the layers
+/// of the loops around them.
+void Tracer::addDot(DotGeneralOp dot) {
+  auto names = dot->getAttrOfType<ArrayAttr>(FP8Dialect::kTensorsAttrName);
+  if (!names || names.size() != 2)
+    return;
+  SmallVector<LayerSlot> own;
+  bool isWgrad = true;
+  for (auto [operand, name] : llvm::zip(dot->getOperands(), names)) {
+    if (!cast<StringAttr>(name).getValue().ends_with(".weight"))
+      continue;
+    own = getSlotsOfWeight(operand);
+    isWgrad = false;
+  }
+  if (isWgrad)
+    own = getSlotsOfGradient(dot->getResult(0));
+
+  for (auto [operand, name] : llvm::zip(dot->getOperands(), names)) {
+    SmallVector<LayerSlot> slots(own);
+    bool sliced = false;
+    Operation *op = getQuantization(operand, [&](Operation *access) {
+      if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(access)) {
+        sliced = true;
+        return;
+      }
+      // A stack of payloads that another loop has filled: a slot there is the
+      // layer too, if it is here.
+      auto update = cast<stablehlo::DynamicUpdateSliceOp>(access);
+      sliced = false;
+      if (own.empty())
+        return;
+      if (std::optional<LayerSlot> slot =
+              matchSlot(update.getStartIndices().front(), update.getType()))
+        slots.push_back(*slot);
+    });
+    auto quantize = dyn_cast_or_null<QuantizeOp>(op);
+    if (!quantize)
+      continue;
+    llvm::erase_if(slots, [&](const LayerSlot &slot) {
+      return !isAround(slot, quantize);
+    });
+    Tensor &tensor = tensors[quantize];
+    StringRef text = cast<StringAttr>(name).getValue();
+    if (tensor.name.empty() || text < tensor.name)
+      tensor.name = text.str();
+    if (tensor.slots.empty())
+      tensor.slots = slots;
+    tensor.stacked |= sliced;
+  }
+}
+
+void Tracer::findDots() {
+  function.walk([&](DotGeneralOp dot) {
+    addDot(dot);
+    dot->removeAttr(FP8Dialect::kTensorsAttrName);
+  });
+}
+
+/// The path of the result that `value` is passed to, or "".
+static std::string getResultPath(func::FuncOp function, Value value) {
+  SmallVector<Value> open{value};
+  DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      Operation *user = use.getOwner();
+      unsigned number = use.getOperandNumber();
+      if (isa<func::ReturnOp>(user)) {
+        for (StringRef attr : {kStateAttr, kPathAttr})
+          if (auto path =
+                  function.getResultAttrOfType<StringAttr>(number, attr))
+            return path.str();
+      } else if (isa<stablehlo::ReturnOp>(user)) {
+        Operation *parent = user->getParentOp();
+        if (number < parent->getNumResults())
+          open.push_back(parent->getResult(number));
+      } else if (isa<PackOp, UnpackOp, stablehlo::ReshapeOp,
+                     stablehlo::TransposeOp, stablehlo::SelectOp,
+                     stablehlo::DynamicUpdateSliceOp>(user)) {
+        llvm::append_range(open, user->getResults());
+      }
+    }
+  }
+  return "";
+}
+
+Tensor &Tracer::getTensor(QuantizeOp op) {
+  Tensor &tensor = tensors[op];
+  if (tensor.name.empty())
+    tensor.name = getResultPath(function, op.getResult());
+  if (tensor.name.empty())
+    tensor.name = describeLocation(op.getLoc());
+  return tensor;
+}
+
+void Tracer::traceQuantization(QuantizeOp op) {
+  if (tensorOf(op.getInput()).getNumElements() == 0)
+    return;
+  Tensor &tensor = getTensor(op);
+  builder.setInsertionPointAfter(op);
+  Value row = makeQuantizationRow(builder, op, tensor.stacked);
+  statistics.record(tensor.name, ResultKind::TraceQuantization, row,
+                    op.getType(), tensor.slots, kQuantizationIsMax);
+}
+
+void Tracer::run() {
+  findDots();
+  SmallVector<QuantizeOp> quantizations;
+  function.walk([&](QuantizeOp op) { quantizations.push_back(op); });
+  for (QuantizeOp op : quantizations)
+    traceQuantization(op);
+  statistics.finish();
+}
+
+namespace {
+struct Trace : public fp8::impl::FP8TraceBase<Trace> {
+  void runOnOperation() override {
+    // Functions that store and load the state are not the step.
+    if (!getOperation()->hasAttr(FP8Dialect::kEntryAttrName))
+      Tracer(getOperation()).run();
+  }
+};
+} // namespace
