@@ -1,0 +1,76 @@
+"""What the benchmarks share: a Python that has what they need, docs/Numerics.md
+and its pictures."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[1]
+REPORT = ROOT / "docs" / "Numerics.md"
+VENV = ROOT / "build" / "venv" / "bin" / "python"
+sys.path.insert(0, str(ROOT / "test" / "Integration" / "CPU"))  # fp8_testing
+
+
+def need(*modules):
+    """Continues in the tests' virtual environment if this Python lacks a module."""
+    try:
+        for module in modules:
+            __import__(module)
+    except ImportError as error:
+        if not VENV.exists() or pathlib.Path(sys.executable) == VENV:
+            sys.exit(f"expected {error.name} in this Python or in {VENV} (scripts/test makes it; benchmarks/requirements.txt)")
+        os.execv(VENV, [str(VENV), *sys.argv])
+
+
+def commit():
+    """The commit of the working tree, with `-dirty` if that differs from it."""
+    command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
+    return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
+
+
+def read_lines(path):
+    """The lines of a results file; what a killed run left half-written is none."""
+    return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
+
+
+def append_line(path, line):
+    path.parent.mkdir(exist_ok=True)
+    with open(path, "a+b") as file:
+        file.seek(0)
+        file.truncate(file.read().rfind(b"\n") + 1)  # the half-written line
+        file.write(json.dumps(line).encode() + b"\n")
+
+
+def markdown(header, rows):
+    lines = [header, ["---"] + ["--:"] * (len(header) - 1), *rows]
+    return "\n".join("| " + " | ".join(map(str, row)) + " |" for row in lines) + "\n"
+
+
+def pyplot():
+    need("matplotlib")
+    import matplotlib
+
+    matplotlib.use("svg")
+    matplotlib.rcParams["svg.hashsalt"] = "fp8"  # the same picture from the same data
+    import matplotlib.pyplot as plt
+
+    return plt
+
+
+def save(figure, path):
+    figure.savefig(path, metadata={"Date": None})
+    path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
+
+
+def write_block(name, text):
+    """Replaces what docs/Numerics.md has between the marks of this name."""
+    page = REPORT.read_text()
+    begin, end = f"<!-- {name}: written by a script -->\n", f"<!-- end of {name} -->"
+    before, found, rest = page.partition(begin)
+    _, closed, after = rest.partition(end)
+    if not found or not closed:
+        sys.exit(f"expected the marks of {name} in {REPORT}")
+    REPORT.write_text(before + begin + "\n" + text + "\n" + end + after)
+    print(f"wrote {name} in {REPORT}")
