@@ -96,7 +96,8 @@ typedef enum fp8_kind {
   FP8_KIND_METRIC, /* result: a scalar, logged by path                    */
   FP8_KIND_OUTPUT, /* result: anything else                               */
   /* Statistics for people, f64 with one row for each layer (see below). The
-     name begins with "trace.". */
+     name begins with "trace.quantization.", "trace.update.",
+     "trace.alignment.". */
   FP8_KIND_TRACE_QUANTIZATION, /* a row has FP8_TRACE_QUANTIZATION_SIZE numbers
                                 */
   FP8_KIND_TRACE_UPDATE,   /* FP8_TRACE_UPDATE_SIZE                         */
@@ -351,6 +352,25 @@ typedef struct fp8_alarm {
 /* Reads a rule as fp8_train does. */
 FP8_CAPI fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm);
 
+/* Writes the parameters, when training has ended, for other programs to read:
+   directory/model.safetensors and directory/export.json. */
+typedef struct fp8_export {
+  const char *directory; /* created if missing */
+  /* Takes tensors of the user's tree, or arguments of the step, by name and
+     type. Its results of kind OUTPUT are what model.safetensors holds; scalars
+     of kind METRIC go into export.json. */
+  const fp8_executable *encode;
+  /* Or NULL. Takes what encode returns and returns tensors of the user's tree:
+     what the file says of them. */
+  const fp8_executable *decode;
+  /* Or NULL: an evaluation as in fp8_train_options, fed like that one, that is
+     run on what decode returns and on the model: both losses are reported. */
+  const fp8_executable *eval;
+  /* Or NULL: the result of eval whose signal-to-noise ratio is reported. */
+  const char *logits;
+  const char *manifest; /* a JSON object for export.json; or NULL */
+} fp8_export;
+
 /* Text for people, in whole lines, or lines that begin with '\r' (live). */
 typedef void (*fp8_message_fn)(void *user, const char *text);
 
@@ -389,8 +409,10 @@ typedef struct fp8_train_options {
   int32_t profile; /* 1: time every launch; profile.json            */
   fp8_message_fn message; /* NULL: stdout                                  */
   void *user;
-  const char *verdicts; /* text of verdicts.json, written when training
-                           starts; or NULL                              */
+  const char *verdicts;      /* text of verdicts.json, written when training
+                                starts; or NULL                              */
+  const char *memory_plan;   /* JSON of what the compiler planned, a part of
+                                memory.json; or NULL                         */
   const char *const *alarms; /* rules, evaluated after every step        */
   int64_t num_alarms;
   int32_t trace;       /* 1: trace.jsonl, of the statistics of a traced step */
@@ -406,6 +428,9 @@ typedef struct fp8_train_options {
      Checkpoints hold the step's arguments. */
   const fp8_executable *store;
   const fp8_executable *load;
+  /* Or NULL. With resume, a run that has nothing left to train needs no data
+     for an export. */
+  const fp8_export *export_weights;
 } fp8_train_options;
 
 typedef struct fp8_train_summary {

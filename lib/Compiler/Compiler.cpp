@@ -2,9 +2,11 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "JIT.h"
+#include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
+#include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
@@ -21,6 +23,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+CompiledFunction::CompiledFunction()
+    : memory(std::make_unique<MemoryReport>()) {}
 CompiledFunction::~CompiledFunction() = default;
 
 namespace {
@@ -288,7 +292,9 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
       failed(runStage(module, options, "kernels", stats.kernelsSeconds,
-                      buildKernelsPipeline)) ||
+                      [&](OpPassManager &pm) {
+                        buildKernelsPipeline(pm, result.memory.get());
+                      })) ||
       failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       buildCodegenPipeline)))
     return failure();
@@ -352,24 +358,71 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
   return success();
 }
 
+/// Returns what the forward dot of the head computes, and its path; "" if there
+/// is not one such dot outside of loops and branches.
+std::string addLogits(ModuleOp module) {
+  FailureOr<func::FuncOp> function = publicFunction(module);
+  if (failed(function))
+    return "";
+  LinearLayers layers(*function);
+  SmallVector<Operation *> heads;
+  for (const DotInfo &dot : layers.getDots())
+    if (dot.head && dot.role == DotRole::Forward && !dot.recomputed)
+      heads.push_back(dot.dot);
+  if (heads.size() != 1 || heads.front()->getParentOp() != *function)
+    return "";
+  std::string path = "fp8.logits";
+  Value logits = heads.front()->getResult(0);
+  Builder builder(module.getContext());
+  unsigned index = function->getNumResults();
+  (void)function->insertResult(
+      index, logits.getType(),
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
+           builder.getNamedAttr(kKindAttr, builder.getStringAttr("output"))}));
+  function->getBody().front().getTerminator()->insertOperands(index, logits);
+  return path;
+}
+
+/// Compiles a module of its own that has been through the fp8 stage.
+LogicalResult compileBeside(OwningOpRef<ModuleOp> module, StringRef name,
+                            const CompileOptions &options,
+                            std::unique_ptr<CompiledFunction> &function) {
+  CompileOptions ownOptions = options;
+  ownOptions.name = name.str();
+  auto compiled = compileQuantized(*module, ownOptions);
+  if (succeeded(compiled))
+    function = std::move(*compiled);
+  return compiled;
+}
+
 /// Compiles the functions beside the step.
 LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
                              CompiledFunction &result) {
-  auto compileEntry = [&](StringRef entry,
-                          std::unique_ptr<CompiledFunction> &function) {
-    OwningOpRef<ModuleOp> own = takeEntry(module, entry);
-    if (!own)
-      return success();
-    CompileOptions entryOptions = options;
-    entryOptions.name = entry.str();
-    auto compiled = compileQuantized(*own, entryOptions);
-    if (failed(compiled))
-      return failure();
-    function = std::move(*compiled);
-    return success();
-  };
-  return success(succeeded(compileEntry("store", result.store)) &&
-                 succeeded(compileEntry("load", result.load)));
+  OwningOpRef<ModuleOp> store = takeEntry(module, "store"),
+                        load = takeEntry(module, "load");
+  if (store &&
+      failed(compileBeside(std::move(store), "store", options, result.store)))
+    return failure();
+  if (load &&
+      failed(compileBeside(std::move(load), "load", options, result.load)))
+    return failure();
+  return success();
+}
+
+/// Compiles what exports the parameters of the step in `module`.
+LogicalResult compileExport(ExportPlan &plan, ModuleOp module,
+                            const CompileOptions &options,
+                            CompiledFunction &result) {
+  FailureOr<func::FuncOp> step = publicFunction(module);
+  if (failed(step) || failed(plan.fold(*step, result.verdicts.gatedUnits)))
+    return failure();
+  result.exportManifest = plan.manifest();
+  MLIRContext *context = module.getContext();
+  return success(succeeded(compileBeside(plan.buildEncode(context), "export",
+                                         options, result.encode)) &&
+                 succeeded(compileBeside(plan.buildDecode(context), "import",
+                                         options, result.decode)));
 }
 
 } // namespace
@@ -416,6 +469,18 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
 
+  if (options.returnLogits)
+    result->logits = addLogits(module);
+  std::optional<ExportPlan> plan;
+  if (options.exportFormat) {
+    FailureOr<func::FuncOp> function = publicFunction(module);
+    FailureOr<ExportPlan> made =
+        ExportPlan::make(*function, *options.exportFormat);
+    if (failed(made))
+      return failure();
+    plan = std::move(*made);
+  }
+
   QuantizePipelineOptions quantize;
   quantize.recipe = options.recipe;
   for (const std::string &assignment : options.recipeOverrides)
@@ -427,6 +492,7 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
                         buildQuantizePipeline(pm, quantize, &result->verdicts);
                       })) ||
       failed(compileEntries(module, options, *result)) ||
+      (plan && failed(compileExport(*plan, module, options, *result))) ||
       failed(finish(module, options, *result)))
     return failure();
   return std::unique_ptr<CompiledFunction>(std::move(result));

@@ -155,13 +155,22 @@ void Evaluation::prepare(fp8_step &trainedStep,
 }
 
 std::optional<std::vector<double>>
-Evaluation::run(const std::function<bool()> &stop) {
+Evaluation::run(const std::function<bool()> &stop,
+                const std::vector<const void *> &given,
+                const std::function<void(int64_t batch, fp8_step &)> &seen) {
   {
-    StoredState::Loaded values = state.read(*trained, boundLeaves);
-    for (size_t i = 0; i < boundArguments.size(); ++i)
+    auto isGiven = [&](size_t leaf) { return !given.empty() && given[leaf]; };
+    std::vector<size_t> wanted;
+    std::copy_if(boundLeaves.begin(), boundLeaves.end(),
+                 std::back_inserter(wanted),
+                 [&](size_t leaf) { return !isGiven(leaf); });
+    StoredState::Loaded values = state.read(*trained, wanted);
+    for (size_t i = 0; i < boundArguments.size(); ++i) {
+      size_t leaf = boundLeaves[i];
       std::memcpy(step->argument(boundArguments[i]),
-                  values.data(boundLeaves[i]),
+                  isGiven(leaf) ? given[leaf] : values.data(leaf),
                   function.arguments[boundArguments[i]].type.bytes());
+    }
   }
   std::vector<double> sums(scalars.size(), 0.0);
   RowPosition position;
@@ -180,6 +189,8 @@ Evaluation::run(const std::function<bool()> &stop) {
                   words.size() * sizeof(uint32_t));
     }
     step->run();
+    if (seen)
+      seen(batch, *step);
     for (size_t i = 0; i < scalars.size(); ++i)
       sums[i] += elementAsDouble(step->result(scalars[i]),
                                  function.results[scalars[i]].type.dtype, 0);

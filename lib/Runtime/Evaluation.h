@@ -33,8 +33,13 @@ public:
                int threads);
 
   /// Runs over all data: the means of the scalar results over the batches, the
-  /// loss first. Nothing if `stop` became true.
-  std::optional<std::vector<double>> run(const std::function<bool()> &stop);
+  /// loss first. Nothing if `stop` became true. `given` has values for leaves
+  /// of the step's state that are to be taken instead of the step's own (or
+  /// nullptr for each, or is empty). `seen` is called after each batch.
+  std::optional<std::vector<double>>
+  run(const std::function<bool()> &stop,
+      const std::vector<const void *> &given = {},
+      const std::function<void(int64_t batch, fp8_step &)> &seen = nullptr);
   /// The paths of the scalar results other than the loss.
   std::vector<std::string> metricNames() const;
 

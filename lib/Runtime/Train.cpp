@@ -1,11 +1,13 @@
 //===- Train.cpp - The training loop --------------------------------------===//
 
 #include "Train.h"
+#include "Alarm.h"
 #include "Arrays.h"
 #include "Binding.h"
 #include "Checkpoint.h"
 #include "Data.h"
 #include "Evaluation.h"
+#include "Export.h"
 #include "InitialValues.h"
 #include "Keys.h"
 #include "Report.h"
@@ -191,18 +193,24 @@ private:
   void initialize();
   void begin(const InitialValues &initial);
   void resume();
-  void prepareEvaluation(const InitialValues *initial);
+  void prepareEvaluation(Evaluation &each, const InitialValues *initial);
   Key firstKey(size_t ordinal, const TensorInfo &info) const;
 
   void loop();
   void feed(int64_t step);
   void checkFinite(const LogRow &row);
   void checkStateFinite();
+  void openTrace();
+  void keepState();
+  bool heedAlarms(LogRow &row);
   [[noreturn]] void failNonFinite(const std::string &what);
   bool evaluate(LogRow &row);
   void saveCheckpoint();
+  int64_t restOfProcess() const;
+  void sayMemory();
   void writeMemory();
   void writeProfile();
+  void exportWeights();
   void progress(const LogRow &row, bool isLast);
   void sayData();
   void finish();
@@ -245,11 +253,14 @@ private:
   std::unique_ptr<fp8_step> step;
   std::unique_ptr<StoredState> state;
   std::unique_ptr<Evaluation> evaluation;
+  std::unique_ptr<WeightExport> exporter; // if there is to be an export
+  std::unique_ptr<Evaluation> exportEvaluation;
 
   // What feeds the batch.
   std::unique_ptr<TextData> trainingData, separateEvalData;
   TextArguments text;
   ArrayBatches arrays;
+  std::string missingData; // why nothing can be trained
   // Key arguments with the values that they began with.
   std::vector<std::pair<size_t, Key>> keys;
 
@@ -260,6 +271,13 @@ private:
   std::string checkpoint; // the last one's path
   int64_t savedStep = -1;
   std::unique_ptr<Report> report;
+  std::unique_ptr<Trace> trace;
+  std::unique_ptr<TraceFile> traceFile; // if there is to be one
+  TraceSummary traceSummary;
+  std::unique_ptr<Alarms> alarms;
+  std::vector<std::vector<char>> keptState; // before the step; to skip it
+  int64_t skippedSteps = 0;
+  std::optional<std::string> stopReason;
   std::vector<double> stepSeconds;
   std::string lossUnit;                              // "" if not known
   std::vector<std::string> metricLabels, evalLabels; // short, for people
@@ -318,7 +336,7 @@ void Trainer::checkOptions() {
         throw Error(FP8_ERROR_INVALID, "expected one loss but got two");
       loss = i;
       hasLoss = true;
-    } else if (all[i].stateArg < 0 && isScalar) {
+    } else if (all[i].stateArg < 0 && isScalar && !isTrace(all[i].kind)) {
       metrics.push_back(i);
     }
   }
@@ -334,10 +352,15 @@ void Trainer::openData() {
   for (size_t i = 0; i < all.size(); ++i)
     taken[i] = arrays.feeds(i);
   bool hasText = options.num_data_files > 0;
-  if (options.eval)
-    evaluation = std::make_unique<Evaluation>(
-        *options.eval, *options.step, *state, options,
-        hasText || options.num_eval_files > 0, files);
+  auto makeEvaluation = [&](const fp8_executable *function) {
+    return function ? std::make_unique<Evaluation>(
+                          *function, *options.step, *state, options,
+                          hasText || options.num_eval_files > 0, files)
+                    : nullptr;
+  };
+  evaluation = makeEvaluation(options.eval);
+  if (options.export_weights)
+    exportEvaluation = makeEvaluation(options.export_weights->eval);
   if (hasText) {
     text = findTextArguments("the step", all, taken);
     if (text.input < 0)
@@ -346,9 +369,12 @@ void Trainer::openData() {
                   "left for them");
   } else {
     for (size_t i = 0; i < all.size(); ++i)
-      if (all[i].role == FP8_ROLE_BATCH && !taken[i])
-        throw Error(FP8_ERROR_DATA, str("no data for batch argument '",
-                                        all[i].name, "' ", all[i].type.text()));
+      if (all[i].role == FP8_ROLE_BATCH && !taken[i] && missingData.empty())
+        missingData = str("no data for batch argument '", all[i].name, "' ",
+                          all[i].type.text());
+    // An export of what is trained already needs none.
+    if (!missingData.empty() && !(options.resume && exporter))
+      throw Error(FP8_ERROR_DATA, missingData);
   }
   openText();
   std::string arrayFingerprint = arrays.fingerprint();
@@ -371,8 +397,9 @@ void Trainer::openData() {
 
 void Trainer::openText() {
   TextArguments evalText;
-  if (evaluation)
-    evalText = evaluation->textArguments();
+  // One for the export reads what any other does.
+  if (const auto &any = evaluation ? evaluation : exportEvaluation)
+    evalText = any->textArguments();
   int64_t vocabulary = text.vocabulary;
   if (evalText.input >= 0)
     vocabulary = vocabulary < 0 ? evalText.vocabulary
@@ -392,9 +419,10 @@ void Trainer::openText() {
                                    options.eval_files + options.num_eval_files);
     separateEvalData = std::make_unique<TextData>(files, vocabulary, 1);
   }
-  if (evalText.input >= 0)
-    evaluation->setText(separateEvalData ? *separateEvalData : *trainingData);
-  else if (separateEvalData)
+  for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
+    if (each && each->textArguments().input >= 0)
+      each->setText(separateEvalData ? *separateEvalData : *trainingData);
+  if (evalText.input < 0 && separateEvalData)
     throw Error(FP8_ERROR_DATA, "held-out text is given but the evaluation has "
                                 "no integer argument left for it");
 }
@@ -445,7 +473,9 @@ void Trainer::resume() {
                     ": steps count in all, those before a resume included"));
   if (info.seed != seed)
     sayLine(str("note: going on with the checkpoint's seed ", info.seed));
-  if (info.dataFingerprint != position.dataFingerprint)
+  if (!missingData.empty() && info.step < options.steps)
+    throw Error(FP8_ERROR_DATA, missingData);
+  if (missingData.empty() && info.dataFingerprint != position.dataFingerprint)
     warn("warning: the data are not those that the checkpoint was trained "
          "on: the run does not continue exactly");
   if (info.fingerprint != position.fingerprint)
@@ -502,7 +532,10 @@ void Trainer::begin(const InitialValues &initial) {
 
 void Trainer::initialize() {
   std::unique_ptr<InitialValues> initial;
-  if (!options.resume || (evaluation && !evaluation->missing().empty()))
+  auto isMissing = [](const std::unique_ptr<Evaluation> &each) {
+    return each && !each->missing().empty();
+  };
+  if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
     initial = std::make_unique<InitialValues>(options.init_file, options.init,
                                               options.seed, options.threads);
   if (options.resume)
@@ -525,15 +558,17 @@ void Trainer::initialize() {
   for (size_t i : stateArguments(step->executable))
     mayBeInfinite[i] =
         firstNonFinite(step->argument(i), arguments()[i].type) >= 0;
-  if (evaluation)
-    prepareEvaluation(initial.get());
+  for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
+    if (each)
+      prepareEvaluation(*each, initial.get());
 }
 
-void Trainer::prepareEvaluation(const InitialValues *initial) {
+void Trainer::prepareEvaluation(Evaluation &each,
+                                const InitialValues *initial) {
   std::vector<const void *> values;
   if (initial)
-    values = initial->find({}, evaluation->missing()).optional;
-  evaluation->prepare(
+    values = initial->find({}, each.missing()).optional;
+  each.prepare(
       *step, values,
       [&](const TensorInfo &info) {
         for (const auto &[argument, key] : keys)
@@ -580,7 +615,7 @@ void Trainer::checkFinite(const LogRow &row) {
     if (arguments()[i].role == FP8_ROLE_STATE && !mayBeInfinite[i])
       look(arguments()[i], step->argument(i));
   for (size_t i = 0; i < results().size() && where.empty(); ++i)
-    if (results()[i].stateArg < 0)
+    if (results()[i].stateArg < 0 && !isTrace(results()[i].kind))
       look(results()[i], step->result(i));
   failNonFinite(str("step ", row.step, ": the loss is ", numberText(row.loss),
                     "; first non-finite value: ", where));
@@ -598,6 +633,64 @@ void Trainer::checkStateFinite() {
           elementText(info.type, at), " is ",
           numberText(elementAsDouble(step->argument(i), info.type.dtype, at))));
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Traces and alarms
+//===----------------------------------------------------------------------===//
+
+void Trainer::openTrace() {
+  trace = std::make_unique<Trace>(results());
+  std::vector<Alarms::Scalar> scalars = {{"loss", "loss"}};
+  for (size_t i = 0; i < metrics.size(); ++i)
+    scalars.push_back({results()[metrics[i]].name, metricLabels[i]});
+  alarms = std::make_unique<Alarms>(options.alarms, options.num_alarms,
+                                    std::move(scalars), *trace);
+  TraceFile(directory).trim(options.resume ? position.step : -1);
+  if (!options.trace)
+    return;
+  if (trace->empty())
+    warn("warning: the step has no statistics to trace: nothing in it is "
+         "quantized");
+  traceFile = std::make_unique<TraceFile>(directory);
+}
+
+/// A copy of the state, where an alarm may ask for it after the step.
+void Trainer::keepState() {
+  if (!alarms->maySkip())
+    return;
+  keptState.resize(arguments().size());
+  for (size_t i : stateArguments(step->executable)) {
+    const char *data = step->argument(i);
+    keptState[i].assign(data, data + arguments()[i].type.bytes());
+  }
+}
+
+/// Reads the trace and does what the alarms ask for. False if the step was not
+/// taken.
+bool Trainer::heedAlarms(LogRow &row) {
+  trace->read(*step);
+  if (traceFile) {
+    traceSummary.add(trace->series(), row.step);
+    if (row.step % std::max<int64_t>(options.trace_every, 1) == 0)
+      traceFile->append(trace->jsonLine(row.step));
+  }
+  if (alarms->empty())
+    return true;
+  std::vector<double> values{row.loss};
+  values.insert(values.end(), row.metrics.begin(), row.metrics.end());
+  AlarmVerdict verdict = alarms->check(row.step, values);
+  for (const std::string &warning : verdict.warnings)
+    warn("warning: " + warning);
+  stopReason = verdict.stop;
+  if (!verdict.skip)
+    return true;
+  warn("skipped: " + *verdict.skip);
+  for (size_t i : stateArguments(step->executable))
+    std::copy(keptState[i].begin(), keptState[i].end(), step->argument(i));
+  row.isSkipped = true;
+  ++skippedSteps;
+  return false;
 }
 
 /// False if it was interrupted.
@@ -673,8 +766,9 @@ void Trainer::progress(const LogRow &row, bool isLast) {
 void Trainer::loop() {
   beginTime = lastProgress = Clock::now();
   std::vector<double> recent; // for a steady speed
-  while (position.step < options.steps && !interrupted) {
+  while (position.step < options.steps && !interrupted && !stopReason) {
     feed(position.step);
+    keepState();
     Clock::time_point start = Clock::now();
     step->run();
     stepSeconds.push_back(secondsSince(start));
@@ -694,14 +788,16 @@ void Trainer::loop() {
         summary.tokens_per_step * recent.size() / std::max(total, 1e-9);
     for (size_t i : metrics)
       row.metrics.push_back(scalarResult(i));
-    bool isLast = position.step == options.steps;
-    if (std::isfinite(row.loss) && evaluation && !interrupted &&
+    bool isTaken = heedAlarms(row);
+    bool isLast = position.step == options.steps || stopReason;
+    if ((std::isfinite(row.loss) || !isTaken) && evaluation && !interrupted &&
         (isLast ||
          (options.eval_every > 0 && position.step % options.eval_every == 0)))
       evaluate(row);
     row.seconds = secondsBefore + secondsSince(beginTime);
     report->append(row);
-    checkFinite(row);
+    if (isTaken)
+      checkFinite(row);
     progress(row, isLast || interrupted);
     if (options.checkpoint_every > 0 &&
         position.step % options.checkpoint_every == 0) {
@@ -710,6 +806,33 @@ void Trainer::loop() {
     }
   }
   saveCheckpoint();
+}
+
+/// What the process holds beside the memory of the step: code, compiler, data,
+/// heap.
+int64_t Trainer::restOfProcess() const {
+  const fp8_memory &memory = summary.memory;
+  return std::max<int64_t>(0, memory.peak_rss - memory.arena_touched -
+                                  memory.arguments - memory.results -
+                                  memory.constants - memory.scratch);
+}
+
+/// What was planned, beside what the process took.
+void Trainer::sayMemory() {
+  const fp8_memory &memory = summary.memory;
+  double agreement = memory.arena_planned
+                         ? 100.0 * memory.arena_touched / memory.arena_planned
+                         : 100;
+  sayLine(str("memory    arena ", bytesText(memory.arena_planned), " planned, ",
+              bytesText(memory.arena_touched), " touched (",
+              numberText(std::round(agreement * 10) / 10), " %); arguments ",
+              bytesText(memory.arguments), ", results ",
+              bytesText(memory.results), ", constants ",
+              bytesText(memory.constants), ", scratch ",
+              bytesText(memory.scratch)));
+  sayLine(str("          the process at most ", bytesText(memory.peak_rss),
+              ", of these ", bytesText(restOfProcess()),
+              " beside the step: code, compiler, data, heap"));
 }
 
 void Trainer::writeMemory() {
@@ -727,6 +850,9 @@ void Trainer::writeMemory() {
     json["load"] = memoryJson(*state->loadMemory());
   json["threads"] = step->threads();
   json["peak_rss"] = summary.memory.peak_rss;
+  json["rest_of_process"] = restOfProcess();
+  if (options.memory_plan)
+    json["plan"] = nlohmann::json::parse(options.memory_plan);
   writeFileAtomically(directory + "/memory.json", json.dump(2) + "\n");
 }
 
@@ -783,7 +909,13 @@ void Trainer::finish() {
                 ", of the last 20 ", lossText(summary.mean_loss_20), ")"));
   if (!rows.empty() && !metrics.empty())
     sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
-  if (lastEvaluated.hasHeldOut)
+  if (skippedSteps > 0)
+    sayLine(str("skipped   ", skippedSteps, " of ",
+                summary.last_step - summary.first_step, " steps"));
+  std::vector<std::string> traceLines = traceSummary.lines();
+  for (size_t i = 0; i < traceLines.size(); ++i)
+    sayLine((i ? "          " : "trace     ") + traceLines[i]);
+  if (evaluation && lastEvaluated.hasHeldOut)
     sayLine(str("held out  ", lossText(lastEvaluated.heldOut),
                 lossUnit.empty() ? "" : " " + lossUnit, ", on ",
                 evaluation->dataText(),
@@ -794,18 +926,33 @@ void Trainer::finish() {
         " tokens/s, ", numberText(std::round(summary.step_seconds * 1e5) / 1e2),
         " ms a step (medians), ", step->threads(),
         step->threads() == 1 ? " thread" : " threads"));
-  const fp8_memory &memory = summary.memory;
-  sayLine(str("memory    arena ", bytesText(memory.arena_planned), " planned, ",
-              bytesText(memory.arena_touched), " touched; arguments ",
-              bytesText(memory.arguments), "; the process at most ",
-              bytesText(memory.peak_rss)));
+  sayMemory();
   sayLine(str("files     ", directory,
               "/log.csv, log.jsonl, loss.svg, "
               "memory.json",
               options.verdicts ? ", verdicts.json" : "",
+              traceFile ? ", trace.jsonl" : "",
               options.profile ? ", profile.json" : ""));
   if (!checkpoint.empty())
     sayLine(str("          ", checkpoint));
+}
+
+void Trainer::exportWeights() {
+  exporter->write(*state, *step);
+  std::optional<WeightExport::Check> check;
+  if (exportEvaluation)
+    check = exporter->check(*exportEvaluation, [] { return interrupted != 0; });
+  exporter->finish(position.step, check);
+  sayLine(str("export    ", exporter->file(), ", ",
+              bytesText(exporter->bytes()), "; export.json"));
+  if (!check)
+    return;
+  std::string snr;
+  if (check->logitsSNR && std::isfinite(*check->logitsSNR))
+    snr = str(", logits at ",
+              numberText(std::round(*check->logitsSNR * 10) / 10), " dB");
+  sayLine(str("          held out ", lossText(check->model), " as trained, ",
+              lossText(check->exported), " as exported", snr));
 }
 
 void Trainer::sayData() {
@@ -834,6 +981,9 @@ void Trainer::run() {
   checkOptions();
   state = std::make_unique<StoredState>(*options.step, options.store,
                                         options.load, options.threads);
+  if (options.export_weights)
+    exporter = std::make_unique<WeightExport>(
+        *options.export_weights, *options.step, *state, options.threads);
   openData();
   prepareDirectory();
   step = std::make_unique<fp8_step>(*options.step, options.threads);
@@ -861,6 +1011,7 @@ void Trainer::run() {
   report =
       std::make_unique<Report>(directory, metricNames, evalNames, lossUnit);
   report->open(options.resume ? position.step : -1);
+  openTrace();
   if (options.verdicts)
     writeFileAtomically(directory + "/verdicts.json", options.verdicts);
   if (!report->rows().empty())
@@ -906,10 +1057,15 @@ void Trainer::run() {
     throw Error(error.status, message);
   }
   finish();
+  if (stopReason)
+    throw Error(FP8_STOPPED, str("stopped by an alarm: ", *stopReason,
+                                 "; resume from ", checkpoint));
   if (interrupted && position.step < options.steps)
     throw Error(FP8_INTERRUPTED,
                 str("interrupted after step ", position.step, " of ",
                     options.steps, "; resume from ", checkpoint));
+  if (exporter)
+    exportWeights();
 }
 
 void train(const fp8_train_options &options, fp8_train_summary &summary) {

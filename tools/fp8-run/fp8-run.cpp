@@ -7,6 +7,7 @@
 #include "fp8/Compiler/Compiler.h"
 #include "fp8/Compiler/InitialValues.h"
 #include "fp8/Init.h"
+#include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -179,6 +180,28 @@ struct Options {
                               cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> profile{"profile", cl::desc("Time every launch: profile.json"),
                         cl::cat(category)};
+  cl::opt<bool> trace{"trace",
+                      cl::desc("Write statistics of every quantized tensor to "
+                               "trace.jsonl"),
+                      cl::cat(category)};
+  Number<int64_t> traceEvery{"trace-every", 0,
+                             cl::desc("Trace every N steps (0: every step)"),
+                             cl::value_desc("N")};
+  cl::list<std::string> alarms{
+      "alarm",
+      cl::desc("React to a metric: warn, stop, or skip the step (see "
+               "docs/Runtime.md)"),
+      cl::value_desc("METRIC[@TENSORS] > VALUE : ACTION"), cl::cat(category)};
+  cl::opt<std::string> exportDir{
+      "export-weights",
+      cl::desc("Write the trained parameters for other programs: "
+               "model.safetensors, export.json"),
+      cl::value_desc("DIR"), cl::cat(category)};
+  cl::opt<std::string> exportFormat{
+      "export-format", cl::init("f32"),
+      cl::desc("What --export-weights writes: f32, bf16, or f8E4M3FN with "
+               "scales (bf16 where no linear layer multiplies)"),
+      cl::value_desc("f32|bf16|f8E4M3FN"), cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("No progress"), cl::cat(category)};
 };
 Options *flags;
@@ -300,6 +323,16 @@ OwningOpRef<ModuleOp> parseFile(StringRef file, MLIRContext &context,
   return parseSourceFile<ModuleOp>(sources, &context);
 }
 
+/// Whether a rule asks for a metric of the trace, or the user for all of them.
+bool isTraced() {
+  return flags->trace ||
+         llvm::any_of(flags->alarms, [](const std::string &rule) {
+           fp8_alarm alarm;
+           return fp8_alarm_parse(rule.c_str(), &alarm) == FP8_OK &&
+                  alarm.needs_trace;
+         });
+}
+
 FailureOr<std::unique_ptr<CompiledFunction>>
 compileFile(StringRef file, StringRef name, MLIRContext &context,
             const SignatureOptions &signature, FunctionKind kind,
@@ -310,12 +343,15 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
   CompileOptions options;
   options.name = name.str();
   options.entry = flags->entry;
-  options.recipe = kind == FunctionKind::Function && name == "init"
-                       ? std::string("none")
-                       : flags->recipe.getValue();
-  if (name != "init")
+  bool isPlain = name == "init" || name == "check";
+  options.recipe = isPlain ? std::string("none") : flags->recipe.getValue();
+  if (!isPlain)
     options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.failOnFallback = flags->failOnFallback && name == "step";
+  options.trace = name == "step" && isTraced();
+  if (name == "step" && !flags->exportDir.empty())
+    options.exportFormat = symbolizeExportFormat(flags->exportFormat);
+  options.returnLogits = name == "check";
   options.signature = signature;
   options.signature.functionKind = kind;
   options.threads = flags->threads;
@@ -343,6 +379,8 @@ int exitCode(fp8_status status) {
     llvm::errs() << "fp8-run: error: " << message << "\n";
   if (status == FP8_INTERRUPTED)
     return 130;
+  if (status == FP8_STOPPED)
+    return 4;
   return status == FP8_ERROR_NONFINITE ? 3 : 1;
 }
 
@@ -358,10 +396,15 @@ int printRecipe(MLIRContext &context) {
 
 bool initIsModule() { return StringRef(flags->initFile).ends_with(".mlir"); }
 
+/// An export of what is trained already: no steps are to be done.
+bool isExportAlone() {
+  return flags->resume && !flags->exportDir.empty() && flags->steps == 0;
+}
+
 /// What the run begins with, as far as files tell: the checkpoint that it goes
-/// on from, else the file of --init.
-LogicalResult readInitialFile(MLIRContext &context,
-                              SignatureOptions &signature) {
+/// on from, else the file of --init. `step` is that of the checkpoint.
+LogicalResult readInitialFile(MLIRContext &context, SignatureOptions &signature,
+                              int64_t *step = nullptr) {
   fp8_tensors *tensors = nullptr;
   fp8_status status = FP8_OK;
   if (flags->resume)
@@ -372,6 +415,9 @@ LogicalResult readInitialFile(MLIRContext &context,
   if (exitCode(status) != 0)
     return failure();
   signature.initialValues = leavesOf(tensors, context);
+  const char *text = fp8_tensors_metadata(tensors, "step");
+  if (step && text)
+    (void)StringRef(text).getAsInteger(10, *step);
   fp8_tensors_destroy(tensors);
   return success();
 }
@@ -447,10 +493,16 @@ struct BatchSources {
 };
 
 int train(MLIRContext &context, SignatureOptions signature) {
-  if (flags->steps <= 0)
+  if (flags->steps < 0 || (flags->steps == 0 && !isExportAlone()))
     return usageError("expected --steps N with N > 0");
-  for (auto *option :
-       {&flags->evalEvery, &flags->checkpointEvery, &flags->logEvery})
+  if (!symbolizeExportFormat(flags->exportFormat))
+    return usageError("expected --export-format to be f32, bf16 or f8E4M3FN "
+                      "but got '" +
+                      flags->exportFormat + "'");
+  if (flags->exportFormat.getNumOccurrences() && flags->exportDir.empty())
+    return usageError("expected --export-weights DIR with --export-format");
+  for (auto *option : {&flags->evalEvery, &flags->checkpointEvery,
+                       &flags->logEvery, &flags->traceEvery})
     if (*option < 0)
       return usageError("expected --" + option->ArgStr +
                         " N with N >= 0 but got " +
@@ -465,11 +517,18 @@ int train(MLIRContext &context, SignatureOptions signature) {
   if (flags->shuffle && flags->batches.empty())
     return usageError("expected --batch PATH=FILE with --shuffle (text is read "
                       "in random order anyway)");
+  if (flags->traceEvery > 0 && !flags->trace)
+    return usageError("expected --trace with --trace-every");
+  for (const std::string &rule : flags->alarms) {
+    fp8_alarm alarm;
+    if (fp8_alarm_parse(rule.c_str(), &alarm) != FP8_OK)
+      return usageError(fp8_last_error());
+  }
   if (flags->resume && flags->overwrite)
     return usageError("expected --resume or --overwrite but got both");
   if (flags->initFile.empty() && !flags->resume)
     return usageError("expected --init INIT.mlir or --init W.safetensors");
-  if (flags->dataFiles.empty() && flags->batches.empty())
+  if (flags->dataFiles.empty() && flags->batches.empty() && !isExportAlone())
     return usageError("expected --data FILE... or --batch PATH=FILE");
   BatchSources batches, evalBatches;
   if (failed(batches.parse(flags->batches)) ||
@@ -481,9 +540,11 @@ int train(MLIRContext &context, SignatureOptions signature) {
           return role.first == path;
         }))
       signature.roles.push_back({path, "batch"});
-  if (failed(readInitialFile(context, signature)))
+  int64_t steps = flags->steps;
+  if (failed(readInitialFile(context, signature,
+                             isExportAlone() ? &steps : nullptr)))
     return 1;
-  std::unique_ptr<CompiledFunction> init, eval;
+  std::unique_ptr<CompiledFunction> init, eval, check;
   if (initIsModule()) {
     auto compiled = compileFile(flags->initFile, "init", context, {},
                                 FunctionKind::Function);
@@ -505,12 +566,26 @@ int train(MLIRContext &context, SignatureOptions signature) {
       return 1;
     eval = std::move(*compiled);
   }
+  // Whoever loads the weights computes as the model says, not as the recipe.
+  if (eval && !flags->exportDir.empty()) {
+    auto compiled = compileFile(flags->evalFile, "check", context, {},
+                                FunctionKind::Function);
+    if (failed(compiled))
+      return 1;
+    check = std::move(*compiled);
+  }
   const VerdictReport &verdicts = (*step)->verdicts;
   if (flags->showVerdicts)
     verdicts.printTable(llvm::outs());
   else if (!flags->quiet)
     llvm::outs() << verdicts.getSummary() << "\n";
+  const MemoryReport &memory = *(*step)->memory;
+  if (!flags->quiet)
+    memory.print(llvm::outs());
   llvm::outs().flush();
+  std::string memoryText;
+  llvm::raw_string_ostream memoryStream(memoryText);
+  memory.printJSON(memoryStream);
   std::string verdictText;
   llvm::raw_string_ostream verdictStream(verdictText);
   verdicts.printJSON(verdictStream);
@@ -547,7 +622,7 @@ int train(MLIRContext &context, SignatureOptions signature) {
     fingerprint += "/" + assignment;
   options.fingerprint = fingerprint.c_str();
   options.seed = flags->seed;
-  options.steps = flags->steps;
+  options.steps = steps;
   options.checkpoint_every = flags->checkpointEvery;
   options.eval_every = flags->evalEvery;
   options.log_every = flags->logEvery;
@@ -557,6 +632,27 @@ int train(MLIRContext &context, SignatureOptions signature) {
   options.quiet = flags->quiet;
   options.profile = flags->profile;
   options.verdicts = verdictText.c_str();
+  options.memory_plan = memoryText.c_str();
+  std::vector<const char *> alarms;
+  for (const std::string &rule : flags->alarms)
+    alarms.push_back(rule.c_str());
+  options.alarms = alarms.data();
+  options.num_alarms = alarms.size();
+  options.trace = flags->trace;
+  options.trace_every = flags->traceEvery;
+  fp8_export exported = {};
+  if (!flags->exportDir.empty()) {
+    exported.directory = flags->exportDir.c_str();
+    exported.encode = (*step)->encode->executable();
+    exported.decode = (*step)->decode->executable();
+    exported.manifest = (*step)->exportManifest.c_str();
+    if (check) {
+      exported.eval = check->executable();
+      if (!check->logits.empty())
+        exported.logits = check->logits.c_str();
+    }
+    options.export_weights = &exported;
+  }
   return exitCode(fp8_train(&options, nullptr));
 }
 

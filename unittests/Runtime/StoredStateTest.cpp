@@ -157,6 +157,32 @@ fp8_executable *makeEval() {
       .build();
 }
 
+// The export: half the weights and a count of two changes.
+void encodeEntry(fp8_step *step) {
+  for (int64_t i = 0; i < vocabulary; ++i)
+    at<float>(step, 1)[i] = at<float>(step, 0)[i] / 2;
+  at<int32_t>(step, 2)[0] = 2;
+}
+void decodeEntry(fp8_step *step) {
+  for (int64_t i = 0; i < vocabulary; ++i)
+    at<float>(step, 1)[i] = at<float>(step, 0)[i] * 2;
+}
+
+fp8_executable *makeEncode(const char *name = "p['w']") {
+  return Builder("export", encodeEntry)
+      .arg(name, F32, {vocabulary}, FP8_ROLE_CONSTANT)
+      .result("w", F32, {vocabulary}, FP8_KIND_OUTPUT)
+      .result("w.changed", I32, {}, FP8_KIND_METRIC)
+      .build();
+}
+
+fp8_executable *makeDecode(const char *name = "w") {
+  return Builder("import", decodeEntry)
+      .arg(name, F32, {vocabulary}, FP8_ROLE_CONSTANT)
+      .result("p['w']", F32, {vocabulary}, FP8_KIND_OUTPUT)
+      .build();
+}
+
 class StoredState : public ::testing::Test {
 protected:
   StoredState()
@@ -377,4 +403,63 @@ TEST_F(StoredState, FunctionsThatDoNotFit) {
   EXPECT_EQ(run(), FP8_ERROR_INVALID);
   EXPECT_HAS(error, "result of 'store' 'p['w'].scale' f32[]: expected an "
                     "argument of the step of this name and type but got none");
+}
+
+TEST_F(StoredState, ExportsTheUsersTree) {
+  Executable encode(makeEncode()), decode(makeDecode());
+  std::string weights = dir / "weights";
+  fp8_export exported = {};
+  exported.directory = weights.c_str();
+  exported.encode = encode;
+  exported.decode = decode;
+  exported.eval = eval;
+  exported.manifest = R"({"format": "half"})";
+  options.export_weights = &exported;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  fp8_tensors *tensors = nullptr;
+  std::string file = weights + "/model.safetensors";
+  ASSERT_EQ(fp8_tensors_load(file.c_str(), &tensors), FP8_OK);
+  EXPECT_EQ(fp8_tensors_count(tensors), 1);
+  EXPECT_STREQ(fp8_tensors_metadata(tensors, "format"), "pt");
+  fp8_tensors_destroy(tensors);
+  std::string json = read(weights + "/export.json");
+  EXPECT_HAS(json, "\"format\": \"half\"");
+  EXPECT_HAS(json, "\"step\": 20");
+  EXPECT_HAS(json, "\"w.changed\": 2.0");
+  std::ostringstream loss;
+  loss.precision(17);
+  loss << summary.heldout_loss;
+  EXPECT_HAS(json, "\"exported\": " + loss.str());
+  EXPECT_HAS(json, "\"model\": " + loss.str());
+
+  // Again from the checkpoint alone, without data.
+  std::string before = read(file);
+  std::filesystem::remove_all(weights);
+  options.resume = 1;
+  options.init = options.eval = exported.eval = nullptr;
+  options.num_data_files = 0;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_EQ(read(file), before);
+  // More steps would need them.
+  options.steps = 21;
+  EXPECT_EQ(run(), FP8_ERROR_DATA);
+  EXPECT_HAS(error, "no data for batch argument 'x'");
+}
+
+TEST_F(StoredState, ExportThatDoesNotFit) {
+  Executable stored(makeEncode("p['w'].other")), encode(makeEncode()),
+      decode(makeDecode("v"));
+  std::string weights = dir / "weights";
+  fp8_export exported = {};
+  exported.directory = weights.c_str();
+  exported.encode = stored;
+  options.export_weights = &exported;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "argument of the export 'p['w'].other' f32[256]: the step "
+                    "has none like it");
+  exported.encode = encode;
+  exported.decode = decode;
+  EXPECT_EQ(run(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "argument of what reads the export 'v' f32[256]");
+  EXPECT_FALSE(exists(weights));
 }

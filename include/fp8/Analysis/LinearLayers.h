@@ -46,6 +46,9 @@ struct DotInfo {
   OperandKind lhs = OperandKind::Other, rhs = OperandKind::Other;
   /// The tree path of the layer's parameter; empty without one.
   std::string layer;
+  /// Of a dot that reads a parameter itself, in whatever arrangement: those of
+  /// the parameter's dimensions that it contracts.
+  SmallVector<int64_t, 2> contractedOfParameter;
   /// Why the dot belongs to no linear layer.
   std::string why;
   /// The `stablehlo.while` ops that the dot is in, from the inside out.
@@ -54,6 +57,9 @@ struct DotInfo {
   bool inBranch = false;
   /// Repeats a forward dot for the backward pass.
   bool recomputed = false;
+  /// The numbers of the layers that the dot may belong to: several where a
+  /// weight has more than one forward dot. Equal for the dots of one layer.
+  SmallVector<unsigned, 2> layers;
 
   bool isLinearLayer() const {
     return role == DotRole::Forward || role == DotRole::Dgrad ||
@@ -65,6 +71,9 @@ struct DotInfo {
 /// of a reshape, a transpose or a barrier. Null if `value` is none of these.
 Value getLayoutSource(Value value);
 
+/// The tree path of a parameter of a function: `arg<N>` if it has none.
+std::string getParameterPath(func::FuncOp function, BlockArgument parameter);
+
 /// All dots of a function in program order, with their roles. Arguments are
 /// told apart by the marks `fp8.role` and `fp8.kind` of the import stage, the
 /// forward pass by the result of kind `loss`.
@@ -74,9 +83,12 @@ public:
 
   ArrayRef<DotInfo> getDots() const { return dots; }
 
-  /// Where the backward pass reads what the forward pass has computed in f32
+  /// Where the backward pass reads what the forward pass has computed of floats
   /// from data: what is saved for it.
   ArrayRef<OpOperand *> getSavedUses() const { return savedUses; }
+
+  /// Whether the loss depends on what an op computes.
+  bool isForward(Operation *op) const { return forward.contains(op); }
 
   /// Whether any argument is marked as a parameter or as frozen.
   bool hasParameters() const { return parameters; }
@@ -84,6 +96,7 @@ public:
 private:
   SmallVector<DotInfo> dots;
   SmallVector<OpOperand *> savedUses;
+  DenseSet<Operation *> forward;
   bool parameters = false;
 };
 

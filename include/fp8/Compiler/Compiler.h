@@ -9,6 +9,7 @@
 
 #include "fp8-c/Runtime.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Compiler/Export.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -17,6 +18,8 @@
 #include <vector>
 
 namespace mlir::fp8 {
+
+struct MemoryReport;
 
 struct CompileOptions {
   /// For messages: "step", "init", "eval".
@@ -33,6 +36,11 @@ struct CompileOptions {
   SignatureOptions signature;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
+  /// Return what the head computes as well, if that is one dot.
+  bool returnLogits = false;
+  /// When set, functions are made that write the parameters of a step in this
+  /// format and read them back.
+  std::optional<ExportFormat> exportFormat;
   /// When set, the IR after each stage is written to DIR/<name>-<stage>.mlir.
   std::string dumpDir;
 };
@@ -52,6 +60,7 @@ struct CompileStats {
 /// A compiled function: machine code and its description for the runtime.
 class CompiledFunction {
 public:
+  CompiledFunction();
   virtual ~CompiledFunction();
 
   /// Valid as long as this object.
@@ -61,10 +70,18 @@ public:
   /// which it stores state, are the executable's.
   Signature signature;
   VerdictReport verdicts;
+  /// What the plan of the arena holds.
+  std::unique_ptr<MemoryReport> memory;
   CompileStats stats;
   /// What turns the state as the user has it into the form in which the step
   /// stores it, and back; null if these are the same.
   std::unique_ptr<CompiledFunction> store, load;
+  /// What the parameters are exported by, and the text that says of what (see
+  /// fp8_export); null without CompileOptions::exportFormat.
+  std::unique_ptr<CompiledFunction> encode, decode;
+  std::string exportManifest;
+  /// The path of the result that CompileOptions::returnLogits added, or empty.
+  std::string logits;
 };
 
 /// Parses a file of StableHLO (text or bytecode). Errors go to the context's

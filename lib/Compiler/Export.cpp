@@ -1,0 +1,608 @@
+//===- Export.cpp - Trained weights for other programs --------------------===//
+
+#include "fp8/Compiler/Export.h"
+#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ADT/StringSwitch.h"
+#include "llvm/Support/JSON.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+std::optional<ExportFormat> fp8::symbolizeExportFormat(StringRef text) {
+  return llvm::StringSwitch<std::optional<ExportFormat>>(text)
+      .Case("f32", ExportFormat::F32)
+      .Case("bf16", ExportFormat::BF16)
+      .Case("f8E4M3FN", ExportFormat::F8E4M3FN)
+      .Default(std::nullopt);
+}
+
+StringRef fp8::stringifyExportFormat(ExportFormat format) {
+  switch (format) {
+  case ExportFormat::F32:
+    return "f32";
+  case ExportFormat::BF16:
+    return "bf16";
+  case ExportFormat::F8E4M3FN:
+    return "f8E4M3FN";
+  }
+  llvm_unreachable("unknown export format");
+}
+
+//===----------------------------------------------------------------------===//
+// Names
+//===----------------------------------------------------------------------===//
+
+/// "layers" of "['layers']", "3" of "[3]", "w" of ".w".
+static StringRef keyText(StringRef part) {
+  if (part.consume_front(".") || !part.consume_front("["))
+    return part;
+  part.consume_back("]");
+  for (StringRef quote : {"'", "\""})
+    if (part.size() >= 2 && part.starts_with(quote) && part.ends_with(quote))
+      return part.drop_front().drop_back();
+  return part;
+}
+
+namespace {
+/// Gives tensors names of dotted keys, without the keys above the smallest tree
+/// that holds all of one argument's tensors and nothing else of the state.
+class Names {
+public:
+  Names(const Signature &signature, ArrayRef<std::string> exported);
+
+  std::string get(StringRef path, bool whole) const;
+
+private:
+  using Keys = SmallVector<std::string>;
+  struct Root {
+    Keys common; // of all tensors of this root
+    size_t dropped = 1;
+  };
+  llvm::StringMap<Root> roots;
+};
+} // namespace
+
+static bool startsWith(ArrayRef<std::string> keys,
+                       ArrayRef<std::string> prefix) {
+  return keys.size() >= prefix.size() &&
+         keys.take_front(prefix.size()) == prefix;
+}
+
+Names::Names(const Signature &signature, ArrayRef<std::string> exported) {
+  llvm::StringSet<> chosen;
+  for (const std::string &path : exported) {
+    chosen.insert(path);
+    Keys keys = splitTreePath(path);
+    auto [root, isNew] = roots.try_emplace(keys.front());
+    Keys &common = root->second.common;
+    if (isNew)
+      common = keys;
+    size_t same = 0;
+    while (same < std::min(common.size(), keys.size()) &&
+           common[same] == keys[same])
+      ++same;
+    common.truncate(same);
+  }
+  for (const SignatureArg &arg : signature.args) {
+    if (chosen.contains(arg.path) || arg.role == ArgRole::Batch)
+      continue;
+    Keys keys = splitTreePath(arg.path);
+    auto root = roots.find(keys.front());
+    if (root == roots.end())
+      continue;
+    ArrayRef<std::string> common = root->second.common;
+    size_t &dropped = root->second.dropped;
+    while (dropped < common.size() &&
+           startsWith(keys, common.take_front(dropped)))
+      ++dropped;
+  }
+}
+
+std::string Names::get(StringRef path, bool whole) const {
+  Keys keys = splitTreePath(path);
+  auto root = roots.find(keys.front());
+  size_t dropped = whole || root == roots.end()
+                       ? 0
+                       : std::min(root->second.dropped, keys.size() - 1);
+  SmallVector<StringRef> parts;
+  for (StringRef key : ArrayRef(keys).drop_front(dropped))
+    parts.push_back(keyText(key));
+  return llvm::join(parts, ".");
+}
+
+//===----------------------------------------------------------------------===//
+// Formats
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What is known of a parameter from the forward dots that read it.
+struct Use {
+  SmallVector<int64_t> contracted;
+  unsigned readers = 0;
+  /// Why it is no weight of a linear layer; empty if it is one.
+  std::string why = "no linear layer reads it";
+};
+} // namespace
+
+static llvm::StringMap<Use> findUses(func::FuncOp step) {
+  llvm::StringMap<Use> uses;
+  LinearLayers layers(step);
+  auto whyNot = [](const DotInfo &dot, const Use &use) -> std::string {
+    if (dot.role == DotRole::Embedding)
+      return "an embedding";
+    if (dot.head)
+      return "the head";
+    if (dot.contractedOfParameter.empty())
+      return "a dot reads something made of it";
+    if (use.readers > 0 && use.contracted != dot.contractedOfParameter)
+      return "dots contract different dimensions of it";
+    return "";
+  };
+  for (const DotInfo &dot : layers.getDots()) {
+    if (dot.layer.empty() || dot.recomputed ||
+        (dot.role != DotRole::Forward && dot.role != DotRole::Embedding))
+      continue;
+    Use &use = uses[dot.layer];
+    if (use.readers == 0)
+      use.why.clear();
+    if (use.why.empty())
+      use.why = whyNot(dot, use);
+    use.contracted.assign(dot.contractedOfParameter.begin(),
+                          dot.contractedOfParameter.end());
+    ++use.readers;
+  }
+  return uses;
+}
+
+FailureOr<ExportPlan> ExportPlan::make(func::FuncOp step, ExportFormat format) {
+  FailureOr<Signature> signature = Signature::fromAttributes(step);
+  if (failed(signature))
+    return failure();
+  ExportPlan plan;
+  plan.format = format;
+  llvm::StringMap<Use> uses = findUses(step);
+  for (auto &use : uses)
+    plan.readers[use.getKey()] = use.getValue().readers;
+  Builder builder(step.getContext());
+  SmallVector<std::string> paths;
+  for (const SignatureArg &arg : signature->args) {
+    auto type = cast<RankedTensorType>(arg.type);
+    bool isParameter =
+        arg.role == ArgRole::State && arg.kind == StateKind::Parameter;
+    bool isRead = arg.role == ArgRole::Frozen;
+    if (!isa<Float32Type, BFloat16Type, Float16Type>(type.getElementType())) {
+      if (isParameter)
+        return emitError(step.getArgument(arg.index).getLoc())
+               << "cannot export the parameter '" << arg.path
+               << "': expected f32, bf16 or f16 but got "
+               << type.getElementType();
+      continue;
+    }
+    if (!isParameter && !isRead)
+      continue;
+    ExportedTensor tensor;
+    tensor.source = arg.path;
+    tensor.type = type;
+    Use use = uses.lookup(arg.path);
+    if (format == ExportFormat::F32) {
+      tensor.stored = type.clone(builder.getF32Type());
+    } else if (format == ExportFormat::F8E4M3FN && use.why.empty()) {
+      tensor.stored = type.clone(builder.getType<Float8E4M3FNType>());
+      tensor.contracted = use.contracted;
+      tensor.why = "the weight of a linear layer";
+    } else {
+      tensor.stored = type.clone(builder.getBF16Type());
+      if (format == ExportFormat::F8E4M3FN)
+        tensor.why = use.why;
+    }
+    paths.push_back(arg.path);
+    plan.tensors.push_back(std::move(tensor));
+  }
+  if (plan.tensors.empty())
+    return emitError(step.getLoc())
+           << "expected parameters to export but the step has none";
+
+  Names names(*signature, paths);
+  auto findTwice = [&](bool whole) -> const ExportedTensor * {
+    llvm::StringSet<> taken;
+    for (ExportedTensor &tensor : plan.tensors) {
+      tensor.name = names.get(tensor.source, whole);
+      if (!taken.insert(tensor.name).second ||
+          (tensor.isScaled() && !taken.insert(tensor.scaleName()).second))
+        return &tensor;
+    }
+    return nullptr;
+  };
+  if (findTwice(/*whole=*/false))
+    if (const ExportedTensor *twice = findTwice(/*whole=*/true))
+      return emitError(step.getLoc())
+             << "cannot export '" << twice->source
+             << "': another tensor is called '" << twice->name << "' or '"
+             << twice->scaleName() << "', too";
+  return plan;
+}
+
+//===----------------------------------------------------------------------===//
+// Factors of gated units
+//===----------------------------------------------------------------------===//
+
+const ExportedTensor *ExportPlan::find(StringRef source) const {
+  auto it = llvm::find_if(tensors, [&](const ExportedTensor &tensor) {
+    return tensor.source == source;
+  });
+  return it == tensors.end() ? nullptr : &*it;
+}
+
+/// The place of the first channel along the dimensions `dims`, in row-major
+/// order.
+static int64_t flatStart(const ParameterChannels &channels,
+                         ArrayRef<int64_t> shape) {
+  int64_t index = 0;
+  for (int64_t dim : channels.dims)
+    index = index * shape[dim] + channels.start[dim];
+  return index;
+}
+
+static int64_t productOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+  int64_t product = 1;
+  for (int64_t dim : dims)
+    product *= shape[dim];
+  return product;
+}
+
+/// Whether a factor for `count` channels, and for every layer, lies within a
+/// parameter of this shape.
+static bool fits(const ParameterChannels &channels, int64_t count,
+                 RankedTensorType state, ArrayRef<int64_t> shape) {
+  int64_t last = flatStart(channels, shape) + (count - 1) * channels.stride;
+  return last < productOf(shape, channels.dims) &&
+         state.getNumElements() == count * productOf(shape, channels.layers);
+}
+
+/// Why the factors of a unit are not moved into its weights; empty if they are.
+std::string ExportPlan::getObstacle(const GatedUnitVerdict &unit,
+                                    RankedTensorType state) const {
+  if (!unit.reason.empty())
+    return unit.reason;
+  if (unit.granularity != "channel")
+    return "its factors are those of tokens";
+  if (unit.scaling != "delayed" || !state)
+    return "its factors are those of each batch: only delayed ones are state";
+  SmallVector<const ParameterChannels *> parts{&*unit.linear, &*unit.down};
+  if (unit.linearBias)
+    parts.push_back(&*unit.linearBias);
+  for (const ParameterChannels *part : parts) {
+    const ExportedTensor *tensor = find(part->path);
+    if (!tensor)
+      return "'" + part->path + "' is not exported";
+    if (!fits(*part, unit.channels, state, tensor->type.getShape()))
+      return "the factors do not lie along '" + part->path + "'";
+  }
+  // A fused projection may be two dots, of two parts of one parameter.
+  if (readers.lookup(unit.down->path) > 1 ||
+      readers.lookup(unit.linear->path) >
+          (unit.gate->path == unit.linear->path ? 2 : 1))
+    return "its weights are read more than once";
+  return "";
+}
+
+LogicalResult ExportPlan::fold(func::FuncOp step,
+                               ArrayRef<GatedUnitVerdict> units) {
+  FailureOr<Signature> signature = Signature::fromAttributes(step);
+  if (failed(signature))
+    return failure();
+  for (const GatedUnitVerdict &unit : units) {
+    const SignatureArg *arg = signature->findArg(unit.state);
+    auto state =
+        arg ? dyn_cast<RankedTensorType>(arg->type) : RankedTensorType();
+    std::string why = getObstacle(unit, state);
+    if (!why.empty()) {
+      unfolded.emplace_back(unit.layer, why);
+      continue;
+    }
+    auto add = [&](const ParameterChannels &channels, bool inverse) {
+      folds[channels.path].push_back({unit.layer, unit.state, state, channels,
+                                      unit.channels, inverse,
+                                      unit.scale == "pow2"});
+    };
+    add(*unit.linear, /*inverse=*/true);
+    if (unit.linearBias)
+      add(*unit.linearBias, /*inverse=*/true);
+    add(*unit.down, /*inverse=*/false);
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Functions
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// A function that grows by arguments and results with paths.
+class FunctionBuilder {
+public:
+  FunctionBuilder(MLIRContext *context, StringRef name)
+      : builder(context), loc(NameLoc::get(builder.getStringAttr(name))) {
+    context->loadDialect<func::FuncDialect, stablehlo::StablehloDialect,
+                         FP8Dialect>();
+    module = ModuleOp::create(loc);
+    builder.setInsertionPointToStart(module->getBody());
+    function = func::FuncOp::create(builder, loc, "main",
+                                    builder.getFunctionType({}, {}));
+    builder.setInsertionPointToStart(function.addEntryBlock());
+  }
+
+  /// The argument with this path; added if there is none.
+  Value getArgument(StringRef path, Type type) {
+    auto [known, isNew] = arguments.try_emplace(path);
+    if (!isNew)
+      return known->second;
+    unsigned index = function.getNumArguments();
+    (void)function.insertArgument(
+        index, type, attributes({{kPathAttr, path}, {kRoleAttr, "constant"}}),
+        loc);
+    return known->second = function.getArgument(index);
+  }
+  void addResult(StringRef path, Value value, StringRef kind = "output") {
+    (void)function.insertResult(
+        results.size(), value.getType(),
+        attributes({{kPathAttr, path}, {kKindAttr, kind}}));
+    results.push_back(value);
+  }
+  OwningOpRef<ModuleOp> finish() {
+    func::ReturnOp::create(builder, loc, results);
+    return std::move(module);
+  }
+
+  Value convert(Value value, Type element) {
+    RankedTensorType type = typeOf(value);
+    if (type.getElementType() == element)
+      return value;
+    return stablehlo::ConvertOp::create(builder, loc, type.clone(element),
+                                        value);
+  }
+  Value toF32(Value value) { return convert(value, builder.getF32Type()); }
+  Value constant(RankedTensorType type, double value) {
+    Attribute element =
+        isa<FloatType>(type.getElementType())
+            ? Attribute(builder.getFloatAttr(type.getElementType(), value))
+            : Attribute(builder.getIntegerAttr(type.getElementType(),
+                                               static_cast<int64_t>(value)));
+    return stablehlo::ConstantOp::create(builder, loc,
+                                         DenseElementsAttr::get(type, element));
+  }
+  Value reshape(Value value, ArrayRef<int64_t> shape) {
+    return stablehlo::ReshapeOp::create(builder, loc,
+                                        typeOf(value).clone(shape), value);
+  }
+  Value rescale(Value value, Value factor, ArrayRef<int64_t> dims) {
+    return RescaleOp::create(builder, loc, value.getType(), value, factor,
+                             builder.getDenseI64ArrayAttr(dims));
+  }
+  static RankedTensorType typeOf(Value value) {
+    return cast<RankedTensorType>(value.getType());
+  }
+
+  /// Payload and scale, as `type` has them.
+  std::pair<Value, Value> quantize(Value value, ScaledType type) {
+    Value amax = AmaxOp::create(builder, loc, value, type);
+    auto scale = ComputeScaleOp::create(builder, loc, amax, ScaleRule::Exact,
+                                        type.getElementType());
+    Value scaled = QuantizeOp::create(builder, loc, type, value,
+                                      scale.getScale(), scale.getQuantizer());
+    auto parts = UnpackOp::create(builder, loc, type.getPayloadType(),
+                                  type.getScaleTensorType(), scaled);
+    return {parts.getPayload(), parts.getScale()};
+  }
+  Value dequantize(Value payload, Value scale, ScaledType type) {
+    Value scaled = PackOp::create(builder, loc, type, payload, scale);
+    return DequantizeOp::create(
+        builder, loc,
+        RankedTensorType::get(type.getShape(), builder.getF32Type()), scaled);
+  }
+
+  /// The number of elements that differ, as i32.
+  Value countDifferences(Value a, Value b) {
+    Value differ = stablehlo::CompareOp::create(
+        builder, loc, a, b, stablehlo::ComparisonDirection::NE);
+    Value ones = convert(differ, builder.getI32Type());
+    auto scalar = RankedTensorType::get({}, builder.getI32Type());
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(typeOf(a).getRank()));
+    auto reduce = stablehlo::ReduceOp::create(
+        builder, loc, TypeRange{scalar}, ValueRange{ones},
+        ValueRange{constant(scalar, 0)}, builder.getDenseI64ArrayAttr(dims));
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&reduce.getBody(), {}, {scalar, scalar},
+                                      {loc, loc});
+    Value sum = stablehlo::AddOp::create(builder, loc, body->getArgument(0),
+                                         body->getArgument(1));
+    stablehlo::ReturnOp::create(builder, loc, ValueRange{sum});
+    return reduce->getResult(0);
+  }
+
+  OpBuilder builder;
+  Location loc;
+
+private:
+  DictionaryAttr attributes(ArrayRef<std::pair<StringRef, StringRef>> texts) {
+    return builder.getDictionaryAttr(
+        llvm::map_to_vector(texts, [&](auto &pair) {
+          return builder.getNamedAttr(pair.first,
+                                      builder.getStringAttr(pair.second));
+        }));
+  }
+
+  OwningOpRef<ModuleOp> module;
+  func::FuncOp function;
+  llvm::StringMap<Value> arguments;
+  SmallVector<Value> results;
+};
+} // namespace
+
+/// One scale for all elements that a dot sums up.
+static ScaledType getScaledType(const ExportedTensor &tensor) {
+  SmallVector<int64_t> tile(tensor.stored.getRank(), 1);
+  for (int64_t dim : tensor.contracted)
+    tile[dim] = ScaledType::kWhole;
+  return ScaledType::get(tensor.stored, tile,
+                         Float32Type::get(tensor.stored.getContext()));
+}
+
+/// `factor` (layers, channels) along the dimensions of a parameter of this
+/// shape; 1 where it has no channel. Returns it with these dimensions.
+static std::pair<Value, SmallVector<int64_t>>
+spread(FunctionBuilder &f, Value factor, const ParameterChannels &channels,
+       int64_t count, ArrayRef<int64_t> shape) {
+  OpBuilder &b = f.builder;
+  SmallVector<int64_t> layers = llvm::map_to_vector(
+      channels.layers, [&](int64_t dim) { return shape[dim]; });
+  int64_t extent = productOf(shape, channels.dims);
+  int64_t start = flatStart(channels, shape);
+  SmallVector<int64_t> low(layers.size() + 1, 0), high(low), interior(low);
+  low.back() = start;
+  interior.back() = channels.stride - 1;
+  high.back() = extent - start - ((count - 1) * channels.stride + 1);
+
+  SmallVector<int64_t> flat(layers);
+  flat.push_back(count);
+  factor = f.reshape(factor, flat);
+  flat.back() = extent;
+  Type element = FunctionBuilder::typeOf(factor).getElementType();
+  factor = stablehlo::PadOp::create(
+      b, f.loc, RankedTensorType::get(flat, element), factor,
+      f.constant(RankedTensorType::get({}, element), 1),
+      b.getDenseI64ArrayAttr(low), b.getDenseI64ArrayAttr(high),
+      b.getDenseI64ArrayAttr(interior));
+  SmallVector<int64_t> dims(channels.layers), whole(layers);
+  for (int64_t dim : channels.dims) {
+    dims.push_back(dim);
+    whole.push_back(shape[dim]);
+  }
+  return {f.reshape(factor, whole), dims};
+}
+
+OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
+  FunctionBuilder f(context, "export");
+  OpBuilder &b = f.builder;
+  // 1/s of the state, where 0 stands for 1, and s.
+  auto factorOf = [&](const Fold &fold, bool inverse) {
+    Value state = f.getArgument(fold.state, fold.stateType);
+    Value one = f.constant(fold.stateType, 1);
+    Value unset = stablehlo::CompareOp::create(
+        b, f.loc, state, f.constant(fold.stateType, 0),
+        stablehlo::ComparisonDirection::EQ);
+    Value quantizer = stablehlo::SelectOp::create(b, f.loc, unset, one, state);
+    return inverse
+               ? quantizer
+               : stablehlo::DivOp::create(b, f.loc, one, quantizer).getResult();
+  };
+  auto rescaled = [&](Value value, const Fold &fold, bool inverse) {
+    auto [factor, dims] =
+        spread(f, factorOf(fold, inverse), fold.channels, fold.count,
+               FunctionBuilder::typeOf(value).getShape());
+    return f.rescale(value, factor, dims);
+  };
+  // What the file has, and the scale or null.
+  auto encode = [&](const ExportedTensor &tensor,
+                    Value value) -> std::pair<Value, Value> {
+    if (tensor.isScaled())
+      return f.quantize(f.toF32(value), getScaledType(tensor));
+    return {f.convert(value, tensor.stored.getElementType()), nullptr};
+  };
+  for (const ExportedTensor &tensor : tensors) {
+    Value value = f.getArgument(tensor.source, tensor.type);
+    auto found = folds.find(tensor.source);
+    auto [plain, plainScale] = encode(tensor, value);
+    if (found == folds.end()) {
+      f.addResult(tensor.name, plain);
+      if (plainScale)
+        f.addResult(tensor.scaleName(), plainScale);
+      continue;
+    }
+    value = f.toF32(value);
+    for (const Fold &fold : found->second)
+      value = rescaled(value, fold, fold.inverse);
+    auto [folded, scale] = encode(tensor, value);
+    f.addResult(tensor.name, folded);
+    if (scale)
+      f.addResult(tensor.scaleName(), scale);
+    // A scale may take the factor on itself: then the codes are the same. Else
+    // the factor must come out again as it went in.
+    Value back = f.toF32(folded);
+    if (!scale)
+      for (const Fold &fold : found->second)
+        back = rescaled(back, fold, !fold.inverse);
+    f.addResult(tensor.name + ".changed",
+                f.countDifferences(back, f.toF32(plain)), "metric");
+  }
+  return f.finish();
+}
+
+OwningOpRef<ModuleOp> ExportPlan::buildDecode(MLIRContext *context) const {
+  FunctionBuilder f(context, "import");
+  for (const ExportedTensor &tensor : tensors) {
+    Value value = f.getArgument(tensor.name, tensor.stored);
+    if (tensor.isScaled()) {
+      ScaledType type = getScaledType(tensor);
+      value = f.dequantize(
+          value, f.getArgument(tensor.scaleName(), type.getScaleTensorType()),
+          type);
+    }
+    f.addResult(tensor.source, f.convert(value, tensor.type.getElementType()));
+  }
+  return f.finish();
+}
+
+//===----------------------------------------------------------------------===//
+// Manifest
+//===----------------------------------------------------------------------===//
+
+static std::string elementText(RankedTensorType type) {
+  std::string text;
+  llvm::raw_string_ostream(text) << type.getElementType();
+  return text;
+}
+
+std::string ExportPlan::manifest() const {
+  llvm::json::Array list;
+  for (const ExportedTensor &tensor : tensors) {
+    llvm::json::Object entry{
+        {"name", tensor.name},
+        {"source", tensor.source},
+        {"dtype", elementText(tensor.stored)},
+        {"shape", llvm::json::Array(tensor.type.getShape())},
+        {"source_dtype", elementText(tensor.type)}};
+    if (tensor.isScaled()) {
+      entry["scale"] = tensor.scaleName();
+      entry["scale_spans"] = llvm::json::Array(tensor.contracted);
+    }
+    if (!tensor.why.empty())
+      entry["why"] = tensor.why;
+    if (auto found = folds.find(tensor.source); found != folds.end()) {
+      llvm::json::Array factors;
+      for (const Fold &fold : found->second)
+        factors.push_back(llvm::json::Object{
+            {"factor", fold.inverse ? "1/s" : "s"},
+            {"gated_unit", fold.unit},
+            {"state", fold.state},
+            {"channels", fold.count},
+            {"dims", llvm::json::Array(fold.channels.dims)},
+            {"start", llvm::json::Array(fold.channels.start)},
+            {"stride", fold.channels.stride},
+            {"layers", llvm::json::Array(fold.channels.layers)},
+            {"powers_of_two", fold.exact}});
+      entry["folded"] = std::move(factors);
+    }
+    list.push_back(std::move(entry));
+  }
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << llvm::json::Value(llvm::json::Object{
+      {"format", stringifyExportFormat(format)}, {"tensors", std::move(list)}});
+  return text;
+}

@@ -1,0 +1,50 @@
+//===- Export.h - Trained weights for other programs ------------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_EXPORT_H
+#define FP8_LIB_RUNTIME_EXPORT_H
+
+#include "Evaluation.h"
+#include "StoredState.h"
+
+namespace fp8::rt {
+
+/// Writes the parameters as `encode` makes them of the state: see fp8_export.
+class WeightExport {
+public:
+  WeightExport(const fp8_export &options, const fp8_executable &step,
+               const StoredState &state, int threads);
+
+  /// model.safetensors; the manifest is complete with `finish`.
+  void write(StoredState &state, fp8_step &step);
+
+  /// The held-out loss of the model and of what the file says.
+  struct Check {
+    double model, exported;
+    std::optional<double> logitsSNR; // in dB, of the first batch
+  };
+  /// Nothing if it was interrupted, or without `decode`.
+  std::optional<Check> check(Evaluation &evaluation,
+                             const std::function<bool()> &stop);
+  /// export.json: the manifest, with what is known since.
+  void finish(int64_t step, const std::optional<Check> &check) const;
+
+  const std::string &file() const { return path; }
+  int64_t bytes() const { return fileBytes; }
+
+private:
+  struct Source {
+    int64_t leaf = -1, argument = -1; // of the tree, or of the step
+  };
+  const fp8_export &options;
+  int threads;
+  std::string directory, path;
+  std::vector<Source> sources;      // of encode's arguments
+  std::vector<size_t> wantedLeaves; // all of them
+  std::vector<int64_t> decoded;     // for each leaf decode's result, or -1
+  std::unique_ptr<fp8_step> encode;
+  int64_t fileBytes = 0;
+};
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_EXPORT_H
