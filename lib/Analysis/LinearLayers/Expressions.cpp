@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-bool fp8::isElementwise(Operation *op) {
+bool fp8::worksByElement(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
          isa<stablehlo::ClampOp, stablehlo::SelectOp>(op);
 }
@@ -141,7 +141,7 @@ std::optional<Samples> Evaluator::compute(Value value) {
   if (Value source = views.getSameElementsSource(value, user))
     return get(source);
   Operation *op = value.getDefiningOp();
-  if (!op || !isElementwise(op))
+  if (!op || !worksByElement(op))
     return std::nullopt;
   SmallVector<Samples, 3> operands;
   for (Value operand : op->getOperands()) {

@@ -13,7 +13,7 @@ namespace fp8 {
 
 /// Whether every element of the results is computed from the elements at the
 /// same place in the operands (or from a scalar operand).
-bool isElementwise(Operation *op);
+bool worksByElement(Operation *op);
 
 /// The number that a constant has throughout, spread or not.
 std::optional<double> getSplatNumber(Value value);

@@ -149,7 +149,7 @@ void Finder::collect(Value value, Leaves &leaves) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    if (op && isElementwise(op))
+    if (op && worksByElement(op))
       llvm::append_range(worklist, op->getOperands());
     else
       leaves.others = true;
@@ -203,7 +203,7 @@ Dependence Finder::getDependence(Value value, unsigned number,
     if (Value source = views.getSameElementsSource(value, user))
       return getDependence(source, number, known);
     Operation *op = value.getDefiningOp();
-    if (!op || !isElementwise(op))
+    if (!op || !worksByElement(op))
       return Dependence::Free;
     SmallVector<Dependence, 3> operands;
     for (Value operand : op->getOperands())
@@ -318,7 +318,7 @@ bool Finder::reads(Value value, unsigned number, DenseMap<Value, bool> &known) {
   if (!result) {
     if (Value source = views.getViewSource(value, user))
       result = reads(source, number, known);
-    else if (op && isElementwise(op))
+    else if (op && worksByElement(op))
       result = llvm::any_of(op->getOperands(), [&](Value operand) {
         return reads(operand, number, known);
       });
@@ -333,7 +333,7 @@ bool Finder::traceTo(Value &value, Index &index, unsigned number) {
   SmallVector<Value> slots;
   while (numbers.get(value) != number) {
     Operation *op = value.getDefiningOp();
-    if (op && isElementwise(op) && !isa<stablehlo::ConvertOp>(op)) {
+    if (op && worksByElement(op) && !isa<stablehlo::ConvertOp>(op)) {
       auto next = llvm::find_if(op->getOperands(), [&](Value operand) {
         return shapeOf(operand) == shapeOf(value) &&
                reads(operand, number, known);
@@ -484,14 +484,11 @@ static std::optional<Index> getWeightElement(const DotInfo &info,
   return element;
 }
 
-/// Proves that `product` is a known activation of `gate` times `linear` and
-/// finds the channels of all three weights; else says why not.
+/// Proves that `product`, which is linear in `linear`, is a known activation of
+/// `gate` times it, and finds the channels of all three weights; else says why
+/// not.
 std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
                           const Branch &linear) {
-  DenseMap<Value, Dependence> known;
-  if (getDependence(product, linear.number, known) != Dependence::Linear)
-    return "the product is linear in neither of its two branches";
-
   // With a linear branch of one the product is the activation of the other.
   Samples ones;
   ones.fill(1);
@@ -644,7 +641,12 @@ std::optional<GatedUnit> Finder::find(unsigned down) {
     return unit;
   }
   // A product that is linear in both branches is its own gate.
+  unit.why = "the product is linear in neither of its two branches";
   for (auto [gate, linear] : {std::pair(0, 1), std::pair(1, 0)}) {
+    DenseMap<Value, Dependence> known;
+    if (getDependence(product, leaves.branches[linear].number, known) !=
+        Dependence::Linear)
+      continue;
     GatedUnit candidate = unit;
     candidate.why = prove(candidate, product, leaves.branches[gate],
                           leaves.branches[linear]);
@@ -654,9 +656,7 @@ std::optional<GatedUnit> Finder::find(unsigned down) {
       addReaders(candidate, leaves.branches[linear].number);
       return candidate;
     }
-    // The order in which one of the branches was linear says more.
-    if (unit.why.empty() || !candidate.activation.empty())
-      unit.why = candidate.why;
+    unit.why = candidate.why;
   }
   return unit;
 }

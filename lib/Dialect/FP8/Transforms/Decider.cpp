@@ -70,6 +70,34 @@ static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   return "";
 }
 
+bool fp8::isRescaled(Value operand) {
+  while (operand) {
+    Operation *op = operand.getDefiningOp();
+    if (isa_and_nonnull<RescaleOp>(op))
+      return true;
+    if (isa_and_nonnull<stablehlo::DynamicSliceOp, stablehlo::ConvertOp>(op))
+      operand = op->getOperand(0);
+    else
+      operand = getLayoutSource(operand);
+  }
+  return false;
+}
+
+bool fp8::needsCurrentScale(const OperandRecipe &recipe, const DotInfo &info,
+                            OperandKind kind) {
+  return recipe.scaling == RecipeScaling::Delayed &&
+         kind == OperandKind::Weight &&
+         isRescaled(info.dot->getOperand(info.lhs == kind ? 0 : 1));
+}
+
+static std::string describeSmoothing(const SmoothRecipe &smooth) {
+  std::string text = "smoothed per ";
+  text += smooth.granularity == RecipeGranularity::Token ? "token" : "channel";
+  text += smooth.scale == RecipeScale::Pow2 ? ", pow2" : ", exact";
+  text += smooth.scaling == RecipeScaling::Delayed ? ", delayed" : ", current";
+  return text;
+}
+
 /// The number of the layer in a tree path: its first number, as in
 /// `p['layers'][3]['wq']`, `p['block_3']['wq']` or `p['h3']['wq']` (a key that
 /// ends in a number, with keys below it).
@@ -145,6 +173,8 @@ void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
   }
   if (info.inBranch)
     verdict.notes.push_back("in a branch");
+  if (isRescaled(dot.getLhs()) || isRescaled(dot.getRhs()))
+    verdict.notes.push_back(describeSmoothing(recipe.smooth));
   if (info.recomputed)
     verdict.notes.push_back("recomputed for the backward pass");
 }
@@ -167,9 +197,18 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
     return true;
   std::optional<int64_t> number = getLayerNumber(info.layer);
   if (!number) {
-    // One dot for all layers of a loop: no single layer can be told apart.
-    if (info.loops.empty())
+    if (info.loops.empty() && numLayers > 0)
       return false;
+    if (info.loops.empty()) {
+      InFlightDiagnostic diag =
+          info.dot->emitError()
+          << "a rule names layers by number, but no parameter of the step has "
+             "a number in its tree path; expected paths such as "
+             "p['layers'][3]['wq'], or a rule without layers, first and last";
+      diag.attachNote(*rule.loc) << "the rule is here";
+      return diag;
+    }
+    // One dot for all layers of a loop: no single layer can be told apart.
     InFlightDiagnostic diag =
         info.dot->emitError()
         << "a rule names layers by number, but this dot serves all layers of a "
@@ -261,6 +300,9 @@ FailureOr<DotVerdict> Decider::getVerdict(const DotInfo &info) {
   verdict.rhsFormat = stringifyFormat(rhs->format).str();
   verdict.lhsTile = stringifyTile(lhs->tile).str();
   verdict.rhsTile = stringifyTile(rhs->tile).str();
+  if (needsCurrentScale(*lhs, info, info.lhs) ||
+      needsCurrentScale(*rhs, info, info.rhs))
+    verdict.notes.push_back("the smoothed weight has a current scale");
   if (lhs->format == RecipeFormat::F8E5M2 &&
       rhs->format == RecipeFormat::F8E5M2)
     verdict.notes.push_back(

@@ -17,6 +17,14 @@ namespace fp8 {
 const OperandRecipe *getOperandRecipe(const Recipe &recipe, DotRole role,
                                       OperandKind kind);
 
+/// Whether Smooth-SwiGLU has moved a factor into or out of an operand.
+bool isRescaled(Value operand);
+
+/// Whether an operand that the recipe gives a delayed scale needs its own: a
+/// smoothed weight is of another size whenever its factors change.
+bool needsCurrentScale(const OperandRecipe &recipe, const DotInfo &info,
+                       OperandKind kind);
+
 /// Decides about the dots of one function.
 class Decider {
 public:

@@ -1,11 +1,13 @@
-//===- VerdictReport.cpp - Every dot, FP8 or why not ----------------------===//
+//===- VerdictReport.cpp - Every dot and state array: FP8 or why not
+//-------===//
 
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 
-#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -23,6 +25,117 @@ StringRef fp8::stringifyVerdict(DotVerdict::Kind kind) {
   }
   return "high_precision";
 }
+
+//===----------------------------------------------------------------------===//
+// Gated units
+//===----------------------------------------------------------------------===//
+
+static DictionaryAttr makeAttribute(Builder &b,
+                                    const ParameterChannels &channels) {
+  return b.getDictionaryAttr(
+      {b.getNamedAttr("path", b.getStringAttr(channels.path)),
+       b.getNamedAttr("dimensions", b.getDenseI64ArrayAttr(channels.dims)),
+       b.getNamedAttr("start", b.getDenseI64ArrayAttr(channels.start)),
+       b.getNamedAttr("stride", b.getI64IntegerAttr(channels.stride)),
+       b.getNamedAttr("layers", b.getDenseI64ArrayAttr(channels.layers))});
+}
+
+static ParameterChannels getChannels(DictionaryAttr attribute) {
+  auto getArray = [&](StringRef name) {
+    return llvm::to_vector(
+        attribute.getAs<DenseI64ArrayAttr>(name).asArrayRef());
+  };
+  ParameterChannels channels;
+  channels.path = attribute.getAs<StringAttr>("path").str();
+  channels.dims = getArray("dimensions");
+  channels.start = getArray("start");
+  channels.stride = attribute.getAs<IntegerAttr>("stride").getInt();
+  channels.layers = getArray("layers");
+  return channels;
+}
+
+namespace {
+/// The texts and the parts of parameters of a gated unit, by name.
+template <typename UnitT> struct Fields {
+  explicit Fields(UnitT &unit)
+      : texts{{"function", &unit.function},
+              {"layer", &unit.layer},
+              {"location", &unit.location},
+              {"activation", &unit.activation},
+              {"granularity", &unit.granularity},
+              {"scale", &unit.scale},
+              {"scaling", &unit.scaling},
+              {"state", &unit.state},
+              {"reason", &unit.reason}},
+        parts{{"gate", &unit.gate},
+              {"linear", &unit.linear},
+              {"linear_bias", &unit.linearBias},
+              {"down", &unit.down}} {}
+
+  std::pair<StringRef, decltype(&std::declval<UnitT &>().layer)> texts[9];
+  std::pair<StringRef, decltype(&std::declval<UnitT &>().gate)> parts[4];
+};
+} // namespace
+
+DictionaryAttr GatedUnitVerdict::getAttribute(MLIRContext *context) const {
+  Builder b(context);
+  NamedAttrList attrs;
+  Fields<const GatedUnitVerdict> fields(*this);
+  for (auto [name, text] : fields.texts)
+    if (!text->empty())
+      attrs.append(name, b.getStringAttr(*text));
+  if (channels)
+    attrs.append("channels", b.getI64IntegerAttr(channels));
+  for (auto [name, part] : fields.parts)
+    if (*part)
+      attrs.append(name, makeAttribute(b, **part));
+  return attrs.getDictionary(context);
+}
+
+GatedUnitVerdict GatedUnitVerdict::get(DictionaryAttr attribute) {
+  GatedUnitVerdict unit;
+  Fields<GatedUnitVerdict> fields(unit);
+  for (auto [name, text] : fields.texts)
+    if (auto attr = attribute.getAs<StringAttr>(name))
+      *text = attr.str();
+  if (auto channels = attribute.getAs<IntegerAttr>("channels"))
+    unit.channels = channels.getInt();
+  for (auto [name, part] : fields.parts)
+    if (auto attr = attribute.getAs<DictionaryAttr>(name))
+      *part = getChannels(attr);
+  return unit;
+}
+
+static void printGatedUnit(llvm::json::OStream &json,
+                           const GatedUnitVerdict &unit) {
+  auto printArray = [&](StringRef name, ArrayRef<int64_t> values) {
+    json.attributeArray(name, [&] {
+      for (int64_t value : values)
+        json.value(value);
+    });
+  };
+  Fields<const GatedUnitVerdict> fields(unit);
+  json.object([&] {
+    for (const auto &text : fields.texts)
+      if (!text.second->empty())
+        json.attribute(text.first, *text.second);
+    if (unit.channels)
+      json.attribute("channels", unit.channels);
+    for (const auto &part : fields.parts)
+      if (const std::optional<ParameterChannels> &channels = *part.second)
+        json.attributeObject(part.first, [&] {
+          json.attribute("path", channels->path);
+          printArray("dimensions", channels->dims);
+          printArray("start", channels->start);
+          json.attribute("stride", channels->stride);
+          printArray("layers", channels->layers);
+        });
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// The report
+//===----------------------------------------------------------------------===//
 
 int64_t VerdictReport::count(DotVerdict::Kind kind) const {
   return llvm::count_if(
@@ -57,28 +170,30 @@ std::string VerdictReport::getSummary() const {
   return text;
 }
 
-void VerdictReport::printTable(llvm::raw_ostream &os) const {
-  SmallVector<SmallVector<std::string>> rows;
-  rows.push_back({"verdict", "role", "layer", "batch", "M", "N", "K", "lhs",
-                  "rhs", "reason", "location"});
-  for (const DotVerdict &dot : dots) {
-    std::string reason = dot.reason;
-    for (const std::string &note : dot.notes)
-      reason += "; " + note;
-    rows.push_back({stringifyVerdict(dot.kind).str(), dot.role,
-                    dot.layer.empty() ? "-" : dot.layer,
-                    std::to_string(dot.batch), std::to_string(dot.m),
-                    std::to_string(dot.n), std::to_string(dot.k), dot.lhsFormat,
-                    dot.rhsFormat, reason, dot.location});
+std::string VerdictReport::getStateSummary() const {
+  int64_t changed = 0, bytes = 0;
+  for (const StateVerdict &array : state) {
+    changed += array.changed;
+    bytes += array.bytes;
   }
+  return llvm::formatv("{0} of {1} arrays of state stored otherwise; {2} bytes "
+                       "of state",
+                       changed, state.size(), bytes)
+      .str();
+}
+
+/// Rows in columns; those in `numbers` are right-justified.
+static void printColumns(llvm::raw_ostream &os,
+                         ArrayRef<SmallVector<std::string>> rows,
+                         ArrayRef<size_t> numbers) {
   SmallVector<size_t> widths(rows.front().size());
   for (const auto &row : rows)
     for (auto [width, cell] : llvm::zip_equal(widths, row))
       width = std::max(width, cell.size());
   for (const auto &row : rows) {
     for (auto [i, cell] : llvm::enumerate(row)) {
-      bool number = i >= 3 && i <= 6, last = i + 1 == row.size();
-      if (number)
+      bool last = i + 1 == row.size();
+      if (llvm::is_contained(numbers, i))
         os << llvm::right_justify(cell, widths[i]);
       else if (last)
         os << cell;
@@ -87,7 +202,44 @@ void VerdictReport::printTable(llvm::raw_ostream &os) const {
       os << (last ? "\n" : "  ");
     }
   }
+}
+
+static std::string joinReason(StringRef reason, ArrayRef<std::string> notes) {
+  std::string text = reason.str();
+  for (const std::string &note : notes)
+    text += "; " + note;
+  return text;
+}
+
+void VerdictReport::printStateTable(llvm::raw_ostream &os) const {
+  SmallVector<SmallVector<std::string>> rows;
+  rows.push_back(
+      {"state", "kind", "elements", "from", "to", "tile", "bytes", "reason"});
+  for (const StateVerdict &array : state)
+    rows.push_back({array.path, array.kind, std::to_string(array.elements),
+                    array.from, array.to, array.tile.empty() ? "-" : array.tile,
+                    std::to_string(array.bytes),
+                    joinReason(array.reason, array.notes)});
+  printColumns(os, rows, {2, 6});
+  os << "recipe " << recipe << ": " << getStateSummary() << "\n";
+}
+
+void VerdictReport::printTable(llvm::raw_ostream &os) const {
+  SmallVector<SmallVector<std::string>> rows;
+  rows.push_back({"verdict", "role", "layer", "batch", "M", "N", "K", "lhs",
+                  "rhs", "reason", "location"});
+  for (const DotVerdict &dot : dots) {
+    rows.push_back({stringifyVerdict(dot.kind).str(), dot.role,
+                    dot.layer.empty() ? "-" : dot.layer,
+                    std::to_string(dot.batch), std::to_string(dot.m),
+                    std::to_string(dot.n), std::to_string(dot.k), dot.lhsFormat,
+                    dot.rhsFormat, joinReason(dot.reason, dot.notes),
+                    dot.location});
+  }
+  printColumns(os, rows, {3, 4, 5, 6});
   os << "recipe " << recipe << ": " << getSummary() << "\n";
+  if (!state.empty())
+    printStateTable(os);
 }
 
 void VerdictReport::printJSON(llvm::raw_ostream &os) const {
@@ -130,6 +282,32 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
           json.attribute("location", dot.location);
           json.attributeArray("notes", [&] {
             for (const std::string &note : dot.notes)
+              json.value(note);
+          });
+        });
+    });
+    json.attributeArray("gated_units", [&] {
+      for (const GatedUnitVerdict &unit : gatedUnits)
+        printGatedUnit(json, unit);
+    });
+    json.attributeArray("state", [&] {
+      for (const StateVerdict &array : state)
+        json.object([&] {
+          json.attribute("function", array.function);
+          json.attribute("path", array.path);
+          json.attribute("kind", array.kind);
+          if (!array.parameter.empty())
+            json.attribute("parameter", array.parameter);
+          json.attribute("elements", array.elements);
+          json.attribute("from", array.from);
+          json.attribute("to", array.to);
+          if (!array.tile.empty())
+            json.attribute("tile", array.tile);
+          json.attribute("bytes", array.bytes);
+          json.attribute("changed", array.changed);
+          json.attribute("reason", array.reason);
+          json.attributeArray("notes", [&] {
+            for (const std::string &note : array.notes)
               json.value(note);
           });
         });

@@ -1,8 +1,12 @@
-//===- VerdictReport.h - Every dot, FP8 or why not --------------*- C++ -*-===//
+//===- VerdictReport.h - Every dot and state array: FP8 or why not -*- C++
+//-*-===//
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 #define FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 
+#include "fp8/Analysis/GatedUnits.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
@@ -55,17 +59,69 @@ struct DotVerdict {
 
 StringRef stringifyVerdict(DotVerdict::Kind kind);
 
-/// One row for every `stablehlo.dot_general` that the module had.
+/// What one array of the state is stored in, and why.
+struct StateVerdict {
+  std::string function;
+  std::string path;
+  /// parameter, master, moment1, moment2 or other.
+  std::string kind;
+  /// The path of the parameter that it belongs to; empty without one.
+  std::string parameter;
+  int64_t elements = 0;
+  /// Element types, as the step has it and as it is stored.
+  std::string from, to;
+  /// Which elements share a scale, as recipes spell it; none: no scale.
+  std::string tile;
+  /// Bytes of the array as it is stored, scales and all.
+  int64_t bytes = 0;
+  bool changed = false;
+  std::string reason;
+  std::vector<std::string> notes;
+};
+
+/// What became of one gated unit. With a granularity its product is scaled by a
+/// factor s for each channel or token, h / s, and s is put back around the dot.
+struct GatedUnitVerdict {
+  std::string function;
+  /// The tree path of the parameter of the layer that reads the product.
+  std::string layer;
+  /// `file:line:column (scope)` of that layer's dot.
+  std::string location;
+  /// Why it is left alone; empty if it is smoothed.
+  std::string reason;
+
+  /// Of a proven unit: what `GatedUnit` has.
+  std::string activation;
+  int64_t channels = 0;
+  std::optional<ParameterChannels> gate, linear, linearBias, down;
+
+  /// Of a smoothed one: channel or token; pow2 or exact; current or delayed,
+  /// and the tree path of the state that has 1 / s, layers first (0: s is 1).
+  std::string granularity, scale, scaling, state;
+
+  DictionaryAttr getAttribute(MLIRContext *context) const;
+  static GatedUnitVerdict get(DictionaryAttr attribute);
+};
+
+/// One row for every `stablehlo.dot_general` that the module had, and one for
+/// every array of floats in the state if the recipe says what those are stored
+/// in.
 struct VerdictReport {
   std::string recipe;
   std::vector<DotVerdict> dots;
+  std::vector<StateVerdict> state;
+  std::vector<GatedUnitVerdict> gatedUnits;
 
   int64_t count(DotVerdict::Kind kind) const;
 
   /// One line: `42 of 57 dots in FP8; 12 attention, 3 head`.
   std::string getSummary() const;
+  /// One line: `12 of 20 arrays of state stored otherwise, 1.2 MB for 4.8 MB`.
+  std::string getStateSummary() const;
   /// One line a dot, in columns, and the summary.
   void printTable(llvm::raw_ostream &os) const;
+  /// The part of it that is about the state.
+  void printStateTable(llvm::raw_ostream &os) const;
   void printJSON(llvm::raw_ostream &os) const;
   /// Writes JSON to a file that ends in `.json`, a table to any other one, and
   /// to stderr for `-`. On failure `error` says why.

@@ -35,7 +35,7 @@ func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) ->
 // -----
 
 func.func public @main(%x: f32 {fp8.path = "x", fp8.role = "frozen"}) -> (f32 {fp8.path = "result", fp8.kind = "output"}) {
-  // expected-error @+1 {{'arith.addf' is not accepted after the import: expected stablehlo and chlo ops; see docs/StableHLOSubset.md}}
+  // expected-error @+1 {{'arith.addf' is not accepted after the import: expected stablehlo, chlo and fp8 ops; see docs/StableHLOSubset.md}}
   %0 = arith.addf %x, %x : f32
   return %0 : f32
 }

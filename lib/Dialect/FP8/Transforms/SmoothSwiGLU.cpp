@@ -1,0 +1,981 @@
+//===- SmoothSwiGLU.cpp - The product of a gated unit, scaled -------------===//
+//
+// The product h of a gated unit has outliers that one scale for the whole
+// tensor cannot hold. A factor s for each channel or each token is moved out of
+// h before it is quantized, and back in where that costs nothing:
+//
+//            channel                     token
+//   forward  y  = (h/s) · (s w)          y  = s ((h/s) · w)
+//   dgrad    dh = (dy · (s w)^T) / s     dh = ((s dy) · w^T) / s
+//   wgrad    dw = s ((h/s)^T · dy)       dw = (h/s)^T · (s dy)
+//
+// Each line is an identity for every s, whatever the other dots do; equal
+// factors only let them share what they quantize. With powers of two all of it
+// is exact.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Decider.h"
+#include "DelayedScaling.h"
+#include "LayerSlots.h"
+#include "Quantizer.h"
+#include "TakenUpdate.h"
+
+#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/Dominance.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include "llvm/ADT/STLExtras.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8SMOOTHSWIGLU
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Views, with dimensions that stay what they are
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+namespace {
+
+using Dims = SmallVector<int64_t>;
+
+/// A value as a view of another one; `dims` are dimensions of both, as they
+/// stand in the root.
+struct View {
+  Value root;
+  Dims dims;
+  /// From the value to its root, without these.
+  SmallVector<OpResult> steps;
+  /// The dimensions of the root that slices cut one layer off, the outermost
+  /// first.
+  Dims layers;
+};
+
+/// What a view may lead through.
+enum class Through {
+  Layouts, ///< Reshapes, transposes, barriers.
+  Layers   ///< Conversions too, and slices of one layer.
+};
+
+} // namespace
+
+/// The dimensions of the source of a reshape that are the same as `dims` of its
+/// result, or none.
+static std::optional<Dims> mapReshape(ArrayRef<int64_t> source,
+                                      ArrayRef<int64_t> result,
+                                      ArrayRef<int64_t> dims) {
+  auto inner = [](ArrayRef<int64_t> shape, int64_t dim) {
+    int64_t size = 1;
+    for (int64_t extent : shape.drop_front(dim + 1))
+      size *= extent;
+    return size;
+  };
+  Dims mapped;
+  for (int64_t dim : dims) {
+    auto same =
+        llvm::find_if(llvm::seq<int64_t>(source.size()), [&](int64_t d) {
+          return source[d] == result[dim] &&
+                 inner(source, d) == inner(result, dim);
+        });
+    if (same == llvm::seq<int64_t>(source.size()).end())
+      return std::nullopt;
+    mapped.push_back(*same);
+  }
+  return mapped;
+}
+
+/// The dimensions of the operand of a view that are `dims` of its result, or
+/// none if it is no view that a path may lead through.
+static std::optional<Dims> mapStep(OpResult result, ArrayRef<int64_t> dims,
+                                   Through through) {
+  Operation *op = result.getOwner();
+  if (isa<stablehlo::OptimizationBarrierOp>(op))
+    return Dims(dims);
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
+    return llvm::map_to_vector(
+        dims, [&](int64_t dim) { return transpose.getPermutation()[dim]; });
+  if (isa<stablehlo::ReshapeOp>(op))
+    return mapReshape(shapeOf(op->getOperand(0)), shapeOf(result), dims);
+  if (through == Through::Layouts)
+    return std::nullopt;
+  if (isa<stablehlo::ConvertOp>(op) &&
+      isa<FloatType>(getElementTypeOrSelf(op->getOperand(0).getType())))
+    return Dims(dims);
+  auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op);
+  if (slice && slice.getSliceSizes().front() == 1 &&
+      slice.getSliceSizes().drop_front() ==
+          shapeOf(slice.getOperand()).drop_front())
+    return Dims(dims);
+  return std::nullopt;
+}
+
+static View getView(Value value, ArrayRef<int64_t> dims, Through through) {
+  View view{value, Dims(dims), {}, {}};
+  while (auto result = dyn_cast<OpResult>(view.root)) {
+    Dims tracked(view.dims);
+    llvm::append_range(tracked, view.layers);
+    std::optional<Dims> mapped = mapStep(result, tracked, through);
+    if (!mapped)
+      break;
+    view.dims.assign(mapped->begin(), mapped->begin() + view.dims.size());
+    view.layers.assign(mapped->begin() + view.dims.size(), mapped->end());
+    if (isa<stablehlo::DynamicSliceOp>(result.getOwner()))
+      view.layers.insert(view.layers.begin(), 0);
+    view.steps.push_back(result);
+    Operation *op = result.getOwner();
+    view.root = op->getOperand(isa<stablehlo::OptimizationBarrierOp>(op)
+                                   ? result.getResultNumber()
+                                   : 0);
+  }
+  return view;
+}
+
+/// The layout ops that lead from a value of this shape to `value`, the last one
+/// first; none if there is no such value.
+static std::optional<SmallVector<Operation *>>
+getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
+  SmallVector<Operation *> layouts;
+  while (shapeOf(value) != shape) {
+    Value source = getLayoutSource(value);
+    if (!source)
+      return std::nullopt;
+    if (!isa<stablehlo::OptimizationBarrierOp>(value.getDefiningOp()))
+      layouts.push_back(value.getDefiningOp());
+    value = source;
+  }
+  return layouts;
+}
+
+//===----------------------------------------------------------------------===//
+// Dots
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a dot does with the dimensions of one operand.
+struct Side {
+  Value value;
+  ArrayRef<int64_t> batching, contracting;
+  Dims free;
+  /// Of the free dimensions, in the result.
+  int64_t firstFreeInResult;
+};
+} // namespace
+
+static Side getSide(stablehlo::DotGeneralOp dot, bool lhs) {
+  auto dims = dot.getDotDimensionNumbers();
+  Side side;
+  side.value = lhs ? dot.getLhs() : dot.getRhs();
+  side.batching =
+      lhs ? dims.getLhsBatchingDimensions() : dims.getRhsBatchingDimensions();
+  side.contracting = lhs ? dims.getLhsContractingDimensions()
+                         : dims.getRhsContractingDimensions();
+  int64_t rank = shapeOf(side.value).size();
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(side.batching, dim) &&
+        !llvm::is_contained(side.contracting, dim))
+      side.free.push_back(dim);
+  side.firstFreeInResult = side.batching.size();
+  if (!lhs)
+    side.firstFreeInResult = shapeOf(dot->getResult(0)).size() -
+                             static_cast<int64_t>(side.free.size());
+  return side;
+}
+
+/// The dimension of the other operand or of the result that a dimension of an
+/// operand is paired with, or -1.
+static int64_t getPartner(const Side &side, const Side &other, int64_t dim) {
+  for (auto [own, partner] : llvm::zip_equal(side.batching, other.batching))
+    if (own == dim)
+      return partner;
+  for (auto [own, partner] :
+       llvm::zip_equal(side.contracting, other.contracting))
+    if (own == dim)
+      return partner;
+  return -1;
+}
+
+static int64_t getResultDim(const Side &side, int64_t dim) {
+  for (auto [index, batching] : llvm::enumerate(side.batching))
+    if (batching == dim)
+      return index;
+  for (auto [index, free] : llvm::enumerate(side.free))
+    if (free == dim)
+      return side.firstFreeInResult + index;
+  return -1;
+}
+
+/// Sorted by their places in the root of a view.
+static Dims sortBy(ArrayRef<int64_t> dims, ArrayRef<int64_t> places) {
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (auto [dim, place] : llvm::zip_equal(dims, places))
+    pairs.push_back({place, dim});
+  llvm::sort(pairs);
+  return llvm::map_to_vector(pairs, [](auto pair) { return pair.second; });
+}
+
+static Dims unite(ArrayRef<int64_t> a, ArrayRef<int64_t> b) {
+  Dims dims(a);
+  llvm::append_range(dims, b);
+  return dims;
+}
+
+//===----------------------------------------------------------------------===//
+// The rewriting
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// s and 1/s.
+using Factor = DelayedScaling::Scale;
+
+/// What the state of a unit's factors is called.
+std::string getStateName(const DotInfo &down) {
+  return "fp8." + down.layer + ".smooth";
+}
+
+/// A gated unit that is smoothed.
+struct Unit {
+  const GatedUnit *unit;
+  const DotInfo *down;
+  std::string state;
+  /// The dimensions of the weight's parameter that the factor's are.
+  Dims weightDims;
+  /// Those that were made, in the order of making.
+  SmallVector<Factor> factors;
+  /// The product of the forward pass and what it was rescaled by.
+  Value product;
+  Factor forward;
+};
+
+class Smoother {
+public:
+  Smoother(func::FuncOp function, const Recipe &recipe, bool allDots)
+      : function(function), recipe(recipe), smooth(recipe.smooth),
+        allDots(allDots), decider(recipe, function),
+        builder(function.getContext()), dominance(function), delayed(function) {
+  }
+
+  /// Smooths what it can; `report` is called once for each gated unit.
+  LogicalResult
+  run(function_ref<void(const DotInfo &, const GatedUnitVerdict &)> report);
+
+private:
+  bool perChannel() const {
+    return smooth.granularity == RecipeGranularity::Channel;
+  }
+  const DotInfo &getDot(unsigned index) const {
+    return decider.getLayers().getDots()[index];
+  }
+  std::string getObstacle(const GatedUnit &unit);
+  LogicalResult decide();
+  void smoothUnit(Unit &unit);
+
+  void smoothForward(Unit &unit, const DotInfo &info, Value linear);
+  void smoothWgrad(Unit &unit, const DotInfo &info, Value linear);
+  void smoothDgrad(Unit &unit, const DotInfo &info);
+
+  std::optional<Factor> getFactor(Unit &unit, stablehlo::DotGeneralOp dot,
+                                  const View &product, Value linear,
+                                  ArrayRef<LayerSlot> slots, bool original);
+  std::optional<Factor> readState(const Unit &unit, Block *block,
+                                  ArrayRef<LayerSlot> slots);
+  std::optional<Factor> findFactor(Unit &unit, Operation *dot);
+  Value arrangeAs(Value product, Value linear);
+  ComputeScaleOp measure(const View &product, Value linear);
+  OperandRecipe getStateRecipe() const;
+  std::optional<Factor> storeSmoothed(Unit &unit, const View &product);
+
+  void setInsertionPointAfter(Value a, Value b);
+  Value rescale(Value value, Value factor, ArrayRef<int64_t> dims);
+  Value rescaleView(const View &view, Value factor, ArrayRef<int64_t> dims);
+  Value rescaleOperand(const Side &side, Value factor, ArrayRef<int64_t> dims);
+  Value rescaleWeight(Unit &unit, const Side &side, const Factor &factor,
+                      ArrayRef<int64_t> dims);
+  void rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
+                     ArrayRef<int64_t> dims);
+  GatedUnitVerdict describe(const GatedUnit &unit, StringRef why);
+
+  func::FuncOp function;
+  const Recipe &recipe;
+  const SmoothRecipe &smooth;
+  bool allDots;
+  Decider decider;
+  IRRewriter builder;
+  DominanceInfo dominance;
+  DelayedScaling delayed;
+  /// Whether a dot is smoothed as far as the recipe is concerned, by its place,
+  /// and those that are by now.
+  llvm::BitVector wanted, done;
+  /// What was rescaled already, by value and factor, and views of that.
+  DenseMap<std::pair<Value, Value>, Value> rescaled;
+  /// What was read from states.
+  struct StateRead {
+    std::string state;
+    Block *block;
+    SmallVector<LayerSlot> slots;
+    Factor factor;
+  };
+  std::vector<StateRead> reads;
+};
+
+} // namespace
+
+/// After the definitions of both.
+void Smoother::setInsertionPointAfter(Value a, Value b) {
+  Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+  if (!first)
+    builder.setInsertionPointAfterValue(b);
+  else if (!second)
+    builder.setInsertionPointAfterValue(a);
+  else if (dominance.properlyDominates(first, second))
+    builder.setInsertionPointAfter(second);
+  else
+    builder.setInsertionPointAfter(first);
+}
+
+Value Smoother::rescale(Value value, Value factor, ArrayRef<int64_t> dims) {
+  Value &result = rescaled[{value, factor}];
+  if (!result) {
+    setInsertionPointAfter(value, factor);
+    result = RescaleOp::create(builder, value.getLoc(), value.getType(), value,
+                               factor, builder.getDenseI64ArrayAttr(dims));
+  }
+  return result;
+}
+
+/// The same view of the rescaled root; `dims` are those of the root.
+Value Smoother::rescaleView(const View &view, Value factor,
+                            ArrayRef<int64_t> dims) {
+  Value source = rescale(view.root, factor, dims);
+  for (OpResult step : llvm::reverse(view.steps)) {
+    // Barriers order the values as they were.
+    if (isa<stablehlo::OptimizationBarrierOp>(step.getOwner()))
+      continue;
+    Value &result = rescaled[{step, source}];
+    if (!result) {
+      setInsertionPointAfter(step, source);
+      IRMapping mapping;
+      mapping.map(step.getOwner()->getOperand(0), source);
+      result = builder.clone(*step.getOwner(), mapping)->getResult(0);
+    }
+    source = result;
+  }
+  return source;
+}
+
+/// The operand of a dot, rescaled where its views begin, so that other dots
+/// share it. `dims` are those of the operand.
+Value Smoother::rescaleOperand(const Side &side, Value factor,
+                               ArrayRef<int64_t> dims) {
+  View view = getView(side.value, dims, Through::Layouts);
+  return rescaleView(view, factor, view.dims);
+}
+
+/// The weights, rescaled by a factor that comes from the state outside of all
+/// loops, or else where they are read.
+Value Smoother::rescaleWeight(Unit &unit, const Side &side,
+                              const Factor &factor, ArrayRef<int64_t> dims) {
+  View view = getView(side.value, dims, Through::Layers);
+  Block *entry = &function.getBody().front();
+  auto parameter = dyn_cast<BlockArgument>(view.root);
+  if (parameter && parameter.getOwner() == entry)
+    if (std::optional<Factor> all = readState(unit, entry, {}))
+      if (shapeOf(all->scale).size() == view.layers.size() + view.dims.size())
+        return rescaleView(view, all->scale, unite(view.layers, view.dims));
+  return rescaleOperand(side, factor.scale, dims);
+}
+
+void Smoother::rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
+                             ArrayRef<int64_t> dims) {
+  builder.setInsertionPointAfter(dot);
+  Value result = dot->getResult(0);
+  auto rescaled =
+      RescaleOp::create(builder, dot.getLoc(), result.getType(), result, factor,
+                        builder.getDenseI64ArrayAttr(dims));
+  result.replaceAllUsesExcept(rescaled, rescaled);
+}
+
+//===----------------------------------------------------------------------===//
+// Factors
+//===----------------------------------------------------------------------===//
+
+/// How the factor is scaled, in the words of operands. With the format of the
+/// product h/s lies just below the largest code.
+OperandRecipe Smoother::getStateRecipe() const {
+  OperandRecipe state;
+  state.format = recipe.forward ? recipe.forward->activation.format
+                                : RecipeFormat::F8E4M3FN;
+  state.scale = smooth.scale;
+  state.margin = smooth.margin;
+  state.scaling = smooth.scaling;
+  state.history = smooth.history;
+  state.algorithm = smooth.algorithm;
+  state.initial = smooth.initial;
+  return state;
+}
+
+/// Amaxes of channels, none of them below 2^-8 of the largest one: what the
+/// factors take off the range of the product they add to that of the weight,
+/// and E4M3 has 14 octaves for both the range of its rows and that within a
+/// row.
+static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
+  auto type = cast<RankedTensorType>(amax.getType());
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  Value largest = AmaxOp::create(builder, loc, scalar, amax,
+                                 /*tile=*/DenseI64ArrayAttr());
+  Value part = stablehlo::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(scalar, builder.getF32FloatAttr(0x1p-8f)));
+  Value least = stablehlo::MulOp::create(builder, loc, largest, part);
+  least = stablehlo::BroadcastInDimOp::create(builder, loc, type, least,
+                                              builder.getDenseI64ArrayAttr({}));
+  return stablehlo::MaxOp::create(builder, loc, amax, least);
+}
+
+/// The factor that a product would have by itself: from its own channels, or
+/// from the tokens of its linear branch.
+ComputeScaleOp Smoother::measure(const View &product, Value linear) {
+  Value measured = perChannel() ? product.root : linear;
+  Location loc = measured.getLoc();
+  builder.setInsertionPointAfterValue(measured);
+  SmallVector<int64_t> tile(shapeOf(measured).size(), ScaledType::kWhole);
+  SmallVector<int64_t> shape;
+  for (int64_t dim : product.dims) {
+    tile[dim] = 1;
+    shape.push_back(shapeOf(measured)[dim]);
+  }
+  OperandRecipe state = getStateRecipe();
+  FloatType format = getFormatType(state.format, builder.getContext());
+  Value amax = AmaxOp::create(
+      builder, loc, measured,
+      ScaledType::get(RankedTensorType::get(shapeOf(measured), format), tile,
+                      builder.getF32Type()));
+  if (shapeOf(amax) != ArrayRef(shape))
+    amax = stablehlo::ReshapeOp::create(
+        builder, loc, RankedTensorType::get(shape, builder.getF32Type()), amax);
+  if (perChannel())
+    amax = limitRange(builder, loc, amax);
+  return ComputeScaleOp::create(builder, loc, amax, getScaleRule(state.scale),
+                                format, state.margin);
+}
+
+/// The factor of some layers, from the state at the beginning of a block.
+std::optional<Factor> Smoother::readState(const Unit &unit, Block *block,
+                                          ArrayRef<LayerSlot> slots) {
+  if (smooth.scaling != RecipeScaling::Delayed)
+    return std::nullopt;
+  auto known = llvm::find_if(reads, [&](const StateRead &read) {
+    return read.state == unit.state && read.block == block &&
+           ArrayRef(read.slots) == slots;
+  });
+  if (known != reads.end())
+    return known->factor;
+  builder.setInsertionPointToStart(block);
+  std::optional<Factor> factor =
+      delayed.read(builder, unit.down->dot->getLoc(), unit.state, slots);
+  if (factor)
+    reads.push_back({unit.state, block, llvm::to_vector(slots), *factor});
+  return factor;
+}
+
+/// The linear branch in the layout of the product; null if it has another one.
+Value Smoother::arrangeAs(Value product, Value linear) {
+  std::optional<SmallVector<Operation *>> layouts =
+      getLayoutsFrom(shapeOf(linear), product);
+  if (!layouts)
+    return nullptr;
+  builder.setInsertionPointAfterValue(linear);
+  for (Operation *layout : llvm::reverse(*layouts)) {
+    IRMapping mapping;
+    mapping.map(layout->getOperand(0), linear);
+    Operation *copy = builder.clone(*layout, mapping);
+    copy->getResult(0).setType(
+        cast<RankedTensorType>(copy->getResult(0).getType())
+            .clone(getElementTypeOrSelf(linear.getType())));
+    linear = copy->getResult(0);
+  }
+  return linear;
+}
+
+/// A factor of the unit that is there when the dot is computed.
+std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot) {
+  for (const Factor &factor : llvm::reverse(unit.factors))
+    if (dominance.properlyDominates(factor.scale, dot) &&
+        dominance.properlyDominates(factor.quantizer, dot))
+      return factor;
+  // Those of the product that the backward pass has made again may stand behind
+  // the dot.
+  for (Factor &factor : unit.factors)
+    if (factor.scale.getParentBlock() == dot->getBlock() &&
+        succeeded(moveValueDefinitions(
+            builder, {factor.scale, factor.quantizer}, dot, dominance)))
+      return factor;
+  return std::nullopt;
+}
+
+/// The factor that `dot` uses for the product it reads. (Every factor would
+/// do: the forward pass's, if it can be seen, saves another look at the
+/// product.)
+std::optional<Factor> Smoother::getFactor(Unit &unit,
+                                          stablehlo::DotGeneralOp dot,
+                                          const View &product, Value linear,
+                                          ArrayRef<LayerSlot> slots,
+                                          bool original) {
+  if (!original) {
+    if (std::optional<Factor> factor = readState(unit, dot->getBlock(), slots))
+      return factor;
+    if (std::optional<Factor> factor = findFactor(unit, dot))
+      return factor;
+  }
+  if (!perChannel()) {
+    linear = linear ? arrangeAs(product.root, linear) : Value();
+    if (!linear)
+      return std::nullopt;
+  }
+  ComputeScaleOp scale = measure(product, linear);
+  Factor factor{scale.getScale(), scale.getQuantizer()};
+  if (original && smooth.scaling == RecipeScaling::Delayed) {
+    OperandRecipe state = getStateRecipe();
+    if (state.initial == RecipeInitial::One) {
+      delayed.record(unit.state, slots, state, scale);
+      factor = *readState(unit, dot->getBlock(), slots);
+    } else {
+      factor = delayed.get(builder, unit.state, slots, state, scale);
+    }
+  }
+  unit.factors.push_back(factor);
+  return factor;
+}
+
+//===----------------------------------------------------------------------===//
+// Stored products
+//===----------------------------------------------------------------------===//
+
+/// A slice of a stack that a loop writes slot by slot, and that nothing else
+/// reads.
+namespace {
+struct StoredSlot {
+  stablehlo::WhileOp loop;
+  unsigned carry;
+  stablehlo::DynamicUpdateSliceOp update;
+  stablehlo::DynamicSliceOp slice;
+};
+} // namespace
+
+static std::optional<StoredSlot> matchStored(Value value) {
+  auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
+  auto stack = slice ? dyn_cast<OpResult>(slice.getOperand()) : OpResult();
+  auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner())
+                    : stablehlo::WhileOp();
+  if (!loop || !stack.hasOneUse())
+    return std::nullopt;
+  unsigned carry = stack.getResultNumber();
+  Block &body = loop.getBody().front();
+  auto update = body.getTerminator()
+                    ->getOperand(carry)
+                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+  if (!update || update.getOperand() != body.getArgument(carry) ||
+      update.getUpdate().getType() != slice.getType() ||
+      !body.getArgument(carry).hasOneUse())
+    return std::nullopt;
+  return StoredSlot{loop, carry, update, slice};
+}
+
+/// What a stored slot is a reshape of.
+static Value getStoredValue(Value slot) {
+  while (Operation *op = slot.getDefiningOp()) {
+    auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op);
+    bool keepsOrder =
+        isa<stablehlo::ReshapeOp>(op) ||
+        (broadcast && llvm::is_sorted(broadcast.getBroadcastDimensions()) &&
+         broadcast.getType().getNumElements() ==
+             cast<RankedTensorType>(op->getOperand(0).getType())
+                 .getNumElements());
+    if (!keepsOrder)
+      break;
+    slot = op->getOperand(0);
+  }
+  return slot;
+}
+
+/// Has the loop of a stored slot store `value` too, at the same place of a
+/// stack of its own, and returns what the slice reads of it.
+static Value storeBeside(RewriterBase &builder, StoredSlot &slot, Value value) {
+  Location loc = value.getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  Dims slotShape{1}, stackShape{shapeOf(slot.slice.getOperand()).front()};
+  llvm::append_range(slotShape, type.getShape());
+  llvm::append_range(stackShape, type.getShape());
+  RankedTensorType stackType = type.clone(stackShape);
+  auto getStarts = [&](ValueRange starts) {
+    auto index = cast<RankedTensorType>(starts.front().getType());
+    Value zero = stablehlo::ConstantOp::create(
+        builder, loc,
+        DenseElementsAttr::get(index,
+                               builder.getZeroAttr(index.getElementType())));
+    SmallVector<Value> result(stackShape.size(), zero);
+    result.front() = starts.front();
+    return result;
+  };
+
+  builder.setInsertionPoint(slot.loop);
+  SmallVector<Value> operands(slot.loop->getOperands());
+  operands.push_back(stablehlo::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(stackType,
+                             builder.getZeroAttr(type.getElementType()))));
+  for (Region &region : slot.loop->getRegions())
+    region.addArgument(stackType, loc);
+  Block &body = slot.loop.getBody().front();
+  builder.setInsertionPoint(body.getTerminator());
+  Value part =
+      stablehlo::ReshapeOp::create(builder, loc, type.clone(slotShape), value);
+  Value next = stablehlo::DynamicUpdateSliceOp::create(
+      builder, loc, stackType, body.getArguments().back(), part,
+      getStarts(slot.update.getStartIndices()));
+  body.getTerminator()->insertOperands(body.getTerminator()->getNumOperands(),
+                                       next);
+  builder.setInsertionPoint(slot.loop);
+  Operation *copy =
+      cloneAroundRegions(builder, slot.loop, operands,
+                         llvm::to_vector(ValueRange(operands).getTypes()));
+  slot.loop->replaceAllUsesWith(
+      copy->getResults().take_front(slot.loop->getNumResults()));
+  slot.loop->erase();
+  slot.loop = cast<stablehlo::WhileOp>(copy);
+
+  builder.setInsertionPoint(slot.slice);
+  Value read = stablehlo::DynamicSliceOp::create(
+      builder, loc, type.clone(slotShape), copy->getResults().back(),
+      getStarts(slot.slice.getStartIndices()),
+      builder.getDenseI64ArrayAttr(slotShape));
+  return stablehlo::ReshapeOp::create(builder, loc, type, read);
+}
+
+/// Where the backward loop reads a product that the forward loop has stored,
+/// has that one store the rescaled product, for nothing is to be rescaled
+/// before it is quantized then. Returns the factor, as the backward loop has
+/// it.
+std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
+  std::optional<StoredSlot> slot = matchStored(product.root);
+  if (!slot || !unit.product ||
+      getStoredValue(slot->update.getUpdate()) != unit.product)
+    return std::nullopt;
+  bool readOnce = product.root.hasOneUse();
+  for (OpResult step : product.steps)
+    readOnce &= step.hasOneUse();
+  if (!readOnce)
+    return std::nullopt;
+  Value smoothed = rescaled.lookup({unit.product, unit.forward.quantizer});
+  builder.setInsertionPoint(slot->update);
+  slot->update->setOperand(
+      1, stablehlo::ReshapeOp::create(builder, smoothed.getLoc(),
+                                      slot->update.getUpdate().getType(),
+                                      smoothed));
+  std::optional<LayerSlot> layer =
+      matchSlot(slot->slice.getStartIndices().front(),
+                slot->slice.getOperand().getType());
+  Block *block = slot->slice->getBlock();
+  std::optional<Factor> factor;
+  if (layer)
+    factor = readState(unit, block, *layer);
+  if (!factor)
+    factor = Factor{storeBeside(builder, *slot, unit.forward.scale),
+                    storeBeside(builder, *slot, unit.forward.quantizer)};
+  unit.factors.push_back(*factor);
+  return factor;
+}
+
+//===----------------------------------------------------------------------===//
+// The three dots
+//===----------------------------------------------------------------------===//
+
+void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
+  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  bool lhs = info.lhs == OperandKind::Activation;
+  Side product = getSide(dot, lhs), weight = getSide(dot, !lhs);
+  Dims dims = perChannel() ? unite(product.batching, product.contracting)
+                           : unite(product.batching, product.free);
+  dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
+  View view = getView(product.value, dims, Through::Layouts);
+  std::optional<Factor> factor =
+      getFactor(unit, dot, view, linear, getSlotsOfWeight(weight.value),
+                !info.recomputed);
+  if (!factor)
+    return;
+  Value smoothed = rescaleView(view, factor->quantizer, view.dims);
+  if (!info.recomputed) {
+    unit.product = view.root;
+    unit.forward = *factor;
+  }
+  if (perChannel()) {
+    Dims weightDims = llvm::map_to_vector(
+        dims, [&](int64_t dim) { return getPartner(product, weight, dim); });
+    if (unit.weightDims.empty())
+      unit.weightDims = getView(weight.value, weightDims, Through::Layers).dims;
+    dot->setOperand(lhs ? 1 : 0,
+                    rescaleWeight(unit, weight, *factor, weightDims));
+  } else {
+    rescaleResult(dot, factor->scale, llvm::map_to_vector(dims, [&](int64_t d) {
+                    return getResultDim(product, d);
+                  }));
+  }
+  dot->setOperand(lhs ? 0 : 1, smoothed);
+}
+
+void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
+  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  bool lhs = info.lhs == OperandKind::Activation;
+  Side product = getSide(dot, lhs), gradient = getSide(dot, !lhs);
+  Dims dims = perChannel() ? unite(product.batching, product.free)
+                           : unite(product.batching, product.contracting);
+  dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
+  View view = getView(product.value, dims, Through::Layouts);
+  std::optional<Factor> factor = storeSmoothed(unit, view);
+  Value smoothed = product.value;
+  if (!factor) {
+    factor = getFactor(unit, dot, view, linear,
+                       getSlotsOfGradient(dot->getResult(0)),
+                       /*original=*/false);
+    if (!factor)
+      return;
+    smoothed = rescaleView(view, factor->quantizer, view.dims);
+  }
+  if (perChannel()) {
+    rescaleResult(dot, factor->scale, llvm::map_to_vector(dims, [&](int64_t d) {
+                    return getResultDim(product, d);
+                  }));
+  } else {
+    Dims gradientDims = llvm::map_to_vector(
+        dims, [&](int64_t dim) { return getPartner(product, gradient, dim); });
+    dot->setOperand(lhs ? 1 : 0,
+                    rescaleOperand(gradient, factor->scale, gradientDims));
+  }
+  dot->setOperand(lhs ? 0 : 1, smoothed);
+}
+
+void Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
+  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+  bool lhs = info.lhs == OperandKind::Weight;
+  Side weight = getSide(dot, lhs), gradient = getSide(dot, !lhs);
+  std::optional<Factor> factor =
+      readState(unit, dot->getBlock(), getSlotsOfWeight(weight.value));
+  if (!factor)
+    factor = findFactor(unit, dot);
+  if (!factor)
+    return;
+  if (perChannel()) {
+    // The channels in the order of the factor's dimensions.
+    Dims dims = unite(weight.batching, weight.free);
+    Dims places = getView(weight.value, dims, Through::Layers).dims;
+    if (!std::is_permutation(places.begin(), places.end(),
+                             unit.weightDims.begin(), unit.weightDims.end()))
+      return;
+    Dims order = llvm::map_to_vector(places, [&](int64_t place) -> int64_t {
+      return llvm::find(unit.weightDims, place) - unit.weightDims.begin();
+    });
+    dims = sortBy(dims, order);
+    dot->setOperand(lhs ? 0 : 1, rescaleWeight(unit, weight, *factor, dims));
+    rescaleResult(dot, factor->quantizer,
+                  llvm::map_to_vector(dims, [&](int64_t d) {
+                    return getResultDim(weight, d);
+                  }));
+    return;
+  }
+  Dims dims = unite(gradient.batching, gradient.free);
+  dims = sortBy(dims, getView(gradient.value, dims, Through::Layouts).dims);
+  Value smoothed = rescaleOperand(gradient, factor->scale, dims);
+  dot->setOperand(lhs ? 1 : 0, smoothed);
+  rescaleResult(dot, factor->quantizer,
+                llvm::map_to_vector(dims, [&](int64_t d) {
+                  return getResultDim(gradient, d);
+                }));
+}
+
+//===----------------------------------------------------------------------===//
+// Units
+//===----------------------------------------------------------------------===//
+
+/// Finds out which dots the recipe wants in FP8.
+LogicalResult Smoother::decide() {
+  ArrayRef<DotInfo> dots = decider.getLayers().getDots();
+  wanted.resize(dots.size(), allDots);
+  done.resize(dots.size());
+  for (auto [i, info] : llvm::enumerate(dots)) {
+    if (!info.isLinearLayer() || allDots)
+      continue;
+    FailureOr<DotVerdict> verdict = decider.getVerdict(info);
+    if (failed(verdict))
+      return failure();
+    wanted[i] = verdict->kind == DotVerdict::Kind::FP8;
+  }
+  return success();
+}
+
+/// Why a unit is left alone; empty if it is not.
+std::string Smoother::getObstacle(const GatedUnit &unit) {
+  if (!unit.isProven())
+    return unit.why;
+  if (!wanted.test(unit.down))
+    return "its product is not quantized: the dot stays in high precision";
+  if (perChannel())
+    return "";
+  const DotInfo &down = getDot(unit.down);
+  Side product = getSide(cast<stablehlo::DotGeneralOp>(down.dot),
+                         down.lhs == OperandKind::Activation);
+  View view = getView(product.value, unite(product.batching, product.free),
+                      Through::Layouts);
+  for (auto [reader, linear] : unit.readers)
+    if (reader == unit.down && linear &&
+        getLayoutsFrom(shapeOf(linear), view.root))
+      return "";
+  return "the linear branch has another shape than the product";
+}
+
+void Smoother::smoothUnit(Unit &unit) {
+  auto visit = [&](unsigned index, DotRole role, bool recomputed,
+                   Value linear) {
+    const DotInfo &info = getDot(index);
+    if (info.role != role || info.recomputed != recomputed ||
+        !wanted.test(index) || done.test(index))
+      return;
+    done.set(index);
+    if (role == DotRole::Forward)
+      smoothForward(unit, info, linear);
+    else if (role == DotRole::Wgrad)
+      smoothWgrad(unit, info, linear);
+    else
+      smoothDgrad(unit, info);
+  };
+  // Those that come later find the factors of those before: dgrad that of the
+  // product which wgrad reads.
+  for (auto [index, linear] : unit.unit->readers)
+    visit(index, DotRole::Forward, /*recomputed=*/false, linear);
+  for (auto [index, linear] : unit.unit->readers)
+    visit(index, DotRole::Forward, /*recomputed=*/true, linear);
+  for (auto [index, linear] : unit.unit->readers)
+    visit(index, DotRole::Wgrad, /*recomputed=*/false, linear);
+  unsigned layer = unit.down->layers.front();
+  for (auto [index, info] : llvm::enumerate(decider.getLayers().getDots()))
+    if (llvm::is_contained(info.layers, layer))
+      visit(index, DotRole::Dgrad, /*recomputed=*/false, {});
+}
+
+//===----------------------------------------------------------------------===//
+// Reports
+//===----------------------------------------------------------------------===//
+
+GatedUnitVerdict Smoother::describe(const GatedUnit &unit, StringRef why) {
+  const DotInfo &down = getDot(unit.down);
+  GatedUnitVerdict verdict;
+  verdict.function = function.getName().str();
+  verdict.layer = down.layer;
+  verdict.location = describeLocation(down.dot->getLoc());
+  verdict.reason = why.str();
+  if (unit.isProven()) {
+    verdict.activation = unit.activation;
+    verdict.channels = unit.channels;
+    verdict.gate = unit.gateWeight;
+    verdict.linear = unit.linearWeight;
+    verdict.linearBias = unit.linearBias;
+    verdict.down = unit.downWeight;
+  }
+  if (!why.empty())
+    return verdict;
+  bool isDelayed = smooth.scaling == RecipeScaling::Delayed;
+  verdict.granularity = perChannel() ? "channel" : "token";
+  verdict.scale = smooth.scale == RecipeScale::Pow2 ? "pow2" : "exact";
+  verdict.scaling = isDelayed ? "delayed" : "current";
+  if (isDelayed)
+    verdict.state = getStateName(down) + ".quantizer";
+  return verdict;
+}
+
+LogicalResult Smoother::run(
+    function_ref<void(const DotInfo &, const GatedUnitVerdict &)> report) {
+  if (failed(decide()))
+    return failure();
+  std::vector<GatedUnit> found = findGatedUnits(function, decider.getLayers());
+  std::vector<Unit> units;
+  for (const GatedUnit &unit : found) {
+    std::string obstacle = getObstacle(unit);
+    const DotInfo &down = getDot(unit.down);
+    report(down, describe(unit, obstacle));
+    if (obstacle.empty())
+      units.push_back({&unit, &down, getStateName(down), {}, {}, {}, {}});
+  }
+  for (Unit &unit : units)
+    smoothUnit(unit);
+  delayed.finish();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
+  using FP8SmoothSwiGLUBase::FP8SmoothSwiGLUBase;
+
+  LogicalResult initialize(MLIRContext *context) override {
+    FailureOr<Recipe> loaded =
+        loadRecipe(this->recipe, context,
+                   SmallVector<std::string>(set.begin(), set.end()));
+    if (failed(loaded))
+      return failure();
+    effective = std::move(*loaded);
+    return success();
+  }
+
+  void runOnOperation() override {
+    if (effective.smooth.granularity == RecipeGranularity::None)
+      return markAllAnalysesPreserved();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && failed(apply(function)))
+        return signalPassFailure();
+  }
+
+  LogicalResult apply(func::FuncOp function) {
+    SmallVector<Attribute> units;
+    auto report = [&](const DotInfo &down, const GatedUnitVerdict &unit) {
+      units.push_back(unit.getAttribute(&getContext()));
+      bool smoothed = unit.reason.empty();
+      smoothed ? ++numSmoothed : ++numLeft;
+      if (!emitRemarks)
+        return;
+      InFlightDiagnostic diag = down.dot->emitRemark();
+      if (smoothed)
+        diag << "gated unit of " << unit.activation << ": smoothed per "
+             << unit.granularity << ", " << unit.scale << ", " << unit.scaling;
+      else
+        diag << "gated unit left alone: " << unit.reason;
+    };
+    if (failed(Smoother(function, effective, allDots).run(report)))
+      return failure();
+    if (units.empty() && emitRemarks)
+      function.emitRemark()
+          << "no gated unit: no linear layer reads the product "
+             "of two others' results";
+    function->setAttr(FP8Dialect::kGatedUnitsAttrName,
+                      ArrayAttr::get(&getContext(), units));
+    return success();
+  }
+
+  Recipe effective;
+};
+} // namespace
