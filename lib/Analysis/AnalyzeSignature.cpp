@@ -934,6 +934,7 @@ void Analyzer::findStateKinds() {
       trained.push_back({param, index});
       setKind(signature.args[index], StateKind::Other,
               "the master copy of " + signature.args[param].path);
+      signature.args[index].parameter = signature.args[param].path;
       break;
     }
   }
@@ -1006,18 +1007,23 @@ void Analyzer::findStateKinds() {
           return accumulators.contains(other) || linear.contains(other);
         }))
       squares.insert(entry.arg);
+  auto setMoment = [&](SignatureArg &arg, StateKind kind, StringRef why,
+                       const std::string &param) {
+    setKind(arg, kind, why + param);
+    arg.parameter = param;
+  };
   for (const Fed &entry : fed) {
     const std::string &param = signature.args[entry.param].path;
     SignatureArg &arg = signature.args[entry.arg];
     if (accumulators.contains(entry.arg))
       setKind(arg, StateKind::Other, "accumulates the gradient of " + param);
     else if (squares.contains(entry.arg))
-      setKind(arg, StateKind::Moment2, "square of the gradient of " + param);
+      setMoment(arg, StateKind::Moment2, "square of the gradient of ", param);
     else if (entry.degree == 1 &&
              llvm::all_of(entry.others, [&](unsigned other) {
                return accumulators.contains(other) || squares.contains(other);
              }))
-      setKind(arg, StateKind::Moment1, "linear in the gradient of " + param);
+      setMoment(arg, StateKind::Moment1, "linear in the gradient of ", param);
   }
 }
 

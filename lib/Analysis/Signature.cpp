@@ -52,6 +52,12 @@ StringRef fp8::stringify(ResultKind kind) {
     return "metric";
   case ResultKind::Output:
     return "output";
+  case ResultKind::TraceQuantization:
+    return "trace_quantization";
+  case ResultKind::TraceUpdate:
+    return "trace_update";
+  case ResultKind::TraceAlignment:
+    return "trace_alignment";
   }
   return "";
 }
@@ -81,6 +87,9 @@ std::optional<ResultKind> fp8::symbolizeResultKind(StringRef text) {
       .Case("loss", ResultKind::Loss)
       .Case("metric", ResultKind::Metric)
       .Case("output", ResultKind::Output)
+      .Case("trace_quantization", ResultKind::TraceQuantization)
+      .Case("trace_update", ResultKind::TraceUpdate)
+      .Case("trace_alignment", ResultKind::TraceAlignment)
       .Default(std::nullopt);
 }
 
@@ -122,6 +131,8 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
                << " to be parameter, moment1, moment2, step or other but got '"
                << kind.getValue() << "'";
       arg.kind = *kindValue;
+      if (auto parameter = func.getArgAttrOfType<StringAttr>(i, kParameterAttr))
+        arg.parameter = parameter.str();
     }
     if (auto size = func.getArgAttrOfType<IntegerAttr>(i, kVocabularyAttr))
       arg.vocabulary = size.getInt();
@@ -170,6 +181,11 @@ void Signature::toAttributes(func::FuncOp func) const {
                       builder.getStringAttr(stringify(arg.kind)));
     else
       func.removeArgAttr(arg.index, kKindAttr);
+    if (arg.role == ArgRole::State && !arg.parameter.empty())
+      func.setArgAttr(arg.index, kParameterAttr,
+                      builder.getStringAttr(arg.parameter));
+    else
+      func.removeArgAttr(arg.index, kParameterAttr);
     if (arg.vocabulary)
       func.setArgAttr(arg.index, kVocabularyAttr,
                       builder.getI64IntegerAttr(*arg.vocabulary));

@@ -8,8 +8,8 @@
 // CHECK: func.func public @main(
 // CHECK-NOT: tf.aliasing_output
 // CHECK-SAME: %arg0: tensor<11xf32> {fp8.kind = "parameter", fp8.path = "p['b']", fp8.role = "state"}
-// CHECK-SAME: {fp8.kind = "moment1", fp8.path = "o[1][0].mu['b']", fp8.role = "state"}
-// CHECK-SAME: {fp8.kind = "moment2", fp8.path = "o[1][0].nu['b']", fp8.role = "state"}
+// CHECK-SAME: {fp8.kind = "moment1", fp8.parameter = "p['b']", fp8.path = "o[1][0].mu['b']", fp8.role = "state"}
+// CHECK-SAME: {fp8.kind = "moment2", fp8.parameter = "p['b']", fp8.path = "o[1][0].nu['b']", fp8.role = "state"}
 // CHECK-SAME: {fp8.kind = "step", fp8.path = "o[1][2].count", fp8.role = "state"}
 // CHECK-SAME: {fp8.path = "tok", fp8.role = "batch", fp8.vocabulary = 11 : i64}
 // CHECK-SAME: -> (tensor<f32> {fp8.kind = "loss", fp8.path = "result[0]"}

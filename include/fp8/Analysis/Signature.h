@@ -29,6 +29,8 @@ constexpr llvm::StringLiteral kRoleAttr = "fp8.role";
 constexpr llvm::StringLiteral kKindAttr = "fp8.kind";
 constexpr llvm::StringLiteral kStateAttr = "fp8.state";
 constexpr llvm::StringLiteral kVocabularyAttr = "fp8.vocabulary";
+/// Of a moment or a master copy: the path of the parameter that it belongs to.
+constexpr llvm::StringLiteral kParameterAttr = "fp8.parameter";
 /// On a state argument that begins as zeros unless a file has a value for it.
 constexpr llvm::StringLiteral kZeroInitAttr = "fp8.zero_init";
 
@@ -50,7 +52,17 @@ enum class ArgRole {
 enum class StateKind { Parameter, Moment1, Moment2, Step, Other };
 
 /// What a result is.
-enum class ResultKind { State, Loss, Metric, Output };
+enum class ResultKind {
+  State,
+  Loss,
+  Metric,
+  Output,
+  /// Statistics that fp8-trace has added, which the user's step knows nothing
+  /// of.
+  TraceQuantization,
+  TraceUpdate,
+  TraceAlignment
+};
 
 llvm::StringRef stringify(ArgRole role);
 llvm::StringRef stringify(StateKind kind);
@@ -65,6 +77,9 @@ struct SignatureArg {
   ArgRole role = ArgRole::Constant;
   /// Meaningful for state only.
   StateKind kind = StateKind::Other;
+  /// Of a moment, and of a master copy (which is of no other kind): the path of
+  /// its parameter.
+  std::string parameter;
   Type type;
   unsigned index = 0;
   /// For token arrays: the number of rows of the table that they index.

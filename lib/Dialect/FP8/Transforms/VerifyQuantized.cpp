@@ -1,10 +1,14 @@
 //===- VerifyQuantized.cpp - Check the contract of the fp8 stage ----------===//
 
+#include "Quantizations.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir {
 namespace fp8 {
@@ -16,9 +20,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// The op that a scaled value or its payload comes from, through ops that
-/// change no number; null for a value from outside.
-static Operation *getQuantization(Value value) {
+Operation *fp8::getQuantization(Value value,
+                                function_ref<void(Operation *)> visit) {
   while (Operation *op = value.getDefiningOp()) {
     // A stack of payloads: what the loop writes into its slots.
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
@@ -27,12 +30,16 @@ static Operation *getQuantization(Value value) {
                         .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
       if (!update)
         return op;
+      if (visit)
+        visit(update);
       value = update.getUpdate();
       continue;
     }
     if (!isa<PackOp, UnpackOp, stablehlo::ReshapeOp, stablehlo::TransposeOp,
              stablehlo::DynamicSliceOp>(op))
       return op;
+    if (visit && isa<stablehlo::DynamicSliceOp>(op))
+      visit(op);
     value = op->getOperand(0);
   }
   return nullptr;
@@ -64,6 +71,85 @@ static LogicalResult verifyScales(QuantizeOp quantize) {
            << "expected scale and quantizer to be the first and the second "
               "result of one fp8.compute_scale";
   return success();
+}
+
+/// State is replaced by what has its type: stored as the step takes it.
+static LogicalResult verifyState(func::FuncOp function) {
+  llvm::StringMap<Type> arguments;
+  for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
+    if (auto path = function.getArgAttrOfType<StringAttr>(
+            index, FP8Dialect::kPathAttrName))
+      arguments[path.getValue()] = type;
+  for (auto [index, type] : llvm::enumerate(function.getResultTypes())) {
+    auto path = function.getResultAttrOfType<StringAttr>(
+        index, FP8Dialect::kStateAttrName);
+    if (path && arguments.lookup(path.getValue()) != type)
+      return function.emitOpError()
+             << "expected the result that replaces " << path << " to be "
+             << arguments.lookup(path.getValue()) << " but got " << type;
+  }
+  return success();
+}
+
+/// The types of a function's arguments or results, by path.
+template <typename GetAttr>
+static llvm::StringMap<Type> getTypes(TypeRange types, GetAttr getAttr) {
+  llvm::StringMap<Type> byPath;
+  for (auto [index, type] : llvm::enumerate(types))
+    if (auto path = dyn_cast_or_null<StringAttr>(
+            getAttr(index, FP8Dialect::kPathAttrName)))
+      byPath[path.getValue()] = type;
+  return byPath;
+}
+
+/// What the function that stores returns, the step takes, and the one that
+/// loads makes what the other one takes.
+static LogicalResult verifyEntries(ModuleOp module) {
+  func::FuncOp step, store, load;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto entry =
+        function->getAttrOfType<StringAttr>(FP8Dialect::kEntryAttrName);
+    if (!entry && function.isPublic())
+      step = function;
+    else if (entry && (entry == "store" || entry == "load"))
+      (entry == "store" ? store : load) = function;
+    else if (entry)
+      return function.emitOpError() << "expected " << FP8Dialect::kEntryAttrName
+                                    << " store or load but got " << entry;
+  }
+  if (!store && !load)
+    return success();
+  if (!step || !store || !load)
+    return module.emitError() << "expected a public function, and one with "
+                              << FP8Dialect::kEntryAttrName
+                              << " = \"store\" and one with \"load\"";
+  auto inputs = [](func::FuncOp function) {
+    return getTypes(function.getArgumentTypes(),
+                    [=](unsigned i, StringRef name) {
+                      return func::FuncOp(function).getArgAttr(i, name);
+                    });
+  };
+  auto outputs = [](func::FuncOp function) {
+    return getTypes(function.getResultTypes(), [=](unsigned i, StringRef name) {
+      return func::FuncOp(function).getResultAttr(i, name);
+    });
+  };
+  auto contain = [](func::FuncOp function, StringRef what,
+                    const llvm::StringMap<Type> &types,
+                    const llvm::StringMap<Type> &all) -> LogicalResult {
+    for (const auto &entry : types)
+      if (all.lookup(entry.getKey()) != entry.getValue())
+        return function.emitOpError()
+               << "expected " << what << " '" << entry.getKey() << "' to be "
+               << all.lookup(entry.getKey()) << " but got " << entry.getValue();
+    return success();
+  };
+  return success(
+      succeeded(contain(store, "the stored", outputs(store), inputs(step))) &&
+      succeeded(contain(load, "the stored", inputs(load), outputs(store))) &&
+      succeeded(contain(store, "the stored", outputs(store), inputs(load))) &&
+      succeeded(contain(load, "the loaded", outputs(load), inputs(store))) &&
+      succeeded(contain(store, "the loaded", inputs(store), outputs(load))));
 }
 
 namespace {
@@ -112,8 +198,11 @@ struct VerifyQuantized
       }
       return WalkResult::advance();
     });
-    if (result.wasInterrupted())
-      signalPassFailure();
+    if (result.wasInterrupted() || failed(verifyEntries(getOperation())))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (failed(verifyState(function)))
+        return signalPassFailure();
   }
 };
 } // namespace

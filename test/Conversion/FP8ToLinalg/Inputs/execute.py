@@ -492,10 +492,10 @@ def round_by(x, random, element):
     x = x.astype(np.float64)
     exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
     distance = np.exp2(exponent - int(info.nmant))
-    steps = np.abs(x) / distance
-    whole = np.floor(steps)
-    whole += random < steps - whole
     with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.abs(x) / distance
+        whole = np.floor(steps)
+        whole += random < steps - whole
         return np.copysign(whole * distance, x).astype(np.float32).astype(NUMPY[element])
 
 
@@ -635,7 +635,8 @@ def check_expansion(compiler, directory, rng):
     s, q = scales_of(amax_of(x, [1, 128]), "exact", fmt, 0)
     plain = dequantized(payload_of(x, q, [1, 128], fmt), s, [1, 128], fmt)
     error = lambda got: math.sqrt((((got - x) / np.abs(x).max(1, keepdims=True)) ** 2).mean())
-    print(f"expansion: error {error(values) / error(plain):.3f} of plain groups'")
+    if error(values) > 0.65 * error(plain):
+        fail(f"expansion: error {error(values) / error(plain):.3f} of plain groups'")
 
 
 def main():

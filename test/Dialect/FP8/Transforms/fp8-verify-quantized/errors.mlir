@@ -56,3 +56,37 @@ func.func @not_quantized(%x: tensor<4x32xf32>, %s: tensor<f32>, %w: !fp8.scaled<
       : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>, !fp8.scaled<32x8xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x8xf32>
   return %2 : tensor<4x8xf32>
 }
+
+// -----
+
+!m = !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+// expected-error @+1 {{expected the result that replaces "m" to be '!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>' but got 'tensor<4x32xf32>'}}
+func.func @state(%m: !m {fp8.path = "m"}) -> (tensor<4x32xf32> {fp8.path = "r", fp8.state = "m"}) {
+  %0 = fp8.dequantize %m : !m -> tensor<4x32xf32>
+  return %0 : tensor<4x32xf32>
+}
+
+// -----
+
+// expected-error @+1 {{expected a public function, and one with fp8.entry = "store" and one with "load"}}
+module {
+  func.func private @fp8_store(%m: tensor<4x32xf32> {fp8.path = "m"}) -> (tensor<4x32xbf16> {fp8.path = "m"}) attributes {fp8.entry = "store"} {
+    %0 = fp8.round %m rounding = nearest_even : tensor<4x32xf32> -> tensor<4x32xbf16>
+    return %0 : tensor<4x32xbf16>
+  }
+}
+
+// -----
+
+func.func @main(%m: tensor<4x32xbf16> {fp8.path = "m"}) -> (tensor<4x32xbf16> {fp8.path = "r", fp8.state = "m"}) {
+  return %m : tensor<4x32xbf16>
+}
+// expected-error @+1 {{expected the stored 'm' to be 'tensor<4x32xbf16>' but got 'tensor<4x32xf16>'}}
+func.func private @fp8_store(%m: tensor<4x32xf32> {fp8.path = "m"}) -> (tensor<4x32xf16> {fp8.path = "m"}) attributes {fp8.entry = "store"} {
+  %0 = fp8.round %m rounding = nearest_even : tensor<4x32xf32> -> tensor<4x32xf16>
+  return %0 : tensor<4x32xf16>
+}
+func.func private @fp8_load(%m: tensor<4x32xbf16> {fp8.path = "m"}) -> (tensor<4x32xf32> {fp8.path = "m"}) attributes {fp8.entry = "load"} {
+  %0 = stablehlo.convert %m : (tensor<4x32xbf16>) -> tensor<4x32xf32>
+  return %0 : tensor<4x32xf32>
+}

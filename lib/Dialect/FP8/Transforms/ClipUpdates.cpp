@@ -1,0 +1,142 @@
+//===- ClipUpdates.cpp - StableAdamW's update clipping --------------------===//
+
+#include "ClipUpdates.h"
+#include "SecondMoments.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+/// Where an update is divided by the root of a second moment.
+struct Division {
+  Operation *op = nullptr;
+  /// What is added to the root.
+  double epsilon = 1e-8;
+};
+} // namespace
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// The number that all elements are, if it is known.
+static std::optional<double> getUniform(Value value) {
+  while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    value = broadcast->getOperand(0);
+  DenseFPElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return std::nullopt;
+  APFloat number = elements.getSplatValue<APFloat>();
+  return number.convertToDouble();
+}
+
+/// The first op that divides by what the root is a part of, or multiplies by
+/// its inverse.
+static Division findDivision(Operation *root) {
+  Division found;
+  llvm::SetVector<Value> open;
+  open.insert(root->getResult(0));
+  for (unsigned i = 0; i < open.size() && i < 16; ++i)
+    for (OpOperand &use : open[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (isa<stablehlo::AddOp>(user)) {
+        if (auto number =
+                getUniform(user->getOperand(1 - use.getOperandNumber())))
+          found.epsilon = *number;
+        open.insert(user->getResult(0));
+      } else if (isa<stablehlo::ConvertOp, stablehlo::MaxOp>(user)) {
+        open.insert(user->getResult(0));
+      } else if (isa<stablehlo::DivOp>(user)) {
+        if (use.getOperandNumber() == 1 && !getUniform(user->getOperand(0))) {
+          found.op = user;
+          return found;
+        }
+        open.insert(user->getResult(0)); // Bias correction, or the inverse.
+      } else if (isa<stablehlo::MulOp>(user)) {
+        Value other = user->getOperand(1 - use.getOperandNumber());
+        if (!other.getDefiningOp<stablehlo::BroadcastInDimOp>() &&
+            !getUniform(other)) {
+          found.op = user;
+          return found;
+        }
+        open.insert(user->getResult(0));
+      }
+    }
+  return found;
+}
+
+static Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
+                       double value) {
+  return stablehlo::ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(type,
+                             b.getFloatAttr(type.getElementType(), value)));
+}
+
+/// max(1, RMS(g / sqrt(v))).
+static Value makeDivisor(OpBuilder &b, Location loc, Value gradient,
+                         Value moment, double epsilon) {
+  auto f32 = RankedTensorType::get(shapeOf(gradient), b.getF32Type());
+  auto scalar = RankedTensorType::get({}, b.getF32Type());
+  auto toF32 = [&](Value value) -> Value {
+    if (value.getType() == f32)
+      return value;
+    return stablehlo::ConvertOp::create(b, loc, f32, value);
+  };
+  gradient = toF32(gradient);
+  Value square = stablehlo::MulOp::create(b, loc, gradient, gradient);
+  Value floor = makeSplat(b, loc, f32, std::max(epsilon * epsilon, 1e-30));
+  Value ratio = stablehlo::DivOp::create(
+      b, loc, square,
+      stablehlo::MaxOp::create(b, loc, toF32(moment), floor).getResult());
+  auto reduce =
+      stablehlo::ReduceOp::create(b, loc, TypeRange{scalar}, ValueRange{ratio},
+                                  ValueRange{makeSplat(b, loc, scalar, 0)},
+                                  b.getDenseI64ArrayAttr(llvm::to_vector(
+                                      llvm::seq<int64_t>(f32.getRank()))));
+  {
+    OpBuilder::InsertionGuard guard(b);
+    Block *body =
+        b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
+    Value sum = stablehlo::AddOp::create(b, loc, body->getArgument(0),
+                                         body->getArgument(1));
+    stablehlo::ReturnOp::create(b, loc, ValueRange{sum});
+  }
+  Value mean = stablehlo::MulOp::create(
+      b, loc, reduce->getResult(0),
+      makeSplat(b, loc, scalar, 1.0 / f32.getNumElements()));
+  Value rms = stablehlo::SqrtOp::create(b, loc, scalar, mean);
+  return stablehlo::MaxOp::create(b, loc, makeSplat(b, loc, scalar, 1), rms);
+}
+
+llvm::StringSet<> fp8::clipUpdates(func::FuncOp function) {
+  llvm::StringSet<> clipped;
+  OpBuilder builder(function.getContext());
+  for (const SecondMoment &found : findSecondMoments(function)) {
+    Division division = findDivision(found.root);
+    if (!division.op || shapeOf(found.gradient).empty() ||
+        shapeOf(found.gradient) != shapeOf(found.moment) ||
+        shapeOf(found.gradient) != shapeOf(division.op->getResult(0)))
+      continue;
+    Value update = division.op->getResult(0);
+    auto type = cast<RankedTensorType>(update.getType());
+    Location loc = division.op->getLoc();
+    builder.setInsertionPointAfter(division.op);
+    Value divisor = makeDivisor(builder, loc, found.gradient, found.moment,
+                                division.epsilon);
+    auto scalar = RankedTensorType::get({}, type.getElementType());
+    if (divisor.getType() != scalar)
+      divisor = stablehlo::ConvertOp::create(builder, loc, scalar, divisor);
+    Value spread = stablehlo::BroadcastInDimOp::create(
+        builder, loc, type, divisor, builder.getDenseI64ArrayAttr({}));
+    auto result = stablehlo::DivOp::create(builder, loc, update, spread);
+    update.replaceAllUsesExcept(result, result);
+    clipped.insert(found.parameter);
+  }
+  return clipped;
+}

@@ -1,0 +1,359 @@
+"""The optimizer's state as a recipe stores it: after each step payloads, scales,
+centers and exponents are, bit for bit, those of an independent computation in
+NumPy and ml_dtypes from the step before and the gradients; updates that are not
+taken change no bit; a resumed run goes on bit for bit.
+
+    stored_state.py fp8-run FOLDER [CASE...]
+
+The steps here return their gradients as state, so that the reference can start
+from them: what it checks is the update and its storage.
+"""
+
+import json
+import math
+import pathlib
+import struct
+import sys
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import ml_dtypes
+import numpy as np
+import optax
+from safetensors.numpy import save_file
+
+F32 = np.float32
+DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn,
+          "F8_E5M2": ml_dtypes.float8_e5m2, "I32": np.int32}  # fmt: skip
+FORMATS = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
+
+
+# ------------------------------------------------------------------ the reference
+
+
+def largest(fmt):
+    return F32(float(ml_dtypes.finfo(FORMATS[fmt]).max))
+
+
+def mix64(x):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = ((x ^ x >> shift) * factor) % 2**64
+    return x ^ x >> 31
+
+
+def mix_seed(seed, counter):
+    return mix64(mix64(seed % 2**64) ^ (counter + 1) * 0x9E3779B97F4A7C15 % 2**64)
+
+
+def random_numbers(seed, tensor, shape):
+    key = mix_seed(seed, tensor)
+    x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
+    x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
+    x = ((x ^ x >> np.uint32(11)) + np.uint32(key >> 32)) * np.uint32(0xAC4C1B51)
+    x = (x ^ x >> np.uint32(15)) * np.uint32(0x31848BAB)
+    x = x ^ x >> np.uint32(14)
+    return ((x >> np.uint32(8)).astype(np.float64) * 2.0**-24).reshape(shape)
+
+
+def round_by(x, random, dtype):
+    """x rounded up in magnitude where `random` is below the way up."""
+    info, x = ml_dtypes.finfo(dtype), x.astype(np.float64)
+    distance = np.exp2(np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp)) - int(info.nmant))
+    steps = np.abs(x) / distance
+    whole = np.floor(steps)
+    whole += random < steps - whole
+    return np.copysign(whole * distance, x).astype(np.float32).astype(dtype)
+
+
+def scale_of(amax, fmt, rule="exact"):
+    """Scale and quantizer of a group."""
+    if amax == 0 or not np.isfinite(amax):
+        return F32(1), F32(1)
+    if rule == "exact":
+        q = F32(min(largest(fmt) / amax, np.finfo(np.float32).max))
+        return F32(1) / q, q
+    (f, e), (top, top_e) = math.frexp(amax), math.frexp(largest(fmt))
+    k = min(max(e - top_e + (f > top), -126), 126)
+    return F32(2.0**k), F32(2.0**-k)
+
+
+def power(x, y):
+    return np.power(np.float64(x), np.float64(y)).astype(np.float32)
+
+
+def expansion(group):
+    a = np.abs(group)
+    if not a.any():
+        return F32(1), F32(1)
+    high, low = a.max(), a[a > 0].min()
+    with np.errstate(divide="ignore"):
+        k = np.floor(F32(16 * math.log2(448**2 / 2)) / F32(np.log2(np.float64(high / low)))) / F32(16)
+    return (np.sqrt(high) * np.sqrt(low), k) if 1 < k < np.inf else (F32(1), F32(1))
+
+
+def encode(x, storage, quantizer=None, random=None):
+    """The arrays that x is stored in, by suffix; `quantizer`: of a delayed scale."""
+    fmt, tile = storage["format"], storage.get("tile", "tensor" if storage["format"].startswith("f8") else "none")
+    dtype = FORMATS.get(fmt, np.float32)
+    if tile == "none":
+        return {"": x.astype(dtype) if random is None else round_by(x, random, dtype)}
+    width = x.size if tile == "tensor" else 128
+    rows = x.reshape(1, -1) if tile == "tensor" else x.reshape(-1, x.shape[-1])
+    groups = -(-rows.shape[1] // width)
+    payload = np.empty(rows.shape, dtype)
+    out = {suffix: np.ones((len(rows), groups), np.float32) for suffix in (".scale", ".center", ".exponent")}
+    for i in range(len(rows)):
+        for j in range(groups):
+            part = slice(j * width, (j + 1) * width)
+            values = rows[i, part]
+            if storage.get("expand"):
+                c, k = expansion(values)
+                out[".center"][i, j], out[".exponent"][i, j] = c, k
+                values = np.copysign(power(np.abs(values) / c, k), values)
+            s, q = scale_of(np.abs(values).max(), fmt, storage.get("scale", "exact"))
+            if quantizer is not None and quantizer != 0:
+                s, q = F32(1) / quantizer, quantizer
+            out[".scale"][i, j] = s
+            y = np.clip(values * q, -largest(fmt), largest(fmt))
+            payload[i, part] = y.astype(dtype) if random is None else round_by(y, random, dtype)
+    shape = () if tile == "tensor" else x.shape[:-1] + (groups,)
+    result = {"": payload.reshape(x.shape), ".scale": out[".scale"].reshape(shape)}
+    if storage.get("expand"):
+        result |= {suffix: out[suffix].reshape(shape) for suffix in (".center", ".exponent")}
+    return result
+
+
+def decode(tensors, path):
+    """What the arrays at `path` stand for, in f32."""
+    values = tensors[path].astype(np.float32)
+    if path + ".scale" not in tensors:
+        return values
+
+    def spread(what):
+        array = tensors[path + what]
+        return array if array.ndim == 0 else np.repeat(array, 128, axis=-1)[..., : values.shape[-1]]
+
+    values = values * spread(".scale")
+    if path + ".center" in tensors:
+        root = F32(1) / spread(".exponent")
+        values = np.copysign(power(np.abs(values), root) * spread(".center"), values)
+    return values
+
+
+# ----------------------------------------------------------------------- updates
+# Each is written once, and runs in JAX and in NumPy.
+
+
+def momentum(xp, p, s, g, count):
+    m = s["m"] * F32(0.9) + g
+    return p - F32(0.05) * m, {"m": m}
+
+
+def lion(xp, p, s, g, count):
+    u = xp.sign(s["m"] * F32(0.9) + g * F32(0.1)) + p * F32(0.01)
+    return p - F32(0.01) * u, {"m": s["m"] * F32(0.99) + g * F32(0.01)}
+
+
+def adamw(xp, p, s, g, count):
+    m = s["m"] * F32(0.9) + g * F32(0.1)
+    v = s["v"] * F32(0.95) + (g * g) * F32(0.05)
+    step = (count + 1).astype(np.float32)
+    if xp is np:
+        powers = [F32(power(F32(b), step)) for b in (0.9, 0.95)]
+    else:
+        powers = [F32(b) ** step for b in (0.9, 0.95)]
+    u = (m / (F32(1) - powers[0])) / (xp.sqrt(v / (F32(1) - powers[1])) + F32(1e-8)) + p * F32(0.1)
+    return p - F32(0.01) * u, {"m": m, "v": v}
+
+
+OPTIMIZERS = {"momentum": (momentum, "m"), "lion": (lion, "m"), "adamw": (adamw, "mv")}
+SHAPES = {"up": (24, 300), "down": (300, 16), "bias": (16,)}
+KEYS = {"m": "moment1", "v": "moment2"}
+
+
+def loss(params, x, y):
+    h = jnp.tanh(x @ params["up"])
+    return jnp.mean((h @ params["down"] + params["bias"] - y) ** 2)
+
+
+def make_step(update, moments, dtype=jnp.float32, every=None):
+    """A step that returns its gradients as state; with `every`, one that takes
+    its update in every so many calls only."""
+
+    def step(params, state, grads, count, x, y):
+        value, g = jax.value_and_grad(loss)(params, x, y)
+        g = {k: a.astype(jnp.float32) for k, a in g.items()}
+
+        def take():
+            pairs = {k: update(jnp, params[k], {m: state[m][k] for m in moments}, g[k], count) for k in params}
+            new = {k: pairs[k][0].astype(params[k].dtype) for k in pairs}
+            return new, {m: {k: pairs[k][1][m] for k in pairs} for m in moments}
+
+        if every is None:
+            new, state = take()
+        else:
+            new, state = jax.lax.cond(count % every == every - 1, take, lambda: (params, state))
+        return new, state, g, count + 1, value
+
+    rng = np.random.default_rng(0)
+    params = {k: (rng.standard_normal(s) * 0.2).astype(np.float32) for k, s in SHAPES.items()}
+    params = {k: jnp.asarray(a, dtype) for k, a in params.items()}
+    zeros = {k: np.zeros(s, np.float32) for k, s in SHAPES.items()}
+    return step, {"params": params, "state": {m: dict(zeros) for m in moments}, "grads": dict(zeros), "count": np.int32(0)}
+
+
+# ------------------------------------------------------------------------- runs
+
+
+def load(path):
+    """All tensors of a safetensors file, the FP8 ones too."""
+    data = path.read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    header, tensors = json.loads(data[8 : 8 + length]), {}
+    for name, entry in header.items():
+        if name != "__metadata__":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            if entry["dtype"] in DTYPES:
+                tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
+class Fixture:
+    def __init__(self, fp8_run, folder):
+        self.fp8_run, self.folder = fp8_run, pathlib.Path(folder)
+        self.folder.mkdir(parents=True, exist_ok=True)
+        rng = np.random.default_rng(1)
+        # The small gradients of an outlier's neighbours: moments span a lot.
+        self.x = (rng.standard_normal((8, 32, 24)) * np.exp(rng.standard_normal((8, 1, 24)))).astype(np.float32)
+        self.y = rng.standard_normal((8, 32, 16)).astype(np.float32)
+        save_file({"x": self.x, "y": self.y}, str(self.folder / "data.safetensors"))
+
+    def run(self, name, step, initial, optimizer, steps, *args, strip=False):
+        """Trains; returns the checkpoints, the one before the first step too."""
+        folder = self.folder / name
+        folder.mkdir(exist_ok=True)
+        lowered = jax.jit(step, keep_unused=True).lower(**initial, x=self.x[0], y=self.y[0])
+        (folder / "step.mlir").write_text(lowered.as_text(debug_info=True))
+        t.save_tree(folder / "init.safetensors", **initial)
+        (folder / "recipe.yaml").write_text("name: stored\n" + "optimizer:\n" + "".join(
+            f"  {key}: {json.dumps(value)}\n".replace('"', "") for key, value in optimizer.items()))
+        data = self.folder / "data.safetensors"
+        t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
+               "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
+               "--out", folder / "out", *args])
+        found = {int(f.stem.split("-")[1]): load(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
+        assert sorted(found) == list(range(1, steps + 1)), f"expected checkpoints of {steps} steps but got {sorted(found)}"
+        return found
+
+
+def same(label, got, want):
+    assert got.dtype == want.dtype and got.shape == want.shape, f"{label}: expected {want.dtype}{want.shape} but got {got.dtype}{got.shape}"
+    equal = np.atleast_1d(got).view(np.uint8) == np.atleast_1d(np.ascontiguousarray(want)).view(np.uint8)
+    assert equal.all(), f"{label}: {(~equal).sum()} of {equal.size} bytes differ: {got[got != want][:3]} instead of {want[got != want][:3]}"
+
+
+def storage_of(optimizer, what, array):
+    """How the recipe stores a kind of array; null where it stays f32."""
+    storage = optimizer.get(what)
+    return storage if storage and array.size >= optimizer["min_elements"] else None
+
+
+def check_updates(f, name, optimizer, steps=4, dtype=np.float32):
+    """Every checkpoint follows from the one before and its gradients."""
+    update, moments = OPTIMIZERS[name.split("-")[0]]
+    step, initial = make_step(update, moments, dtype)
+    checkpoints = f.run(name, step, initial, optimizer, steps)
+    before = {}
+    for root, array in leaves_of(initial).items():
+        kind = "master" if root.startswith("params") else KEYS.get(root.split("'")[1]) if root.startswith("state") else None
+        storage = storage_of(optimizer, kind, array)
+        before |= {root + suffix: a for suffix, a in encode(np.asarray(array, np.float32), storage).items()} if storage else {root: array}
+    # JAX sorts arguments that are given by name.
+    arguments = list(leaves_of(dict(sorted(initial.items()))))
+    compared = 0
+    for number in range(1, steps + 1):
+        after = checkpoints[number]
+        for key in SHAPES:
+            path = f"params['{key}']"
+            paths = {m: f"state['{m}']['{key}']" for m in moments}
+            p = decode(before, path).astype(dtype)
+            g = after[f"grads['{key}']"]
+            new, state = update(np, p, {m: decode(before, paths[m]) for m in moments}, g, np.int32(number - 1))
+            for what, where, value in [("master", path, new)] + [(KEYS[m], paths[m], state[m]) for m in moments]:
+                storage = storage_of(optimizer, what, value)
+                if storage is None:
+                    same(f"{name}, step {number}, {where}", after[where], value.astype(after[where].dtype))
+                    continue
+                random = None
+                if storage.get("rounding") == "stochastic":
+                    seed = mix_seed(0, number - 1)
+                    random = random_numbers(seed, 2**32 + arguments.index(where), value.shape)
+                quantizer = before.get(f"fp8.{where}.quantizer")
+                for suffix, want in encode(value, storage, quantizer, random).items():
+                    same(f"{name}, step {number}, {where}{suffix}", after[where + suffix], want)
+                    compared += want.size
+        before = after
+    print(f"{name}: {compared} stored numbers of {steps} steps are bit-equal")
+    return checkpoints
+
+
+def leaves_of(trees):
+    """The leaves by path."""
+    out = {}
+    for root, tree in trees.items():
+        for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+            out[root + jax.tree_util.keystr(keys)] = np.asarray(leaf)
+    return out
+
+
+E4M3, E5M2 = {"format": "f8E4M3FN"}, {"format": "f8E5M2"}
+GROUPS = {"format": "f8E4M3FN", "tile": "1x128"}
+F16 = {"format": "f16", "tile": "tensor"}
+
+
+def updates(f):
+    """Per tensor, in groups, expanded, delayed, unscaled; what is small stays."""
+    least = {"min_elements": 1000}
+    check_updates(f, "adamw-scaled", {"moment1": E4M3, "moment2": E5M2, "master": F16, **least})
+    check_updates(f, "adamw-expanded", {"moment1": {**GROUPS, "expand": True}, "moment2": {**GROUPS, "expand": True}, **least})
+    check_updates(f, "adamw-cast", {"moment1": {"format": "bf16"}, "moment2": {**F16, "scale": "pow2"},
+                                    "master": {"format": "bf16", "rounding": "stochastic"}, **least})  # fmt: skip
+    check_updates(f, "adamw-delayed", {"moment1": {**E4M3, "scaling": "delayed"}, "moment2": {**E5M2, "scaling": "delayed"},
+                                       "master": {**F16, "scaling": "delayed"}, **least})  # fmt: skip
+    check_updates(f, "momentum-groups", {"moment1": GROUPS, "min_elements": 0})
+    check_updates(f, "lion-scaled", {"moment1": {**E5M2, "scale": "pow2", "rounding": "stochastic"}, "master": F16, **least})
+
+
+def skipped(f):
+    """An update that is not taken leaves every bit of what is stored."""
+    optimizer = {"moment1": E4M3, "moment2": {**GROUPS, "expand": True}, "master": F16, "min_elements": 1000}
+    step, initial = make_step(adamw, "mv", every=3)
+    check_skips(f.run("cond", step, initial, optimizer, 7), lambda number: number % 3 == 0)
+    tx = optax.MultiSteps(optax.adamw(1e-2), 3)
+
+    def accumulate(params, state, grads, count, x, y):
+        value, g = jax.value_and_grad(loss)(params, x, y)
+        changes, state = tx.update(g, state, params)
+        return optax.apply_updates(params, changes), state, g, count + 1, value
+
+    initial["state"] = tx.init(initial["params"])
+    check_skips(f.run("multisteps", accumulate, initial, optimizer, 7), lambda number: number % 3 == 0)
+
+
+def check_skips(checkpoints, takes):
+    stored = [n for n, a in checkpoints[1].items() if n + ".scale" in checkpoints[1] or n.endswith((".scale", ".center", ".exponent"))]
+    assert len(stored) >= 2 * (2 + 4 + 2), f"expected payloads and scales but got {stored}"
+    changes = 0
+    for number in range(2, len(checkpoints) + 1):
+        for name in stored:
+            changed = checkpoints[number][name].tobytes() != checkpoints[number - 1][name].tobytes()
+            assert takes(number) or not changed, f"step {number} takes no update but changes {name}"
+            changes += changed
+    assert changes, "expected updates"
+
+
+CASES = {"updates": updates, "skipped": skipped}
+
+if __name__ == "__main__":
+    t.run_cases(CASES, sys.argv[3:], Fixture(sys.argv[1], sys.argv[2]))
