@@ -5,6 +5,7 @@ goes on bit for bit.
     delayed_scaling.py fp8-run FOLDER
 """
 
+import json
 import pathlib
 import sys
 
@@ -212,6 +213,165 @@ def check_micro_batches(fp8_run, folder):
     print(f"micro-batches: {len(before)} states, one step of {steps} not taken")
 
 
+def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
+    """optax.MultiSteps, whose micro-batches are calls of the step: entry 0 is
+    the largest amax of the window so far, and the history rolls in the call that
+    updates the parameters. A micro-batch that is skipped changes nothing, and a
+    run that is cut within a window goes on bit for bit."""
+    tx = optax.MultiSteps(optax.adam(1e-2), window, should_skip_update_fn=optax.skip_not_finite)
+    rng = np.random.default_rng(0)
+    params = {
+        "first": rng.normal(size=(width, width)).astype(np.float32),
+        "layers": rng.normal(size=(layers, width, width)).astype(np.float32) / 4,
+    }
+    state = tx.init(params)
+
+    def step(params, state, x, y, blow_up):
+        def loss_fn(params):
+            layer = lambda h, w: (h + jnp.tanh(h @ w), None)
+            out, _ = jax.lax.scan(layer, jnp.tanh(x @ params["first"]), params["layers"])
+            loss = jnp.sum((out - y) ** 2)
+            return loss * blow_up, loss
+
+        (_, loss), grads = jax.value_and_grad(loss_fn, has_aux=True)(params)
+        grads = jax.tree.map(lambda g: g / blow_up, grads)
+        updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, loss
+
+    x = rng.normal(size=(calls, 8, width)).astype(np.float32)
+    x *= rng.uniform(0.5, 2, size=(calls, 1, 1)).astype(np.float32)
+    y = rng.normal(size=(calls, 8, width)).astype(np.float32)
+    skipped = 4  # the second call of the second window
+    blow_up = np.ones(calls, np.float32)
+    blow_up[skipped] = 3e38
+    (folder / "calls.mlir").write_text(jax.jit(step).lower(params, state, x[0], y[0], blow_up[0]).as_text(debug_info=True))
+    save_file({"x": x, "y": y, "blow_up": blow_up}, folder / "calls.safetensors")
+    t.save_tree(folder / "calls-init.safetensors", params=params, state=state)
+    recipe = write_recipe(folder / "recipe.yaml", 4, "max")
+    recipe.write_text(recipe.read_text().replace("rules:\n  - keep: {part: head}\n", ""))
+    batches = [f"--batch={name}={folder}/calls.safetensors:{name}" for name in ("x", "y", "blow_up")]
+
+    def train(out, *args):
+        t.run(
+            [fp8_run, folder / "calls.mlir", "--init", folder / "calls-init.safetensors", *batches, "--recipe", recipe]
+            + ["--out", out, *args]
+        )
+
+    out = folder / "calls"
+    train(out, "--steps", str(calls), "--checkpoint-every", "1")
+    weights = {"fp8.params['first'].weight": params["first"], "fp8.params['layers'].weight": params["layers"]}
+    before = {name: (np.zeros_like(h), np.zeros_like(q)) for name, (h, q) in states(out, 1).items()}
+    micro, rolls = 0, 0
+    for call in range(calls):
+        after = states(out, call + 1)
+        for name, (history, quantizer) in after.items():
+            old_history, old_quantizer = before[name]
+            want_history, want_quantizer = old_history.copy(), old_quantizer
+            # What is known of the amaxes: data and weights.
+            if name == "fp8.params['first'].activation":
+                amax = np.abs(x[call]).max()
+            elif name in weights:
+                axes = tuple(range(weights[name].ndim - 2, weights[name].ndim))
+                amax = np.abs(weights[name]).max(axis=axes).reshape(old_history.shape[1:])
+            else:
+                amax = history[-1] if micro == window - 1 else history[0]
+                assert (amax >= old_history[0]).all() or call == skipped, f"{name}, call {call}: expected a maximum"
+            amax = np.maximum(amax, old_history[0])
+            if call == skipped:
+                pass
+            elif micro == window - 1:
+                maximum = MAX[name.rsplit(".", 1)[1]]
+                want_history, want_quantizer = te_update(old_history, amax, old_quantizer, maximum, "max", 0)
+            else:
+                want_history[0] = amax
+            for what, want, got in (("history", want_history, history), ("quantizer", want_quantizer, quantizer)):
+                assert want.tobytes() == got.tobytes(), f"{name}, call {call}: expected {what} {want} but got {got}"
+        tensors = load_file(next(out.glob(f"checkpoint-*{call + 1}.safetensors")))
+        weights = {name: tensors[name[len("fp8.") : -len(".weight")]] for name in weights}
+        if call != skipped:
+            rolls += micro == window - 1
+            micro = (micro + 1) % window
+        before = after
+    assert rolls == 2, f"expected two updates but got {rolls}"
+
+    # Cut after the first call of the second window.
+    train(folder / "calls-parts", "--steps", "4")
+    train(folder / "calls-parts", "--steps", str(calls), "--resume")
+    whole, parts = (
+        next(path.glob(f"checkpoint-*{calls}.safetensors")).read_bytes() for path in (out, folder / "calls-parts")
+    )
+    assert whole == parts, "expected the checkpoint of an uninterrupted run"
+
+    # Copies of weights as state change in the calls that update the weights.
+    copies = folder / "calls-copies"
+    train(copies, "--set", "weight_copies=state", "--steps", str(calls), "--checkpoint-every", "1")
+    assert t.losses(t.read_log(copies)) == t.losses(t.read_log(out)), "expected the losses of weight_copies: step"
+    changed = []
+    for call in range(1, calls):
+        old, new = (load_file(next(copies.glob(f"checkpoint-*{i}.safetensors"))) for i in (call, call + 1))
+        payloads = [name for name in new if ".payload" in name]
+        assert len(payloads) == 4, f"expected payload and scale of two weights but got {payloads}"
+        if any(old[name].tobytes() != new[name].tobytes() for name in payloads):
+            changed.append(call)
+        for name, (history, quantizer) in states(out, call + 1).items():
+            for part, want in (("amax_history", history), ("quantizer", quantizer)):
+                got = new[f"{name}.{part}"]
+                assert want.tobytes() == got.tobytes(), f"{name}.{part}, call {call}: expected {want} but got {got}"
+    assert changed == [2, 6], f"expected other payloads after calls 2 and 6 but got {changed}"
+    print(f"calls: {len(before)} states, windows of {window} calls bit-equal, one call skipped")
+
+
+def memory(out):
+    """What memory.json says of a run."""
+    return json.loads((out / "memory.json").read_text())
+
+
+def check_saved_payloads(fp8_run, folder, scan):
+    """In a loop without rematerialization the backward pass reads the payloads
+    of the forward pass, not what they were quantized from: the same losses as
+    where every payload is made anew, in less memory."""
+    recipe = write_recipe(folder / "recipe.yaml", 4, "max")
+    found = {}
+    for copy in ("saved", "recomputed"):
+        out = folder / f"saved-{copy}"
+        train(fp8_run, scan, out, "--recipe", recipe, "--set", f"wgrad.copy={copy}", "--steps", 4)
+        found[copy] = t.losses(t.read_log(out)), memory(out)["step"]["arena_planned"], states(out, 4)
+    assert found["saved"][0] == found["recomputed"][0], f"expected equal losses but got {found}"
+    for name, values in found["saved"][2].items():
+        for a, b in zip(values, found["recomputed"][2][name]):
+            assert a.tobytes() == b.tobytes(), f"{name}: expected the same state"
+    small, large = found["saved"][1], found["recomputed"][1]
+    assert small < large, f"expected less memory with saved payloads but got {small} and {large} bytes"
+    print(f"saved payloads: {small} bytes instead of {large}")
+
+
+def check_weight_copies(fp8_run, folder, **models):
+    """Weights that the update quantizes for the next step, and those that every
+    step quantizes anew, are the same."""
+    for name, model in models.items():
+        for args in (
+            ("--recipe", write_recipe(folder / "recipe.yaml", 4, "max")),
+            ("--recipe", write_recipe(folder / "one.yaml", 1, "most_recent", margin=1, initial="one")),
+        ):
+            found = {}
+            for when in ("step", "state"):
+                out = folder / f"copies-{name}-{when}"
+                train(fp8_run, model, out, *args, "--set", f"weight_copies={when}", "--steps", 5)
+                found[when] = t.losses(t.read_log(out)), states(out, 5)
+            assert found["step"][0] == found["state"][0], f"{name}: expected equal losses but got {found}"
+            for state, values in found["step"][1].items():
+                for a, b in zip(values, found["state"][1][state]):
+                    assert a.tobytes() == b.tobytes(), f"{name}: {state}: expected the same state"
+        # Goes on as if it had never ended.
+        parts = folder / f"copies-{name}-parts"
+        args = ("--recipe", folder / "one.yaml", "--set", "weight_copies=state")
+        train(fp8_run, model, parts, *args, "--steps", 2)
+        train(fp8_run, model, parts, *args, "--steps", 5, "--resume")
+        whole, cut = (next(path.glob("checkpoint-*5.safetensors")).read_bytes() for path in (out, parts))
+        assert whole == cut, f"{name}: expected the checkpoint of an uninterrupted run"
+    print(f"weight copies: {len(models)} models as if quantized in every step")
+
+
 def main(fp8_run, folder):
     folder = pathlib.Path(folder)
     models = {}
@@ -224,7 +384,10 @@ def main(fp8_run, folder):
     check_first_step(fp8_run, folder, model)
     check_loops(fp8_run, folder, **models)
     check_resume(fp8_run, folder, model)
+    check_saved_payloads(fp8_run, folder, models["scan"])
+    check_weight_copies(fp8_run, folder, unrolled=model, scan=models["scan"])
     check_micro_batches(fp8_run, folder)
+    check_calls(fp8_run, folder)
 
 
 if __name__ == "__main__":

@@ -78,15 +78,14 @@ static Value makeRows(OpBuilder &b, Location loc, Value value, int64_t first,
 // Reading
 //===----------------------------------------------------------------------===//
 
-unsigned DelayedScaling::getState(StringRef name, ArrayRef<Slot> slots,
+unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
                                   const OperandRecipe &recipe,
-                                  ComputeScaleOp current) {
+                                  const Rule &rule) {
   SmallVector<int64_t> shape;
-  for (const Slot &slot : slots)
+  for (const LayerSlot &slot : slots)
     shape.push_back(slot.count);
-  RankedTensorType one = tensorOf(current.getQuantizer());
-  llvm::append_range(shape, one.getShape());
-  RankedTensorType type = one.clone(shape);
+  llvm::append_range(shape, rule.type.getShape());
+  RankedTensorType type = rule.type.clone(shape);
   // Another format, tile or shape under the same name is another tensor.
   std::string unique = name.str();
   for (unsigned copy = 2;; ++copy) {
@@ -113,189 +112,92 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<Slot> slots,
   };
   State state{unique,
               recipe,
-              current.getRuleAttr(),
-              current.getFormatAttr(),
+              rule.rule,
+              rule.format,
               type,
               addArgument(type.clone(historyShape), "amax_history"),
               addArgument(type, "quantizer")};
   states.push_back(state);
-  return states.size() - 1;
+  return amaxes.add(
+      DenseElementsAttr::get(type, builder.getF32FloatAttr(0)),
+      [](OpBuilder &b, Location loc, Value before, Value amax) -> Value {
+        return stablehlo::MaxOp::create(b, loc, before, amax);
+      });
 }
 
-SmallVector<Value> DelayedScaling::startIndices(OpBuilder &at, Location loc,
-                                                ArrayRef<Slot> slots,
-                                                int64_t rank) {
-  auto type = RankedTensorType::get({}, at.getI32Type());
-  auto constant = [&](Type type, int64_t value) -> Value {
-    auto tensor = cast<RankedTensorType>(type);
-    return stablehlo::ConstantOp::create(
-        at, loc,
-        DenseElementsAttr::get(
-            tensor, at.getIntegerAttr(tensor.getElementType(), value)));
-  };
-  SmallVector<Value> starts;
-  for (const Slot &slot : slots) {
-    Value index = slot.counter;
-    if (slot.scale != 1)
-      index = stablehlo::MulOp::create(at, loc, index,
-                                       constant(index.getType(), slot.scale));
-    if (slot.offset != 0)
-      index = stablehlo::AddOp::create(at, loc, index,
-                                       constant(index.getType(), slot.offset));
-    if (index.getType() != type)
-      index = stablehlo::ConvertOp::create(at, loc, type, index);
-    starts.push_back(index);
-  }
-  if (static_cast<int64_t>(starts.size()) < rank)
-    starts.append(rank - starts.size(), constant(type, 0));
-  return starts;
-}
-
-/// What `stack` holds for the slot, in the shape of `type`.
-Value DelayedScaling::slice(OpBuilder &at, Location loc, Value stack,
-                            ArrayRef<Slot> slots, RankedTensorType type) {
-  if (slots.empty())
-    return stack;
-  RankedTensorType stackType = tensorOf(stack);
-  SmallVector<int64_t> sizes(stackType.getShape());
-  std::fill_n(sizes.begin(), slots.size(), 1);
-  Value part = stablehlo::DynamicSliceOp::create(
-      at, loc, stackType.clone(sizes), stack,
-      startIndices(at, loc, slots, stackType.getRank()),
-      at.getDenseI64ArrayAttr(sizes));
-  return makeReshape(at, loc, part, type.getShape());
-}
-
-DelayedScaling::Scale DelayedScaling::get(OpBuilder &at, StringRef name,
-                                          ArrayRef<Slot> slots,
-                                          const OperandRecipe &recipe,
-                                          ComputeScaleOp current) {
-  Location loc = current.getLoc();
-  unsigned number = getState(name, slots, recipe, current);
-  RankedTensorType type = tensorOf(current.getQuantizer());
-  Value kept = slice(at, loc, states[number].quantizer, slots, type);
-  Value one = makeSplat(at, loc, type, 1);
+DelayedScaling::Scale
+DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
+                        function_ref<Scale(Value)> makeFirst) {
+  RankedTensorType type = tensorOf(kept);
   Value unset =
       stablehlo::CompareOp::create(at, loc, kept, makeSplat(at, loc, type, 0),
                                    stablehlo::ComparisonDirection::EQ);
-  bool fromOne = recipe.initial == RecipeInitial::One;
-  Value first = fromOne ? one : current.getQuantizer();
-  Value firstScale = fromOne ? one : current.getScale();
-  Value quantizer = stablehlo::SelectOp::create(at, loc, unset, first, kept);
-  Value inverse = stablehlo::DivOp::create(at, loc, one, kept);
+  if (makeFirst)
+    first = makeFirst(unset);
+  Value quantizer =
+      stablehlo::SelectOp::create(at, loc, unset, first.quantizer, kept);
+  Value inverse =
+      stablehlo::DivOp::create(at, loc, makeSplat(at, loc, type, 1), kept);
   Value scale =
-      stablehlo::SelectOp::create(at, loc, unset, firstScale, inverse);
-
-  Operation *amax = current.getAmax().getDefiningOp();
-  records[amax].push_back(
-      {number, current.getAmax(), SmallVector<Slot>(slots)});
-  for (Operation *parent = amax->getParentOp(); parent != function;
-       parent = parent->getParentOp())
-    nested[parent].insert(number);
-  if (fromOne)
-    current.erase();
+      stablehlo::SelectOp::create(at, loc, unset, first.scale, inverse);
   return {scale, quantizer};
 }
 
-//===----------------------------------------------------------------------===//
-// Recording
-//===----------------------------------------------------------------------===//
-
-/// The slot's amax becomes the larger of what it is and the one recorded.
-void DelayedScaling::record(const Record &record,
-                            MutableArrayRef<Value> amaxes) {
-  Location loc = record.amax.getLoc();
-  builder.setInsertionPointAfterValue(record.amax);
-  Value &all = amaxes[record.state];
-  RankedTensorType type = tensorOf(record.amax);
-  Value larger = stablehlo::MaxOp::create(
-      builder, loc, slice(builder, loc, all, record.slots, type), record.amax);
-  if (record.slots.empty()) {
-    all = larger;
-    return;
-  }
-  SmallVector<int64_t> shape(tensorOf(all).getShape());
-  std::fill_n(shape.begin(), record.slots.size(), 1);
-  all = stablehlo::DynamicUpdateSliceOp::create(
-      builder, loc, all.getType(), all,
-      makeReshape(builder, loc, larger, shape),
-      startIndices(builder, loc, record.slots, tensorOf(all).getRank()));
+DelayedScaling::Scale
+DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
+                    const OperandRecipe &recipe, ComputeScaleOp current,
+                    const std::optional<Amax> &found,
+                    function_ref<Scale(Value)> makeFirst) {
+  Location loc = current.getLoc();
+  unsigned number = getState(name, slots, recipe,
+                             {tensorOf(current.getQuantizer()),
+                              current.getRuleAttr(), current.getFormatAttr()});
+  Scale first{current.getScale(), current.getQuantizer()};
+  RankedTensorType type = tensorOf(current.getQuantizer());
+  bool fromOne = recipe.initial == RecipeInitial::One;
+  if (fromOne)
+    first.scale = first.quantizer = makeSplat(at, loc, type, 1);
+  Scale scale = orFirst(
+      at, loc, sliceSlots(at, loc, states[number].quantizer, slots, type),
+      first, makeFirst);
+  Amax amax =
+      found.value_or(Amax{current.getAmax(), SmallVector<LayerSlot>(slots)});
+  if (recorded.insert({amax.value, number}).second)
+    amaxes.record(number, amax.value, amax.slots);
+  if (fromOne || makeFirst)
+    current.erase();
+  return scale;
 }
 
-/// The same op with other operands and results, around the same regions.
-Operation *DelayedScaling::rebuild(Operation *op, ArrayRef<Value> operands,
-                                   ArrayRef<Type> results) {
-  builder.setInsertionPoint(op);
-  OperationState state(op->getLoc(), op->getName(), operands, results,
-                       op->getAttrs());
-  for (unsigned i = 0; i < op->getNumRegions(); ++i)
-    state.addRegion();
-  Operation *copy = builder.create(state);
-  for (auto [from, to] : llvm::zip(op->getRegions(), copy->getRegions()))
-    to.takeBody(from);
-  op->replaceAllUsesWith(copy->getResults().take_front(op->getNumResults()));
-  op->erase();
-  return copy;
+void DelayedScaling::record(StringRef name, ArrayRef<LayerSlot> slots,
+                            const OperandRecipe &recipe,
+                            ComputeScaleOp current) {
+  unsigned number = getState(name, slots, recipe,
+                             {tensorOf(current.getQuantizer()),
+                              current.getRuleAttr(), current.getFormatAttr()});
+  if (recorded.insert({current.getAmax(), number}).second)
+    amaxes.record(number, current.getAmax(), slots);
+  if (current->use_empty())
+    current.erase();
 }
 
-void DelayedScaling::threadLoop(Operation *loop, ArrayRef<unsigned> touched,
-                                MutableArrayRef<Value> amaxes) {
-  SmallVector<Value> operands(loop->getOperands());
-  SmallVector<Type> results(loop->getResultTypes());
-  unsigned first = results.size();
-  for (unsigned state : touched) {
-    operands.push_back(amaxes[state]);
-    results.push_back(amaxes[state].getType());
-    for (Region &region : loop->getRegions())
-      region.addArgument(amaxes[state].getType(), loop->getLoc());
-  }
-  loop = rebuild(loop, operands, results);
-  Block &body = loop->getRegion(1).front();
-  SmallVector<Value> inside(amaxes);
-  for (auto [index, state] : llvm::enumerate(touched))
-    inside[state] = body.getArgument(first + index);
-  thread(body, inside);
-  for (auto [index, state] : llvm::enumerate(touched)) {
-    Operation *yield = body.getTerminator();
-    yield->insertOperands(yield->getNumOperands(), inside[state]);
-    amaxes[state] = loop->getResult(first + index);
-  }
-}
-
-void DelayedScaling::threadBranches(Operation *op, ArrayRef<unsigned> touched,
-                                    MutableArrayRef<Value> amaxes) {
-  SmallVector<Type> results(op->getResultTypes());
-  unsigned first = results.size();
-  for (unsigned state : touched)
-    results.push_back(amaxes[state].getType());
-  op = rebuild(op, SmallVector<Value>(op->getOperands()), results);
-  for (Region &region : op->getRegions()) {
-    SmallVector<Value> inside(amaxes);
-    thread(region.front(), inside);
-    Operation *yield = region.front().getTerminator();
-    for (unsigned state : touched)
-      yield->insertOperands(yield->getNumOperands(), inside[state]);
-  }
-  for (auto [index, state] : llvm::enumerate(touched))
-    amaxes[state] = op->getResult(first + index);
-}
-
-/// Brings what is recorded in `block` from op to op: `amaxes` holds the largest
-/// amax of every state so far.
-void DelayedScaling::thread(Block &block, MutableArrayRef<Value> amaxes) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    if (auto found = records.find(&op); found != records.end())
-      for (const Record &entry : found->second)
-        record(entry, amaxes);
-    auto found = nested.find(&op);
-    if (found == nested.end())
-      continue;
-    SmallVector<unsigned> touched = llvm::to_vector(found->second);
-    if (isa<stablehlo::WhileOp>(op))
-      threadLoop(&op, touched, amaxes);
-    else
-      threadBranches(&op, touched, amaxes);
-  }
+std::optional<DelayedScaling::Scale>
+DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
+                     ArrayRef<LayerSlot> slots) {
+  auto state = llvm::find_if(
+      states, [&](const State &state) { return state.name == name; });
+  if (state == states.end() || state->recipe.initial != RecipeInitial::One)
+    return std::nullopt;
+  ArrayRef<int64_t> counts = state->type.getShape().take_front(slots.size());
+  if (!llvm::equal(slots, counts, [](const LayerSlot &slot, int64_t count) {
+        return slot.count == count;
+      }))
+    return std::nullopt;
+  RankedTensorType type =
+      state->type.clone(state->type.getShape().drop_front(slots.size()));
+  Value one = makeSplat(at, loc, type, 1);
+  return orFirst(at, loc, sliceSlots(at, loc, state->quantizer, slots, type),
+                 {one, one});
 }
 
 //===----------------------------------------------------------------------===//
@@ -315,12 +217,18 @@ void DelayedScaling::addResult(const State &state, StringRef part,
   ret->insertOperands(ret->getNumOperands(), value);
 }
 
-void DelayedScaling::update(const State &state, Value amax, Value allFinite) {
+void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   Location loc = function.getLoc();
   builder.setInsertionPoint(function.getBody().front().getTerminator());
   int64_t length = state.recipe.history;
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, state.type.getShape());
+  // The largest of all calls since the last roll.
+  if (when.waits())
+    amax = stablehlo::MaxOp::create(
+        builder, loc, amax,
+        makeReshape(builder, loc, makeRows(builder, loc, state.history, 0, 1),
+                    state.type.getShape()));
   Value row = makeReshape(builder, loc, amax, rowShape);
 
   // Largest of all but the slot that this step's amax takes.
@@ -342,42 +250,47 @@ void DelayedScaling::update(const State &state, Value amax, Value allFinite) {
   Value quantizer = stablehlo::SelectOp::create(
       builder, loc, usable, scale.getQuantizer(), state.quantizer);
 
-  SmallVector<Value> rows;
-  if (length > 1)
-    rows.push_back(makeSplat(builder, loc, state.type.clone(rowShape), 0));
-  if (length > 2)
-    rows.push_back(makeRows(builder, loc, state.history, 2, length));
-  rows.push_back(length > 1
-                     ? row
-                     : makeSplat(builder, loc, state.type.clone(rowShape), 0));
-  Value history = rows.front();
-  if (rows.size() > 1)
-    history = stablehlo::ConcatenateOp::create(
+  auto concatenate = [&](ArrayRef<Value> rows) -> Value {
+    if (rows.size() == 1)
+      return rows.front();
+    return stablehlo::ConcatenateOp::create(
         builder, loc, state.history.getType(), rows, uint64_t(0));
-
-  auto keepUnlessFinite = [&](Value next, Value old) -> Value {
-    return stablehlo::SelectOp::create(builder, loc, allFinite, next, old);
   };
-  history = keepUnlessFinite(history, state.history);
-  quantizer = keepUnlessFinite(quantizer, state.quantizer);
+  auto select = [&](Value condition, Value then, Value otherwise) -> Value {
+    return stablehlo::SelectOp::create(builder, loc, condition, then,
+                                       otherwise);
+  };
+  Value zeros = makeSplat(builder, loc, state.type.clone(rowShape), 0);
+  SmallVector<Value> rolled{zeros};
+  if (length > 2)
+    rolled.push_back(makeRows(builder, loc, state.history, 2, length));
+  if (length > 1)
+    rolled.push_back(row);
+  Value history = state.history;
+  if (when.waits()) {
+    SmallVector<Value> noted{row};
+    if (length > 1)
+      noted.push_back(makeRows(builder, loc, state.history, 1, length));
+    history = select(when.valid, concatenate(noted), history);
+  }
+  history = select(when.taken, concatenate(rolled), history);
+  quantizer = select(when.taken, quantizer, state.quantizer);
   addResult(state, "amax_history", history);
   addResult(state, "quantizer", quantizer);
+  state.nextQuantizer = quantizer;
 }
 
-void DelayedScaling::finish() {
+void DelayedScaling::finish(TakenUpdate when) {
   if (states.empty())
     return;
-  Block &body = function.getBody().front();
   Location loc = function.getLoc();
-  builder.setInsertionPointToStart(&body);
-  SmallVector<Value> amaxes;
-  for (const State &state : states)
-    amaxes.push_back(makeSplat(builder, loc, state.type, 0));
-  thread(body, amaxes);
-
-  builder.setInsertionPoint(body.getTerminator());
+  SmallVector<Value> largestOf = amaxes.finish();
+  builder.setInsertionPoint(function.getBody().front().getTerminator());
+  for (auto [state, amax] : given)
+    largestOf[state] =
+        stablehlo::MaxOp::create(builder, loc, largestOf[state], amax);
   Value largest;
-  for (Value amax : amaxes) {
+  for (Value amax : largestOf) {
     Value own = makeMax(builder, loc, amax, true);
     largest =
         largest
@@ -385,6 +298,15 @@ void DelayedScaling::finish() {
             : own;
   }
   Value allFinite = stablehlo::IsFiniteOp::create(builder, loc, largest);
-  for (auto [state, amax] : llvm::zip(states, amaxes))
-    update(state, amax, allFinite);
+  auto andFinite = [&](Value condition) -> Value {
+    return condition
+               ? stablehlo::AndOp::create(builder, loc, condition, allFinite)
+                     .getResult()
+               : allFinite;
+  };
+  bool waits = when.waits();
+  when.taken = andFinite(when.taken);
+  when.valid = waits ? andFinite(when.valid) : when.taken;
+  for (auto [state, amax] : llvm::zip(states, largestOf))
+    update(state, amax, when);
 }

@@ -5,13 +5,15 @@
 // arguments and results with tree paths of their own. A step quantizes by the
 // quantizer it finds, and leaves the next one:
 //
-//   history[0] = amax of this step       (the largest of all micro-batches)
+//   history[0] = max(history[0], amax)   (of all micro-batches)
 //   quantizer  = rule(max(history)), or rule(history[0])
 //   history    = roll(history, -1), history[0] = 0
 //
 // which is Transformer Engine's order of things. An amax of 0 or one that is
 // not finite keeps the old quantizer, and a step with a non-finite amax
-// anywhere changes no history: its update is not taken either. A quantizer of 0
+// anywhere changes no history: its update is not taken either. A call that is a
+// micro-batch of a later update does the first line alone, and one whose update
+// is skipped does nothing (TakenUpdate.h). A quantizer of 0
 // is one that was never set: then the tensor's own amax scales it (or 1, where
 // the recipe says so), so that all of this state begins as zeros.
 //
@@ -20,12 +22,14 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DELAYEDSCALING_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DELAYEDSCALING_H
 
+#include "Accumulators.h"
+#include "TakenUpdate.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/DenseSet.h"
 
 #include <string>
 #include <vector>
@@ -37,33 +41,74 @@ namespace fp8 {
 class DelayedScaling {
 public:
   explicit DelayedScaling(func::FuncOp function)
-      : function(function), builder(function.getContext()) {}
-
-  /// One layer of a loop over layers: the loop's counter gives it as
-  /// `scale * counter + offset`.
-  struct Slot {
-    BlockArgument counter;
-    int64_t scale, offset;
-    int64_t count; ///< How many there are.
-    bool operator==(const Slot &other) const {
-      return counter == other.counter && scale == other.scale &&
-             offset == other.offset && count == other.count;
-    }
-  };
+      : function(function), builder(function.getContext()), amaxes(function) {}
 
   struct Scale {
     Value scale, quantizer;
   };
 
+  /// How scales follow from amaxes, one for each tile of the tensor.
+  struct Rule {
+    RankedTensorType type;
+    ScaleRuleAttr rule;
+    TypeAttr format;
+  };
+
+  /// An amax, and the slots of its state where it is found.
+  struct Amax {
+    Value value;
+    SmallVector<LayerSlot> slots;
+  };
+
   /// Scale and quantizer of the tensor called `name`, made where `at` stands,
-  /// and records `amax`. Tensors of the same name share a state: those that
+  /// and records its amax. Tensors of the same name share a state: those that
   /// another pass over the layer computes again. `current` is the scale that
-  /// the amax would give.
-  Scale get(OpBuilder &at, StringRef name, ArrayRef<Slot> slots,
-            const OperandRecipe &recipe, ComputeScaleOp current);
+  /// the amax would give. The amax that is recorded is `found`, if it is known
+  /// elsewhere. `makeFirst`, if given, makes the scale of a state that was
+  /// never set in another way than by `current`.
+  Scale get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
+            const OperandRecipe &recipe, ComputeScaleOp current,
+            const std::optional<Amax> &found = std::nullopt,
+            function_ref<Scale(Value unset)> makeFirst = nullptr);
+
+  /// Records the amax of the tensor called `name` alone; `current` is erased if
+  /// nothing reads it.
+  void record(StringRef name, ArrayRef<LayerSlot> slots,
+              const OperandRecipe &recipe, ComputeScaleOp current);
+
+  /// Scale and quantizer of a state that is known by now; without slots those
+  /// of all layers. None if there is no such state, or if its first step needs
+  /// the tensor's amax.
+  std::optional<Scale> read(OpBuilder &at, Location loc, StringRef name,
+                            ArrayRef<LayerSlot> slots);
+
+  /// The number of the state called `name`, or of a new one, of tensors with
+  /// these slots.
+  unsigned getState(StringRef name, ArrayRef<LayerSlot> slots,
+                    const OperandRecipe &recipe, const Rule &rule);
+
+  /// What a state is called in the end: another format, tile or shape under the
+  /// same name has a number behind it.
+  StringRef getName(unsigned state) const { return states[state].name; }
+
+  /// Adds this step's amax of a state, known at the end of the function, to
+  /// those that are recorded.
+  void addAmax(unsigned state, Value amax) { given.push_back({state, amax}); }
+
+  /// The quantizer of the next step, after `finish`.
+  Value getNextQuantizer(unsigned state) const {
+    return states[state].nextQuantizer;
+  }
+
+  /// Scale and quantizer of a state that holds the quantizer `kept`, or the
+  /// first ones if it was never set: `first`, or what `makeFirst` makes.
+  Scale orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
+                function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Adds the new states to the function's results.
-  void finish();
+  void finish() { finish(findTakenUpdate(function)); }
+  /// The same where it is known when the step takes its update.
+  void finish(TakenUpdate when);
 
   bool empty() const { return states.empty(); }
 
@@ -75,37 +120,17 @@ private:
     TypeAttr format;
     RankedTensorType type; ///< Of one quantizer for each slot and tile.
     BlockArgument history, quantizer;
+    Value nextQuantizer = {};
   };
-  /// An amax to be recorded, after `op`.
-  struct Record {
-    unsigned state;
-    Value amax;
-    SmallVector<Slot> slots;
-  };
-
-  unsigned getState(StringRef name, ArrayRef<Slot> slots,
-                    const OperandRecipe &recipe, ComputeScaleOp current);
-  SmallVector<Value> startIndices(OpBuilder &at, Location loc,
-                                  ArrayRef<Slot> slots, int64_t rank);
-  Value slice(OpBuilder &at, Location loc, Value stack, ArrayRef<Slot> slots,
-              RankedTensorType type);
-  void record(const Record &record, MutableArrayRef<Value> amaxes);
-  void thread(Block &block, MutableArrayRef<Value> amaxes);
-  void threadLoop(Operation *loop, ArrayRef<unsigned> touched,
-                  MutableArrayRef<Value> amaxes);
-  void threadBranches(Operation *op, ArrayRef<unsigned> touched,
-                      MutableArrayRef<Value> amaxes);
-  Operation *rebuild(Operation *op, ArrayRef<Value> operands,
-                     ArrayRef<Type> results);
-  void update(const State &state, Value amax, Value allFinite);
+  void update(State &state, Value amax, const TakenUpdate &when);
   void addResult(const State &state, StringRef part, Value value);
 
   func::FuncOp function;
   OpBuilder builder;
   std::vector<State> states;
-  llvm::MapVector<Operation *, SmallVector<Record>> records; // by amax op
-  /// The states that are recorded below an op with regions.
-  DenseMap<Operation *, llvm::SetVector<unsigned>> nested;
+  llvm::DenseSet<std::pair<Value, unsigned>> recorded;
+  SmallVector<std::pair<unsigned, Value>> given; ///< Amaxes of states.
+  Accumulators amaxes;                           ///< This step's, by state.
 };
 
 } // namespace fp8

@@ -15,7 +15,7 @@ using namespace mlir::fp8;
 // From words of the recipe to words of the dialect
 //===----------------------------------------------------------------------===//
 
-static FloatType getFormatType(RecipeFormat format, MLIRContext *context) {
+FloatType fp8::getFormatType(RecipeFormat format, MLIRContext *context) {
   switch (format) {
   case RecipeFormat::F8E4M3FN:
     return Float8E4M3FNType::get(context);
@@ -31,7 +31,7 @@ static FloatType getFormatType(RecipeFormat format, MLIRContext *context) {
   return {};
 }
 
-static ScaleRule getScaleRule(RecipeScale scale) {
+ScaleRule fp8::getScaleRule(RecipeScale scale) {
   switch (scale) {
   case RecipeScale::Exact:
     return ScaleRule::Exact;
@@ -222,52 +222,14 @@ void Quantizer::mergeDims(Dot &dot) {
 // Layers of loops
 //===----------------------------------------------------------------------===//
 
-/// Adds the slot of `stack`'s first dimension that begins at `start`, if a
-/// loop's counter gives it.
-static void addSlot(Value start, Type stack,
-                    SmallVectorImpl<DelayedScaling::Slot> &slots) {
-  std::optional<stablehlo::AffineIndex> index =
-      stablehlo::matchAffineIndex(start);
-  if (index)
-    slots.insert(slots.begin(), {index->counter, index->scale, index->offset,
-                                 cast<RankedTensorType>(stack).getDimSize(0)});
-}
-
 /// The layer that a dot belongs to in each loop over layers around it, the
 /// outermost first: where its weight is cut from a stack, or, in a wgrad dot,
 /// where its result goes. In a loop over micro-batches weights do not change.
-static SmallVector<DelayedScaling::Slot> getSlots(const DotPlan &plan) {
-  SmallVector<DelayedScaling::Slot> slots;
+static SmallVector<LayerSlot> getSlots(const DotPlan &plan) {
   stablehlo::DotGeneralOp dot = plan.dot;
-  if (plan.lhs.isWeight || plan.rhs.isWeight) {
-    Value value = plan.lhs.isWeight ? dot.getLhs() : dot.getRhs();
-    while (Operation *op = value.getDefiningOp()) {
-      if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
-        addSlot(slice.getStartIndices().front(), slice.getOperand().getType(),
-                slots);
-      else if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
-                    stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
-                    stablehlo::SliceOp, stablehlo::OptimizationBarrierOp>(op))
-        break;
-      value = op->getOperand(isa<stablehlo::OptimizationBarrierOp>(op)
-                                 ? cast<OpResult>(value).getResultNumber()
-                                 : 0);
-    }
-    return slots;
-  }
-  Value value = dot->getResult(0);
-  while (value.hasOneUse()) {
-    Operation *user = *value.user_begin();
-    if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user)) {
-      addSlot(update.getStartIndices().front(), update.getType(), slots);
-      break;
-    }
-    if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ConvertOp,
-             stablehlo::BroadcastInDimOp>(user))
-      break;
-    value = user->getResult(0);
-  }
-  return slots;
+  if (plan.lhs.isWeight || plan.rhs.isWeight)
+    return getSlotsOfWeight(plan.lhs.isWeight ? dot.getLhs() : dot.getRhs());
+  return getSlotsOfGradient(dot->getResult(0));
 }
 
 //===----------------------------------------------------------------------===//
@@ -393,10 +355,72 @@ Value Quantizer::getAmax(Value value, ScaledType type, bool early,
   return amax;
 }
 
+/// Whether `slice` cuts one part off the first dimension, all of the others.
+static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
+  ArrayRef<int64_t> stack =
+      cast<RankedTensorType>(slice->getOperand(0).getType()).getShape();
+  ArrayRef<int64_t> sizes = slice.getSliceSizes();
+  return sizes.size() > 1 && sizes.front() == 1 &&
+         sizes.drop_front() == stack.drop_front();
+}
+
+/// The update of a stack that makes, in an earlier loop, what `slice` reads.
+static stablehlo::DynamicUpdateSliceOp
+getUpdate(stablehlo::DynamicSliceOp slice) {
+  auto stack = dyn_cast<OpResult>(slice.getOperand());
+  auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner()) : nullptr;
+  if (!loop || !isLayerSlice(slice))
+    return nullptr;
+  Operation *yield = loop.getBody().front().getTerminator();
+  return yield->getOperand(stack.getResultNumber())
+      .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+}
+
+/// The amax of a tensor that an earlier loop has saved for this one, in that
+/// loop: then this one needs the payload alone.
+std::optional<DelayedScaling::Amax>
+Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
+  Value root = getLayoutChain(value).front();
+  auto slice = root.getDefiningOp<stablehlo::DynamicSliceOp>();
+  auto update = slice ? getUpdate(slice) : nullptr;
+  if (!update || !early || slots.size() > 1)
+    return std::nullopt;
+  SmallVector<LayerSlot> written;
+  if (!slots.empty()) {
+    auto read = matchSlot(slice.getStartIndices()[0], update.getType());
+    auto slot = matchSlot(update.getStartIndices()[0], update.getType());
+    if (!read || !slot || !(*read == slots.front()))
+      return std::nullopt;
+    written.push_back(*slot);
+  }
+  // The tensor as it is quantized there, if it is.
+  Value saved = update.getUpdate();
+  auto isSpread = [](Value value) {
+    return value.getDefiningOp<stablehlo::BroadcastInDimOp>() &&
+           cast<RankedTensorType>(value.getType()).getNumElements() ==
+               cast<RankedTensorType>(
+                   value.getDefiningOp()->getOperand(0).getType())
+                   .getNumElements();
+  };
+  while (getLayoutSource(saved) || isSpread(saved))
+    saved = isSpread(saved) ? saved.getDefiningOp()->getOperand(0)
+                            : getLayoutSource(saved);
+  for (const Group &group : groups)
+    if (group.root == saved && group.recipe.tile == RecipeTile::Tensor &&
+        group.copy == RecipeCopy::Saved)
+      saved = group.point;
+  OpBuilder::InsertionGuard guard(builder);
+  setInsertionPointToQuantize(builder, saved);
+  auto type = cast<RankedTensorType>(saved.getType());
+  auto scaled = ScaledType::getPerTensor(
+      type.clone(Float8E4M3FNType::get(builder.getContext())));
+  return DelayedScaling::Amax{
+      getAmax(saved, scaled, /*early=*/true, saved.getLoc()), written};
+}
+
 Value Quantizer::quantize(Value value, const Group &group,
-                          ArrayRef<int64_t> tile,
-                          ArrayRef<DelayedScaling::Slot> slots, bool early,
-                          Location loc) {
+                          ArrayRef<int64_t> tile, ArrayRef<LayerSlot> slots,
+                          bool early, Location loc) {
   const OperandRecipe &recipe = group.recipe;
   auto type = cast<RankedTensorType>(value.getType());
   MLIRContext *context = builder.getContext();
@@ -406,14 +430,28 @@ Value Quantizer::quantize(Value value, const Group &group,
     scaleType = Float8E8M0FNUType::get(context);
   auto scaled = ScaledType::get(RankedTensorType::get(type.getShape(), format),
                                 tile, scaleType);
+  auto rule = ScaleRuleAttr::get(context, getScaleRule(recipe.scale));
+  if (group.isWeight && recipe.scaling == RecipeScaling::Delayed &&
+      weightCopies == RecipeWeightCopies::State) {
+    if (Value payload = copies.get(
+            group.name, recipe, scaled, value, getOverflow(recipe.overflow),
+            {scaled.getScaleTensorType(), rule, TypeAttr::get(format)}))
+      return payload;
+    mlir::emitWarning(loc)
+        << "weight_copies: state: '" << group.name
+        << "' is quantized where it is read, since it depends on more than the "
+           "step's state";
+  }
   Value amax = getAmax(value, scaled, early, loc);
   auto scale = ComputeScaleOp::create(
-      builder, loc, scaled.getScaleTensorType(), amax.getType(), amax,
-      ScaleRuleAttr::get(context, getScaleRule(recipe.scale)),
+      builder, loc, scaled.getScaleTensorType(), amax.getType(), amax, rule,
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
   DelayedScaling::Scale by{scale.getScale(), scale.getQuantizer()};
   if (recipe.scaling == RecipeScaling::Delayed)
-    by = delayed.get(builder, group.name, slots, recipe, scale);
+    by = delayed.get(builder, group.name, slots, recipe, scale,
+                     recipe.tile == RecipeTile::Tensor
+                         ? getSavedAmax(value, slots, early)
+                         : std::nullopt);
   ++numQuantized;
   if (recipe.rounding == RecipeRounding::NearestEven)
     return QuantizeOp::create(builder, loc, scaled, value, by.scale,
@@ -422,66 +460,9 @@ Value Quantizer::quantize(Value value, const Group &group,
   // Equal tensors get equal random numbers, however they are scaled.
   auto tensor = tensors.try_emplace(value, tensors.size()).first->second;
   return QuantizeOp::create(builder, loc, scaled, value, by.scale, by.quantizer,
-                            seeds.lookup(builder.getInsertionBlock()),
+                            *seeds.get(builder.getInsertionBlock()),
                             Rounding::Stochastic, getOverflow(recipe.overflow),
                             builder.getI64IntegerAttr(tensor));
-}
-
-/// Makes the seed of a block from those around it: of the step's number and the
-/// counters of all loops that the block is in.
-LogicalResult Quantizer::makeSeeds(Block *block) {
-  if (seeds.contains(block))
-    return success();
-  builder.setInsertionPointToStart(block);
-  Location loc = function.getLoc();
-  Operation *parent = block->getParentOp();
-  if (parent == function) {
-    auto isStep = [&](BlockArgument arg) {
-      auto kind =
-          function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), "fp8.kind");
-      auto type = cast<RankedTensorType>(arg.getType());
-      return kind && kind.getValue() == "step" && type.getRank() == 0 &&
-             (type.getElementType().isInteger(32) ||
-              type.getElementType().isInteger(64));
-    };
-    auto step = llvm::find_if(block->getArguments(), isStep);
-    if (step == block->getArguments().end())
-      return function.emitError()
-             << "rounding: stochastic draws other numbers each step, but no "
-                "argument counts the steps; expected one of kind 'step', such "
-                "as the count in an optimizer's state";
-    auto type = RankedTensorType::get({}, builder.getI64Type());
-    Value base = stablehlo::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(type, seed));
-    seeds[block] = MixSeedOp::create(builder, loc, type, base, *step);
-    return success();
-  }
-  if (failed(makeSeeds(parent->getBlock())))
-    return failure();
-  Value outer = seeds[parent->getBlock()];
-  auto loop = dyn_cast<stablehlo::WhileOp>(parent);
-  if (!loop) {
-    seeds[block] = outer;
-    return success();
-  }
-  std::optional<stablehlo::CountedLoop> counted =
-      stablehlo::matchCountedLoop(loop);
-  if (!counted)
-    return loop->emitError() << "rounding: stochastic draws other numbers each "
-                                "iteration, but this loop has no counter";
-  builder.setInsertionPointToStart(block);
-  seeds[block] = MixSeedOp::create(builder, loc, outer.getType(), outer,
-                                   block->getArgument(counted->counter));
-  return success();
-}
-
-/// Whether `slice` cuts one part off the first dimension, all of the others.
-static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
-  ArrayRef<int64_t> stack =
-      cast<RankedTensorType>(slice->getOperand(0).getType()).getShape();
-  ArrayRef<int64_t> sizes = slice.getSliceSizes();
-  return sizes.size() > 1 && sizes.front() == 1 &&
-         sizes.drop_front() == stack.drop_front();
 }
 
 /// The slice of weights stacked outside of a loop that `value` is, up to
@@ -660,6 +641,13 @@ Value Quantizer::getScaled(Operand &operand) {
   return getView(group, operand.value);
 }
 
+/// The name of its scale state, as state or not.
+static StringRef getTensorName(const OperandPlan &plan) {
+  StringRef name = plan.name;
+  name.consume_front("fp8.");
+  return name;
+}
+
 Value Quantizer::rewriteDot(Dot &dot) {
   Location loc = dot.plan.dot.getLoc();
   builder.setInsertionPoint(dot.plan.dot);
@@ -686,6 +674,10 @@ Value Quantizer::rewriteDot(Dot &dot) {
     op.setPromoteEvery(dot.plan.accumulator->promote);
   if (dot.plan.accumulator->bits != 32)
     op.setAccumulatorBits(dot.plan.accumulator->bits);
+  if (nameTensors)
+    op->setAttr(FP8Dialect::kTensorsAttrName,
+                builder.getStrArrayAttr({getTensorName(dot.plan.lhs),
+                                         getTensorName(dot.plan.rhs)}));
   Value result = op;
   if (merged != type)
     result = stablehlo::ReshapeOp::create(builder, loc, type, result);
@@ -696,7 +688,7 @@ LogicalResult Quantizer::rewrite() {
   for (const Group &group : groups)
     if (group.recipe.rounding == RecipeRounding::Stochastic)
       for (Operation *dot : group.dots)
-        if (failed(makeSeeds(dot->getBlock())))
+        if (failed(seeds.get(dot->getBlock())))
           return failure();
   // All operands first: a dot's result may be the tensor that another one
   // quantizes, and is replaced only after.
@@ -707,9 +699,14 @@ LogicalResult Quantizer::rewrite() {
   for (Dot &dot : dots) {
     Value result = rewriteDot(dot);
     dot.plan.dot->getResult(0).replaceAllUsesWith(result);
+    results[dot.plan.dot] = result;
     dot.plan.dot->erase();
   }
-  delayed.finish();
+  TakenUpdate when;
+  if (!delayed.empty())
+    when = findTakenUpdate(function);
+  delayed.finish(when);
+  copies.finish(when.taken);
   eraseUnread();
   return success();
 }

@@ -4,6 +4,8 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_QUANTIZER_H
 
 #include "DelayedScaling.h"
+#include "Seeds.h"
+#include "WeightCopies.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
@@ -40,15 +42,22 @@ struct DotPlan {
 /// where a tensor is quantized depends on every dot that reads it.
 class Quantizer {
 public:
-  /// `seed` is that of stochastic rounding.
-  Quantizer(func::FuncOp function, int64_t seed)
-      : function(function), seed(seed), builder(function.getContext()),
-        delayed(function) {}
+  /// `seed` is that of stochastic rounding. With `nameTensors` a dot has the
+  /// names of its operands as an attribute. `weightCopies` says whether weights
+  /// with delayed scales are quantized by the step that updates them.
+  Quantizer(func::FuncOp function, int64_t seed, bool nameTensors = false,
+            RecipeWeightCopies weightCopies = RecipeWeightCopies::Step)
+      : function(function), nameTensors(nameTensors),
+        builder(function.getContext()), seeds(function, seed),
+        delayed(function), weightCopies(weightCopies),
+        copies(function, delayed) {}
 
   void add(const DotPlan &plan);
   LogicalResult rewrite();
 
   int64_t getNumQuantized() const { return numQuantized; }
+  /// What stands for the result of a dot that was rewritten; null for others.
+  Value getResult(Operation *dot) const { return results.lookup(dot); }
 
 private:
   /// An operand of a dot: a value and what the dot does with its dimensions.
@@ -67,7 +76,7 @@ private:
     RecipeCopy copy = RecipeCopy::Saved;
     /// Of its scale state: the name, and the layers of the loops around it.
     std::string name;
-    SmallVector<DelayedScaling::Slot> slots;
+    SmallVector<LayerSlot> slots;
     /// The dots that read it.
     SmallVector<Operation *> dots;
     Value quantized = {};
@@ -90,11 +99,11 @@ private:
   void arrange(Operand &operand, bool mergeFree);
   void addOperand(Operand &operand, const OperandPlan &plan, Operation *dot);
   Value getQuantized(Group &group);
-  LogicalResult makeSeeds(Block *block);
   Value getAmax(Value value, ScaledType type, bool early, Location loc);
+  std::optional<DelayedScaling::Amax>
+  getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early);
   Value quantize(Value value, const Group &group, ArrayRef<int64_t> tile,
-                 ArrayRef<DelayedScaling::Slot> slots, bool early,
-                 Location loc);
+                 ArrayRef<LayerSlot> slots, bool early, Location loc);
   Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                       ArrayRef<Type> conversions);
   Value quantizeLate(Group &group, Operation *first);
@@ -104,7 +113,7 @@ private:
   void eraseUnread();
 
   func::FuncOp function;
-  int64_t seed;
+  bool nameTensors;
   OpBuilder builder;
   std::vector<Dot> dots;
   std::vector<Group> groups;
@@ -115,17 +124,24 @@ private:
   std::vector<Stack> stacks;
   /// Operands brought into the form that a tile needs.
   DenseMap<std::pair<Value, Attribute>, Value> arranged;
-  /// The seed of stochastic rounding in every block, and the numbers of the
-  /// tensors that are rounded.
-  DenseMap<Block *, Value> seeds;
+  /// Of stochastic rounding: the seeds, and the numbers of the tensors that are
+  /// rounded.
+  Seeds seeds;
   DenseMap<Value, int64_t> tensors;
   DelayedScaling delayed;
+  RecipeWeightCopies weightCopies;
+  WeightCopies copies;
+  DenseMap<Operation *, Value> results; ///< By the dots that are gone.
   int64_t numQuantized = 0;
 };
 
 /// Where a value is quantized: right after its definition, or, if it is an
 /// argument, right before the first op that reads it.
 void setInsertionPointToQuantize(OpBuilder &builder, Value value);
+
+/// What the dialect calls a format and a rule of a recipe.
+FloatType getFormatType(RecipeFormat format, MLIRContext *context);
+ScaleRule getScaleRule(RecipeScale scale);
 
 /// The tile of an operand whose rows lie along the contraction.
 SmallVector<int64_t> getTile(RecipeTile tile, ArrayRef<int64_t> shape,

@@ -1,11 +1,12 @@
 //===- SavePayloads.cpp - What a loop saves for the backward pass ---------===//
 
+#include "SlotQuantization.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 
 namespace mlir::fp8 {
@@ -21,58 +22,21 @@ using stablehlo::WhileOp;
 
 namespace {
 
-/// How a tensor is quantized from its own amax.
-struct Quantization {
-  AmaxOp amax;
-  ComputeScaleOp scale;
-  QuantizeOp quantize;
-
-  /// Of `op` itself; none if something else has a part in it.
-  static std::optional<Quantization> match(QuantizeOp op) {
-    auto scale = op.getScale().getDefiningOp<ComputeScaleOp>();
-    if (!scale || op->getNumOperands() != 3 ||
-        op->getOperand(2) != scale->getResult(1) ||
-        op->hasAttr(FP8Dialect::kRecomputedAttrName))
-      return std::nullopt;
-    auto amax = scale->getOperand(0).getDefiningOp<AmaxOp>();
-    if (!amax || amax.getInput() != op.getInput())
-      return std::nullopt;
-    return Quantization{amax, scale, op};
-  }
-
-  bool operator==(const Quantization &other) const {
-    auto same = [](Operation *a, Operation *b) {
-      return a->getAttrDictionary() == b->getAttrDictionary() &&
-             a->getPropertiesAsAttribute() == b->getPropertiesAsAttribute() &&
-             a->getResultTypes() == b->getResultTypes();
-    };
-    return same(amax, other.amax) && same(scale, other.scale) &&
-           same(quantize, other.quantize);
-  }
-
-  /// The same of another tensor.
-  Value of(OpBuilder &builder, Value input) const {
-    IRMapping mapping;
-    mapping.map(quantize->getOperand(0), input);
-    builder.clone(*amax, mapping);
-    builder.clone(*scale, mapping);
-    return builder.clone(*quantize, mapping)->getResult(0);
-  }
-};
-
 /// One read of a stack: its slot, and what becomes of it.
 struct Read {
   DynamicSliceOp slice;
-  Quantization quantization;
+  SlotQuantization quantization;
 };
 
 /// A stack that a loop writes slot by slot, and that is read to be quantized
-/// only.
+/// only, or that holds what a narrower form is restored to.
 struct Stack {
   unsigned carry;
   DynamicUpdateSliceOp update;
   SmallVector<Read> reads;
-  SmallVector<Quantization> kinds; // the different ones among them
+  SmallVector<SlotQuantization> kinds; // the different ones among them
+  Operation *restored = nullptr;       // the convert or fp8.dequantize
+  SmallVector<DynamicSliceOp> slices;
 };
 
 bool isSlot(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
@@ -104,7 +68,33 @@ Value reshapeBack(OpBuilder &builder, Location loc, Value value,
   return reshape(builder, loc, value, shape);
 }
 
-std::optional<Stack> matchStack(WhileOp loop, unsigned carry) {
+/// The op that makes `value`, a slot of shape `slot`, from a narrower form of
+/// it: a convert or fp8.dequantize.
+Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(def)) {
+      value = def->getOperand(0);
+      continue;
+    }
+    auto type = cast<RankedTensorType>(value.getType());
+    if (type.getShape() != slot)
+      return nullptr;
+    if (isa<DequantizeOp>(def))
+      return def;
+    if (!isa<stablehlo::ConvertOp>(def))
+      return nullptr;
+    auto narrow = cast<RankedTensorType>(def->getOperand(0).getType());
+    bool isNarrower =
+        isa<FloatType>(narrow.getElementType()) &&
+        isa<FloatType>(type.getElementType()) &&
+        narrow.getElementTypeBitWidth() < type.getElementTypeBitWidth();
+    return isNarrower ? def : nullptr;
+  }
+  return nullptr;
+}
+
+/// A stack that a loop writes slot by slot.
+std::optional<Stack> matchWrites(WhileOp loop, unsigned carry) {
   Value result = loop->getResult(carry);
   auto type = cast<RankedTensorType>(result.getType());
   Block &cond = loop.getCond().front(), &body = loop.getBody().front();
@@ -118,31 +108,87 @@ std::optional<Stack> matchStack(WhileOp loop, unsigned carry) {
               type.getShape()) ||
       !matchPattern(loop->getOperand(carry), m_AnyZeroFloat()))
     return std::nullopt;
-  Stack stack{carry, update, {}, {}};
+  Stack stack;
+  stack.carry = carry;
+  stack.update = update;
   for (Operation *user : result.getUsers()) {
     auto slice = dyn_cast<DynamicSliceOp>(user);
     if (!slice || !isSlot(slice.getType().getShape(), type.getShape()))
       return std::nullopt;
-    Value slot = slice;
-    while (slot.hasOneUse() && isa<stablehlo::ReshapeOp>(*slot.user_begin()))
-      slot = slot.user_begin()->getResult(0);
-    for (Operation *reader : slot.getUsers()) {
-      if (isa<AmaxOp>(reader))
-        continue;
-      auto quantize = dyn_cast<QuantizeOp>(reader);
-      std::optional<Quantization> kind;
-      if (quantize)
-        kind = Quantization::match(quantize);
-      if (!kind)
-        return std::nullopt;
-      stack.reads.push_back({slice, *kind});
-      if (!llvm::is_contained(stack.kinds, *kind))
-        stack.kinds.push_back(*kind);
-    }
+    stack.slices.push_back(slice);
   }
+  return stack;
+}
+
+/// Whether the loop could read `value`.
+bool isVisible(Value value, WhileOp loop) {
+  Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*loop);
+  Operation *def = value.getDefiningOp();
+  return ancestor && (!def || def->isBeforeInBlock(ancestor));
+}
+
+/// Adds what becomes of one slot of the stack that `loop` writes; fails if it
+/// is not quantized only, or not in a way that the loop could.
+LogicalResult matchRead(WhileOp loop, DynamicSliceOp slice, Stack &stack) {
+  Value slot = slice;
+  while (slot.hasOneUse() && isa<stablehlo::ReshapeOp>(*slot.user_begin()))
+    slot = slot.user_begin()->getResult(0);
+  SmallVector<SlotQuantization> kinds;
+  for (Operation *reader : slot.getUsers()) {
+    if (isa<AmaxOp>(reader))
+      continue;
+    auto quantize = dyn_cast<QuantizeOp>(reader);
+    if (!quantize)
+      return failure();
+    std::optional<SlotQuantization> kind =
+        SlotQuantization::match(quantize, slice.getStartIndices()[0]);
+    if (!kind || !llvm::all_of(kind->getOuterValues(), [&](Value value) {
+          return isVisible(value, loop);
+        }))
+      return failure();
+    kinds.push_back(*kind);
+  }
+  // What else reads the amax needs the tensor.
+  auto isPart = [&](Operation *op) {
+    return llvm::any_of(
+        kinds, [&](const SlotQuantization &kind) { return kind.contains(op); });
+  };
+  for (Operation *reader : slot.getUsers())
+    if (isa<AmaxOp>(reader) && !llvm::all_of(reader->getUsers(), isPart))
+      return failure();
+  for (SlotQuantization &kind : kinds) {
+    if (!llvm::is_contained(stack.kinds, kind))
+      stack.kinds.push_back(kind);
+    stack.reads.push_back({slice, std::move(kind)});
+  }
+  return success();
+}
+
+/// One that is read to be quantized only.
+std::optional<Stack> matchQuantized(WhileOp loop, unsigned carry) {
+  std::optional<Stack> stack = matchWrites(loop, carry);
+  if (!stack)
+    return std::nullopt;
+  for (DynamicSliceOp slice : stack->slices)
+    if (failed(matchRead(loop, slice, *stack)))
+      return std::nullopt;
   // Several payloads may take more than what they are made from.
-  if (stack.kinds.empty() ||
-      stack.kinds.size() * 8 >= type.getElementTypeBitWidth())
+  auto type = cast<RankedTensorType>(loop->getResult(carry).getType());
+  if (stack->kinds.empty() ||
+      stack->kinds.size() * 8 >= type.getElementTypeBitWidth())
+    return std::nullopt;
+  return stack;
+}
+
+/// One that holds what a narrower form is restored to.
+std::optional<Stack> matchRestored(WhileOp loop, unsigned carry) {
+  std::optional<Stack> stack = matchWrites(loop, carry);
+  if (!stack || stack->slices.empty())
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(loop->getResult(carry).getType());
+  stack->restored =
+      getRestored(stack->update.getUpdate(), type.getShape().drop_front());
+  if (!stack->restored)
     return std::nullopt;
   return stack;
 }
@@ -153,28 +199,37 @@ public:
   explicit LoopRewriter(WhileOp loop) : loop(loop), builder(loop) {}
 
   bool run() {
-    SmallVector<Stack> stacks;
+    std::vector<Stack> stacks;
     for (unsigned i = 0; i < loop->getNumResults(); ++i)
-      if (std::optional<Stack> stack = matchStack(loop, i))
+      if (std::optional<Stack> stack = matchQuantized(loop, i))
         stacks.push_back(*stack);
+      else if (std::optional<Stack> narrow = matchRestored(loop, i))
+        stacks.push_back(*narrow);
     if (stacks.empty())
       return false;
-    for (const Stack &stack : stacks)
-      for (const Quantization &kind : stack.kinds)
+    for (const Stack &stack : stacks) {
+      if (stack.restored)
+        saveNarrow(stack);
+      for (const SlotQuantization &kind : stack.kinds)
         save(stack, kind);
+    }
     rebuild();
-    for (const Saved &entry : saved)
+    for (const Saved &entry : saved) {
+      if (entry.stack->restored)
+        for (DynamicSliceOp slice : entry.stack->slices)
+          loadNarrow(entry, slice);
       for (const Read &read : entry.stack->reads)
         if (read.quantization == entry.kind)
           load(entry, read);
+    }
     return true;
   }
 
 private:
   struct Saved {
     const Stack *stack;
-    Quantization kind;
-    unsigned payload; // carry; the next one holds the scales
+    SlotQuantization kind;
+    unsigned payload; // carry; the next one holds the scales, if there are any
   };
 
   /// A carry of slots like `value`, which the body writes beside `update`.
@@ -218,23 +273,58 @@ private:
     return starts;
   }
 
-  void save(const Stack &stack, const Quantization &kind) {
-    DynamicUpdateSliceOp update = stack.update;
-    QuantizeOp quantize = kind.quantize;
-    Location loc = quantize.getLoc();
-    builder.setInsertionPoint(update);
+  /// The tensor as the loop quantizes it for its own dots, or as it now does.
+  Value getQuantized(DynamicUpdateSliceOp update,
+                     const SlotQuantization &kind) {
+    QuantizeOp quantize = kind.getQuantize();
     auto type = cast<RankedTensorType>(quantize.getInput().getType());
-    Value input =
-        reshapeBack(builder, loc, update.getUpdate(), type.getShape());
+    Value input = reshapeBack(builder, quantize.getLoc(), update.getUpdate(),
+                              type.getShape());
+    Value slot = update.getStartIndices()[0];
+    for (Operation *user : input.getUsers()) {
+      auto known = dyn_cast<QuantizeOp>(user);
+      if (!known || known->getBlock() != update->getBlock() ||
+          !known->isBeforeInBlock(update))
+        continue;
+      std::optional<SlotQuantization> same =
+          SlotQuantization::match(known, slot);
+      if (same && *same == kind)
+        return known;
+    }
+    return kind.clone(builder, input, slot);
+  }
+
+  void save(const Stack &stack, const SlotQuantization &kind) {
+    DynamicUpdateSliceOp update = stack.update;
+    QuantizeOp quantize = kind.getQuantize();
+    builder.setInsertionPoint(update);
     auto scaled = cast<ScaledType>(quantize.getType());
-    auto unpack =
-        UnpackOp::create(builder, loc, scaled.getPayloadType(),
-                         scaled.getScaleTensorType(), kind.of(builder, input));
+    auto unpack = UnpackOp::create(
+        builder, quantize.getLoc(), scaled.getPayloadType(),
+        scaled.getScaleTensorType(), getQuantized(update, kind));
     saved.push_back(
         {&stack, kind,
          static_cast<unsigned>(loop->getNumOperands() + inits.size())});
     addCarry(update, unpack.getPayload());
     addCarry(update, unpack.getScale());
+  }
+
+  /// Keeps what `stack.restored` restores.
+  void saveNarrow(const Stack &stack) {
+    Value narrow = stack.restored->getOperand(0);
+    saved.push_back(
+        {&stack,
+         {},
+         static_cast<unsigned>(loop->getNumOperands() + inits.size())});
+    auto scaled = dyn_cast<ScaledType>(narrow.getType());
+    if (!scaled)
+      return addCarry(stack.update, narrow);
+    builder.setInsertionPoint(stack.update);
+    auto unpack = UnpackOp::create(builder, stack.restored->getLoc(),
+                                   scaled.getPayloadType(),
+                                   scaled.getScaleTensorType(), narrow);
+    addCarry(stack.update, unpack.getPayload());
+    addCarry(stack.update, unpack.getScale());
   }
 
   void rebuild() {
@@ -252,23 +342,45 @@ private:
     loop = copy;
   }
 
+  /// The slot of a carry that `slice` reads of the stack it stands for.
+  Value loadSlot(Location loc, unsigned carry, DynamicSliceOp slice) {
+    Value stack = loop->getResult(carry);
+    auto type = cast<RankedTensorType>(stack.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[0] = 1;
+    Value part = DynamicSliceOp::create(
+        builder, loc, type.clone(shape), stack,
+        startIndices(loc, slice.getStartIndices(), type.getRank()),
+        builder.getDenseI64ArrayAttr(shape));
+    return reshape(builder, loc, part, type.getShape().drop_front());
+  }
+
+  void loadNarrow(const Saved &entry, DynamicSliceOp slice) {
+    Location loc = slice.getLoc();
+    Operation *restored = entry.stack->restored;
+    builder.setInsertionPoint(slice);
+    Value narrow = loadSlot(loc, entry.payload, slice);
+    Type type = restored->getResult(0).getType();
+    Value value;
+    if (auto scaled = dyn_cast<ScaledType>(restored->getOperand(0).getType())) {
+      narrow = PackOp::create(builder, loc, scaled, narrow,
+                              loadSlot(loc, entry.payload + 1, slice));
+      value = DequantizeOp::create(builder, loc, type, narrow);
+    } else {
+      value = stablehlo::ConvertOp::create(builder, loc, type, narrow);
+    }
+    slice.replaceAllUsesWith(
+        reshape(builder, loc, value, slice.getType().getShape()));
+    slice.erase();
+  }
+
   void load(const Saved &entry, const Read &read) {
     DynamicSliceOp slice = read.slice;
-    QuantizeOp quantize = read.quantization.quantize;
+    QuantizeOp quantize = read.quantization.getQuantize();
     Location loc = quantize.getLoc();
     builder.setInsertionPoint(quantize);
-    auto slot = [&](unsigned carry) -> Value {
-      Value stack = loop->getResult(carry);
-      auto type = cast<RankedTensorType>(stack.getType());
-      SmallVector<int64_t> shape(type.getShape());
-      shape[0] = 1;
-      Value part = DynamicSliceOp::create(
-          builder, loc, type.clone(shape), stack,
-          startIndices(loc, slice.getStartIndices(), type.getRank()),
-          builder.getDenseI64ArrayAttr(shape));
-      return reshape(builder, loc, part, type.getShape().drop_front());
-    };
-    Value payload = slot(entry.payload), scale = slot(entry.payload + 1);
+    Value payload = loadSlot(loc, entry.payload, slice),
+          scale = loadSlot(loc, entry.payload + 1, slice);
     quantize.replaceAllUsesWith(
         PackOp::create(builder, loc, quantize.getType(), payload, scale)
             .getResult());
@@ -278,7 +390,7 @@ private:
   WhileOp loop;
   OpBuilder builder;
   SmallVector<Value> inits;
-  SmallVector<Saved> saved;
+  std::vector<Saved> saved;
 };
 
 class FP8SavePayloads : public fp8::impl::FP8SavePayloadsBase<FP8SavePayloads> {

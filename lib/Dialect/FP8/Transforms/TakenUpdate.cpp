@@ -79,6 +79,14 @@ private:
 
 } // namespace
 
+/// The value of a constant boolean.
+static std::optional<bool> getConstant(Value value) {
+  DenseElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return std::nullopt;
+  return elements.getSplatValue<bool>();
+}
+
 const Condition *Conditions::make(Condition condition) {
   Key key{condition.kind, condition.predicate.getAsOpaquePointer(),
           condition.op,
@@ -140,12 +148,12 @@ const Condition *Conditions::choose(Value predicate,
     return always();
   if (llvm::all_equal(parts) && parts.front()->kind <= Condition::Always)
     return parts.front();
-  if (std::optional<int64_t> index =
-          stablehlo::matchConstantInteger(predicate)) {
-    bool isBoolean = getElementTypeOrSelf(predicate.getType()).isInteger(1);
+  if (getElementTypeOrSelf(predicate.getType()).isInteger(1)) {
+    if (std::optional<bool> known = getConstant(predicate))
+      return parts[*known ? 0 : 1];
+  } else if (std::optional<int64_t> index =
+                 stablehlo::matchConstantInteger(predicate)) {
     int64_t last = parts.size() - 1;
-    if (isBoolean)
-      index = *index == 0 ? 1 : 0;
     return parts[*index < 0 || *index > last ? last : *index];
   }
   return make({Condition::Choice, predicate, op,
@@ -318,6 +326,7 @@ private:
   Value makeConstant(bool value);
   Value select(Value predicate, Value whenTrue, Value whenFalse);
   Value now(Value value) const;
+  Operation *now(Operation *op) const;
 
   OpBuilder builder;
   Location loc;
@@ -343,11 +352,16 @@ Operation *fp8::cloneAroundRegions(OpBuilder &builder, Operation *op,
   return copy;
 }
 
-/// What stands for a value of the original function.
-Value ConditionBuilder::now(Value value) const {
-  Operation *op = value.getDefiningOp();
+/// What stands for an op of the original function.
+Operation *ConditionBuilder::now(Operation *op) const {
   while (op && replaced.contains(op))
     op = replaced.lookup(op);
+  return op;
+}
+
+/// What stands for a value of the original function.
+Value ConditionBuilder::now(Value value) const {
+  Operation *op = now(value.getDefiningOp());
   return op && op != value.getDefiningOp()
              ? op->getResult(cast<OpResult>(value).getResultNumber())
              : value;
@@ -356,12 +370,6 @@ Value ConditionBuilder::now(Value value) const {
 Value ConditionBuilder::makeConstant(bool value) {
   return stablehlo::ConstantOp::create(
       builder, loc, DenseElementsAttr::get(type, ArrayRef<bool>(value)));
-}
-
-static std::optional<bool> getConstant(Value value) {
-  if (std::optional<int64_t> known = stablehlo::matchConstantInteger(value))
-    return *known != 0;
-  return std::nullopt;
 }
 
 Value ConditionBuilder::select(Value predicate, Value whenTrue,
@@ -431,17 +439,14 @@ Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
 
 /// A branch whose regions say what their conditions are.
 Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
-  Operation *op = branch.op;
-  while (replaced.contains(op))
-    op = replaced.lookup(op);
+  Operation *op = now(branch.op);
   for (auto [region, part] : llvm::zip(op->getRegions(), branch.parts)) {
     Value value = makePart(part, branch, &region.front(), strictly);
     Operation *terminator = region.front().getTerminator();
     terminator->insertOperands(terminator->getNumOperands(), value);
   }
   // What was made inside may have replaced it.
-  while (replaced.contains(op))
-    op = replaced.lookup(op);
+  op = now(op);
   SmallVector<Type> types(op->getResultTypes());
   types.push_back(type);
   Operation *copy = cloneAroundRegions(
@@ -451,9 +456,7 @@ Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
 }
 
 Value ConditionBuilder::makeLoop(const Condition &condition, bool strictly) {
-  Operation *op = condition.op;
-  while (replaced.contains(op))
-    op = replaced.lookup(op);
+  Operation *op = now(condition.op);
   builder.setInsertionPoint(op);
   SmallVector<Value> operands(op->getOperands());
   operands.push_back(makeConstant(!strictly && !condition.judges));
@@ -482,7 +485,7 @@ Value ConditionBuilder::make(const Condition *condition, Block *block,
     bool inRegions =
         condition->op && (condition->kind == Condition::Loop ||
                           llvm::any_of(condition->parts, [&](const auto *part) {
-                            return isInside(*part, condition->op);
+                            return isInside(*part, now(condition->op));
                           }));
     switch (condition->kind) {
     case Condition::Never:

@@ -144,12 +144,16 @@ static LogicalResult verifyEntries(ModuleOp module) {
                << all.lookup(entry.getKey()) << " but got " << entry.getValue();
     return success();
   };
+  // Copies are stored beside what they are made of, which the step takes as it
+  // is: nothing loads them.
+  llvm::StringMap<Type> had = inputs(step);
+  for (const auto &entry : outputs(load))
+    had[entry.getKey()] = entry.getValue();
   return success(
       succeeded(contain(store, "the stored", outputs(store), inputs(step))) &&
       succeeded(contain(load, "the stored", inputs(load), outputs(store))) &&
-      succeeded(contain(store, "the stored", outputs(store), inputs(load))) &&
       succeeded(contain(load, "the loaded", outputs(load), inputs(store))) &&
-      succeeded(contain(store, "the loaded", inputs(store), outputs(load))));
+      succeeded(contain(store, "the loaded", inputs(store), had)));
 }
 
 namespace {

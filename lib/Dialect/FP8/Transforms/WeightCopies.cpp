@@ -1,0 +1,297 @@
+//===- WeightCopies.cpp - FP8 copies of weights as state ------------------===//
+
+#include "WeightCopies.h"
+
+#include "StateFunctions.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+static RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
+                       float value) {
+  return stablehlo::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, b.getF32FloatAttr(value)));
+}
+
+static StringAttr getStringAttr(func::FuncOp function, BlockArgument arg,
+                                StringRef name) {
+  return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
+}
+
+/// The result that is the argument's next value; null for a frozen one.
+static Value getNext(func::FuncOp function, BlockArgument arg) {
+  StringAttr path = getStringAttr(function, arg, kPathAttr);
+  for (unsigned i = 0; path && i < function.getNumResults(); ++i)
+    if (function.getResultAttr(i, kStateAttr) == path)
+      return function.getBody().front().getTerminator()->getOperand(i);
+  return nullptr;
+}
+
+static Value skipBarriers(Value value) {
+  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
+    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
+  return value;
+}
+
+/// Whether both compute the same from the same.
+static bool isSame(Value a, Value b) {
+  a = skipBarriers(a);
+  b = skipBarriers(b);
+  if (a == b)
+    return true;
+  Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+  return first && second && first->getName() == second->getName() &&
+         cast<OpResult>(a).getResultNumber() ==
+             cast<OpResult>(b).getResultNumber() &&
+         first->getAttrDictionary() == second->getAttrDictionary() &&
+         first->getResultTypes() == second->getResultTypes() &&
+         first->getNumOperands() == second->getNumOperands() &&
+         llvm::all_of(llvm::zip(first->getOperands(), second->getOperands()),
+                      [](auto pair) {
+                        return isSame(std::get<0>(pair), std::get<1>(pair));
+                      });
+}
+
+//===----------------------------------------------------------------------===//
+// Reading
+//===----------------------------------------------------------------------===//
+
+/// Adds what `value` is computed by; fails if that is more than state.
+bool WeightCopies::addOps(Copy &copy, Value value,
+                          DenseSet<Operation *> &seen) const {
+  value = skipBarriers(value);
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    func::FuncOp step = function;
+    if (arg.getOwner() != &step.getBody().front())
+      return false;
+    if (!llvm::is_contained(copy.leaves, arg))
+      copy.leaves.push_back(arg);
+    StringAttr role =
+        step.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
+    return role && (role == stringify(ArgRole::Frozen) ||
+                    (role == stringify(ArgRole::State) && getNext(step, arg)));
+  }
+  Operation *op = value.getDefiningOp();
+  if (!isPure(op) || op->getNumRegions() != 0)
+    return false;
+  if (!seen.insert(op).second)
+    return true;
+  for (Value operand : op->getOperands())
+    if (!addOps(copy, operand, seen))
+      return false;
+  copy.ops.push_back(op);
+  return true;
+}
+
+BlockArgument WeightCopies::addArgument(Type type, const std::string &path) {
+  unsigned index = function.getNumArguments();
+  DictionaryAttr attrs = builder.getDictionaryAttr(
+      {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
+       builder.getNamedAttr(kRoleAttr,
+                            builder.getStringAttr(stringify(ArgRole::State))),
+       builder.getNamedAttr(
+           kKindAttr, builder.getStringAttr(stringify(StateKind::Other)))});
+  (void)function.insertArgument(index, type, attrs, function.getLoc());
+  return function.getArgument(index);
+}
+
+Value WeightCopies::get(StringRef name, const OperandRecipe &recipe,
+                        ScaledType type, Value source, Overflow overflow,
+                        const DelayedScaling::Rule &rule) {
+  for (const Copy &copy : copies)
+    if (copy.type == type && copy.recipe == recipe &&
+        isSame(copy.source, source))
+      return copy.payload;
+  Copy copy{"", 0, recipe, type, source, overflow, rule, {}, {}};
+  DenseSet<Operation *> seen;
+  if (!addOps(copy, source, seen))
+    return nullptr;
+  copy.state = delayed.getState(name, /*slots=*/{}, recipe, rule);
+  // Parts of one parameter share the state of their scales.
+  copy.name = delayed.getName(copy.state).str();
+  for (unsigned number = 2; llvm::any_of(
+           copies, [&](const Copy &other) { return other.name == copy.name; });
+       ++number)
+    copy.name =
+        (delayed.getName(copy.state) + "." + std::to_string(number)).str();
+  copy.payload = addArgument(type, copy.name + ".payload");
+  copy.amax = addArgument(rule.type, copy.name + ".amax");
+  delayed.addAmax(copy.state, copy.amax);
+  copies.push_back(copy);
+  return copy.payload;
+}
+
+//===----------------------------------------------------------------------===//
+// Writing
+//===----------------------------------------------------------------------===//
+
+/// Whether any of these is true.
+static Value makeAny(OpBuilder &b, Location loc, Value value) {
+  RankedTensorType type = tensorOf(value);
+  if (type.getRank() == 0)
+    return value;
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  Value no = stablehlo::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(scalar, ArrayRef<bool>(false)));
+  SmallVector<int64_t> dims = llvm::to_vector(llvm::seq(type.getRank()));
+  auto reduce =
+      stablehlo::ReduceOp::create(b, loc, TypeRange{scalar}, ValueRange{value},
+                                  ValueRange{no}, b.getDenseI64ArrayAttr(dims));
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
+  Value either = stablehlo::OrOp::create(b, loc, body->getArgument(0),
+                                         body->getArgument(1));
+  stablehlo::ReturnOp::create(b, loc, ValueRange{either});
+  return reduce->getResult(0);
+}
+
+/// The source made of other values.
+Value WeightCopies::cloneSource(const Copy &copy,
+                                function_ref<Value(BlockArgument)> leaf) {
+  IRMapping mapping;
+  for (BlockArgument arg : copy.leaves)
+    mapping.map(arg, leaf(arg));
+  for (Operation *op : copy.ops) {
+    for (Value operand : op->getOperands())
+      if (!mapping.contains(operand))
+        mapping.map(operand, mapping.lookupOrDefault(skipBarriers(operand)));
+    builder.clone(*op, mapping);
+  }
+  return mapping.lookupOrDefault(skipBarriers(copy.source));
+}
+
+ComputeScaleOp WeightCopies::makeScale(const Copy &copy, Value amax) {
+  return ComputeScaleOp::create(
+      builder, amax.getLoc(), copy.type.getScaleTensorType(), amax.getType(),
+      amax, copy.rule.rule, builder.getI64IntegerAttr(copy.recipe.margin),
+      copy.rule.format);
+}
+
+/// What the next step's scale is, known before the weight: unless no scale was
+/// ever set. Then its own amax gives it, in a branch, so that otherwise nothing
+/// waits for an amax.
+DelayedScaling::Scale
+WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
+  Location loc = function.getLoc();
+  Value kept = delayed.getNextQuantizer(copy.state);
+  RankedTensorType type = tensorOf(kept);
+  Value one = makeSplat(builder, loc, type, 1);
+  if (copy.recipe.initial == RecipeInitial::One)
+    return delayed.orFirst(builder, loc, kept, {one, one});
+  return delayed.orFirst(
+      builder, loc, kept, {}, [&](Value unset) -> DelayedScaling::Scale {
+        Value any = makeAny(builder, loc, unset);
+        OperationState state(loc, stablehlo::IfOp::getOperationName(), any,
+                             TypeRange{type, type});
+        state.addRegion();
+        state.addRegion();
+        Operation *branch = builder.create(state);
+        OpBuilder::InsertionGuard guard(builder);
+        builder.createBlock(&branch->getRegion(0));
+        Value amax = AmaxOp::create(builder, loc, makeSource(), copy.type);
+        ComputeScaleOp own = makeScale(copy, amax);
+        stablehlo::ReturnOp::create(builder, loc, own->getResults());
+        builder.createBlock(&branch->getRegion(1));
+        stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});
+        return {branch->getResult(0), branch->getResult(1)};
+      });
+}
+
+/// Payload, scale and amax of the weight as the step leaves it.
+SmallVector<Value> WeightCopies::makeNext(const Copy &copy) {
+  Location loc = copy.source.getLoc();
+  auto makeSource = [&]() {
+    return cloneSource(copy, [&](BlockArgument arg) {
+      Value next = getNext(function, arg);
+      return next ? next : arg;
+    });
+  };
+  DelayedScaling::Scale by = getNextScale(copy, makeSource);
+  Value source = makeSource();
+  Value amax = AmaxOp::create(builder, loc, source, copy.type);
+  Value quantized =
+      QuantizeOp::create(builder, loc, copy.type, source, by.scale,
+                         by.quantizer, Rounding::NearestEven, copy.overflow);
+  auto unpack = UnpackOp::create(builder, loc, copy.type.getPayloadType(),
+                                 copy.type.getScaleTensorType(), quantized);
+  return {unpack.getPayload(), unpack.getScale(), amax};
+}
+
+/// Payload and amax that the first step reads.
+void WeightCopies::makeFirst(const Copy &copy) {
+  Location loc = copy.source.getLoc();
+  func::FuncOp store = getStateFunction(function, "store");
+  builder.setInsertionPoint(store.getBody().front().getTerminator());
+  Value source = cloneSource(copy, [&](BlockArgument arg) {
+    StringAttr path = getStringAttr(function, arg, kPathAttr);
+    return getStateArgument(store, path, arg.getType(), arg.getLoc());
+  });
+  Value amax = AmaxOp::create(builder, loc, source, copy.type);
+  DelayedScaling::Scale by;
+  if (copy.recipe.initial == RecipeInitial::One) {
+    by.scale = by.quantizer = makeSplat(builder, loc, copy.rule.type, 1);
+  } else {
+    ComputeScaleOp scale = makeScale(copy, amax);
+    by = {scale.getScale(), scale.getQuantizer()};
+  }
+  Value quantized =
+      QuantizeOp::create(builder, loc, copy.type, source, by.scale,
+                         by.quantizer, Rounding::NearestEven, copy.overflow);
+  addStateResult(store, copy.name + ".payload", quantized);
+  addStateResult(store, copy.name + ".amax", amax);
+}
+
+void WeightCopies::finish(Value taken) {
+  if (copies.empty())
+    return;
+  getStateFunction(function, "load");
+  Operation *ret = function.getBody().front().getTerminator();
+  auto addResult = [&](const std::string &path, Value value) {
+    StringAttr attr = builder.getStringAttr(path);
+    (void)function.insertResult(
+        function.getNumResults(), value.getType(),
+        builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, attr),
+                                   builder.getNamedAttr(kStateAttr, attr)}));
+    ret->insertOperands(ret->getNumOperands(), value);
+  };
+  for (const Copy &copy : copies) {
+    makeFirst(copy);
+    builder.setInsertionPoint(ret);
+    Location loc = copy.source.getLoc();
+    SmallVector<Value> parts;
+    if (!taken) {
+      parts = makeNext(copy);
+    } else {
+      auto old = UnpackOp::create(builder, loc, copy.type.getPayloadType(),
+                                  copy.type.getScaleTensorType(), copy.payload);
+      SmallVector<Value> kept{old.getPayload(), old.getScale(), copy.amax};
+      OperationState state(loc, stablehlo::IfOp::getOperationName(), taken,
+                           ValueRange(kept).getTypes());
+      state.addRegion();
+      state.addRegion();
+      Operation *branch = builder.create(state);
+      builder.createBlock(&branch->getRegion(0));
+      SmallVector<Value> next = makeNext(copy);
+      stablehlo::ReturnOp::create(builder, loc, next);
+      builder.createBlock(&branch->getRegion(1));
+      stablehlo::ReturnOp::create(builder, loc, kept);
+      builder.setInsertionPoint(ret);
+      parts.assign(branch->result_begin(), branch->result_end());
+    }
+    addResult(copy.name + ".payload",
+              builder.createOrFold<PackOp>(loc, copy.type, parts[0], parts[1]));
+    addResult(copy.name + ".amax", parts[2]);
+  }
+}
