@@ -47,6 +47,25 @@ def save_tree(path, **trees):
     save_file(arrays, str(path))
 
 
+def load_tensors(path):
+    """All tensors of a safetensors file, those of types that NumPy does not know too."""
+    import struct
+
+    import ml_dtypes
+    import numpy as np
+
+    types = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn,
+             "F8_E5M2": ml_dtypes.float8_e5m2, "I32": np.int32, "U32": np.uint32, "I64": np.int64, "BOOL": np.bool_}  # fmt: skip
+    data = pathlib.Path(path).read_bytes()
+    (length,) = struct.unpack("<Q", data[:8])
+    tensors = {}
+    for name, entry in json.loads(data[8 : 8 + length]).items():
+        if name != "__metadata__":
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            tensors[name] = np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+    return tensors
+
+
 def split_list(text):
     """The parts of `text` between commas that no bracket or string encloses."""
     parts, depth, quoted, begin = [], 0, False, 0
