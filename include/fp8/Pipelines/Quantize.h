@@ -44,6 +44,10 @@ struct QuantizePipelineOptions
       llvm::cl::desc("Fail if a dot that the recipe quantizes cannot be "
                      "converted"),
       llvm::cl::init(false)};
+  PassOptions::Option<bool> trace{
+      *this, "trace",
+      llvm::cl::desc("Add statistics of what is quantized to the results"),
+      llvm::cl::init(false)};
 };
 
 /// Applies a recipe to the step that the import stage left, and ends with the

@@ -16,6 +16,7 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace mlir {
 namespace fp8 {
@@ -120,6 +121,10 @@ struct Tensor {
   std::string name;
   SmallVector<LayerSlot> slots;
   bool stacked = false; ///< Its first dimension is that of the layers.
+  /// The kind of dot that reads it: the one that it is named for, if there is
+  /// one such, or another.
+  StringRef role;
+  bool isFirst = false;
 };
 
 class Tracer {
@@ -155,15 +160,19 @@ void Tracer::addDot(DotGeneralOp dot) {
   auto names = dot->getAttrOfType<ArrayAttr>(FP8Dialect::kTensorsAttrName);
   if (!names || names.size() != 2)
     return;
+  auto reads = [&](StringRef part) {
+    return llvm::any_of(names.getAsRange<StringAttr>(), [&](StringAttr name) {
+      return name.getValue().ends_with(part);
+    });
+  };
+  StringRef role = !reads(".weight")    ? "wgrad"
+                   : reads(".gradient") ? "dgrad"
+                                        : "forward";
   SmallVector<LayerSlot> own;
-  bool isWgrad = true;
-  for (auto [operand, name] : llvm::zip(dot->getOperands(), names)) {
-    if (!cast<StringAttr>(name).getValue().ends_with(".weight"))
-      continue;
-    own = getSlotsOfWeight(operand);
-    isWgrad = false;
-  }
-  if (isWgrad)
+  for (auto [operand, name] : llvm::zip(dot->getOperands(), names))
+    if (cast<StringAttr>(name).getValue().ends_with(".weight"))
+      own = getSlotsOfWeight(operand);
+  if (role == "wgrad")
     own = getSlotsOfGradient(dot->getResult(0));
 
   for (auto [operand, name] : llvm::zip(dot->getOperands(), names)) {
@@ -197,6 +206,10 @@ void Tracer::addDot(DotGeneralOp dot) {
     if (tensor.slots.empty())
       tensor.slots = slots;
     tensor.stacked |= sliced;
+    bool isFirst = role == (text.ends_with(".gradient") ? "dgrad" : "forward");
+    if (tensor.role.empty() || isFirst)
+      tensor.role = role;
+    tensor.isFirst |= isFirst;
   }
 }
 
@@ -205,6 +218,16 @@ void Tracer::findDots() {
     addDot(dot);
     dot->removeAttr(FP8Dialect::kTensorsAttrName);
   });
+  // What is quantized once more, for another kind of dot, says so.
+  llvm::StringMap<Type> first;
+  for (auto &[op, tensor] : tensors)
+    if (tensor.isFirst)
+      first.try_emplace(tensor.name, op->getResult(0).getType());
+  for (auto &[op, tensor] : tensors) {
+    Type type = first.lookup(tensor.name);
+    if (!tensor.isFirst && type && type != op->getResult(0).getType())
+      tensor.name += ("." + tensor.role).str();
+  }
 }
 
 /// The path of the result that `value` is passed to, or "".

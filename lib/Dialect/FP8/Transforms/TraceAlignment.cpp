@@ -34,30 +34,46 @@ static BlockArgument findArgument(func::FuncOp function, StringRef path) {
 }
 
 /// The vectors of the channels, as (layers..., vector, channel) in f64; null if
-/// they do not lie in the parameter as `channels` says.
+/// they do not lie in the parameter as `channels` says. Of the dimensions
+/// `fixed` only one place belongs to them.
 static Value getVectors(StatisticBuilder &m, Value parameter,
-                        const ParameterChannels &channels, int64_t count) {
+                        const ParameterChannels &channels, int64_t count,
+                        ArrayRef<int64_t> fixed) {
   RankedTensorType type = tensorOf(parameter);
-  ArrayRef<int64_t> shape = type.getShape();
+  int64_t rank = type.getRank();
+  if (static_cast<int64_t>(channels.start.size()) != rank)
+    return {};
+  Value value = parameter;
+  SmallVector<int64_t> shape(type.getShape());
+  if (!fixed.empty()) {
+    SmallVector<int64_t> starts(rank, 0), limits(shape), strides(rank, 1);
+    for (int64_t dim : fixed) {
+      starts[dim] = channels.start[dim];
+      limits[dim] = starts[dim] + 1;
+      shape[dim] = 1;
+    }
+    value = stablehlo::SliceOp::create(m.b, m.loc, type.clone(shape), value,
+                                       starts, limits, strides);
+  }
   SmallVector<int64_t> order(channels.layers), result, permuted;
   int64_t length = 1, extent = 1, start = 0;
   for (int64_t dim : channels.layers)
     result.push_back(shape[dim]);
-  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+  for (int64_t dim = 0; dim < rank; ++dim)
     if (!llvm::is_contained(channels.layers, dim) &&
         !llvm::is_contained(channels.dims, dim)) {
       order.push_back(dim);
       length *= shape[dim];
     }
-  for (auto [dim, at] : llvm::zip_equal(channels.dims, channels.start)) {
+  for (int64_t dim : channels.dims) {
     order.push_back(dim);
-    start = start * shape[dim] + at;
+    start = start * shape[dim] + channels.start[dim];
     extent *= shape[dim];
   }
   int64_t limit = start + (count - 1) * channels.stride + 1;
   if (channels.stride < 1 || limit > extent)
     return {};
-  Value value = m.convert(parameter, m.b.getF64Type());
+  value = m.convert(value, m.b.getF64Type());
   for (int64_t dim : order)
     permuted.push_back(shape[dim]);
   if (!llvm::is_sorted(order))
@@ -117,8 +133,16 @@ struct TraceAlignment
     OpBuilder builder(function.getContext());
     builder.setInsertionPoint(function.getBody().front().getTerminator());
     StatisticBuilder m{builder, function.getLoc()};
-    Value a = getVectors(m, gate, unit.gateWeight, unit.channels);
-    Value b = getVectors(m, up, unit.linearWeight, unit.channels);
+    // Gate and up weights may be two places of one dimension.
+    SmallVector<int64_t> fixed;
+    if (gate == up)
+      for (auto [dim, starts] : llvm::enumerate(
+               llvm::zip(unit.gateWeight.start, unit.linearWeight.start)))
+        if (std::get<0>(starts) != std::get<1>(starts) &&
+            !llvm::is_contained(unit.gateWeight.dims, dim))
+          fixed.push_back(dim);
+    Value a = getVectors(m, gate, unit.gateWeight, unit.channels, fixed);
+    Value b = getVectors(m, up, unit.linearWeight, unit.channels, fixed);
     if (a && b && a.getType() == b.getType())
       addStatistic(function, unit.gateWeight.path, ResultKind::TraceAlignment,
                    makeRow(m, a, b));

@@ -374,7 +374,8 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
     Names come from the attribute `fp8.tensors` that
     `fp8-apply-recipe=name-tensors` leaves on the dots (and this pass
     removes); else from the result that the payload becomes, else from the location.
-    A tensor that is quantized in a second way has `.2` after its name.
+    A tensor that is quantized once more, for another kind of dot, has
+    `.wgrad` or `.dgrad` after its name; whatever else would have the same name, `.2`.
 
     Example: the result has the fp8.path `trace.quantization.p['w'].activation`, and a second one tells of the weight.
 

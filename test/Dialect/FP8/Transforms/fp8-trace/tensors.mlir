@@ -1,0 +1,76 @@
+// RUN: fp8-opt %s --fp8-trace --split-input-file | FileCheck %s
+
+!x8 = !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+!rows8 = !fp8.scaled<4x32xf8E4M3FN, tile = [1, *], scale = f32>
+!w8 = !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>
+
+// Every quantized tensor has a row of f64 numbers, called as the dots that read
+// it say; the first in the alphabet wins. Quantized once more for a wgrad dot
+// it is a second tensor. The dots' attributes go.
+// CHECK-LABEL: func.func @names(
+// CHECK-SAME: -> (tensor<4x16xf32> {fp8.kind = "output", fp8.path = "y"},
+// CHECK-SAME: tensor<11xf64> {fp8.kind = "trace_quantization", fp8.path = "trace.quantization.p['a'].activation"},
+// CHECK-SAME: tensor<11xf64> {fp8.kind = "trace_quantization", fp8.path = "trace.quantization.p['a'].activation.wgrad"})
+// CHECK: %[[X8:.*]] = fp8.quantize %[[X:[^,]*]],
+// CHECK: fp8.unpack %[[X8]]
+// CHECK: fp8.dequantize %[[X8]]
+// Elements are reduced to rows, and these to numbers, all in one op each.
+// CHECK: %[[SUMS:.*]]:8 = stablehlo.reduce
+// CHECK-SAME: dimensions = [0, 1]
+// CHECK: stablehlo.maximum
+// CHECK: stablehlo.add
+// CHECK: stablehlo.concatenate {{.*}}-> tensor<11xf64>
+// CHECK-NOT: fp8.tensors
+func.func @names(%x: tensor<4x32xf32>, %w: !w8, %scale: tensor<f32>, %scales: tensor<4x1xf32>)
+    -> (tensor<4x16xf32> {fp8.kind = "output", fp8.path = "y"}) {
+  %x8 = fp8.quantize %x, %scale, %scale rounding = nearest_even, overflow = saturate : tensor<4x32xf32> -> !x8
+  %rows = fp8.quantize %x, %scales, %scales rounding = nearest_even, overflow = saturate : tensor<4x32xf32> -> !rows8
+  %0 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['b'].activation", "p['b'].weight"]}
+      : (!x8, !w8) -> tensor<4x16xf32>
+  %1 = fp8.dot_general %x8, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['a'].activation", "p['a'].weight"]}
+      : (!x8, !w8) -> tensor<4x16xf32>
+  %2 = fp8.dot_general %rows, %w, contracting_dims = [1] x [0] {accumulator = f32, fp8.tensors = ["p['a'].activation", "p['a'].gradient"]}
+      : (!rows8, !w8) -> tensor<4x16xf32>
+  %3 = stablehlo.add %0, %1 : tensor<4x16xf32>
+  %4 = stablehlo.add %3, %2 : tensor<4x16xf32>
+  return %4 : tensor<4x16xf32>
+}
+
+// -----
+
+!x8 = !fp8.scaled<4x32xf8E5M2, tile = [*, *], scale = f32>
+
+// What no dot reads has the path of the result that it becomes.
+// CHECK-LABEL: func.func @stored(
+// CHECK-SAME: fp8.path = "trace.quantization.opt['m']"
+func.func @stored(%m: !x8 {fp8.role = "state", fp8.kind = "moment1", fp8.path = "opt['m']"},
+                  %g: tensor<4x32xf32> {fp8.role = "batch", fp8.path = "g"}, %take: tensor<i1> {fp8.role = "batch", fp8.path = "take"})
+    -> (!x8 {fp8.state = "opt['m']", fp8.path = "result"}) {
+  %amax = fp8.amax %g : tensor<4x32xf32> -> tensor<f32>
+  %scale, %quantizer = fp8.compute_scale %amax {rule = #fp8.scale_rule<exact>, format = f8E5M2} : tensor<f32> -> tensor<f32>
+  %0 = fp8.quantize %g, %scale, %quantizer rounding = nearest_even, overflow = saturate : tensor<4x32xf32> -> !x8
+  return %0 : !x8
+}
+
+// -----
+
+!x8 = !fp8.scaled<2048x96x64xf8E4M3FN, tile = [1, 1, 32], scale = f8E8M0FNU>
+
+// A large tensor is reduced row by row first; the scales of E8M0 are the
+// quantizers' reciprocals.
+// CHECK-LABEL: func.func @large(
+// CHECK: stablehlo.reduce({{.*}}) {{.*}}dimensions = [2]
+// CHECK: stablehlo.reduce({{.*}}) {{.*}}dimensions = [0, 1]
+// CHECK: stablehlo.divide %{{.*}}, %[[Q:[^ ]*]] : tensor<2048x96x2xf32>
+func.func @large(%x: tensor<2048x96x64xbf16>, %scale: tensor<2048x96x2xf8E8M0FNU>, %q: tensor<2048x96x2xf32>) -> (!x8 {fp8.path = "x", fp8.kind = "output"}) {
+  %0 = fp8.quantize %x, %scale, %q rounding = nearest_even, overflow = saturate : tensor<2048x96x64xbf16> -> !x8
+  return %0 : !x8
+}
+
+// -----
+
+// Nothing quantized, nothing said.
+// CHECK-LABEL: func.func @nothing(%{{.*}}: tensor<4xf32>) -> tensor<4xf32> {
+func.func @nothing(%x: tensor<4xf32>) -> tensor<4xf32> {
+  return %x : tensor<4xf32>
+}
