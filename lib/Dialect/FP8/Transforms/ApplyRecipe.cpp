@@ -3,6 +3,8 @@
 #include "ComputeType.h"
 #include "Decider.h"
 #include "Quantizer.h"
+#include "SavedActivations.h"
+#include "StoreGradients.h"
 
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -11,6 +13,8 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/raw_ostream.h"
+
+#include <deque>
 
 namespace mlir {
 namespace fp8 {
@@ -82,7 +86,7 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
     VerdictReport verdicts;
     verdicts.recipe = effective.name;
     bool failed = false;
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       failed |= mlir::failed(apply(function, verdicts));
     if (failed)
       signalPassFailure();
@@ -108,9 +112,18 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
 /// Decides about the dots of one function and rewrites those that become FP8.
 LogicalResult ApplyRecipe::apply(func::FuncOp function,
                                  VerdictReport &verdicts) {
+  if (auto units =
+          function->getAttrOfType<ArrayAttr>(FP8Dialect::kGatedUnitsAttrName)) {
+    for (auto unit : units.getAsRange<DictionaryAttr>())
+      verdicts.gatedUnits.push_back(GatedUnitVerdict::get(unit));
+    function->removeAttr(FP8Dialect::kGatedUnitsAttrName);
+  }
   Decider decider(effective, function);
-  Quantizer quantizer(function, effective.seed, nameTensors);
+  Quantizer quantizer(function, effective.seed, nameTensors,
+                      effective.weightCopies);
   std::vector<DotPlan> plans;
+  SmallVector<Operation *> wgrads;
+  std::deque<OperandRecipe> smoothed;
   bool fallback = false;
   for (const DotInfo &info : decider.getLayers().getDots()) {
     FailureOr<DotVerdict> verdict = decider.getVerdict(info);
@@ -118,6 +131,10 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
       return failure();
     auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
     ++numDots;
+    // What a rule keeps in high precision is kept whole.
+    bool isKept = verdict->kind != DotVerdict::Kind::FP8 && verdict->rule != 0;
+    if (info.role == DotRole::Wgrad && !isKept)
+      wgrads.push_back(dot);
     if (emitRemarks)
       emitVerdictRemark(dot, *verdict);
     if (verdict->kind == DotVerdict::Kind::FP8) {
@@ -125,8 +142,14 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
       auto plan = [&](OperandKind kind) -> OperandPlan {
         bool isSecondCopy =
             info.role == DotRole::Wgrad && kind == OperandKind::Activation;
-        return {getOperandRecipe(effective, info.role, kind),
-                kind == OperandKind::Weight,
+        const OperandRecipe *operand =
+            getOperandRecipe(effective, info.role, kind);
+        if (needsCurrentScale(*operand, info, kind)) {
+          smoothed.push_back(*operand);
+          smoothed.back().scaling = RecipeScaling::Current;
+          operand = &smoothed.back();
+        }
+        return {operand, kind == OperandKind::Weight,
                 isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved,
                 getStateName(info, kind)};
       };
@@ -142,16 +165,28 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   }
   if (fallback || failed(checkRules(function, decider.getUsedRules())))
     return failure();
-  if (effective.compute.saved == RecipeFloat::BF16)
-    saveInBF16(decider.getLayers().getSavedUses(), [&](Operation *op) {
-      return llvm::any_of(plans,
-                          [&](const DotPlan &plan) { return plan.dot == op; });
-    });
+  saveActivations(function, decider.getLayers(), effective.compute,
+                  [&](Operation *op) {
+                    return llvm::any_of(plans, [&](const DotPlan &plan) {
+                      return plan.dot == op;
+                    });
+                  });
   for (const DotPlan &plan : plans)
     quantizer.add(plan);
   if (failed(quantizer.rewrite()))
     return failure();
   numQuantized += quantizer.getNumQuantized();
+  SmallVector<Value> gradients;
+  for (Operation *dot : wgrads) {
+    Value result = quantizer.getResult(dot);
+    gradients.push_back(result ? result : dot->getResult(0));
+  }
+  Seeds seeds(function, effective.seed);
+  FailureOr<int64_t> stored =
+      storeGradients(gradients, effective.gradients, seeds);
+  if (failed(stored))
+    return failure();
+  numGradients += *stored;
   if (effective.compute.unquantizedDots == RecipeFloat::BF16)
     readBF16InDots(function);
   return success();

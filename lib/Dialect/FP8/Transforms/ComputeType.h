@@ -16,11 +16,17 @@ bool canReadBF16(stablehlo::DotGeneralOp dot);
 /// results stay f32. A value that several dots read is rounded once.
 void readBF16InDots(func::FuncOp function);
 
-/// Rounds what is saved for the backward pass to bf16 where it is read, so that
-/// the bf16 form is all that is kept. `isQuantized` tells the dots that read a
-/// payload instead.
-void saveInBF16(ArrayRef<OpOperand *> uses,
-                llvm::function_ref<bool(Operation *)> isQuantized);
+/// Rounds values to bf16, each once.
+class Rounder {
+public:
+  explicit Rounder(MLIRContext *context) : builder(context) {}
+
+  Value get(Value value);
+
+private:
+  OpBuilder builder;
+  DenseMap<Value, Value> rounded;
+};
 
 } // namespace fp8
 } // namespace mlir

@@ -70,15 +70,33 @@ static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   return "";
 }
 
+/// What a loop has stored of what `slice` reads; null if it reads no stack that
+/// a loop writes.
+static Value getStored(stablehlo::DynamicSliceOp slice) {
+  auto stack = dyn_cast<OpResult>(slice.getOperand());
+  auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner())
+                    : stablehlo::WhileOp();
+  if (!loop)
+    return nullptr;
+  Operation *end = loop.getBody().front().getTerminator();
+  auto update = end->getOperand(stack.getResultNumber())
+                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
+  return update ? update.getUpdate() : Value();
+}
+
 bool fp8::isRescaled(Value operand) {
   while (operand) {
     Operation *op = operand.getDefiningOp();
     if (isa_and_nonnull<RescaleOp>(op))
       return true;
-    if (isa_and_nonnull<stablehlo::DynamicSliceOp, stablehlo::ConvertOp>(op))
+    if (auto slice = dyn_cast_or_null<stablehlo::DynamicSliceOp>(op)) {
+      Value stored = getStored(slice);
+      operand = stored ? stored : slice.getOperand();
+    } else if (isa_and_nonnull<stablehlo::ConvertOp>(op)) {
       operand = op->getOperand(0);
-    else
+    } else {
       operand = getLayoutSource(operand);
+    }
   }
   return false;
 }

@@ -126,14 +126,12 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
 }
 
 DelayedScaling::Scale
-DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
-                        function_ref<Scale(Value)> makeFirst) {
+DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept,
+                        const Scale &first) {
   RankedTensorType type = tensorOf(kept);
   Value unset =
       stablehlo::CompareOp::create(at, loc, kept, makeSplat(at, loc, type, 0),
                                    stablehlo::ComparisonDirection::EQ);
-  if (makeFirst)
-    first = makeFirst(unset);
   Value quantizer =
       stablehlo::SelectOp::create(at, loc, unset, first.quantizer, kept);
   Value inverse =
@@ -146,8 +144,7 @@ DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
 DelayedScaling::Scale
 DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
                     const OperandRecipe &recipe, ComputeScaleOp current,
-                    const std::optional<Amax> &found,
-                    function_ref<Scale(Value)> makeFirst) {
+                    const std::optional<Amax> &found) {
   Location loc = current.getLoc();
   unsigned number = getState(name, slots, recipe,
                              {tensorOf(current.getQuantizer()),
@@ -159,12 +156,12 @@ DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
     first.scale = first.quantizer = makeSplat(at, loc, type, 1);
   Scale scale = orFirst(
       at, loc, sliceSlots(at, loc, states[number].quantizer, slots, type),
-      first, makeFirst);
+      first);
   Amax amax =
       found.value_or(Amax{current.getAmax(), SmallVector<LayerSlot>(slots)});
   if (recorded.insert({amax.value, number}).second)
     amaxes.record(number, amax.value, amax.slots);
-  if (fromOne || makeFirst)
+  if (fromOne)
     current.erase();
   return scale;
 }

@@ -64,12 +64,10 @@ public:
   /// and records its amax. Tensors of the same name share a state: those that
   /// another pass over the layer computes again. `current` is the scale that
   /// the amax would give. The amax that is recorded is `found`, if it is known
-  /// elsewhere. `makeFirst`, if given, makes the scale of a state that was
-  /// never set in another way than by `current`.
+  /// elsewhere.
   Scale get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
             const OperandRecipe &recipe, ComputeScaleOp current,
-            const std::optional<Amax> &found = std::nullopt,
-            function_ref<Scale(Value unset)> makeFirst = nullptr);
+            const std::optional<Amax> &found = std::nullopt);
 
   /// Records the amax of the tensor called `name` alone; `current` is erased if
   /// nothing reads it.
@@ -101,9 +99,9 @@ public:
   }
 
   /// Scale and quantizer of a state that holds the quantizer `kept`, or the
-  /// first ones if it was never set: `first`, or what `makeFirst` makes.
-  Scale orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
-                function_ref<Scale(Value unset)> makeFirst = nullptr);
+  /// first ones if it was never set.
+  static Scale orFirst(OpBuilder &at, Location loc, Value kept,
+                       const Scale &first);
 
   /// Adds the new states to the function's results.
   void finish() { finish(findTakenUpdate(function)); }

@@ -256,9 +256,8 @@ struct Unit {
   Dims weightDims;
   /// Those that were made, in the order of making.
   SmallVector<Factor> factors;
-  /// The product of the forward pass and what it was rescaled by.
-  Value product;
-  Factor forward;
+  /// The products that forward dots read and what they were rescaled by.
+  SmallVector<std::pair<Value, Factor>> products;
 };
 
 class Smoother {
@@ -672,15 +671,19 @@ static Value storeBeside(RewriterBase &builder, StoredSlot &slot, Value value) {
 /// it.
 std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
   std::optional<StoredSlot> slot = matchStored(product.root);
-  if (!slot || !unit.product ||
-      getStoredValue(slot->update.getUpdate()) != unit.product)
+  if (!slot)
+    return std::nullopt;
+  auto stored = llvm::find_if(unit.products, [&](const auto &entry) {
+    return entry.first == getStoredValue(slot->update.getUpdate());
+  });
+  if (stored == unit.products.end())
     return std::nullopt;
   bool readOnce = product.root.hasOneUse();
   for (OpResult step : product.steps)
     readOnce &= step.hasOneUse();
   if (!readOnce)
     return std::nullopt;
-  Value smoothed = rescaled.lookup({unit.product, unit.forward.quantizer});
+  Value smoothed = rescaled.lookup({stored->first, stored->second.quantizer});
   builder.setInsertionPoint(slot->update);
   slot->update->setOperand(
       1, stablehlo::ReshapeOp::create(builder, smoothed.getLoc(),
@@ -694,8 +697,8 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
   if (layer)
     factor = readState(unit, block, *layer);
   if (!factor)
-    factor = Factor{storeBeside(builder, *slot, unit.forward.scale),
-                    storeBeside(builder, *slot, unit.forward.quantizer)};
+    factor = Factor{storeBeside(builder, *slot, stored->second.scale),
+                    storeBeside(builder, *slot, stored->second.quantizer)};
   unit.factors.push_back(*factor);
   return factor;
 }
@@ -718,10 +721,7 @@ void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
   if (!factor)
     return;
   Value smoothed = rescaleView(view, factor->quantizer, view.dims);
-  if (!info.recomputed) {
-    unit.product = view.root;
-    unit.forward = *factor;
-  }
+  unit.products.push_back({view.root, *factor});
   if (perChannel()) {
     Dims weightDims = llvm::map_to_vector(
         dims, [&](int64_t dim) { return getPartner(product, weight, dim); });
@@ -916,7 +916,7 @@ LogicalResult Smoother::run(
     const DotInfo &down = getDot(unit.down);
     report(down, describe(unit, obstacle));
     if (obstacle.empty())
-      units.push_back({&unit, &down, getStateName(down), {}, {}, {}, {}});
+      units.push_back({&unit, &down, getStateName(down), {}, {}, {}});
   }
   for (Unit &unit : units)
     smoothUnit(unit);

@@ -20,9 +20,7 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Support/Recipe.h"
 
-#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SetVector.h"
 #include "llvm/Support/FormatVariadic.h"
 
 namespace mlir {
@@ -172,8 +170,6 @@ private:
                                            OpOperand &value);
   FailureOr<SmallVector<Value>> quantize(StoredArray &array, Value value,
                                          Location loc, bool initial);
-  DelayedScaling::Scale scaleFirst(StoredArray &array, Value value, Value unset,
-                                   ComputeScaleOp scale);
   void loadInBranches(StoredArray &array);
   bool passesOn(Value value, Value own) const;
   unsigned addArgument(const StoredArray &array, Type type, StringRef suffix);
@@ -582,11 +578,9 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
     operand.scaling = RecipeScaling::Delayed;
     operand.history = storage.history;
     operand.algorithm = storage.algorithm;
-    auto makeFirst = [&](Value unset) {
-      return scaleFirst(array, value, unset, current);
-    };
-    by = delayed.get(builder, "fp8." + array.path, {}, operand, current,
-                     /*found=*/std::nullopt, makeFirst);
+    // Nothing waits for this step's amax, not even in the first step.
+    operand.initial = RecipeInitial::One;
+    by = delayed.get(builder, "fp8." + array.path, {}, operand, current);
   }
   Value quantized = QuantizeOp::create(builder, loc, array.scaled, value,
                                        by.scale, by.quantizer, seed, rounding,
@@ -596,56 +590,6 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   SmallVector<Value> parts{unpack.getPayload(), unpack.getScale()};
   llvm::append_range(parts, expansion);
   return parts;
-}
-
-/// Whether an op computes element by element what is not worth keeping.
-static bool isElementwise(Operation *op) {
-  return isPure(op) && op->getNumRegions() == 0 && op->getNumResults() == 1 &&
-         (op->hasTrait<OpTrait::Elementwise>() ||
-          isa<stablehlo::SelectOp, stablehlo::ClampOp, stablehlo::ConstantOp,
-              stablehlo::BroadcastInDimOp, DequantizeOp, RestoreRangeOp>(op));
-}
-
-/// The scale of a value by its own amax, for the first step alone: in a branch
-/// that computes the value once more, so that otherwise nothing waits for an
-/// amax.
-DelayedScaling::Scale StateStorer::scaleFirst(StoredArray &array, Value value,
-                                              Value unset,
-                                              ComputeScaleOp scale) {
-  OpBuilder::InsertionGuard guard(builder);
-  Location loc = scale.getLoc();
-  llvm::SetVector<Operation *> slice;
-  SmallVector<Value> stack{value};
-  while (!stack.empty()) {
-    Operation *op = stack.pop_back_val().getDefiningOp();
-    if (!op || op->getBlock() != scale->getBlock() || !isElementwise(op) ||
-        !slice.insert(op))
-      continue;
-    llvm::append_range(stack, op->getOperands());
-  }
-  SmallVector<Operation *> ordered = slice.takeVector();
-  llvm::sort(ordered,
-             [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
-  RankedTensorType type = scale.getQuantizer().getType();
-  OperationState state(loc, stablehlo::IfOp::getOperationName(), unset,
-                       TypeRange{type, type});
-  state.addRegion();
-  state.addRegion();
-  Operation *branch = builder.create(state);
-  builder.createBlock(&branch->getRegion(0));
-  IRMapping mapping;
-  for (Operation *op : ordered)
-    builder.clone(*op, mapping);
-  Value amax = AmaxOp::create(builder, loc, mapping.lookupOrDefault(value),
-                              array.scaled);
-  mapping.map(scale.getAmax(), amax);
-  Operation *own = builder.clone(*scale, mapping);
-  stablehlo::ReturnOp::create(builder, loc, own->getResults());
-  builder.createBlock(&branch->getRegion(1));
-  Value one = stablehlo::ConstantOp::create(
-      builder, loc, DenseElementsAttr::get(type, builder.getF32FloatAttr(1.0)));
-  stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});
-  return {branch->getResult(0), branch->getResult(1)};
 }
 
 /// Loads an array again in the branches that read it: what is computed there is

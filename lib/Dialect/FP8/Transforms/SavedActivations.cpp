@@ -1,0 +1,438 @@
+//===- SavedActivations.cpp - What is kept for the backward pass ----------===//
+//
+// The order of work:
+//  1. the uses where the backward pass reads what the forward pass has computed
+//     are known (LinearLayers); those that only quantized dots read keep their
+//     payloads;
+//  2. a saved value that follows elementwise from others (the sigmoid of a gate
+//     that is saved too, a norm's output) is computed again where it is read;
+//  3. the others are stored as the recipe says and restored where they are
+//  read;
+//  4. what only the backward pass reads is computed there: autodiff leaves some
+//     of it in the forward pass (twice the input of a square), where it would
+//     be kept instead of its operands.
+//
+//===----------------------------------------------------------------------===//
+
+#include "SavedActivations.h"
+
+#include "ComputeType.h"
+#include "Quantizer.h"
+
+#include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Elements that share a scale (COAT).
+constexpr int64_t kGroup = 16;
+/// A tensor that is so many times smaller than another is little to keep.
+constexpr int64_t kSmall = 8;
+/// Ops that compute a value again; more are not worth it.
+constexpr unsigned kMaxRecomputed = 24;
+
+int64_t numElements(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getNumElements() : 0;
+}
+
+bool isElementwise(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         isa<stablehlo::ClampOp, stablehlo::SelectOp>(op);
+}
+
+bool isLayout(Operation *op) {
+  return isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
+             stablehlo::OptimizationBarrierOp>(op);
+}
+
+/// The result of a layout op that shows this operand.
+Value shownBy(OpOperand &use) {
+  Operation *user = use.getOwner();
+  return user->getResult(user->getNumResults() == 1 ? 0
+                                                    : use.getOperandNumber());
+}
+
+/// Whether an op rounds its operand to fewer bits: what comes out of it is
+/// meant to be kept.
+bool isNarrowing(Operation *op) {
+  return isa<stablehlo::ConvertOp>(op) &&
+         getElementTypeOrSelf(op->getResult(0).getType())
+                 .getIntOrFloatBitWidth() <
+             getElementTypeOrSelf(op->getOperand(0).getType())
+                 .getIntOrFloatBitWidth();
+}
+
+/// The stack that a loop writes `use` to, slot by slot: the loop's result. Null
+/// if it is written to none.
+Value getStack(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(user))
+    return user->hasOneUse() ? getStack(*user->use_begin()) : Value();
+  auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user);
+  if (!update || use.getOperandNumber() != 1 || !update->hasOneUse())
+    return nullptr;
+  OpOperand &next = *update->use_begin();
+  auto loop = dyn_cast<stablehlo::WhileOp>(next.getOwner()->getParentOp());
+  if (!loop || !isa<stablehlo::ReturnOp>(next.getOwner()))
+    return nullptr;
+  return loop->getResult(next.getOperandNumber());
+}
+
+/// Whether only quantized dots read the operand, perhaps arranged otherwise or
+/// from a stack.
+bool feedsQuantizedDots(OpOperand &use,
+                        llvm::function_ref<bool(Operation *)> isQuantized) {
+  auto allFeed = [&](Value value) {
+    return !value.use_empty() &&
+           llvm::all_of(value.getUses(), [&](OpOperand &next) {
+             return feedsQuantizedDots(next, isQuantized);
+           });
+  };
+  Operation *user = use.getOwner();
+  if (isQuantized(user))
+    return true;
+  if (Value stack = getStack(use))
+    return allFeed(stack);
+  if (isa<stablehlo::DynamicSliceOp>(user) && use.getOperandNumber() == 0)
+    return allFeed(user->getResult(0));
+  return isLayout(user) && allFeed(shownBy(use));
+}
+
+/// Where a loop writes what is computed of `use` for the backward pass to
+/// stacks. False if it writes it to none.
+bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
+                        llvm::SetVector<OpOperand *> &writes) {
+  if (getStack(use)) {
+    writes.insert(&use);
+    return true;
+  }
+  Operation *user = use.getOwner();
+  if (!user->getParentOfType<stablehlo::WhileOp>() ||
+      user->getNumResults() != 1 || layers.isForward(user) ||
+      !(isElementwise(user) ||
+        isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+            stablehlo::TransposeOp>(user)))
+    return false;
+  bool found = false;
+  for (OpOperand &next : user->getUses())
+    found |= collectStackWrites(next, layers, writes);
+  return found;
+}
+
+class Saver {
+public:
+  Saver(func::FuncOp function, const LinearLayers &layers,
+        const ComputeRecipe &compute)
+      : function(function), layers(layers), compute(compute),
+        builder(function.getContext()), rounder(function.getContext()) {}
+
+  void run(llvm::function_ref<bool(Operation *)> isQuantized);
+
+private:
+  void findNorms();
+  void findGatedUnits();
+  void addUnary(Value value, DenseSet<Value> &values);
+  bool isDerivable(Value value);
+  bool isAvailable(Value operand, Value result);
+  std::optional<RecipeSaved> getForm(Value value) const;
+  Value restore(Value value, Operation *reader, bool isStacked);
+  Value keep(Value narrow);
+  Value derive(Value value, Operation *reader, IRMapping &known);
+  void sink();
+
+  func::FuncOp function;
+  const LinearLayers &layers;
+  const ComputeRecipe &compute;
+  OpBuilder builder;
+  Rounder rounder;
+  llvm::SetVector<Value> saved;
+  /// Values that stand for the inputs of norms and of gated units.
+  DenseSet<Value> ofNorms, ofGatedUnits;
+  /// The ops that compute a value from others that are saved; 0: it is not.
+  DenseMap<Value, unsigned> derivable;
+  DenseMap<Value, Value> payloads, barriers;
+  int64_t largestSaved = 0;
+};
+
+} // namespace
+
+/// The operand of an elementwise op that is as large as its result, if there is
+/// but one.
+static Value getOnlyLargeOperand(Operation *op) {
+  Value only;
+  for (Value operand : op->getOperands()) {
+    Value source = operand;
+    while (Operation *def = source.getDefiningOp()) {
+      if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+               stablehlo::ReshapeOp>(def))
+        break;
+      source = def->getOperand(0);
+    }
+    if (numElements(source) * kSmall <= numElements(op->getResult(0)) ||
+        source.getDefiningOp<stablehlo::ConstantOp>())
+      continue;
+    if (only && only != operand)
+      return nullptr;
+    only = operand;
+  }
+  return only;
+}
+
+/// Adds a value and those that it is computed from, or that are computed from
+/// it, elementwise and with small tensors alone.
+void Saver::addUnary(Value value, DenseSet<Value> &values) {
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!values.insert(next).second)
+      continue;
+    Operation *def = next.getDefiningOp();
+    if (def && (isElementwise(def) || isa<stablehlo::ReshapeOp>(def)))
+      if (Value operand = getOnlyLargeOperand(def))
+        worklist.push_back(operand);
+    for (Operation *user : next.getUsers())
+      if ((isElementwise(user) || isa<stablehlo::ReshapeOp>(user)) &&
+          getOnlyLargeOperand(user) == next)
+        worklist.push_back(user->getResult(0));
+  }
+}
+
+/// A norm takes the root of a sum over a function of its input: what it reads,
+/// and what it makes of it row by row.
+void Saver::findNorms() {
+  function.walk([&](Operation *root) {
+    if (!isa<stablehlo::RsqrtOp, stablehlo::SqrtOp, stablehlo::PowOp>(root) ||
+        !layers.isForward(root))
+      return;
+    // From the root back to the sum, as long as tensors stay that small.
+    SmallVector<Value> worklist(root->getOperands().take_front(1));
+    DenseSet<Value> seen;
+    int64_t size = numElements(root->getResult(0));
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      Operation *def = value.getDefiningOp();
+      if (!def || !seen.insert(value).second || numElements(value) > size)
+        continue;
+      if (auto reduce = dyn_cast<stablehlo::ReduceOp>(def)) {
+        for (Value input :
+             def->getOperands().take_front(def->getNumOperands() / 2))
+          if (numElements(input) >= kSmall * size)
+            addUnary(input, ofNorms);
+        continue;
+      }
+      if (isElementwise(def) ||
+          isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(def))
+        llvm::append_range(worklist, def->getOperands());
+    }
+  });
+}
+
+void Saver::findGatedUnits() {
+  for (const GatedUnit &unit : fp8::findGatedUnits(function, layers))
+    if (unit.isProven()) {
+      addUnary(unit.gate, ofGatedUnits);
+      addUnary(unit.linear, ofGatedUnits);
+    }
+}
+
+/// Whether `operand` of what computes `result` is there in the backward pass.
+bool Saver::isAvailable(Value operand, Value result) {
+  Operation *def = operand.getDefiningOp();
+  return saved.contains(operand) ||
+         numElements(operand) * kSmall <= numElements(result) ||
+         (def && isa<stablehlo::ConstantOp, stablehlo::IotaOp>(def)) ||
+         isDerivable(operand);
+}
+
+bool Saver::isDerivable(Value value) {
+  auto [it, isNew] = derivable.try_emplace(value, 0);
+  if (!isNew)
+    return it->second > 0;
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getNumResults() != 1 || !isMemoryEffectFree(def) ||
+      !(isElementwise(def) ||
+        isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+            stablehlo::TransposeOp>(def)))
+    return false;
+  unsigned ops = 1;
+  for (Value operand : def->getOperands()) {
+    if (!isAvailable(operand, value))
+      return false;
+    ops += derivable.lookup(operand);
+  }
+  if (ops > kMaxRecomputed)
+    return false;
+  derivable[value] = ops;
+  return true;
+}
+
+/// What a value is saved in; nothing: as it is.
+std::optional<RecipeSaved> Saver::getForm(Value value) const {
+  auto type = cast<RankedTensorType>(value.getType());
+  // Rows shorter than a group have more scales than they are worth.
+  if (type.getRank() > 0 && type.getShape().back() >= kGroup) {
+    if (compute.savedNorms != RecipeSaved::Same && ofNorms.contains(value))
+      return compute.savedNorms;
+    if (compute.savedGated != RecipeSaved::Same && ofGatedUnits.contains(value))
+      return compute.savedGated;
+  }
+  return std::nullopt;
+}
+
+/// What is stored of a value is not computed where it is read, and what is
+/// computed of it belongs to the backward pass: a barrier says so.
+Value Saver::keep(Value narrow) {
+  Value &kept = barriers[narrow];
+  if (kept)
+    return kept;
+  Location loc = narrow.getLoc();
+  builder.setInsertionPointAfterValue(narrow);
+  auto scaled = dyn_cast<ScaledType>(narrow.getType());
+  if (!scaled) {
+    auto barrier = stablehlo::OptimizationBarrierOp::create(
+        builder, loc, narrow.getType(), narrow);
+    return kept = barrier->getResult(0);
+  }
+  auto parts = UnpackOp::create(builder, loc, scaled.getPayloadType(),
+                                scaled.getScaleTensorType(), narrow);
+  auto barrier = stablehlo::OptimizationBarrierOp::create(
+      builder, loc, parts->getResultTypes(), parts->getResults());
+  return kept = PackOp::create(builder, loc, scaled, barrier->getResult(0),
+                               barrier->getResult(1));
+}
+
+/// What `reader` reads of a value that is saved.
+Value Saver::restore(Value value, Operation *reader, bool isStacked) {
+  auto type = cast<RankedTensorType>(value.getType());
+  Location loc = value.getLoc();
+  if (std::optional<RecipeSaved> form = getForm(value)) {
+    Value &payload = payloads[value];
+    if (!payload) {
+      setInsertionPointToQuantize(builder, value);
+      Type format = *form == RecipeSaved::F8E4M3FN
+                        ? Type(builder.getType<Float8E4M3FNType>())
+                        : Type(builder.getType<Float8E5M2Type>());
+      SmallVector<int64_t> tile(type.getRank(), 1);
+      tile.back() = kGroup;
+      auto scaled =
+          ScaledType::get(RankedTensorType::get(type.getShape(), format), tile,
+                          builder.getF32Type());
+      auto amax = AmaxOp::create(builder, loc, value, scaled);
+      auto scale =
+          ComputeScaleOp::create(builder, loc, amax, ScaleRule::Exact, format);
+      payload = QuantizeOp::create(builder, loc, scaled, value,
+                                   scale.getScale(), scale.getQuantizer());
+    }
+    Value stored = isStacked ? payload : keep(payload);
+    builder.setInsertionPoint(reader);
+    return DequantizeOp::create(builder, loc, type, stored);
+  }
+  // Sums of rows take little, and much is computed from each.
+  if (type.getNumElements() * kSmall <= largestSaved)
+    return value;
+  if (compute.saved != RecipeFloat::BF16 || !type.getElementType().isF32())
+    return isStacked || isa<BlockArgument>(value) ? value : keep(value);
+  Value narrow = rounder.get(value);
+  if (!isStacked && !isa<BlockArgument>(narrow))
+    narrow = keep(narrow);
+  builder.setInsertionPoint(reader);
+  return stablehlo::ConvertOp::create(builder, loc, type, narrow);
+}
+
+/// Computes `value` anew in front of `reader`.
+Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
+  if (Value copy = known.lookupOrNull(value))
+    return copy;
+  Operation *def = value.getDefiningOp();
+  Value result = value;
+  if (isDerivable(value)) {
+    IRMapping operands;
+    for (Value operand : def->getOperands())
+      operands.map(operand, derive(operand, reader, known));
+    builder.setInsertionPoint(reader);
+    result = builder.clone(*def, operands)->getResult(0);
+  } else if (saved.contains(value)) {
+    result = restore(value, reader, /*isStacked=*/false);
+  }
+  known.map(value, result);
+  return result;
+}
+
+/// Moves what only the backward pass reads out of the forward pass: each op to
+/// its first reader.
+void Saver::sink() {
+  function.walk([&](Block *block) {
+    Operation *last = nullptr;
+    for (Operation &op : *block)
+      if (layers.isForward(&op))
+        last = &op;
+    if (!last)
+      return;
+    SmallVector<Operation *> ops;
+    for (Operation &op : llvm::make_range(block->begin(), last->getIterator()))
+      if (!layers.isForward(&op) && !op.use_empty() &&
+          isMemoryEffectFree(&op) && !isNarrowing(&op) &&
+          (isElementwise(&op) ||
+           isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+               stablehlo::TransposeOp, DequantizeOp>(op)))
+        ops.push_back(&op);
+    for (Operation *op : llvm::reverse(ops)) {
+      Operation *first = nullptr;
+      for (Operation *user : op->getUsers()) {
+        Operation *ancestor = block->findAncestorOpInBlock(*user);
+        if (!first || ancestor->isBeforeInBlock(first))
+          first = ancestor;
+      }
+      op->moveBefore(first);
+    }
+  });
+}
+
+void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
+  SmallVector<OpOperand *> uses;
+  llvm::SetVector<OpOperand *> writes;
+  for (OpOperand *use : layers.getSavedUses()) {
+    if (feedsQuantizedDots(*use, isQuantized))
+      continue;
+    if (collectStackWrites(*use, layers, writes))
+      continue;
+    uses.push_back(use);
+    saved.insert(use->get());
+  }
+  for (OpOperand *use : layers.getSavedUses())
+    largestSaved = std::max(largestSaved, numElements(use->get()));
+  if (compute.savedNorms != RecipeSaved::Same)
+    findNorms();
+  if (compute.savedGated != RecipeSaved::Same)
+    findGatedUnits();
+  for (OpOperand *use : uses) {
+    IRMapping known;
+    use->set(derive(use->get(), use->getOwner(), known));
+  }
+  // What a stack holds is computed where it is written.
+  for (OpOperand *write : writes)
+    if (!feedsQuantizedDots(*write, isQuantized))
+      write->set(restore(write->get(), write->getOwner(), /*isStacked=*/true));
+  sink();
+}
+
+void fp8::saveActivations(func::FuncOp function, const LinearLayers &layers,
+                          const ComputeRecipe &compute,
+                          llvm::function_ref<bool(Operation *)> isQuantized) {
+  if (compute.saved == RecipeFloat::F32 &&
+      compute.savedNorms == RecipeSaved::Same &&
+      compute.savedGated == RecipeSaved::Same)
+    return;
+  Saver(function, layers, compute).run(isQuantized);
+}

@@ -1,0 +1,409 @@
+//===- StoreGradients.cpp - Gradients of weights in FP8 -------------------===//
+
+#include "StoreGradients.h"
+
+#include "TakenUpdate.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/STLExtras.h"
+
+#include <optional>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Rewrites the way of gradients from the wgrad dots to the optimizer. What is
+/// stored are *parts*: payload and scale, or one array in a narrower type.
+class GradientStorer {
+public:
+  GradientStorer(const StorageRecipe &recipe, Seeds &seeds,
+                 MLIRContext *context)
+      : recipe(recipe), seeds(seeds), builder(context) {}
+
+  LogicalResult store(Value gradient);
+  int64_t getNumStored() const { return numStored; }
+
+private:
+  using Parts = SmallVector<Value>;
+
+  FailureOr<Parts> encode(Value value, unsigned layers);
+  FailureOr<Parts> encodeInitial(Value initial, unsigned layers);
+  Value decode(Location loc, ArrayRef<Value> parts, RankedTensorType type,
+               unsigned layers);
+  stablehlo::WhileOp addCarries(stablehlo::WhileOp loop, unsigned index,
+                                ArrayRef<Value> initial);
+  LogicalResult storeHere(Value value, unsigned layers);
+  LogicalResult storeCarriedSum(Operation *add, unsigned addend, unsigned index,
+                                unsigned layers);
+  LogicalResult storeStack(stablehlo::DynamicUpdateSliceOp update,
+                           unsigned index, ArrayRef<Value> parts);
+  LogicalResult follow(Value gradient, unsigned layers);
+
+  const StorageRecipe &recipe;
+  Seeds &seeds;
+  OpBuilder builder;
+  DenseSet<Value> stored; ///< What stands for a stored gradient.
+  int64_t numStored = 0;
+};
+
+} // namespace
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+static FloatType getElementType(RecipeStorage format, MLIRContext *context) {
+  switch (format) {
+  case RecipeStorage::F32:
+    return Float32Type::get(context);
+  case RecipeStorage::BF16:
+    return BFloat16Type::get(context);
+  case RecipeStorage::F16:
+    return Float16Type::get(context);
+  case RecipeStorage::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case RecipeStorage::F8E5M2:
+    return Float8E5M2Type::get(context);
+  }
+  return {};
+}
+
+/// The type of what is stored of `real`, whose first `layers` dimensions count
+/// layers, each with a scale of its own; null for a cast.
+static ScaledType getScaledType(const StorageRecipe &recipe,
+                                RankedTensorType real, unsigned layers) {
+  if (recipe.tile == RecipeStorageTile::None)
+    return {};
+  MLIRContext *context = real.getContext();
+  SmallVector<int64_t> tile(real.getRank(), ScaledType::kWhole);
+  std::fill_n(tile.begin(), layers, 1);
+  return ScaledType::get(
+      RankedTensorType::get(real.getShape(),
+                            getElementType(recipe.format, context)),
+      tile, Float32Type::get(context));
+}
+
+//===----------------------------------------------------------------------===//
+// Where a gradient goes
+//===----------------------------------------------------------------------===//
+
+/// A number that all elements of a tensor have in common.
+static bool isUniform(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto constant = dyn_cast_or_null<stablehlo::ConstantOp>(op))
+    return cast<ElementsAttr>(constant.getValue()).isSplat();
+  if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+                      stablehlo::ReshapeOp>(op))
+    return isUniform(op->getOperand(0));
+  return typeOf(value).getNumElements() == 1;
+}
+
+/// Whether an op leaves a gradient what it is: another layout or type, a
+/// factor.
+static bool isArrangement(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ConvertOp>(
+          op))
+    return true;
+  if (isa<stablehlo::BroadcastInDimOp>(op))
+    return typeOf(op->getOperand(0)).getNumElements() ==
+           typeOf(op->getResult(0)).getNumElements();
+  if (isa<RescaleOp>(op))
+    return use.getOperandNumber() == 0;
+  if (isa<stablehlo::MulOp>(op))
+    return isUniform(op->getOperand(1 - use.getOperandNumber()));
+  return isa<stablehlo::DivOp>(op) && use.getOperandNumber() == 0 &&
+         isUniform(op->getOperand(1));
+}
+
+/// The carry of a loop that `argument` is, where all that the loop does with it
+/// is to yield `next`.
+static std::optional<unsigned> matchCarry(Value argument, Value next) {
+  auto carry = dyn_cast<BlockArgument>(argument);
+  if (!carry || !carry.hasOneUse() || !next.hasOneUse())
+    return std::nullopt;
+  auto loop = dyn_cast<stablehlo::WhileOp>(carry.getOwner()->getParentOp());
+  Operation *yield = *next.user_begin();
+  unsigned index = carry.getArgNumber();
+  if (!loop || carry.getOwner()->getParent() != &loop.getBody() ||
+      yield != carry.getOwner()->getTerminator() ||
+      yield->getOperand(index) != next ||
+      !loop.getCond().getArgument(index).use_empty())
+    return std::nullopt;
+  return index;
+}
+
+//===----------------------------------------------------------------------===//
+// Storing
+//===----------------------------------------------------------------------===//
+
+/// What is stored of `value`, made where the builder stands.
+FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
+                                                        unsigned layers) {
+  MLIRContext *context = builder.getContext();
+  Location loc = value.getLoc();
+  RankedTensorType real = typeOf(value);
+  auto f32 = real.clone(builder.getF32Type());
+  if (real != f32)
+    value = stablehlo::ConvertOp::create(builder, loc, f32, value);
+  Value seed;
+  IntegerAttr tensor;
+  Rounding rounding = Rounding::NearestEven;
+  if (recipe.rounding == RecipeRounding::Stochastic) {
+    FailureOr<Value> found = seeds.get(builder.getInsertionBlock());
+    if (failed(found))
+      return failure();
+    seed = *found;
+    rounding = Rounding::Stochastic;
+    // Others than those of the tensors that dots read and of the state.
+    tensor = builder.getI64IntegerAttr((int64_t(1) << 40) + numStored);
+  }
+  ++numStored;
+  ScaledType scaled = getScaledType(recipe, real, layers);
+  if (!scaled) {
+    auto narrow = real.clone(getElementType(recipe.format, context));
+    return Parts{
+        RoundOp::create(builder, loc, narrow, value, seed, rounding, tensor)};
+  }
+  Value amax = AmaxOp::create(builder, loc, value, scaled);
+  auto scale = ComputeScaleOp::create(
+      builder, loc, scaled.getScaleTensorType(), amax.getType(), amax,
+      ScaleRuleAttr::get(context, recipe.scale == RecipeScale::Pow2
+                                      ? ScaleRule::Pow2
+                                      : ScaleRule::Exact),
+      builder.getI64IntegerAttr(recipe.margin),
+      TypeAttr::get(scaled.getElementType()));
+  Value quantized = QuantizeOp::create(
+      builder, loc, scaled, value, scale.getScale(), scale.getQuantizer(), seed,
+      rounding, Overflow::Saturate, tensor);
+  auto unpack = UnpackOp::create(builder, loc, scaled.getPayloadType(),
+                                 scaled.getScaleTensorType(), quantized);
+  return Parts{unpack.getPayload(), unpack.getScale()};
+}
+
+/// The gradient that `parts` stand for.
+Value GradientStorer::decode(Location loc, ArrayRef<Value> parts,
+                             RankedTensorType type, unsigned layers) {
+  Value value;
+  if (ScaledType scaled = getScaledType(recipe, type, layers))
+    value = DequantizeOp::create(
+        builder, loc, type,
+        PackOp::create(builder, loc, scaled, parts[0], parts[1]));
+  else
+    value = stablehlo::ConvertOp::create(builder, loc, type, parts[0]);
+  stored.insert(value);
+  return value;
+}
+
+/// Gives a loop carries of its own for what is stored of carry `index`, which
+/// becomes one that it does not change. Returns the new loop.
+stablehlo::WhileOp GradientStorer::addCarries(stablehlo::WhileOp loop,
+                                              unsigned index,
+                                              ArrayRef<Value> initial) {
+  SmallVector<Value> operands(loop->getOperands());
+  SmallVector<Type> types(loop->getResultTypes());
+  for (Value value : initial) {
+    operands.push_back(value);
+    types.push_back(value.getType());
+  }
+  Operation *copy = cloneAroundRegions(builder, loop, operands, types);
+  loop->erase();
+  for (Region &region : copy->getRegions())
+    for (Value value : initial)
+      region.addArgument(value.getType(), copy->getLoc());
+  Block &body = copy->getRegion(1).front();
+  body.getTerminator()->setOperand(index, body.getArgument(index));
+  return cast<stablehlo::WhileOp>(copy);
+}
+
+static Value makeZeros(OpBuilder &builder, Location loc, RankedTensorType type,
+                       double value = 0) {
+  return stablehlo::ConstantOp::create(
+      builder, loc,
+      DenseElementsAttr::get(
+          type, builder.getFloatAttr(type.getElementType(), value)));
+}
+
+/// What is stored before anything is summed up.
+FailureOr<GradientStorer::Parts>
+GradientStorer::encodeInitial(Value initial, unsigned layers) {
+  bool isZero = false;
+  Value source = initial;
+  while (Operation *op = source.getDefiningOp()) {
+    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+             stablehlo::ReshapeOp>(op))
+      break;
+    source = op->getOperand(0);
+  }
+  if (auto constant = source.getDefiningOp<stablehlo::ConstantOp>())
+    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
+        splat && isa<FloatType>(splat.getElementType()))
+      isZero = splat.getSplatValue<APFloat>().isZero();
+  if (!isZero)
+    return encode(initial, layers);
+  Location loc = initial.getLoc();
+  RankedTensorType real = typeOf(initial);
+  ScaledType scaled = getScaledType(recipe, real, layers);
+  if (!scaled)
+    return Parts{makeZeros(
+        builder, loc,
+        real.clone(getElementType(recipe.format, builder.getContext())))};
+  return Parts{makeZeros(builder, loc, scaled.getPayloadType()),
+               makeZeros(builder, loc, scaled.getScaleTensorType(), 1)};
+}
+
+/// `add`, the last op on a carry of a loop over micro-batches: the sum is
+/// stored from iteration to iteration.
+LogicalResult GradientStorer::storeCarriedSum(Operation *add, unsigned addend,
+                                              unsigned index, unsigned layers) {
+  auto loop = cast<stablehlo::WhileOp>(add->getParentOp());
+  Location loc = add->getLoc();
+  RankedTensorType type = typeOf(add->getResult(0));
+  builder.setInsertionPoint(loop);
+  FailureOr<Parts> initial = encodeInitial(loop->getOperand(index), layers);
+  if (failed(initial))
+    return failure();
+  unsigned first = loop->getNumResults();
+  loop = addCarries(loop, index, *initial);
+  Block &body = loop.getBody().front();
+  builder.setInsertionPoint(add);
+  Parts carried(body.getArguments().drop_front(first));
+  add->setOperand(1 - addend, decode(loc, carried, type, layers));
+  builder.setInsertionPointAfter(add);
+  FailureOr<Parts> parts = encode(add->getResult(0), layers);
+  if (failed(parts))
+    return failure();
+  Operation *yield = body.getTerminator();
+  yield->insertOperands(yield->getNumOperands(), *parts);
+
+  builder.setInsertionPointAfter(loop);
+  Parts results(loop->getResults().drop_front(first));
+  Value sum = decode(loc, results, type, layers);
+  loop->getResult(index).replaceAllUsesWith(sum);
+  return follow(sum, layers);
+}
+
+/// `update` puts a layer's gradient into a stack that a loop carries: what is
+/// stored of it is stacked.
+LogicalResult GradientStorer::storeStack(stablehlo::DynamicUpdateSliceOp update,
+                                         unsigned index,
+                                         ArrayRef<Value> parts) {
+  auto loop = cast<stablehlo::WhileOp>(update->getParentOp());
+  Location loc = update.getLoc();
+  RankedTensorType type = typeOf(update->getResult(0));
+  SmallVector<Value> starts(update.getStartIndices());
+  ScaledType scaled = getScaledType(recipe, type, /*layers=*/1);
+  builder.setInsertionPoint(loop);
+  Parts initial;
+  if (scaled) {
+    initial.push_back(makeZeros(builder, loc, scaled.getPayloadType()));
+    initial.push_back(makeZeros(builder, loc, scaled.getScaleTensorType()));
+  } else {
+    initial.push_back(
+        makeZeros(builder, loc, type.clone(typeOf(parts[0]).getElementType())));
+  }
+  unsigned first = loop->getNumResults();
+  loop = addCarries(loop, index, initial);
+  Block &body = loop.getBody().front();
+  builder.setInsertionPoint(update);
+  Operation *yield = body.getTerminator();
+  for (auto [number, part] : llvm::enumerate(parts)) {
+    Value stack = body.getArgument(first + number);
+    SmallVector<int64_t> shape(typeOf(stack).getShape());
+    shape[0] = 1;
+    Value slot = part;
+    if (typeOf(part).getShape() != ArrayRef(shape))
+      slot = stablehlo::ReshapeOp::create(builder, loc,
+                                          typeOf(part).clone(shape), part);
+    Value next = stablehlo::DynamicUpdateSliceOp::create(
+        builder, loc, stack.getType(), stack, slot, starts);
+    yield->insertOperands(yield->getNumOperands(), next);
+  }
+  update->erase();
+
+  builder.setInsertionPointAfter(loop);
+  Parts results(loop->getResults().drop_front(first));
+  Value gradients = decode(loc, results, type, /*layers=*/1);
+  loop->getResult(index).replaceAllUsesWith(gradients);
+  return follow(gradients, /*layers=*/1);
+}
+
+/// What becomes of a stored gradient: sums with others are stored too.
+LogicalResult GradientStorer::follow(Value gradient, unsigned layers) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : gradient.getUses())
+    uses.push_back(&use);
+  for (OpOperand *use : uses) {
+    Operation *add = use->getOwner();
+    // In the same shape: layers stay where they are.
+    if (gradient.hasOneUse() && isArrangement(*use) &&
+        typeOf(add->getResult(0)).getShape() == typeOf(gradient).getShape() &&
+        !isa<stablehlo::TransposeOp>(add)) {
+      stored.insert(add->getResult(0));
+      if (failed(follow(add->getResult(0), layers)))
+        return failure();
+      continue;
+    }
+    if (!isa<stablehlo::AddOp>(add))
+      continue;
+    unsigned addend = use->getOperandNumber();
+    Value other = add->getOperand(1 - addend), sum = add->getResult(0);
+    if (std::optional<unsigned> index = matchCarry(other, sum)) {
+      if (failed(storeCarriedSum(add, addend, *index, layers)))
+        return failure();
+    } else if (stored.contains(other) && !stored.contains(sum)) {
+      if (failed(storeHere(sum, layers)))
+        return failure();
+    }
+  }
+  return success();
+}
+
+/// Stores `value` where it is computed, and what it goes into.
+LogicalResult GradientStorer::storeHere(Value value, unsigned layers) {
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : value.getUses())
+    uses.push_back(&use);
+  builder.setInsertionPointAfterValue(value);
+  FailureOr<Parts> parts = encode(value, layers);
+  if (failed(parts))
+    return failure();
+  stored.insert(value);
+  if (uses.size() == 1) {
+    auto update =
+        dyn_cast<stablehlo::DynamicUpdateSliceOp>(uses[0]->getOwner());
+    if (update && layers == 0 && uses[0]->getOperandNumber() == 1 &&
+        typeOf(value).getDimSize(0) == 1)
+      if (std::optional<unsigned> index =
+              matchCarry(update.getOperand(), update->getResult(0)))
+        return storeStack(update, *index, *parts);
+  }
+  Value read = decode(value.getLoc(), *parts, typeOf(value), layers);
+  for (OpOperand *use : uses)
+    use->set(read);
+  return follow(read, layers);
+}
+
+LogicalResult GradientStorer::store(Value gradient) {
+  // As the optimizer has it.
+  while (gradient.hasOneUse() && isArrangement(*gradient.use_begin()))
+    gradient = gradient.use_begin()->getOwner()->getResult(0);
+  return stored.contains(gradient) ? success() : storeHere(gradient, 0);
+}
+
+FailureOr<int64_t> fp8::storeGradients(ArrayRef<Value> results,
+                                       const StorageRecipe &recipe,
+                                       Seeds &seeds) {
+  if (results.empty() || !recipe.changes())
+    return 0;
+  GradientStorer storer(recipe, seeds, results.front().getContext());
+  for (Value result : results)
+    if (failed(storer.store(result)))
+      return failure();
+  return storer.getNumStored();
+}
