@@ -21,6 +21,7 @@
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
+#include "fp8/Pipelines/ReportMemory.h"
 #include "fp8/Pipelines/Structure.h"
 
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -57,4 +58,5 @@ void fp8::registerAllPasses() {
   registerExpandMathPasses();
   registerStableHLOToLinalgPasses();
   registerStructurePipeline();
+  registerReportMemoryPipeline();
 }

@@ -180,7 +180,7 @@ Value ScheduleBuilder::bufferForUpdate(OpOperand &use) {
   Value value = use.get();
   Location loc = use.getOwner()->getLoc();
   if (value.getDefiningOp<tensor::EmptyOp>())
-    return allocate(loc, value.getType());
+    return allocate(value.getLoc(), value.getType());
   Value buffer = bufferOf(value);
   // Buffers of the step's arguments are left to those who return them.
   if (buffer.getDefiningOp<memref::AllocOp>() && isLastUse(use))

@@ -27,7 +27,12 @@ bool safeInPlace(func::FuncOp kernel, unsigned read, unsigned written) {
   linalg::GenericOp writer;
   for (OpOperand &use : target.getUses()) {
     auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
-    if (!generic || !generic.isDpsInit(&use) || writer || !allParallel(generic))
+    if (!generic)
+      return false;
+    // Later ops read what was written.
+    if (generic.isDpsInput(&use))
+      continue;
+    if (writer || !allParallel(generic))
       return false;
     writer = generic;
   }

@@ -65,6 +65,7 @@ struct Group {
   bool schedule = false;  // a loop, a branch, a slice: not outlined
   bool recompute = false; // computes again what is not to be kept
   bool late = false;      // has a node at or after what is computed again
+  Attribute sweep;        // the sweep that it computes something again for
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
@@ -138,10 +139,14 @@ void privatizeDestinations(Operation *op) {
   OpBuilder builder(op);
   std::function<Value(Operation *)> cloneChain = [&](Operation *def) -> Value {
     Operation *copy = builder.clone(*def);
+    // The buffer is called after what is written to it.
+    copy->setLoc(op->getLoc());
     if (auto fill = dyn_cast<linalg::FillOp>(copy))
       if (Operation *empty = fill.getOutputs()[0].getDefiningOp();
           isa_and_nonnull<tensor::EmptyOp>(empty)) {
-        fill.getOutputsMutable()[0].set(builder.clone(*empty)->getResult(0));
+        Operation *emptyCopy = builder.clone(*empty);
+        emptyCopy->setLoc(op->getLoc());
+        fill.getOutputsMutable()[0].set(emptyCopy->getResult(0));
         fill->moveAfter(fill.getOutputs()[0].getDefiningOp());
       }
     return copy->getResult(0);
@@ -322,6 +327,7 @@ void KernelFormer::initGroup(unsigned index) {
   group.schedule = !isWork(op);
   group.recompute = op->hasAttr(kRecomputeAttr);
   group.late = nodes[index].late;
+  group.sweep = op->getAttr(kSweepAttr);
   SmallVector<unsigned> loops;
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
     group.contraction = isDot(generic);
@@ -457,6 +463,9 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   // kept from there on.
   if (consumer.recompute && !producer.late)
     return false;
+  // A sweep begins with what it computes again.
+  if (consumer.sweep && consumer.sweep != producer.sweep)
+    return false;
   auto pairs = sharedDomain(producer, consumer);
   if (!pairs)
     return false;
@@ -518,8 +527,11 @@ void KernelFormer::growGroups() {
     }
   }
   // Kernels are the same as those that computed it first.
-  for (Node &node : nodes)
+  for (Node &node : nodes) {
     node.op->removeAttr(kRecomputeAttr);
+    node.op->removeAttr(kKeptAttr);
+    node.op->removeAttr(kSweepAttr);
+  }
 }
 
 /// The largest divisor of `extent` that is at most `limit`, if it is not much

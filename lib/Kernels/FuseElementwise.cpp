@@ -275,6 +275,27 @@ struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
+/// Whether it dequantizes: what it makes of one tensor, and of scalars, takes
+/// more bytes than that.
+bool widens(linalg::GenericOp op) {
+  if (op->getNumResults() != 1 || !allParallel(op))
+    return false;
+  auto bits = [](Value value) {
+    Type type = getElementTypeOrSelf(value.getType());
+    return type.isIntOrFloat() ? type.getIntOrFloatBitWidth() : 64;
+  };
+  Value tensor;
+  for (Value input : op.getInputs()) {
+    auto type = dyn_cast<RankedTensorType>(input.getType());
+    if (!type || type.getRank() == 0)
+      continue;
+    if (tensor)
+      return false;
+    tensor = input;
+  }
+  return tensor && bits(tensor) < bits(op->getResult(0));
+}
+
 /// Math calls and divisions are worth storing; a few adds are not.
 bool isCheap(linalg::GenericOp op) {
   unsigned arithmetic = 0;
@@ -286,7 +307,21 @@ bool isCheap(linalg::GenericOp op) {
     if (!isa<linalg::IndexOp, linalg::YieldOp, arith::ConstantOp>(inner))
       ++arithmetic;
   }
-  return arithmetic == 0 || (arithmetic <= 2 && op.getNumDpsInputs() <= 1);
+  return arithmetic == 0 ||
+         (arithmetic <= 2 && (op.getNumDpsInputs() <= 1 || widens(op)));
+}
+
+/// Whether a consumer runs at most as often as the producer: in its block, or
+/// in a branch there.
+bool runsNoMoreOften(Operation *producer, Operation *consumer) {
+  Block *block = consumer->getBlock();
+  while (block != producer->getBlock()) {
+    Operation *parent = block->getParentOp();
+    if (!isa_and_nonnull<scf::IfOp, scf::IndexSwitchOp>(parent))
+      return false;
+    block = parent->getBlock();
+  }
+  return true;
 }
 
 bool shouldFuse(OpOperand *fused) {
@@ -294,11 +329,17 @@ bool shouldFuse(OpOperand *fused) {
   auto consumer = dyn_cast<linalg::GenericOp>(fused->getOwner());
   if (!producer || !consumer || isDot(consumer))
     return false;
-  // A loop would compute in every iteration what it now reads.
-  if (producer->getBlock() != consumer->getBlock())
+  // A loop would compute in every iteration what it now reads; a branch reads
+  // what is stored in fewer bytes.
+  if (producer->getBlock() != consumer->getBlock() &&
+      !(widens(producer) && isCheap(producer) &&
+        runsNoMoreOften(producer, consumer)))
     return false;
   if (isCheap(producer))
     return true;
+  // What is kept is smaller than what it is made from.
+  if (producer->hasAttr(kKeptAttr))
+    return false;
   // A costly producer is computed once per element of its own result.
   if (iterationVolume(consumer) > iterationVolume(producer))
     return false;
@@ -322,6 +363,12 @@ bool shouldMoveReshape(OpOperand *fused) {
   return false;
 }
 
+/// The sweep that a consumer or its producer belongs to.
+Attribute sweepOf(Operation *consumer, Operation *producer) {
+  Attribute sweep = consumer->getAttr(kSweepAttr);
+  return sweep ? sweep : producer->getAttr(kSweepAttr);
+}
+
 /// Computes a producer inside its consumer. (Upstream's pattern set around
 /// `fuseElementwiseOps` also drops destinations that a payload does not read,
 /// which is wrong for ops that write only a part, as those of a concatenation.)
@@ -340,6 +387,10 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
       if (op->hasAttr(kRecomputeAttr) ||
           operand->get().getDefiningOp()->hasAttr(kRecomputeAttr))
         fused->fusedOp->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
+      if (op->hasAttr(kKeptAttr))
+        fused->fusedOp->setAttr(kKeptAttr, rewriter.getUnitAttr());
+      if (Attribute sweep = sweepOf(op, operand->get().getDefiningOp()))
+        fused->fusedOp->setAttr(kSweepAttr, sweep);
       // The producer's own results stay with it: others read them earlier.
       for (Value result : op.getResults())
         rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));

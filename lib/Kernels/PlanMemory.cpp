@@ -1,13 +1,16 @@
 //===- PlanMemory.cpp - A static arena ------------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
+#include "llvm/Support/ToolOutputFile.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_PLANMEMORY
@@ -21,13 +24,6 @@ namespace {
 
 /// A cache line: tasks that write neighbouring buffers do not share one.
 constexpr int64_t kAlignment = 64;
-
-struct Buffer {
-  memref::AllocOp alloc;
-  int64_t bytes;
-  unsigned begin, end; // schedule positions, both inclusive
-  int64_t offset = 0;
-};
 
 int64_t byteSize(MemRefType type) {
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
@@ -51,8 +47,11 @@ public:
   /// Live from the first to the last op that uses the buffer or a view of it.
   /// A loop in between uses it from its beginning to its end: every iteration
   /// finds what the one before has left.
-  Buffer liveInterval(memref::AllocOp alloc) const {
-    Buffer buffer{alloc, byteSize(alloc.getType()), ~0u, 0};
+  PlannedBuffer liveInterval(memref::AllocOp alloc) const {
+    PlannedBuffer buffer;
+    buffer.alloc = alloc;
+    buffer.bytes = byteSize(alloc.getType());
+    buffer.begin = ~0u;
     SmallVector<Value> views{alloc.getResult()};
     while (!views.empty())
       for (Operation *user : views.pop_back_val().getUsers()) {
@@ -70,6 +69,8 @@ public:
     return buffer;
   }
 
+  unsigned of(Operation *op) const { return begin.lookup(op); }
+
 private:
   /// The op one region further in, on the way from `op` to `inner`.
   static Operation *innerOf(Operation *op, Operation *inner) {
@@ -83,18 +84,18 @@ private:
 };
 
 /// Largest first, each at the lowest offset that is free over its interval.
-int64_t pack(MutableArrayRef<Buffer> buffers) {
-  SmallVector<Buffer *> order;
-  for (Buffer &buffer : buffers)
+int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
+  SmallVector<PlannedBuffer *> order;
+  for (PlannedBuffer &buffer : buffers)
     order.push_back(&buffer);
-  llvm::sort(order, [](Buffer *a, Buffer *b) {
+  llvm::sort(order, [](PlannedBuffer *a, PlannedBuffer *b) {
     return a->bytes != b->bytes ? a->bytes > b->bytes : a < b;
   });
   int64_t total = 0;
-  SmallVector<Buffer *> placed; // by offset
-  for (Buffer *buffer : order) {
+  SmallVector<PlannedBuffer *> placed; // by offset
+  for (PlannedBuffer *buffer : order) {
     int64_t offset = 0;
-    for (Buffer *other : placed) {
+    for (PlannedBuffer *other : placed) {
       if (other->end < buffer->begin || buffer->end < other->begin)
         continue;
       if (other->offset - offset >= buffer->bytes)
@@ -105,7 +106,7 @@ int64_t pack(MutableArrayRef<Buffer> buffers) {
     buffer->offset = offset;
     total = std::max<int64_t>(total, offset + buffer->bytes);
     placed.insert(llvm::upper_bound(placed, buffer,
-                                    [](Buffer *a, Buffer *b) {
+                                    [](PlannedBuffer *a, PlannedBuffer *b) {
                                       return a->offset < b->offset;
                                     }),
                   buffer);
@@ -116,18 +117,33 @@ int64_t pack(MutableArrayRef<Buffer> buffers) {
 class PlanMemory : public fp8::impl::PlanMemoryBase<PlanMemory> {
 public:
   using PlanMemoryBase::PlanMemoryBase;
+  PlanMemory(PlanMemoryOptions options, MemoryReport *sink)
+      : PlanMemoryBase(std::move(options)), sink(sink) {}
+
+  LogicalResult initialize(MLIRContext *context) override {
+    if (budget.empty())
+      return success();
+    std::optional<double> bytes = parseBytes(budget);
+    if (!bytes)
+      return emitError(UnknownLoc::get(context))
+             << "expected a budget as 80GB, 512MiB or 4096 but got '" << budget
+             << "'";
+    budgetBytes = *bytes;
+    return success();
+  }
 
   void runOnOperation() override {
     for (auto func : getOperation().getOps<func::FuncOp>())
-      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration())
-        plan(func);
+      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration() &&
+          failed(plan(func)))
+        return signalPassFailure();
   }
 
 private:
-  void plan(func::FuncOp func) {
+  LogicalResult plan(func::FuncOp func) {
     Block &entry = func.getBody().front();
     Positions positions(func);
-    SmallVector<Buffer> buffers;
+    std::vector<PlannedBuffer> buffers;
     func.walk([&](memref::AllocOp alloc) {
       if (alloc->use_empty())
         alloc.erase();
@@ -135,6 +151,15 @@ private:
         buffers.push_back(positions.liveInterval(alloc));
     });
     int64_t total = pack(buffers);
+    if (sink || !report.empty()) {
+      MemoryReport memory =
+          makeMemoryReport(func, buffers, total,
+                           [&](Operation *op) { return positions.of(op); });
+      if (!report.empty() && failed(write(memory, func.getLoc())))
+        return failure();
+      if (sink)
+        *sink = std::move(memory);
+    }
 
     OpBuilder builder(&entry, entry.begin());
     auto arenaType = MemRefType::get({total}, builder.getI8Type());
@@ -143,21 +168,47 @@ private:
                                   "fp8.arena", builder.getUnitAttr())),
                               func.getLoc());
     func->setAttr(kArenaBytesAttr, builder.getI64IntegerAttr(total));
-    for (Buffer &buffer : buffers) {
+    for (PlannedBuffer &buffer : buffers) {
+      auto alloc = buffer.alloc.getDefiningOp<memref::AllocOp>();
       if (printPlan)
         llvm::errs() << "arena " << buffer.offset << " + " << buffer.bytes
                      << " live [" << buffer.begin << ", " << buffer.end << "] "
-                     << buffer.alloc.getType() << "\n";
-      builder.setInsertionPoint(buffer.alloc);
-      Value offset = arith::ConstantIndexOp::create(
-          builder, buffer.alloc.getLoc(), buffer.offset);
-      Value view = memref::ViewOp::create(
-          builder, buffer.alloc.getLoc(), buffer.alloc.getType(),
-          entry.getArgument(0), offset, ValueRange{});
-      buffer.alloc.replaceAllUsesWith(view);
-      buffer.alloc.erase();
+                     << alloc.getType() << "\n";
+      builder.setInsertionPoint(alloc);
+      Value offset = arith::ConstantIndexOp::create(builder, alloc.getLoc(),
+                                                    buffer.offset);
+      Value view =
+          memref::ViewOp::create(builder, alloc.getLoc(), alloc.getType(),
+                                 entry.getArgument(0), offset, ValueRange{});
+      alloc.replaceAllUsesWith(view);
+      alloc.erase();
     }
+    return success();
   }
+
+  LogicalResult write(const MemoryReport &memory, Location loc) {
+    std::error_code error;
+    llvm::ToolOutputFile file(report, error, llvm::sys::fs::OF_Text);
+    if (error)
+      return emitError(loc)
+             << "cannot write '" << report << "': " << error.message();
+    if (StringRef(report).ends_with(".json"))
+      memory.printJSON(file.os(), budgetBytes);
+    else
+      memory.print(file.os(), budgetBytes);
+    if (printBuffers)
+      memory.printBuffers(file.os());
+    file.keep();
+    return success();
+  }
+
+  MemoryReport *sink = nullptr;
+  double budgetBytes = 0;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> fp8::createPlanMemoryPass(PlanMemoryOptions options,
+                                                MemoryReport *sink) {
+  return std::make_unique<PlanMemory>(std::move(options), sink);
+}

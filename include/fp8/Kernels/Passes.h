@@ -6,10 +6,18 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Pass/Pass.h"
 
+#include <memory>
+
 namespace mlir::fp8 {
+struct MemoryReport;
 
 #define GEN_PASS_DECL
 #include "fp8/Kernels/Passes.h.inc"
+
+/// As `createPlanMemory`; the report is also put into `sink`, which must outlive
+/// the run of the pass.
+std::unique_ptr<Pass> createPlanMemoryPass(PlanMemoryOptions options,
+                                           MemoryReport *sink);
 
 #define GEN_PASS_REGISTRATION
 #include "fp8/Kernels/Passes.h.inc"

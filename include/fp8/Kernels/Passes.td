@@ -5,6 +5,60 @@
 
 include "mlir/Pass/PassBase.td"
 
+def RecomputeElementwise : Pass<"fp8-recompute-elementwise", "::mlir::func::FuncOp"> {
+  let summary = "Compute again what would be stored until a whole reduction ends";
+  let description = [{
+    A tensor that is quantized by its own amax is needed twice: for the amax,
+    and when that is known. Where reading what it is computed from again costs
+    less than storing and reading it (an optimizer's new state, computed from
+    payloads; the scaled input of a norm), the elementwise ops that compute it
+    are cloned for the second reader, with the attribute `fp8.sweep`, which keeps
+    them apart from the first ones. The same ops on the same values give the same
+    bits. Values that some reader wants in memory anyway stay as they are, and so
+    do small ones.
+
+    Example: the square of `%x` is not stored.
+
+    ```mlir
+    func.func @f(%x: tensor<128x128xbf16>) -> tensor<128x128xf32> {
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<128x128xf32>
+      %0 = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}
+          ins(%x : tensor<128x128xbf16>) outs(%e : tensor<128x128xf32>) {
+      ^bb0(%a: bf16, %o: f32):
+        %w = arith.extf %a : bf16 to f32
+        %s = arith.mulf %w, %w : f32
+        linalg.yield %s : f32
+      } -> tensor<128x128xf32>
+      %e0 = tensor.empty() : tensor<f32>
+      %f = linalg.fill ins(%zero : f32) outs(%e0 : tensor<f32>) -> tensor<f32>
+      %max = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>],
+          iterator_types = ["reduction", "reduction"]}
+          ins(%0 : tensor<128x128xf32>) outs(%f : tensor<f32>) {
+      ^bb0(%a: f32, %o: f32):
+        %m = arith.maximumf %a, %o : f32
+        linalg.yield %m : f32
+      } -> tensor<f32>
+      %1 = linalg.generic {
+          indexing_maps = [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> ()>, affine_map<(i, j) -> (i, j)>],
+          iterator_types = ["parallel", "parallel"]}
+          ins(%0, %max : tensor<128x128xf32>, tensor<f32>) outs(%e : tensor<128x128xf32>) {
+      ^bb0(%a: f32, %m: f32, %o: f32):
+        %d = arith.divf %a, %m : f32
+        linalg.yield %d : f32
+      } -> tensor<128x128xf32>
+      return %1 : tensor<128x128xf32>
+    }
+    ```
+  }];
+  let statistics = [
+    Statistic<"numSweeps", "num-sweeps", "Number of sweeps that compute again">
+  ];
+}
+
 def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
   let summary = "Fuse elementwise producers and split whole-tensor reductions";
   let description = [{
@@ -189,6 +243,11 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
     pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
     offsets. The plan is left on the function as `fp8.arena_bytes`.
 
+    The report tells what the bytes are for, by data flow: state by what the
+    update does with it, buffers by whether they are saved for the backward
+    pass, gradients, copies of weights or temporaries. docs/Memory.md explains
+    it.
+
     Example output:
 
     ```mlir
@@ -205,7 +264,15 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"printPlan", "print-plan", "bool", "false",
-           "Print every buffer with offset, size and live interval to stderr">
+           "Print every buffer with offset, size and live interval to stderr">,
+    Option<"report", "report", "std::string", "",
+           "Write what the step keeps in memory, and why, to this file: JSON if "
+           "it ends in .json, else a table; - is stdout">,
+    Option<"printBuffers", "report-buffers", "bool", "false",
+           "Add every buffer, its category and where it comes from to the table">,
+    Option<"budget", "budget", "std::string", "",
+           "Answer in the report what fits in so much memory: 80GB, 512MiB, "
+           "4096">
   ];
   let dependentDialects = ["::mlir::memref::MemRefDialect",
                            "::mlir::arith::ArithDialect"];

@@ -19,6 +19,9 @@ inline constexpr llvm::StringLiteral kDomainAttr = "fp8.domain";
 inline constexpr llvm::StringLiteral kTileAttr = "fp8.tile";
 /// Op attribute (DenseI64ArrayAttr): the op's loop for each domain loop.
 inline constexpr llvm::StringLiteral kTaskDimsAttr = "fp8.task_dims";
+/// Op attribute (IntegerAttr): computed again for a sweep of that number; it is
+/// not to be in one kernel with what computed it first.
+inline constexpr llvm::StringLiteral kSweepAttr = "fp8.sweep";
 /// Function attribute (UnitAttr): a kernel that copies its first argument to
 /// its second.
 inline constexpr llvm::StringLiteral kCopyAttr = "fp8.copy";

@@ -6,10 +6,15 @@
 namespace mlir {
 class OpPassManager;
 namespace fp8 {
+struct MemoryReport;
+struct PlanMemoryOptions;
 
 /// Structured tensors to a planned schedule of deduplicated kernels on buffers.
-/// Ends in the contract check `fp8-verify-scheduled`.
-void buildKernelsPipeline(OpPassManager &pm);
+/// Ends in the contract check `fp8-verify-scheduled`. What the plan holds is
+/// also put into `sink`, if there is one; it must outlive the run.
+void buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink = nullptr);
+void buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
+                          MemoryReport *sink = nullptr);
 
 /// Kernels to the loops of one task: vectors, explicit math and casts.
 void buildCodegenPipeline(OpPassManager &pm);

@@ -31,12 +31,23 @@ static void markReaders(Value value) {
   }
 }
 
+/// Marks what makes `value`, perhaps in another shape.
+static void markProducer(Value value) {
+  Operation *def = value.getDefiningOp();
+  while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))
+    def = def->getOperand(0).getDefiningOp();
+  if (isa_and_nonnull<linalg::GenericOp>(def))
+    def->setAttr(fp8::kKeptAttr, UnitAttr::get(def->getContext()));
+}
+
 namespace {
 struct DropBarriersPass : fp8::impl::DropBarriersBase<DropBarriersPass> {
   void runOnOperation() override {
     getOperation()->walk([](stablehlo::OptimizationBarrierOp barrier) {
       for (Value result : barrier.getResults())
         markReaders(result);
+      for (Value operand : barrier.getOperands())
+        markProducer(operand);
       barrier->replaceAllUsesWith(barrier.getOperands());
       barrier.erase();
     });

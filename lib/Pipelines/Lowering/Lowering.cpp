@@ -15,7 +15,13 @@
 
 using namespace mlir;
 
-void fp8::buildKernelsPipeline(OpPassManager &pm) {
+void fp8::buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink) {
+  buildKernelsPipeline(pm, PlanMemoryOptions(), sink);
+}
+
+void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
+                               MemoryReport *sink) {
+  pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createCanonicalizerPass());
   pm.addPass(createCSEPass());
@@ -23,7 +29,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm) {
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
   pm.addPass(createElideCopies());
-  pm.addPass(createPlanMemory());
+  pm.addPass(createPlanMemoryPass(plan, sink));
   pm.addPass(createVerifyScheduled());
 }
 
@@ -65,7 +71,7 @@ void fp8::registerLoweringPipelines() {
   PassPipelineRegistration<>(
       "fp8-kernels",
       "Stage 4: structured tensors to a planned schedule of kernels",
-      buildKernelsPipeline);
+      [](OpPassManager &pm) { buildKernelsPipeline(pm); });
   PassPipelineRegistration<>("fp8-codegen",
                              "Stage 5a: kernels to vector loops of one task",
                              buildCodegenPipeline);

@@ -16,6 +16,9 @@ inline constexpr llvm::StringLiteral kIrregularAttr = "fp8.irregular";
 /// On what reads values behind an optimization barrier: it computes again what
 /// was computed before, and is not to be merged with it.
 inline constexpr llvm::StringLiteral kRecomputeAttr = "fp8.recompute";
+/// Op attribute (UnitAttr): its result is to be kept as it is, not computed
+/// where it is read.
+inline constexpr llvm::StringLiteral kKeptAttr = "fp8.kept";
 
 inline void markIrregular(Operation *loop) {
   loop->setAttr(kIrregularAttr, UnitAttr::get(loop->getContext()));

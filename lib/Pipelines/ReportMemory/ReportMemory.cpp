@@ -1,0 +1,63 @@
+//===- ReportMemory.cpp - What a step would take in memory ----------------===//
+
+#include "fp8/Pipelines/ReportMemory.h"
+
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Pipelines/Import.h"
+#include "fp8/Pipelines/Lowering.h"
+#include "fp8/Pipelines/Quantize.h"
+#include "fp8/Pipelines/Structure.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
+#include "mlir/Transforms/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+struct ReportMemoryOptions : PassPipelineOptions<ReportMemoryOptions> {
+  Option<std::string> recipe{
+      *this, "recipe",
+      llvm::cl::desc("The recipe: a name or the path of a .yaml file"),
+      llvm::cl::init("none")};
+  ListOption<std::string> set{
+      *this, "set",
+      llvm::cl::desc("Set a key of the recipe, e.g. compute.saved=bf16")};
+  Option<std::string> budget{
+      *this, "budget",
+      llvm::cl::desc("Answer what fits in so much memory: 80GB, 512MiB, 4096"),
+      llvm::cl::init("")};
+  Option<std::string> file{
+      *this, "file",
+      llvm::cl::desc("Where the report goes: JSON if it ends in .json, else a "
+                     "table; - is stdout"),
+      llvm::cl::init("-")};
+  Option<bool> buffers{
+      *this, "buffers",
+      llvm::cl::desc("Add every buffer, its category and where it comes from"),
+      llvm::cl::init(false)};
+};
+} // namespace
+
+void fp8::registerReportMemoryPipeline() {
+  PassPipelineRegistration<ReportMemoryOptions>(
+      "report-memory",
+      "Stages 1 to 4, and what the step would keep in memory, and why",
+      [](OpPassManager &pm, const ReportMemoryOptions &options) {
+        buildImportPipeline(pm);
+        QuantizePipelineOptions quantize;
+        quantize.recipe = options.recipe;
+        for (const std::string &assignment : options.set)
+          quantize.set.push_back(assignment);
+        buildQuantizePipeline(pm, quantize);
+        // The step alone, without what stores and loads its state.
+        pm.addPass(createSymbolDCEPass());
+        buildStructurePipeline(pm);
+        PlanMemoryOptions plan;
+        plan.report = options.file;
+        plan.budget = options.budget;
+        plan.printBuffers = options.buffers;
+        buildKernelsPipeline(pm, plan);
+      });
+}
