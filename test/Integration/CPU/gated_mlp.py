@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import optax
 
-WIDTH, FFN, LAYERS, BATCH, SEQUENCE, VOCABULARY = 64, 96, 2, 2, 16, 256
+WIDTH, LAYERS, BATCH, SEQUENCE, VOCABULARY = 64, 2, 2, 16, 256
 
 
 def block(x, layer):
@@ -26,8 +26,8 @@ def loss_fn(loop, params, tokens):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1))
 
 
-def functions(loop="unrolled", learning_rate=3e-3):
-    optimizer = optax.adamw(learning_rate, weight_decay=0.1)
+def functions(loop="unrolled", ffn=64, optimizer=None):
+    optimizer = optimizer or optax.adamw(3e-3, weight_decay=0.1)
 
     def init(seed):
         def draw(number, *shape):
@@ -36,7 +36,7 @@ def functions(loop="unrolled", learning_rate=3e-3):
             index = (index ^ (index >> 13)) * jnp.uint32(0xC2B2AE35)
             return (((index >> 16).astype(jnp.float32) / 65536 - 0.5) * (3.4 / shape[0] ** 0.5)).reshape(shape)
 
-        layers = [{"norm": jnp.ones(WIDTH), "gate": draw(3 * i + 1, WIDTH, FFN), "up": draw(3 * i + 2, WIDTH, FFN), "down": draw(3 * i + 3, FFN, WIDTH)}
+        layers = [{"norm": jnp.ones(WIDTH), "gate": draw(3 * i + 1, WIDTH, ffn), "up": draw(3 * i + 2, WIDTH, ffn), "down": draw(3 * i + 3, ffn, WIDTH)}
                   for i in range(LAYERS)]  # fmt: skip
         if loop != "unrolled":
             layers = jax.tree.map(lambda *each: jnp.stack(each), *layers)
