@@ -93,7 +93,8 @@ def expansion(group):
 
 
 def encode(x, storage, quantizer=None, random=None):
-    """The arrays that x is stored in, by suffix; `quantizer`: of a delayed scale."""
+    """The arrays that x is stored in, by suffix; `quantizer`: of a delayed scale,
+    0 if it was never set."""
     fmt, tile = storage["format"], storage.get("tile", "tensor" if storage["format"].startswith("f8") else "none")
     dtype = FORMATS.get(fmt, np.float32)
     if tile == "none":
@@ -112,11 +113,12 @@ def encode(x, storage, quantizer=None, random=None):
                 out[".center"][i, j], out[".exponent"][i, j] = c, k
                 values = np.copysign(power(np.abs(values) / c, k), values)
             s, q = scale_of(np.abs(values).max(), fmt, storage.get("scale", "exact"))
-            if quantizer is not None and quantizer != 0:
-                s, q = F32(1) / quantizer, quantizer
+            if quantizer is not None:
+                q = quantizer if quantizer != 0 else F32(1)
+                s = F32(1) / q
             out[".scale"][i, j] = s
             y = np.clip(values * q, -largest(fmt), largest(fmt))
-            payload[i, part] = y.astype(dtype) if random is None else round_by(y, random, dtype)
+            payload[i, part] = y.astype(dtype) if random is None else round_by(y, random.reshape(rows.shape)[i, part], dtype)
     shape = () if tile == "tensor" else x.shape[:-1] + (groups,)
     result = {"": payload.reshape(x.shape), ".scale": out[".scale"].reshape(shape)}
     if storage.get("expand"):
@@ -289,7 +291,7 @@ def check_updates(f, name, optimizer, steps=4, dtype=np.float32):
                 if storage.get("rounding") == "stochastic":
                     seed = mix_seed(0, number - 1)
                     random = random_numbers(seed, 2**32 + arguments.index(where), value.shape)
-                quantizer = before.get(f"fp8.{where}.quantizer")
+                quantizer = before.get(f"fp8.{where}.quantizer", F32(0)) if storage.get("scaling") == "delayed" else None
                 for suffix, want in encode(value, storage, quantizer, random).items():
                     same(f"{name}, step {number}, {where}{suffix}", after[where + suffix], want)
                     compared += want.size

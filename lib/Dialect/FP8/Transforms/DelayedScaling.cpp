@@ -126,12 +126,14 @@ unsigned DelayedScaling::getState(StringRef name, ArrayRef<LayerSlot> slots,
 }
 
 DelayedScaling::Scale
-DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept,
-                        const Scale &first) {
+DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
+                        function_ref<Scale(Value)> makeFirst) {
   RankedTensorType type = tensorOf(kept);
   Value unset =
       stablehlo::CompareOp::create(at, loc, kept, makeSplat(at, loc, type, 0),
                                    stablehlo::ComparisonDirection::EQ);
+  if (makeFirst)
+    first = makeFirst(unset);
   Value quantizer =
       stablehlo::SelectOp::create(at, loc, unset, first.quantizer, kept);
   Value inverse =
@@ -141,10 +143,11 @@ DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept,
   return {scale, quantizer};
 }
 
-DelayedScaling::Scale
-DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
-                    const OperandRecipe &recipe, ComputeScaleOp current,
-                    const std::optional<Amax> &found) {
+DelayedScaling::Scale DelayedScaling::get(OpBuilder &at, StringRef name,
+                                          ArrayRef<LayerSlot> slots,
+                                          const OperandRecipe &recipe,
+                                          ComputeScaleOp current,
+                                          const std::optional<Amax> &found) {
   Location loc = current.getLoc();
   unsigned number = getState(name, slots, recipe,
                              {tensorOf(current.getQuantizer()),

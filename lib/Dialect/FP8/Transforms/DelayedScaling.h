@@ -99,9 +99,9 @@ public:
   }
 
   /// Scale and quantizer of a state that holds the quantizer `kept`, or the
-  /// first ones if it was never set.
-  static Scale orFirst(OpBuilder &at, Location loc, Value kept,
-                       const Scale &first);
+  /// first ones if it was never set: `first`, or what `makeFirst` makes.
+  static Scale orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
+                       function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Adds the new states to the function's results.
   void finish() { finish(findTakenUpdate(function)); }

@@ -194,7 +194,8 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
   auto type = cast<RankedTensorType>(arg.type);
   Type element = type.getElementType();
   if (!storage)
-    return "neither a parameter nor a moment or a master copy of one";
+    return "neither a parameter nor a moment, a gradient or a master copy of "
+           "one";
   if (!storage->changes())
     return "the recipe stores it as it is";
   if (!element.isF32() && !element.isBF16() && !element.isF16())
@@ -244,6 +245,8 @@ void StateStorer::decide() {
       storage = &recipe.optimizer.moment1;
     } else if (arg.kind == StateKind::Moment2) {
       storage = &recipe.optimizer.moment2;
+    } else if (arg.kind == StateKind::Gradient) {
+      storage = &recipe.gradients;
     } else if (arg.kind == StateKind::Parameter) {
       storage = &recipe.optimizer.master;
       owner = arg.path;
@@ -797,7 +800,7 @@ void StoreState::runOnOperation() {
   if (!sink)
     sink = std::make_shared<VerdictReport>();
   sink->state.clear();
-  if (!effective.optimizer.changesNothing()) {
+  if (!effective.optimizer.changesNothing() || effective.gradients.changes()) {
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
       bool trains =

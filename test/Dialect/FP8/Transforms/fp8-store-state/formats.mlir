@@ -24,12 +24,12 @@
 // CHECK: %[[WIDE:.*]] = fp8.expand_range
 // CHECK: fp8.amax %[[WIDE]] tile = [1, 128]
 // CHECK: fp8.quantize %[[WIDE]]
-// Of a scale that was never set: the value's own, computed in a branch.
+// The quantizer of earlier steps, 1 if it was never set: the quantization waits
+// for no amax.
 // CHECK: %[[UNSET:.*]] = stablehlo.compare EQ, %[[KEPT]]
-// CHECK: "stablehlo.if"(%[[UNSET]])
-// CHECK: fp8.amax
-// CHECK: fp8.compute_scale
-// CHECK: fp8.quantize {{.*}} -> !fp8.scaled<8x200xf8E5M2, tile = [*, *], scale = f32>
+// CHECK: %[[Q:.*]] = stablehlo.select %[[UNSET]], %{{.*}}, %[[KEPT]]
+// CHECK: %[[S:.*]] = stablehlo.select %[[UNSET]]
+// CHECK: fp8.quantize %{{.*}}, %[[S]], %[[Q]] {{.*}} -> !fp8.scaled<8x200xf8E5M2, tile = [*, *], scale = f32>
 
 // TABLE: state kind elements from to tile bytes reason
 // TABLE: p['w'] parameter 1600 f32 f32 - 6400 the recipe stores it as it is
@@ -37,7 +37,7 @@
 // TABLE: m['w'] moment1 1600 f32 f8E4M3FN 1x128 1792 as the recipe says; with range expansion
 // TABLE: m['b'] moment1 50 f32 f32 - 200 50 elements, fewer than min_elements: 100
 // TABLE: v['w'] moment2 1600 f32 f8E4M3FN 1x128 1792 as the recipe says; with range expansion
-// TABLE: average other 1600 f32 f32 - 6400 neither a parameter nor a moment or a master copy of one
+// TABLE: average other 1600 f32 f32 - 6400 neither a parameter nor a moment, a gradient or a master copy of one
 // TABLE: recipe coat: 2 of 6 arrays of state stored otherwise; 16784 bytes of state
 
 // JSON: "recipe": "coat"
