@@ -458,12 +458,16 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
 /// The parameter that data has changed into `value`, by what was added to it,
 /// as SAM and line searches do; empty if there is none.
 std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
-  // What is spread before it is added is a bias.
-  SmallVector<Value> stack{views.getViewRoot(value, user)};
+  Value whole = views.getViewRoot(value, user);
+  auto getSize = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements();
+  };
+  SmallVector<Value> stack{whole};
   DenseSet<Value> seen;
   while (!stack.empty()) {
     Value source = views.getSameElementsRoot(stack.pop_back_val(), user);
-    if (!seen.insert(source).second)
+    // What is spread before it is added is a bias.
+    if (getSize(source) != getSize(whole) || !seen.insert(source).second)
       continue;
     if (origins.get(source) == Origin::Weight)
       return getPath(origins.getParameter(source));
@@ -634,8 +638,15 @@ void Analyzer::run() {
   for (unsigned i : withoutWeight)
     classifyWithoutWeight(i);
   findHeads();
-  for (auto [info, layers] : llvm::zip_equal(dots, layersOfDot))
-    info.layers.assign(layers.begin(), layers.end());
+  for (auto [info, own] : llvm::zip_equal(dots, layersOfDot))
+    for (unsigned layer : own) {
+      // A layer that is computed again is the one of the forward pass.
+      unsigned first = layers[layer].info;
+      if (dots[first].recomputed)
+        llvm::append_range(info.layers, layersOfDot[first]);
+      else
+        info.layers.push_back(layer);
+    }
 }
 
 LinearLayers::LinearLayers(func::FuncOp function) {

@@ -269,3 +269,15 @@ func.func @empty(%x: tensor<4x0xf32>, %s: tensor<4x0xf32>)
       : tensor<4x0xf32> -> !fp8.scaled<4x0xf8E4M3FN, tile = [1, 128], scale = f32>
   return %0, %1 : tensor<4x0xf32>, !fp8.scaled<4x0xf8E4M3FN, tile = [1, 128], scale = f32>
 }
+
+// The product is an f32 product.
+// CHECK-LABEL: func @rescale
+func.func @rescale(%x: tensor<8x64x32xbf16>, %s: tensor<64x8xf32>) -> tensor<8x64x32xbf16> {
+  // CHECK: linalg.generic {{.*}}iterator_types = ["parallel", "parallel", "parallel"]
+  // CHECK-SAME: ins(%{{.*}}, %{{.*}} : tensor<8x64x32xbf16>, tensor<64x8xf32>)
+  // CHECK: arith.extf {{.*}} : bf16 to f32
+  // CHECK: arith.mulf {{.*}} : f32
+  // CHECK: arith.truncf {{.*}} : f32 to bf16
+  %0 = fp8.rescale %x, %s dims = [1, 0] : tensor<8x64x32xbf16>, tensor<64x8xf32>
+  return %0 : tensor<8x64x32xbf16>
+}

@@ -312,3 +312,35 @@ func.func @restore_result(%x: tensor<64x32xf32>, %c: tensor<f32>) {
   %0 = fp8.restore_range %x, %c, %c : tensor<64x32xf32>, tensor<f32> -> tensor<32x64xf32>
   return
 }
+
+// -----
+
+func.func @rescale_rank(%x: tensor<4x8xf32>, %s: tensor<8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{expected one of dims for each dimension of the factor, 1, but got 2}}
+  %0 = fp8.rescale %x, %s dims = [0, 1] : tensor<4x8xf32>, tensor<8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rescale_range(%x: tensor<4x8xf32>, %s: tensor<8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{expected dims from 0 to 2 (exclusive) but got 2}}
+  %0 = fp8.rescale %x, %s dims = [2] : tensor<4x8xf32>, tensor<8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rescale_twice(%x: tensor<4x8xf32>, %s: tensor<8x8xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{expected different dims but got 1 twice}}
+  %0 = fp8.rescale %x, %s dims = [1, 1] : tensor<4x8xf32>, tensor<8x8xf32>
+  return %0 : tensor<4x8xf32>
+}
+
+// -----
+
+func.func @rescale_size(%x: tensor<4x8xf32>, %s: tensor<4xf32>) -> tensor<4x8xf32> {
+  // expected-error @+1 {{expected 8 factors along dimension 1 but got 4}}
+  %0 = fp8.rescale %x, %s dims = [1] : tensor<4x8xf32>, tensor<4xf32>
+  return %0 : tensor<4x8xf32>
+}

@@ -122,3 +122,12 @@ func.func @storage(%x: tensor<64x200xf32>, %seed: tensor<i64>, %s: tensor<f32>) 
       : tensor<64x200xf32> -> !fp8.scaled<64x200xf16, tile = [*, *], scale = f32>
   return
 }
+
+// CHECK-LABEL: func @rescale
+func.func @rescale(%x: tensor<8x64x32xbf16>, %rows: tensor<64x8xf32>, %columns: tensor<32xf32>) -> tensor<8x64x32xbf16> {
+  // CHECK: fp8.rescale %{{.*}}, %{{.*}} dims = [1, 0] : tensor<8x64x32xbf16>, tensor<64x8xf32>
+  %0 = fp8.rescale %x, %rows dims = [1, 0] : tensor<8x64x32xbf16>, tensor<64x8xf32>
+  // CHECK: fp8.rescale %{{.*}}, %{{.*}} dims = [2] : tensor<8x64x32xbf16>, tensor<32xf32>
+  %1 = fp8.rescale %0, %columns dims = [2] : tensor<8x64x32xbf16>, tensor<32xf32>
+  return %1 : tensor<8x64x32xbf16>
+}

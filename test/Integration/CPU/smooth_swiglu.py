@@ -1,7 +1,7 @@
 """Smooth-SwiGLU: gated units are found in whatever way they are written, the
 transformation alone changes no bit, and it holds what an outlier breaks.
 
-    smooth_swiglu.py FP8_OPT FP8_RUN FOLDER [CASE...]
+    smooth_swiglu.py FP8_OPT FP8_RUN FOLDER CASE...
 """
 
 import json
@@ -150,25 +150,6 @@ def parameters(names, seed=0):
     return {name: normal(seed + i, *shape, std=shape[0] ** -0.5) for i, (name, shape) in enumerate(shapes.items())}
 
 
-def places(unit, p):
-    """What the report says of the channels, as the elements' places in the parameters."""
-    found = {}
-    for part in ("gate", "linear", "down", "linear_bias"):
-        if part in unit:
-            entry = unit[part]
-            array = re.search(r"\['(\w+)'\]$", entry["path"])[1]
-            index = np.arange(p[array].size).reshape(p[array].shape)
-            for dim, start in enumerate(entry["start"]):
-                if dim not in entry["dimensions"]:
-                    index = np.take(index, [start], axis=dim)
-            sizes = [p[array].shape[d] for d in entry["dimensions"]]
-            first = np.ravel_multi_index([entry["start"][d] for d in entry["dimensions"]], sizes)
-            flat = first + entry["stride"] * np.arange(unit["channels"])
-            # The first row of what is no channel: contraction or output 0.
-            found[part] = (array, index.reshape(-1)[flat] if len(entry["dimensions"]) == index.squeeze().ndim else flat)
-    return found
-
-
 def check_recognition(x):
     """Every spelling in one layout, and one spelling in every layout; names, and
     the order of arguments and results, play no part."""
@@ -270,27 +251,48 @@ def named(p, data):
     return {**{f"p['{name}']": value for name, value in p.items()}, "x": data}
 
 
+def together(models, rate=1.0):
+    """One step of several models, {name: (model, parameters, data)}, each with
+    its own loss; returns it with its arguments. The gradient of one model's
+    parameters knows nothing of the others."""
+
+    def losses(p, x):
+        return [jnp.sum(jnp.sin(m(p[n], x[n]).astype(jnp.float32) @ p[n]["head"])) for n, (m, _, _) in models.items()]
+
+    def step(p, x):
+        def total(p):
+            values = losses(p, x)
+            return sum(values), values
+
+        (value, values), grads = jax.value_and_grad(total, has_aux=True)(p)
+        return jax.tree.map(lambda w, g: w - rate * g, p, grads), value, values
+
+    p, data = ({name: entry[i] for name, entry in models.items()} for i in (1, 2))
+    inputs = {f"p['{n}']['{k}']": v for n in models for k, v in p[n].items()}
+    return lowered(step, p, data).as_text(debug_info=True), {**inputs, **{f"x['{n}']": v for n, v in data.items()}}
+
+
 def check_exact(x):
     """With powers of two every result of a step is the same bit for bit: the
     loss, and by the new parameters all gradients."""
-    data = normal(7, 2, TOKENS // 2, WIDTH)
-    f = SPELLINGS["silu"][0]
-    for layout in (two, halves, rematerialized, flat_tokens, in_bf16):
-        p = parameters(PARTS[layout], seed=3)
-        text = lowered(sgd_step(lambda p, x: layout(p, x, f)), p, data).as_text(debug_info=True)
-        plain = run_function(x, text, x.folder, named(p, data))
-        for granularity in ("channel", "token"):
-            smoothed = smooth_alone(x, text, f"granularity={granularity}")
-            # The product, twice where it is computed again, the weight or the
-            # gradient, and two results.
-            rescales, want = smoothed.count("fp8.rescale"), 5 if layout is rematerialized else 4
-            assert rescales == want, f"{layout.__name__}, {granularity}: expected {want} rescalings but got {rescales}"
-            got = run_function(x, smoothed, x.folder, named(p, data))
-            assert got.keys() == plain.keys(), f"expected {sorted(plain)} but got {sorted(got)}"
-            for name, want in plain.items():
-                assert np.isfinite(want).all() and want.tobytes() == got[name].tobytes(), (
-                    f"{layout.__name__}, {granularity}: expected the bits of {name}, but the largest difference is {np.max(np.abs(want - got[name]))}"
-                )
+    data, f = normal(7, 2, TOKENS // 2, WIDTH), SPELLINGS["silu"][0]
+    layouts = (two, halves, rematerialized, flat_tokens, in_bf16)
+    models = {m.__name__: (lambda p, x, m=m: m(p, x, f), parameters(PARTS[m], seed=3), data) for m in layouts}
+    text, inputs = together(models)
+    plain = run_function(x, text, x.folder, inputs)
+    assert all(np.isfinite(value).all() for value in plain.values())
+    for granularity in ("channel", "token"):
+        smoothed = smooth_alone(x, text, f"granularity={granularity}")
+        # The product, once more where it is computed again, the weight or the
+        # gradient, and two results.
+        found, want = smoothed.count("fp8.rescale"), 4 * len(layouts) + 1
+        assert found == want, f"{granularity}: expected {want} rescalings but got {found}"
+        got = run_function(x, smoothed, x.folder, inputs)
+        assert got.keys() == plain.keys(), f"expected {sorted(plain)} but got {sorted(got)}"
+        for name, want in plain.items():
+            assert want.tobytes() == got[name].tobytes(), (
+                f"{granularity}: expected the bits of {name}, but the largest difference is {np.max(np.abs(want - got[name]))}"
+            )
 
 
 def check_bound(x):
@@ -321,7 +323,7 @@ def check_bound(x):
 def check_guards(x):
     """Channels and tokens of zeros, and ones with NaN and infinity, give what
     they give without smoothing."""
-    f = lambda a, b: jax.nn.relu(a) * b
+    f, models = (lambda a, b: jax.nn.relu(a) * b), {}
     for what, poison in {"zero": 0.0, "nan": np.nan, "inf": np.inf}.items():
         p, data = parameters(PARTS[two], seed=5), np.abs(normal(8, TOKENS, WIDTH))
         if what == "zero":
@@ -329,15 +331,17 @@ def check_guards(x):
             data[2] = 0
         else:
             data[2, 1] = poison
-        text = lowered(sgd_step(lambda p, x: two(p, x, f)), p, data).as_text(debug_info=True)
-        plain = run_function(x, text, x.folder, named(p, data))
-        for granularity in ("channel", "token"):
-            got = run_function(x, smooth_alone(x, text, f"granularity={granularity}"), x.folder, named(p, data))
-            for name, want in plain.items():
-                finite = np.isfinite(want)
-                assert finite.all() == (what == "zero"), f"{what}: expected the poison to reach {name}"
-                assert np.array_equal(finite, np.isfinite(got[name])), f"{what}, {granularity}: {name} is finite elsewhere"
-                assert np.array_equal(want[finite], got[name][finite]), f"{what}, {granularity}: {name} differs"
+        models[what] = (lambda p, x: two(p, x, f), p, data)
+    text, inputs = together(models)
+    plain = run_function(x, text, x.folder, inputs)
+    for granularity in ("channel", "token"):
+        got = run_function(x, smooth_alone(x, text, f"granularity={granularity}"), x.folder, inputs)
+        for name, want in plain.items():
+            finite = np.isfinite(want)
+            if what := re.match(r"result\[0\]\['(\w+)'\]", name):
+                assert finite.all() == (what[1] == "zero"), f"expected what is not finite to reach {name} alone"
+            assert np.array_equal(finite, np.isfinite(got[name])), f"{granularity}: {name} is finite elsewhere"
+            assert np.array_equal(want[finite], got[name][finite]), f"{granularity}: {name} differs"
 
 
 # -------------------------------------------------------------------------- loops
@@ -360,20 +364,22 @@ def scan_parameters():
 def check_loops(x):
     """Layers in a loop: exact again, and each tensor is rescaled where it costs
     least."""
-    p, data = scan_parameters(), normal(6, TOKENS, WIDTH)
-    for wrap in (lambda f: f, jax.checkpoint):
-        kind = "remat" if wrap is jax.checkpoint else "scan"
-        text = lowered(sgd_step(lambda p, x: scanned(p, x, wrap)), p, data).as_text(debug_info=True)
-        plain = run_function(x, text, x.folder, named(p, data))
-        for granularity in ("channel", "token"):
-            smoothed = smooth_alone(x, text, f"granularity={granularity}")
-            got = run_function(x, smoothed, x.folder, named(p, data))
-            for name, want in plain.items():
-                assert want.tobytes() == got[name].tobytes(), f"{kind}, {granularity}: expected the bits of {name}"
-            # A product that the backward loop reads from a stack was divided by
-            # s before it was stored.
-            found = smoothed.count("fp8.rescale")
-            want = {"scan": {"channel": 5, "token": 4}, "remat": {"channel": 6, "token": 5}}[kind][granularity]
+    wraps = {"scan": lambda f: f, "remat": jax.checkpoint}
+    data = normal(6, TOKENS, WIDTH)
+    models = {n: (lambda p, x, w=w: scanned(p, x, w), scan_parameters(), data) for n, w in wraps.items()}
+    text, inputs = together(models)
+    plain = run_function(x, text, x.folder, inputs)
+    for granularity in ("channel", "token"):
+        got = run_function(x, smooth_alone(x, text, f"granularity={granularity}"), x.folder, inputs)
+        for name, want in plain.items():
+            assert want.tobytes() == got[name].tobytes(), f"{granularity}: expected the bits of {name}"
+
+    for kind, entry in models.items():
+        text, _ = together({kind: entry})
+        # A product that the backward loop reads from a stack was divided by s
+        # before it was stored.
+        for granularity, want in {"scan": {"channel": 5, "token": 4}, "remat": {"channel": 6, "token": 5}}[kind].items():
+            found = smooth_alone(x, text, f"granularity={granularity}").count("fp8.rescale")
             assert found == want, f"{kind}, {granularity}: expected {want} rescalings but got {found}"
         (unit,) = gated_units(x, text, x.folder)
         assert unit["down"]["layers"] == [0] and unit["down"]["dimensions"] == [1], f"{kind}: got {unit}"

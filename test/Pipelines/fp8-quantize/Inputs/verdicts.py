@@ -14,7 +14,9 @@ TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean"
 
 def check(value, schema, where="report"):
     """The part of JSON Schema that ours uses."""
-    assert not (schema.keys() - {"$schema", "title", "description", "type", "additionalProperties", "required",
+    if "$ref" in schema:
+        return check(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
+    assert not (schema.keys() - {"$schema", "$defs", "title", "description", "type", "additionalProperties", "required",
                                  "properties", "items", "enum", "minimum"}), f"unknown keys in the schema of {where}"
     if "enum" in schema:
         assert value in schema["enum"], f"{where}: {value!r} is none of {schema['enum']}"
