@@ -133,6 +133,14 @@ void collectAccesses(Operation *top, SetVector<Value> &reads,
 
 KernelFlow::KernelFlow(func::FuncOp kernel) {
   outputs.resize(kernel.getNumArguments());
+  // Of a kernel that is only declared, all may be made of all.
+  if (kernel.isDeclaration()) {
+    Output all = empty();
+    all.any.set();
+    all.withoutDot.set();
+    outputs.assign(outputs.size(), all);
+    return;
+  }
   DenseMap<Value, Output> flows;
   for (BlockArgument arg : kernel.getArguments()) {
     Output flow = empty();
