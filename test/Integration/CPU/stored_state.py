@@ -231,7 +231,7 @@ class Fixture:
         self.y = rng.standard_normal((8, 32, 16)).astype(np.float32)
         save_file({"x": self.x, "y": self.y}, str(self.folder / "data.safetensors"))
 
-    def run(self, name, step, initial, optimizer, steps, *args, strip=False):
+    def run(self, name, step, initial, optimizer, steps, data=None):
         """Trains; returns the checkpoints, the one before the first step too."""
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -240,10 +240,10 @@ class Fixture:
         t.save_tree(folder / "init.safetensors", **initial)
         (folder / "recipe.yaml").write_text("name: stored\n" + "optimizer:\n" + "".join(
             f"  {key}: {json.dumps(value)}\n".replace('"', "") for key, value in optimizer.items()))
-        data = self.folder / "data.safetensors"
+        data = data or self.folder / "data.safetensors"
         t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
                "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
-               "--out", folder / "out", *args])
+               "--out", folder / "out"])
         found = {int(f.stem.split("-")[1]): load(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
         assert sorted(found) == list(range(1, steps + 1)), f"expected checkpoints of {steps} steps but got {sorted(found)}"
         return found
@@ -323,6 +323,8 @@ def updates(f):
                                     "master": {"format": "bf16", "rounding": "stochastic"}, **least})  # fmt: skip
     check_updates(f, "adamw-delayed", {"moment1": {**E4M3, "scaling": "delayed"}, "moment2": {**E5M2, "scaling": "delayed"},
                                        "master": {**F16, "scaling": "delayed"}, **least})  # fmt: skip
+    # Weights in bf16: stored with more bits than they are read with, from the sum in f32.
+    check_updates(f, "adamw-bf16", {"moment1": E4M3, "moment2": E5M2, "master": F16, **least}, dtype=ml_dtypes.bfloat16)
     check_updates(f, "momentum-groups", {"moment1": GROUPS, "min_elements": 0})
     check_updates(f, "lion-scaled", {"moment1": {**E5M2, "scale": "pow2", "rounding": "stochastic"}, "master": F16, **least})
 
@@ -355,7 +357,33 @@ def check_skips(checkpoints, takes):
     assert changes, "expected updates"
 
 
-CASES = {"updates": updates, "skipped": skipped}
+def clipped(f):
+    """StableAdamW: the update, without its decay, is divided by max(1, RMS(g / sqrt(v)))."""
+    steps = 4
+    step, initial = make_step(adamw, "mv")
+    # Gradients that grow from batch to batch: v underestimates their squares.
+    save_file({"x": f.x, "y": f.y * np.float32(3) ** np.arange(8, dtype=np.float32)[:, None, None]}, str(f.folder / "growing.safetensors"))
+    checkpoints = f.run("clipped", step, initial, {"clip_update": True}, steps, data=f.folder / "growing.safetensors")
+    before, largest_rms = leaves_of(initial), 0
+    for number in range(1, steps + 1):
+        after = checkpoints[number]
+        for key in SHAPES:
+            read = lambda root: before[f"{root}['{key}']"].astype(np.float64)
+            p, m, v, g = read("params"), read("state['m']"), read("state['v']"), after[f"grads['{key}']"].astype(np.float64)
+            m, v = 0.9 * m + 0.1 * g, 0.95 * v + 0.05 * g * g
+            moment = v / (1 - 0.95**number)
+            rms = math.sqrt(np.mean(g * g / np.maximum(moment, 1e-16)))
+            u = m / (1 - 0.9**number) / (np.sqrt(moment) + 1e-8) / max(1, rms)
+            want = p - 0.01 * (u + 0.1 * p)
+            error = np.abs(after[f"params['{key}']"] - want).max()
+            assert error < 1e-6, f"step {number}, {key}: off by {error} with an RMS of {rms}"
+            largest_rms = max(largest_rms, rms)
+        before = after
+    assert largest_rms > 1.2, f"expected an RMS beyond 1 but got {largest_rms}"
+    print(f"clipped by up to {largest_rms:.2f}")
+
+
+CASES = {"updates": updates, "skipped": skipped, "clipped": clipped}
 
 if __name__ == "__main__":
     t.run_cases(CASES, sys.argv[3:], Fixture(sys.argv[1], sys.argv[2]))
