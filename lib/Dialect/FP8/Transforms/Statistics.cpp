@@ -71,7 +71,7 @@ void fp8::addStatistic(func::FuncOp function, StringRef tensor, ResultKind kind,
                        Value row) {
   Builder builder(function.getContext());
   std::string path = stringify(kind).str();
-  std::replace(path.begin(), path.end(), '_', '.');
+  llvm::replace(path, '_', '.');
   path += "." + tensor.str();
   (void)function.insertResult(
       function.getNumResults(), row.getType(),
