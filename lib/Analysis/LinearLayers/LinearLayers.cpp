@@ -467,7 +467,8 @@ std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
   while (!stack.empty()) {
     Value source = views.getSameElementsRoot(stack.pop_back_val(), user);
     // What is spread before it is added is a bias.
-    if (getSize(source) != getSize(whole) || !seen.insert(source).second)
+    if (getSize(views.getViewRoot(source, user)) != getSize(whole) ||
+        !seen.insert(source).second)
       continue;
     if (origins.get(source) == Origin::Weight)
       return getPath(origins.getParameter(source));

@@ -256,6 +256,8 @@ void WeightCopies::makeFirst(const Copy &copy) {
 void WeightCopies::finish(Value taken) {
   if (copies.empty())
     return;
+  getStateFunction(function, "store");
+  // There is nothing to load: the weights themselves stay.
   getStateFunction(function, "load");
   Operation *ret = function.getBody().front().getTerminator();
   auto addResult = [&](const std::string &path, Value value) {
