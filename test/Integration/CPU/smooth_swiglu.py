@@ -396,6 +396,22 @@ def check_loops(x):
         assert found == want, f"{kind}: expected {want} rescalings but got {found}"
 
 
+def check_traffic(x):
+    """With delayed or per-token factors (and delayed scales) one kernel makes
+    the product from the dot of a branch, rescales and quantizes it: in f32 it
+    is never stored. (Its branches are, for the backward pass.)"""
+    p = parameters(PARTS[two])
+    text = lowered(sgd_step(lambda p, x: two(p, x, SPELLINGS["silu"][0])), p, normal(99, TOKENS, WIDTH)).as_text(debug_info=True)
+    recipe = "recipe=delayed " + " ".join(f"set={o}.initial=one" for o in ("forward.activation", "wgrad.activation"))
+    payload, operands = f"{TOKENS}x{FFN}xf8E4M3FN", {f"{TOKENS}x{WIDTH}xf8E4M3FN", f"{WIDTH}x{FFN}xf8E4M3FN"}
+    for settings in ("granularity=channel scaling=delayed initial=one", "granularity=token"):
+        sets = " ".join(f"set=smooth_swiglu.{s}" for s in settings.split())
+        kernels = optimize(x, text, x.folder, "--fp8-import", f"--fp8-quantize={recipe} {sets}", "--fp8-structure", "--fp8-kernels")
+        buffers = [set(re.findall(r"memref<([^,>]*)", args)) for args in re.findall(r"func\.func[^@]*@kernel_\w+\(([^)]*)\)", kernels)]
+        made = [kernel for kernel in buffers if payload in kernel and operands <= kernel]
+        assert made, f"{settings}: expected a kernel of a branch's dot that writes the product's payload"
+
+
 # ----------------------------------------------------------------------- ablation
 
 
@@ -487,6 +503,7 @@ CASES = {
     "bound": check_bound,
     "guards": check_guards,
     "loops": check_loops,
+    "traffic": check_traffic,
 }
 
 if __name__ == "__main__":

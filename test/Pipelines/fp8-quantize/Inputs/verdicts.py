@@ -47,7 +47,7 @@ def quantize(name, recipe="tensorwise", setting=""):
     verdicts = json.loads(report.read_text())
     check(verdicts, SCHEMA)
     # Remarks say the same, at the dot.
-    remarks = [line for line in result.stderr.splitlines() if ": remark: " in line]
+    remarks = [line for line in result.stderr.splitlines() if ": remark: " in line and "gated unit" not in line]
     assert len(remarks) == verdicts["total"] == len(verdicts["dots"])
     for dot, remark in zip(verdicts["dots"], remarks):
         for fact in [dot["verdict"] + ": " + dot["role"], dot["layer"], f"M {dot['m']}, N {dot['n']}, K {dot['k']}",
@@ -67,6 +67,15 @@ def roles(dots):
 
 
 THREE = ["dgrad", "forward", "wgrad"]
+
+# Smoothed or not, the same dots become FP8; a smoothed one says so.
+for variant in ("plain", "fused"):
+    plain, _ = quantize(variant)
+    for granularity in ("channel", "token"):
+        dots, _ = quantize(variant, setting=f"set=smooth_swiglu.granularity={granularity}")
+        assert [d["verdict"] for d in dots] == [d["verdict"] for d in plain]
+        note = f"smoothed per {granularity}, pow2, current"
+        assert roles([d for d in dots if note in d["notes"]]) == sorted(2 * THREE), f"{variant}: expected two smoothed layers"
 
 # One fused weight is one layer with one of each dot.
 dots, _ = quantize("fused")
