@@ -109,6 +109,13 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
 };
 } // namespace
 
+/// Whether the function replaces some of its arguments.
+static bool trains(func::FuncOp function) {
+  return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
+    return bool(function.getResultAttr(i, FP8Dialect::kStateAttrName));
+  });
+}
+
 /// Decides about the dots of one function and rewrites those that become FP8.
 LogicalResult ApplyRecipe::apply(func::FuncOp function,
                                  VerdictReport &verdicts) {
@@ -119,8 +126,10 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
     function->removeAttr(FP8Dialect::kGatedUnitsAttrName);
   }
   Decider decider(effective, function);
+  // What no step updates has no other copy after it.
   Quantizer quantizer(function, effective.seed, nameTensors,
-                      effective.weightCopies);
+                      trains(function) ? effective.weightCopies
+                                       : RecipeWeightCopies::Step);
   std::vector<DotPlan> plans;
   SmallVector<Operation *> wgrads;
   std::deque<OperandRecipe> smoothed;
@@ -197,11 +206,7 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
 /// not.
 LogicalResult ApplyRecipe::checkRules(func::FuncOp function,
                                       const llvm::BitVector &used) {
-  bool trains =
-      llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
-        return bool(function.getResultAttr(i, "fp8.state"));
-      });
-  if (!trains)
+  if (!trains(function))
     return success();
   bool unused = false;
   for (auto [i, rule] : llvm::enumerate(effective.rules)) {
