@@ -15,6 +15,7 @@ STEPS = 12
 MODEL = dict(width=160, layers=1, heads=2, ffn=224, batch=1, sequence=160, warmup_steps=4, schedule_steps=STEPS)
 CURRENT = [f"{dot}.scaling=current" for dot in ("forward.activation", "forward.weight", "dgrad.gradient",
                                                 "dgrad.weight", "wgrad.activation", "wgrad.gradient")]
+E4M3_GRADIENTS = "gradients={format: f8E4M3FN, scale: pow2}"
 # What a recipe may lose after these few steps, in nats.
 GAP = 0.03
 RUNS = {
@@ -30,6 +31,9 @@ RUNS = {
     "delayed, current": ("delayed", [*CURRENT, "forward.weight.margin=1"]),
     "scaling_fp8, current": ("scaling_fp8", CURRENT),
     "fp8_lm, current": ("fp8_lm", CURRENT),
+    # FP8-LM's levels, as docs/Recipes.md has them.
+    "fp8_lm O1": ("fp8_lm", [E4M3_GRADIENTS, "optimizer={moment1: {format: f32}, moment2: {format: f32}, master: {format: f32}}"]),
+    "fp8_lm O2": ("fp8_lm", [E4M3_GRADIENTS]),
     "requantized": ("rowwise", ["wgrad.copy=requantized"]),
     "narrow sums": ("tensorwise", ["forward.accumulator.bits=14", "forward.accumulator.promote=128"]),
     "FNUZ": ("tensorwise", ["forward.activation.format=f8E4M3FNUZ", "dgrad.gradient.format=f8E5M2FNUZ"]),
