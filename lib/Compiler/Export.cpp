@@ -600,9 +600,16 @@ std::string ExportPlan::manifest() const {
     }
     list.push_back(std::move(entry));
   }
+  llvm::json::Object manifest{{"format", stringifyExportFormat(format)},
+                              {"tensors", std::move(list)}};
+  if (!unfolded.empty()) {
+    llvm::json::Array units;
+    for (const auto &[layer, why] : unfolded)
+      units.push_back(llvm::json::Object{{"gated_unit", layer}, {"why", why}});
+    manifest["not_folded"] = std::move(units);
+  }
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << llvm::json::Value(llvm::json::Object{
-      {"format", stringifyExportFormat(format)}, {"tensors", std::move(list)}});
+  os << llvm::json::Value(std::move(manifest));
   return text;
 }

@@ -16,9 +16,6 @@ void Accumulators::record(unsigned accumulator, Value value,
                           ArrayRef<LayerSlot> slots) {
   Operation *op = value.getDefiningOp();
   records[op].push_back({accumulator, value, SmallVector<LayerSlot>(slots)});
-  for (Operation *parent = op->getParentOp(); parent != function;
-       parent = parent->getParentOp())
-    nested[parent].insert(accumulator);
 }
 
 void Accumulators::combine(const Record &record,
@@ -102,6 +99,7 @@ void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
     if (found == nested.end())
       continue;
     SmallVector<unsigned> touched = llvm::to_vector(found->second);
+    llvm::sort(touched);
     if (isa<stablehlo::WhileOp>(op))
       threadLoop(&op, touched, values);
     else
@@ -110,6 +108,12 @@ void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
 }
 
 SmallVector<Value> Accumulators::finish() {
+  // Only now: loops may have been replaced by others since.
+  for (auto &[op, found] : records)
+    for (Operation *parent = op->getParentOp(); parent != function;
+         parent = parent->getParentOp())
+      for (const Record &record : found)
+        nested[parent].insert(record.accumulator);
   Block &body = function.getBody().front();
   builder.setInsertionPointToStart(&body);
   SmallVector<Value> values;
