@@ -493,6 +493,16 @@ def check_aligned(x):
     snr, lost = run("channel-delayed", "delayed", f"granularity: channel, {delayed}")
     assert snr >= 30, f"delayed factors: expected at least 30 dB of the others but got {snr:.1f}"
 
+    # The state that step leaves: 1/s of every channel, from this step's maxima.
+    state = load_file(next((x.folder / "channel-delayed").glob("checkpoint-*2.safetensors")))["fp8.p['c'].smooth.quantizer"]
+    a, b = (np.float64(data[1]) @ np.float64(p[name]) for name in "ab")
+    amax = np.max(np.abs(a * b / (1 + np.exp(-a))), axis=0)
+    exponent = np.log2(np.maximum(amax, amax.max() / 256) / 448)
+    clear = np.abs(exponent - np.round(exponent)) > 1e-4
+    assert clear.sum() > 500 and np.array_equal(state[clear], np.exp2(-np.ceil(exponent[clear])).astype(np.float32)), (
+        "expected the quantizers of the channels' maxima"
+    )
+
 
 CASES = {
     "aligned": check_aligned,
