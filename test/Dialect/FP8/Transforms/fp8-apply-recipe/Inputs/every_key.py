@@ -66,6 +66,7 @@ for recipe in ("delayed", "scaling_fp8", "fp8_lm"):
     changes(recipe)
 for setting in ("history=16", "algorithm=most_recent", "initial=one", "margin=1", "scale=pow2", "scaling=current"):
     changes("delayed", f"forward.activation.{setting}")
+changes("delayed", "weight_copies=state")
 
 # Every recipe, printed, is read back as the same.
 names = subprocess.run([OPT, STEP, "--fp8-quantize=recipe=?"], capture_output=True, text=True).stderr

@@ -6,8 +6,8 @@ func.func @main(
     %head: tensor<256x64xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "p['head']"},
     %count: tensor<i32> {fp8.role = "state", fp8.kind = "step", fp8.path = "count"},
     %x: tensor<2x128x256xf32> {fp8.role = "batch", fp8.path = "x"})
-    -> (tensor<256x384xf32> {fp8.state = "p['layers'][0]['w']"}, tensor<384x256xf32> {fp8.state = "p['layers'][1]['w']"},
-        tensor<256x64xf32> {fp8.state = "p['head']"}, tensor<i32> {fp8.state = "count"}, tensor<f32> {fp8.kind = "loss"}) {
+    -> (tensor<256x384xf32> {fp8.path = "p['layers'][0]['w']", fp8.state = "p['layers'][0]['w']"}, tensor<384x256xf32> {fp8.path = "p['layers'][1]['w']", fp8.state = "p['layers'][1]['w']"},
+        tensor<256x64xf32> {fp8.path = "p['head']", fp8.state = "p['head']"}, tensor<i32> {fp8.path = "count", fp8.state = "count"}, tensor<f32> {fp8.kind = "loss", fp8.path = "loss"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %one = stablehlo.constant dense<1> : tensor<i32>
   %next = stablehlo.add %count, %one : tensor<i32>
