@@ -377,7 +377,7 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
     A tensor that is quantized once more, for another kind of dot, has
     `.wgrad` or `.dgrad` after its name; whatever else would have the same name, `.2`.
 
-    Example: the result has the fp8.path `trace.quantization.p['w'].activation`, and a second one tells of the weight.
+    Example: the new result has the fp8.path `trace.quantization.p['w'].activation`.
 
     ```mlir
     func.func @main(%x: tensor<4x32xf32>, %scale: tensor<f32>, %quantizer: tensor<f32>,
