@@ -35,8 +35,9 @@ class Fixture:
         self.fp8_run, self.folder = fp8_run, folder
         folder.mkdir(parents=True)
         self.text = t.write_text(folder / "text.txt")
-        for loop in ("unrolled", "scan"):
-            gated_mlp.write(folder / loop, loop=loop, ffn=96, optimizer=optax.sgd(0.3))
+        for name in ("unrolled", "scan", "fused"):
+            loop = "unrolled" if name == "unrolled" else "scan"
+            gated_mlp.write(folder / name, loop=loop, ffn=96, optimizer=optax.sgd(0.3), fused=name == "fused")
 
     def train(self, out, *args, loop="unrolled", check=True):
         model = self.folder / loop
@@ -186,6 +187,22 @@ def factors_are_folded(f):
         loss = manifest["heldout_loss"]
         assert loss["model"] == loss["exported"], loss
         assert "logits_snr_db" not in manifest, manifest["logits_snr_db"]
+
+
+@case
+def factors_of_a_fused_projection(f):
+    """1/s goes into the half that the product is linear in, and into its bias."""
+    evaluation = f.evaluation("fused")
+    _, out = f.train("fused-run", *SMOOTH, *evaluation[:2], "--export-weights", f.folder / "fused-f32", loop="fused")
+    expected, (s,) = parameters(out), factors(out).values()
+    found, _ = read(f.folder / "fused-f32" / "model.safetensors")
+    manifest, _ = manifest_of(f.folder / "fused-f32")
+    expected["layers.both"] = np.concatenate([expected["layers.both"][..., :96], expected["layers.both"][..., 96:] / s[:, None]], axis=-1)
+    expected["layers.bias"] = np.concatenate([expected["layers.bias"][..., :96], expected["layers.bias"][..., 96:] / s], axis=-1)
+    expected["layers.down"] = expected["layers.down"] * s[..., None]
+    for name, array in expected.items():
+        assert same_bits(found[name], array.astype(np.float32)), name
+    assert manifest["heldout_loss"]["model"] == manifest["heldout_loss"]["exported"], manifest["heldout_loss"]
 
 
 @case

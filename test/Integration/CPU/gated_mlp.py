@@ -12,6 +12,9 @@ WIDTH, LAYERS, BATCH, SEQUENCE, VOCABULARY = 64, 2, 2, 16, 256
 
 def block(x, layer):
     h = x * jax.lax.rsqrt(jnp.mean(x * x, axis=-1, keepdims=True) + 1e-5) * layer["norm"]
+    if "both" in layer:
+        gate, up = jnp.split(h @ layer["both"] + layer["bias"], 2, axis=-1)
+        return x + (jax.nn.silu(gate) * up) @ layer["down"], None
     return x + (jax.nn.silu(h @ layer["gate"]) * (h @ layer["up"])) @ layer["down"], None
 
 
@@ -26,7 +29,8 @@ def loss_fn(loop, params, tokens):
     return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(logits), tokens[:, 1:, None], axis=-1))
 
 
-def functions(loop="unrolled", ffn=64, optimizer=None):
+def functions(loop="unrolled", ffn=64, optimizer=None, fused=False):
+    """`fused`: one projection for gate and up, with a bias."""
     optimizer = optimizer or optax.adamw(3e-3, weight_decay=0.1)
 
     def init(seed):
@@ -38,6 +42,9 @@ def functions(loop="unrolled", ffn=64, optimizer=None):
 
         layers = [{"norm": jnp.ones(WIDTH), "gate": draw(3 * i + 1, WIDTH, ffn), "up": draw(3 * i + 2, WIDTH, ffn), "down": draw(3 * i + 3, ffn, WIDTH)}
                   for i in range(LAYERS)]  # fmt: skip
+        if fused:
+            layers = [{"norm": each["norm"], "both": jnp.concatenate([each["gate"], each["up"]], axis=1), "bias": jnp.full(2 * ffn, 0.1), "down": each["down"]}
+                      for each in layers]  # fmt: skip
         if loop != "unrolled":
             layers = jax.tree.map(lambda *each: jnp.stack(each), *layers)
         params = {"embed": 4 * draw(100, VOCABULARY, WIDTH), "layers": layers, "head": draw(101, WIDTH, VOCABULARY)}
