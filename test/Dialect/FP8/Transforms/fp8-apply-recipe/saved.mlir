@@ -6,18 +6,21 @@
 // payload, which is made of the f32 tensor.
 // CHECK: %[[A1:.*]] = stablehlo.tanh {{.*}} : tensor<2x128x384xf32>
 // CHECK-DAG: %[[B1:.*]] = stablehlo.convert %[[A1]] : (tensor<2x128x384xf32>) -> tensor<2x128x384xbf16>
+// CHECK-DAG: %[[K1:.*]] = stablehlo.optimization_barrier %[[B1]]
 // CHECK-DAG: fp8.quantize %[[A1]],
 // CHECK: %[[A2:.*]] = stablehlo.tanh {{.*}} : tensor<2x128x256xf32>
 // CHECK: %[[B2:.*]] = stablehlo.convert %[[A2]] : (tensor<2x128x256xf32>) -> tensor<2x128x256xbf16>
+// CHECK: %[[K2:.*]] = stablehlo.optimization_barrier %[[B2]]
 // The head's own dots read bf16 in any case.
 // CHECK: stablehlo.dot_general %[[B2]],
-// CHECK: %[[R2:.*]] = stablehlo.convert %[[B2]] : (tensor<2x128x256xbf16>) -> tensor<2x128x256xf32>
+// CHECK: %[[R2:.*]] = stablehlo.convert %[[K2]] : (tensor<2x128x256xbf16>) -> tensor<2x128x256xf32>
 // CHECK: stablehlo.multiply {{.*}}, %[[R2]] : tensor<2x128x256xf32>
-// CHECK: %[[R1:.*]] = stablehlo.convert %[[B1]] : (tensor<2x128x384xbf16>) -> tensor<2x128x384xf32>
+// CHECK: %[[R1:.*]] = stablehlo.convert %[[K1]] : (tensor<2x128x384xbf16>) -> tensor<2x128x384xf32>
 // CHECK: stablehlo.multiply {{.*}}, %[[R1]] : tensor<2x128x384xf32>
 
 // NONE: %[[B1:.*]] = stablehlo.convert {{.*}} -> tensor<2x128x384xbf16>
+// NONE: %[[K1:.*]] = stablehlo.optimization_barrier %[[B1]]
 // NONE: stablehlo.dot_general {{.*}} : (tensor<2x128x384xf32>, tensor<384x256xf32>) -> tensor<2x128x256xf32>
 // The weight gradient's dot is in high precision, and reads what was saved.
-// NONE: %[[R1:.*]] = stablehlo.convert %[[B1]] : (tensor<2x128x384xbf16>) -> tensor<2x128x384xf32>
+// NONE: %[[R1:.*]] = stablehlo.convert %[[K1]] : (tensor<2x128x384xbf16>) -> tensor<2x128x384xf32>
 // NONE: stablehlo.dot_general %[[R1]], {{.*}} contracting_dims = [0, 1] x [0, 1]
