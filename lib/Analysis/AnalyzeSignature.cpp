@@ -1007,8 +1007,8 @@ void Analyzer::findStateKinds() {
           return accumulators.contains(other) || linear.contains(other);
         }))
       squares.insert(entry.arg);
-  auto setMoment = [&](SignatureArg &arg, StateKind kind, StringRef why,
-                       const std::string &param) {
+  auto setOwned = [&](SignatureArg &arg, StateKind kind, StringRef why,
+                      const std::string &param) {
     setKind(arg, kind, why + param);
     arg.parameter = param;
   };
@@ -1016,14 +1016,14 @@ void Analyzer::findStateKinds() {
     const std::string &param = signature.args[entry.param].path;
     SignatureArg &arg = signature.args[entry.arg];
     if (accumulators.contains(entry.arg))
-      setKind(arg, StateKind::Other, "accumulates the gradient of " + param);
+      setOwned(arg, StateKind::Gradient, "accumulates the gradient of ", param);
     else if (squares.contains(entry.arg))
-      setMoment(arg, StateKind::Moment2, "square of the gradient of ", param);
+      setOwned(arg, StateKind::Moment2, "square of the gradient of ", param);
     else if (entry.degree == 1 &&
              llvm::all_of(entry.others, [&](unsigned other) {
                return accumulators.contains(other) || squares.contains(other);
              }))
-      setMoment(arg, StateKind::Moment1, "linear in the gradient of ", param);
+      setOwned(arg, StateKind::Moment1, "linear in the gradient of ", param);
   }
 }
 

@@ -34,6 +34,8 @@ StringRef fp8::stringify(StateKind kind) {
     return "moment1";
   case StateKind::Moment2:
     return "moment2";
+  case StateKind::Gradient:
+    return "gradient";
   case StateKind::Step:
     return "step";
   case StateKind::Other:
@@ -77,6 +79,7 @@ std::optional<StateKind> fp8::symbolizeStateKind(StringRef text) {
       .Case("parameter", StateKind::Parameter)
       .Case("moment1", StateKind::Moment1)
       .Case("moment2", StateKind::Moment2)
+      .Case("gradient", StateKind::Gradient)
       .Case("step", StateKind::Step)
       .Case("other", StateKind::Other)
       .Default(std::nullopt);

@@ -123,6 +123,7 @@ fp8_kind kindOf(StateKind kind) {
     return FP8_KIND_MOMENT2;
   case StateKind::Step:
     return FP8_KIND_STEP;
+  case StateKind::Gradient:
   case StateKind::Other:
     return FP8_KIND_OTHER;
   }

@@ -29,7 +29,8 @@ constexpr llvm::StringLiteral kRoleAttr = "fp8.role";
 constexpr llvm::StringLiteral kKindAttr = "fp8.kind";
 constexpr llvm::StringLiteral kStateAttr = "fp8.state";
 constexpr llvm::StringLiteral kVocabularyAttr = "fp8.vocabulary";
-/// Of a moment or a master copy: the path of the parameter that it belongs to.
+/// Of a moment, a gradient or a master copy: the path of the parameter that it
+/// belongs to.
 constexpr llvm::StringLiteral kParameterAttr = "fp8.parameter";
 /// On a state argument that begins as zeros unless a file has a value for it.
 constexpr llvm::StringLiteral kZeroInitAttr = "fp8.zero_init";
@@ -49,7 +50,15 @@ enum class ArgRole {
 };
 
 /// What a state argument is to the optimizer.
-enum class StateKind { Parameter, Moment1, Moment2, Step, Other };
+enum class StateKind {
+  Parameter,
+  Moment1,
+  Moment2,
+  /// Adds up the gradients of several calls.
+  Gradient,
+  Step,
+  Other
+};
 
 /// What a result is.
 enum class ResultKind {
@@ -77,8 +86,8 @@ struct SignatureArg {
   ArgRole role = ArgRole::Constant;
   /// Meaningful for state only.
   StateKind kind = StateKind::Other;
-  /// Of a moment, and of a master copy (which is of no other kind): the path of
-  /// its parameter.
+  /// Of a moment, a gradient and a master copy (which is of no other kind): the
+  /// path of its parameter.
   std::string parameter;
   Type type;
   unsigned index = 0;

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
+import optax
 from safetensors.numpy import load_file, save_file
 
 import fp8_testing as t
@@ -130,7 +131,53 @@ def check(fixture, name, step, shape):
     assert errors["f32"] == 0 and errors["bf16"] < 5e-3 < errors["f8E4M3FN"] < 5e-2 < errors["f8E5M2"] < 1e-1
 
 
+def check_calls(fixture):
+    """Under optax.MultiSteps micro-batches are calls: the sum is state, stored
+    between them."""
+    fp8_run, folder = fixture
+    folder = folder / "calls"
+    folder.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng(11)
+    params = {"w": whole(random, (IN, OUT))}
+    xs = np.stack([whole(random, (ROWS, IN)) * (i + 1) for i in range(2)])
+    ys = whole(random, (2, ROWS, OUT), 9)
+    rate = 0.01
+    optimizer = optax.MultiSteps(optax.adam(rate), every_k_schedule=2)
+
+    def step(params, state, x, y):
+        value, gradient = jax.value_and_grad(linear_loss)(params, x, y)
+        updates, state = optimizer.update(gradient, state, params)
+        return optax.apply_updates(params, updates), state, value
+
+    state = optimizer.init(params)
+    text = jax.jit(step, donate_argnums=(0, 1)).lower(params, state, xs[0], ys[0]).as_text(debug_info=True)
+    (folder / "step.mlir").write_text(text)
+    t.save_tree(folder / "init.safetensors", params=params, state=state)
+    save_file({"xs": xs, "ys": ys}, str(folder / "data.safetensors"))
+    fmt = "f8E4M3FN"
+    t.run([
+        fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--recipe", "none",
+        "--set", f"gradients={{format: {fmt}, scale: pow2}}", "--checkpoint-every", 1,
+        "--batch", f"x={folder}/data.safetensors:xs", "--batch", f"y={folder}/data.safetensors:ys",
+        "--steps", 2, "--out", folder / "out", "--overwrite", "--quiet",
+    ], timeout=120)  # fmt: skip
+    first, second = (t.load_tensors(folder / "out" / f"checkpoint-{i}.safetensors") for i in (1, 2))
+    exact = [x.T @ (x @ params["w"] - y) for x, y in zip(xs, ys)]
+    narrow = [quantized(g, fmt, False) for g in exact]
+    total = quantized(narrow[0], fmt, False)
+    name = next(name for name in first if "acc_grads" in name and not name.endswith(".scale"))
+    held = first[name].astype(np.float32) * first[name + ".scale"]
+    assert np.array_equal(held, total), "the sum is not what the reference stores"
+    assert np.array_equal(first["params['w']"], params["w"]), "a call that takes no update changed the weights"
+    # Adam's first update is the sign of the mean, nearly.
+    mean = total + (narrow[1] - total) / np.float32(2)
+    expected = params["w"] - rate * mean / (np.abs(mean) + 1e-8)
+    assert np.abs(second["params['w']"] - expected).max() < 1e-6, "another update than the reference's"
+    assert not second[name].astype(np.float32).any(), "expected the sum to begin anew"
+
+
 CASES = {
+    "calls": check_calls,
     "loop": lambda f: check(f, "loop", scanned(linear_loss), (IN, OUT)),
     "unrolled": lambda f: check(f, "unrolled", unrolled(linear_loss), (IN, OUT)),
     "stacked": lambda f: check(f, "stacked", scanned(stacked_loss), (LAYERS, IN, OUT)),

@@ -152,7 +152,7 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     or constant (integers). Writes it all as attributes:
 
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
-      for state `fp8.kind` (parameter, moment1, moment2, step, other), and for
+      for state `fp8.kind` (parameter, moment1, moment2, gradient, step, other), and for
       token arrays `fp8.vocabulary`, the rows of the smallest table they index;
     - on results `fp8.path`, `fp8.state` (the path of the argument that it
       replaces) on state, and `fp8.kind` (loss, metric, output) on others.
