@@ -829,18 +829,25 @@ LogicalResult RecipeParser::parseOptimizer(llvm::yaml::Node *node) {
        enumKey("clip_update", false, switches, optimizer.clipUpdate)});
 }
 
-/// The next step's copy is made before the weight's amax is known.
+/// The next step's copy is made before the weight's amax is known, and is an
+/// array of the checkpoint.
 LogicalResult RecipeParser::checkWeightCopies(llvm::SMRange range) {
-  auto isDelayed = [](const OperandRecipe &weight) {
-    return weight.scaling == RecipeScaling::Delayed;
-  };
-  bool fits = (recipe.forward || recipe.dgrad) &&
-              (!recipe.forward || isDelayed(recipe.forward->weight)) &&
-              (!recipe.dgrad || isDelayed(recipe.dgrad->weight));
-  if (recipe.weightCopies == RecipeWeightCopies::Step || fits)
+  if (recipe.weightCopies == RecipeWeightCopies::Step)
     return success();
-  return error(range) << "expected scaling: delayed of 'forward.weight' and "
-                         "'dgrad.weight' with weight_copies: state";
+  auto fits = [](const OperandRecipe &weight) {
+    return weight.scaling == RecipeScaling::Delayed &&
+           weight.rounding == RecipeRounding::NearestEven &&
+           (weight.format == RecipeFormat::F8E4M3FN ||
+            weight.format == RecipeFormat::F8E5M2);
+  };
+  if ((recipe.forward || recipe.dgrad) &&
+      (!recipe.forward || fits(recipe.forward->weight)) &&
+      (!recipe.dgrad || fits(recipe.dgrad->weight)))
+    return success();
+  return error(range)
+         << "expected scaling: delayed, rounding: nearest_even and format: "
+            "f8E4M3FN or f8E5M2 of 'forward.weight' and 'dgrad.weight' with "
+            "weight_copies: state";
 }
 
 LogicalResult RecipeParser::parseLayers(llvm::yaml::Node *node,

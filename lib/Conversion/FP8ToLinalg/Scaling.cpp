@@ -504,10 +504,10 @@ struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
           math::FloorOp::create(b.b, b.loc, steps), b.f32(1.0 / 16));
       // Zeros alone (0 / infinity) and an infinite amax give 0, a NaN is not
       // greater than anything, and values of one size give infinity.
-      Value wider = b.binary<arith::AndIOp>(
-          b.cmp(arith::CmpFPredicate::OGT, exponent, one),
+      Value changes = b.binary<arith::AndIOp>(
+          b.cmp(arith::CmpFPredicate::OGT, exponent, b.f32(0.0)),
           b.cmp(arith::CmpFPredicate::OLT, exponent, b.infinity()));
-      return {b.select(wider, center, one), b.select(wider, exponent, one)};
+      return {b.select(changes, center, one), b.select(changes, exponent, one)};
     };
     rewriter.replaceOp(op, elementwise(rewriter, op.getLoc(), {type, type},
                                        {adaptor.getAmax(), adaptor.getAmin()},
@@ -560,9 +560,8 @@ struct RescaleLowering : OpConversionPattern<RescaleOp> {
     SmallVector<AffineExpr> place;
     for (int64_t dim : op.getDims())
       place.push_back(rewriter.getAffineDimExpr(dim));
-    AffineMap maps[] = {
-        rewriter.getMultiDimIdentityMap(type.getRank()),
-        AffineMap::get(type.getRank(), 0, place, getContext())};
+    AffineMap maps[] = {rewriter.getMultiDimIdentityMap(type.getRank()),
+                        AffineMap::get(type.getRank(), 0, place, getContext())};
     auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
       Value product = b.binary<arith::MulFOp>(b.toF32(args[0]), args[1]);
       return {b.fromF32(product, cast<FloatType>(type.getElementType()))};
@@ -738,11 +737,11 @@ struct SliceLowering : OpConversionPattern<SliceOp> {
 
 void fp8::populateScalingPatterns(const TypeConverter &converter,
                                   RewritePatternSet &patterns) {
-  patterns.add<ExtremeLowering<AmaxOp>, ExtremeLowering<AminOp>,
-               ComputeScaleLowering, MixSeedLowering, RoundLowering,
-               ComputeExpansionLowering, RangeLowering<ExpandRangeOp>,
-               RangeLowering<RestoreRangeOp>, TransposeLowering,
-               ReshapeLowering, SliceLowering, RescaleLowering, QuantizeLowering,
-               DequantizeLowering, PackLowering, UnpackLowering>(
-      converter, patterns.getContext());
+  patterns
+      .add<ExtremeLowering<AmaxOp>, ExtremeLowering<AminOp>,
+           ComputeScaleLowering, MixSeedLowering, RoundLowering,
+           ComputeExpansionLowering, RangeLowering<ExpandRangeOp>,
+           RangeLowering<RestoreRangeOp>, TransposeLowering, ReshapeLowering,
+           SliceLowering, RescaleLowering, QuantizeLowering, DequantizeLowering,
+           PackLowering, UnpackLowering>(converter, patterns.getContext());
 }

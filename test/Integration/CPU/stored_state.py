@@ -89,7 +89,7 @@ def expansion(group):
     high, low = a.max(), a[a > 0].min()
     with np.errstate(divide="ignore"):
         k = np.floor(F32(16 * math.log2(448**2 / 2)) / F32(np.log2(np.float64(high / low)))) / F32(16)
-    return (np.sqrt(high) * np.sqrt(low), k) if 1 < k < np.inf else (F32(1), F32(1))
+    return (np.sqrt(high) * np.sqrt(low), k) if 0 < k < np.inf else (F32(1), F32(1))
 
 
 def encode(x, storage, quantizer=None, random=None):

@@ -565,7 +565,7 @@ def expansion_of(x, tile, fmt):
         with np.errstate(divide="ignore", over="ignore"):
             steps = bits / f32(np.log2(np.float64(f32(high / low))))
         k = np.floor(steps) / f32(16)
-        if 1 < k < np.inf:
+        if 0 < k < np.inf:
             center[index], exponent[index] = np.sqrt(high) * np.sqrt(low), k
     return center.reshape(scale_shape(x.shape, tile)), exponent.reshape(scale_shape(x.shape, tile))
 
@@ -614,7 +614,7 @@ def check_expansion(compiler, directory, rng):
                 c, k = expansion_of(x, tile, fmt)
                 same(label + " center", center, c)
                 same(label + " exponent", exponent, k)
-                if not ((k * 16 == np.floor(k * 16)) & (k >= 1)).all():
+                if not ((k * 16 == np.floor(k * 16)) & (k > 0)).all():
                     fail(label + ": an exponent that is no multiple of 1/16")
                 y = np.copysign(power(np.abs(x) / spread(c, shape, tile), spread(k, shape, tile)), x)
                 same(label + " expanded", wide, y)

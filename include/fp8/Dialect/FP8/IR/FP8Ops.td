@@ -217,9 +217,10 @@ def FP8_ComputeExpansionOp : FP8_Op<"compute_expansion", [
         exponent = floor(16 * log2(R) / log2(amax / amin)) / 16    R = max^2 / 2
 
     with `max` the largest value of the format (R is 100352 for f8E4M3FN).
-    Where the exponent would be 1 or less, there is nothing to expand, and
-    center and exponent are 1; so they are for a tile of zeros, for one whose
-    values are all of the same size, and for one with a NaN or an infinity.
+    An exponent below 1 narrows a range that is wider than the format's, so that
+    its small values do not become zero. Center and exponent are 1 for a tile of
+    zeros, for one whose values are all of the same size, and for one with a NaN
+    or an infinity.
 
     Example:
 

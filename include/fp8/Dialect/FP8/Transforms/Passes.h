@@ -25,9 +25,8 @@ std::unique_ptr<Pass> createApplyRecipePass(FP8ApplyRecipeOptions options,
 
 /// As `createFP8StoreState`, and what becomes of the state is also put into
 /// `sink`, to the verdicts of the dots.
-std::unique_ptr<Pass>
-createStoreStatePass(FP8StoreStateOptions options,
-                     std::shared_ptr<VerdictReport> sink);
+std::unique_ptr<Pass> createStoreStatePass(FP8StoreStateOptions options,
+                                           std::shared_ptr<VerdictReport> sink);
 
 #define GEN_PASS_REGISTRATION
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
