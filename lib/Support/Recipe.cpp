@@ -8,6 +8,7 @@
 
 #include "fp8/Support/Recipe.h"
 
+#include "mlir/IR/BuiltinTypes.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/IR/MLIRContext.h"
@@ -142,6 +143,22 @@ StringRef fp8::stringifyTile(RecipeTile tile) { return spell(tiles, tile); }
 
 StringRef fp8::stringifyStorage(RecipeStorage format) {
   return spell(storages, format);
+}
+
+FloatType fp8::getStorageType(RecipeStorage format, MLIRContext *context) {
+  switch (format) {
+  case RecipeStorage::F32:
+    return Float32Type::get(context);
+  case RecipeStorage::BF16:
+    return BFloat16Type::get(context);
+  case RecipeStorage::F16:
+    return Float16Type::get(context);
+  case RecipeStorage::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case RecipeStorage::F8E5M2:
+    return Float8E5M2Type::get(context);
+  }
+  return {};
 }
 
 StringRef fp8::stringifyStorageTile(RecipeStorageTile tile) {

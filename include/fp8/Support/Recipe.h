@@ -25,6 +25,7 @@ class raw_ostream;
 } // namespace llvm
 
 namespace mlir {
+class FloatType;
 class MLIRContext;
 
 namespace fp8 {
@@ -264,6 +265,8 @@ StringRef stringifyFormat(RecipeFormat format);
 StringRef stringifyTile(RecipeTile tile);
 /// The spelling of a stored array's format, e.g. `bf16`.
 StringRef stringifyStorage(RecipeStorage format);
+/// The element type of a stored array.
+FloatType getStorageType(RecipeStorage format, MLIRContext *context);
 /// The spelling of a stored array's tile, e.g. `1x128`.
 StringRef stringifyStorageTile(RecipeStorageTile tile);
 

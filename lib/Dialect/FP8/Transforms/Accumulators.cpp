@@ -1,6 +1,7 @@
 //===- Accumulators.cpp - What ops of a step add up -----------------------===//
 
 #include "Accumulators.h"
+#include "TakenUpdate.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -30,22 +31,6 @@ void Accumulators::combine(const Record &record,
   whole = updateSlots(builder, loc, whole, record.slots, after);
 }
 
-/// The same op with other operands and results, around the same regions.
-Operation *Accumulators::rebuild(Operation *op, ArrayRef<Value> operands,
-                                 ArrayRef<Type> results) {
-  builder.setInsertionPoint(op);
-  OperationState state(op->getLoc(), op->getName(), operands, results,
-                       op->getAttrs());
-  for (unsigned i = 0; i < op->getNumRegions(); ++i)
-    state.addRegion();
-  Operation *copy = builder.create(state);
-  for (auto [from, to] : llvm::zip(op->getRegions(), copy->getRegions()))
-    to.takeBody(from);
-  op->replaceAllUsesWith(copy->getResults().take_front(op->getNumResults()));
-  op->erase();
-  return copy;
-}
-
 void Accumulators::threadLoop(Operation *loop, ArrayRef<unsigned> touched,
                               MutableArrayRef<Value> values) {
   SmallVector<Value> operands(loop->getOperands());
@@ -57,7 +42,9 @@ void Accumulators::threadLoop(Operation *loop, ArrayRef<unsigned> touched,
     for (Region &region : loop->getRegions())
       region.addArgument(values[number].getType(), loop->getLoc());
   }
-  loop = rebuild(loop, operands, results);
+  Operation *old = loop;
+  loop = cloneAroundRegions(builder, old, operands, results);
+  old->erase();
   Block &body = loop->getRegion(1).front();
   SmallVector<Value> inside(values);
   for (auto [index, number] : llvm::enumerate(touched))
@@ -76,7 +63,10 @@ void Accumulators::threadBranches(Operation *op, ArrayRef<unsigned> touched,
   unsigned first = results.size();
   for (unsigned number : touched)
     results.push_back(values[number].getType());
-  op = rebuild(op, SmallVector<Value>(op->getOperands()), results);
+  Operation *old = op;
+  op = cloneAroundRegions(builder, old, SmallVector<Value>(old->getOperands()),
+                          results);
+  old->erase();
   for (Region &region : op->getRegions()) {
     SmallVector<Value> inside(values);
     thread(region.front(), inside);

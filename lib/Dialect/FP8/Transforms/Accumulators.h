@@ -61,8 +61,6 @@ private:
                   MutableArrayRef<Value> values);
   void threadBranches(Operation *op, ArrayRef<unsigned> touched,
                       MutableArrayRef<Value> values);
-  Operation *rebuild(Operation *op, ArrayRef<Value> operands,
-                     ArrayRef<Type> results);
 
   func::FuncOp function;
   OpBuilder builder;

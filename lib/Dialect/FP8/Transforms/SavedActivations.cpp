@@ -251,7 +251,7 @@ bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
   return saved.contains(operand) ||
          numElements(operand) * kSmall <= numElements(result) ||
-         (def && isa<stablehlo::ConstantOp, stablehlo::IotaOp>(def)) ||
+         isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(def) ||
          isDerivable(operand);
 }
 

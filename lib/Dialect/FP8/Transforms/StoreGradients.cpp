@@ -57,22 +57,6 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-static FloatType getElementType(RecipeStorage format, MLIRContext *context) {
-  switch (format) {
-  case RecipeStorage::F32:
-    return Float32Type::get(context);
-  case RecipeStorage::BF16:
-    return BFloat16Type::get(context);
-  case RecipeStorage::F16:
-    return Float16Type::get(context);
-  case RecipeStorage::F8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case RecipeStorage::F8E5M2:
-    return Float8E5M2Type::get(context);
-  }
-  return {};
-}
-
 /// The type of what is stored of `real`, whose first `layers` dimensions count
 /// layers, each with a scale of its own; null for a cast.
 static ScaledType getScaledType(const StorageRecipe &recipe,
@@ -84,7 +68,7 @@ static ScaledType getScaledType(const StorageRecipe &recipe,
   std::fill_n(tile.begin(), layers, 1);
   return ScaledType::get(
       RankedTensorType::get(real.getShape(),
-                            getElementType(recipe.format, context)),
+                            getStorageType(recipe.format, context)),
       tile, Float32Type::get(context));
 }
 
@@ -166,7 +150,7 @@ FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
   ++numStored;
   ScaledType scaled = getScaledType(recipe, real, layers);
   if (!scaled) {
-    auto narrow = real.clone(getElementType(recipe.format, context));
+    auto narrow = real.clone(getStorageType(recipe.format, context));
     return Parts{
         RoundOp::create(builder, loc, narrow, value, seed, rounding, tensor)};
   }
@@ -252,7 +236,7 @@ GradientStorer::encodeInitial(Value initial, unsigned layers) {
   if (!scaled)
     return Parts{makeZeros(
         builder, loc,
-        real.clone(getElementType(recipe.format, builder.getContext())))};
+        real.clone(getStorageType(recipe.format, builder.getContext())))};
   return Parts{makeZeros(builder, loc, scaled.getPayloadType()),
                makeZeros(builder, loc, scaled.getScaleTensorType(), 1)};
 }

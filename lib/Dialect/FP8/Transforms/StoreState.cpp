@@ -76,22 +76,6 @@ struct StoredArray {
 
 } // namespace
 
-static FloatType getStorageType(RecipeStorage format, MLIRContext *context) {
-  switch (format) {
-  case RecipeStorage::F32:
-    return Float32Type::get(context);
-  case RecipeStorage::BF16:
-    return BFloat16Type::get(context);
-  case RecipeStorage::F16:
-    return Float16Type::get(context);
-  case RecipeStorage::F8E4M3FN:
-    return Float8E4M3FNType::get(context);
-  case RecipeStorage::F8E5M2:
-    return Float8E5M2Type::get(context);
-  }
-  return {};
-}
-
 static std::string printElement(Type type) {
   std::string text;
   llvm::raw_string_ostream os(text);
