@@ -64,13 +64,13 @@ def save(figure, path):
     path.write_text("\n".join(line.rstrip() for line in path.read_text().splitlines()) + "\n")
 
 
-def write_block(name, text):
-    """Replaces what docs/Numerics.md has between the marks of this name."""
-    page = REPORT.read_text()
+def write_block(name, text, report=REPORT):
+    """Replaces what the report has between the marks of this name."""
+    page = report.read_text()
     begin, end = f"<!-- {name}: written by a script -->\n", f"<!-- end of {name} -->"
     before, found, rest = page.partition(begin)
     _, closed, after = rest.partition(end)
     if not found or not closed:
-        sys.exit(f"expected the marks of {name} in {REPORT}")
-    REPORT.write_text(before + begin + "\n" + text + "\n" + end + after)
-    print(f"wrote {name} in {REPORT}")
+        sys.exit(f"expected the marks of {name} in {report}")
+    report.write_text(before + begin + "\n" + text + "\n" + end + after)
+    print(f"wrote {name} in {report}")
