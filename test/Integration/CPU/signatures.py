@@ -167,7 +167,7 @@ def coupled_decay():
 def multi_steps():
     tx = optax.MultiSteps(optax.adamw(1e-3), every_k_schedule=2)
     tx = optax.GradientTransformation(tx.init, tx.update)
-    return optimized(tx, kinds=[(r"acc_grads", "other"), (r"mini_step|gradient_step", "step"), *ADAM])
+    return optimized(tx, kinds=[(r"acc_grads", "gradient"), (r"mini_step|gradient_step", "step"), *ADAM])
 
 
 @case
