@@ -424,6 +424,7 @@ private:
   LogicalResult parsePaths(llvm::yaml::Node *node,
                            std::vector<std::string> &paths);
   LogicalResult parseOptimizer(llvm::yaml::Node *node);
+  LogicalResult parseGradients(llvm::yaml::Node *node);
   LogicalResult checkWeightCopies(llvm::SMRange range);
   LogicalResult parseRules(llvm::yaml::Node *node);
   LogicalResult parseRule(llvm::yaml::Node *node, RecipeRule &rule);
@@ -846,6 +847,20 @@ LogicalResult RecipeParser::parseOptimizer(llvm::yaml::Node *node) {
        enumKey("clip_update", false, switches, optimizer.clipUpdate)});
 }
 
+LogicalResult RecipeParser::parseGradients(llvm::yaml::Node *node) {
+  llvm::SMRange range = node->getSourceRange();
+  StorageRecipe &gradients = recipe.gradients;
+  if (failed(parseStorage(node, "gradients", gradients)))
+    return failure();
+  if (gradients.tile == RecipeStorageTile::Group128)
+    return error(range) << "expected tile: none or tensor in 'gradients' but "
+                           "got 1x128";
+  if (gradients.scaling == RecipeScaling::Delayed)
+    return error(range) << "expected scaling: current in 'gradients' but got "
+                           "delayed";
+  return success();
+}
+
 /// The next step's copy is made before the weight's amax is known, and is an
 /// array of the checkpoint.
 LogicalResult RecipeParser::checkWeightCopies(llvm::SMRange range) {
@@ -1008,10 +1023,7 @@ LogicalResult RecipeParser::parse() {
        {"compute", false, [&](Node *n) { return parseCompute(n); }},
        {"smooth_swiglu", false, [&](Node *n) { return parseSmooth(n); }},
        {"optimizer", false, [&](Node *n) { return parseOptimizer(n); }},
-       {"gradients", false,
-        [&](Node *n) {
-          return parseStorage(n, "gradients", recipe.gradients);
-        }},
+       {"gradients", false, [&](Node *n) { return parseGradients(n); }},
        enumKey("weight_copies", false, copyTimes, recipe.weightCopies),
        integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
                   recipe.seed)});
