@@ -73,10 +73,6 @@ struct Group {
   bool alive = true;
 };
 
-bool isView(Operation *op) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
 /// Is `op` work for a kernel?
 bool isWork(Operation *op) {
   return isa<linalg::GenericOp>(op) || isIrregular(op);
@@ -262,7 +258,7 @@ private:
 
 LogicalResult KernelFormer::collectNodes() {
   for (Operation &op : block.without_terminator()) {
-    if (isDestination(&op) || isView(&op) || isa<arith::ConstantOp>(op))
+    if (isDestination(&op) || isTensorView(&op) || isa<arith::ConstantOp>(op))
       continue;
     if (!isWork(&op) && !isControlFlow(&op) &&
         !isa<tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ExtractOp,
@@ -304,7 +300,7 @@ LogicalResult KernelFormer::collectNodes() {
     llvm::SmallSetVector<unsigned, 8> preds;
     for (Value value : used) {
       Operation *def = value.getDefiningOp();
-      while (def && isView(def))
+      while (def && isTensorView(def))
         def = def->getOperand(0).getDefiningOp();
       auto it = nodeOf.find(def);
       if (def && it != nodeOf.end() && it->second != index)
@@ -379,7 +375,7 @@ KernelFormer::sharedDomain(const Group &producer, const Group &consumer) {
     for (OpOperand &operand : op->getOpOperands()) {
       Operation *def = operand.get().getDefiningOp();
       bool throughView = false;
-      while (def && isView(def)) {
+      while (def && isTensorView(def)) {
         throughView = true;
         def = def->getOperand(0).getDefiningOp();
       }
@@ -746,7 +742,7 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   Operation *last = call;
   std::function<void(Value)> moveViews = [&](Value value) {
     for (Operation *user : llvm::make_early_inc_range(value.getUsers())) {
-      if (!isView(user) || user->getBlock() != &block)
+      if (!isTensorView(user) || user->getBlock() != &block)
         continue;
       user->moveAfter(last);
       last = user;
@@ -789,7 +785,7 @@ LogicalResult KernelFormer::run() {
   Operation *terminator = block.getTerminator();
   SmallVector<Operation *> views;
   for (Operation &op : block)
-    if (isView(&op))
+    if (isTensorView(&op))
       views.push_back(&op);
   for (unsigned group : order) {
     SmallVector<unsigned> members(groups[group].nodes.begin(),

@@ -51,10 +51,6 @@ int64_t elementsOf(Value value) {
   return type ? type.getNumElements() : 0;
 }
 
-bool isView(Operation *op) {
-  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
-}
-
 /// An op that computes every element on its own, from tensors alone.
 bool isElementwise(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
@@ -152,7 +148,7 @@ bool BlockSweeps::findReads(
     Operation *user = use.getOwner();
     if (user->getBlock() != &block)
       return false;
-    if (isView(user)) {
+    if (isTensorView(user)) {
       if (!findReads(user->getResult(0), level, reads, isReadHere))
         return false;
       continue;
@@ -199,7 +195,7 @@ void BlockSweeps::findSlice(Crossing &crossing, Value value) {
   Operation *def = value.getDefiningOp();
   bool isPart = def && def->getBlock() == &block &&
                 elementsOf(value) >= kMinElements &&
-                (isElementwise(def) || isView(def));
+                (isElementwise(def) || isTensorView(def));
   if (!isPart) {
     if (elementsOf(value) >= kMinElements)
       crossing.leaves.insert(value);
@@ -207,7 +203,7 @@ void BlockSweeps::findSlice(Crossing &crossing, Value value) {
   }
   if (crossing.slice.contains(def))
     return;
-  if (isView(def))
+  if (isTensorView(def))
     findSlice(crossing, def->getOperand(0));
   else
     for (Value input : cast<linalg::GenericOp>(def).getInputs())
@@ -243,7 +239,7 @@ void BlockSweeps::recompute(ArrayRef<Crossing *> members) {
       OpBuilder builder(op);
       builder.setInsertionPointAfter(op);
       Operation *copy = builder.clone(*op, mapping);
-      if (!isView(op))
+      if (!isTensorView(op))
         copy->setAttr(kSweepAttr, builder.getI64IntegerAttr(number));
     }
     for (OpOperand *read : crossing->reads) {
@@ -294,7 +290,7 @@ void BlockSweeps::run() {
     for (Value leaf : leaves)
       read += (isStoredAnyway(leaf, slice) ? 1 : kStoreTraffic) * bytesOf(leaf);
     for (Operation *op : slice)
-      if (!isView(op))
+      if (!isTensorView(op))
         read += costOf(op) * iterationVolume(cast<linalg::GenericOp>(op));
     if (read < stored)
       recompute(set);

@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 
@@ -19,6 +20,10 @@ Value fp8::rootOf(Value buffer) {
   for (; def && isBufferView(def); def = buffer.getDefiningOp())
     buffer = def->getOperand(0);
   return buffer;
+}
+
+bool fp8::isTensorView(Operation *op) {
+  return isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(op);
 }
 
 bool fp8::allParallel(linalg::LinalgOp op) {

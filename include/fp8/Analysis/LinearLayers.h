@@ -71,6 +71,10 @@ struct DotInfo {
 /// of a reshape, a transpose or a barrier. Null if `value` is none of these.
 Value getLayoutSource(Value value);
 
+/// The dimensions of an operand of a dot that its result has.
+SmallVector<int64_t> getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
+                                 ArrayRef<int64_t> contracting);
+
 /// The tree path of a parameter of a function: `arg<N>` if it has none.
 std::string getParameterPath(func::FuncOp function, BlockArgument parameter);
 

@@ -34,6 +34,9 @@ bool isBufferView(Operation *op);
 /// The buffer that views of it lead to.
 Value rootOf(Value buffer);
 
+/// Does `op` show a tensor in another shape?
+bool isTensorView(Operation *op);
+
 /// All loops are parallel.
 bool allParallel(linalg::LinalgOp op);
 

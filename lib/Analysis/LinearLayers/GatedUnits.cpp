@@ -417,17 +417,6 @@ std::optional<ParameterChannels> Finder::getChannels(int64_t count,
 // Units
 //===----------------------------------------------------------------------===//
 
-static SmallVector<int64_t> getFreeDims(int64_t rank,
-                                        ArrayRef<int64_t> batching,
-                                        ArrayRef<int64_t> contracting) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(batching, dim) &&
-        !llvm::is_contained(contracting, dim))
-      dims.push_back(dim);
-  return dims;
-}
-
 namespace {
 /// What a dot does with the dimensions of its weight and of the other operand.
 struct DotSides {

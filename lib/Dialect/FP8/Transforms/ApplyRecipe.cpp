@@ -4,6 +4,7 @@
 #include "Decider.h"
 #include "Quantizer.h"
 #include "SavedActivations.h"
+#include "StateFunctions.h"
 #include "StoreGradients.h"
 
 #include "fp8/Analysis/LinearLayers.h"
@@ -71,9 +72,7 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
       : FP8ApplyRecipeBase(std::move(options)), sink(sink) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded =
-        loadRecipe(this->recipe, context,
-                   SmallVector<std::string>(set.begin(), set.end()));
+    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context, *set);
     if (failed(loaded))
       return failure();
     effective = std::move(*loaded);
@@ -109,13 +108,6 @@ struct ApplyRecipe : public fp8::impl::FP8ApplyRecipeBase<ApplyRecipe> {
 };
 } // namespace
 
-/// Whether the function replaces some of its arguments.
-static bool trains(func::FuncOp function) {
-  return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
-    return bool(function.getResultAttr(i, FP8Dialect::kStateAttrName));
-  });
-}
-
 /// Decides about the dots of one function and rewrites those that become FP8.
 LogicalResult ApplyRecipe::apply(func::FuncOp function,
                                  VerdictReport &verdicts) {
@@ -128,8 +120,8 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   Decider decider(effective, function);
   // What no step updates has no other copy after it.
   Quantizer quantizer(function, effective.seed, nameTensors,
-                      trains(function) ? effective.weightCopies
-                                       : RecipeWeightCopies::Step);
+                      replacesState(function) ? effective.weightCopies
+                                              : RecipeWeightCopies::Step);
   std::vector<DotPlan> plans;
   SmallVector<Operation *> wgrads;
   std::deque<OperandRecipe> smoothed;
@@ -206,7 +198,7 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
 /// not.
 LogicalResult ApplyRecipe::checkRules(func::FuncOp function,
                                       const llvm::BitVector &used) {
-  if (!trains(function))
+  if (!replacesState(function))
     return success();
   bool unused = false;
   for (auto [i, rule] : llvm::enumerate(effective.rules)) {

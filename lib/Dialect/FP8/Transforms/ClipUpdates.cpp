@@ -2,6 +2,7 @@
 
 #include "ClipUpdates.h"
 #include "SecondMoments.h"
+#include "SmallTensors.h"
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -68,14 +69,6 @@ static Division findDivision(Operation *root) {
       }
     }
   return found;
-}
-
-static Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
-                       double value) {
-  return stablehlo::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(type,
-                             b.getFloatAttr(type.getElementType(), value)));
 }
 
 /// max(1, RMS(g / sqrt(v))).

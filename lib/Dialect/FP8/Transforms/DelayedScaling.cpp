@@ -1,6 +1,7 @@
 //===- DelayedScaling.cpp - Scales from earlier steps ---------------------===//
 
 #include "DelayedScaling.h"
+#include "SmallTensors.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
@@ -13,26 +14,6 @@ using namespace mlir::fp8;
 //===----------------------------------------------------------------------===//
 // Small tensors
 //===----------------------------------------------------------------------===//
-
-static RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
-                       double value) {
-  return stablehlo::ConstantOp::create(
-      b, loc,
-      DenseElementsAttr::get(type,
-                             b.getFloatAttr(type.getElementType(), value)));
-}
-
-static Value makeReshape(OpBuilder &b, Location loc, Value value,
-                         ArrayRef<int64_t> shape) {
-  if (tensorOf(value).getShape() == shape)
-    return value;
-  return stablehlo::ReshapeOp::create(b, loc, tensorOf(value).clone(shape),
-                                      value);
-}
 
 /// The largest element along dimension 0, or of all. A NaN makes it NaN.
 static Value makeMax(OpBuilder &b, Location loc, Value value, bool whole) {

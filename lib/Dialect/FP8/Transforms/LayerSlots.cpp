@@ -2,6 +2,8 @@
 
 #include "LayerSlots.h"
 
+#include "SmallTensors.h"
+
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -9,10 +11,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-static RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Finding slots
@@ -71,14 +69,6 @@ SmallVector<LayerSlot> fp8::getSlotsOfGradient(Value result) {
 // Reading and writing slots
 //===----------------------------------------------------------------------===//
 
-static Value reshapeTo(OpBuilder &at, Location loc, Value value,
-                       ArrayRef<int64_t> shape) {
-  if (tensorOf(value).getShape() == shape)
-    return value;
-  return stablehlo::ReshapeOp::create(at, loc, tensorOf(value).clone(shape),
-                                      value);
-}
-
 SmallVector<Value> fp8::getStartIndices(OpBuilder &at, Location loc,
                                         ArrayRef<LayerSlot> slots,
                                         int64_t rank) {
@@ -119,7 +109,7 @@ Value fp8::sliceSlots(OpBuilder &at, Location loc, Value stack,
       at, loc, stackType.clone(sizes), stack,
       getStartIndices(at, loc, slots, stackType.getRank()),
       at.getDenseI64ArrayAttr(sizes));
-  return reshapeTo(at, loc, part, type.getShape());
+  return makeReshape(at, loc, part, type.getShape());
 }
 
 Value fp8::updateSlots(OpBuilder &at, Location loc, Value stack,
@@ -129,6 +119,6 @@ Value fp8::updateSlots(OpBuilder &at, Location loc, Value stack,
   SmallVector<int64_t> shape(tensorOf(stack).getShape());
   std::fill_n(shape.begin(), slots.size(), 1);
   return stablehlo::DynamicUpdateSliceOp::create(
-      at, loc, stack.getType(), stack, reshapeTo(at, loc, part, shape),
+      at, loc, stack.getType(), stack, makeReshape(at, loc, part, shape),
       getStartIndices(at, loc, slots, tensorOf(stack).getRank()));
 }

@@ -1,6 +1,7 @@
 //===- Quantizer.cpp - Dots on quantized operands -------------------------===//
 
 #include "Quantizer.h"
+#include "SmallTensors.h"
 
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -121,17 +122,6 @@ static bool isConsecutive(ArrayRef<int64_t> dims) {
     if (dims[i] != dims[i - 1] + 1)
       return false;
   return true;
-}
-
-static SmallVector<int64_t> getFreeDims(int64_t rank,
-                                        ArrayRef<int64_t> batching,
-                                        ArrayRef<int64_t> contracting) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(batching, dim) &&
-        !llvm::is_contained(contracting, dim))
-      dims.push_back(dim);
-  return dims;
 }
 
 /// Merges the contracting dimensions of an operand into one, and its free
@@ -532,10 +522,8 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
   auto scaled = cast<ScaledType>(quantized.getType());
   auto unpacked = UnpackOp::create(builder, loc, scaled.getPayloadType(),
                                    scaled.getScaleTensorType(), quantized);
-  Value zero = stablehlo::ConstantOp::create(
-      builder, loc,
-      cast<ElementsAttr>(
-          builder.getZeroAttr(slice.getStartIndices().front().getType())));
+  Value zero =
+      makeZeros(builder, loc, slice.getStartIndices().front().getType());
   auto cut = [&](Value from, RankedTensorType result) -> Value {
     auto type = cast<RankedTensorType>(from.getType());
     SmallVector<int64_t> sizes(type.getShape());

@@ -1,6 +1,7 @@
 //===- SavePayloads.cpp - What a loop saves for the backward pass ---------===//
 
 #include "SlotQuantization.h"
+#include "SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -242,10 +243,7 @@ private:
     llvm::append_range(slot, type.getShape());
     RankedTensorType newType = type.clone(shape);
     OpBuilder before(loop);
-    inits.push_back(stablehlo::ConstantOp::create(
-        before, loc,
-        DenseElementsAttr::get(newType,
-                               before.getZeroAttr(newType.getElementType()))));
+    inits.push_back(makeZeros(before, loc, newType));
     Block &body = loop.getBody().front();
     loop.getCond().front().addArgument(newType, loc);
     BlockArgument arg = body.addArgument(newType, loc);
@@ -261,15 +259,9 @@ private:
   /// The slot's index, and zeros.
   SmallVector<Value> startIndices(Location loc, ValueRange original,
                                   int64_t rank) {
-    auto type = cast<RankedTensorType>(original[0].getType());
     SmallVector<Value> starts{original[0]};
     if (rank > 1)
-      starts.append(rank - 1,
-                    stablehlo::ConstantOp::create(
-                        builder, loc,
-                        DenseElementsAttr::get(
-                            type, builder.getZeroAttr(type.getElementType())))
-                        .getResult());
+      starts.append(rank - 1, makeZeros(builder, loc, original[0].getType()));
     return starts;
   }
 

@@ -19,6 +19,7 @@
 #include "DelayedScaling.h"
 #include "LayerSlots.h"
 #include "Quantizer.h"
+#include "SmallTensors.h"
 #include "TakenUpdate.h"
 
 #include "fp8/Analysis/GatedUnits.h"
@@ -436,9 +437,7 @@ static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
   auto scalar = RankedTensorType::get({}, type.getElementType());
   Value largest = AmaxOp::create(builder, loc, scalar, amax,
                                  /*tile=*/DenseI64ArrayAttr());
-  Value part = stablehlo::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(scalar, builder.getF32FloatAttr(0x1p-8f)));
+  Value part = makeSplat(builder, loc, scalar, 0x1p-8);
   Value least = stablehlo::MulOp::create(builder, loc, largest, part);
   least = stablehlo::BroadcastInDimOp::create(builder, loc, type, least,
                                               builder.getDenseI64ArrayAttr({}));
@@ -621,22 +620,15 @@ static Value storeBeside(RewriterBase &builder, StoredSlot &slot, Value value) {
   llvm::append_range(stackShape, type.getShape());
   RankedTensorType stackType = type.clone(stackShape);
   auto getStarts = [&](ValueRange starts) {
-    auto index = cast<RankedTensorType>(starts.front().getType());
-    Value zero = stablehlo::ConstantOp::create(
-        builder, loc,
-        DenseElementsAttr::get(index,
-                               builder.getZeroAttr(index.getElementType())));
-    SmallVector<Value> result(stackShape.size(), zero);
+    SmallVector<Value> result(
+        stackShape.size(), makeZeros(builder, loc, starts.front().getType()));
     result.front() = starts.front();
     return result;
   };
 
   builder.setInsertionPoint(slot.loop);
   SmallVector<Value> operands(slot.loop->getOperands());
-  operands.push_back(stablehlo::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(stackType,
-                             builder.getZeroAttr(type.getElementType()))));
+  operands.push_back(makeZeros(builder, loc, stackType));
   for (Region &region : slot.loop->getRegions())
     region.addArgument(stackType, loc);
   Block &body = slot.loop.getBody().front();
@@ -933,9 +925,7 @@ struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
   using FP8SmoothSwiGLUBase::FP8SmoothSwiGLUBase;
 
   LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded =
-        loadRecipe(this->recipe, context,
-                   SmallVector<std::string>(set.begin(), set.end()));
+    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context, *set);
     if (failed(loaded))
       return failure();
     effective = std::move(*loaded);

@@ -6,6 +6,8 @@
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -16,6 +18,12 @@ static DictionaryAttr makeAttributes(MLIRContext *context, StringRef path,
   return builder.getDictionaryAttr(
       {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
        builder.getNamedAttr(name, builder.getStringAttr(value))});
+}
+
+bool fp8::replacesState(func::FuncOp function) {
+  return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
+    return bool(function.getResultAttr(i, kStateAttr));
+  });
 }
 
 func::FuncOp fp8::getStateFunction(func::FuncOp step, StringRef entry) {

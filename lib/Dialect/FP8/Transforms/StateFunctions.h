@@ -15,6 +15,9 @@
 namespace mlir {
 namespace fp8 {
 
+/// Whether the function replaces some of its arguments.
+bool replacesState(func::FuncOp function);
+
 /// The function beside `step` for the entry "store" or "load"; made if there is
 /// none.
 func::FuncOp getStateFunction(func::FuncOp step, StringRef entry);

@@ -4,6 +4,7 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_STATISTICS_H
 
 #include "Accumulators.h"
+#include "SmallTensors.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
@@ -13,20 +14,13 @@
 namespace mlir {
 namespace fp8 {
 
-inline RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// Makes elementwise ops and reductions at one place.
 struct StatisticBuilder {
   OpBuilder &b;
   Location loc;
 
   Value constant(RankedTensorType type, double value) {
-    return stablehlo::ConstantOp::create(
-        b, loc,
-        DenseElementsAttr::get(type,
-                               b.getFloatAttr(type.getElementType(), value)));
+    return makeSplat(b, loc, type, value);
   }
   Value like(Value other, double value) {
     return constant(tensorOf(other), value);
@@ -55,10 +49,7 @@ struct StatisticBuilder {
     return stablehlo::IsFiniteOp::create(b, loc, value);
   }
   Value reshape(Value value, ArrayRef<int64_t> shape) {
-    if (tensorOf(value).getShape() == shape)
-      return value;
-    return stablehlo::ReshapeOp::create(b, loc, tensorOf(value).clone(shape),
-                                        value);
+    return makeReshape(b, loc, value, shape);
   }
 
   /// Sums or maxima of f64 values of one shape over the dimensions from `first`

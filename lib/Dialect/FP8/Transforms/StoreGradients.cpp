@@ -2,6 +2,8 @@
 
 #include "StoreGradients.h"
 
+#include "SmallTensors.h"
+#include "StoredForm.h"
 #include "TakenUpdate.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -32,6 +34,7 @@ private:
   using Parts = SmallVector<Value>;
 
   FailureOr<Parts> encode(Value value, unsigned layers);
+  Parts makeZeroParts(Location loc, const StoredForm &form);
   FailureOr<Parts> encodeInitial(Value initial, unsigned layers);
   Value decode(Location loc, ArrayRef<Value> parts, RankedTensorType type,
                unsigned layers);
@@ -53,25 +56,6 @@ private:
 
 } // namespace
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-/// The type of what is stored of `real`, whose first `layers` dimensions count
-/// layers, each with a scale of its own; null for a cast.
-static ScaledType getScaledType(const StorageRecipe &recipe,
-                                RankedTensorType real, unsigned layers) {
-  if (recipe.tile == RecipeStorageTile::None)
-    return {};
-  MLIRContext *context = real.getContext();
-  SmallVector<int64_t> tile(real.getRank(), ScaledType::kWhole);
-  std::fill_n(tile.begin(), layers, 1);
-  return ScaledType::get(
-      RankedTensorType::get(real.getShape(),
-                            getStorageType(recipe.format, context)),
-      tile, Float32Type::get(context));
-}
-
 //===----------------------------------------------------------------------===//
 // Where a gradient goes
 //===----------------------------------------------------------------------===//
@@ -84,7 +68,7 @@ static bool isUniform(Value value) {
   if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
                       stablehlo::ReshapeOp>(op))
     return isUniform(op->getOperand(0));
-  return typeOf(value).getNumElements() == 1;
+  return tensorOf(value).getNumElements() == 1;
 }
 
 /// Whether an op leaves a gradient what it is: another layout or type, a
@@ -95,8 +79,8 @@ static bool isArrangement(OpOperand &use) {
           op))
     return true;
   if (isa<stablehlo::BroadcastInDimOp>(op))
-    return typeOf(op->getOperand(0)).getNumElements() ==
-           typeOf(op->getResult(0)).getNumElements();
+    return tensorOf(op->getOperand(0)).getNumElements() ==
+           tensorOf(op->getResult(0)).getNumElements();
   if (isa<RescaleOp>(op))
     return use.getOperandNumber() == 0;
   if (isa<stablehlo::MulOp>(op))
@@ -129,57 +113,16 @@ static std::optional<unsigned> matchCarry(Value argument, Value next) {
 /// What is stored of `value`, made where the builder stands.
 FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
                                                         unsigned layers) {
-  MLIRContext *context = builder.getContext();
-  Location loc = value.getLoc();
-  RankedTensorType real = typeOf(value);
-  auto f32 = real.clone(builder.getF32Type());
-  if (real != f32)
-    value = stablehlo::ConvertOp::create(builder, loc, f32, value);
-  Value seed;
-  IntegerAttr tensor;
-  Rounding rounding = Rounding::NearestEven;
-  if (recipe.rounding == RecipeRounding::Stochastic) {
-    FailureOr<Value> found = seeds.get(builder.getInsertionBlock());
-    if (failed(found))
-      return failure();
-    seed = *found;
-    rounding = Rounding::Stochastic;
-    // Others than those of the tensors that dots read and of the state.
-    tensor = builder.getI64IntegerAttr((int64_t(1) << 40) + numStored);
-  }
-  ++numStored;
-  ScaledType scaled = getScaledType(recipe, real, layers);
-  if (!scaled) {
-    auto narrow = real.clone(getStorageType(recipe.format, context));
-    return Parts{
-        RoundOp::create(builder, loc, narrow, value, seed, rounding, tensor)};
-  }
-  Value amax = AmaxOp::create(builder, loc, value, scaled);
-  auto scale = ComputeScaleOp::create(
-      builder, loc, scaled.getScaleTensorType(), amax.getType(), amax,
-      ScaleRuleAttr::get(context, recipe.scale == RecipeScale::Pow2
-                                      ? ScaleRule::Pow2
-                                      : ScaleRule::Exact),
-      builder.getI64IntegerAttr(recipe.margin),
-      TypeAttr::get(scaled.getElementType()));
-  Value quantized = QuantizeOp::create(
-      builder, loc, scaled, value, scale.getScale(), scale.getQuantizer(), seed,
-      rounding, Overflow::Saturate, tensor);
-  auto unpack = UnpackOp::create(builder, loc, scaled.getPayloadType(),
-                                 scaled.getScaleTensorType(), quantized);
-  return Parts{unpack.getPayload(), unpack.getScale()};
+  // Others than those of the tensors that dots read and of the state.
+  int64_t tensor = (int64_t(1) << 40) + numStored++;
+  return StoredForm::get(recipe, tensorOf(value), layers)
+      .store(builder, value.getLoc(), value, &seeds, tensor);
 }
 
 /// The gradient that `parts` stand for.
 Value GradientStorer::decode(Location loc, ArrayRef<Value> parts,
                              RankedTensorType type, unsigned layers) {
-  Value value;
-  if (ScaledType scaled = getScaledType(recipe, type, layers))
-    value = DequantizeOp::create(
-        builder, loc, type,
-        PackOp::create(builder, loc, scaled, parts[0], parts[1]));
-  else
-    value = stablehlo::ConvertOp::create(builder, loc, type, parts[0]);
+  Value value = StoredForm::get(recipe, type, layers).load(builder, loc, parts);
   stored.insert(value);
   return value;
 }
@@ -205,12 +148,12 @@ stablehlo::WhileOp GradientStorer::addCarries(stablehlo::WhileOp loop,
   return cast<stablehlo::WhileOp>(copy);
 }
 
-static Value makeZeros(OpBuilder &builder, Location loc, RankedTensorType type,
-                       double value = 0) {
-  return stablehlo::ConstantOp::create(
-      builder, loc,
-      DenseElementsAttr::get(
-          type, builder.getFloatAttr(type.getElementType(), value)));
+/// What is stored of zeros.
+GradientStorer::Parts GradientStorer::makeZeroParts(Location loc,
+                                                    const StoredForm &form) {
+  return llvm::map_to_vector(form.getPartTypes(), [&](Type type) {
+    return makeZeros(builder, loc, type);
+  });
 }
 
 /// What is stored before anything is summed up.
@@ -230,15 +173,8 @@ GradientStorer::encodeInitial(Value initial, unsigned layers) {
       isZero = splat.getSplatValue<APFloat>().isZero();
   if (!isZero)
     return encode(initial, layers);
-  Location loc = initial.getLoc();
-  RankedTensorType real = typeOf(initial);
-  ScaledType scaled = getScaledType(recipe, real, layers);
-  if (!scaled)
-    return Parts{makeZeros(
-        builder, loc,
-        real.clone(getStorageType(recipe.format, builder.getContext())))};
-  return Parts{makeZeros(builder, loc, scaled.getPayloadType()),
-               makeZeros(builder, loc, scaled.getScaleTensorType(), 1)};
+  return makeZeroParts(initial.getLoc(),
+                       StoredForm::get(recipe, tensorOf(initial), layers));
 }
 
 /// `add`, the last op on a carry of a loop over micro-batches: the sum is
@@ -247,7 +183,7 @@ LogicalResult GradientStorer::storeCarriedSum(Operation *add, unsigned addend,
                                               unsigned index, unsigned layers) {
   auto loop = cast<stablehlo::WhileOp>(add->getParentOp());
   Location loc = add->getLoc();
-  RankedTensorType type = typeOf(add->getResult(0));
+  RankedTensorType type = tensorOf(add->getResult(0));
   builder.setInsertionPoint(loop);
   FailureOr<Parts> initial = encodeInitial(loop->getOperand(index), layers);
   if (failed(initial))
@@ -279,18 +215,11 @@ LogicalResult GradientStorer::storeStack(stablehlo::DynamicUpdateSliceOp update,
                                          ArrayRef<Value> parts) {
   auto loop = cast<stablehlo::WhileOp>(update->getParentOp());
   Location loc = update.getLoc();
-  RankedTensorType type = typeOf(update->getResult(0));
+  RankedTensorType type = tensorOf(update->getResult(0));
   SmallVector<Value> starts(update.getStartIndices());
-  ScaledType scaled = getScaledType(recipe, type, /*layers=*/1);
   builder.setInsertionPoint(loop);
-  Parts initial;
-  if (scaled) {
-    initial.push_back(makeZeros(builder, loc, scaled.getPayloadType()));
-    initial.push_back(makeZeros(builder, loc, scaled.getScaleTensorType()));
-  } else {
-    initial.push_back(
-        makeZeros(builder, loc, type.clone(typeOf(parts[0]).getElementType())));
-  }
+  Parts initial =
+      makeZeroParts(loc, StoredForm::get(recipe, type, /*layers=*/1));
   unsigned first = loop->getNumResults();
   loop = addCarries(loop, index, initial);
   Block &body = loop.getBody().front();
@@ -298,12 +227,9 @@ LogicalResult GradientStorer::storeStack(stablehlo::DynamicUpdateSliceOp update,
   Operation *yield = body.getTerminator();
   for (auto [number, part] : llvm::enumerate(parts)) {
     Value stack = body.getArgument(first + number);
-    SmallVector<int64_t> shape(typeOf(stack).getShape());
+    SmallVector<int64_t> shape(tensorOf(stack).getShape());
     shape[0] = 1;
-    Value slot = part;
-    if (typeOf(part).getShape() != ArrayRef(shape))
-      slot = stablehlo::ReshapeOp::create(builder, loc,
-                                          typeOf(part).clone(shape), part);
+    Value slot = makeReshape(builder, loc, part, shape);
     Value next = stablehlo::DynamicUpdateSliceOp::create(
         builder, loc, stack.getType(), stack, slot, starts);
     yield->insertOperands(yield->getNumOperands(), next);
@@ -326,7 +252,8 @@ LogicalResult GradientStorer::follow(Value gradient, unsigned layers) {
     Operation *add = use->getOwner();
     // In the same shape: layers stay where they are.
     if (gradient.hasOneUse() && isArrangement(*use) &&
-        typeOf(add->getResult(0)).getShape() == typeOf(gradient).getShape() &&
+        tensorOf(add->getResult(0)).getShape() ==
+            tensorOf(gradient).getShape() &&
         !isa<stablehlo::TransposeOp>(add)) {
       stored.insert(add->getResult(0));
       if (failed(follow(add->getResult(0), layers)))
@@ -362,12 +289,12 @@ LogicalResult GradientStorer::storeHere(Value value, unsigned layers) {
     auto update =
         dyn_cast<stablehlo::DynamicUpdateSliceOp>(uses[0]->getOwner());
     if (update && layers == 0 && uses[0]->getOperandNumber() == 1 &&
-        typeOf(value).getDimSize(0) == 1)
+        tensorOf(value).getDimSize(0) == 1)
       if (std::optional<unsigned> index =
               matchCarry(update.getOperand(), update->getResult(0)))
         return storeStack(update, *index, *parts);
   }
-  Value read = decode(value.getLoc(), *parts, typeOf(value), layers);
+  Value read = decode(value.getLoc(), *parts, tensorOf(value), layers);
   for (OpOperand *use : uses)
     use->set(read);
   return follow(read, layers);

@@ -11,6 +11,7 @@
 #include "DelayedScaling.h"
 #include "Seeds.h"
 #include "StateFunctions.h"
+#include "StoredForm.h"
 #include "TakenUpdate.h"
 
 #include "fp8/Analysis/DataFlow.h"
@@ -40,32 +41,14 @@ using namespace mlir::fp8;
 namespace {
 
 /// One array of the state and how it is stored.
-struct StoredArray {
+struct StoredArray : StoredForm {
   unsigned argument = 0;
-  std::string path;
-  StringAttr kind;
-  StorageRecipe recipe;
-  RankedTensorType real;   ///< As the step has it.
-  ScaledType scaled;       ///< Payload and scales; null: a cast.
-  RankedTensorType narrow; ///< Of a cast.
+  std::string path = {};
+  StringAttr kind = {};
   /// What the function takes: the array, center and exponent of an expansion.
   SmallVector<unsigned> arguments = {};
 
-  bool isCast() const { return !scaled; }
-  bool changesType() const { return scaled || narrow != real; }
-
   Type getType() const { return scaled ? Type(scaled) : Type(narrow); }
-  /// The types of all parts: payload (or the cast array), scale, center,
-  /// exponent.
-  SmallVector<RankedTensorType> getPartTypes() const {
-    if (isCast())
-      return {narrow};
-    SmallVector<RankedTensorType> types{scaled.getPayloadType(),
-                                        scaled.getScaleTensorType()};
-    if (recipe.expand)
-      types.append(2, getQuantizerType(scaled));
-    return types;
-  }
   int64_t getBytes() const {
     int64_t bytes = 0;
     for (RankedTensorType type : getPartTypes())
@@ -81,28 +64,6 @@ static std::string printElement(Type type) {
   llvm::raw_string_ostream os(text);
   os << getElementTypeOrSelf(type);
   return text;
-}
-
-/// How the recipe stores an array of this type.
-static StoredArray makeStored(const StorageRecipe &recipe,
-                              RankedTensorType real) {
-  StoredArray array;
-  array.recipe = recipe;
-  array.real = real;
-  MLIRContext *context = real.getContext();
-  auto type = RankedTensorType::get(real.getShape(),
-                                    getStorageType(recipe.format, context));
-  if (recipe.tile == RecipeStorageTile::None) {
-    array.narrow = type;
-    return array;
-  }
-  SmallVector<int64_t> tile(
-      real.getRank(),
-      recipe.tile == RecipeStorageTile::Tensor ? ScaledType::kWhole : 1);
-  if (recipe.tile == RecipeStorageTile::Group128)
-    tile.back() = 128;
-  array.scaled = ScaledType::get(type, tile, Float32Type::get(context));
-  return array;
 }
 
 /// Of the paths of what an expansion adds.
@@ -143,7 +104,6 @@ private:
   LogicalResult storeResult(StoredArray &array);
   Value pack(StoredArray &array, ArrayRef<Value> parts, Location loc);
   SmallVector<Value> unpack(StoredArray &array, Value stored, Location loc);
-  Value load(StoredArray &array, ArrayRef<Value> parts, Location loc);
   FailureOr<SmallVector<Value>> store(StoredArray &array, const Own &own,
                                       OpOperand &value);
   FailureOr<SmallVector<Value>> storeInBranches(StoredArray &array,
@@ -244,7 +204,7 @@ void StateStorer::decide() {
       verdict.reason =
           "the optimizer updates its master copy, " + master->second;
     if (verdict.reason.empty()) {
-      StoredArray array = makeStored(*storage, type);
+      StoredArray array{StoredForm::get(*storage, type)};
       array.argument = arg.index;
       array.path = arg.path;
       array.kind = function.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
@@ -318,7 +278,7 @@ void StateStorer::changeArgument(StoredArray &array) {
         addArgument(array, getQuantizerType(array.scaled), suffix));
     own.parts.push_back(function.getArgument(array.arguments.back()));
   }
-  own.value = load(array, own.parts, loc);
+  own.value = array.load(builder, loc, own.parts);
   placeholder.replaceAllUsesWith(own.value);
   placeholder.getDefiningOp()->erase();
   owns[array.argument] = own;
@@ -339,27 +299,6 @@ SmallVector<Value> StateStorer::unpack(StoredArray &array, Value stored,
   auto unpack = UnpackOp::create(builder, loc, array.scaled.getPayloadType(),
                                  array.scaled.getScaleTensorType(), stored);
   return {unpack.getPayload(), unpack.getScale()};
-}
-
-/// The value that the parts stand for, made where the builder stands.
-Value StateStorer::load(StoredArray &array, ArrayRef<Value> parts,
-                        Location loc) {
-  if (array.isCast())
-    return array.changesType() ? stablehlo::ConvertOp::create(
-                                     builder, loc, array.real, parts.front())
-                                     .getResult()
-                               : parts.front();
-  Value packed = pack(array, parts, loc);
-  if (!array.recipe.expand)
-    return DequantizeOp::create(builder, loc, array.real, packed);
-  auto f32 = array.real.clone(builder.getF32Type());
-  Value wide = DequantizeOp::create(builder, loc, f32, packed);
-  Value value = RestoreRangeOp::create(
-      builder, loc, f32, wide, parts[2], parts[3],
-      builder.getDenseI64ArrayAttr(array.scaled.getTile()));
-  if (f32 != array.real)
-    value = stablehlo::ConvertOp::create(builder, loc, array.real, value);
-  return value;
 }
 
 //===----------------------------------------------------------------------===//
@@ -461,7 +400,7 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
     for (RankedTensorType type : array.getPartTypes())
       inside.parts.push_back(block.addArgument(type, copy->getLoc()));
     builder.setInsertionPointToStart(&block);
-    inside.value = load(array, inside.parts, copy->getLoc());
+    inside.value = array.load(builder, copy->getLoc(), inside.parts);
     block.getArgument(index).replaceAllUsesWith(inside.value);
   }
   // The value itself is carried no longer: what is read of it after the loop is
@@ -475,7 +414,7 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
   yield->setOperand(index, copy->getRegion(1).front().getArgument(index));
   SmallVector<Value> results(copy->getResults().drop_front(first));
   builder.setInsertionPointAfter(copy);
-  Value loaded = load(array, results, copy->getLoc());
+  Value loaded = array.load(builder, copy->getLoc(), results);
   copy->getResult(index).replaceAllUsesWith(loaded);
   return results;
 }
@@ -514,69 +453,25 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
                                                     Value value, Location loc,
                                                     bool initial) {
   const StorageRecipe &storage = array.recipe;
-  MLIRContext *context = builder.getContext();
-  auto f32 = array.real.clone(builder.getF32Type());
-  if (value.getType() != f32)
-    value = stablehlo::ConvertOp::create(builder, loc, f32, value);
-  Value seed;
-  IntegerAttr tensor;
-  Rounding rounding = Rounding::NearestEven;
-  if (storage.rounding == RecipeRounding::Stochastic && !initial) {
-    FailureOr<Value> found = seeds.get(builder.getInsertionBlock());
-    if (failed(found))
-      return failure();
-    seed = *found;
-    rounding = Rounding::Stochastic;
-    // Others than those of the tensors that dots read.
-    tensor = builder.getI64IntegerAttr((int64_t(1) << 32) + array.argument);
-  }
-  if (array.isCast())
-    return SmallVector<Value>{RoundOp::create(builder, loc, array.narrow, value,
-                                              seed, rounding, tensor)};
-
-  SmallVector<Value> expansion;
-  if (storage.expand) {
-    auto tile = builder.getDenseI64ArrayAttr(array.scaled.getTile());
-    RankedTensorType tiles = getQuantizerType(array.scaled);
-    Value amax = AmaxOp::create(builder, loc, value, array.scaled);
-    Value amin = AminOp::create(builder, loc, tiles, value, tile);
-    auto range = ComputeExpansionOp::create(
-        builder, loc, tiles, tiles, amax, amin,
-        TypeAttr::get(array.scaled.getElementType()));
-    expansion = {range.getCenter(), range.getExponent()};
-    value = ExpandRangeOp::create(builder, loc, f32, value, range.getCenter(),
-                                  range.getExponent(), tile);
-  }
-  Value amax = AmaxOp::create(builder, loc, value, array.scaled);
-  auto rule = storage.scale == RecipeScale::Pow2       ? ScaleRule::Pow2
-              : storage.scale == RecipeScale::OcpFloor ? ScaleRule::OCPFloor
-                                                       : ScaleRule::Exact;
-  auto current = ComputeScaleOp::create(
-      builder, loc, array.scaled.getScaleTensorType(), amax.getType(), amax,
-      ScaleRuleAttr::get(context, rule),
-      builder.getI64IntegerAttr(storage.margin),
-      TypeAttr::get(array.scaled.getElementType()));
-  DelayedScaling::Scale by{current.getScale(), current.getQuantizer()};
-  if (storage.scaling == RecipeScaling::Delayed && !initial) {
-    OperandRecipe operand;
-    operand.format = getFormat(storage.format);
-    operand.scale = storage.scale;
-    operand.margin = storage.margin;
-    operand.scaling = RecipeScaling::Delayed;
-    operand.history = storage.history;
-    operand.algorithm = storage.algorithm;
-    // Nothing waits for this step's amax, not even in the first step.
-    operand.initial = RecipeInitial::One;
-    by = delayed.get(builder, "fp8." + array.path, {}, operand, current);
-  }
-  Value quantized = QuantizeOp::create(builder, loc, array.scaled, value,
-                                       by.scale, by.quantizer, seed, rounding,
-                                       Overflow::Saturate, tensor);
-  auto unpack = UnpackOp::create(builder, loc, array.scaled.getPayloadType(),
-                                 array.scaled.getScaleTensorType(), quantized);
-  SmallVector<Value> parts{unpack.getPayload(), unpack.getScale()};
-  llvm::append_range(parts, expansion);
-  return parts;
+  // Others than those of the tensors that dots read.
+  int64_t tensor = (int64_t(1) << 32) + array.argument;
+  if (initial)
+    return array.store(builder, loc, value, /*seeds=*/nullptr, tensor);
+  if (storage.scaling != RecipeScaling::Delayed)
+    return array.store(builder, loc, value, &seeds, tensor);
+  OperandRecipe operand;
+  operand.format = getFormat(storage.format);
+  operand.scale = storage.scale;
+  operand.margin = storage.margin;
+  operand.scaling = RecipeScaling::Delayed;
+  operand.history = storage.history;
+  operand.algorithm = storage.algorithm;
+  // Nothing waits for this step's amax, not even in the first step.
+  operand.initial = RecipeInitial::One;
+  return array.store(
+      builder, loc, value, &seeds, tensor, [&](ComputeScaleOp current) {
+        return delayed.get(builder, "fp8." + array.path, {}, operand, current);
+      });
 }
 
 /// Loads an array again in the branches that read it: what is computed there is
@@ -602,7 +497,7 @@ void StateStorer::loadInBranches(StoredArray &array) {
     Value &value = loaded[branch];
     if (!value) {
       builder.setInsertionPointToStart(branch);
-      value = load(array, own.parts, own.value.getLoc());
+      value = array.load(builder, own.value.getLoc(), own.parts);
     }
     use.set(value);
   }
@@ -664,7 +559,7 @@ void StateStorer::makeStateFunctions() {
     for (StringRef suffix : getSuffixes(array))
       parts.push_back(getStateArgument(load, (array.path + suffix).str(),
                                        getQuantizerType(array.scaled), loc));
-    addStateResult(load, array.path, this->load(array, parts, loc));
+    addStateResult(load, array.path, array.load(builder, loc, parts));
   }
 }
 
@@ -749,9 +644,7 @@ struct StoreState : fp8::impl::FP8StoreStateBase<StoreState> {
       : FP8StoreStateBase(std::move(options)), sink(std::move(sink)) {}
 
   LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded =
-        loadRecipe(this->recipe, context,
-                   SmallVector<std::string>(set.begin(), set.end()));
+    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context, *set);
     if (failed(loaded))
       return failure();
     effective = std::move(*loaded);
@@ -787,11 +680,7 @@ void StoreState::runOnOperation() {
   if (!effective.optimizer.changesNothing() || effective.gradients.changes()) {
     for (auto function :
          llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      bool trains =
-          llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
-            return bool(function.getResultAttr(i, kStateAttr));
-          });
-      if (!trains)
+      if (!replacesState(function))
         continue;
       if (failed(Signature::fromAttributes(function)))
         return signalPassFailure();

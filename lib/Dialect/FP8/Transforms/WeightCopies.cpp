@@ -2,6 +2,7 @@
 
 #include "WeightCopies.h"
 
+#include "SmallTensors.h"
 #include "StateFunctions.h"
 
 #include "fp8/Analysis/Signature.h"
@@ -13,16 +14,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-static RankedTensorType tensorOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
-                       float value) {
-  return stablehlo::ConstantOp::create(
-      b, loc, DenseElementsAttr::get(type, b.getF32FloatAttr(value)));
-}
 
 static StringAttr getStringAttr(func::FuncOp function, BlockArgument arg,
                                 StringRef name) {

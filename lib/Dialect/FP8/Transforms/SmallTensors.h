@@ -1,0 +1,30 @@
+//===- SmallTensors.h - Constants and reshapes ------------------*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
+
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir {
+namespace fp8 {
+
+inline RankedTensorType tensorOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// A constant of floats that are all `value`.
+Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
+                double value);
+
+/// A constant of zeros, of any element type.
+Value makeZeros(OpBuilder &b, Location loc, Type type);
+
+/// `value` itself if it is of that shape.
+Value makeReshape(OpBuilder &b, Location loc, Value value,
+                  ArrayRef<int64_t> shape);
+
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_SMALLTENSORS_H
