@@ -8,7 +8,6 @@ of gated units, which change no number that the model computes.
 import json
 import pathlib
 import re
-import struct
 import sys
 
 import fp8_testing as t
@@ -19,7 +18,6 @@ import optax
 from safetensors import safe_open
 from safetensors.numpy import load_file
 
-DTYPES = {"F32": np.float32, "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn, "I32": np.int32}
 SMOOTH = ["--recipe", "tensorwise", "--set", "smooth_swiglu.granularity=channel", "--set", "smooth_swiglu.scaling=delayed", "--set", "smooth_swiglu.history=4"]  # fmt: skip
 STEPS = 6
 CASES = {}
@@ -56,19 +54,6 @@ class Fixture:
         return ["--eval", self.folder / loop / "eval.mlir", "--data", self.text]
 
 
-def read(path):
-    """All tensors, those of types that NumPy does not know too; and metadata."""
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8 : 8 + length])
-    metadata = header.pop("__metadata__", {})
-    arrays = {}
-    for name, entry in header.items():
-        begin, end = (8 + length + offset for offset in entry["data_offsets"])
-        arrays[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return arrays, metadata
-
-
 def manifest_of(weights):
     manifest = json.loads((weights / "export.json").read_text())
     return manifest, {entry["name"]: entry for entry in manifest["tensors"]}
@@ -81,7 +66,7 @@ def dotted(path):
 
 def parameters(out):
     """Those of a run's checkpoint, by dotted name."""
-    arrays, _ = read(out / f"checkpoint-{STEPS}.safetensors")
+    arrays = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     return {dotted(name): array for name, array in arrays.items() if name.startswith("params")}
 
 
@@ -105,7 +90,8 @@ def check_formats(f, out, loop, export):
     expected = parameters(out)
     for form in ("f32", "bf16", "f8E4M3FN"):
         _, weights = export(form)
-        found, metadata = read(weights / "model.safetensors")
+        found = t.load_tensors(weights / "model.safetensors")
+        metadata = safe_open(weights / "model.safetensors", "numpy").metadata()
         manifest, listed = manifest_of(weights)
         assert metadata == {"format": "pt"} and manifest["format"] == form and manifest["step"] == STEPS
         assert sorted(listed) == sorted(expected), sorted(listed)
@@ -158,7 +144,7 @@ def formats(f):
 
 def factors(out):
     """s of every gated unit: layers first."""
-    arrays, _ = read(out / f"checkpoint-{STEPS}.safetensors")
+    arrays = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     found = {name: 1 / np.where(array == 0, 1, array) for name, array in arrays.items() if name.endswith(".smooth.quantizer")}
     assert found and all(np.any(s != 1) and np.all(np.frexp(s)[0] == 0.5) for s in found.values()), found
     return found
@@ -171,7 +157,7 @@ def factors_are_folded(f):
         evaluation = f.evaluation(loop)
         result, out = f.train(f"smooth-{loop}", *SMOOTH, *evaluation[:2], "--export-weights", f.folder / f"smooth-{loop}-f32", loop=loop)
         expected, s = parameters(out), factors(out)
-        found, _ = read(f.folder / f"smooth-{loop}-f32" / "model.safetensors")
+        found = t.load_tensors(f.folder / f"smooth-{loop}-f32" / "model.safetensors")
         manifest, listed = manifest_of(f.folder / f"smooth-{loop}-f32")
         assert "not_folded" not in manifest and set(manifest["numbers"].values()) == {0}, manifest["numbers"]
         folded = 0
@@ -195,7 +181,7 @@ def factors_of_a_fused_projection(f):
     evaluation = f.evaluation("fused")
     _, out = f.train("fused-run", *SMOOTH, *evaluation[:2], "--export-weights", f.folder / "fused-f32", loop="fused")
     expected, (s,) = parameters(out), factors(out).values()
-    found, _ = read(f.folder / "fused-f32" / "model.safetensors")
+    found = t.load_tensors(f.folder / "fused-f32" / "model.safetensors")
     manifest, _ = manifest_of(f.folder / "fused-f32")
     expected["layers.both"] = np.concatenate([expected["layers.both"][..., :96], expected["layers.both"][..., 96:] / s[:, None]], axis=-1)
     expected["layers.bias"] = np.concatenate([expected["layers.bias"][..., :96], expected["layers.bias"][..., 96:] / s], axis=-1)
@@ -213,7 +199,7 @@ def factors_in_fp8(f):
         f.train("smooth-unrolled", *SMOOTH)
     out = f.folder / "smooth-unrolled"
     _, weights = f.export("smooth-unrolled", "smooth-unrolled", "f8E4M3FN", *SMOOTH, *f.evaluation())
-    found, _ = read(weights / "model.safetensors")
+    found = t.load_tensors(weights / "model.safetensors")
     manifest, listed = manifest_of(weights)
     s = factors(out)
     for name, array in parameters(out).items():
@@ -240,7 +226,7 @@ def factors_that_are_not_state(f):
     manifest, _ = manifest_of(f.folder / "current-f32")
     assert [(unit["gated_unit"], "of each batch" in unit["why"]) for unit in manifest["not_folded"]] == [
         (f"params['layers'][{i}]['down']", True) for i in (0, 1)], manifest["not_folded"]  # fmt: skip
-    found, _ = read(f.folder / "current-f32" / "model.safetensors")
+    found = t.load_tensors(f.folder / "current-f32" / "model.safetensors")
     assert all(same_bits(found[name], array) for name, array in parameters(out).items())
 
 

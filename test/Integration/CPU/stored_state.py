@@ -12,7 +12,6 @@ from them: what it checks is the update and its storage.
 import json
 import math
 import pathlib
-import struct
 import sys
 
 import fp8_testing as t
@@ -22,10 +21,9 @@ import ml_dtypes
 import numpy as np
 import optax
 from safetensors.numpy import save_file
+from stochastic_rounding import mix_seed, random_numbers, round_by
 
 F32 = np.float32
-DTYPES = {"F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn,
-          "F8_E5M2": ml_dtypes.float8_e5m2, "I32": np.int32}  # fmt: skip
 FORMATS = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 
 
@@ -34,36 +32,6 @@ FORMATS = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2,
 
 def largest(fmt):
     return F32(float(ml_dtypes.finfo(FORMATS[fmt]).max))
-
-
-def mix64(x):
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = ((x ^ x >> shift) * factor) % 2**64
-    return x ^ x >> 31
-
-
-def mix_seed(seed, counter):
-    return mix64(mix64(seed % 2**64) ^ (counter + 1) * 0x9E3779B97F4A7C15 % 2**64)
-
-
-def random_numbers(seed, tensor, shape):
-    key = mix_seed(seed, tensor)
-    x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
-    x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
-    x = ((x ^ x >> np.uint32(11)) + np.uint32(key >> 32)) * np.uint32(0xAC4C1B51)
-    x = (x ^ x >> np.uint32(15)) * np.uint32(0x31848BAB)
-    x = x ^ x >> np.uint32(14)
-    return ((x >> np.uint32(8)).astype(np.float64) * 2.0**-24).reshape(shape)
-
-
-def round_by(x, random, dtype):
-    """x rounded up in magnitude where `random` is below the way up."""
-    info, x = ml_dtypes.finfo(dtype), x.astype(np.float64)
-    distance = np.exp2(np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp)) - int(info.nmant))
-    steps = np.abs(x) / distance
-    whole = np.floor(steps)
-    whole += random < steps - whole
-    return np.copysign(whole * distance, x).astype(np.float32).astype(dtype)
 
 
 def scale_of(amax, fmt, rule="exact"):
@@ -208,19 +176,6 @@ def make_step(update, moments, dtype=jnp.float32, every=None):
 # ------------------------------------------------------------------------- runs
 
 
-def load(path):
-    """All tensors of a safetensors file, the FP8 ones too."""
-    data = path.read_bytes()
-    (length,) = struct.unpack("<Q", data[:8])
-    header, tensors = json.loads(data[8 : 8 + length]), {}
-    for name, entry in header.items():
-        if name != "__metadata__":
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            if entry["dtype"] in DTYPES:
-                tensors[name] = np.frombuffer(data[begin:end], DTYPES[entry["dtype"]]).reshape(entry["shape"])
-    return tensors
-
-
 class Fixture:
     def __init__(self, fp8_run, folder):
         self.fp8_run, self.folder = fp8_run, pathlib.Path(folder)
@@ -244,7 +199,7 @@ class Fixture:
         t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
                "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
                "--out", folder / "out"])
-        found = {int(f.stem.split("-")[1]): load(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
+        found = {int(f.stem.split("-")[1]): t.load_tensors(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
         assert sorted(found) == list(range(1, steps + 1)), f"expected checkpoints of {steps} steps but got {sorted(found)}"
         return found
 

@@ -7,6 +7,7 @@ import argparse
 import ctypes
 import math
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -14,6 +15,9 @@ import tempfile
 
 import ml_dtypes
 import numpy as np
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "Integration" / "CPU"))
+from stochastic_rounding import mix_seed, random_numbers, round_by  # noqa: E402
 
 FORMATS = {
     "f8E4M3FN": ml_dtypes.float8_e4m3fn,
@@ -464,41 +468,6 @@ def check_accumulators(compiler, directory, rng):
             fail(f"accumulator {name}: RMS error {error:.3g}, not in [{low}, {high}]")
 
 
-def mix64(x):
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        x = ((x ^ x >> shift) * factor) % 2**64
-    return x ^ x >> 31
-
-
-def mix_seed(seed, counter):
-    return mix64(mix64(seed % 2**64) ^ (counter + 1) * 0x9E3779B97F4A7C15 % 2**64)
-
-
-def random_numbers(seed, number, shape):
-    """What stochastic rounding draws for the elements of a tensor, in [0, 1)."""
-    key = mix_seed(seed, number)
-    x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
-    x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
-    x = ((x ^ x >> np.uint32(11)) + np.uint32(key >> 32)) * np.uint32(0xAC4C1B51)
-    x = (x ^ x >> np.uint32(15)) * np.uint32(0x31848BAB)
-    x = x ^ x >> np.uint32(14)
-    return ((x >> np.uint32(8)).astype(np.float64) * 2.0**-24).reshape(shape)
-
-
-def round_by(x, random, element):
-    """x rounded up in magnitude where the random number is below the fraction of
-    the way up. Beyond the largest number that is infinity."""
-    info = ml_dtypes.finfo(NUMPY[element])
-    x = x.astype(np.float64)
-    exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
-    distance = np.exp2(exponent - int(info.nmant))
-    with np.errstate(over="ignore", invalid="ignore"):
-        steps = np.abs(x) / distance
-        whole = np.floor(steps)
-        whole += random < steps - whole
-        return np.copysign(whole * distance, x).astype(np.float32).astype(NUMPY[element])
-
-
 def check_round(compiler, directory, rng):
     """fp8.round: to nearest even as ml_dtypes does, and by the random numbers."""
     program, shape = Program(), (37, 352)
@@ -520,7 +489,7 @@ def check_round(compiler, directory, rng):
                 want = x.astype(NUMPY[element])
             same(f"round {element} {kind}", program("n" + element, x)[0].astype(np.float32), want.astype(np.float32))
             (got,) = program("s" + element, x, np.int64(5), np.int32(2))
-            want = round_by(x, random_numbers(mix_seed(5, 2), 11, shape), element)
+            want = round_by(x, random_numbers(mix_seed(5, 2), 11, shape), NUMPY[element])
             same(f"round {element} {kind} stochastically", got.astype(np.float32), want.astype(np.float32))
             if kind == "plain" and (got == program("s" + element, x, np.int64(5), np.int32(3))[0]).mean() > 0.9:
                 fail(f"round {element}: the next step gives the same roundings")

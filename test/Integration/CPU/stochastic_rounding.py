@@ -1,0 +1,41 @@
+"""What stochastic rounding draws, in NumPy: a hash of seed, step, loop
+iterations, tensor and element (docs of fp8.mix_seed and fp8.quantize)."""
+
+import math
+
+import ml_dtypes
+import numpy as np
+
+
+def mix64(x):
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        x = ((x ^ x >> shift) * factor) % 2**64
+    return x ^ x >> 31
+
+
+def mix_seed(seed, counter):
+    return mix64(mix64(seed % 2**64) ^ (counter + 1) * 0x9E3779B97F4A7C15 % 2**64)
+
+
+def random_numbers(seed, tensor, shape):
+    """The numbers of the elements of a tensor, in [0, 1)."""
+    key = mix_seed(seed, tensor)
+    x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
+    x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
+    x = ((x ^ x >> np.uint32(11)) + np.uint32(key >> 32)) * np.uint32(0xAC4C1B51)
+    x = (x ^ x >> np.uint32(15)) * np.uint32(0x31848BAB)
+    x = x ^ x >> np.uint32(14)
+    return ((x >> np.uint32(8)).astype(np.float64) * 2.0**-24).reshape(shape)
+
+
+def round_by(x, random, dtype):
+    """x rounded up in magnitude where the random number is below the fraction of
+    the way up. Beyond the largest number that is infinity."""
+    info, x = ml_dtypes.finfo(dtype), x.astype(np.float64)
+    exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
+    distance = np.exp2(exponent - int(info.nmant))
+    with np.errstate(over="ignore", invalid="ignore"):
+        steps = np.abs(x) / distance
+        whole = np.floor(steps)
+        whole += random < steps - whole
+        return np.copysign(whole * distance, x).astype(np.float32).astype(dtype)
