@@ -130,6 +130,7 @@ public:
 private:
   // Preparation.
   LogicalResult readAttributes();
+  void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
   void collectInits();
   SmallVector<std::variant<Nest, Operation *>> collectNests();
@@ -255,6 +256,24 @@ SmallVector<int> domainLoopsOf(Value buffer) {
   return loops;
 }
 
+/// Calls `visit` with the sizes of every tile that there is: the last one of a
+/// domain loop may be smaller.
+void KernelLowering::forEachTileSize(
+    llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  SmallVector<SmallVector<int64_t>> tiles(1);
+  for (auto [extent, size] : llvm::zip(domain, tile)) {
+    SmallVector<SmallVector<int64_t>> longer;
+    for (int64_t last : {size, extent % size})
+      for (SmallVector<int64_t> prefix : tiles)
+        if (last > 0) {
+          prefix.push_back(last);
+          longer.push_back(std::move(prefix));
+        }
+    tiles = std::move(longer);
+  }
+  llvm::for_each(tiles, visit);
+}
+
 /// Finds every intermediate buffer and how the domain cuts it.
 void KernelLowering::collectLocals() {
   int64_t offset = 0;
@@ -275,11 +294,14 @@ void KernelLowering::collectLocals() {
   for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>()) {
     if (!isDot(generic))
       continue;
-    SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
-    for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-      sizes[dim] = tile[i];
-    total = std::max(total,
-                     offset + contractionScratchBytes(generic, sizes, target));
+    // A smaller tile may be packed where a whole one is not.
+    forEachTileSize([&](ArrayRef<int64_t> tileSizes) {
+      SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
+      for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
+        sizes[dim] = tileSizes[i];
+      total = std::max(
+          total, offset + contractionScratchBytes(generic, sizes, target));
+    });
   }
   kernel->setAttr(kScratchBytesAttr,
                   builder.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
@@ -1104,6 +1126,11 @@ LogicalResult KernelLowering::emitDot(linalg::GenericOp op) {
   contraction.outIsLocal = local != locals.end();
   contraction.out = contraction.outIsLocal ? local->second.memref : out;
   int64_t bytes = contractionScratchBytes(op, contraction.sizes, target);
+  int64_t available = cast<MemRefType>(scratch.getType()).getNumElements();
+  if (contractionScratch + bytes > available)
+    return op.emitOpError("expected at most ")
+           << available << " bytes of scratch but needs "
+           << contractionScratch + bytes;
   contraction.scratch = memref::ViewOp::create(
       builder, loc, MemRefType::get({bytes}, builder.getI8Type()), scratch,
       constantIndex(contractionScratch), ValueRange{});
