@@ -203,15 +203,28 @@ void Analyzer::findSavedUses(SmallVectorImpl<OpOperand *> &uses) const {
   if (!hasLoss || !updatesParameters)
     return;
   function.walk([&](Operation *op) {
-    // Barriers are in no slice: they stand for what they pass on.
-    if (!forwardSlice.contains(op) || op->getNumRegions() != 0)
+    if (!forwardSlice.contains(op))
       return;
-    for (OpResult result : op->getResults()) {
-      auto type = dyn_cast<RankedTensorType>(result.getType());
+    // What a loop has is what its carries are in an iteration, if the forward
+    // pass reads them. Barriers are in no slice: they stand for what they pass
+    // on.
+    SmallVector<Value> values;
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+      llvm::copy_if(loop.getBody().getArguments(), std::back_inserter(values),
+                    [&](Value carry) {
+                      return llvm::any_of(carry.getUsers(),
+                                          [&](Operation *user) {
+                                            return forwardSlice.contains(user);
+                                          });
+                    });
+    else if (op->getNumRegions() == 0)
+      llvm::append_range(values, op->getResults());
+    for (Value value : values) {
+      auto type = dyn_cast<RankedTensorType>(value.getType());
       if (!type || !isa<FloatType>(type.getElementType()) ||
-          type.getRank() == 0 || origins.get(result) != Origin::Data)
+          type.getRank() == 0 || origins.get(value) != Origin::Data)
         continue;
-      for (OpOperand &use : result.getUses()) {
+      for (OpOperand &use : value.getUses()) {
         // Both passes must rescale by one factor.
         auto rescale = dyn_cast<RescaleOp>(use.getOwner());
         if (rescale && use.get() == rescale.getFactor())

@@ -1,5 +1,6 @@
 //===- SavePayloads.cpp - What a loop saves for the backward pass ---------===//
 
+#include "LayerStacks.h"
 #include "SlotQuantization.h"
 #include "SmallTensors.h"
 
@@ -8,7 +9,6 @@
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FP8SAVEPAYLOADS
@@ -29,29 +29,15 @@ struct Read {
   SlotQuantization quantization;
 };
 
-/// A stack that a loop writes slot by slot, and that is read to be quantized
-/// only, or that holds what a narrower form is restored to.
-struct Stack {
-  unsigned carry;
-  DynamicUpdateSliceOp update;
+/// A stack that is read to be quantized only, or that holds what a narrower
+/// form is restored to.
+struct Stack : LayerStack {
+  explicit Stack(LayerStack stack) : LayerStack(std::move(stack)) {}
+
   SmallVector<Read> reads;
   SmallVector<SlotQuantization> kinds; // the different ones among them
   Operation *restored = nullptr;       // the convert or fp8.dequantize
-  SmallVector<DynamicSliceOp> slices;
 };
-
-bool isSlot(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
-  return !part.empty() && part.front() == 1 &&
-         part.drop_front() == stack.drop_front();
-}
-
-Value reshape(OpBuilder &builder, Location loc, Value value,
-              ArrayRef<int64_t> shape) {
-  auto type = cast<RankedTensorType>(value.getType());
-  if (type.getShape() == shape)
-    return value;
-  return stablehlo::ReshapeOp::create(builder, loc, type.clone(shape), value);
-}
 
 /// The tensor of shape `shape` that `value` is a reshape of, if it is one, so
 /// that its quantization is recognized as the one of that tensor.
@@ -66,7 +52,7 @@ Value reshapeBack(OpBuilder &builder, Location loc, Value value,
     if (type.getShape() == shape && !moves)
       return def->getOperand(0);
   }
-  return reshape(builder, loc, value, shape);
+  return makeReshape(builder, loc, value, shape);
 }
 
 /// The op that makes `value`, a slot of shape `slot`, from a narrower form of
@@ -92,33 +78,6 @@ Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
     return isNarrower ? def : nullptr;
   }
   return nullptr;
-}
-
-/// A stack that a loop writes slot by slot.
-std::optional<Stack> matchWrites(WhileOp loop, unsigned carry) {
-  Value result = loop->getResult(carry);
-  auto type = cast<RankedTensorType>(result.getType());
-  Block &cond = loop.getCond().front(), &body = loop.getBody().front();
-  auto update = body.getTerminator()
-                    ->getOperand(carry)
-                    .getDefiningOp<DynamicUpdateSliceOp>();
-  if (!update || update.getOperand() != body.getArgument(carry) ||
-      !body.getArgument(carry).hasOneUse() || !update->hasOneUse() ||
-      !cond.getArgument(carry).use_empty() ||
-      !isSlot(cast<RankedTensorType>(update.getUpdate().getType()).getShape(),
-              type.getShape()) ||
-      !matchPattern(loop->getOperand(carry), m_AnyZeroFloat()))
-    return std::nullopt;
-  Stack stack;
-  stack.carry = carry;
-  stack.update = update;
-  for (Operation *user : result.getUsers()) {
-    auto slice = dyn_cast<DynamicSliceOp>(user);
-    if (!slice || !isSlot(slice.getType().getShape(), type.getShape()))
-      return std::nullopt;
-    stack.slices.push_back(slice);
-  }
-  return stack;
 }
 
 /// Whether the loop could read `value`.
@@ -167,29 +126,31 @@ LogicalResult matchRead(WhileOp loop, DynamicSliceOp slice, Stack &stack) {
 
 /// One that is read to be quantized only.
 std::optional<Stack> matchQuantized(WhileOp loop, unsigned carry) {
-  std::optional<Stack> stack = matchWrites(loop, carry);
-  if (!stack)
+  std::optional<LayerStack> written = matchLayerStack(loop, carry);
+  if (!written)
     return std::nullopt;
-  for (DynamicSliceOp slice : stack->slices)
-    if (failed(matchRead(loop, slice, *stack)))
+  Stack stack(*written);
+  for (DynamicSliceOp slice : stack.slices)
+    if (failed(matchRead(loop, slice, stack)))
       return std::nullopt;
   // Several payloads may take more than what they are made from.
   auto type = cast<RankedTensorType>(loop->getResult(carry).getType());
-  if (stack->kinds.empty() ||
-      stack->kinds.size() * 8 >= type.getElementTypeBitWidth())
+  if (stack.kinds.empty() ||
+      stack.kinds.size() * 8 >= type.getElementTypeBitWidth())
     return std::nullopt;
   return stack;
 }
 
 /// One that holds what a narrower form is restored to.
 std::optional<Stack> matchRestored(WhileOp loop, unsigned carry) {
-  std::optional<Stack> stack = matchWrites(loop, carry);
-  if (!stack || stack->slices.empty())
+  std::optional<LayerStack> written = matchLayerStack(loop, carry);
+  if (!written || written->slices.empty())
     return std::nullopt;
-  auto type = cast<RankedTensorType>(loop->getResult(carry).getType());
-  stack->restored =
-      getRestored(stack->update.getUpdate(), type.getShape().drop_front());
-  if (!stack->restored)
+  Stack stack(*written);
+  stack.restored =
+      getRestored(stack.update.getUpdate(),
+                  tensorOf(loop->getResult(carry)).getShape().drop_front());
+  if (!stack.restored)
     return std::nullopt;
   return stack;
 }
@@ -197,7 +158,8 @@ std::optional<Stack> matchRestored(WhileOp loop, unsigned carry) {
 /// The loop with carries of its own for payloads and scales.
 class LoopRewriter {
 public:
-  explicit LoopRewriter(WhileOp loop) : loop(loop), builder(loop) {}
+  explicit LoopRewriter(WhileOp loop)
+      : loop(loop), builder(loop->getContext()) {}
 
   bool run() {
     std::vector<Stack> stacks;
@@ -214,7 +176,6 @@ public:
       for (const SlotQuantization &kind : stack.kinds)
         save(stack, kind);
     }
-    rebuild();
     for (const Saved &entry : saved) {
       if (entry.stack->restored)
         for (DynamicSliceOp slice : entry.stack->slices)
@@ -232,38 +193,6 @@ private:
     SlotQuantization kind;
     unsigned payload; // carry; the next one holds the scales, if there are any
   };
-
-  /// A carry of slots like `value`, which the body writes beside `update`.
-  void addCarry(DynamicUpdateSliceOp update, Value value) {
-    Location loc = update.getLoc();
-    auto type = cast<RankedTensorType>(value.getType());
-    auto stackType = cast<RankedTensorType>(update.getType());
-    SmallVector<int64_t> shape{stackType.getDimSize(0)}, slot{1};
-    llvm::append_range(shape, type.getShape());
-    llvm::append_range(slot, type.getShape());
-    RankedTensorType newType = type.clone(shape);
-    OpBuilder before(loop);
-    inits.push_back(makeZeros(before, loc, newType));
-    Block &body = loop.getBody().front();
-    loop.getCond().front().addArgument(newType, loc);
-    BlockArgument arg = body.addArgument(newType, loc);
-    builder.setInsertionPoint(update);
-    Value part = reshape(builder, loc, value, slot);
-    auto next = DynamicUpdateSliceOp::create(
-        builder, loc, newType, arg, part,
-        startIndices(loc, update.getStartIndices(), newType.getRank()));
-    Operation *terminator = body.getTerminator();
-    terminator->insertOperands(terminator->getNumOperands(), next.getResult());
-  }
-
-  /// The slot's index, and zeros.
-  SmallVector<Value> startIndices(Location loc, ValueRange original,
-                                  int64_t rank) {
-    SmallVector<Value> starts{original[0]};
-    if (rank > 1)
-      starts.append(rank - 1, makeZeros(builder, loc, original[0].getType()));
-    return starts;
-  }
 
   /// The tensor as the loop quantizes it for its own dots, or as it now does.
   Value getQuantized(DynamicUpdateSliceOp update,
@@ -294,75 +223,42 @@ private:
     auto unpack = UnpackOp::create(
         builder, quantize.getLoc(), scaled.getPayloadType(),
         scaled.getScaleTensorType(), getQuantized(update, kind));
-    saved.push_back(
-        {&stack, kind,
-         static_cast<unsigned>(loop->getNumOperands() + inits.size())});
-    addCarry(update, unpack.getPayload());
-    addCarry(update, unpack.getScale());
+    saved.push_back({&stack, kind, loop->getNumResults()});
+    loop = stackBeside(loop, update, unpack->getResults());
   }
 
   /// Keeps what `stack.restored` restores.
   void saveNarrow(const Stack &stack) {
     Value narrow = stack.restored->getOperand(0);
-    saved.push_back(
-        {&stack,
-         {},
-         static_cast<unsigned>(loop->getNumOperands() + inits.size())});
-    auto scaled = dyn_cast<ScaledType>(narrow.getType());
-    if (!scaled)
-      return addCarry(stack.update, narrow);
-    builder.setInsertionPoint(stack.update);
-    auto unpack = UnpackOp::create(builder, stack.restored->getLoc(),
-                                   scaled.getPayloadType(),
-                                   scaled.getScaleTensorType(), narrow);
-    addCarry(stack.update, unpack.getPayload());
-    addCarry(stack.update, unpack.getScale());
-  }
-
-  void rebuild() {
-    SmallVector<Value> operands(loop->getOperands());
-    llvm::append_range(operands, inits);
-    builder.setInsertionPoint(loop);
-    auto copy = WhileOp::create(builder, loop.getLoc(),
-                                ValueRange(operands).getTypes(), operands);
-    copy->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
-    copy.getCond().takeBody(loop.getCond());
-    copy.getBody().takeBody(loop.getBody());
-    loop->replaceAllUsesWith(
-        copy->getResults().take_front(loop->getNumResults()));
-    loop.erase();
-    loop = copy;
-  }
-
-  /// The slot of a carry that `slice` reads of the stack it stands for.
-  Value loadSlot(Location loc, unsigned carry, DynamicSliceOp slice) {
-    Value stack = loop->getResult(carry);
-    auto type = cast<RankedTensorType>(stack.getType());
-    SmallVector<int64_t> shape(type.getShape());
-    shape[0] = 1;
-    Value part = DynamicSliceOp::create(
-        builder, loc, type.clone(shape), stack,
-        startIndices(loc, slice.getStartIndices(), type.getRank()),
-        builder.getDenseI64ArrayAttr(shape));
-    return reshape(builder, loc, part, type.getShape().drop_front());
+    saved.push_back({&stack, {}, loop->getNumResults()});
+    SmallVector<Value> parts{narrow};
+    if (auto scaled = dyn_cast<ScaledType>(narrow.getType())) {
+      builder.setInsertionPoint(stack.update);
+      parts = UnpackOp::create(builder, stack.restored->getLoc(),
+                               scaled.getPayloadType(),
+                               scaled.getScaleTensorType(), narrow)
+                  ->getResults();
+    }
+    loop = stackBeside(loop, stack.update, parts);
   }
 
   void loadNarrow(const Saved &entry, DynamicSliceOp slice) {
     Location loc = slice.getLoc();
     Operation *restored = entry.stack->restored;
     builder.setInsertionPoint(slice);
-    Value narrow = loadSlot(loc, entry.payload, slice);
+    Value narrow = readBeside(builder, slice, loop->getResult(entry.payload));
     Type type = restored->getResult(0).getType();
     Value value;
     if (auto scaled = dyn_cast<ScaledType>(restored->getOperand(0).getType())) {
-      narrow = PackOp::create(builder, loc, scaled, narrow,
-                              loadSlot(loc, entry.payload + 1, slice));
+      narrow = PackOp::create(
+          builder, loc, scaled, narrow,
+          readBeside(builder, slice, loop->getResult(entry.payload + 1)));
       value = DequantizeOp::create(builder, loc, type, narrow);
     } else {
       value = stablehlo::ConvertOp::create(builder, loc, type, narrow);
     }
     slice.replaceAllUsesWith(
-        reshape(builder, loc, value, slice.getType().getShape()));
+        makeReshape(builder, loc, value, slice.getType().getShape()));
     slice.erase();
   }
 
@@ -371,8 +267,9 @@ private:
     QuantizeOp quantize = read.quantization.getQuantize();
     Location loc = quantize.getLoc();
     builder.setInsertionPoint(quantize);
-    Value payload = loadSlot(loc, entry.payload, slice),
-          scale = loadSlot(loc, entry.payload + 1, slice);
+    Value payload = readBeside(builder, slice, loop->getResult(entry.payload)),
+          scale =
+              readBeside(builder, slice, loop->getResult(entry.payload + 1));
     quantize.replaceAllUsesWith(
         PackOp::create(builder, loc, quantize.getType(), payload, scale)
             .getResult());
@@ -381,7 +278,6 @@ private:
 
   WhileOp loop;
   OpBuilder builder;
-  SmallVector<Value> inits;
   std::vector<Saved> saved;
 };
 

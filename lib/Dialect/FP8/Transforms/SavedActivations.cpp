@@ -1,9 +1,10 @@
 //===- SavedActivations.cpp - What is kept for the backward pass ----------===//
 //
 // The order of work:
-//  1. the uses where the backward pass reads what the forward pass has computed
-//     are known (LinearLayers); those that only quantized dots read keep their
-//     payloads;
+//  1. loops stack less (ThinStacks); the uses where the backward pass reads
+//  what
+//     the forward pass has computed are known (LinearLayers); those that only
+//     quantized dots read keep their payloads;
 //  2. a saved value that follows elementwise from others (the sigmoid of a gate
 //     that is saved too, a norm's output) is computed again where it is read;
 //  3. the others are stored as the recipe says and restored where they are
@@ -18,6 +19,7 @@
 
 #include "ComputeType.h"
 #include "Quantizer.h"
+#include "ThinStacks.h"
 
 #include "fp8/Analysis/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -36,10 +38,6 @@ namespace {
 
 /// Elements that share a scale (COAT).
 constexpr int64_t kGroup = 16;
-/// A tensor that is so many times smaller than another is little to keep.
-constexpr int64_t kSmall = 8;
-/// Ops that compute a value again; more are not worth it.
-constexpr unsigned kMaxRecomputed = 24;
 
 int64_t numElements(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
@@ -89,24 +87,29 @@ Value getStack(OpOperand &use) {
   return loop->getResult(next.getOperandNumber());
 }
 
-/// Whether only quantized dots read the operand, perhaps arranged otherwise or
-/// from a stack.
+/// Whether only quantized dots read a value, perhaps arranged otherwise or from
+/// a stack.
+bool feedsQuantizedDots(Value value,
+                        llvm::function_ref<bool(Operation *)> isQuantized);
+
 bool feedsQuantizedDots(OpOperand &use,
                         llvm::function_ref<bool(Operation *)> isQuantized) {
-  auto allFeed = [&](Value value) {
-    return !value.use_empty() &&
-           llvm::all_of(value.getUses(), [&](OpOperand &next) {
-             return feedsQuantizedDots(next, isQuantized);
-           });
-  };
   Operation *user = use.getOwner();
   if (isQuantized(user))
     return true;
   if (Value stack = getStack(use))
-    return allFeed(stack);
+    return feedsQuantizedDots(stack, isQuantized);
   if (isa<stablehlo::DynamicSliceOp>(user) && use.getOperandNumber() == 0)
-    return allFeed(user->getResult(0));
-  return isLayout(user) && allFeed(shownBy(use));
+    return feedsQuantizedDots(user->getResult(0), isQuantized);
+  return isLayout(user) && feedsQuantizedDots(shownBy(use), isQuantized);
+}
+
+bool feedsQuantizedDots(Value value,
+                        llvm::function_ref<bool(Operation *)> isQuantized) {
+  return !value.use_empty() &&
+         llvm::all_of(value.getUses(), [&](OpOperand &use) {
+           return feedsQuantizedDots(use, isQuantized);
+         });
 }
 
 /// Where a loop writes what is computed of `use` for the backward pass to
@@ -179,7 +182,7 @@ static Value getOnlyLargeOperand(Operation *op) {
         break;
       source = def->getOperand(0);
     }
-    if (numElements(source) * kSmall <= numElements(op->getResult(0)) ||
+    if (numElements(source) * kSmallPart <= numElements(op->getResult(0)) ||
         source.getDefiningOp<stablehlo::ConstantOp>())
       continue;
     if (only && only != operand)
@@ -227,7 +230,7 @@ void Saver::findNorms() {
       if (auto reduce = dyn_cast<stablehlo::ReduceOp>(def)) {
         for (Value input :
              def->getOperands().take_front(def->getNumOperands() / 2))
-          if (numElements(input) >= kSmall * size)
+          if (numElements(input) >= kSmallPart * size)
             addUnary(input, ofNorms);
         continue;
       }
@@ -250,7 +253,7 @@ void Saver::findGatedUnits() {
 bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
   return saved.contains(operand) ||
-         numElements(operand) * kSmall <= numElements(result) ||
+         numElements(operand) * kSmallPart <= numElements(result) ||
          isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(def) ||
          isDerivable(operand);
 }
@@ -260,10 +263,7 @@ bool Saver::isDerivable(Value value) {
   if (!isNew)
     return it->second > 0;
   Operation *def = value.getDefiningOp();
-  if (!def || def->getNumResults() != 1 || !isMemoryEffectFree(def) ||
-      !(isElementwise(def) ||
-        isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
-            stablehlo::TransposeOp>(def)))
+  if (!def || !isRecomputable(def))
     return false;
   unsigned ops = 1;
   for (Value operand : def->getOperands()) {
@@ -339,7 +339,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
     return DequantizeOp::create(builder, loc, type, stored);
   }
   // Sums of rows take little, and much is computed from each.
-  if (type.getNumElements() * kSmall <= largestSaved)
+  if (type.getNumElements() * kSmallPart <= largestSaved)
     return value;
   if (compute.saved != RecipeFloat::BF16 || !type.getElementType().isF32())
     return isStacked || isa<BlockArgument>(value) ? value : keep(value);
@@ -400,6 +400,9 @@ void Saver::sink() {
 }
 
 void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
+  thinStacks(function, [&](Value stack) {
+    return feedsQuantizedDots(stack, isQuantized);
+  });
   SmallVector<OpOperand *> uses;
   llvm::SetVector<OpOperand *> writes;
   for (OpOperand *use : layers.getSavedUses()) {
@@ -425,6 +428,13 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
     if (!feedsQuantizedDots(*write, isQuantized))
       write->set(restore(write->get(), write->getOwner(), /*isStacked=*/true));
   sink();
+}
+
+bool fp8::isRecomputable(Operation *op) {
+  return op->getNumResults() == 1 && isMemoryEffectFree(op) &&
+         (isElementwise(op) ||
+          isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+              stablehlo::TransposeOp>(op));
 }
 
 void fp8::saveActivations(func::FuncOp function, const LinearLayers &layers,

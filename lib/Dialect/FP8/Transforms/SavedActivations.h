@@ -11,6 +11,14 @@
 namespace mlir {
 namespace fp8 {
 
+/// A tensor that is so many times smaller than another is little to keep.
+constexpr int64_t kSmallPart = 8;
+/// Ops that compute a value again; more are not worth it.
+constexpr unsigned kMaxRecomputed = 24;
+
+/// Whether an op is cheap to compute again: elementwise, or another layout.
+bool isRecomputable(Operation *op);
+
 /// Makes the backward pass read what `compute` says is saved for it: bf16
 /// instead of f32, and payloads in groups of 1x16 of what norms and gated units
 /// read. What follows elementwise from other saved values is not saved but

@@ -18,9 +18,9 @@
 #include "Decider.h"
 #include "DelayedScaling.h"
 #include "LayerSlots.h"
+#include "LayerStacks.h"
 #include "Quantizer.h"
 #include "SmallTensors.h"
-#include "TakenUpdate.h"
 
 #include "fp8/Analysis/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -563,98 +563,25 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
 // Stored products
 //===----------------------------------------------------------------------===//
 
-/// A slice of a stack that a loop writes slot by slot, and that nothing else
-/// reads.
+/// A slice of a stack that nothing else reads.
 namespace {
 struct StoredSlot {
   stablehlo::WhileOp loop;
-  unsigned carry;
-  stablehlo::DynamicUpdateSliceOp update;
-  stablehlo::DynamicSliceOp slice;
+  LayerStack stack;
 };
 } // namespace
 
 static std::optional<StoredSlot> matchStored(Value value) {
   auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
-  auto stack = slice ? dyn_cast<OpResult>(slice.getOperand()) : OpResult();
-  auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner())
-                    : stablehlo::WhileOp();
-  if (!loop || !stack.hasOneUse())
+  auto result = slice ? dyn_cast<OpResult>(slice.getOperand()) : OpResult();
+  auto loop = result ? dyn_cast<stablehlo::WhileOp>(result.getOwner())
+                     : stablehlo::WhileOp();
+  std::optional<LayerStack> stack;
+  if (loop && result.hasOneUse())
+    stack = matchLayerStack(loop, result.getResultNumber());
+  if (!stack)
     return std::nullopt;
-  unsigned carry = stack.getResultNumber();
-  Block &body = loop.getBody().front();
-  auto update = body.getTerminator()
-                    ->getOperand(carry)
-                    .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
-  if (!update || update.getOperand() != body.getArgument(carry) ||
-      update.getUpdate().getType() != slice.getType() ||
-      !body.getArgument(carry).hasOneUse())
-    return std::nullopt;
-  return StoredSlot{loop, carry, update, slice};
-}
-
-/// What a stored slot is a reshape of.
-static Value getStoredValue(Value slot) {
-  while (Operation *op = slot.getDefiningOp()) {
-    auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op);
-    bool keepsOrder =
-        isa<stablehlo::ReshapeOp>(op) ||
-        (broadcast && llvm::is_sorted(broadcast.getBroadcastDimensions()) &&
-         broadcast.getType().getNumElements() ==
-             cast<RankedTensorType>(op->getOperand(0).getType())
-                 .getNumElements());
-    if (!keepsOrder)
-      break;
-    slot = op->getOperand(0);
-  }
-  return slot;
-}
-
-/// Has the loop of a stored slot store `value` too, at the same place of a
-/// stack of its own, and returns what the slice reads of it.
-static Value storeBeside(RewriterBase &builder, StoredSlot &slot, Value value) {
-  Location loc = value.getLoc();
-  auto type = cast<RankedTensorType>(value.getType());
-  Dims slotShape{1}, stackShape{shapeOf(slot.slice.getOperand()).front()};
-  llvm::append_range(slotShape, type.getShape());
-  llvm::append_range(stackShape, type.getShape());
-  RankedTensorType stackType = type.clone(stackShape);
-  auto getStarts = [&](ValueRange starts) {
-    SmallVector<Value> result(
-        stackShape.size(), makeZeros(builder, loc, starts.front().getType()));
-    result.front() = starts.front();
-    return result;
-  };
-
-  builder.setInsertionPoint(slot.loop);
-  SmallVector<Value> operands(slot.loop->getOperands());
-  operands.push_back(makeZeros(builder, loc, stackType));
-  for (Region &region : slot.loop->getRegions())
-    region.addArgument(stackType, loc);
-  Block &body = slot.loop.getBody().front();
-  builder.setInsertionPoint(body.getTerminator());
-  Value part =
-      stablehlo::ReshapeOp::create(builder, loc, type.clone(slotShape), value);
-  Value next = stablehlo::DynamicUpdateSliceOp::create(
-      builder, loc, stackType, body.getArguments().back(), part,
-      getStarts(slot.update.getStartIndices()));
-  body.getTerminator()->insertOperands(body.getTerminator()->getNumOperands(),
-                                       next);
-  builder.setInsertionPoint(slot.loop);
-  Operation *copy =
-      cloneAroundRegions(builder, slot.loop, operands,
-                         llvm::to_vector(ValueRange(operands).getTypes()));
-  slot.loop->replaceAllUsesWith(
-      copy->getResults().take_front(slot.loop->getNumResults()));
-  slot.loop->erase();
-  slot.loop = cast<stablehlo::WhileOp>(copy);
-
-  builder.setInsertionPoint(slot.slice);
-  Value read = stablehlo::DynamicSliceOp::create(
-      builder, loc, type.clone(slotShape), copy->getResults().back(),
-      getStarts(slot.slice.getStartIndices()),
-      builder.getDenseI64ArrayAttr(slotShape));
-  return stablehlo::ReshapeOp::create(builder, loc, type, read);
+  return StoredSlot{loop, *stack};
 }
 
 /// Where the backward loop reads a product that the forward loop has stored,
@@ -666,7 +593,7 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
   if (!slot)
     return std::nullopt;
   auto stored = llvm::find_if(unit.products, [&](const auto &entry) {
-    return entry.first == getStoredValue(slot->update.getUpdate());
+    return entry.first == slot->stack.getValue();
   });
   if (stored == unit.products.end())
     return std::nullopt;
@@ -676,21 +603,26 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
   if (!readOnce)
     return std::nullopt;
   Value smoothed = rescaled.lookup({stored->first, stored->second.quantizer});
-  builder.setInsertionPoint(slot->update);
-  slot->update->setOperand(
+  stablehlo::DynamicUpdateSliceOp update = slot->stack.update;
+  stablehlo::DynamicSliceOp slice = slot->stack.slices.front();
+  builder.setInsertionPoint(update);
+  update->setOperand(
       1, stablehlo::ReshapeOp::create(builder, smoothed.getLoc(),
-                                      slot->update.getUpdate().getType(),
-                                      smoothed));
+                                      update.getUpdate().getType(), smoothed));
   std::optional<LayerSlot> layer =
-      matchSlot(slot->slice.getStartIndices().front(),
-                slot->slice.getOperand().getType());
-  Block *block = slot->slice->getBlock();
+      matchSlot(slice.getStartIndices().front(), slice.getOperand().getType());
+  Block *block = slice->getBlock();
   std::optional<Factor> factor;
   if (layer)
     factor = readState(unit, block, *layer);
-  if (!factor)
-    factor = Factor{storeBeside(builder, *slot, stored->second.scale),
-                    storeBeside(builder, *slot, stored->second.quantizer)};
+  if (!factor) {
+    unsigned carry = slot->loop->getNumResults();
+    stablehlo::WhileOp loop = stackBeside(
+        slot->loop, update, {stored->second.scale, stored->second.quantizer});
+    builder.setInsertionPoint(slice);
+    factor = Factor{readBeside(builder, slice, loop->getResult(carry)),
+                    readBeside(builder, slice, loop->getResult(carry + 1))};
+  }
   unit.factors.push_back(*factor);
   return factor;
 }
