@@ -2,6 +2,7 @@
 
 #include "Assignment.h"
 #include "Gradients.h"
+#include "Resets.h"
 #include "UpdateChains.h"
 #include "Usage.h"
 #include "fp8-c/Runtime.h"
@@ -1002,6 +1003,15 @@ void Analyzer::findStateKinds() {
         if (sums.contains(other) ||
             (linear.contains(other) && readByLinear.contains(other)))
           accumulators.insert(other);
+  // So is what starts from zero again, and does not decay before.
+  for (const Fed &entry : fed)
+    if (entry.degree == 1 && entry.others.empty())
+      if (Value before = getBeforeReset(returned[*to[entry.arg]])) {
+        const Chain &chain = chains.of(before);
+        auto self = chain.find(argument(entry.arg));
+        if (self != chain.end() && !self->second.scaled)
+          accumulators.insert(entry.arg);
+      }
   for (const Fed &entry : fed)
     if (entry.degree > 1 && llvm::all_of(entry.others, [&](unsigned other) {
           return accumulators.contains(other) || linear.contains(other);

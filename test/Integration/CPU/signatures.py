@@ -163,11 +163,30 @@ def coupled_decay():
     return optimized(optax.chain(optax.add_decayed_weights(0.1), optax.adam(1e-3)), kinds=ADAM)
 
 
+def over_calls(tx, kinds):
+    tx = optax.MultiSteps(tx, every_k_schedule=2)
+    return optimized(optax.GradientTransformation(tx.init, tx.update), kinds=[(r"acc_grads", "gradient"), (r"mini_step|gradient_step", "step"), *kinds])
+
+
 @case
 def multi_steps():
-    tx = optax.MultiSteps(optax.adamw(1e-3), every_k_schedule=2)
-    tx = optax.GradientTransformation(tx.init, tx.update)
-    return optimized(tx, kinds=[(r"acc_grads", "gradient"), (r"mini_step|gradient_step", "step"), *ADAM])
+    return over_calls(optax.adamw(1e-3), ADAM)
+
+
+@case
+def multi_steps_descent():
+    """The sum is all the state that there is: it starts from zero again."""
+    return over_calls(optax.sgd(1e-2), [])
+
+
+@case
+def multi_steps_momentum():
+    return over_calls(optax.sgd(1e-2, momentum=0.9), [(r"trace", "moment1")])
+
+
+@case
+def multi_steps_lion():
+    return over_calls(optax.lion(1e-4), ADAM)
 
 
 @case

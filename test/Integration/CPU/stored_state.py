@@ -288,8 +288,15 @@ def skipped(f):
     """An update that is not taken leaves every bit of what is stored."""
     optimizer = {"moment1": E4M3, "moment2": {**GROUPS, "expand": True}, "master": F16, "min_elements": 1000}
     step, initial = make_step(adamw, "mv", every=3)
-    check_skips(f.run("cond", step, initial, optimizer, 7), lambda number: number % 3 == 0)
-    tx = optax.MultiSteps(optax.adamw(1e-2), 3)
+    check_skips(f.run("cond", step, initial, optimizer, 7), lambda number: number % 3 == 0, 2 + 4 + 2)
+    for name, tx, arrays in [("adamw", optax.adamw(1e-2), 2 + 4 + 2), ("momentum", optax.sgd(1e-2, momentum=0.9), 2 + 2), ("lion", optax.lion(1e-3), 2 + 2)]:
+        check_skips(accumulated(f, name, tx, optimizer), lambda number: number % 3 == 0, arrays)
+
+
+def accumulated(f, name, tx, optimizer):
+    """Checkpoints of seven calls, of which every third one updates."""
+    tx = optax.MultiSteps(tx, 3)
+    _, initial = make_step(adamw, "mv")
 
     def accumulate(params, state, grads, count, x, y):
         value, g = jax.value_and_grad(loss)(params, x, y)
@@ -297,12 +304,13 @@ def skipped(f):
         return optax.apply_updates(params, changes), state, g, count + 1, value
 
     initial["state"] = tx.init(initial["params"])
-    check_skips(f.run("multisteps", accumulate, initial, optimizer, 7), lambda number: number % 3 == 0)
+    return f.run(f"multisteps-{name}", accumulate, initial, optimizer, 7)
 
 
-def check_skips(checkpoints, takes):
+def check_skips(checkpoints, takes, arrays):
+    """`arrays`: how many there are of each of the two weights' state."""
     stored = [n for n, a in checkpoints[1].items() if n + ".scale" in checkpoints[1] or n.endswith((".scale", ".center", ".exponent"))]
-    assert len(stored) >= 2 * (2 + 4 + 2), f"expected payloads and scales but got {stored}"
+    assert len(stored) == 2 * arrays, f"expected payloads and scales but got {stored}"
     changes = 0
     for number in range(2, len(checkpoints) + 1):
         for name in stored:

@@ -1,0 +1,74 @@
+//===- Resets.cpp - State that starts from zero again ---------------------===//
+
+#include "Resets.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+
+static bool isZero(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+             stablehlo::ReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
+
+/// Whether a number for the whole tensor follows from one condition alone: a
+/// flag as a number, or one minus it.
+static bool isFlag(Value value) {
+  if (getElementTypeOrSelf(value.getType()).isInteger(1))
+    return true;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<stablehlo::BroadcastInDimOp>(op) &&
+      cast<RankedTensorType>(op->getOperand(0).getType()).getRank() != 0)
+    return false;
+  if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+                      stablehlo::ReshapeOp>(op))
+    return isFlag(op->getOperand(0));
+  auto isOne = [](Value value) {
+    return matchPattern(value, m_OneFloat()) || matchPattern(value, m_One());
+  };
+  return isa_and_nonnull<stablehlo::SubtractOp>(op) &&
+         isOne(op->getOperand(0)) && isFlag(op->getOperand(1));
+}
+
+Value fp8::getBeforeReset(Value next) {
+  Operation *op = next.getDefiningOp();
+  if (!op)
+    return nullptr;
+  if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
+    return getBeforeReset(op->getOperand(0));
+  if (isa<stablehlo::MulOp>(op)) {
+    for (unsigned i : {0, 1})
+      if (isFlag(op->getOperand(i)))
+        return op->getOperand(1 - i);
+    return nullptr;
+  }
+  SmallVector<Value> choices;
+  if (isa<stablehlo::SelectOp>(op))
+    choices.append(op->operand_begin() + 1, op->operand_end());
+  else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    for (Region &branch : op->getRegions())
+      choices.push_back(branch.front().getTerminator()->getOperand(
+          cast<OpResult>(next).getResultNumber()));
+  Value other;
+  bool resets = false;
+  for (Value choice : choices)
+    if (isZero(choice))
+      resets = true;
+    else
+      other = choice;
+  if (resets)
+    return other;
+  // Where a call that is not taken keeps the old state, it is in another
+  // choice.
+  for (Value choice : choices)
+    if (Value before = getBeforeReset(choice))
+      return before;
+  return nullptr;
+}
