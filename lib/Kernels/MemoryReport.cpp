@@ -709,9 +709,17 @@ void Analyzer::categorize() {
           scores |= states[rootOf(copy.call.getOperand(index))].scores;
         }
   unsigned lastDot = 0;
+  DenseSet<Value> readByForwardDots, readByLaterDots;
   schedule.walk([&](func::CallOp call) {
-    if (flowOf(call).dot)
-      lastDot = std::max(lastDot, positionOf(call));
+    const std::optional<KernelFlow::Dot> &dot = flowOf(call).dot;
+    if (!dot)
+      return;
+    lastDot = std::max(lastDot, positionOf(call));
+    bool isLater = turn && positionOf(call) >= *report.turn;
+    for (const llvm::BitVector *side : {&dot->lhs, &dot->rhs})
+      for (unsigned operand : side->set_bits())
+        (isLater ? readByLaterDots : readByForwardDots)
+            .insert(rootOf(call.getOperand(operand)));
   });
   auto isSaved = [&](const PlannedBuffer &buffer) {
     if (!turn || buffer.end < *report.turn || buffer.begin >= *report.turn)
@@ -731,16 +739,16 @@ void Analyzer::categorize() {
   for (PlannedBuffer &buffer : report.buffers) {
     const BufferState &state = states[buffer.alloc];
     auto type = cast<MemRefType>(buffer.alloc.getType());
+    bool isPayload = type.getElementTypeBitWidth() == 8 &&
+                     isa<FloatType>(type.getElementType());
     if (gradients.contains(buffer.alloc)) {
       buffer.category = MemoryCategory::Gradient;
     } else if (!(state.parts & (Data | Update))) {
       bool isWeight = (state.parts & Parameter) && buffer.begin <= lastDot;
-      buffer.category = !isWeight ? (state.parts ? MemoryCategory::Temporary
-                                                 : MemoryCategory::Table)
-                        : type.getElementTypeBitWidth() == 8 &&
-                                isa<FloatType>(type.getElementType())
-                            ? MemoryCategory::FP8Weight
-                            : MemoryCategory::OtherWeight;
+      buffer.category = !isWeight   ? (state.parts ? MemoryCategory::Temporary
+                                                   : MemoryCategory::Table)
+                        : isPayload ? MemoryCategory::FP8Weight
+                                    : MemoryCategory::OtherWeight;
     } else if (isSaved(buffer)) {
       bool isScore = false;
       for (unsigned index : scores.set_bits())
@@ -748,6 +756,9 @@ void Analyzer::categorize() {
           isScore |= type.getNumElements() >= dots[index].numElements();
       buffer.category =
           isScore ? MemoryCategory::Attention : MemoryCategory::SavedActivation;
+      buffer.isWgradCopy = isPayload && !isScore &&
+                           readByLaterDots.contains(buffer.alloc) &&
+                           !readByForwardDots.contains(buffer.alloc);
     }
   }
 }
@@ -846,7 +857,7 @@ void Analyzer::fillState() {
 /// What grows with tokens and layers, and what one layer saves.
 void Analyzer::fillLayers() {
   int64_t tokens = report.tokens.value.value_or(0);
-  double saved = 0, attention = 0;
+  double saved = 0, attention = 0, wgradCopies = 0;
   int64_t layers = report.layers.value.value_or(0);
   for (PlannedBuffer &buffer : report.buffers) {
     const BufferState &state = states[buffer.alloc];
@@ -881,11 +892,16 @@ void Analyzer::fillLayers() {
     // What follows the last layer is not what follows the others.
     if (!layerLoop && layer == repeats - 1)
       continue;
-    (buffer.category == MemoryCategory::Attention ? attention : saved) +=
+    double perLayer =
         static_cast<double>(buffer.bytes) / (layerLoop ? layers : repeats - 1);
+    (buffer.category == MemoryCategory::Attention ? attention : saved) +=
+        perLayer;
+    if (buffer.isWgradCopy)
+      wgradCopies += perLayer;
   }
   if (layers > 0) {
     report.savedPerLayer = saved;
+    report.wgradCopiesPerLayer = wgradCopies;
     report.attentionPerLayer = attention;
   }
 }
@@ -1015,6 +1031,15 @@ int64_t MemoryReport::bytesAt(unsigned position,
   for (const PlannedBuffer &buffer : buffers)
     if (buffer.category == category && buffer.begin <= position &&
         position <= buffer.end)
+      bytes += buffer.bytes;
+  return bytes;
+}
+
+int64_t MemoryReport::wgradCopyBytes() const {
+  int64_t bytes = 0;
+  for (const PlannedBuffer &buffer : buffers)
+    if (buffer.isWgradCopy && turn && buffer.begin <= *turn &&
+        *turn <= buffer.end)
       bytes += buffer.bytes;
   return bytes;
 }
@@ -1185,6 +1210,8 @@ void MemoryReport::print(llvm::raw_ostream &os, double budget) const {
            bytesText(total)});
     };
     row("saved activations", savedPerLayer, saved);
+    if (int64_t copies = wgradCopyBytes())
+      row("of these, for wgrad alone", wgradCopiesPerLayer, copies);
     row("attention matrix", attentionPerLayer, attention);
     if (unitBytes)
       os << "  U = tokens x width x 2 bytes = " << bytesText(*unitBytes)
@@ -1271,6 +1298,9 @@ void MemoryReport::printJSON(llvm::raw_ostream &os, double budget) const {
     number("unit_bytes", unit());
     number("saved_bytes_per_layer", savedPerLayer);
     number("attention_bytes_per_layer", attentionPerLayer);
+    number("wgrad_copy_bytes_per_layer", wgradCopiesPerLayer);
+    if (turn)
+      json.attribute("wgrad_copy_bytes_at_turn", wgradCopyBytes());
     auto perUnit = [&](std::optional<double> bytes) -> std::optional<double> {
       if (!bytes || !unit())
         return std::nullopt;
@@ -1331,6 +1361,7 @@ void MemoryReport::printJSON(llvm::raw_ostream &os, double budget) const {
           json.attribute("at_peak", buffer.begin <= peak && peak <= buffer.end);
           json.attribute("token_share", buffer.tokenShare);
           json.attribute("layer_share", buffer.layerShare);
+          json.attribute("wgrad_copy", buffer.isWgradCopy);
           json.attribute("location", buffer.location);
         });
     });

@@ -58,6 +58,9 @@ struct PlannedBuffer {
   /// The share of it that grows with the number of tokens, and with that of
   /// layers.
   double tokenShare = 0, layerShare = 0;
+  /// A saved payload that no dot of the forward pass reads: an activation that
+  /// is quantized along its other dimension for wgrad (`wgrad.copy: saved`).
+  bool isWgradCopy = false;
   std::string type, location;
 };
 
@@ -99,7 +102,11 @@ struct MemoryReport {
   /// Bytes that one layer saves for the backward pass, attention's scores and
   /// all else; nothing where the layers are unknown.
   std::optional<double> savedPerLayer, attentionPerLayer;
+  /// The part of what is saved that are payloads for wgrad alone.
+  std::optional<double> wgradCopiesPerLayer;
 
+  /// Bytes of payloads for wgrad alone where the backward pass begins.
+  int64_t wgradCopyBytes() const;
   int64_t numParameters() const;
   int64_t stateBytes() const;
   int64_t stateBytes(StateCategory category) const;

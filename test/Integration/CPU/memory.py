@@ -52,10 +52,10 @@ def export(folder, **config):
     return folder
 
 
-def report(fp8_opt, model, settings, budget=None):
+def report(fp8_opt, model, settings, budget=None, recipe="tensorwise"):
     """What `--report-memory` says of an exported step."""
     out = model / "report.json"
-    options = f"recipe=tensorwise set={','.join(settings)} file={out}" + (f" budget={budget}" if budget else "")
+    options = f"recipe={recipe} set={','.join(settings)} file={out}" + (f" budget={budget}" if budget else "")
     t.run([fp8_opt, model / "step.mlir", f"--report-memory={options}", "-o", "/dev/null"])
     return json.loads(out.read_text())
 
@@ -76,6 +76,16 @@ def block_in_units(fp8_opt, folder):
         assert linear <= most_linear, linear
         assert saved <= most_saved, saved
         assert saved < linear - 2, (linear, saved)
+
+
+def wgrad_copies(fp8_opt, folder):
+    """Payloads of the inputs of a block's dots along their other dimension: those
+    of two norms, of the attention and of the gated unit."""
+    model = export(folder)
+    saved, made_later = (report(fp8_opt, model, [f"wgrad.copy={copy}"], recipe="blockwise") for copy in ("saved", "recomputed"))
+    tokens = BLOCK["batch"] * BLOCK["sequence"]
+    assert saved["wgrad_copy_bytes_per_layer"] == tokens * (3 * BLOCK["width"] + BLOCK["ffn"]), saved["wgrad_copy_bytes_per_layer"]
+    assert made_later["wgrad_copy_bytes_per_layer"] == 0 == made_later["wgrad_copy_bytes_at_turn"]
 
 
 def linear_model(fp8_opt, folder):
@@ -133,6 +143,7 @@ def main():
     fp8_run, fp8_opt, folder = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
     used_as_planned(fp8_run, folder / "run")
     block_in_units(fp8_opt, folder / "units")
+    wgrad_copies(fp8_opt, folder / "copies")
     linear_model(fp8_opt, folder / "model")
     thin_stacks(fp8_run, folder / "thin")
 
