@@ -14,9 +14,11 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 from safetensors.numpy import load_file, save_file
 
 import fp8_testing as t
+import gated_mlp
 
 WIDTH, FFN, TOKENS, OUT = 16, 24, 12, 8
 
@@ -504,6 +506,33 @@ def check_aligned(x):
     )
 
 
+def check_optimizers(x):
+    """Where not every call takes its update: with optax.MultiSteps and
+    apply_if_finite a step trains as it does unsmoothed, and delayed factors are
+    learned from what it saw."""
+    text = t.write_text(x.folder / "text.txt")
+    for name, tx in {"calls": optax.MultiSteps(optax.adamw(3e-3), 2), "finite": optax.apply_if_finite(optax.adamw(3e-3), 3)}.items():
+        model = x.folder / name
+        gated_mlp.write(model, optimizer=optax.GradientTransformation(tx.init, tx.update), ffn=96)
+
+        def train(*settings):
+            out = model / "out"
+            args = [word for setting in settings for word in ("--set", f"smooth_swiglu.{setting}")]
+            losses = t.losses(t.train(x.fp8_run, model, out, "--init", model / "init.mlir", "--data", text, "--recipe", "tensorwise", *args,
+                                      "--steps", 7, "--quiet", "--overwrite"))  # fmt: skip
+            return losses, t.load_tensors(out / "checkpoint-7.safetensors")
+
+        plain, _ = train()
+        for settings in (["granularity=token"], ["granularity=token", "scaling=delayed"], ["granularity=channel", "scaling=delayed"]):
+            losses, checkpoint = train(*settings)
+            gap = max(abs(a - b) for a, b in zip(losses, plain))
+            print(f"{name}, {' '.join(settings)}: at most {gap:.3f} nats from the step that is not smoothed")
+            assert gap < 0.06, (losses, plain)
+            factors = [value for key, value in checkpoint.items() if key.endswith(".smooth.quantizer")]
+            assert len(factors) == (gated_mlp.LAYERS if "scaling=delayed" in settings else 0), checkpoint.keys()
+            assert all((value > 0).all() and np.isfinite(value).all() for value in factors), factors
+
+
 CASES = {
     "aligned": check_aligned,
     "recognition": check_recognition,
@@ -514,6 +543,7 @@ CASES = {
     "guards": check_guards,
     "loops": check_loops,
     "traffic": check_traffic,
+    "optimizers": check_optimizers,
 }
 
 if __name__ == "__main__":
