@@ -22,6 +22,7 @@
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SetVector.h"
 #include <numeric>
+#include <queue>
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FORMKERNELS
@@ -233,6 +234,7 @@ public:
   LogicalResult run();
 
 private:
+  SmallVector<unsigned> orderGroups();
   LogicalResult collectNodes();
   void initGroup(unsigned node);
   void growGroups();
@@ -759,28 +761,49 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   return success();
 }
 
+/// Groups in an order in which each call comes after those it depends on: of
+/// those that are ready the one that the program begins first. What is read
+/// soon is made late that way, and buffers live short.
+SmallVector<unsigned> KernelFormer::orderGroups() {
+  SmallVector<llvm::SmallDenseSet<unsigned>> preds(groups.size());
+  SmallVector<SmallVector<unsigned>> succs(groups.size());
+  SmallVector<unsigned> first(groups.size(), nodes.size());
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    unsigned group = nodes[node].group;
+    first[group] = std::min(first[group], node);
+    for (unsigned pred : nodePreds[node]) {
+      unsigned before = nodes[pred].group;
+      if (before != group && preds[group].insert(before).second)
+        succs[before].push_back(group);
+    }
+  }
+  std::priority_queue<std::pair<unsigned, unsigned>,
+                      std::vector<std::pair<unsigned, unsigned>>,
+                      std::greater<>>
+      ready;
+  SmallVector<unsigned> missing(groups.size());
+  for (unsigned group = 0; group < groups.size(); ++group) {
+    missing[group] = preds[group].size();
+    if (first[group] < nodes.size() && missing[group] == 0)
+      ready.push({first[group], group});
+  }
+  SmallVector<unsigned> order;
+  while (!ready.empty()) {
+    unsigned group = ready.top().second;
+    ready.pop();
+    order.push_back(group);
+    for (unsigned next : succs[group])
+      if (--missing[next] == 0)
+        ready.push({first[next], next});
+  }
+  return order;
+}
+
 LogicalResult KernelFormer::run() {
   if (failed(collectNodes()))
     return failure();
   growGroups();
-  // Emit groups so that each call comes after those it depends on: groups in
-  // topological order, ties by program order.
-  SmallVector<unsigned> order;
-  SmallVector<char> state(groups.size(), 0);
-  std::function<void(unsigned)> visit = [&](unsigned group) {
-    if (state[group])
-      return;
-    state[group] = 1;
-    SmallVector<unsigned> members(groups[group].nodes.begin(),
-                                  groups[group].nodes.end());
-    llvm::sort(members);
-    for (unsigned node : members)
-      for (unsigned pred : nodePreds[node])
-        visit(nodes[pred].group);
-    order.push_back(group);
-  };
-  for (unsigned node = 0; node < nodes.size(); ++node)
-    visit(nodes[node].group);
+  SmallVector<unsigned> order = orderGroups();
   // Nodes move into that order first, with the views after what they read.
   Operation *terminator = block.getTerminator();
   SmallVector<Operation *> views;
