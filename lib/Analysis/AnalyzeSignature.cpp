@@ -585,6 +585,9 @@ void Analyzer::findGradients() {
 bool Analyzer::trains() {
   if (options.functionKind != FunctionKind::Auto)
     return options.functionKind == FunctionKind::Step;
+  // What the user says is state is updated.
+  if (!options.states.empty())
+    return true;
   // A gradient must flow into a result, and another result carry the loss.
   return returned.size() > 1 && !learning.empty();
 }
