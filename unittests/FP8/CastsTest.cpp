@@ -83,6 +83,8 @@ public:
     PassManager manager(&context);
     ASSERT_TRUE(succeeded(parsePassPipeline(
         "convert-fp8-to-linalg,eliminate-empty-tensors,one-shot-bufferize,"
+        "ownership-based-buffer-deallocation,canonicalize,"
+        "buffer-deallocation-simplification,bufferization-lower-deallocations,"
         "convert-linalg-to-loops,fp8-expand-casts,convert-scf-to-cf,"
         "convert-vector-to-llvm,expand-strided-metadata,"
         "finalize-memref-to-llvm,convert-math-to-llvm,convert-arith-to-llvm,"
