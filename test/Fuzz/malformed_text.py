@@ -118,8 +118,14 @@ def case(seed, texts):
     return name, text, rng.choice(PIPELINES)
 
 
-def limits():
-    resource.setrlimit(resource.RLIMIT_AS, (16 << 30, 16 << 30))
+def is_sanitized(tools):
+    """AddressSanitizer reserves more address space than a limit would leave."""
+    return b"__asan_init" in (pathlib.Path(tools) / "fp8-opt").read_bytes()
+
+
+def limits(memory):
+    if memory:
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
 
 
@@ -133,13 +139,13 @@ def run_seed(seed, texts, options, folder):
         command += ["-o", "/dev/null"]
     wrong = None
     try:
-        done = subprocess.run(command, capture_output=True, timeout=options.limit, preexec_fn=limits)
+        done = subprocess.run(command, capture_output=True, timeout=options.limit, preexec_fn=lambda: limits(options.memory))
         error = done.stderr.decode("utf-8", "replace")
         if done.returncode not in (0, 1):
             wrong = f"exit code {done.returncode}"
         elif done.returncode == 1 and "error:" not in error:
             wrong = "failed without an error"
-        elif any(word in error for word in ("Stack dump", "LLVM ERROR", "Assertion", "UNREACHABLE")):
+        elif any(word in error for word in ("Stack dump", "LLVM ERROR", "Assertion", "UNREACHABLE", "runtime error:", "AddressSanitizer")):
             wrong = "crash"
         if wrong:
             wrong += ": " + error[-options.tail :]
@@ -162,6 +168,7 @@ def main():
     parser.add_argument("--tail", type=int, default=600, help="characters of a failing case's messages")
     parser.add_argument("--show", action="store_true", help="print the text of the seeds")
     options = parser.parse_args()
+    options.memory = 0 if is_sanitized(options.tools) else 16 << 30
     bounds = [int(b) for b in options.seeds.split(":")]
     seeds = range(*bounds) if len(bounds) > 1 else bounds
     texts = corpus()

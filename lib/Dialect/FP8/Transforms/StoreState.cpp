@@ -72,6 +72,11 @@ static ArrayRef<StringRef> getSuffixes(const StoredArray &array) {
   return array.recipe.expand ? ArrayRef(suffixes) : ArrayRef<StringRef>();
 }
 
+/// What an expansion adds to the parts of an array: behind payload and scale.
+static ArrayRef<Value> getExpansion(ArrayRef<Value> parts) {
+  return parts.size() > 2 ? parts.drop_front(2) : ArrayRef<Value>();
+}
+
 namespace {
 
 /// Rewrites one step.
@@ -528,7 +533,7 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
   Location loc = function.getArgument(array.argument).getLoc();
   ret->setOperand(index, pack(array, *parts, loc));
   for (auto [suffix, part] :
-       llvm::zip(getSuffixes(array), ArrayRef(*parts).drop_front(2)))
+       llvm::zip(getSuffixes(array), getExpansion(*parts)))
     addResult(array, part, suffix);
   return success();
 }
@@ -550,7 +555,7 @@ void StateStorer::makeStateFunctions() {
     SmallVector<Value> parts = *quantize(array, value, loc, /*initial=*/true);
     addStateResult(store, array.path, pack(array, parts, loc));
     for (auto [suffix, part] :
-         llvm::zip(getSuffixes(array), ArrayRef(parts).drop_front(2)))
+         llvm::zip(getSuffixes(array), getExpansion(parts)))
       addStateResult(store, (array.path + suffix).str(), part);
 
     Value stored = getStateArgument(load, array.path, array.getType(), loc);
