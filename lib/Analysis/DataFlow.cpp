@@ -2,8 +2,20 @@
 
 #include "fp8/Analysis/DataFlow.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
+
+bool fp8::isZero(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+             stablehlo::ReshapeOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
+}
 
 void fp8::forEachSource(Value value, function_ref<void(Value)> visit) {
   if (auto arg = dyn_cast<BlockArgument>(value)) {

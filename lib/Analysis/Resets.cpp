@@ -2,21 +2,13 @@
 
 #include "Resets.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
-
-static bool isZero(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-             stablehlo::ReshapeOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero());
-}
+using namespace mlir::fp8;
 
 /// Whether a number for the whole tensor follows from one condition alone: a
 /// flag as a number, or one minus it.
@@ -54,8 +46,8 @@ Value fp8::getBeforeReset(Value next) {
     choices.append(op->operand_begin() + 1, op->operand_end());
   else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
     for (Region &branch : op->getRegions())
-      choices.push_back(branch.front().getTerminator()->getOperand(
-          cast<OpResult>(next).getResultNumber()));
+      choices.push_back(
+          yielded(branch, cast<OpResult>(next).getResultNumber()));
   Value other;
   bool resets = false;
   for (Value choice : choices)

@@ -37,6 +37,9 @@ inline bool isConstant(Value value) {
   return isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(op);
 }
 
+/// Whether `value` is a constant of zeros, perhaps broadcast or converted.
+bool isZero(Value value);
+
 using ValueSet = llvm::DenseSet<Value>;
 
 /// The value that iteration passes to the next one for a carry of a loop, or

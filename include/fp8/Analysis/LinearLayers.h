@@ -71,6 +71,11 @@ struct DotInfo {
 /// of a reshape, a transpose or a barrier. Null if `value` is none of these.
 Value getLayoutSource(Value value);
 
+/// The value whose elements `value` shows in the same order: the operand of a
+/// reshape, or of a broadcast that only adds dimensions of one element. Null if
+/// `value` is none of these.
+Value getReshapeSource(Value value);
+
 /// The dimensions of an operand of a dot that its result has.
 SmallVector<int64_t> getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
                                  ArrayRef<int64_t> contracting);

@@ -101,8 +101,7 @@ Value fp8::getLayoutSource(Value value) {
   return nullptr;
 }
 
-/// The operand of an op that keeps the order of its elements.
-static Value getReshapeSource(Value value) {
+Value fp8::getReshapeSource(Value value) {
   if (auto reshape = value.getDefiningOp<stablehlo::ReshapeOp>())
     return reshape->getOperand(0);
   // A broadcast that only adds dimensions of one element.

@@ -5,6 +5,8 @@
 #include "SmallTensors.h"
 #include "TakenUpdate.h"
 
+#include "fp8/Analysis/LinearLayers.h"
+
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -23,17 +25,8 @@ static bool isSlot(Type part, Type stack) {
 
 Value LayerStack::getValue() const {
   Value value = DynamicUpdateSliceOp(update).getUpdate();
-  while (Operation *op = value.getDefiningOp()) {
-    auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op);
-    bool keepsOrder =
-        isa<stablehlo::ReshapeOp>(op) ||
-        (broadcast && llvm::is_sorted(broadcast.getBroadcastDimensions()) &&
-         broadcast.getType().getNumElements() ==
-             tensorOf(op->getOperand(0)).getNumElements());
-    if (!keepsOrder)
-      break;
-    value = op->getOperand(0);
-  }
+  while (Value source = getReshapeSource(value))
+    value = source;
   return value;
 }
 

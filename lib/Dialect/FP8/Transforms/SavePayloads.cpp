@@ -4,6 +4,7 @@
 #include "SlotQuantization.h"
 #include "SmallTensors.h"
 
+#include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
@@ -43,15 +44,9 @@ struct Stack : LayerStack {
 /// that its quantization is recognized as the one of that tensor.
 Value reshapeBack(OpBuilder &builder, Location loc, Value value,
                   ArrayRef<int64_t> shape) {
-  Operation *def = value.getDefiningOp();
-  if (isa_and_nonnull<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(def)) {
-    auto type = cast<RankedTensorType>(def->getOperand(0).getType());
-    auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(def);
-    bool moves =
-        broadcast && !llvm::is_sorted(broadcast.getBroadcastDimensions());
-    if (type.getShape() == shape && !moves)
-      return def->getOperand(0);
-  }
+  Value source = getReshapeSource(value);
+  if (source && tensorOf(source).getShape() == shape)
+    return source;
   return makeReshape(builder, loc, value, shape);
 }
 

@@ -2,13 +2,12 @@
 //
 // The order of work:
 //  1. loops stack less (ThinStacks); the uses where the backward pass reads
-//  what
-//     the forward pass has computed are known (LinearLayers); those that only
-//     quantized dots read keep their payloads;
+//     what the forward pass has computed are known (LinearLayers); those that
+//     only quantized dots read keep their payloads;
 //  2. a saved value that follows elementwise from others (the sigmoid of a gate
 //     that is saved too, a norm's output) is computed again where it is read;
 //  3. the others are stored as the recipe says and restored where they are
-//  read;
+//     read;
 //  4. what only the backward pass reads is computed there: autodiff leaves some
 //     of it in the forward pass (twice the input of a square), where it would
 //     be kept instead of its operands.

@@ -6,6 +6,7 @@
 #include "StoredForm.h"
 #include "TakenUpdate.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -159,19 +160,7 @@ GradientStorer::Parts GradientStorer::makeZeroParts(Location loc,
 /// What is stored before anything is summed up.
 FailureOr<GradientStorer::Parts>
 GradientStorer::encodeInitial(Value initial, unsigned layers) {
-  bool isZero = false;
-  Value source = initial;
-  while (Operation *op = source.getDefiningOp()) {
-    if (!isa<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
-             stablehlo::ReshapeOp>(op))
-      break;
-    source = op->getOperand(0);
-  }
-  if (auto constant = source.getDefiningOp<stablehlo::ConstantOp>())
-    if (auto splat = dyn_cast<SplatElementsAttr>(constant.getValue());
-        splat && isa<FloatType>(splat.getElementType()))
-      isZero = splat.getSplatValue<APFloat>().isZero();
-  if (!isZero)
+  if (!isZero(initial))
     return encode(initial, layers);
   return makeZeroParts(initial.getLoc(),
                        StoredForm::get(recipe, tensorOf(initial), layers));

@@ -5,6 +5,7 @@
 #include "SavedActivations.h"
 #include "SmallTensors.h"
 
+#include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -83,8 +84,7 @@ bool Thinner::isLarge(Value value) const {
 
 /// Whether the loop after this one has a value anyway.
 bool Thinner::isGiven(Value value) const {
-  Operation *op = value.getDefiningOp();
-  return isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(op) ||
+  return isConstant(value) ||
          !loop->isAncestor(value.getParentBlock()->getParentOp());
 }
 
