@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include <cmath>
+#include <set>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -103,8 +105,12 @@ private:
   LogicalResult readOptions();
   LogicalResult pairState();
   double likeness(unsigned arg, unsigned result);
+  double flowLikeness(unsigned arg, unsigned result);
   bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
   void findFeeding();
+  void findLearning();
+  void findHomeless();
+  double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairCopies();
@@ -116,9 +122,52 @@ private:
   void findGradients();
   SmallVector<Value> otherGradients();
   bool trains();
+  /// What gradients of one scalar could flow to.
+  struct Candidate {
+    unsigned index;
+    Value value;
+    ValueSet gradient;
+    SmallVector<unsigned> params;
+  };
+  std::vector<Candidate> findLossCandidates();
+  void dropHiddenStates(std::vector<Candidate> &candidates);
+  void dropWithoutBatch(std::vector<Candidate> &candidates);
+  void dropFunctionsOfOthers(std::vector<Candidate> &candidates);
+  void dropUnused(std::vector<Candidate> &candidates);
+  void dropAfterOthers(std::vector<Candidate> &candidates);
+  void keepMostParameters(std::vector<Candidate> &candidates);
+  void chooseByName(std::vector<Candidate> &candidates);
+  void chooseFirstOfSeveral(std::vector<Candidate> &candidates);
+  InFlightDiagnostic emitNoLoss();
   LogicalResult findLoss();
+  void findOtherLosses(ArrayRef<Candidate> candidates);
+  SmallVector<Value> getLosses();
   void dropOutputs();
   void findStateKinds();
+  void setKind(unsigned index, StateKind kind, const Twine &why);
+  std::optional<unsigned> findFollowed(unsigned index);
+  SmallVector<unsigned> findParameters();
+  /// A parameter, and the argument that the optimizer updates for it.
+  struct Trained {
+    unsigned param, updated;
+  };
+  SmallVector<Trained> findTrained(ArrayRef<unsigned> params);
+  /// State that a gradient feeds.
+  struct Fed {
+    unsigned arg, param;
+    uint8_t degree;
+    bool decays;
+    /// By what it is multiplied each step; NaN if that is no constant.
+    double decay;
+    SmallVector<unsigned> others;
+
+    bool isLinear() const { return degree % 2 == 1; }
+  };
+  SmallVector<Fed> findFed(ArrayRef<Trained> trained);
+  DenseSet<unsigned> findAccumulators(ArrayRef<Fed> fed);
+  void findMoments(ArrayRef<Fed> fed);
+  std::optional<unsigned> findShown(unsigned arg);
+  LogicalResult checkThatStateChanges();
   std::vector<ArgumentUse> findUses();
   void findOtherArgs();
   void readInitialValues();
@@ -166,10 +215,18 @@ private:
   bool argsAreNamed = false, resultsAreNamed = false;
   /// Arguments that some gradient depends on.
   std::vector<bool> feeding;
+  /// By result: the arguments whose gradients its update chain ends at.
+  SmallVector<SmallVector<unsigned, 2>> learnedBy;
+  /// Arguments with a gradient in some result.
+  llvm::SmallDenseSet<unsigned> learned;
+  /// By argument that only updates of others read: results that may replace it.
+  DenseMap<unsigned, SmallVector<unsigned>> homes;
   /// Arguments with a gradient of their own in the value that replaces them,
   /// and these gradients.
   llvm::SmallDenseSet<unsigned> learning;
   SmallVector<Value> gradientValues;
+  /// The next values of what learns.
+  ValueSet updated;
   /// What loops over whole steps carry of the state.
   ValueSet carried;
   /// What the loss is computed from.
@@ -183,6 +240,8 @@ private:
   llvm::SmallDenseSet<unsigned> undecided;
   std::optional<unsigned> loss;
   std::string lossWhy;
+  /// Scalar results that gradients could flow from, too.
+  std::set<unsigned> otherLosses;
 };
 } // namespace
 
@@ -270,6 +329,8 @@ LogicalResult Analyzer::pairState() {
     if (!from[result.index] && (!loss || *loss != result.index))
       results.push_back(result.index);
   findFeeding();
+  findLearning();
+  findHomeless();
   if (argsAreNamed && resultsAreNamed)
     pairByTrees(args, results);
   else
@@ -324,7 +385,44 @@ bool Analyzer::looksLikeOutput(unsigned arg, unsigned result, Reach self) {
   });
 }
 
-/// How much a result looks like an update of an argument; 0 is not at all.
+/// Weights of pairs, beside the strength of an update chain. What is returned
+/// as it came may be a metric: the step that this was.
+constexpr double kReturnedAsItCame = 0.5;
+/// What an update reads and no chain leads on from: the last value of another
+/// argument, say.
+constexpr double kHome = 0.2;
+/// What is subtracted: no state is replaced by its negative.
+constexpr double kSubtracted = 0.05;
+/// The strength of what an update reads through more than sums and factors.
+constexpr double kNonlinear = 1;
+
+/// How much a result looks like an update of an argument by its chain; 0 is not
+/// at all.
+double Analyzer::flowLikeness(unsigned arg, unsigned result) {
+  const Chain &chain = chains.of(returned[result]);
+  auto it = chain.find(argument(arg));
+  if (it == chain.end())
+    return 0;
+  // What has a gradient and would never change is the old value of another
+  // state: its last one, or what it returns to.
+  if (returned[result] == argument(arg))
+    return learned.contains(arg) ? 0 : kReturnedAsItCame;
+  // A loss times its scale is no update of the scale; a number that follows
+  // from other numbers alone is.
+  if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear &&
+      onArguments.dependsOnAny(returned[result], [&](unsigned source) {
+        return !isScalar(signature.args[source].type);
+      }))
+    return 0;
+  bool sameName =
+      argsAreNamed && resultsAreNamed &&
+      isSameLeaf(signature.args[arg].path, signature.results[result].path);
+  if (!sameName && looksLikeOutput(arg, result, it->second))
+    return 0;
+  return it->second.sign < 0 ? kSubtracted : it->second.strength;
+}
+
+/// How much a result looks like the next value of an argument.
 double Analyzer::likeness(unsigned arg, unsigned result) {
   if (signature.args[arg].type != signature.results[result].type)
     return 0;
@@ -332,24 +430,86 @@ double Analyzer::likeness(unsigned arg, unsigned result) {
   if (isKeyType(signature.args[arg].type) &&
       onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
     return 1;
-  const Chain &chain = chains.of(returned[result]);
-  auto it = chain.find(argument(arg));
-  if (it == chain.end())
-    return 0;
-  // A loss times its scale is no update of the scale.
-  if (isScalar(signature.args[arg].type) && it->second.strength == 1)
-    return 0;
-  bool sameName =
-      argsAreNamed && resultsAreNamed &&
-      isSameLeaf(signature.args[arg].path, signature.results[result].path);
-  if (!sameName && looksLikeOutput(arg, result, it->second))
-    return 0;
-  double points = it->second.strength;
-  // JAX donates by shape: never more than a tie-break.
-  if (auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
-      hint && hint.getInt() == int64_t(result))
-    points += 0.01;
-  return points;
+  bool mayBeHome = llvm::is_contained(homes.lookup(arg), result);
+  return std::max(flowLikeness(arg, result), mayBeHome ? kHome : 0);
+}
+
+/// JAX donates by shape: never more than a tie-break.
+double Analyzer::hint(unsigned arg, unsigned result) {
+  auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
+  return hint && hint.getInt() == int64_t(result) ? 1 : 0;
+}
+
+/// Finds the gradients of arguments in the update chains of results.
+void Analyzer::findLearning() {
+  learnedBy.resize(signature.results.size());
+  DenseMap<unsigned, Gradients::Factors> partners;
+  for (auto [r, value] : llvm::enumerate(returned)) {
+    if (!isFloat(value.getType()))
+      continue;
+    const Chain &chain = chains.of(value);
+    for (auto &entry : chain) {
+      Value source = entry.first;
+      auto arg = argumentIndex(source);
+      if (!arg || source.getType() != value.getType())
+        continue;
+      auto [known, isNew] = partners.try_emplace(*arg);
+      Gradients::Factors &own = known->second;
+      if (isNew)
+        own = gradients.partnersOf(source);
+      if (llvm::none_of(chain, [&](auto &entry) {
+            return !isa<BlockArgument>(entry.first) &&
+                   gradients.evidence(source, own, entry.first) > 0;
+          }))
+        continue;
+      learnedBy[r].push_back(*arg);
+      learned.insert(*arg);
+    }
+  }
+}
+
+/// Finds where state may go that the update of a parameter reads: heavy ball's
+/// last weights are replaced by weights as they came, Nesterov's by a step from
+/// the other ones, the last gradient by the new one.
+void Analyzer::findHomeless() {
+  DenseMap<unsigned, SmallVector<unsigned>> readers;
+  for (auto [r, value] : llvm::enumerate(returned))
+    for (auto &[source, reach] : chains.of(value))
+      if (auto arg = argumentIndex(source))
+        readers[*arg].push_back(r);
+  for (auto &[arg, results] : readers) {
+    Type type = signature.args[arg].type;
+    if (!isFloat(type) || isScalar(type) || learned.contains(arg) ||
+        llvm::any_of(results, [&, arg = arg](unsigned result) {
+          return signature.results[result].type == type &&
+                 learnedBy[result].empty() &&
+                 flowLikeness(arg, result) > kNonlinear;
+        }))
+      continue;
+    for (unsigned update : results) {
+      const Chain &reader = chains.of(returned[update]);
+      // What is updated there: by its gradient, or by what else is no state.
+      ValueSet updated;
+      for (unsigned param : learnedBy[update])
+        updated.insert(argument(param));
+      if (updated.empty() && hasLeaf(reader))
+        for (auto &[source, reach] : reader)
+          if (reach.strength == 3 && argumentIndex(source) &&
+              source.getType() == type)
+            updated.insert(source);
+      for (unsigned result = 0; result < signature.results.size(); ++result) {
+        Value value = returned[result];
+        const Chain &chain = chains.of(value);
+        bool follows = llvm::any_of(
+            chain, [&](auto &entry) { return updated.contains(entry.first); });
+        bool isGradient = !updated.empty() && !isa<BlockArgument>(value) &&
+                          reader.count(value);
+        if (result != update && (follows || isGradient) &&
+            value.getType() == type && !chain.count(argument(arg)))
+          homes[arg].push_back(result);
+      }
+    }
+  }
 }
 
 void Analyzer::pairByTrees(ArrayRef<unsigned> args,
@@ -363,8 +523,12 @@ void Analyzer::pairByTrees(ArrayRef<unsigned> args,
   auto score = [&](unsigned arg, unsigned result) {
     return likeness(args[arg], results[result]);
   };
-  SmallVector<std::optional<unsigned>> partners =
-      matchTrees(argLeaves, resultLeaves, score, &ambiguities);
+  SmallVector<std::optional<unsigned>> partners = matchTrees(
+      argLeaves, resultLeaves, score,
+      [&](unsigned arg, unsigned result) {
+        return hint(args[arg], results[result]);
+      },
+      &ambiguities);
   for (auto [i, partner] : llvm::enumerate(partners)) {
     if (!partner)
       continue;
@@ -399,44 +563,32 @@ void Analyzer::pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results) {
       keys.push_back(arg);
   }
   std::vector<WeightedPair> pairs;
+  auto add = [&](unsigned arg, unsigned r) {
+    if (double weight = likeness(arg, results[r]); weight > 0)
+      pairs.push_back({position[arg], r, weight});
+  };
   for (auto [r, result] : llvm::enumerate(results)) {
-    auto add = [&, r = r, result = result](unsigned arg) {
-      double weight = likeness(arg, result);
-      // What is returned as it came may be a metric: the step that this was.
-      if (weight > 0 && returned[result] == argument(arg))
-        weight = 0.5;
-      if (weight > 0)
-        pairs.push_back({position[arg], unsigned(r), weight});
-    };
     if (isKeyType(signature.results[result].type)) {
-      llvm::for_each(keys, add);
+      for (unsigned key : keys)
+        add(key, r);
       continue;
     }
     for (auto &[source, reach] : chains.of(returned[result]))
       if (auto arg = argumentIndex(source); arg && position.count(*arg))
-        add(*arg);
+        add(*arg, r);
   }
-  // The last gradient may be state: an update has its difference to the new
-  // one, which is returned as it is.
-  for (auto [r, result] : llvm::enumerate(results)) {
-    Value value = returned[result];
-    if (isa<BlockArgument>(value) || !isFloat(value.getType()) ||
-        isScalar(value.getType()) || !chains.of(value).count(value))
-      continue;
-    for (Operation *user : value.getUsers())
-      if (isa<stablehlo::SubtractOp>(user))
-        if (auto arg = argumentIndex(user->getOperand(1));
-            arg && position.count(*arg) && user->getOperand(0) == value &&
-            user->getOperand(1).getType() == value.getType())
-          pairs.push_back({position[*arg], unsigned(r), 0.5});
-  }
+  for (auto &[arg, found] : homes)
+    for (unsigned result : found)
+      if (const unsigned *r = llvm::find(results, result);
+          r != results.end() && position.count(arg))
+        add(arg, r - results.begin());
   std::vector<Ambiguity> found;
   auto partners = assignPairs(
       args.size(), pairs,
       [&](unsigned a, unsigned b) {
         return returned[results[a]] == returned[results[b]];
       },
-      found);
+      found, [&](unsigned i, unsigned r) { return hint(args[i], results[r]); });
   for (auto [i, partner] : llvm::enumerate(partners))
     if (partner)
       pair(args[i], results[*partner], "update chain and type");
@@ -563,6 +715,8 @@ void Analyzer::findGradients() {
       if (!isa<BlockArgument>(source) &&
           gradients.evidence(argument(arg.index), partners, source) > 0) {
         learning.insert(arg.index);
+        if (Value next = returned[*to[arg.index]]; !isa<BlockArgument>(next))
+          updated.insert(next);
         if (seen.insert(source).second)
           gradientValues.push_back(source);
       }
@@ -619,35 +773,20 @@ SmallVector<Value> Analyzer::otherGradients() {
   return out;
 }
 
-LogicalResult Analyzer::findLoss() {
-  if (loss)
-    return success();
-  struct Candidate {
-    unsigned index;
-    Value value;
-    ValueSet gradient;
-    SmallVector<unsigned> params;
-  };
-  auto listScalars = [&](InFlightDiagnostic &diag) {
-    SmallVector<StringRef> names;
-    for (const SignatureResult &result : signature.results)
-      if (isScalar(result.type) && !from[result.index])
-        names.push_back(result.path);
-    if (names.empty())
-      diag << "none";
-    llvm::interleaveComma(names, diag);
-  };
-
-  // Scalars that gradients could flow from to state, and that are not computed
-  // from gradients themselves (their norm).
-  Dependence onGradients(func, gradientValues, carried, /*together=*/true);
+/// Scalars that gradients could flow from to state, and that are not computed
+/// from gradients themselves (their norm). A loss may read weights that the
+/// step has just updated for another one.
+std::vector<Analyzer::Candidate> Analyzer::findLossCandidates() {
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true,
+                         updated);
   std::vector<Candidate> candidates;
   for (const SignatureResult &result : signature.results) {
     if (from[result.index] || !isScalar(result.type) || !isFloat(result.type) ||
         onGradients.dependsOnAny(returned[result.index]))
       continue;
     Candidate candidate{result.index, returned[result.index], {}, {}};
-    candidate.gradient = differentiableSliceOf(candidate.value, carried);
+    candidate.gradient =
+        differentiableSliceOf(candidate.value, carried, updated);
     for (const SignatureArg &arg : signature.args)
       if (to[arg.index] && isFloat(arg.type) &&
           (learning.empty() || learning.contains(arg.index)) &&
@@ -656,36 +795,41 @@ LogicalResult Analyzer::findLoss() {
     if (!candidate.params.empty())
       candidates.push_back(std::move(candidate));
   }
+  return candidates;
+}
 
-  // Where no gradient was recognized, they are where update chains end. State
-  // that is no update of itself (a hidden state) ends at no gradient; copies of
-  // weights in another type only count if there is nothing else.
-  if (learning.empty()) {
-    auto updatesItself = [&](unsigned param) {
-      return updateOf(param).count(argument(param)) > 0;
-    };
-    bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
-      return llvm::any_of(candidate.params, updatesItself);
-    });
-    llvm::erase_if(candidates, [&](const Candidate &candidate) {
-      ValueSet slice = sliceOf({candidate.value}, carried);
-      return llvm::any_of(candidate.params, [&](unsigned param) {
-        if (anyUpdates && !updatesItself(param))
+/// Where no gradient was recognized, they are where update chains end. State
+/// that is no update of itself (a hidden state) ends at no gradient; copies of
+/// weights in another type only count if there is nothing else.
+void Analyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
+  if (!learning.empty())
+    return;
+  auto updatesItself = [&](unsigned param) {
+    return updateOf(param).count(argument(param)) > 0;
+  };
+  bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.params, updatesItself);
+  });
+  llvm::erase_if(candidates, [&](const Candidate &candidate) {
+    ValueSet slice = sliceOf({candidate.value}, carried);
+    return llvm::any_of(candidate.params, [&](unsigned param) {
+      if (anyUpdates && !updatesItself(param))
+        return false;
+      unsigned leaves = 0;
+      for (auto &[source, reach] : updateOf(param)) {
+        if (isa<BlockArgument>(source))
+          continue;
+        if (!slice.contains(source))
           return false;
-        unsigned leaves = 0;
-        for (auto &[source, reach] : updateOf(param)) {
-          if (isa<BlockArgument>(source))
-            continue;
-          if (!slice.contains(source))
-            return false;
-          ++leaves;
-        }
-        return leaves > 0;
-      });
+        ++leaves;
+      }
+      return leaves > 0;
     });
-  }
+  });
+}
 
-  // Not what is computed without the batch (the norm of the weights).
+/// Not what is computed without the batch: the norm of the weights.
+void Analyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
   auto readsBatch = [&](const Candidate &candidate) {
     return onArguments.dependsOnAny(candidate.value,
                                     [&](unsigned arg) { return !to[arg]; });
@@ -693,34 +837,23 @@ LogicalResult Analyzer::findLoss() {
   if (llvm::any_of(candidates, readsBatch))
     llvm::erase_if(candidates,
                    [&](const Candidate &c) { return !readsBatch(c); });
+}
 
-  if (candidates.empty()) {
-    InFlightDiagnostic diag =
-        emitError(func.getLoc())
-        << (llvm::all_of(to, [](auto &result) { return !result; })
-                ? "no loss found: no argument is replaced by a result, so that "
-                  "this is no training step; scalar results are: "
-                : "no loss found: expected a scalar floating-point result "
-                  "that is not state and that parameters are updated from; "
-                  "scalar results are: ");
-    listScalars(diag);
-    return diag;
-  }
-
-  lossWhy = "gradients flow from it to the parameters";
-  // Of two where one is computed from the other: a function of the loss alone
-  // (perplexity) is a metric, and so is a term of a sum.
-  auto dominated = [&](const Candidate &candidate) {
+/// Of two where one is computed from the other: a function of the loss alone
+/// (perplexity) is a metric, and so is a term of a sum.
+void Analyzer::dropFunctionsOfOthers(std::vector<Candidate> &candidates) {
+  auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
+    ValueSet barred(updated);
+    barred.insert(inner.value);
+    ValueSet rest = differentiableSliceOf(outer.value, carried, barred);
+    return llvm::any_of(outer.params, [&](unsigned param) {
+      return rest.contains(argument(param));
+    });
+  };
+  auto isDominated = [&](const Candidate &candidate) {
     return llvm::any_of(candidates, [&](const Candidate &other) {
       if (other.index == candidate.index || other.value == candidate.value)
         return false;
-      auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
-        ValueSet rest =
-            differentiableSliceOf(outer.value, carried, inner.value);
-        return llvm::any_of(outer.params, [&](unsigned param) {
-          return rest.contains(argument(param));
-        });
-      };
       if (candidate.gradient.contains(other.value))
         return !bypasses(candidate, other);
       if (other.gradient.contains(candidate.value))
@@ -728,113 +861,196 @@ LogicalResult Analyzer::findLoss() {
       return false;
     });
   };
-  if (candidates.size() > 1) {
-    SmallVector<unsigned> drop;
-    for (const Candidate &candidate : candidates)
-      if (dominated(candidate))
-        drop.push_back(candidate.index);
-    llvm::erase_if(candidates, [&](const Candidate &c) {
-      return llvm::is_contained(drop, c.index);
-    });
-  }
+  llvm::SmallDenseSet<unsigned> drop;
+  for (const Candidate &candidate : candidates)
+    if (isDominated(candidate))
+      drop.insert(candidate.index);
+  llvm::erase_if(candidates,
+                 [&](const Candidate &c) { return drop.contains(c.index); });
+}
 
-  // A gradient through a nonlinear function needs one of its operands or its
-  // result: where the updates use neither, no gradient flowed.
-  if (candidates.size() > 1) {
-    SmallVector<Value> updates;
-    for (const SignatureArg &arg : signature.args)
-      if (to[arg.index])
-        updates.push_back(returned[*to[arg.index]]);
-    ValueSet used = sliceOf(updates, {});
-    SmallVector<unsigned> drop;
-    for (const Candidate &candidate : candidates) {
-      bool refuted = false;
-      ValueSet seen{candidate.value};
-      SmallVector<Value> stack{candidate.value};
-      while (!stack.empty() && !refuted) {
-        Value value = stack.pop_back_val();
-        if (used.contains(value) && value != candidate.value)
-          continue;
-        Operation *op = value.getDefiningOp();
-        if (!op)
-          continue;
-        if (isa<stablehlo::ExpOp, stablehlo::LogOp, stablehlo::SqrtOp,
-                stablehlo::RsqrtOp, stablehlo::TanhOp, stablehlo::PowOp,
-                chlo::SquareOp>(op) &&
-            !used.contains(op->getOperand(0)) && !used.contains(value))
-          refuted = true;
-        forEachSource(value, [&](Value source) {
-          if (isFloat(source.getType()) && seen.insert(source).second)
-            stack.push_back(source);
-        });
-      }
-      if (refuted)
-        drop.push_back(candidate.index);
-    }
-    if (drop.size() < candidates.size())
-      llvm::erase_if(candidates, [&](const Candidate &c) {
-        return llvm::is_contained(drop, c.index);
+/// A gradient through a nonlinear function needs one of its operands or its
+/// result: where the updates use neither, no gradient flowed.
+void Analyzer::dropUnused(std::vector<Candidate> &candidates) {
+  SmallVector<Value> updates;
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index])
+      updates.push_back(returned[*to[arg.index]]);
+  ValueSet used = sliceOf(updates, {});
+  auto isRefuted = [&](const Candidate &candidate) {
+    ValueSet seen{candidate.value};
+    SmallVector<Value> stack{candidate.value};
+    while (!stack.empty()) {
+      Value value = stack.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || (used.contains(value) && value != candidate.value))
+        continue;
+      if (isa<stablehlo::ExpOp, stablehlo::LogOp, stablehlo::SqrtOp,
+              stablehlo::RsqrtOp, stablehlo::TanhOp, stablehlo::PowOp,
+              chlo::SquareOp>(op) &&
+          !used.contains(op->getOperand(0)) && !used.contains(value))
+        return true;
+      forEachSource(value, [&](Value source) {
+        if (isFloat(source.getType()) && seen.insert(source).second)
+          stack.push_back(source);
       });
-  }
-
-  // Not what is computed from gradients that no update ends at: the norm of a
-  // first gradient that only moves the weights for a second one.
-  if (candidates.size() > 1) {
-    Dependence onOthers(func, otherGradients(), carried, /*together=*/true);
-    auto isAfter = [&](const Candidate &candidate) {
-      return onOthers.dependsOnAny(candidate.value);
-    };
-    if (!llvm::all_of(candidates, isAfter))
-      llvm::erase_if(candidates, isAfter);
-  }
-
-  // The most parameters; then the name.
-  if (candidates.size() > 1) {
-    size_t most = 0;
-    for (const Candidate &candidate : candidates)
-      most = std::max(most, candidate.params.size());
-    llvm::erase_if(candidates,
-                   [&](const Candidate &c) { return c.params.size() < most; });
-  }
-  if (candidates.size() > 1) {
-    for (StringRef name : {"loss", "total_loss"}) {
-      auto isNamed = [&](const Candidate &c) {
-        SmallVector<std::string> parts =
-            splitTreePath(signature.results[c.index].path);
-        return StringRef(parts.back()).trim("[]'\".") == name;
-      };
-      if (llvm::count_if(candidates, isNamed) == 1) {
-        llvm::erase_if(candidates,
-                       [&](const Candidate &c) { return !isNamed(c); });
-        lossWhy = "gradients could flow from several scalars; this one has the "
-                  "name of a loss";
-        break;
-      }
     }
+    return false;
+  };
+  if (!llvm::all_of(candidates, isRefuted))
+    llvm::erase_if(candidates, isRefuted);
+}
+
+/// Not what is computed from gradients that no update ends at: the norm of a
+/// first gradient that only moves the weights for a second one.
+void Analyzer::dropAfterOthers(std::vector<Candidate> &candidates) {
+  Dependence onOthers(func, otherGradients(), carried, /*together=*/true,
+                      updated);
+  auto isAfter = [&](const Candidate &candidate) {
+    return onOthers.dependsOnAny(candidate.value);
+  };
+  if (!llvm::all_of(candidates, isAfter))
+    llvm::erase_if(candidates, isAfter);
+}
+
+void Analyzer::keepMostParameters(std::vector<Candidate> &candidates) {
+  size_t most = 0;
+  for (const Candidate &candidate : candidates)
+    most = std::max(most, candidate.params.size());
+  llvm::erase_if(candidates,
+                 [&](const Candidate &c) { return c.params.size() < most; });
+}
+
+/// The one that has the name of a loss, if only one has.
+void Analyzer::chooseByName(std::vector<Candidate> &candidates) {
+  for (StringRef name : {"loss", "total_loss"}) {
+    auto isNamed = [&](const Candidate &c) {
+      SmallVector<std::string> parts =
+          splitTreePath(signature.results[c.index].path);
+      return StringRef(parts.back()).trim("[]'\".") == name;
+    };
+    if (llvm::count_if(candidates, isNamed) != 1)
+      continue;
+    llvm::erase_if(candidates, [&](const Candidate &c) { return !isNamed(c); });
+    lossWhy = "gradients could flow from several scalars; this one has the "
+              "name of a loss";
+    return;
   }
-  // One value returned under two names is no ambiguity.
-  if (llvm::all_of(candidates, [&](const Candidate &c) {
-        return c.value == candidates.front().value;
-      }))
-    candidates.resize(1);
-  if (candidates.size() > 1) {
-    InFlightDiagnostic diag =
-        emitError(func.getLoc())
-        << "ambiguous loss: gradients could flow from any of: ";
-    llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
-      diag << signature.results[c.index].path;
+}
+
+/// Where each of several scalars is the only one that gradients of some state
+/// could flow from, all are losses: those of two players, say. The one with the
+/// name of a loss, or else the first one, stands for them.
+void Analyzer::chooseFirstOfSeveral(std::vector<Candidate> &candidates) {
+  auto isNeeded = [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.params, [&](unsigned param) {
+      return llvm::none_of(candidates, [&](const Candidate &other) {
+        return other.index != candidate.index &&
+               llvm::is_contained(other.params, param);
+      });
     });
-    diag << "; name it with a loss option";
-    return diag;
+  };
+  if (!llvm::all_of(candidates, isNeeded))
+    return;
+  chooseByName(candidates);
+  if (candidates.size() == 1)
+    return;
+  // Rather one that reads no weights which another one has updated.
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true);
+  auto first = llvm::find_if(candidates, [&](const Candidate &candidate) {
+    return !onGradients.dependsOnAny(candidate.value);
+  });
+  if (first != candidates.end())
+    std::swap(*first, candidates.front());
+  candidates.erase(candidates.begin() + 1, candidates.end());
+  lossWhy =
+      "the first of several scalars that gradients flow from to different "
+      "parameters";
+}
+
+InFlightDiagnostic Analyzer::emitNoLoss() {
+  InFlightDiagnostic diag =
+      emitError(func.getLoc())
+      << (llvm::all_of(to, [](auto &result) { return !result; })
+              ? "no loss found: no argument is replaced by a result, so that "
+                "this is no training step; scalar results are: "
+              : "no loss found: expected a scalar floating-point result "
+                "that is not state and that parameters are updated from; "
+                "scalar results are: ");
+  SmallVector<StringRef> names;
+  for (const SignatureResult &result : signature.results)
+    if (isScalar(result.type) && !from[result.index])
+      names.push_back(result.path);
+  if (names.empty())
+    diag << "none";
+  llvm::interleaveComma(names, diag);
+  return diag;
+}
+
+LogicalResult Analyzer::findLoss() {
+  std::vector<Candidate> all = findLossCandidates();
+  dropHiddenStates(all);
+  dropWithoutBatch(all);
+  if (!loss) {
+    if (all.empty())
+      return emitNoLoss();
+    lossWhy = "gradients flow from it to the parameters";
+    std::vector<Candidate> candidates(all);
+    using Filter = void (Analyzer::*)(std::vector<Candidate> &);
+    for (Filter filter :
+         {&Analyzer::dropFunctionsOfOthers, &Analyzer::dropUnused,
+          &Analyzer::dropAfterOthers, &Analyzer::chooseFirstOfSeveral,
+          &Analyzer::keepMostParameters, &Analyzer::chooseByName})
+      if (candidates.size() > 1)
+        (this->*filter)(candidates);
+    // One value returned under two names is no ambiguity.
+    if (llvm::all_of(candidates, [&](const Candidate &c) {
+          return c.value == candidates.front().value;
+        }))
+      candidates.erase(candidates.begin() + 1, candidates.end());
+    if (candidates.size() > 1) {
+      InFlightDiagnostic diag =
+          emitError(func.getLoc())
+          << "ambiguous loss: gradients could flow from any of: ";
+      llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
+        diag << signature.results[c.index].path;
+      });
+      diag << "; name it with a loss option";
+      return diag;
+    }
+    loss = candidates.front().index;
   }
-  loss = candidates.front().index;
+  findOtherLosses(all);
   return success();
+}
+
+/// Every scalar that an update could follow from belongs to the forward pass:
+/// those of dots that the loss does not have.
+void Analyzer::findOtherLosses(ArrayRef<Candidate> candidates) {
+  ValueSet known = sliceOf({returned[*loss]}, carried, updated);
+  for (const Candidate &candidate : candidates) {
+    ValueSet slice = sliceOf({candidate.value}, carried, updated);
+    if (candidate.index != *loss && llvm::any_of(slice, [&](Value value) {
+          return !known.contains(value) &&
+                 isa_and_nonnull<stablehlo::DotGeneralOp,
+                                 stablehlo::ConvolutionOp>(
+                     value.getDefiningOp());
+        }))
+      otherLosses.insert(candidate.index);
+  }
+}
+
+SmallVector<Value> Analyzer::getLosses() {
+  SmallVector<Value> losses{returned[*loss]};
+  for (unsigned index : otherLosses)
+    losses.push_back(returned[index]);
+  return losses;
 }
 
 /// Takes back what only looked like state as long as the loss was unknown: data
 /// that is returned as it came, and sums of data and activations.
 void Analyzer::dropOutputs() {
-  forward = sliceOf({returned[*loss]}, carried);
+  forward = sliceOf(getLosses(), carried, updated);
   // The subtrees with state that changes: what came with a name belongs there.
   llvm::StringSet<> changing;
   auto forEachSubtree = [](StringRef path, auto visit) {
@@ -882,8 +1098,43 @@ void Analyzer::dropOutputs() {
   }
 }
 
-void Analyzer::findStateKinds() {
-  ValueSet gradient = differentiableSliceOf(returned[*loss], carried);
+void Analyzer::setKind(unsigned index, StateKind kind, const Twine &why) {
+  SignatureArg &arg = signature.args[index];
+  arg.kind = kind;
+  arg.why = (why + "; " + pairedBy[index]).str();
+}
+
+/// The parameter whose weights state follows: its average or, from time to
+/// time, its copy. The gradient in it is that of the parameter's update.
+std::optional<unsigned> Analyzer::findFollowed(unsigned index) {
+  const Chain &own = updateOf(index);
+  auto self = own.find(argument(index));
+  if (self == own.end())
+    return std::nullopt;
+  for (auto &[source, reach] : own) {
+    auto other = argumentIndex(source);
+    if (!other || *other == index || !learning.contains(*other) ||
+        source.getType() != argument(index).getType())
+      continue;
+    const Chain &update = updateOf(*other);
+    bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
+      return isa<BlockArgument>(entry.first) || update.count(entry.first);
+    });
+    // What the update reads may as well be a moment that weights decay into;
+    // the parts of an average add up to one.
+    bool isAverage = std::abs(self->second.factor + reach.factor - 1) < 1e-3;
+    if (isItsGradient && update.count(source) &&
+        (isAverage || !update.count(argument(index))))
+      return other;
+  }
+  return std::nullopt;
+}
+
+/// Parameters are what gradients flow to, and what is computed from these.
+SmallVector<unsigned> Analyzer::findParameters() {
+  ValueSet gradient;
+  for (Value value : getLosses())
+    gradient.insert_range(differentiableSliceOf(value, carried, updated));
   // What is replaced by a value of the forward pass is a hidden state.
   auto isForward = [&](const Chain &chain) {
     return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
@@ -891,21 +1142,26 @@ void Analyzer::findStateKinds() {
                     forward.contains(entry.first);
            });
   };
-  auto setKind = [&](SignatureArg &arg, StateKind kind, const Twine &why) {
-    arg.kind = kind;
-    arg.why = (why + "; " + pairedBy[arg.index]).str();
-  };
   SmallVector<unsigned> params;
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index])
       continue;
     arg.role = ArgRole::State;
-    setKind(arg, StateKind::Other, "none of the known kinds of state");
+    setKind(arg.index, StateKind::Other, "none of the known kinds of state");
     const Chain &chain = updateOf(arg.index);
     if (isFloat(arg.type)) {
-      if (gradient.contains(argument(arg.index)) &&
+      if (auto followed = findFollowed(arg.index)) {
+        setKind(arg.index, StateKind::Average,
+                "follows the weights of " + signature.args[*followed].path);
+        continue;
+      }
+      bool isRead = gradient.contains(argument(arg.index));
+      if ((isRead || learning.contains(arg.index)) &&
           (!isScalar(arg.type) || hasLeaf(chain)) && !isForward(chain)) {
-        setKind(arg, StateKind::Parameter, "the loss depends on it");
+        setKind(arg.index, StateKind::Parameter,
+                isRead ? "the loss depends on it"
+                       : "its gradient updates it, of a loss that is not "
+                         "returned");
         params.push_back(arg.index);
       }
       continue;
@@ -914,14 +1170,15 @@ void Analyzer::findStateKinds() {
     if (isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
         self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
         returned[*to[arg.index]] != argument(arg.index))
-      setKind(arg, StateKind::Step, "a counter");
+      setKind(arg.index, StateKind::Step, "a counter");
   }
+  return params;
+}
 
-  // What the optimizer updates: parameters, or the master copies that their new
-  // values are converted from.
-  struct Trained {
-    unsigned param, updated;
-  };
+/// What the optimizer updates: parameters, or the master copies that their new
+/// values are converted from.
+SmallVector<Analyzer::Trained>
+Analyzer::findTrained(ArrayRef<unsigned> params) {
   SmallVector<Trained> trained;
   for (unsigned param : params) {
     const Chain &chain = updateOf(param);
@@ -930,29 +1187,24 @@ void Analyzer::findStateKinds() {
       continue;
     }
     for (auto &[source, reach] : chain) {
-      auto master = dyn_cast<BlockArgument>(source);
-      if (!master || master.getOwner() != &func.getBody().front() ||
-          reach.strength < 3 || !to[master.getArgNumber()])
+      auto master = argumentIndex(source);
+      if (!master || reach.strength < 3 || !to[*master])
         continue;
-      unsigned index = master.getArgNumber();
-      trained.push_back({param, index});
-      setKind(signature.args[index], StateKind::Other,
+      trained.push_back({param, *master});
+      setKind(*master, StateKind::Other,
               "the master copy of " + signature.args[param].path);
-      signature.args[index].parameter = signature.args[param].path;
+      signature.args[*master].parameter = signature.args[param].path;
       break;
     }
   }
+  return trained;
+}
 
-  // A moment has its parameter's shape, is fed by the same gradient, and the
-  // parameter's update reads it, times a rate. What reads other state as well
-  // is an average of weights, or reads gradients out of an accumulator, or
-  // divided by another moment.
-  struct Fed {
-    unsigned arg, param;
-    uint8_t degree;
-    bool decays;
-    SmallVector<unsigned> others;
-  };
+/// State of a parameter's shape that is fed by the same gradient, and that the
+/// parameter's update reads, times a rate. What reads other state as well is an
+/// average of weights, or reads gradients out of an accumulator, or divided by
+/// another moment.
+SmallVector<Analyzer::Fed> Analyzer::findFed(ArrayRef<Trained> trained) {
   SmallVector<Fed> fed;
   DenseMap<unsigned, SmallVector<Trained>> readBy;
   for (const Trained &entry : trained)
@@ -962,7 +1214,7 @@ void Analyzer::findStateKinds() {
         readBy[*arg].push_back(entry);
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index] || !isFloat(arg.type) ||
-        arg.kind == StateKind::Parameter)
+        arg.kind == StateKind::Parameter || arg.kind == StateKind::Average)
       continue;
     const Chain &chain = updateOf(arg.index);
     auto self = chain.find(argument(arg.index));
@@ -975,7 +1227,8 @@ void Analyzer::findStateKinds() {
       if (follows || shapeOf(arg.type) != shapeOf(signature.args[param].type))
         continue;
       const Chain &update = updateOf(updated);
-      Fed entry{arg.index, param, 0, self->second.scaled, {}};
+      Fed entry{arg.index,           param, 0, self->second.decays,
+                self->second.factor, {}};
       for (auto &[source, reach] : chain) {
         if (auto other = argumentIndex(source)) {
           if (*other != arg.index && *other != updated)
@@ -989,14 +1242,18 @@ void Analyzer::findStateKinds() {
       break;
     }
   }
-  DenseSet<unsigned> linear, sums, accumulators, squares;
+  return fed;
+}
+
+/// Sums of gradients over several calls.
+DenseSet<unsigned> Analyzer::findAccumulators(ArrayRef<Fed> fed) {
+  DenseSet<unsigned> linear, sums, readByLinear, accumulators;
   for (const Fed &entry : fed)
     if (entry.degree == 1 && entry.others.empty())
       (entry.decays ? linear : sums).insert(entry.arg);
   // What the square and another linear one read, or what never decays, is a sum
   // of gradients. Reading the first moment instead, its distance to the
   // gradient, is no matter.
-  DenseSet<unsigned> readByLinear;
   for (const Fed &entry : fed)
     if (entry.degree == 1)
       readByLinear.insert(entry.others.begin(), entry.others.end());
@@ -1012,32 +1269,104 @@ void Analyzer::findStateKinds() {
       if (Value before = getBeforeReset(returned[*to[entry.arg]])) {
         const Chain &chain = chains.of(before);
         auto self = chain.find(argument(entry.arg));
-        if (self != chain.end() && !self->second.scaled)
+        if (self != chain.end() && !self->second.decays)
           accumulators.insert(entry.arg);
       }
+  return accumulators;
+}
+
+/// An average over more steps than a narrow format can follow: what is added is
+/// less than half of the distance of its numbers.
+static bool isSlow(double decay) { return decay > 0.995; }
+
+void Analyzer::findMoments(ArrayRef<Fed> fed) {
+  DenseSet<unsigned> accumulators = findAccumulators(fed), linear, squares;
   for (const Fed &entry : fed)
-    if (entry.degree > 1 && llvm::all_of(entry.others, [&](unsigned other) {
+    if (entry.degree == 1 && entry.decays && entry.others.empty())
+      linear.insert(entry.arg);
+  for (const Fed &entry : fed)
+    if (!entry.isLinear() && llvm::all_of(entry.others, [&](unsigned other) {
           return accumulators.contains(other) || linear.contains(other);
         }))
       squares.insert(entry.arg);
-  auto setOwned = [&](SignatureArg &arg, StateKind kind, StringRef why,
-                      const std::string &param) {
-    setKind(arg, kind, why + param);
-    arg.parameter = param;
+  // A moment decays, and gradients alone feed it. What steps by the gradient
+  // and stays is weights, or a sum over the whole training.
+  auto isFirstMoment = [&](const Fed &entry) {
+    return entry.isLinear() && entry.decays &&
+           !accumulators.contains(entry.arg) && !isSlow(entry.decay) &&
+           llvm::all_of(entry.others, [&](unsigned other) {
+             return accumulators.contains(other) || squares.contains(other);
+           });
+  };
+  auto setOwned = [&](const Fed &entry, StateKind kind, StringRef why) {
+    const std::string &param = signature.args[entry.param].path;
+    setKind(entry.arg, kind, why + param);
+    signature.args[entry.arg].parameter = param;
   };
   for (const Fed &entry : fed) {
-    const std::string &param = signature.args[entry.param].path;
-    SignatureArg &arg = signature.args[entry.arg];
+    // Of two averages of one gradient the one with a constant decay is the
+    // moment; the decay of the other one is scheduled, for it is slow.
+    bool isOther = llvm::any_of(fed, [&](const Fed &other) {
+      return other.arg != entry.arg && other.param == entry.param &&
+             isFirstMoment(other) && std::isnan(entry.decay) &&
+             !std::isnan(other.decay);
+    });
     if (accumulators.contains(entry.arg))
-      setOwned(arg, StateKind::Gradient, "accumulates the gradient of ", param);
+      setOwned(entry, StateKind::Gradient, "accumulates the gradient of ");
     else if (squares.contains(entry.arg))
-      setOwned(arg, StateKind::Moment2, "square of the gradient of ", param);
-    else if (entry.degree == 1 &&
-             llvm::all_of(entry.others, [&](unsigned other) {
-               return accumulators.contains(other) || squares.contains(other);
-             }))
-      setOwned(arg, StateKind::Moment1, "linear in the gradient of ", param);
+      setOwned(entry, StateKind::Moment2, "square of the gradient of ");
+    else if (isFirstMoment(entry) && !isOther)
+      setOwned(entry, StateKind::Moment1, "linear in the gradient of ");
+    else if (entry.isLinear() && entry.decays && entry.others.empty())
+      setKind(entry.arg, StateKind::Other,
+              "a slow average of the gradient of " +
+                  signature.args[entry.param].path);
+    else if (entry.isLinear() && !entry.decays && entry.others.empty())
+      setKind(entry.arg, StateKind::Other,
+              "steps by the gradient of " + signature.args[entry.param].path +
+                  " and does not decay");
   }
+}
+
+void Analyzer::findStateKinds() {
+  SmallVector<unsigned> params = findParameters();
+  findMoments(findFed(findTrained(params)));
+}
+
+/// The argument that replaces an argument of the next step as it came.
+std::optional<unsigned> Analyzer::findShown(unsigned arg) {
+  Value value = returned[*to[arg]];
+  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
+    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
+  return argumentIndex(value);
+}
+
+/// Whatever the evidence was: a step that makes no new parameter is paired
+/// wrongly. State that never changes is named.
+LogicalResult Analyzer::checkThatStateChanges() {
+  bool anyParameter = false, anyChanges = false;
+  std::string wrong;
+  for (SignatureArg &arg : signature.args) {
+    if (arg.role != ArgRole::State || !to[arg.index])
+      continue;
+    std::optional<unsigned> shown = findShown(arg.index);
+    if (shown == arg.index)
+      arg.why = "never changes; " + arg.why;
+    if (arg.kind != StateKind::Parameter)
+      continue;
+    anyParameter = true;
+    anyChanges |= !shown;
+    if (shown && wrong.empty())
+      wrong = "'" + arg.path + "' would be replaced by '" +
+              signature.results[*to[arg.index]].path +
+              "', which is the old value of '" + signature.args[*shown].path +
+              "'";
+  }
+  if (!anyParameter || anyChanges)
+    return success();
+  return emitError(func.getLoc())
+         << "no parameter changes in the step: " << wrong
+         << "; choose what replaces it with a state option";
 }
 
 /// What tells data from weights among arguments that no result replaces.
@@ -1237,7 +1566,9 @@ void Analyzer::findOtherResults() {
       result.why = lossWhy;
     } else if (loss && isScalar(result.type)) {
       result.kind = ResultKind::Metric;
-      result.why = "a scalar that is not state";
+      result.trains = otherLosses.count(result.index);
+      result.why = result.trains ? "gradients could flow from it, too"
+                                 : "a scalar that is not state";
     } else {
       result.kind = ResultKind::Output;
     }
@@ -1292,6 +1623,8 @@ FailureOr<Signature> Analyzer::run() {
       return failure();
     dropOutputs();
     findStateKinds();
+    if (failed(checkThatStateChanges()))
+      return failure();
     findOtherArgs();
     if (!options.initialValues.empty())
       readInitialValues();

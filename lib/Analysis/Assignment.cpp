@@ -3,6 +3,7 @@
 #include "Assignment.h"
 
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/IntEqClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include <limits>
@@ -109,37 +110,116 @@ static std::vector<Part> connectedParts(unsigned numFrom,
   return parts;
 }
 
+/// The best pairing of one part. Rows that could be paired otherwise without a
+/// loss are noted, with what they could be paired with.
+static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
+                      SmallVectorImpl<std::optional<unsigned>> &partners,
+                      std::vector<Ambiguity> &ambiguities) {
+  constexpr double kTie = 1e-6;
+  std::vector<int> columns = solve(part.weights);
+  double best = total(part, columns);
+  std::vector<std::vector<double>> kept = part.weights;
+  for (auto [row, from] : llvm::enumerate(part.from)) {
+    unsigned column = columns[row];
+    if (column >= part.to.size() || kept[row][column] == 0)
+      continue;
+    unsigned to = part.to[column];
+    partners[from] = to;
+    if (part.size() == 1)
+      continue;
+    // Without this pair, is there another pairing as good?
+    for (auto [j, other] : llvm::enumerate(part.to))
+      if (other == to || isSame(other, to))
+        part.weights[row][j] = 0;
+    std::vector<int> others = solve(part.weights);
+    if (total(part, others) > best - kTie) {
+      Ambiguity ambiguity{from, {to}};
+      if (unsigned(others[row]) < part.to.size())
+        ambiguity.to.push_back(part.to[others[row]]);
+      ambiguities.push_back(std::move(ambiguity));
+    }
+    part.weights[row] = kept[row];
+  }
+}
+
+namespace {
+/// What decides between pairings that weigh the same.
+class TieBreak {
+public:
+  using Partners = ArrayRef<std::optional<unsigned>>;
+  TieBreak(Partners decided, ArrayRef<WeightedPair> pairs,
+           function_ref<double(unsigned, unsigned)> hint, bool inOrder)
+      : inOrder(inOrder), hint(hint) {
+    std::optional<unsigned> last;
+    for (std::optional<unsigned> to : decided) {
+      this->inOrder &= !to || !last || *last < *to;
+      last = to ? to : last;
+    }
+    for (const WeightedPair &pair : pairs)
+      if (hint && decided[pair.from] && *decided[pair.from] != pair.to &&
+          hint(pair.from, pair.to) > 0)
+        this->hint = nullptr;
+  }
+
+  /// Adds to the weights of the rows and columns that are left open.
+  void addTo(Part &part, const DenseSet<unsigned> &open, Partners decided) {
+    constexpr double kBonus = 1e-3;
+    DenseSet<unsigned> taken;
+    SmallVector<unsigned> rows, columns;
+    for (unsigned from : part.from)
+      if (open.contains(from))
+        rows.push_back(from);
+      else if (decided[from])
+        taken.insert(*decided[from]);
+    for (unsigned to : part.to)
+      if (!taken.contains(to))
+        columns.push_back(to);
+    llvm::sort(rows);
+    llvm::sort(columns);
+    bool ranks = inOrder && rows.size() == columns.size();
+    for (auto [i, from] : llvm::enumerate(part.from))
+      for (auto [j, to] : llvm::enumerate(part.to)) {
+        double &weight = part.weights[i][j];
+        if (weight == 0 || !open.contains(from))
+          continue;
+        if (ranks && llvm::find(rows, from) - rows.begin() ==
+                         llvm::find(columns, to) - columns.begin())
+          weight += kBonus;
+        if (hint)
+          weight += kBonus * hint(from, to);
+      }
+  }
+
+private:
+  bool inOrder;
+  function_ref<double(unsigned, unsigned)> hint;
+};
+} // namespace
+
 SmallVector<std::optional<unsigned>>
 fp8::assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
                  function_ref<bool(unsigned, unsigned)> isSame,
-                 std::vector<Ambiguity> &ambiguities) {
-  constexpr double kTie = 1e-6;
+                 std::vector<Ambiguity> &ambiguities,
+                 function_ref<double(unsigned, unsigned)> hint, bool inOrder) {
   SmallVector<std::optional<unsigned>> partners(numFrom);
-  for (Part &part : connectedParts(numFrom, pairs)) {
-    std::vector<int> columns = solve(part.weights);
-    double best = total(part, columns);
-    std::vector<std::vector<double>> kept = part.weights;
-    for (auto [row, from] : llvm::enumerate(part.from)) {
-      unsigned column = columns[row];
-      if (column >= part.to.size() || kept[row][column] == 0)
-        continue;
-      unsigned to = part.to[column];
-      partners[from] = to;
-      if (part.size() == 1)
-        continue;
-      // Without this pair, is there another pairing as good?
-      for (auto [j, other] : llvm::enumerate(part.to))
-        if (other == to || isSame(other, to))
-          part.weights[row][j] = 0;
-      std::vector<int> others = solve(part.weights);
-      if (total(part, others) > best - kTie) {
-        Ambiguity ambiguity{from, {to}};
-        if (unsigned(others[row]) < part.to.size())
-          ambiguity.to.push_back(part.to[others[row]]);
-        ambiguities.push_back(std::move(ambiguity));
-      }
-      part.weights[row] = kept[row];
-    }
+  std::vector<Part> parts = connectedParts(numFrom, pairs);
+  std::vector<Ambiguity> ties;
+  for (Part &part : parts)
+    solvePart(part, isSame, partners, ties);
+  if (ties.empty())
+    return partners;
+  DenseSet<unsigned> open;
+  SmallVector<std::optional<unsigned>> decided(partners);
+  for (const Ambiguity &tie : ties) {
+    open.insert(tie.from);
+    decided[tie.from].reset();
   }
+  TieBreak tieBreak(decided, pairs, hint, inOrder);
+  for (Part &part : parts)
+    if (llvm::any_of(part.from,
+                     [&](unsigned from) { return open.contains(from); })) {
+      tieBreak.addTo(part, open, decided);
+      solvePart(part, isSame, partners, ambiguities);
+    }
   return partners;
 }

@@ -28,12 +28,18 @@ struct Ambiguity {
 
 /// The pairing of the highest total weight: the partner in `to`, if any, of
 /// each of `numFrom`. Works on connected parts, which are small. Pairs of one
-/// `from` with values of `to` of the same `identity` are as good as one
-/// another.
+/// `from` with values of `to` that are `isSame` are as good as one another.
+///
+/// Where several pairings are as good, the order of both sides decides, and a
+/// `hint` above 0 for a pair, but each of them only if it agrees with
+/// everything that weights decide alone (`inOrder`: and what is decided
+/// elsewhere). What they leave open is ambiguous.
 SmallVector<std::optional<unsigned>>
 assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
             function_ref<bool(unsigned, unsigned)> isSame,
-            std::vector<Ambiguity> &ambiguities);
+            std::vector<Ambiguity> &ambiguities,
+            function_ref<double(unsigned, unsigned)> hint = nullptr,
+            bool inOrder = true);
 
 } // namespace fp8
 } // namespace mlir

@@ -65,12 +65,13 @@ static void forEachSource(Value value, const ValueSet &carried,
   forEachSource(value, visit);
 }
 
-ValueSet fp8::sliceOf(ArrayRef<Value> roots, const ValueSet &carried) {
+ValueSet fp8::sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
+                      const ValueSet &barred) {
   ValueSet seen(roots.begin(), roots.end());
   SmallVector<Value> stack(roots);
   while (!stack.empty())
     ::forEachSource(stack.pop_back_val(), carried, [&](Value source) {
-      if (seen.insert(source).second)
+      if (!barred.contains(source) && seen.insert(source).second)
         stack.push_back(source);
     });
   return seen;
@@ -83,7 +84,7 @@ static bool stopsGradient(Operation *op) {
 }
 
 ValueSet fp8::differentiableSliceOf(Value root, const ValueSet &carried,
-                                    Value barred) {
+                                    const ValueSet &barred) {
   ValueSet seen;
   if (!isFloat(root.getType()))
     return seen;
@@ -94,7 +95,7 @@ ValueSet fp8::differentiableSliceOf(Value root, const ValueSet &carried,
     if (Operation *op = value.getDefiningOp(); op && stopsGradient(op))
       continue;
     ::forEachSource(value, carried, [&](Value source) {
-      if (source != barred && isFloat(source.getType()) &&
+      if (!barred.contains(source) && isFloat(source.getType()) &&
           seen.insert(source).second)
         stack.push_back(source);
     });
@@ -107,9 +108,10 @@ ValueSet fp8::differentiableSliceOf(Value root, const ValueSet &carried,
 //===----------------------------------------------------------------------===//
 
 Dependence::Dependence(func::FuncOp func, ArrayRef<Value> sources,
-                       const ValueSet &carried, bool together)
+                       const ValueSet &carried, bool together,
+                       const ValueSet &barred)
     : words(together ? 1 : std::max<size_t>(1, (sources.size() + 63) / 64)),
-      carried(carried) {
+      carried(carried), barred(barred) {
   for (auto [i, source] : llvm::enumerate(sources)) {
     unsigned bit = together ? 0 : i;
     row(source)[bit / 64] |= Word(1) << (bit % 64);
@@ -130,7 +132,7 @@ const Dependence::Word *Dependence::find(Value value) const {
 }
 
 bool Dependence::add(Value to, Value from) {
-  if (!find(from))
+  if (!find(from) || barred.contains(to))
     return false;
   Word *target = row(to);
   // Only now, since a new row may move the others.

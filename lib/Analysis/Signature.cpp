@@ -36,6 +36,8 @@ StringRef fp8::stringify(StateKind kind) {
     return "moment2";
   case StateKind::Gradient:
     return "gradient";
+  case StateKind::Average:
+    return "average";
   case StateKind::Step:
     return "step";
   case StateKind::Other:
@@ -80,6 +82,7 @@ std::optional<StateKind> fp8::symbolizeStateKind(StringRef text) {
       .Case("moment1", StateKind::Moment1)
       .Case("moment2", StateKind::Moment2)
       .Case("gradient", StateKind::Gradient)
+      .Case("average", StateKind::Average)
       .Case("step", StateKind::Step)
       .Case("other", StateKind::Other)
       .Default(std::nullopt);
@@ -131,7 +134,8 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
       if (!kindValue)
         return emitError(func.getLoc())
                << "expected '" << kKindAttr << "' of argument " << i
-               << " to be parameter, moment1, moment2, step or other but got '"
+               << " to be parameter, moment1, moment2, gradient, average, step "
+                  "or other but got '"
                << kind.getValue() << "'";
       arg.kind = *kindValue;
       if (auto parameter = func.getArgAttrOfType<StringAttr>(i, kParameterAttr))
@@ -165,6 +169,7 @@ FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
                << " to be loss, metric or output but got '" << kind.getValue()
                << "'";
       result.kind = *kindValue;
+      result.trains = func.getResultAttr(i, kTrainsAttr) != nullptr;
     }
     signature.results.push_back(std::move(result));
   }
@@ -200,6 +205,9 @@ void Signature::toAttributes(func::FuncOp func) const {
       func.removeResultAttr(result.index, builder.getStringAttr(name));
     };
     drop("jax.result_info");
+    drop(kTrainsAttr);
+    if (result.trains)
+      func.setResultAttr(result.index, kTrainsAttr, builder.getUnitAttr());
     func.setResultAttr(result.index, kPathAttr,
                        builder.getStringAttr(result.path));
     if (result.kind == ResultKind::State) {
@@ -238,6 +246,18 @@ const SignatureResult *Signature::findLoss() const {
     return r.kind == ResultKind::Loss;
   });
   return it == results.end() ? nullptr : it;
+}
+
+SmallVector<std::string> fp8::findUnchangedState(func::FuncOp func) {
+  SmallVector<std::string> paths;
+  Operation *end = func.getBody().front().getTerminator();
+  for (auto [i, value] : llvm::enumerate(end->getOperands())) {
+    auto arg = dyn_cast<BlockArgument>(value);
+    auto path = func.getResultAttrOfType<StringAttr>(i, kStateAttr);
+    if (arg && path && func.getArgAttr(arg.getArgNumber(), kPathAttr) == path)
+      paths.push_back(path.str());
+  }
+  return paths;
 }
 
 bool Signature::isStep() const {

@@ -1,5 +1,6 @@
 //===- Trees.cpp - Pairing of trees of tensors ----------------------------===//
 
+#include "Assignment.h"
 #include "fp8/Analysis/Signature.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -98,7 +99,7 @@ static bool sameLastKey(StringRef a, StringRef b) {
 
 SmallVector<std::optional<unsigned>>
 fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
-                SmallVectorImpl<std::string> *ambiguities) {
+                LeafScore hint, SmallVectorImpl<std::string> *ambiguities) {
   constexpr double kTie = 1e-9;
   SmallVector<std::optional<unsigned>> partner(from.size());
   std::vector<bool> claimed(to.size(), false);
@@ -150,6 +151,87 @@ fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
       claimed[other] = true;
     }
     llvm::erase(pending, source);
+  };
+
+  auto isNamedAlike = [&](const Candidate &candidate) {
+    return sameLastKey(fromForest.trees[candidate.from].prefix,
+                       toForest.trees[candidate.to].prefix);
+  };
+  // Whether two candidates are for different subtrees that share leaves.
+  auto sharesLeaves = [&](ArrayRef<Candidate> candidates) {
+    SmallVector<StringRef> prefixes;
+    for (const Candidate &candidate : candidates)
+      prefixes.push_back(toForest.trees[candidate.to].prefix);
+    llvm::sort(prefixes);
+    prefixes.erase(llvm::unique(prefixes), prefixes.end());
+    for (size_t i = 1; i < prefixes.size(); ++i)
+      if (prefixes[i].starts_with(prefixes[i - 1]))
+        return true;
+    return false;
+  };
+  // The best pairing of all of them; then names, order and hints decide.
+  auto assignTogether = [&](ArrayRef<Candidate> candidates) {
+    constexpr double kSameName = 0.1;
+    // By their first leaves, which is the order of arguments and results.
+    SmallVector<unsigned> sources, targets;
+    auto firstLeaf = [](const Forest &forest, unsigned tree) {
+      return forest.trees[tree].leaves.front().second;
+    };
+    for (const Candidate &candidate : candidates) {
+      sources.push_back(candidate.from);
+      targets.push_back(candidate.to);
+    }
+    auto sortByLeaf = [&](SmallVectorImpl<unsigned> &trees,
+                          const Forest &forest) {
+      llvm::sort(trees, [&](unsigned a, unsigned b) {
+        return firstLeaf(forest, a) < firstLeaf(forest, b);
+      });
+      trees.erase(llvm::unique(trees), trees.end());
+    };
+    sortByLeaf(sources, fromForest);
+    sortByLeaf(targets, toForest);
+    std::vector<WeightedPair> pairs;
+    for (const Candidate &candidate : candidates)
+      pairs.push_back(
+          {unsigned(llvm::find(sources, candidate.from) - sources.begin()),
+           unsigned(llvm::find(targets, candidate.to) - targets.begin()),
+           candidate.score + (isNamedAlike(candidate) ? kSameName : 0)});
+    // Order and hints count if everything that is paired already agrees.
+    bool inOrder = true;
+    LeafScore agreeing = hint;
+    std::optional<unsigned> last;
+    for (auto [leaf, other] : llvm::enumerate(partner)) {
+      if (!other)
+        continue;
+      inOrder &= !last || *last < *other;
+      last = other;
+      for (unsigned target = 0; agreeing && target < to.size(); ++target)
+        if (target != *other && hint(leaf, target) > 0)
+          agreeing = nullptr;
+    }
+    auto averageHint = [&](unsigned source, unsigned target) {
+      const Subtree &from = fromForest.trees[sources[source]];
+      const Subtree &to = toForest.trees[targets[target]];
+      double sum = 0;
+      for (auto &[path, leaf] : from.leaves)
+        sum += agreeing ? agreeing(leaf, to.leaves.find(path)->second) : 0;
+      return sum / from.leaves.size();
+    };
+    std::vector<Ambiguity> found;
+    auto partners = assignPairs(
+        sources.size(), pairs, [](unsigned, unsigned) { return false; }, found,
+        averageHint, inOrder);
+    for (const Ambiguity &ambiguity : found)
+      if (ambiguities) {
+        std::string message =
+            fromForest.trees[sources[ambiguity.from]].prefix + ": ";
+        for (auto [i, target] : llvm::enumerate(ambiguity.to))
+          message += (i ? ", " : "") + toForest.trees[targets[target]].prefix;
+        ambiguities->push_back(message);
+      }
+    for (auto [source, target] : llvm::enumerate(partners))
+      if (target)
+        assign(sources[source], targets[*target]);
   };
 
   while (!pending.empty()) {
@@ -243,23 +325,23 @@ fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
       assign(candidate->from, candidate->to);
     if (!sure.empty())
       continue;
+    if (!sharesLeaves(alive)) {
+      assignTogether(alive);
+      continue;
+    }
     const Candidate *chosen = nullptr;
     // Nowhere else to go: the most probable of these first.
-    if (!chosen)
-      for (const Candidate &candidate : alive)
-        if (llvm::count_if(alive,
-                           [&](const Candidate &c) {
-                             return c.from == candidate.from;
-                           }) == 1 &&
-            (!chosen || candidate.score > chosen->score + kTie))
-          chosen = &candidate;
+    for (const Candidate &candidate : alive)
+      if (llvm::count_if(alive,
+                         [&](const Candidate &c) {
+                           return c.from == candidate.from;
+                         }) == 1 &&
+          (!chosen || candidate.score > chosen->score + kTie))
+        chosen = &candidate;
     // The same name (`mu` and `.mu`), unless two have it.
     if (!chosen)
       for (const Candidate &candidate : alive) {
-        auto named = [&](const Candidate &c) {
-          return sameLastKey(fromForest.trees[c.from].prefix,
-                             toForest.trees[c.to].prefix);
-        };
+        auto named = [&](const Candidate &c) { return isNamedAlike(c); };
         if (named(candidate) && llvm::count_if(alive, [&](const Candidate &c) {
                                   return c.from == candidate.from && named(c);
                                 }) == 1) {

@@ -4,13 +4,50 @@
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 
 #include "mlir/IR/Matchers.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::fp8;
 
+constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+
 static void weaken(Chain &chain, uint8_t strength) {
   for (auto &[value, reach] : chain)
     reach.strength = std::min(reach.strength, strength);
+}
+
+static void multiply(Chain &chain, int8_t sign, double factor) {
+  for (auto &[value, reach] : chain) {
+    reach.sign *= sign;
+    reach.factor *= factor;
+  }
+}
+
+/// The only number that a constant has, perhaps broadcast or converted.
+static std::optional<double> getNumber(Value value) {
+  while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+                         stablehlo::ReshapeOp>(value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  DenseFPElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+    return std::nullopt;
+  return elements.getSplatValue<APFloat>().convertToDouble();
+}
+
+/// -1 for what is a negative factor by its last operations, else 1: a rate, a
+/// decay, a mask.
+static int8_t signOf(Value value) {
+  if (std::optional<double> number = getNumber(value))
+    return *number < 0 ? -1 : 1;
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
+                      stablehlo::ReshapeOp>(op))
+    return signOf(op->getOperand(0));
+  if (isa_and_nonnull<stablehlo::NegOp>(op))
+    return -signOf(op->getOperand(0));
+  if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp>(op))
+    return signOf(op->getOperand(0)) * signOf(op->getOperand(1));
+  return 1;
 }
 
 /// A gradient over its own size is still linear.
@@ -19,29 +56,51 @@ static void clearDegree(Chain &chain) {
     reach.degree = 0;
 }
 
-static void merge(Chain &into, const Chain &from) {
+/// `isChoice`: `into` becomes one of both, not their sum.
+static void merge(Chain &into, const Chain &from, bool isChoice = false) {
   for (auto &[value, reach] : from) {
     auto [it, isNew] = into.insert({value, reach});
     if (isNew)
       continue;
-    it->second.strength = std::max(it->second.strength, reach.strength);
-    it->second.scaled &= reach.scaled;
-    it->second.degree = std::max(it->second.degree, reach.degree);
+    Reach &own = it->second;
+    // The stronger way says with which sign; two that are alike and differ say
+    // nothing.
+    if (reach.strength > own.strength)
+      own.sign = reach.sign;
+    else if (reach.strength == own.strength && reach.sign != own.sign)
+      own.sign = 0;
+    if (isChoice && own.decays != reach.decays)
+      own.factor = own.decays ? own.factor : reach.factor;
+    else if (reach.factor != own.factor)
+      own.factor = kUnknown;
+    own.strength = std::max(own.strength, reach.strength);
+    own.scaled &= reach.scaled;
+    own.decays =
+        isChoice ? own.decays | reach.decays : own.decays & reach.decays;
+    own.degree = std::max(own.degree, reach.degree);
   }
+}
+
+/// Of a product with, or a quotient by, what has no chain: a coefficient.
+static Chain scale(Chain chain, Value by, bool divides = false) {
+  for (auto &[value, reach] : chain) {
+    reach.strength = std::min<uint8_t>(reach.strength, 2);
+    reach.scaled = reach.decays = true;
+  }
+  double factor = getNumber(by).value_or(kUnknown);
+  multiply(chain, signOf(by), divides ? 1 / factor : factor);
+  return chain;
 }
 
 static Chain product(const Chain &lhs, const Chain &rhs) {
   Chain out;
-  for (auto &[value, reach] : lhs)
-    out[value] = {uint8_t(rhs.empty() ? std::min<int>(reach.strength, 2) : 1),
-                  reach.degree, true};
-  for (auto &[value, reach] : rhs) {
-    Reach mine{uint8_t(lhs.empty() ? std::min<int>(reach.strength, 2) : 1),
-               reach.degree, true};
-    auto [it, isNew] = out.insert({value, mine});
-    if (!isNew)
-      it->second.degree = std::min<int>(3, it->second.degree + reach.degree);
-  }
+  for (const Chain *side : {&lhs, &rhs})
+    for (auto &[value, reach] : *side) {
+      auto [it, isNew] =
+          out.insert({value, {1, reach.degree, true, true, 0, kUnknown}});
+      if (!isNew)
+        it->second.degree = std::min<int>(3, it->second.degree + reach.degree);
+    }
   return out;
 }
 
@@ -147,6 +206,9 @@ Chain UpdateChains::computeCarry(OpResult result) {
       through.strength = std::min(through.strength, reach.strength);
       through.degree = std::min<int>(3, through.degree * reach.degree);
       through.scaled |= reach.scaled;
+      through.decays |= reach.decays;
+      through.sign *= reach.sign;
+      through.factor *= reach.factor;
     }
     merge(out, part);
   }
@@ -182,7 +244,7 @@ Chain UpdateChains::compute(Value value) {
   if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
     Chain out;
     for (Region &region : op->getRegions())
-      merge(out, of(yielded(region, index)));
+      merge(out, of(yielded(region, index)), /*isChoice=*/true);
     return out;
   }
   if (isa<stablehlo::WhileOp>(op))
@@ -195,6 +257,7 @@ Chain UpdateChains::compute(Value value) {
   if (isa<stablehlo::SubtractOp>(op)) {
     Chain out = operand(0), other = operand(1);
     weaken(other, 2);
+    multiply(other, -1, -1);
     merge(out, other);
     return out;
   }
@@ -202,7 +265,7 @@ Chain UpdateChains::compute(Value value) {
     return operand(0);
   if (isa<stablehlo::SelectOp>(op)) {
     Chain out = operand(1);
-    merge(out, operand(2));
+    merge(out, operand(2), /*isChoice=*/true);
     return out;
   }
   if (isa<stablehlo::ClampOp>(op))
@@ -215,20 +278,30 @@ Chain UpdateChains::compute(Value value) {
   if (isa<stablehlo::NegOp>(op)) {
     Chain out = operand(0);
     weaken(out, 2);
+    multiply(out, -1, -1);
     return out;
   }
-  if (isa<stablehlo::MulOp>(op))
-    return product(operand(0), operand(1));
+  if (isa<stablehlo::MulOp>(op)) {
+    Chain lhs = operand(0), rhs = operand(1);
+    if (lhs.empty() || rhs.empty())
+      return lhs.empty() ? scale(rhs, op->getOperand(0))
+                         : scale(lhs, op->getOperand(1));
+    return product(lhs, rhs);
+  }
   if (isa<chlo::SquareOp>(op)) {
     Chain only = operand(0);
     return product(only, only);
   }
   if (isa<stablehlo::DivOp, stablehlo::RemOp>(op)) {
     Chain out = operand(0), other = operand(1);
+    if (isa<stablehlo::DivOp>(op) && other.empty())
+      return scale(out, op->getOperand(1), /*divides=*/true);
     weaken(out, other.empty() ? 2 : 1);
     for (auto &[source, reach] : out)
-      reach.scaled = true;
+      reach.scaled = reach.decays = true;
     weaken(other, 1);
+    multiply(out, 0, kUnknown);
+    multiply(other, 0, kUnknown);
     clearDegree(other);
     merge(out, other);
     return out;
@@ -245,6 +318,7 @@ Chain UpdateChains::compute(Value value) {
     Chain other = operand(1);
     merge(out, other);
     weaken(out, 1);
+    multiply(out, 0, kUnknown);
     return out;
   }
   if (isUpdate(op)) {
@@ -252,8 +326,13 @@ Chain UpdateChains::compute(Value value) {
     for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
       merge(out, operand(i));
     weaken(out, 1);
+    multiply(out, 0, kUnknown);
     if (isa<stablehlo::RsqrtOp>(op))
       clearDegree(out);
+    // A magnitude is even in the gradient, as its square is.
+    if (isa<stablehlo::AbsOp>(op))
+      for (auto &[source, reach] : out)
+        reach.degree = reach.degree ? 2 : 0;
     return out;
   }
   return leaf;

@@ -23,11 +23,18 @@ namespace fp8 {
 struct Reach {
   /// 3: added as it is; 2: times something that isn't in the chain; 1: else.
   uint8_t strength = 3;
-  /// Degree of the polynomial, at most 3: 2 for the square of a gradient, 0 in
-  /// a denominator.
+  /// Degree of the polynomial, at most 3: 2 for the square or the magnitude of
+  /// a gradient, 0 in a denominator.
   uint8_t degree = 1;
   /// Only with a factor before it, as in an average that decays.
   bool scaled = false;
+  /// The same, but where a choice keeps the old value it does not count.
+  bool decays = false;
+  /// 1 or -1 with which it is added, 0 if that is unknown. Factors that are not
+  /// known to be negative, such as rates, count as positive.
+  int8_t sign = 1;
+  /// The product of the constant factors before it; NaN if one is no constant.
+  double factor = 1;
 };
 using Chain = llvm::MapVector<Value, Reach>;
 

@@ -124,6 +124,7 @@ fp8_kind kindOf(StateKind kind) {
   case StateKind::Step:
     return FP8_KIND_STEP;
   case StateKind::Gradient:
+  case StateKind::Average:
   case StateKind::Other:
     return FP8_KIND_OTHER;
   }
@@ -466,6 +467,7 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
   if (failed(signature))
     return failure();
   result->signature = *signature;
+  result->unchangedState = findUnchangedState(*publicFunction(module));
   stats.importSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

@@ -372,6 +372,19 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
   return compiled;
 }
 
+/// A pairing that leaves state as it is may be a mistake: it is said before the
+/// first step.
+void printUnchangedState(ArrayRef<std::string> paths) {
+  constexpr size_t kShown = 6;
+  if (paths.empty())
+    return;
+  llvm::outs() << "state that the step returns as it came: ";
+  llvm::interleaveComma(paths.take_front(kShown), llvm::outs());
+  if (paths.size() > kShown)
+    llvm::outs() << " and " << paths.size() - kShown << " more";
+  llvm::outs() << "\n";
+}
+
 int exitCode(fp8_status status) {
   if (status == FP8_OK)
     return 0;
@@ -579,6 +592,8 @@ int train(MLIRContext &context, SignatureOptions signature) {
     verdicts.printTable(llvm::outs());
   else if (!flags->quiet)
     llvm::outs() << verdicts.getSummary() << "\n";
+  if (!flags->quiet)
+    printUnchangedState((*step)->unchangedState);
   const MemoryReport &memory = *(*step)->memory;
   if (!flags->quiet)
     memory.print(llvm::outs());

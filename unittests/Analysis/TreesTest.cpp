@@ -21,9 +21,10 @@ protected:
   /// Path of the partner of each leaf, or "-".
   static std::vector<std::string> match(ArrayRef<TreeLeaf> from,
                                         ArrayRef<TreeLeaf> to,
-                                        LeafScore score = nullptr) {
+                                        LeafScore score = nullptr,
+                                        LeafScore hint = nullptr) {
     std::vector<std::string> out;
-    for (std::optional<unsigned> partner : matchTrees(from, to, score))
+    for (std::optional<unsigned> partner : matchTrees(from, to, score, hint))
       out.push_back(partner ? to[*partner].path : "-");
     return out;
   }
@@ -85,14 +86,37 @@ TEST_F(TreesTest, ScoresDecideBetweenEqualTrees) {
             (std::vector<std::string>{"result[1]", "result[0]"}));
 }
 
-TEST_F(TreesTest, TiesAreReported) {
+TEST_F(TreesTest, OrderDecidesBetweenEqualScores) {
   SmallVector<TreeLeaf> from = {{"x", tensor({4})}, {"y", tensor({4})}};
   SmallVector<TreeLeaf> to = {{"result[0]", tensor({4})},
                               {"result[1]", tensor({4})}};
+  auto score = [](unsigned, unsigned) { return 1.0; };
+  EXPECT_EQ(match(from, to, score),
+            (std::vector<std::string>{"result[0]", "result[1]"}));
+}
+
+TEST_F(TreesTest, TiesAreReportedWhereTheOrderIsNotKept) {
+  SmallVector<TreeLeaf> from, to;
+  for (StringRef name : {"a", "b", "x", "y"})
+    from.push_back({name.str(), tensor({4})});
+  for (int i = 0; i < 4; ++i)
+    to.push_back({"result[" + std::to_string(i) + "]", tensor({4})});
+  // a and b are replaced by the last results, in reverse.
+  auto score = [](unsigned arg, unsigned result) -> double {
+    return arg < 2 ? (result == 3 - arg ? 3 : 0) : (result < 2 ? 1 : 0);
+  };
   SmallVector<std::string> ambiguities;
-  matchTrees(from, to, [](unsigned, unsigned) { return 1.0; }, &ambiguities);
-  ASSERT_EQ(ambiguities.size(), 1u);
+  matchTrees(from, to, score, nullptr, &ambiguities);
+  ASSERT_EQ(ambiguities.size(), 2u);
   EXPECT_EQ(ambiguities.front(), "x: result[0], result[1]");
+
+  // A hint that agrees with what scores decide makes up for it.
+  auto hint = [](unsigned arg, unsigned result) -> double {
+    return result == 3 - arg ? 1 : 0;
+  };
+  EXPECT_EQ(match(from, to, score, hint),
+            (std::vector<std::string>{"result[3]", "result[2]", "result[1]",
+                                      "result[0]"}));
 }
 
 } // namespace

@@ -52,21 +52,24 @@ inline Value yielded(Region &region, unsigned index) {
 /// carried value of a loop depends on its own carry, not on the others.
 void forEachSource(Value value, function_ref<void(Value)> visit);
 
-/// Everything that `roots` are computed from. Arguments of loops in `carried`
-/// stop at their initial value, as if the loop ran once.
-ValueSet sliceOf(ArrayRef<Value> roots, const ValueSet &carried);
+/// Everything that `roots` are computed from, without `barred`. Arguments of
+/// loops in `carried` stop at their initial value, as if the loop ran once.
+ValueSet sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
+                 const ValueSet &barred = {});
 
 /// What gradients of `root` can flow to: the slice along floating-point values
 /// only, without `barred`.
 ValueSet differentiableSliceOf(Value root, const ValueSet &carried,
-                               Value barred = {});
+                               const ValueSet &barred = {});
 
 /// Which of some sources each value of a function depends on, found in one walk
-/// in program order; `together`, they count as one source.
+/// in program order; `together`, they count as one source. What is `barred`
+/// depends on nothing.
 class Dependence {
 public:
   Dependence(func::FuncOp func, ArrayRef<Value> sources,
-             const ValueSet &carried = {}, bool together = false);
+             const ValueSet &carried = {}, bool together = false,
+             const ValueSet &barred = {});
 
   bool depends(Value value, unsigned source) const;
   bool dependsOnAny(Value value) const;
@@ -83,7 +86,7 @@ private:
   bool add(Value to, Value from);
 
   unsigned words;
-  ValueSet carried;
+  ValueSet carried, barred;
   DenseMap<Value, size_t> rows;
   std::vector<Word> bits;
 };

@@ -32,6 +32,8 @@ constexpr llvm::StringLiteral kVocabularyAttr = "fp8.vocabulary";
 /// Of a moment, a gradient or a master copy: the path of the parameter that it
 /// belongs to.
 constexpr llvm::StringLiteral kParameterAttr = "fp8.parameter";
+/// On a metric that gradients could flow from.
+constexpr llvm::StringLiteral kTrainsAttr = "fp8.trains";
 /// On a state argument that begins as zeros unless a file has a value for it.
 constexpr llvm::StringLiteral kZeroInitAttr = "fp8.zero_init";
 
@@ -56,6 +58,9 @@ enum class StateKind {
   Moment2,
   /// Adds up the gradients of several calls.
   Gradient,
+  /// Follows the weights of a parameter: their average, or a copy from time to
+  /// time. No gradient reaches it.
+  Average,
   Step,
   Other
 };
@@ -106,6 +111,9 @@ struct SignatureResult {
   /// Path of the state argument that this result replaces; empty if none.
   std::string statePath;
   ResultKind kind = ResultKind::Output;
+  /// Of a metric: gradients could flow from it as from the loss, so that what
+  /// it is computed from is part of the forward pass.
+  bool trains = false;
   Type type;
   unsigned index = 0;
   std::string why;
@@ -175,6 +183,9 @@ void printSignature(const Signature &signature, llvm::raw_ostream &os);
 LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os,
                              llvm::ArrayRef<TreeLeaf> initialValues = {});
 
+/// The paths of the state that a function with a signature returns as it came.
+llvm::SmallVector<std::string> findUnchangedState(func::FuncOp func);
+
 /// The number of rows of the smallest table that the integer argument
 /// `argIndex` indexes (through the clamps and reshapes that JAX prints for
 /// `take` and `one_hot`), if it indexes one.
@@ -190,11 +201,13 @@ using LeafScore = llvm::function_ref<double(unsigned from, unsigned to)>;
 /// Pairs the leaves of two forests: subtrees of `from` with subtrees of `to`
 /// that hold the same relative paths and types, as whole as possible. Where
 /// several subtrees fit, the better score wins. Without a score, names decide.
+/// Among pairings that score alike names decide, then the order of both sides
+/// and `hint`, as far as what is decided already agrees with them.
 /// Returns for each leaf of `from` its partner in `to` or nothing. Used for
 /// state, and to bind an initializer's results to a step's arguments.
 llvm::SmallVector<std::optional<unsigned>>
 matchTrees(llvm::ArrayRef<TreeLeaf> from, llvm::ArrayRef<TreeLeaf> to,
-           LeafScore score = nullptr,
+           LeafScore score = nullptr, LeafScore hint = nullptr,
            llvm::SmallVectorImpl<std::string> *ambiguities = nullptr);
 
 } // namespace fp8

@@ -69,6 +69,8 @@ public:
   /// Arguments and results as imported. What the recipe adds, and the form in
   /// which it stores state, are the executable's.
   Signature signature;
+  /// The state that the function returns as it came.
+  llvm::SmallVector<std::string> unchangedState;
   VerdictReport verdicts;
   /// What the plan of the arena holds.
   std::unique_ptr<MemoryReport> memory;

@@ -100,6 +100,8 @@ struct Analyzer {
 
   void run();
   void findForwardSlice();
+  void addForwardOfOtherLosses();
+  bool isTrained(Value weight) const;
   DenseSet<Operation *> getSlice(ArrayRef<Value> roots,
                                  bool throughSteps) const;
   void findSavedUses(SmallVectorImpl<OpOperand *> &uses) const;
@@ -144,7 +146,8 @@ void Analyzer::findForwardSlice() {
   SmallVector<Value> losses, states;
   for (unsigned i = 0; i < function.getNumResults(); ++i) {
     auto kind = function.getResultAttrOfType<StringAttr>(i, "fp8.kind");
-    if (kind && kind.getValue() == "loss")
+    if ((kind && kind.getValue() == "loss") ||
+        function.getResultAttr(i, "fp8.trains"))
       losses.push_back(terminator->getOperand(i));
     if (function.getResultAttr(i, "fp8.state"))
       states.push_back(terminator->getOperand(i));
@@ -154,7 +157,43 @@ void Analyzer::findForwardSlice() {
   // A parameter that a loop over steps updates is a leaf to the forward pass:
   // how the last iteration came to it is the backward pass and the optimizer.
   forwardSlice = getSlice(losses, /*throughSteps=*/false);
+  if (hasLoss)
+    addForwardOfOtherLosses();
   updateSlice = getSlice(states, /*throughSteps=*/true);
+}
+
+/// A loss that is not returned leaves no trace but its gradients. Where the
+/// returned losses read a parameter in no dot, the first dot that does is of
+/// the forward pass: those of the backward pass follow from it.
+void Analyzer::addForwardOfOtherLosses() {
+  DenseSet<Value> read;
+  SmallVector<std::pair<Value, stablehlo::DotGeneralOp>> first;
+  function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
+    for (Value operand : dot->getOperands()) {
+      Value root = views.getViewRoot(operand, dot);
+      if (origins.get(root) != Origin::Weight || !isTrained(root))
+        continue;
+      if (forwardSlice.contains(dot))
+        read.insert(root);
+      else if (llvm::none_of(first,
+                             [&](auto &entry) { return entry.first == root; }))
+        first.push_back({root, dot});
+    }
+  });
+  SmallVector<Value> roots;
+  for (auto [root, dot] : first)
+    if (!read.contains(root))
+      roots.push_back(dot->getResult(0));
+  forwardSlice.insert_range(getSlice(roots, /*throughSteps=*/false));
+}
+
+/// Whether a weight's parameter is one that gradients update.
+bool Analyzer::isTrained(Value weight) const {
+  BlockArgument parameter = origins.getParameter(weight);
+  auto kind = parameter ? function.getArgAttrOfType<StringAttr>(
+                              parameter.getArgNumber(), "fp8.kind")
+                        : StringAttr();
+  return kind && kind.getValue() == "parameter";
 }
 
 /// The ops that compute some values.
@@ -169,6 +208,8 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
   };
   while (!worklist.empty()) {
     Value value = worklist.pop_back_val();
+    if (origins.isUpdatedParameter(value) && !throughSteps)
+      continue;
     auto result = dyn_cast<OpResult>(value);
     Operation *op = result
                         ? result.getOwner()

@@ -18,6 +18,7 @@ Origins::Origins(func::FuncOp function) : function(function) {
   for (Operation &op : function.getBody().front())
     if (isa<stablehlo::WhileOp>(op))
       findCarriedParameters(&op);
+  findUpdatedParameters();
   propagate(function.getBody().front());
 }
 
@@ -29,7 +30,9 @@ Origin Origins::classify(BlockArgument arg) const {
   StringRef role = mark("fp8.role");
   if (!isa<FloatType>(getElementTypeOrSelf(arg.getType())))
     return Origin::Data;
-  if (role == "frozen" || (role == "state" && mark("fp8.kind") == "parameter"))
+  StringRef kind = mark("fp8.kind");
+  if (role == "frozen" ||
+      (role == "state" && (kind == "parameter" || kind == "average")))
     return Origin::Weight;
   return role == "constant" ? Origin::Constant : Origin::Data;
 }
@@ -55,6 +58,24 @@ void Origins::findCarriedParameters(Operation *loop) {
   }
 }
 
+void Origins::findUpdatedParameters() {
+  for (OpOperand &use :
+       function.getBody().front().getTerminator()->getOpOperands()) {
+    auto path = function.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
+                                                         "fp8.state");
+    auto result = dyn_cast<OpResult>(use.get());
+    if (!path || !result || carried.contains(result))
+      continue;
+    for (BlockArgument arg : function.getArguments())
+      if (origins.lookup(arg) == Origin::Weight &&
+          function.getArgAttr(arg.getArgNumber(), "fp8.path") == path) {
+        updated.insert(result);
+        origins[result] = Origin::Weight;
+        parameters[result] = arg;
+      }
+  }
+}
+
 static int64_t getSize(Value value) {
   auto type = dyn_cast<RankedTensorType>(value.getType());
   return type && type.hasStaticShape() ? type.getNumElements() : 0;
@@ -62,6 +83,8 @@ static int64_t getSize(Value value) {
 
 /// Whether that changed what `into` is known to be.
 bool Origins::merge(Value from, Value into) {
+  if (updated.contains(into))
+    return false;
   Origin &origin = origins[into];
   Origin before = origin;
   origin = std::max(origin, origins.lookup(from));

@@ -31,9 +31,14 @@ public:
   /// parameter.
   bool isCarriedParameter(Value value) const { return carried.contains(value); }
 
+  /// Whether it is the next value of weights, as the step returns it: what
+  /// reads it, a second loss, reads a parameter.
+  bool isUpdatedParameter(Value value) const { return updated.contains(value); }
+
 private:
   Origin classify(BlockArgument arg) const;
   void findCarriedParameters(Operation *loop);
+  void findUpdatedParameters();
   void propagate(Block &block);
   void propagate(Operation &op);
   void propagateLoop(Operation &loop);
@@ -44,7 +49,7 @@ private:
   mutable func::FuncOp function;
   DenseMap<Value, Origin> origins;
   DenseMap<Value, BlockArgument> parameters;
-  DenseSet<Value> carried;
+  DenseSet<Value> carried, updated;
 };
 
 } // namespace fp8

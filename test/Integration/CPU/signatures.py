@@ -251,7 +251,7 @@ def averaged_weights():
         return {"params": params, "opt": opt, "ema": optax.incremental_update(params, ema, 0.01)}, {"loss": loss}
 
     args = {"params": params, "opt": tx.init(params), "ema": params, "tokens": TOKENS}
-    return Case(step, args, ["params", "opt", "ema"], [(r"^ema", "other"), *ADAM, (r"^params", "parameter")], {"tokens": "batch"})
+    return Case(step, args, ["params", "opt", "ema"], [(r"^ema", "average"), *ADAM, (r"^params", "parameter")], {"tokens": "batch"})
 
 
 @case
@@ -598,9 +598,120 @@ def lamb():
 
 @case
 def schedule_free():
+    """The iterate z steps by the gradient and does not decay: weights."""
     from optax.contrib import schedule_free_adamw
 
-    return optimized(schedule_free_adamw(1e-3), kinds=[(r"count", "step"), (r"^opt", None)])
+    return optimized(schedule_free_adamw(1e-3), kinds=[(r"count", "step"), (r"\.z\b", "other"), (r"\.nu\b", "moment2"), (r"^opt", None)])
+
+
+@case
+def schedule_free_descent():
+    from optax.contrib import schedule_free_sgd
+
+    return optimized(schedule_free_sgd(1e-2), kinds=[(r"count", "step"), (r"\.z\b", "other"), (r"^opt", None)])
+
+
+@case
+def adamax():
+    """The divisor is a magnitude, not linear in the gradient."""
+    return optimized(optax.adamax(1e-3), kinds=ADAM)
+
+
+@case
+def slow_average():
+    """AdEMAMix: of two averages of the gradient the slow one is no moment for narrow formats."""
+    from optax.contrib import ademamix
+
+    return optimized(ademamix(1e-3), kinds=[(r"count", "step"), (r"\.m1\b", "moment1"), (r"\.m2\b", "other"), (r"\.nu\b", "moment2")])
+
+
+@case
+def sums_of_gradients():
+    """MADGRAD adds up all of the training's gradients."""
+    from optax.contrib import madgrad
+
+    return optimized(madgrad(1e-3), kinds=[(r"\.count", "step"), (r"grad_sum_sq", "moment2"), (r"\.s\b", "other"), (r"^opt", None)])
+
+
+@case
+def error_feedback():
+    """What rounding the gradient to its sign has left out is added to the next one."""
+    params = init_params()
+
+    def step(params, left, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        whole = jax.tree.map(jnp.add, grads, left)
+        sent = jax.tree.map(lambda g: jnp.sign(g) * jnp.abs(g).mean(), whole)
+        new = jax.tree.map(lambda p, g: p - 1e-2 * g, params, sent)
+        return {"params": new, "left": jax.tree.map(jnp.subtract, whole, sent)}, {"loss": loss}
+
+    left = jax.tree.map(jnp.zeros_like, params)
+    return Case(step, {"params": params, "left": left, "tokens": TOKENS}, ["params", "left"], [(r"^left", "other"), PARAMETER], {"tokens": "batch"})
+
+
+def follower(follow):
+    """A teacher that the loss reads and no gradient reaches."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, teacher, opt, count, tokens):
+        def objective(params):
+            student, taught = (logits_of(p, tokens[:, :-1]) for p in (params, teacher))
+            return jnp.mean(jnp.square(student - jax.lax.stop_gradient(taught)))
+
+        loss, grads = jax.value_and_grad(objective)(params)
+        updates, opt = tx.update(grads, opt)
+        params = optax.apply_updates(params, updates)
+        teacher = jax.tree.map(lambda t, p: follow(t, p, count), teacher, params)
+        return {"params": params, "teacher": teacher, "opt": opt, "count": count + 1}, {"loss": loss}
+
+    args = {"params": params, "teacher": params, "opt": tx.init(params), "count": jnp.int32(0), "tokens": TOKENS}
+    return Case(step, args, ["params", "teacher", "opt", "count"], [(r"^teacher", "average"), *ADAM, PARAMETER], {"tokens": "batch"})
+
+
+@case
+def averaged_teacher():
+    return follower(lambda t, p, count: 0.999 * t + 0.001 * p)
+
+
+@case
+def copied_teacher():
+    return follower(lambda t, p, count: jnp.where(count % 4 == 3, p, t))
+
+
+@case
+def two_players():
+    """The actor's loss reads the critic that has just been updated."""
+    critic, actor = init_params(), init_params()
+    tx = optax.adam(1e-3)
+
+    def update(loss_of, params, opt):
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        updates, opt = tx.update(grads, opt)
+        return loss, optax.apply_updates(params, updates), opt
+
+    def step(critic, actor, critic_opt, actor_opt, x, y):
+        value = lambda p, x: jnp.tanh(x @ p["layers"][0]["q"]) @ p["layers"][0]["up"]
+        loss, critic, critic_opt = update(lambda p: jnp.square(value(p, x) - y).mean(), critic, critic_opt)
+        actor_loss, actor, actor_opt = update(lambda p: -value(critic, value(p, x)).mean(), actor, actor_opt)
+        return {"critic": critic, "actor": actor, "critic_opt": critic_opt, "actor_opt": actor_opt}, {"loss": loss, "actor": actor_loss}
+
+    pick = lambda tree: {"layers": [{name: tree["layers"][0][name] for name in ("q", "up")}]}
+    critic, actor = pick(critic), pick(actor)
+    args = {"critic": critic, "actor": actor, "critic_opt": tx.init(critic), "actor_opt": tx.init(actor), "x": jnp.zeros((BATCH, WIDTH)), "y": jnp.zeros((BATCH, WIDTH))}
+    return Case(step, args, ["critic", "actor", "critic_opt", "actor_opt"], [*ADAM, (r"^(critic|actor)\b", "parameter")], {"x": "batch", "y": "batch"})
+
+
+@case
+def two_players_one_loss():
+    """The actor's loss is not returned."""
+    case = two_players()
+
+    def step(**args):
+        state, out = case.step(**args)
+        return state, {"loss": out["loss"]}
+
+    return case._replace(step=step)
 
 
 @case

@@ -19,9 +19,9 @@
 // CHECK-NEXT:  arg12  f32[11]    state gradient   accumulates the gradient of arg0; replaced by result12 (update chain and type)
 // CHECK-NEXT:  arg13  f32[11,4]  state gradient   accumulates the gradient of arg1; replaced by result13 (update chain and type)
 // CHECK-NEXT:  arg14  f32[4,11]  state gradient   accumulates the gradient of arg2; replaced by result14 (update chain and type)
-// CHECK-NEXT:  arg15  f32[11]    state other      none of the known kinds of state; replaced by result15 (update chain and type)
-// CHECK-NEXT:  arg16  f32[11,4]  state other      none of the known kinds of state; replaced by result16 (update chain and type)
-// CHECK-NEXT:  arg17  f32[4,11]  state other      none of the known kinds of state; replaced by result17 (update chain and type)
+// CHECK-NEXT:  arg15  f32[11]    state average    follows the weights of arg0; replaced by result15 (update chain and type)
+// CHECK-NEXT:  arg16  f32[11,4]  state average    follows the weights of arg1; replaced by result16 (update chain and type)
+// CHECK-NEXT:  arg17  f32[4,11]  state average    follows the weights of arg2; replaced by result17 (update chain and type)
 // CHECK-NEXT:  arg18  i32[2,4]   batch            an integer array that no result replaces; values are below 11: it indexes a table of that many rows
 // CHECK-NEXT:results:
 // CHECK-NEXT:  result0   f32[11]    state arg0

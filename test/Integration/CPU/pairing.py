@@ -1,0 +1,200 @@
+"""State that is a copy of other state, or a step away from it: heavy ball,
+Nesterov, FISTA, rollback, a proximal anchor, averages. What replaces what is
+found alike with names and without, with results in the order of the arguments
+and in any other, as a tuple, a dictionary and a data class, in f32 and in bf16,
+and the step then does what JAX does:
+
+    python pairing.py FP8_RUN FOLDER [CASE...]
+"""
+
+import dataclasses
+import itertools
+import os
+import pathlib
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE / "steps"))
+# Most of the time here is XLA's compiling for a few small steps.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
+
+import families  # noqa: E402
+import fp8_testing as t  # noqa: E402
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import zoo  # noqa: E402
+
+STEPS, WIDTH, CLASSES, BATCH = 6, 16, 4, 8
+RATE, MOMENTUM = 0.05, 0.9
+# Of the largest entry: roundings of six steps.
+BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 4e-2}
+
+UPDATES = {}
+tree = jax.tree.map
+
+
+def update(function):
+    """Marks `update(state, gradient_of)`, which returns the new state by name;
+    `gradient_of(params)` gives loss and gradients. The parameters of the
+    function's default values name the state."""
+    UPDATES[function.__name__] = function
+    return function
+
+
+# ------------------------------------------------------------------ the cases
+
+
+@update
+def heavy_ball(gradient_of, p, prev):
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, q, g: p + MOMENTUM * (p - q) - RATE * g, p, prev, g), "prev": p}
+
+
+@update
+def nesterov(gradient_of, x, y):
+    loss, g = gradient_of(y)
+    new = tree(lambda y, g: y - RATE * g, y, g)
+    return loss, {"x": new, "y": tree(lambda a, b: a + MOMENTUM * (a - b), new, x)}
+
+
+@update
+def fista(gradient_of, x, y, t):
+    loss, g = gradient_of(y)
+    after = (1 + jnp.sqrt(1 + 4 * t * t)) / 2
+    new = tree(lambda y, g: y - RATE * g, y, g)
+    return loss, {"x": new, "y": tree(lambda a, b: a + ((t - 1) / after).astype(a.dtype) * (a - b), new, x), "t": after}
+
+
+@update
+def rollback(gradient_of, p, old):
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, o, g: jnp.where(loss > 5, o, p - RATE * g), p, old, g), "old": p}
+
+
+@update
+def proximal_anchor(gradient_of, p, anchor):
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, a, g: p - RATE * (g + 0.1 * (p - a)), p, anchor, g), "anchor": p}
+
+
+@update
+def average(gradient_of, p, ema):
+    loss, g = gradient_of(p)
+    p = tree(lambda p, g: p - RATE * g, p, g)
+    return loss, {"p": p, "ema": tree(lambda e, p: 0.9 * e + 0.1 * p, ema, p)}
+
+
+@update
+def last_gradient(gradient_of, p, last):
+    """Optimistic descent."""
+    loss, g = gradient_of(p)
+    return loss, {"p": tree(lambda p, g, h: p - 2 * RATE * g + RATE * h, p, g, last), "last": g}
+
+
+# ----------------------------------------------------------------- the steps
+
+
+def model(dtype):
+    random = np.random.default_rng(0)
+    matrix = lambda *shape: jnp.asarray(random.normal(0, shape[0] ** -0.5, shape), dtype)
+    params = {"a": matrix(WIDTH, WIDTH), "b": jnp.zeros(WIDTH, dtype), "c": matrix(WIDTH, CLASSES)}
+
+    def loss_of(params, x, y):
+        out = jax.nn.relu(x @ params["a"] + params["b"]) @ params["c"]
+        return jnp.mean(jnp.square(out - y).astype(jnp.float32))
+
+    return params, loss_of
+
+
+def initial(name, params, dtype):
+    shifted = tree(lambda p: (p * 0.9).astype(dtype), params)
+    return jnp.float32(1) if name == "t" else zeros(params) if name == "last" else params if name in ("p", "y") else shifted
+
+
+def zeros(params):
+    return tree(jnp.zeros_like, params)
+
+
+def make_result(container, values):
+    """The values, (name, value) in order, in one container."""
+    if container == "tuple":
+        return tuple(value for _, value in values)
+    if container == "dict":
+        return dict(values)
+    cls = dataclasses.make_dataclass("Result", [name for name, _ in values])
+    jax.tree_util.register_dataclass(cls, [name for name, _ in values], [])
+    return cls(**dict(values))
+
+
+def make_step(update, names, container, permuted, dtype):
+    """A families.Step; `permuted`: the results in reverse, the loss first."""
+    params, loss_of = model(dtype)
+    random = np.random.default_rng(1)
+    x = random.normal(0, 1, (STEPS, BATCH, WIDTH)).astype(np.float32)
+    y = random.normal(0, 1, (STEPS, BATCH, CLASSES)).astype(np.float32)
+    data = {"x_in": jnp.asarray(x, dtype), "y_in": jnp.asarray(y, dtype)}
+
+    def step(*args):
+        state, batch = dict(zip(names, args)), args[len(names) :]
+        loss, new = update(lambda p: jax.value_and_grad(loss_of)(p, *batch), **state)
+        values = [(name, new[name]) for name in names] + [("loss", loss)]
+        return make_result(container, values[::-1] if permuted else values)
+
+    # Export asks for the names of the arguments.
+    import inspect
+
+    step.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in [*names, *data]]
+    )
+    order = [*names, "loss"][:: -1 if permuted else 1]
+    pick = lambda result, name: (
+        result[order.index(name)] if container == "tuple" else result[name] if container == "dict" else getattr(result, name)
+    )
+    state = {name: initial(name, params, dtype) for name in names}
+    return families.Step(step, state, data, lambda r: pick(r, "loss"), lambda r: {name: pick(r, name) for name in names})
+
+
+# ---------------------------------------------------------------- the checks
+
+
+def check(fp8_run, folder, label, step, bound, named):
+    folder.mkdir(parents=True, exist_ok=True)
+    zoo.JAX_STEPS = STEPS
+    export = zoo.Export(step, donate=False)
+    text, names = export.debug, {path: path for path in export.paths}
+    if not named:
+        text, order, _ = t.strip_names(export.text, seed=len(label), donated=False)
+        names = {export.paths[old]: f"arg{new}" for new, old in enumerate(order)}
+    (folder / "step.mlir").write_text(text)
+    options = zoo.feeds(folder, export, names.get)
+    log = t.train(fp8_run, folder, folder / "out", *options, "--recipe", "none", "--steps", STEPS, "--overwrite", "--quiet")
+    want = [float(scalars[export.loss]) for scalars in export.scalars]
+    assert zoo.apart(t.losses(log), want) <= bound, f"{label}: expected losses {want} but got {t.losses(log)}"
+    checkpoint = t.load_tensors(folder / "out" / f"checkpoint-{STEPS}.safetensors")
+    for path, value in export.final.items():
+        difference = zoo.apart(checkpoint[names[path]], value)
+        assert difference <= bound, f"{label}: expected {path} within {bound} of JAX's but got {difference:.1e}"
+
+
+def run(fp8_run, folder, name):
+    update = UPDATES[name]
+    names = update.__code__.co_varnames[1 : update.__code__.co_argcount]
+    variants = itertools.product((True, False), ("tuple", "dict", "dataclass"), (False, True), (jnp.float32, jnp.bfloat16))
+    for named, container, permuted, dtype in variants:
+        # Without names a container leaves no trace; bf16 only rounds.
+        if (not named and container != "tuple") or (dtype == jnp.bfloat16 and (container != "tuple" or named == permuted)):
+            continue
+        label = f"{name}, {'named' if named else 'stripped'}, {container}, {'permuted' if permuted else 'in order'}, {dtype.__name__}"
+        step = make_step(update, names, container, permuted, dtype)
+        check(fp8_run, folder / label.replace(", ", "-").replace(" ", "-"), label, step, BOUND[dtype], named)
+
+
+def main():
+    fp8_run, folder, *chosen = sys.argv[1:]
+    cases = {name: lambda fixture, name=name: run(*fixture, name) for name in UPDATES}
+    t.run_cases(cases, chosen, (fp8_run, pathlib.Path(folder)))
+
+
+if __name__ == "__main__":
+    main()
