@@ -1,5 +1,6 @@
 //===- CanonicalizeLoops.cpp - Canonical loops and branches ---------------===//
 
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
@@ -311,8 +312,10 @@ static void findDeadCarries(WhileOp loop, llvm::BitVector &drop) {
 //===----------------------------------------------------------------------===//
 
 /// Ops that need no loop over their operands but the one over their elements.
+/// Of other dialects' ops, dots of scaled tensors among them, it is not known.
 static bool isUnrollable(Operation *op) {
-  if (op->getNumRegions() != 0 ||
+  if (!isa<StablehloDialect, chlo::ChloDialect>(op->getDialect()) ||
+      op->getNumRegions() != 0 ||
       isa<DotGeneralOp, ConvolutionOp, DynamicSliceOp, DynamicUpdateSliceOp,
           GatherOp, RngBitGeneratorOp, CustomCallOp, OptimizationBarrierOp>(op))
     return false;
@@ -348,9 +351,12 @@ static bool isExpensive(Operation *op) {
          isa<DotGeneralOp, ConvolutionOp, RngBitGeneratorOp>(op);
 }
 
+/// Types of other dialects, which this pass meets after quantization too, say
+/// nothing about their size.
 static bool isSmall(Operation *op) {
   return llvm::all_of(op->getResultTypes(), [](Type type) {
-    return cast<ShapedType>(type).getNumElements() <= kSmallElements;
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getNumElements() <= kSmallElements;
   });
 }
 

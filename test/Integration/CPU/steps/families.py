@@ -1,7 +1,7 @@
 """What a family of the zoo is made of: functions marked with `@step`, each of
 which makes a training step with its initial values and data."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Callable, Optional, Union
 
 REGISTRY = {}
@@ -40,3 +40,6 @@ class Step:
     # Parts of paths of tensors that are rounding errors and not compared: the
     # bias of a key has no gradient, since a softmax does not change with it.
     noise: tuple = ()
+    # Shapes of the scales that a recipe keeps, by parts of their names: the
+    # layers of the loops that the tensor is quantized in.
+    scales: dict = field(default_factory=dict)

@@ -295,3 +295,35 @@ func.func @scatter(%x: tensor<5x300xf32>, %y: tensor<300xf32>) -> tensor<5x300xf
   }
   return %0#1 : tensor<5x300xf32>
 }
+
+// -----
+
+// After quantization: a scaled tensor has no elements to count, and a dot of
+// such ones is not unrolled. The weight is the same in every iteration.
+// CHECK-LABEL: @scaled_in_loop
+// CHECK: stablehlo.while
+// CHECK: } do {
+// CHECK: fp8.quantize
+// CHECK: fp8.dot_general
+// CHECK-NOT: fp8.dot_general
+func.func @scaled_in_loop(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %s: tensor<f32>) -> tensor<64x64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %end = stablehlo.constant dense<4> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %h = %x) : tensor<i32>, tensor<64x64xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %end, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %half = stablehlo.multiply %w, %w : tensor<64x64xf32>
+    %qw = fp8.quantize %half, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+    %qh = fp8.quantize %h, %s, %s rounding = nearest_even, overflow = saturate
+      : tensor<64x64xf32> -> !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>
+    %1 = fp8.dot_general %qh, %qw, contracting_dims = [1] x [0] {accumulator = f32}
+      : (!fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>, !fp8.scaled<64x64xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<64x64xf32>
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %2, %1 : tensor<i32>, tensor<64x64xf32>
+  }
+  return %0#1 : tensor<64x64xf32>
+}
