@@ -16,35 +16,66 @@ using namespace mlir::fp8;
 // Finding slots
 //===----------------------------------------------------------------------===//
 
-std::optional<LayerSlot> fp8::matchSlot(Value start, Type stack) {
+std::optional<LayerSlot> fp8::matchSlot(Value start, Type stack, int64_t dim,
+                                        int64_t size) {
+  int64_t extent = cast<RankedTensorType>(stack).getDimSize(dim);
+  if (size == extent)
+    return std::nullopt; // All of it, wherever it begins.
   std::optional<stablehlo::AffineIndex> index =
       stablehlo::matchAffineIndex(start);
   if (!index)
     return std::nullopt;
-  return LayerSlot{index->counter, index->scale, index->offset,
-                   cast<RankedTensorType>(stack).getDimSize(0)};
+  LayerSlot slot{index->counter, index->scale, index->offset, extent};
+  if (slot.scale % size == 0 && slot.offset % size == 0 && extent % size == 0) {
+    slot.scale /= size;
+    slot.offset /= size;
+    slot.count /= size;
+  }
+  return slot;
 }
 
-static void addSlot(Value start, Type stack,
+/// Adds a slot of a loop that has none yet.
+static void addSlot(const std::optional<LayerSlot> &slot,
                     SmallVectorImpl<LayerSlot> &slots) {
-  if (std::optional<LayerSlot> slot = matchSlot(start, stack))
-    slots.insert(slots.begin(), *slot);
+  if (slot && llvm::none_of(slots, [&](const LayerSlot &other) {
+        return other.counter == slot->counter;
+      }))
+    slots.push_back(*slot);
+}
+
+/// Adds the slots of a part of `stack` that is cut or written at `starts`.
+static void addSlots(ValueRange starts, Type part, Type stack,
+                     SmallVectorImpl<LayerSlot> &slots) {
+  for (auto [dim, start] : llvm::enumerate(starts))
+    addSlot(matchSlot(start, stack, dim,
+                      cast<RankedTensorType>(part).getDimSize(dim)),
+            slots);
 }
 
 SmallVector<LayerSlot> fp8::getSlotsOfWeight(Value weight) {
   SmallVector<LayerSlot> slots;
-  while (Operation *op = weight.getDefiningOp()) {
-    if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
-      addSlot(slice.getStartIndices().front(), slice.getOperand().getType(),
-              slots);
-    else if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
-                  stablehlo::ConvertOp, stablehlo::BroadcastInDimOp,
-                  stablehlo::SliceOp, stablehlo::OptimizationBarrierOp,
-                  RescaleOp, QuantizeOp, DequantizeOp, PackOp, UnpackOp>(op))
-      break;
-    weight = op->getOperand(isa<stablehlo::OptimizationBarrierOp>(op)
-                                ? cast<OpResult>(weight).getResultNumber()
-                                : 0);
+  SmallVector<Value> open{weight};
+  DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    Operation *op = value.getDefiningOp();
+    // Outside of all loops nothing is cut at a counter, and what an inner loop
+    // makes is made of all that it reads.
+    if (!op || !seen.insert(value).second ||
+        !op->getParentOfType<stablehlo::WhileOp>() ||
+        isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp>(op))
+      continue;
+    if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op)) {
+      addSlots(slice.getStartIndices(), slice.getType(),
+               slice.getOperand().getType(), slots);
+      open.push_back(slice.getOperand());
+    } else if (isa<RescaleOp, QuantizeOp, DequantizeOp, PackOp>(op)) {
+      open.push_back(op->getOperand(0)); // Scales may depend on data.
+    } else if (isa<stablehlo::OptimizationBarrierOp>(op)) {
+      open.push_back(op->getOperand(cast<OpResult>(value).getResultNumber()));
+    } else {
+      llvm::append_range(open, op->getOperands());
+    }
   }
   return slots;
 }
@@ -54,7 +85,8 @@ SmallVector<LayerSlot> fp8::getSlotsOfGradient(Value result) {
   while (result.hasOneUse()) {
     Operation *user = *result.user_begin();
     if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(user)) {
-      addSlot(update.getStartIndices().front(), update.getType(), slots);
+      addSlots(update.getStartIndices(), update.getUpdate().getType(),
+               update.getType(), slots);
       break;
     }
     if (!isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ConvertOp,
@@ -62,6 +94,54 @@ SmallVector<LayerSlot> fp8::getSlotsOfGradient(Value result) {
       break;
     result = user->getResult(0);
   }
+  return slots;
+}
+
+bool fp8::isAround(const LayerSlot &slot, Block *block) {
+  return slot.counter.getOwner()->getParent()->isAncestor(block->getParent());
+}
+
+//===----------------------------------------------------------------------===//
+// Loops over layers
+//===----------------------------------------------------------------------===//
+
+void LayerLoops::Evidence::add(const Evidence &other) {
+  for (const LayerSlot &slot : other.ofWeights)
+    addSlot(slot, ofWeights);
+  for (const LayerSlot &slot : other.ofGradients)
+    addSlot(slot, ofGradients);
+}
+
+LayerLoops::Evidence LayerLoops::getEvidence(Value weight, Value result) {
+  Evidence evidence;
+  if (weight)
+    evidence.ofWeights = getSlotsOfWeight(weight);
+  else
+    evidence.ofGradients = getSlotsOfGradient(result);
+  return evidence;
+}
+
+/// How many regions are around a slot's loop.
+static unsigned getDepth(const LayerSlot &slot) {
+  unsigned depth = 0;
+  for (Operation *op = slot.counter.getOwner()->getParentOp(); op;
+       op = op->getParentOp())
+    ++depth;
+  return depth;
+}
+
+SmallVector<LayerSlot> LayerLoops::getSlots(Block *block,
+                                            const Evidence &own) const {
+  SmallVector<LayerSlot> slots;
+  for (ArrayRef<LayerSlot> found :
+       {ArrayRef(own.ofWeights), ArrayRef(own.ofGradients),
+        ArrayRef(all.ofWeights), ArrayRef(all.ofGradients)})
+    for (const LayerSlot &slot : found)
+      if (isAround(slot, block))
+        addSlot(slot, slots);
+  llvm::sort(slots, [](const LayerSlot &a, const LayerSlot &b) {
+    return getDepth(a) < getDepth(b);
+  });
   return slots;
 }
 

@@ -209,20 +209,6 @@ void Quantizer::mergeDims(Dot &dot) {
 }
 
 //===----------------------------------------------------------------------===//
-// Layers of loops
-//===----------------------------------------------------------------------===//
-
-/// The layer that a dot belongs to in each loop over layers around it, the
-/// outermost first: where its weight is cut from a stack, or, in a wgrad dot,
-/// where its result goes. In a loop over micro-batches weights do not change.
-static SmallVector<LayerSlot> getSlots(const DotPlan &plan) {
-  stablehlo::DotGeneralOp dot = plan.dot;
-  if (plan.lhs.isWeight || plan.rhs.isWeight)
-    return getSlotsOfWeight(plan.lhs.isWeight ? dot.getLhs() : dot.getRhs());
-  return getSlotsOfGradient(dot->getResult(0));
-}
-
-//===----------------------------------------------------------------------===//
 // Sharing
 //===----------------------------------------------------------------------===//
 
@@ -290,10 +276,14 @@ void Quantizer::add(const DotPlan &plan) {
   mergeDims(dot);
   addOperand(dot.lhs, plan.lhs, plan.dot);
   addOperand(dot.rhs, plan.rhs, plan.dot);
-  // A weight says it best: the result of a wgrad dot may take another way.
+  Value weight = plan.lhs.isWeight   ? dot.lhs.value
+                 : plan.rhs.isWeight ? dot.rhs.value
+                                     : Value();
+  LayerLoops::Evidence layer =
+      LayerLoops::getEvidence(weight, plan.dot->getResult(0));
+  layerLoops.add(layer);
   for (unsigned group : {dot.lhs.group, dot.rhs.group})
-    if (groups[group].slots.empty())
-      groups[group].slots = getSlots(plan);
+    groups[group].layer.add(layer);
   dots.push_back(std::move(dot));
 }
 
@@ -408,9 +398,11 @@ Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
       getAmax(saved, scaled, /*early=*/true, saved.getLoc()), written};
 }
 
+/// Quantizes where the builder stands a tensor that is made in the block
+/// `home`.
 Value Quantizer::quantize(Value value, const Group &group,
-                          ArrayRef<int64_t> tile, ArrayRef<LayerSlot> slots,
-                          bool early, Location loc) {
+                          ArrayRef<int64_t> tile, Block *home, bool early,
+                          Location loc) {
   const OperandRecipe &recipe = group.recipe;
   auto type = cast<RankedTensorType>(value.getType());
   MLIRContext *context = builder.getContext();
@@ -437,6 +429,9 @@ Value Quantizer::quantize(Value value, const Group &group,
       builder, loc, scaled.getScaleTensorType(), amax.getType(), amax, rule,
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
   DelayedScaling::Scale by{scale.getScale(), scale.getQuantizer()};
+  // Where it is made counts: what comes from outside of a loop over layers is
+  // one tensor, though a dot of every layer reads it.
+  SmallVector<LayerSlot> slots = layerLoops.getSlots(home, group.layer);
   if (recipe.scaling == RecipeScaling::Delayed)
     by = delayed.get(builder, group.name, slots, recipe, scale,
                      recipe.tile == RecipeTile::Tensor
@@ -510,7 +505,7 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
     for (Type element : llvm::reverse(conversions))
       whole = stablehlo::ConvertOp::create(
           builder, loc, RankedTensorType::get(shape, element), whole);
-    Value quantized = quantize(whole, group, tile, /*slots=*/{},
+    Value quantized = quantize(whole, group, tile, source.getParentBlock(),
                                /*early=*/true, loc);
     stacks.push_back({source, type, group.recipe, quantized});
     known = std::prev(stacks.end());
@@ -557,8 +552,9 @@ Value Quantizer::quantizeLate(Group &group, Operation *first) {
       value = DequantizeOp::create(builder, value.getLoc(), value.getType(),
                                    forward->quantized);
   }
-  Value quantized = quantize(value, group, group.tile, group.slots,
-                             /*early=*/false, group.point.getLoc());
+  Value quantized =
+      quantize(value, group, group.tile, group.root.getParentBlock(),
+               /*early=*/false, group.point.getLoc());
   quantized.getDefiningOp()->setAttr(FP8Dialect::kRecomputedAttrName,
                                      builder.getUnitAttr());
   return quantized;
@@ -578,8 +574,9 @@ Value Quantizer::getQuantized(Group &group) {
     group.quantized = quantizeLate(group, first);
   } else {
     setInsertionPointToQuantize(builder, group.point);
-    group.quantized = quantize(group.point, group, group.tile, group.slots,
-                               /*early=*/true, group.point.getLoc());
+    group.quantized =
+        quantize(group.point, group, group.tile, group.root.getParentBlock(),
+                 /*early=*/true, group.point.getLoc());
   }
   return group.quantized;
 }

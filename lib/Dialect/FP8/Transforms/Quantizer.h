@@ -74,9 +74,9 @@ private:
     Value root, point;
     bool isWeight = false;
     RecipeCopy copy = RecipeCopy::Saved;
-    /// Of its scale state: the name, and the layers of the loops around it.
+    /// Of its scale state: the name, and what its dots tell of the layer.
     std::string name;
-    SmallVector<LayerSlot> slots;
+    LayerLoops::Evidence layer;
     /// The dots that read it.
     SmallVector<Operation *> dots;
     Value quantized = {};
@@ -103,7 +103,7 @@ private:
   std::optional<DelayedScaling::Amax>
   getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early);
   Value quantize(Value value, const Group &group, ArrayRef<int64_t> tile,
-                 ArrayRef<LayerSlot> slots, bool early, Location loc);
+                 Block *home, bool early, Location loc);
   Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                       ArrayRef<Type> conversions);
   Value quantizeLate(Group &group, Operation *first);
@@ -117,6 +117,7 @@ private:
   OpBuilder builder;
   std::vector<Dot> dots;
   std::vector<Group> groups;
+  LayerLoops layerLoops;
   /// Layout ops between the quantized tensors and the dots.
   llvm::SetVector<Operation *> layouts;
   /// Of a value or of its tiles.

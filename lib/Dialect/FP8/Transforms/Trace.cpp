@@ -148,12 +148,6 @@ private:
 };
 } // namespace
 
-/// Whether `slot` is one of a loop around `op`.
-static bool isAround(const LayerSlot &slot, Operation *op) {
-  return slot.counter.getOwner()->getParent()->isAncestor(
-      op->getParentRegion());
-}
-
 /// What a dot says about the tensors that it reads: their names, and the layers
 /// of the loops around them.
 void Tracer::addDot(DotGeneralOp dot) {
@@ -197,7 +191,7 @@ void Tracer::addDot(DotGeneralOp dot) {
     if (!quantize)
       continue;
     llvm::erase_if(slots, [&](const LayerSlot &slot) {
-      return !isAround(slot, quantize);
+      return !isAround(slot, quantize->getBlock());
     });
     Tensor &tensor = tensors[quantize];
     StringRef text = cast<StringAttr>(name).getValue();

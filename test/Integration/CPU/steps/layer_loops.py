@@ -1,0 +1,110 @@
+"""Loops over layers: what they read from outside, how they find their weights,
+loops in loops. Every tensor has one scale for each layer that it belongs to."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from families import Step, step
+from models import STEPS, normal
+
+INPUTS, OUTPUTS, LAYERS = 16, 4, 3
+relu = jax.nn.relu
+
+
+def trained(loss, params, **options):
+    opt = optax.adam(3e-3, eps=1e-6)
+
+    def train(params, opt_state, x, y):
+        value, grads = jax.value_and_grad(lambda p: jnp.mean((loss(p, x) @ p["out"] - y) ** 2))(params)
+        updates, opt_state = opt.update(grads, opt_state, params)
+        return optax.apply_updates(params, updates), opt_state, value
+
+    r = np.random.default_rng(7)
+    data = {"x": r.normal(0, 1, (STEPS, 32, INPUTS)).astype(np.float32), "y": r.normal(0, 1, (STEPS, 32, OUTPUTS)).astype(np.float32)}
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, data, lambda r: r[2],
+                lambda r: {"params": r[0], "opt_state": r[1]}, gap=1.0, **options)  # fmt: skip
+
+
+def weights(seed=0, **layers):
+    """Square weights with leading dimensions for their layers."""
+    r = np.random.default_rng(seed)
+    params = {name: normal(r, *lead, INPUTS, INPUTS, scale=INPUTS**-0.5) for name, lead in layers.items()}
+    return params | {"out": normal(r, INPUTS, OUTPUTS)}
+
+
+def scan(block, x, layers):
+    return jax.lax.scan(lambda x, w: (block(x, w), None), x, layers)[0]
+
+
+def of(layers, *names):
+    """The scales of tensors that have an entry for each of `layers`."""
+    return {f"params['{name}'].{tensor}": layers for name in names for tensor in ("activation", "gradient")}
+
+
+# ------------------------------------------------ what comes from outside of the loop
+
+
+@step
+def cross_attention():
+    """Keys of every layer read what an encoder has made."""
+
+    def loss(p, x):
+        memory = relu(x @ p["encoder"])
+        return scan(lambda h, w: h + relu(h @ w["query"] + memory @ w["key"]), x, {n: p[n] for n in ("query", "key")})
+
+    scales = {"['key'].activation": (), "['key'].gradient": (LAYERS,), "['query'].activation": (LAYERS,)}
+    return trained(loss, weights(encoder=(), query=(LAYERS,), key=(LAYERS,)), scales=scales)
+
+
+@step
+def cross_attention_remat():
+    """The same, in another layout and computed again for the backward pass."""
+
+    def loss(p, x):
+        memory = relu(x @ p["encoder"]).reshape(2, -1, INPUTS)
+        block = jax.checkpoint(lambda h, w: h + relu(h @ w["query"] + memory.reshape(x.shape) @ w["key"]))
+        return scan(block, x, {n: p[n] for n in ("query", "key")})
+
+    scales = {"['key'].activation": (), "['key'].gradient": (LAYERS,), "['query'].activation": (LAYERS,)}
+    return trained(loss, weights(encoder=(), query=(LAYERS,), key=(LAYERS,)), scales=scales)
+
+
+@step
+def experts():
+    """Every expert reads the same tokens, in a scan over the experts."""
+
+    def loss(p, x):
+        gates = jax.nn.softmax(x @ p["gate"])
+        h = relu(x @ p["encoder"])
+
+        def body(sum, expert):
+            up, down, gate = expert
+            return sum + gate[:, None] * (relu(h @ up) @ down), None
+
+        return jax.lax.scan(body, jnp.zeros_like(x), (p["up"], p["down"], gates.T))[0]
+
+    params = weights(encoder=(), up=(LAYERS,), down=(LAYERS,)) | {"gate": normal(np.random.default_rng(1), INPUTS, LAYERS)}
+    return trained(loss, params, scales={"['up'].activation": (), "['up'].gradient": (LAYERS,)} | of((LAYERS,), "down"))
+
+
+@step
+def conditioning():
+    """Every layer is modulated by one embedding."""
+
+    def loss(p, x):
+        condition = relu(jnp.mean(x, 0, keepdims=True) @ p["encoder"])
+        return scan(lambda h, w: h + relu((h * (1 + condition @ w["modulate"])) @ w["layer"]), x, {n: p[n] for n in ("modulate", "layer")})
+
+    scales = {"['modulate'].activation": (), "['modulate'].gradient": (LAYERS,)} | of((LAYERS,), "layer")
+    return trained(loss, weights(encoder=(), modulate=(LAYERS,), layer=(LAYERS,)), scales=scales)
+
+
+@step
+def shared_weight():
+    """One weight that all layers share: its activations differ."""
+
+    def loss(p, x):
+        return scan(lambda h, w: h + relu(relu(h @ w) @ p["shared"]), x, p["layer"])
+
+    return trained(loss, weights(shared=(), layer=(LAYERS,)), scales=of((LAYERS,), "shared", "layer") | {"['shared'].weight": ()})
