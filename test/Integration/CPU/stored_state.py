@@ -187,7 +187,20 @@ class Fixture:
         save_file({"x": self.x, "y": self.y}, str(self.folder / "data.safetensors"))
 
     def run(self, name, step, initial, optimizer, steps, data=None):
-        """Trains; returns the checkpoints, the one before the first step too."""
+        """Trains; returns the checkpoints by step."""
+        folder = self.folder / name
+        self.train(name, step, initial, optimizer, steps, data)
+        found = {int(f.stem.split("-")[1]): t.load_tensors(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
+        assert sorted(found) == list(range(1, steps + 1)), f"expected checkpoints of {steps} steps but got {sorted(found)}"
+        return found
+
+    def fail(self, *arguments):
+        """What a run says that does not get to its end."""
+        result = self.train(*arguments, check=False)
+        assert result.returncode == 3, f"expected exit code 3 but got {result.returncode}: {result.stderr[-300:]}"
+        return result.stderr
+
+    def train(self, name, step, initial, optimizer, steps, data, check=True):
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
         lowered = jax.jit(step, keep_unused=True).lower(**initial, x=self.x[0], y=self.y[0])
@@ -196,12 +209,9 @@ class Fixture:
         (folder / "recipe.yaml").write_text("name: stored\n" + "optimizer:\n" + "".join(
             f"  {key}: {json.dumps(value)}\n".replace('"', "") for key, value in optimizer.items()))
         data = data or self.folder / "data.safetensors"
-        t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
-               "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
-               "--out", folder / "out"])
-        found = {int(f.stem.split("-")[1]): t.load_tensors(f) for f in (folder / "out").glob("checkpoint-*.safetensors")}
-        assert sorted(found) == list(range(1, steps + 1)), f"expected checkpoints of {steps} steps but got {sorted(found)}"
-        return found
+        return t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
+                      "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
+                      "--out", folder / "out"], check=check)
 
 
 def same(label, got, want):
@@ -320,6 +330,55 @@ def check_skips(checkpoints, takes, arrays):
     assert changes, "expected updates"
 
 
+def bounded(f):
+    """Where no update is taken a lower bound of what is added to the weights
+    still moves them."""
+
+    def step(params, state, grads, count, x, y):
+        value, g = jax.value_and_grad(loss)(params, x, y)
+        ok = count % 2 == 1
+        move = lambda p, g: p + jax.lax.clamp(1e-2, jnp.where(ok, -0.1 * g, 0), 1.0)
+        return jax.tree.map(move, params, g), state, g, count + 1, value
+
+    _, initial = make_step(momentum, "")
+    least = {"min_elements": 1000}
+    for name, optimizer in {"f16": {"master": F16, **least}, "delayed": {"master": {**F16, "scaling": "delayed", "margin": 2}, **least}}.items():
+        checkpoints = f.run(f"bounded-{name}", step, initial, optimizer, 4)
+        want = initial["params"]
+        for number in range(1, 5):
+            g = {k: checkpoints[number][f"grads['{k}']"] for k in SHAPES}
+            move = lambda k: np.clip(-0.1 * g[k] if number % 2 == 0 else 0, 1e-2, 1.0)
+            want = {k: np.asarray(want[k]) + move(k) for k in SHAPES}
+            for k in SHAPES:
+                error = np.abs(decode(checkpoints[number], f"params['{k}']") - want[k]).max()
+                assert error < (0 if k == "bias" else number) * 1e-3 * np.abs(want[k]).max() + 1e-6, f"{name}, step {number}, {k}: off by {error}"
+
+
+def overflowed(f):
+    """A micro-batch whose gradients overflow: zero times infinity is NaN, in
+    what is stored as in JAX, and a run does not go on from there."""
+
+    def step(params, state, grads, count, x, y):
+        value, g = jax.value_and_grad(loss)(params, x, y)
+        emit = (count % 2 == 1).astype(jnp.float32)
+        new = jax.tree.map(lambda p, g: p + emit * (-0.1 * g), params, g)
+        new["bias"] = jnp.nan_to_num(new["bias"])  # It stays f32.
+        return new, state, jax.tree.map(jnp.nan_to_num, g), count + 1, jnp.minimum(value, 1e9)
+
+    _, initial = make_step(momentum, "")
+    y = f.y.copy()
+    y[2, 0, 3] = np.inf  # The third call is the first of a window.
+    data = f.folder / "overflow.safetensors"
+    save_file({"x": f.x, "y": y}, str(data))
+    now = (initial["params"], {}, initial["grads"], initial["count"])
+    for number in range(3):
+        *now, _ = jax.jit(step)(*now, f.x[number], y[number])
+    assert all(np.isnan(now[0][k]).any() for k in ("up", "down")), "expected NaN in JAX's weights"
+    for name, storage in {"f16": F16, "bf16": {"format": "bf16"}, "delayed": {**F16, "scaling": "delayed"}}.items():
+        error = f.fail(f"overflowed-{name}", step, initial, {"master": storage, "min_elements": 1000}, 3, data)
+        assert "step 3: the state is not finite: params['" in error, error
+
+
 def clipped(f):
     """StableAdamW: the update, without its decay, is divided by max(1, RMS(g / sqrt(v)))."""
     steps = 4
@@ -346,7 +405,7 @@ def clipped(f):
     print(f"clipped by up to {largest_rms:.2f}")
 
 
-CASES = {"updates": updates, "skipped": skipped, "clipped": clipped}
+CASES = {"updates": updates, "skipped": skipped, "bounded": bounded, "overflowed": overflowed, "clipped": clipped}
 
 if __name__ == "__main__":
     t.run_cases(CASES, sys.argv[3:], Fixture(sys.argv[1], sys.argv[2]))

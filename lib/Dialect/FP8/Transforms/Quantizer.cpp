@@ -691,7 +691,7 @@ LogicalResult Quantizer::rewrite() {
   if (!delayed.empty())
     when = findTakenUpdate(function);
   delayed.finish(when);
-  copies.finish(when.taken);
+  copies.finish(when);
   eraseUnread();
   return success();
 }

@@ -424,11 +424,21 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
   return results;
 }
 
+/// Of every element whether `changed` holds or it is NaN.
+static Value makeOrNaN(OpBuilder &builder, Location loc, Value changed,
+                       Value value) {
+  Value isNaN = stablehlo::CompareOp::create(
+      builder, loc, value, value, stablehlo::ComparisonDirection::NE);
+  Value spread = stablehlo::BroadcastInDimOp::create(
+      builder, loc, isNaN.getType(), changed, builder.getDenseI64ArrayAttr({}));
+  return stablehlo::OrOp::create(builder, loc, spread, isNaN);
+}
+
 /// Quantizes a new value, unless the update that made it is not taken.
 FailureOr<SmallVector<Value>>
 StateStorer::storeFresh(StoredArray &array, const Own &own, OpOperand &use) {
   Operation *terminator = use.getOwner();
-  Value changed =
+  Change change =
       findChange(function, use.get(), own.value, terminator->getBlock());
   Value value = use.get();
   // What the step rounds at the end is stored as it was before.
@@ -438,12 +448,17 @@ StateStorer::storeFresh(StoredArray &array, const Own &own, OpOperand &use) {
   builder.setInsertionPoint(terminator);
   FailureOr<SmallVector<Value>> parts =
       quantize(array, value, value.getLoc(), /*initial=*/false);
-  if (failed(parts) || !changed)
+  if (failed(parts) || !change.changed)
     return parts;
   builder.setInsertionPoint(terminator);
+  Location loc = value.getLoc();
+  Value changed = change.changed, changesElement = changed;
+  if (change.assumesFinite)
+    changesElement = makeOrNaN(builder, loc, changed, value);
   for (auto [part, old] : llvm::zip_equal(*parts, own.parts))
-    part = stablehlo::SelectOp::create(builder, value.getLoc(), changed, part,
-                                       old);
+    part = stablehlo::SelectOp::create(
+        builder, loc, part == parts->front() ? changesElement : changed, part,
+        old);
   return parts;
 }
 

@@ -9,6 +9,7 @@
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
 #include <map>
 #include <memory>
 
@@ -47,10 +48,14 @@ class Conditions {
 public:
   /// When `value` is not what `argument` was.
   const Condition *changed(Value value, Value argument);
-  /// When `value` is not zero everywhere. Products with zero count as zero.
+  /// When `value` is not zero everywhere; it may be NaN where it is said to be
+  /// zero, if `assumesFinite`.
   const Condition *nonZero(Value value);
 
   const Condition *anyOf(ArrayRef<const Condition *> parts);
+
+  /// Whether a product with zero or a quotient of zero was taken for zero.
+  bool assumesFinite() const { return takesForZero; }
 
 private:
   using Find = function_ref<const Condition *(Value)>;
@@ -75,6 +80,7 @@ private:
   DenseMap<Value, const Condition *> nonZeros;
   DenseMap<std::pair<Value, Value>, const Condition *> changes;
   DenseMap<Value, bool> judging;
+  bool takesForZero = false;
 };
 
 } // namespace
@@ -144,8 +150,9 @@ const Condition *Conditions::choose(Value predicate,
   while (auto broadcast =
              predicate.getDefiningOp<stablehlo::BroadcastInDimOp>())
     predicate = broadcast->getOperand(0);
+  // Each element has its own.
   if (!isScalar(predicate.getType()))
-    return always();
+    return anyOf(parts);
   if (llvm::all_equal(parts) && parts.front()->kind <= Condition::Always)
     return parts.front();
   if (getElementTypeOrSelf(predicate.getType()).isInteger(1)) {
@@ -199,12 +206,25 @@ const Condition *Conditions::changed(Value value, Value argument) {
   return changes[{value, argument}] = found;
 }
 
+/// Whether elements of type `wide` can be every value of those of `narrow`.
+static bool holds(Type wide, Type narrow) {
+  wide = getElementTypeOrSelf(wide);
+  narrow = getElementTypeOrSelf(narrow);
+  if (wide == narrow)
+    return true;
+  auto to = dyn_cast<FloatType>(wide), from = dyn_cast<FloatType>(narrow);
+  return to && from &&
+         APFloat::isRepresentableBy(from.getFloatSemantics(),
+                                    to.getFloatSemantics());
+}
+
 const Condition *Conditions::findChanged(Value value, Value argument) {
   if (value == argument)
     return never();
   auto same = [&](Value part) { return changed(part, argument); };
   Operation *op = value.getDefiningOp();
-  if (!op)
+  // What cannot hold the old value has changed it.
+  if (!op || !holds(value.getType(), argument.getType()))
     return always();
   // What it is stored in may differ from what the update computes in.
   if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
@@ -239,6 +259,37 @@ const Condition *Conditions::nonZero(Value value) {
   return nonZeros[value] = found;
 }
 
+/// The constants that all elements of a value are between.
+static std::optional<std::pair<double, double>> getRange(Value value) {
+  while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(
+      value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(0);
+  DenseFPElementsAttr elements;
+  if (!matchPattern(value, m_Constant(&elements)) || elements.empty())
+    return std::nullopt;
+  auto asDouble = [](const APFloat &element) {
+    return element.convertToDouble();
+  };
+  auto numbers = llvm::map_range(elements.getValues<APFloat>(), asDouble);
+  std::pair<double, double> range(*numbers.begin(), *numbers.begin());
+  for (double number : numbers) {
+    if (std::isnan(number))
+      return std::nullopt;
+    range = {std::min(range.first, number), std::max(range.second, number)};
+  }
+  return range;
+}
+
+static bool isAtMostZero(Value value) {
+  auto range = getRange(value);
+  return range && range->second <= 0;
+}
+
+static bool isAtLeastZero(Value value) {
+  auto range = getRange(value);
+  return range && range->first >= 0;
+}
+
 const Condition *Conditions::findNonZero(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -246,24 +297,48 @@ const Condition *Conditions::findNonZero(Value value) {
   if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
     return never();
   auto operand = [&](unsigned i) { return nonZero(op->getOperand(i)); };
+  // Zero unless the other one is infinite, NaN or zero itself.
+  auto unlessNaN = [&](const Condition *condition) {
+    takesForZero |=
+        isFloat(value.getType()) && condition->kind != Condition::Always;
+    return condition;
+  };
   if (isa<stablehlo::ConvertOp>(op)) {
     Value source = op->getOperand(0);
     if (getElementTypeOrSelf(source.getType()).isInteger(1))
       return choose(source, {always(), never()});
-    return operand(0);
+    // An integer made of what may be NaN is anything.
+    return isFloat(source.getType()) && !isFloat(value.getType()) ? always()
+                                                                  : operand(0);
   }
   if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
           stablehlo::TransposeOp, stablehlo::SliceOp, stablehlo::DynamicSliceOp,
           stablehlo::NegOp, stablehlo::AbsOp, stablehlo::SignOp,
-          stablehlo::SqrtOp, stablehlo::TanhOp, stablehlo::DivOp>(op))
+          stablehlo::SqrtOp, stablehlo::TanhOp>(op))
     return operand(0);
+  if (isa<stablehlo::DivOp>(op) && isFloat(value.getType()))
+    return unlessNaN(operand(0));
   if (isa<stablehlo::OptimizationBarrierOp>(op))
     return operand(cast<OpResult>(value).getResultNumber());
+  // The bounds count unless they let zero pass.
   if (isa<stablehlo::ClampOp>(op))
-    return operand(1);
+    return anyOf({isAtMostZero(op->getOperand(0)) ? never() : operand(0),
+                  operand(1),
+                  isAtLeastZero(op->getOperand(2)) ? never() : operand(2)});
+  if (isa<stablehlo::MaxOp, stablehlo::MinOp>(op)) {
+    auto passesZero = isa<stablehlo::MaxOp>(op) ? isAtMostZero : isAtLeastZero;
+    SmallVector<const Condition *> parts;
+    for (Value bound : op->getOperands())
+      if (!passesZero(bound))
+        parts.push_back(nonZero(bound));
+    // Both are bounds: at least one is not zero, or both are.
+    return parts.empty() ? anyOf({operand(0), operand(1)}) : anyOf(parts);
+  }
   if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
     return anyOf({operand(0), operand(1)});
-  if (isa<stablehlo::MulOp, stablehlo::AndOp>(op))
+  if (isa<stablehlo::MulOp>(op))
+    return unlessNaN(allOf({operand(0), operand(1)}));
+  if (isa<stablehlo::AndOp>(op))
     return allOf({operand(0), operand(1)});
   if (isa<stablehlo::SelectOp>(op))
     return choose(op->getOperand(0), {operand(1), operand(2)});
@@ -551,6 +626,7 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   const Condition *change = conditions.anyOf(changes);
   if (change->kind <= Condition::Always)
     return {};
+  bool assumesFinite = conditions.assumesFinite();
   ConditionBuilder builder(function);
   Value taken = builder.make(change, &body, /*strictly=*/true), valid = taken;
   bool isOne = !waits(*change);
@@ -562,11 +638,11 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   taken = builder.detach(taken);
   valid = isOne ? taken : builder.detach(valid);
   builder.finish();
-  return {taken, getConstant(valid) ? Value() : valid};
+  return {taken, getConstant(valid) ? Value() : valid, assumesFinite};
 }
 
-Value fp8::findChange(func::FuncOp function, Value value, Value own,
-                      Block *block) {
+Change fp8::findChange(func::FuncOp function, Value value, Value own,
+                       Block *block) {
   Conditions conditions;
   const Condition *change = conditions.changed(value, own);
   if (change->kind == Condition::Always)
@@ -574,5 +650,5 @@ Value fp8::findChange(func::FuncOp function, Value value, Value own,
   ConditionBuilder builder(function);
   Value changed = builder.make(change, block, /*strictly=*/true);
   builder.finish();
-  return changed;
+  return {changed, conditions.assumesFinite()};
 }

@@ -6,7 +6,12 @@
 // flow: between a parameter and its new value there is a select, a branch, a
 // loop or a factor of 0 or 1 that passes the old value on under a condition. A
 // condition computed from scalars alone counts calls; one that reads a tensor
-// of floats judges gradients.
+// of floats judges gradients. An update counts as not taken only where it is
+// proven that the old value stays; all else is taken.
+//
+// A product with a factor of zero is NaN where the other one overflowed. Such
+// an element is not kept: what relies on products says so, and who keeps an old
+// value looks for NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,6 +31,8 @@ struct TakenUpdate {
   /// or in a later call; null if they always do. The same value as `taken` if
   /// no update waits for later calls.
   Value valid;
+  /// Parameters may become NaN in an update that counts as not taken.
+  bool assumesFinite = false;
 
   bool waits() const { return taken != valid; }
 };
@@ -34,9 +41,16 @@ struct TakenUpdate {
 /// Loops and branches may be replaced by ones with more results.
 TakenUpdate findTakenUpdate(func::FuncOp function);
 
-/// Whether `value` is another one than `own`, which it is an update of: a
-/// tensor<i1> at the end of `block`; null if it always is.
-Value findChange(func::FuncOp function, Value value, Value own, Block *block);
+struct Change {
+  /// Whether a value is another one: a tensor<i1>; null if it always is.
+  Value changed;
+  /// Where it is not, elements may still have become NaN.
+  bool assumesFinite = false;
+};
+
+/// Finds, and makes at the end of `block`, whether `value` is another one than
+/// `own`, which it is an update of.
+Change findChange(func::FuncOp function, Value value, Value own, Block *block);
 
 /// The same op with other operands and results, around the same regions. The
 /// old one is left empty and unused.

@@ -200,15 +200,18 @@ WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
       });
 }
 
+/// The weight as the step leaves it.
+Value WeightCopies::makeNextSource(const Copy &copy) {
+  return cloneSource(copy, [&](BlockArgument arg) {
+    Value next = getNext(function, arg);
+    return next ? next : arg;
+  });
+}
+
 /// Payload, scale and amax of the weight as the step leaves it.
 SmallVector<Value> WeightCopies::makeNext(const Copy &copy) {
   Location loc = copy.source.getLoc();
-  auto makeSource = [&]() {
-    return cloneSource(copy, [&](BlockArgument arg) {
-      Value next = getNext(function, arg);
-      return next ? next : arg;
-    });
-  };
+  auto makeSource = [&]() { return makeNextSource(copy); };
   DelayedScaling::Scale by = getNextScale(copy, makeSource);
   Value source = makeSource();
   Value amax = AmaxOp::create(builder, loc, source, copy.type);
@@ -244,7 +247,20 @@ void WeightCopies::makeFirst(const Copy &copy) {
   addStateResult(store, copy.name + ".amax", amax);
 }
 
-void WeightCopies::finish(Value taken) {
+/// When a copy is made anew: where the step takes its update, or where the
+/// weight has become NaN without one.
+Value WeightCopies::makeCondition(const Copy &copy, const TakenUpdate &when) {
+  if (!when.taken || !when.assumesFinite)
+    return when.taken;
+  Location loc = copy.source.getLoc();
+  Value amax = AmaxOp::create(builder, loc, makeNextSource(copy), copy.type);
+  Value broken = stablehlo::CompareOp::create(
+      builder, loc, amax, amax, stablehlo::ComparisonDirection::NE);
+  return stablehlo::OrOp::create(builder, loc, when.taken,
+                                 makeAny(builder, loc, broken));
+}
+
+void WeightCopies::finish(const TakenUpdate &when) {
   if (copies.empty())
     return;
   getStateFunction(function, "store");
@@ -264,6 +280,7 @@ void WeightCopies::finish(Value taken) {
     builder.setInsertionPoint(ret);
     Location loc = copy.source.getLoc();
     SmallVector<Value> parts;
+    Value taken = makeCondition(copy, when);
     if (!taken) {
       parts = makeNext(copy);
     } else {

@@ -31,8 +31,8 @@ public:
             Value source, Overflow overflow, const DelayedScaling::Rule &rule);
 
   /// Makes the next payloads once `delayed` is finished, where the step takes
-  /// its update (null: always).
-  void finish(Value taken);
+  /// its update.
+  void finish(const TakenUpdate &when);
 
 private:
   struct Copy {
@@ -55,7 +55,9 @@ private:
   ComputeScaleOp makeScale(const Copy &copy, Value amax);
   DelayedScaling::Scale getNextScale(const Copy &copy,
                                      function_ref<Value()> makeSource);
+  Value makeNextSource(const Copy &copy);
   SmallVector<Value> makeNext(const Copy &copy);
+  Value makeCondition(const Copy &copy, const TakenUpdate &when);
   void makeFirst(const Copy &copy);
 
   func::FuncOp function;
