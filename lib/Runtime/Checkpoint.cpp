@@ -150,6 +150,12 @@ TensorFile readNewestCheckpoint(const std::string &directory) {
   return newest ? std::move(newest->file) : TensorFile();
 }
 
+/// Whether it is the compiler's own count of the calls of the step.
+static bool countsCalls(const TensorInfo &argument) {
+  return argument.zeroInit && argument.kind == FP8_KIND_STEP &&
+         argument.type.bytes() == sizeof(CheckpointInfo::step);
+}
+
 CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                                 const std::string &fingerprint,
                                 std::string &path, const Warn &warn) {
@@ -178,7 +184,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
     auto found = byName.find(targets[i].name);
     binding.sources.push_back(-1);
     if (found == byName.end()) {
-      binding.missing.push_back(i);
+      if (!countsCalls(step.executable.arguments[indices[i]]))
+        binding.missing.push_back(i);
       continue;
     }
     used[found->second] = true;
@@ -190,7 +197,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   for (size_t i = 0; i < sources.size(); ++i)
     if (!used[i])
       binding.extra.push_back(i);
-  if (!binding.complete() || !binding.extra.empty())
+  if (!binding.missing.empty() || !binding.misshaped.empty() ||
+      !binding.extra.empty())
     throw Error(
         FP8_ERROR_MISMATCH,
         describe(binding,
@@ -201,9 +209,13 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                                "', this is '", fingerprint, "')"),
                      ":"),
                  targets, sources));
-  for (size_t i = 0; i < targets.size(); ++i)
-    std::memcpy(step.argument(indices[i]),
-                file.tensors[binding.sources[i]].data, targets[i].type.bytes());
+  for (size_t i = 0; i < targets.size(); ++i) {
+    // A counter that the compiler did not add when this was written.
+    const void *data = &newest->info.step;
+    if (binding.sources[i] >= 0)
+      data = file.tensors[binding.sources[i]].data;
+    std::memcpy(step.argument(indices[i]), data, targets[i].type.bytes());
+  }
   path = newest->at.path;
   return newest->info;
 }

@@ -200,6 +200,19 @@ class Fixture:
         assert result.returncode == 3, f"expected exit code 3 but got {result.returncode}: {result.stderr[-300:]}"
         return result.stderr
 
+    def resume_without(self, name, steps, counter):
+        """A run whose checkpoint has no such counter of its steps goes on as it did."""
+        folder = self.folder / name
+        whole = folder / "out" / f"checkpoint-{steps}.safetensors"
+        expected = t.load_tensors(whole)
+        whole.unlink()
+        without(folder / "out" / f"checkpoint-{steps - 1}.safetensors", counter)
+        data = self.folder / "data.safetensors"
+        t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x", "--batch", f"y={data}:y",
+               "--recipe", folder / "recipe.yaml", "--steps", steps, "--out", folder / "out", "--resume"])  # fmt: skip
+        for key, value in t.load_tensors(whole).items():
+            same(f"{name}, resumed, {key}", value, expected[key])
+
     def train(self, name, step, initial, optimizer, steps, data, check=True):
         folder = self.folder / name
         folder.mkdir(exist_ok=True)
@@ -212,6 +225,22 @@ class Fixture:
         return t.run([self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", "--batch", f"x={data}:x",
                       "--batch", f"y={data}:y", "--recipe", folder / "recipe.yaml", "--steps", steps, "--checkpoint-every", 1,
                       "--out", folder / "out"], check=check)
+
+
+def without(path, name):
+    """Takes a tensor out of a safetensors file."""
+    data = path.read_bytes()
+    length = int.from_bytes(data[:8], "little")
+    header, body, kept = json.loads(data[8 : 8 + length]), data[8 + length :], b""
+    del header[name]
+    for key, entry in header.items():
+        if key != "__metadata__":
+            begin, end = entry["data_offsets"]
+            entry["data_offsets"] = [len(kept), len(kept) + end - begin]
+            kept += body[begin:end]
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    path.write_bytes(len(text).to_bytes(8, "little") + text + kept)
 
 
 def same(label, got, want):
@@ -379,6 +408,52 @@ def overflowed(f):
         assert "step 3: the state is not finite: params['" in error, error
 
 
+def drawn(f):
+    """Every call draws other numbers, whatever the optimizer counts: a weight
+    that moves by an eighth of the distance to its neighbour gets there."""
+    calls, rate = 40, 2.0**-12
+    adam, sign = optax.adam(rate, b1=0, b2=0), optax.chain(optax.scale_by_sign(), optax.scale(-rate))
+    optimizers = {
+        "counted": adam,
+        "uncounted": sign,
+        "finite": optax.apply_if_finite(adam, 3),
+        "finite-uncounted": optax.apply_if_finite(sign, 3),
+        "calls": optax.MultiSteps(adam, 2),
+        "several": optax.apply_if_finite(adam, 3),
+    }
+    rng = np.random.default_rng(3)
+    # bf16 is 2^-9 apart there.
+    params = {k: np.float32(rng.uniform(0.26, 0.49, s) * rng.choice([-1, 1], s)) for k, s in SHAPES.items()}
+    params = {k: a.astype(FORMATS["bf16"]).astype(np.float32) for k, a in params.items()}
+    for name, tx in optimizers.items():
+
+        def update(carry, x):
+            value, g = jax.value_and_grad(loss)(carry[0], *x)
+            changes, state = tx.update(g, carry[1], carry[0])
+            return (optax.apply_updates(carry[0], changes), state), value
+
+        def step(params, state, x, y):
+            if name != "several":
+                (params, state), value = update((params, state), (x, y))
+            else:
+                halves = x.reshape(2, 16, -1), y.reshape(2, 16, -1)
+                (params, state), value = jax.lax.scan(update, (params, state), halves)
+            return params, state, jnp.mean(value)
+
+        initial = {"params": params, "state": tx.init(params)}
+        master = {"master": {"format": "bf16", "rounding": "stochastic"}, "min_elements": 1000}
+        checkpoints = f.run(f"drawn-{name}", step, initial, master, calls)
+        kept = np.ones(SHAPES["down"], bool)
+        for found in checkpoints.values():
+            kept &= found["params['down']"].astype(np.float32) == params["down"]
+        updates = {"calls": calls // 2, "several": 2 * calls}.get(name, calls)
+        assert kept.mean() < 1.5 * (7 / 8) ** updates + 0.005, f"{name}: {100 * kept.mean():.1f} % have never moved"
+        counter = checkpoints[calls].get("fp8.step")
+        assert counter == (None if name == "counted" else calls), f"{name}: an own counter is {counter} after {calls} calls"
+        if name == "finite":
+            f.resume_without(f"drawn-{name}", calls, "fp8.step")
+
+
 def clipped(f):
     """StableAdamW: the update, without its decay, is divided by max(1, RMS(g / sqrt(v)))."""
     steps = 4
@@ -405,7 +480,7 @@ def clipped(f):
     print(f"clipped by up to {largest_rms:.2f}")
 
 
-CASES = {"updates": updates, "skipped": skipped, "bounded": bounded, "overflowed": overflowed, "clipped": clipped}
+CASES = {"updates": updates, "skipped": skipped, "bounded": bounded, "overflowed": overflowed, "drawn": drawn, "clipped": clipped}
 
 if __name__ == "__main__":
     t.run_cases(CASES, sys.argv[3:], Fixture(sys.argv[1], sys.argv[2]))

@@ -2,46 +2,171 @@
 
 #include "Seeds.h"
 
+#include "StateFunctions.h"
+
+#include "fp8/Analysis/DataFlow.h"
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <limits>
+
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether an argument of the step counts its steps.
-static bool countsSteps(func::FuncOp function, BlockArgument arg) {
-  auto kind = function.getArgAttrOfType<StringAttr>(arg.getArgNumber(),
-                                                    FP8Dialect::kKindAttrName);
+//===----------------------------------------------------------------------===//
+// Counters of the step
+//===----------------------------------------------------------------------===//
+
+static Value skipCopies(Value value) {
+  while (
+      isa_and_nonnull<stablehlo::OptimizationBarrierOp, stablehlo::ReshapeOp>(
+          value.getDefiningOp()))
+    value = value.getDefiningOp()->getOperand(
+        isa<stablehlo::ReshapeOp>(value.getDefiningOp())
+            ? 0
+            : cast<OpResult>(value).getResultNumber());
+  return value;
+}
+
+/// Whether `op` chooses the largest number of its type once `counter` has got
+/// there: optax's safe_increment.
+static bool isSaturation(stablehlo::SelectOp op, Value counter) {
+  auto isLargest = [&](Value value) {
+    std::optional<int64_t> number = stablehlo::matchConstantInteger(value);
+    return number && *number == (getElementTypeOrSelf(value).isInteger(32)
+                                     ? std::numeric_limits<int32_t>::max()
+                                     : std::numeric_limits<int64_t>::max());
+  };
+  auto compare = op->getOperand(0).getDefiningOp<stablehlo::CompareOp>();
+  return compare && skipCopies(compare.getLhs()) == counter &&
+         compare.getComparisonDirection() ==
+             stablehlo::ComparisonDirection::LT &&
+         isLargest(compare.getRhs()) && isLargest(op->getOperand(2));
+}
+
+/// Whether `value` is `counter` and more, whatever the step does.
+static bool advances(Value value, Value counter) {
+  value = skipCopies(value);
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return false;
+  Operation *op = result.getOwner();
+  unsigned index = result.getResultNumber();
+  auto isOrAdvances = [&](Value part) {
+    return skipCopies(part) == counter || advances(part, counter);
+  };
+  if (isa<stablehlo::AddOp>(op))
+    return llvm::any_of(llvm::seq(2u), [&](unsigned i) {
+      std::optional<int64_t> more =
+          stablehlo::matchConstantInteger(op->getOperand(1 - i));
+      return more && *more > 0 && isOrAdvances(op->getOperand(i));
+    });
+  if (auto select = dyn_cast<stablehlo::SelectOp>(op))
+    return advances(op->getOperand(1), counter) &&
+           (advances(op->getOperand(2), counter) ||
+            isSaturation(select, counter));
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    return llvm::all_of(op->getRegions(), [&](Region &region) {
+      return advances(yielded(region, index), counter);
+    });
+  auto loop = dyn_cast<stablehlo::WhileOp>(op);
+  if (!loop || !isOrAdvances(op->getOperand(index)))
+    return false;
+  Value carried = loop.getBody().getArgument(index);
+  Value next = yielded(loop.getBody(), index);
+  if (advances(op->getOperand(index), counter))
+    return skipCopies(next) == carried || advances(next, carried);
+  auto counted = stablehlo::matchCountedLoop(loop);
+  return counted && counted->trips > 0 && advances(next, carried);
+}
+
+/// Whether an argument of the step counts its calls, all of them: what counts
+/// updates, or the micro-batches of one, stands still or begins again.
+static bool countsCalls(func::FuncOp function, BlockArgument arg) {
+  auto attr = [&](StringRef name) {
+    return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
+  };
   auto type = dyn_cast<RankedTensorType>(arg.getType());
-  return kind && kind.getValue() == "step" && type && type.getRank() == 0 &&
-         (type.getElementType().isInteger(32) ||
-          type.getElementType().isInteger(64));
+  if (attr(kKindAttr) == nullptr ||
+      attr(kKindAttr) != stringify(StateKind::Step) || !type ||
+      type.getRank() != 0 ||
+      !(type.getElementType().isInteger(32) ||
+        type.getElementType().isInteger(64)))
+    return false;
+  Operation *ret = function.getBody().front().getTerminator();
+  return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
+    return attr(kPathAttr) &&
+           function.getResultAttr(i, kStateAttr) == attr(kPathAttr) &&
+           advances(ret->getOperand(i), arg);
+  });
+}
+
+/// Adds a counter to the state of a step that has none.
+static Value addCounter(func::FuncOp function) {
+  OpBuilder builder(function.getContext());
+  Location loc = function.getLoc();
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  StringAttr path = builder.getStringAttr("fp8.step");
+  auto named = [&](StringRef name, Attribute value) {
+    return builder.getNamedAttr(name, value);
+  };
+  unsigned index = function.getNumArguments();
+  (void)function.insertArgument(
+      index, type,
+      builder.getDictionaryAttr(
+          {named(kPathAttr, path),
+           named(kRoleAttr, builder.getStringAttr("state")),
+           named(kKindAttr, builder.getStringAttr(stringify(StateKind::Step))),
+           named(kZeroInitAttr, builder.getUnitAttr())}),
+      loc);
+  Value counter = function.getArgument(index);
+  Operation *ret = function.getBody().front().getTerminator();
+  builder.setInsertionPoint(ret);
+  Value one = stablehlo::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, int64_t(1)));
+  Value next = stablehlo::AddOp::create(builder, loc, counter, one);
+  (void)function.insertResult(
+      function.getNumResults(), type,
+      builder.getDictionaryAttr(
+          {named(kPathAttr, path), named(kStateAttr, path)}));
+  ret->insertOperands(ret->getNumOperands(), next);
+  return counter;
+}
+
+//===----------------------------------------------------------------------===//
+// Seeds
+//===----------------------------------------------------------------------===//
+
+/// The seed of the whole function.
+Value Seeds::getOuter() {
+  Block &block = function.getBody().front();
+  Location loc = function.getLoc();
+  Value counter;
+  if (replacesState(function)) {
+    auto found = llvm::find_if(block.getArguments(), [&](BlockArgument arg) {
+      return countsCalls(function, arg);
+    });
+    counter =
+        found == block.getArguments().end() ? addCounter(function) : *found;
+  }
+  builder.setInsertionPointToStart(&block);
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  Value base = stablehlo::ConstantOp::create(
+      builder, loc, DenseElementsAttr::get(type, seed));
+  // What is no step draws the same numbers whenever it is called.
+  return counter ? MixSeedOp::create(builder, loc, type, base, counter) : base;
 }
 
 FailureOr<Value> Seeds::get(Block *block) {
   if (Value known = seeds.lookup(block))
     return known;
-  Location loc = function.getLoc();
   Operation *parent = block->getParentOp();
-  if (parent == function) {
-    auto step = llvm::find_if(block->getArguments(), [&](BlockArgument arg) {
-      return countsSteps(function, arg);
-    });
-    if (step == block->getArguments().end())
-      return function.emitError()
-             << "rounding: stochastic draws other numbers each step, but no "
-                "argument counts the steps; expected one of kind 'step', such "
-                "as the count in an optimizer's state";
-    builder.setInsertionPointToStart(block);
-    auto type = RankedTensorType::get({}, builder.getI64Type());
-    Value base = stablehlo::ConstantOp::create(
-        builder, loc, DenseElementsAttr::get(type, seed));
-    return seeds[block] =
-               MixSeedOp::create(builder, loc, type, base, *step).getResult();
-  }
+  if (parent == function)
+    return seeds[block] = getOuter();
   FailureOr<Value> outer = get(parent->getBlock());
   if (failed(outer))
     return failure();
@@ -55,7 +180,7 @@ FailureOr<Value> Seeds::get(Block *block) {
                                 "iteration, but this loop has no counter";
   builder.setInsertionPointToStart(block);
   return seeds[block] =
-             MixSeedOp::create(builder, loc, outer->getType(), *outer,
-                               block->getArgument(counted->counter))
+             MixSeedOp::create(builder, function.getLoc(), outer->getType(),
+                               *outer, block->getArgument(counted->counter))
                  .getResult();
 }

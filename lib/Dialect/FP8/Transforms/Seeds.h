@@ -11,18 +11,27 @@ namespace mlir {
 namespace fp8 {
 
 /// The seeds of stochastic rounding in the blocks of one function: of the
-/// recipe's seed, the number of the step and the counters of all loops that a
-/// block is in.
+/// recipe's seed, the number of the call and the counters of all loops that a
+/// block is in. The first argument of kind `step` that is proven to advance in
+/// every call counts them. A step without one, such as one whose optimizer
+/// counts the updates that it takes, gets a counter of its own: the state
+/// `fp8.step`.
 class Seeds {
 public:
   Seeds(func::FuncOp function, int64_t seed)
       : function(function), seed(seed), builder(function.getContext()) {}
 
-  /// The seed in `block`, made at its start. An error if no argument counts the
-  /// steps, or if a loop has no counter.
+  /// Gives the function the counter that it needs. Operands of its terminator
+  /// are other ones after that.
+  void prepare() { (void)get(&function.getBody().front()); }
+
+  /// The seed in `block`, made at its start. An error if a loop has no counter.
+  /// The first call prepares the function.
   FailureOr<Value> get(Block *block);
 
 private:
+  Value getOuter();
+
   func::FuncOp function;
   int64_t seed;
   OpBuilder builder;

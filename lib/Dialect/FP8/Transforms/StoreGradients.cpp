@@ -301,6 +301,8 @@ FailureOr<int64_t> fp8::storeGradients(ArrayRef<Value> results,
                                        Seeds &seeds) {
   if (results.empty() || !recipe.changes())
     return 0;
+  if (recipe.rounding == RecipeRounding::Stochastic)
+    seeds.prepare();
   GradientStorer storer(recipe, seeds, results.front().getContext());
   for (Value result : results)
     if (failed(storer.store(result)))

@@ -409,13 +409,15 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
     block.getArgument(index).replaceAllUsesWith(inside.value);
   }
   // The value itself is carried no longer: what is read of it after the loop is
-  // loaded there.
+  // loaded there. What looks at the loop meanwhile finds as many results as
+  // carries.
   Operation *yield = copy->getRegion(1).front().getTerminator();
+  yield->insertOperands(yield->getNumOperands(), inside.parts);
   FailureOr<SmallVector<Value>> parts =
       store(array, inside, yield->getOpOperand(index));
   if (failed(parts))
     return failure();
-  yield->insertOperands(yield->getNumOperands(), *parts);
+  yield->setOperands(first, parts->size(), *parts);
   yield->setOperand(index, copy->getRegion(1).front().getArgument(index));
   SmallVector<Value> results(copy->getResults().drop_front(first));
   builder.setInsertionPointAfter(copy);
@@ -637,6 +639,10 @@ LogicalResult StateStorer::run() {
         return array.recipe.scaling == RecipeScaling::Delayed;
       }))
     when = findTakenUpdate(function);
+  if (llvm::any_of(arrays, [](const StoredArray &array) {
+        return array.recipe.rounding == RecipeRounding::Stochastic;
+      }))
+    seeds.prepare();
   for (StoredArray &array : arrays)
     changeArgument(array);
   for (StoredArray &array : arrays)
