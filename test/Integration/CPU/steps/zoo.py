@@ -19,7 +19,6 @@ ways and trains all of them without names.
 
 import argparse
 import importlib
-import inspect
 import json
 import os
 import pathlib
@@ -35,120 +34,13 @@ os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import families  # noqa: E402
 import fp8_testing as t  # noqa: E402
-import jax  # noqa: E402
-import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-from safetensors import safe_open  # noqa: E402
+from exporting import Export, apart, feeds, read, to_numpy  # noqa: E402
 
 STEPS, JAX_STEPS, STRIPPED_STEPS, LAST = 50, 20, 10, 10
 
 
-# --------------------------------------------------------------- trees by path
-
-
-def to_numpy(leaf):
-    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
-        leaf = jax.random.key_data(leaf)
-    return np.array(leaf, order="C")
-
-
-def by_path(trees):
-    """The leaves of {argument: tree} by path, as JAX names them."""
-    return {
-        name + jax.tree_util.keystr(keys): leaf
-        for name, tree in trees.items()
-        for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
-    }
-
-
-def paths_of(tree, root):
-    """The tree with every leaf's path in its place."""
-    return jax.tree_util.tree_map_with_path(lambda keys, _: root + jax.tree_util.keystr(keys), tree)
-
-
-def apart(got, want):
-    """The difference of two tensors relative to the second's largest entry."""
-    got, want = (np.asarray(x) for x in (got, want))
-    assert got.shape == want.shape, f"expected shape {want.shape} but got {got.shape}"
-    if not jnp.issubdtype(want.dtype, jnp.floating):
-        return 0.0 if np.array_equal(got, want) else np.inf
-    got, want = got.astype(np.float64), want.astype(np.float64)
-    same = (got == want) | (np.isnan(got) & np.isnan(want))
-    if same.all():
-        return 0.0
-    finite = np.isfinite(want)
-    if not (np.isfinite(got) == finite).all():
-        return np.inf
-    return np.max(np.abs(got - want), where=~same, initial=0) / max(np.max(np.abs(want), where=finite, initial=0), 1e-30)
-
-
-def read(path):
-    with safe_open(str(path), "np") as file:
-        return {name: file.get_tensor(name) for name in file.keys()}
-
-
-# -------------------------------------------------------------------- exports
-
-
-class Export:
-    """A step as JAX lowers it, and what it gives there."""
-
-    def __init__(self, made, donate):
-        parameters = list(inspect.signature(made.function).parameters)
-        self.step = made
-        state = {name: jax.tree.map(jnp.asarray, tree) for name, tree in made.state.items()}
-        # What JAX donates is gone after the call.
-        self.initial = {path: to_numpy(leaf) for path, leaf in by_path(state).items()}
-        self.data = by_path(made.batches)
-        feed = lambda i: jax.tree.map(lambda b: jnp.asarray(b[i]), made.batches)
-        keys = lambda i: {name: jax.random.fold_in(state[name], i) for name in made.keys}
-        arguments = lambda state, i: [{**state, **feed(i), **keys(i)}[name] for name in parameters]
-
-        shape = jax.eval_shape(made.function, *arguments(state, 0))
-        results = paths_of(shape, "result")
-        self.loss, carried = made.loss(results), made.carry(results)
-        donated = tuple(i for i, name in enumerate(parameters) if name in carried) if donate else ()
-        lowered = jax.jit(made.function, donate_argnums=donated).lower(*arguments(state, 0))
-        self.text, self.debug = lowered.as_text(), lowered.as_text(debug_info=True)
-        # What jit prunes is no argument.
-        self.paths = re.findall(r'loc\("((?:[^"\\]|\\.)*)"\)', t.main_arguments(self.debug))
-        self.replaced = {
-            to: by_path({"": carried[name]})[to[len(name) :]]
-            for name in carried
-            for to in by_path({name: state[name]})
-            if to in self.paths
-        }
-        # Rows of every step's results, and the state after the last.
-        compiled, self.scalars, self.outputs = lowered.compile(), [], {}
-        for i in range(JAX_STEPS):
-            got = compiled(*arguments(state, i))
-            leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
-            self.scalars.append({path: leaf for path, leaf in leaves.items() if leaf.ndim == 0})
-            if i == 0:
-                self.outputs = leaves
-            state = {**state, **made.carry(got)}
-        self.final = {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
-
-    def has_outputs(self):
-        """Whether it returns arrays that are no state."""
-        state = set(self.replaced.values())
-        return any(leaf.ndim and path not in state for path, leaf in self.outputs.items())
-
-
 # --------------------------------------------------------------------- checks
-
-
-def feeds(folder, export, name_of):
-    """The options that give initial values and data, with names as the module has them."""
-    from safetensors.numpy import save_file
-
-    values = {name_of(p): export.initial[p] for p in export.paths if p in export.initial}
-    save_file(values, str(folder / "init.safetensors"))
-    options = ["--init", folder / "init.safetensors"]
-    for i, path in enumerate(p for p in export.paths if p in export.data):
-        np.save(folder / f"batch{i}.npy", export.data[path])
-        options += ["--batch", f"{name_of(path)}={folder / f'batch{i}.npy'}"]
-    return options
 
 
 def train(fp8_run, folder, recipe, steps, options):
@@ -274,7 +166,7 @@ def check_stripped(fp8_run, export, none, folder, name_of, train_too):
 
 def check(fp8_run, folder, name, make, donate, debug, train_stripped):
     folder.mkdir(parents=True, exist_ok=True)
-    export = Export(make(), donate)
+    export = Export(make(), donate, JAX_STEPS)
     (folder / "step.mlir").write_text(export.debug if debug else export.text)
     name_of = (lambda path: path) if debug else (lambda path: f"arg{export.paths.index(path)}")
     options = feeds(folder, export, name_of)

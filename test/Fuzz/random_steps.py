@@ -1,0 +1,133 @@
+"""Training steps put together at random, beside JAX:
+
+    python random_steps.py FP8_RUN FOLDER --seeds 0:200 [--set model=dense ...] [--jobs 2] [--keep] [--no-reduce]
+
+A draw is a set of choices (steps/choices.py), each drawn on its own from the
+seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
+
+ 1. `--recipe none` gives JAX's state after six steps, every array of it, and
+    every scalar of each step: within 1e-5 of what the array moves plus an ulp,
+    or three times what JAX itself changes when its initial values move by one
+    ulp of the type that the step computes in.
+ 2. The preset drawn for it (all in every tenth draw) compiles and runs; what
+    moves in JAX moves; losses are as near to JAX's as three times JAX's own bf16
+    run is, plus a floor (see check.py).
+ 3. Every dot has its verdict.
+ 4. One thread and three give the same bits, in every tenth draw.
+
+What fails is reduced (steps/reduce.py) to a line of --set options; its files
+stay in FOLDER. Ambiguities of modules without names are counted.
+"""
+
+import argparse
+import collections
+import concurrent.futures
+import multiprocessing
+import os
+import pathlib
+import shutil
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+CPU = HERE.parent / "Integration" / "CPU"
+sys.path[:0] = [str(HERE), str(CPU), str(CPU / "steps")]
+# Most of the time here is XLA's compiling for a few small steps; bf16 is bf16 there too.
+os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0 --xla_allow_excess_precision=false")
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+from steps import choices, optimizers  # noqa: E402
+
+choices.register("optimizer", optimizers.NAMES)
+
+
+def options_of(texts):
+    return dict(text.partition("=")[::2] for text in texts)
+
+
+def one(seed, fixed, folder, tools, keep, reducing):
+    """Checks one draw in this process; returns its line and how it failed."""
+    import jax
+    from steps import check, reduce
+
+    drawn, begin = choices.draw(seed, fixed), time.time()
+    place = folder / f"{seed}"
+    shutil.rmtree(place, ignore_errors=True)
+    line, failed = "", ""
+    try:
+        line = check.check(drawn, seed, place, tools)
+    except check.Failure as error:
+        failed = error.kind
+        line = f"{error}"
+        if failed.endswith("-unsupported"):
+            failed = ""
+        elif reducing:
+            line += "\n    " + reduced(drawn, seed, error, place, tools)
+    if not keep and not failed:
+        shutil.rmtree(place, ignore_errors=True)
+    jax.clear_caches()
+    status = f"FAIL {failed}" if failed else "ok"
+    return seed, failed, f"{seed}: {status} [{choices.short(vars(choices.settle(drawn)))}] {line} ({time.time() - begin:.1f} s)"
+
+
+def reduced(drawn, seed, error, place, tools):
+    from steps import reduce
+
+    drawn, error = reduce.reduce(drawn, seed, error, place, tools)
+    line = f"--seeds {seed}:{seed + 1} --set " + " ".join(f"{name}={value}" for name, value in drawn.items())
+    (place / "reduced.txt").write_text(f"{line}\n{error}\n")
+    return f"reduced: [{choices.short(vars(choices.settle(drawn)))}] {error}"
+
+
+def count(number):
+    """How often each option comes up, without running anything."""
+    seen = collections.defaultdict(collections.Counter)
+    for seed in range(number):
+        for name, value in vars(choices.settle(choices.draw(seed))).items():
+            seen[name][value] += 1
+    missing = []
+    for name, (options, _) in choices.CHOICES.items():
+        print(f"{name}: " + ", ".join(f"{option} {seen[name][option]}" for option in options))
+        missing += [f"{name}={option}" for option in options if not seen[name][option]]
+    print(f"{len(missing)} never drawn{': ' if missing else ''}{', '.join(missing)}")
+    return bool(missing)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("fp8_run", type=pathlib.Path)
+    parser.add_argument("folder", type=pathlib.Path)
+    parser.add_argument("--seeds", default="0:20", help="FROM:TO, or several by commas")
+    parser.add_argument("--set", nargs="*", default=[], metavar="CHOICE=OPTION")
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--keep", action="store_true", help="keep the files of draws that pass")
+    parser.add_argument("--no-reduce", action="store_true")
+    parser.add_argument("--count", type=int, help="only count how often each option is drawn")
+    args = parser.parse_args()
+    if args.count:
+        sys.exit(count(args.count))
+
+    found = shutil.which(args.fp8_run) or str(args.fp8_run)
+    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt")}
+    seeds = [seed for part in args.seeds.split(",") for begin, _, end in [part.partition(":")] for seed in range(int(begin), int(end or int(begin) + 1))]
+    args.folder.mkdir(parents=True, exist_ok=True)
+    call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)
+    failed, ambiguous, unsupported, begin = {}, 0, 0, time.time()
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=40) as pool:
+        for done in concurrent.futures.as_completed([pool.submit(one, seed, *call) for seed in seeds]):
+            seed, kind, line = done.result()
+            print(line, flush=True)
+            ambiguous += "ambiguous " in line and not kind
+            unsupported += "-unsupported" in line
+            if kind:
+                failed[seed] = kind
+    kinds = collections.Counter(failed.values())
+    print(f"{len(seeds) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported ({time.time() - begin:.0f} s)")
+    if failed:
+        print(f"failed: {dict(kinds)}, seeds {sorted(failed)}")
+        sys.exit(1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Parts of which random_steps.py puts training steps together."""

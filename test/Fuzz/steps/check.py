@@ -1,0 +1,326 @@
+"""What must hold of a step: see the top of random_steps.py."""
+
+import json
+import os
+import pathlib
+import re
+import subprocess
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import numpy as np
+from exporting import Export, apart, feeds, read
+from safetensors.numpy import save_file
+
+from . import choices, containers, tasks
+from .models import STEPS
+
+TIMEOUT = 180
+# Presets that store state in less than f32.
+STORED = {"fp8_lm", "scaling_fp8", "coat"}
+PERTURBATIONS = 8
+# They round what they keep to fewer bits.
+ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
+
+
+class Failure(Exception):
+    """What went wrong, in a word that a reduction keeps, and in full."""
+
+    def __init__(self, kind, text):
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
+# ------------------------------------------------------------------- JAX's side
+
+
+class Reference:
+    """A draw in JAX: what it gives, and how far what else is the same in theory gives something else."""
+
+    def __init__(self, drawn, seed):
+        self.drawn, self.seed = drawn, seed
+        self.choices = choices.settle(drawn)
+        self.export = self.make(self.choices)
+        self._moved = []
+
+    def make(self, c):
+        return Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
+
+    def variant(self, **other):
+        """The same draw with other choices."""
+        return self.make(choices.settle({**self.drawn, **other}))
+
+    def perturbed(self, count=PERTURBATIONS):
+        """Plays of the step whose initial floats are one ulp away, up or down, of the type
+        that the step computes in: an f32 ulp is lost where weights become bf16."""
+        random = np.random.default_rng(1)
+        half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
+
+        def nudge(x):
+            if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0:
+                return x
+            up = jnp.asarray(random.integers(0, 2, x.shape), bool)
+            if half and x.dtype == jnp.float32:
+                return x * jnp.where(up, 1 + 2.0**-8, 1 - 2.0**-8)
+            return jnp.where(x == 0, x, jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype))).astype(x.dtype)
+
+        while len(self._moved) < count:
+            self._moved.append(self.export.play(jax.tree.map(nudge, self.export.state)))
+        return self._moved
+
+
+def distance(a, b):
+    """The largest difference, infinite where one is finite and the other is not."""
+    a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
+    if a.shape != b.shape:
+        return np.inf
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
+        return np.inf
+    return float(np.max(np.abs(a - b), where=~same, initial=0))
+
+
+def ulp(x):
+    """One ulp of an array's largest entry, in its own type."""
+    x = np.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return 0.0
+    finite = np.abs(np.where(np.isfinite(x.astype(np.float64)), x.astype(np.float64), 0))
+    return float(np.max(finite, initial=0)) * float(jnp.finfo(x.dtype).eps)
+
+
+# ------------------------------------------------------------------ fp8's side
+
+
+class Module:
+    """The module of a draw with its values, in a folder."""
+
+    def __init__(self, reference, folder, tools):
+        self.reference, self.folder, self.tools = reference, folder, tools
+        c, export = reference.choices, reference.export
+        folder.mkdir(parents=True, exist_ok=True)
+        text, order, result_order = export.debug, range(len(export.paths)), range(len(export.results))
+        if c.debug == "no":
+            text = export.text
+        if c.debug == "stripped":
+            text, order, result_order = t.strip_names(export.text, reference.seed, donated=c.donate == "yes")
+        (folder / "step.mlir").write_text(text)
+        named = c.debug == "yes"
+        self.names = {export.paths[old]: export.paths[old] if named else f"arg{new}" for new, old in enumerate(order)}
+        self.results = {export.results[old]: f"result{new}" if c.debug == "stripped" else export.results[old] for new, old in enumerate(result_order)}
+        self.options = feeds(folder, export, self.names.get)
+        self.ambiguous = set()
+
+    def run(self, recipe, *more, out=None):
+        """fp8-run's log; ambiguities of what has no names are settled and counted."""
+        out = self.folder / (out or recipe)
+        fixed = [recipe, *more]
+        while True:
+            command = [self.tools["run"], self.folder / "step.mlir", *self.options, "--recipe", recipe, "--steps", STEPS,
+                       "--checkpoint-every", 1, "--out", out, "--overwrite", "--quiet", *more]  # fmt: skip
+            (self.folder / f"{out.name}.command").write_text(" ".join(map(str, command)) + "\n")
+            try:
+                result = t.run(command, check=False, timeout=TIMEOUT)
+            except subprocess.TimeoutExpired:
+                raise Failure(f"{group(recipe)}-hang", f"{fixed} after {TIMEOUT} s") from None
+            if result.returncode == 0:
+                return t.read_log(out)
+            if not self.settle(result.stderr):
+                raise Failure(f"{group(recipe)}-{kind_of(result)}", f"{fixed} exit {result.returncode}: {first_error(result.stderr)}")
+
+    def settle(self, errors):
+        """Adds the option that an ambiguity asks for."""
+        export = self.reference.export
+        for what in ("loss", "state"):
+            if f"ambiguous {what}" in errors and what not in self.ambiguous and self.reference.choices.debug != "yes":
+                self.ambiguous.add(what)
+                if what == "loss":
+                    self.options += ["--loss", self.results[export.loss]]
+                else:
+                    for argument, result in export.replaced.items():
+                        self.options += [f"--state={self.names[argument]}={self.results[result]}"]
+                return True
+        return False
+
+
+def group(recipe):
+    return recipe if recipe == "none" else "preset"
+
+
+UNSUPPORTED = re.compile(r"is not supported by the fp8 importer|custom_call .* is not supported|complex")
+
+
+def kind_of(result):
+    if result.returncode < 0 or result.returncode in (134, 136, 139) or "PLEASE submit a bug report" in result.stderr:
+        return "crash"
+    if UNSUPPORTED.search(result.stderr):
+        return "unsupported"
+    if "ambiguous" in result.stderr:
+        return "ambiguous"
+    if re.search(r"does not dominate|failed to verify|internal|'\w+\.\w+' op", result.stderr):
+        return "verifier"
+    return "error"
+
+
+def first_error(text):
+    lines = [line for line in text.splitlines() if "error" in line or "Assertion" in line] or text.splitlines()[:3]
+    return re.sub(r"^\S+step.mlir:\d+:\d+: |^loc\(.*?\): ", "", " | ".join(lines[:2]))[:400]
+
+
+# ---------------------------------------------------------------------- checks
+
+
+def scalars_of(log_row, module):
+    """Every scalar that a row of the log has, by the name of the result."""
+    return {**log_row.get("metrics", {})}, log_row["loss"]
+
+
+def number(value):
+    """A value of the log."""
+    return np.float64(np.nan if value is None else value)
+
+
+def check_none(module):
+    """Every state array and every scalar as in JAX."""
+    reference, export = module.reference, module.reference.export
+    log = module.run("none", "--threads", 1)
+    if len(log) != STEPS:
+        raise Failure("none-steps", f"expected {STEPS} steps but got {len(log)}")
+    state = set(export.replaced.values())
+    for path in export.scalars[0]:
+        if path in state:
+            continue
+        name, want = module.results[path], [row[path] for row in export.scalars]
+        got = [row["loss"] if path == export.loss and name not in row.get("metrics", {}) else row.get("metrics", {}).get(name, "no") for row in log]
+        if "no" in got:
+            # Another scalar is called the loss.
+            got = [row["loss"] for row in log]
+        got = np.array([number(g) for g in got])
+        wanted = np.array([np.float64(w) for w in want])
+        bound = 1e-5 * max(np.ptp(wanted), 0 if not np.isfinite(wanted).all() else np.max(np.abs(wanted))) + 2e-7 * np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0)
+        off = distance(got, wanted)
+        if not off <= bound:
+            allowed = max(distance([np.float64(row[path]) for row in play[0]], wanted) for play in reference.perturbed())
+            if not off <= 3 * allowed + bound:
+                raise Failure("none-scalar", f"{path}: expected {wanted.tolist()} but got {got.tolist()}, {off:.1e} apart, allowed {3 * allowed + bound:.1e}")
+    checkpoint = t.load_tensors(module.folder / "none" / f"checkpoint-{STEPS}.safetensors")
+    worst = 0.0
+    for path, want in export.final.items():
+        name, first = module.names[path], export.initial[path]
+        if name not in checkpoint:
+            raise Failure("none-missing", f"expected {path} ({name}) in the checkpoint but got {sorted(checkpoint)}")
+        got = checkpoint[name]
+        if not jnp.issubdtype(want.dtype, jnp.floating):
+            off, bound = distance(got, want), 0.0
+        else:
+            moved = distance(want, first)
+            off, bound = distance(got, want), 1e-5 * (moved if np.isfinite(moved) else 0) + ulp(want)
+        if off <= bound:
+            continue
+        allowed = max(distance(play[3][path], want) for play in reference.perturbed())
+        if not off <= 3 * allowed + bound:
+            moved = distance(want, first)
+            raise Failure("none-state", f"{path} ({name}): {off:.2e} from JAX, moved {moved:.2e}, allowed {3 * allowed + bound:.2e}")
+        worst = max(worst, off / (3 * allowed + bound))
+    return worst
+
+
+def check_verdicts(module, recipe):
+    """Every dot of the imported step has its row."""
+    imported = t.run([module.tools["opt"], "--fp8-import", module.folder / "step.mlir"], check=False, timeout=TIMEOUT)
+    if imported.returncode:
+        # It takes no options for what is ambiguous.
+        if module.ambiguous and "ambiguous" in imported.stderr:
+            return
+        raise Failure("import", first_error(imported.stderr))
+    dots = len(re.findall(r"stablehlo\.dot_general\b", imported.stdout))
+    rows = len(json.loads((module.folder / recipe / "verdicts.json").read_text())["dots"])
+    if rows != dots:
+        raise Failure("verdicts", f"{recipe}: expected verdicts of {dots} dots but got {rows}")
+
+
+def movement(first, last):
+    return np.abs(np.asarray(last).astype(np.float64) - np.asarray(first).astype(np.float64))
+
+
+def check_moves(module, recipe):
+    """No array stands still that moves in JAX from the first step to the last."""
+    export = module.reference.export
+    one, six = (t.load_tensors(module.folder / recipe / f"checkpoint-{i}.safetensors") for i in (1, STEPS))
+    for path, last in export.final.items():
+        if not jnp.issubdtype(last.dtype, jnp.floating) or not np.isfinite(last.astype(np.float64)).all():
+            continue
+        early, name = export.early[path], module.names[path]
+        moved, size = movement(early, last), np.maximum(np.abs(last.astype(np.float64)), np.abs(early.astype(np.float64)))
+        coarse = recipe in STORED or last.dtype != np.float32
+        bound = np.maximum(size / 8, np.max(size, initial=0) / 64) if coarse else np.maximum(np.max(size, initial=0) * 1e-4, 1e-12)
+        clear = moved > bound
+        if not clear.any():
+            continue
+        if name not in six:
+            raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
+        changed = (np.asarray(one[name]).astype(np.float64) != np.asarray(six[name]).astype(np.float64)) & clear
+        if changed.sum() * 2 < clear.sum():
+            raise Failure("preset-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
+
+
+def loss_gap(module):
+    """What computing in bf16 changes in JAX's losses."""
+    reference = module.reference
+    if not hasattr(reference, "gap"):
+        one, other = (reference.export if reference.choices.dtype == dtype else reference.variant(dtype=dtype) for dtype in ("f32", "cast_inside"))
+        values = lambda e: np.array([float(row[e.loss]) for row in e.scalars])
+        reference.gap = distance(values(one), values(other))
+    return reference.gap
+
+
+# Losses this far from JAX's, relative to their largest value, are as near as
+# FP8's own rounding makes them: see `check_losses`.
+FLOOR = 0.05
+
+
+def check_losses(module, recipe, log):
+    export = module.reference.export
+    want = np.array([float(row[export.loss]) for row in export.scalars])
+    got = np.array([number(row["loss"]) for row in log])
+    if not np.isfinite(want).all():
+        return 0.0, 0.0
+    gap, size = loss_gap(module), np.max(np.abs(want))
+    off = distance(got, want)
+    bound = 3 * gap + FLOOR * size
+    if not off <= bound:
+        raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, bf16 {gap:.2e}")
+    return off / size, gap / size
+
+
+def check_threads(module, recipe):
+    for threads in (1, 3):
+        module.run(recipe, "--threads", threads, out=f"{recipe}-{threads}")
+    one, three = (t.load_tensors(module.folder / f"{recipe}-{threads}" / f"checkpoint-{STEPS}.safetensors") for threads in (1, 3))
+    for name in one:
+        if one[name].tobytes() != three[name].tobytes():
+            raise Failure("threads", f"{recipe}: {name} differs between one thread and three")
+
+
+def check(drawn, seed, folder, tools):
+    """Checks one draw; returns a line about it."""
+    try:
+        reference = Reference(drawn, seed)
+    except Exception as error:  # JAX's own complaint of the generator's step.
+        raise Failure("generator", f"{type(error).__name__}: {str(error)[:1500]}") from error
+    module = Module(reference, folder, tools)
+    worst = check_none(module)
+    presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]
+    notes = [f"none {worst:.2f}"]
+    for recipe in presets:
+        log = module.run(recipe, "--threads", 1)
+        check_verdicts(module, recipe)
+        check_moves(module, recipe)
+        off, gap = check_losses(module, recipe, log)
+        notes.append(f"{recipe} {off:.1e} (bf16 {gap:.1e})")
+    if seed % 10 == 0:
+        check_threads(module, drawn["recipe"])
+    if module.ambiguous:
+        notes.append("ambiguous " + " and ".join(sorted(module.ambiguous)))
+    return ", ".join(notes)

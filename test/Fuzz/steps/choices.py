@@ -1,0 +1,158 @@
+"""What a draw chooses. Every choice is drawn on its own from a hash of the seed
+and its name, so that one can be overridden and the others stay."""
+
+import hashlib
+import types
+
+# The first option of each is the simplest; a reduction goes there. The number
+# is how many times more often than one of the others it is drawn.
+CHOICES = {
+    "task": (["supervised", "byol", "td3", "gan", "distill"], 10),
+    "model": (["dense", "transformer", "conv", "encdec", "rnn", "ssm"], 1),
+    "depth": ([2, 1, 3, 4], 1),
+    "spelling": (["unrolled", "scan", "nested", "fori", "index", "dynamic_index", "unrolled_scan"], 2),
+    "remat": (["none", "full", "dots_saveable", "dots_with_no_batch_dims_saveable", "everything_saveable"], 3),
+    "micro": (["none", "scan", "unrolled", "updates"], 3),
+    "dtype": (["f32", "cast_inside", "cast_outside", "masters", "all_bf16"], 4),
+    "transform": (["none", "half", "transposed", "mask", "weight_norm", "round_trip", "lora", "lora_parallel"], 5),
+    "transform_at": (["layer", "step"], 1),
+    "frozen": (["none", "stop", "argument", "returned", "optimizer"], 5),
+    "share": (["none", "layers"], 6),
+    "activation": (["relu", "gelu", "silu", "tanh", "relu2"], 1),
+    "gated": (["none", "fused", "separate"], 1),
+    "norm": (["none", "rms", "layer"], 1),
+    "residual": (["yes", "no"], 3),
+    "bias": (["no", "yes"], 1),
+    "ffn": (["mlp", "moe_dense", "moe_sorted"], 3),
+    "attention": (["mha", "gqa", "mqa", "mla"], 1),
+    "position": (["learned", "rope"], 1),
+    "cell": (["vanilla", "gru", "lstm"], 1),
+    "ssm": (["scan", "associative", "gated"], 1),
+    "tied": (["no", "yes"], 1),
+    "heads": (["one", "two"], 3),
+    "loss": (["ce", "mse", "smooth", "z", "masked", "huber"], 2),
+    "dropout": (["none", "key"], 4),
+    "optimizer": (None, 1),
+    "wrap": (["none", "multi_steps", "apply_if_finite", "masked", "partition", "inject", "lookahead", "chain_decay", "named_chain"], 6),
+    "clip": (["none", "global_norm", "adaptive", "block_rms", "value"], 4),
+    "schedule": (["constant", "warmup"], 2),
+    "scaling": (["none", "static", "dynamic"], 4),
+    "ema": (["none", "plain", "warm", "read"], 5),
+    "metrics": (["loss", "dict", "many"], 1),
+    "container": (["arguments", "tuple", "dict", "dataclass", "namedtuple", "leaves"], 2),
+    "arguments": (["state_first", "batch_first", "permuted"], 1),
+    "results": (["state_first", "metrics_first", "permuted", "dict"], 1),
+    "donate": (["no", "yes"], 1),
+    "debug": (["yes", "no", "stripped"], 1),
+    "recipe": (["tensorwise", "rowwise", "blockwise", "mxfp8", "delayed", "fp8_lm", "scaling_fp8", "coat", "switchback", "rowwise_gw_hp", "bf16"], 1),
+}
+
+
+def register(name, options):
+    CHOICES[name] = (list(options), CHOICES[name][1])
+
+
+def number(seed, *names):
+    """A number that depends on these and nothing else."""
+    text = "/".join(map(str, (seed, *names)))
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "big")
+
+
+def draw(seed, fixed=None):
+    drawn = {}
+    for name, (options, weight) in CHOICES.items():
+        if len(options) > 20:
+            # Each option once in as many draws as there are options.
+            block, at = divmod(seed, len(options))
+            drawn[name] = sorted(options, key=lambda option: number(block, name, option))[at]
+            continue
+        at = number(seed, name) % (len(options) + weight - 1)
+        drawn[name] = options[max(0, at - weight + 1)]
+    for name, value in (fixed or {}).items():
+        assert name in CHOICES, f"expected a choice of {sorted(CHOICES)} but got {name}"
+        options = CHOICES[name][0]
+        texts = [str(o) for o in options]
+        assert str(value) in texts, f"expected {name} to be one of {texts} but got {value}"
+        drawn[name] = options[texts.index(str(value))]
+    return drawn
+
+
+def simplest(name):
+    return CHOICES[name][0][0]
+
+
+def reads(c):
+    """The choices that this draw's model and task look at."""
+    model = c["model"]
+    attends = model in ("transformer", "encdec")
+    unread = set()
+    if model == "conv":
+        unread |= {"gated", "ffn"}
+    if model in ("rnn",):
+        unread |= {"gated", "ffn", "activation", "norm", "residual"}
+    if not attends:
+        unread |= {"attention", "position", "tied"}
+    if model != "rnn":
+        unread.add("cell")
+    if model != "ssm":
+        unread.add("ssm")
+    if c["transform"] == "none" or c["transform"] == "lora_parallel":
+        unread.add("transform_at")
+    if c["task"] in ("byol", "td3", "gan"):
+        unread |= {"loss", "heads"}
+    return [name for name in CHOICES if name not in unread]
+
+
+def settle(c):
+    """The same choices, with those that exclude each other resolved. Which:
+
+    - A choice that nothing reads (the attention of an MLP) is its simplest.
+    - Several whole updates a call, dynamic loss scaling and lookahead around
+      another optimizer are for one player.
+    - Optimizers that look for a step with the objective (line searches, L-BFGS)
+      see the objective itself: no micro-batches and no scaled loss, and stay
+      unwrapped, since wrappers drop or delay what they are told.
+    - GaLore does not know trees in two parts, nor lookahead bf16 masters.
+    - Hand-written algorithms move parameters themselves: nothing of optax wraps
+      them.
+    - Shared layers have one set of weights: nothing to stack.
+    """
+    from . import optimizers
+
+    c = types.SimpleNamespace(**{name: c[name] if name in reads(c) else simplest(name) for name in c})
+    if c.spelling == "nested":
+        c.depth = 4
+    if c.share == "layers" and c.spelling != "unrolled":
+        c.spelling = "scan"
+    if c.task != "supervised":
+        c.ema = "none"
+        c.micro = "none" if c.micro == "updates" else c.micro
+        c.scaling = "none" if c.scaling == "dynamic" else c.scaling
+        c.frozen = "none" if c.frozen in ("optimizer",) else c.frozen
+    if c.task == "gan" or c.task == "td3":
+        c.frozen = "none"
+    if optimizers.by_hand(c.optimizer):
+        c.wrap = c.clip = "none"
+        c.schedule = "constant"
+        if c.frozen == "optimizer":
+            c.frozen = "stop"
+    if optimizers.searches(c.optimizer):
+        c.micro = "none" if c.micro != "updates" else c.micro
+        c.wrap = c.clip = c.scaling = "none"
+        c.schedule = "constant"
+        if c.frozen == "optimizer":
+            c.frozen = "stop"
+    if c.frozen == "optimizer" and c.wrap in ("partition", "lookahead"):
+        c.wrap = "none"
+    # It maps trees with None for leaves, which a tree in two parts has.
+    if c.optimizer == "galore" and c.frozen in ("argument", "returned"):
+        c.frozen = "stop"
+    # Its parameters are a pair, which bf16 parameters with f32 masters have no place for.
+    if c.wrap == "lookahead" and (c.dtype == "masters" or c.task != "supervised"):
+        c.wrap = "none"
+    return c
+
+
+def short(c):
+    """The choices that are not the simplest, as options."""
+    return " ".join(f"{k}={v}" for k, v in c.items() if v != simplest(k))

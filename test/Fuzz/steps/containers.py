@@ -1,0 +1,82 @@
+"""How a step takes its arguments and gives its results."""
+
+import collections
+import dataclasses
+import functools
+import inspect
+
+import jax
+from families import Step
+
+from .choices import number
+
+
+@functools.cache
+def _dataclass(fields):
+    return jax.tree_util.register_dataclass(dataclasses.make_dataclass("State", fields), data_fields=list(fields), meta_fields=[])
+
+
+@functools.cache
+def _named_tuple(fields):
+    return collections.namedtuple("State", fields)
+
+
+def _order(names, seed, what):
+    return sorted(names, key=lambda name: number(seed, what, name))
+
+
+class Arguments:
+    """The state in the draw's container: `pack` makes the arguments that hold it of a
+    dictionary of trees, `unpack` the dictionary of these."""
+
+    def __init__(self, c, state, seed):
+        self.names = names = list(state) if c.arguments != "permuted" else _order(state, seed, "state")
+        treedef = jax.tree.structure(state)
+        whole = {
+            "tuple": (lambda s: tuple(s[n] for n in names), lambda v: dict(zip(names, v))),
+            "dict": (dict, dict),
+            "dataclass": (lambda s: _dataclass(tuple(names))(**s), lambda v: {n: getattr(v, n) for n in names}),
+            "namedtuple": (lambda s: _named_tuple(tuple(names))(**s), lambda v: v._asdict()),
+            "leaves": (jax.tree.leaves, lambda v: jax.tree.unflatten(treedef, v)),
+        }
+        if c.container == "arguments":
+            self.pack, self.unpack = (lambda s: {n: s[n] for n in names}), dict
+        else:
+            pack, unpack = whole[c.container]
+            self.pack, self.unpack = (lambda s: {"state": pack(s)}), (lambda a: unpack(a["state"]))
+
+
+def make(c, task, seed):
+    """The Step of a task."""
+    changes = set(jax.eval_shape(task.update, task.state, jax.tree.map(lambda b: b[0], task.batches), None)[0])
+    # What no update gives is an argument of its own.
+    frozen = {n: v for n, v in task.state.items() if n not in changes}
+    form = Arguments(c, {n: v for n, v in task.state.items() if n in changes}, seed)
+    state = form.pack({n: v for n, v in task.state.items() if n in changes})
+    names = [*state, *frozen, *task.batches]
+    if c.arguments == "batch_first":
+        names = [*task.batches, *frozen, *state]
+    if c.arguments == "permuted":
+        names = _order(names, seed, "arguments")
+
+    def function(*args):
+        given = dict(zip(names, args))
+        old = form.unpack({n: given[n] for n in state})
+        new, value, metrics = task.update({**old, **{n: given[n] for n in frozen}}, {n: given[n] for n in task.batches}, None)
+        parts = form.pack({n: new[n] for n in old})
+        out = value if c.metrics == "loss" else {"loss": value, **metrics}
+        order = place(parts)
+        results = {**parts, "metrics": out}
+        return {f"new_{n}": results[n] for n in order} if c.results == "dict" else tuple(results[n] for n in order)
+
+    def place(parts):
+        if c.results == "permuted":
+            return _order([*parts, "metrics"], seed, "results")
+        return ["metrics", *parts] if c.results == "metrics_first" else [*parts, "metrics"]
+
+    def part(results, name):
+        return results[f"new_{name}"] if c.results == "dict" else results[place(list(state)).index(name)]
+
+    function.__signature__ = inspect.Signature([inspect.Parameter(n, inspect.Parameter.POSITIONAL_OR_KEYWORD) for n in names])
+    loss = lambda r: part(r, "metrics") if c.metrics == "loss" else part(r, "metrics")["loss"]
+    return Step(function, {**state, **frozen}, task.batches, loss, lambda r: {n: part(r, n) for n in state})

@@ -1,0 +1,103 @@
+"""What goes around an optimizer of optax, and around an algorithm."""
+
+import jax
+import jax.numpy as jnp
+import optax
+
+from . import optimizers
+from .objective import cast
+
+tm = jax.tree.map
+
+
+def _matrices(params):
+    return tm(lambda p: p.ndim > 1, params)
+
+
+def _labels(params):
+    return tm(lambda p: "matrix" if p.ndim > 1 else "vector", params)
+
+
+def _wrapped(c):
+    factory, options = optimizers.optax_factory(c)
+    if c.wrap == "inject" and options:
+        return optax.inject_hyperparams(factory)(**options)
+    tx = factory(**options)
+    if c.wrap == "multi_steps":
+        return optax.MultiSteps(tx, every_k_schedule=2).gradient_transformation()
+    if c.wrap == "apply_if_finite":
+        return optax.apply_if_finite(tx, max_consecutive_errors=3)
+    if c.wrap == "masked":
+        return optax.chain(optax.masked(tx, _matrices), optax.masked(optax.sgd(1e-2), lambda p: tm(lambda m: not m, _matrices(p))))
+    if c.wrap == "partition":
+        return optax.partition({"matrix": tx, "vector": optax.adam(1e-2)}, _labels)
+    if c.wrap == "chain_decay":
+        return optax.chain(optax.add_decayed_weights(1e-2, mask=_matrices), optax.zero_nans(), tx)
+    if c.wrap == "named_chain":
+        return optax.named_chain(("main", tx), ("decay", optax.add_decayed_weights(-1e-4)))
+    return tx
+
+
+CLIPS = {
+    "global_norm": lambda: optax.clip_by_global_norm(0.5), "adaptive": lambda: optax.adaptive_grad_clip(0.3),
+    "block_rms": lambda: optax.clip_by_block_rms(0.02), "value": lambda: optax.clip(0.02),
+}  # fmt: skip
+
+
+def frozen_by_optimizer(tx, keep):
+    """Zero updates where keep(path) is false."""
+    label = lambda params: jax.tree_util.tree_map_with_path(lambda path, _: "train" if keep(path) else "freeze", params)
+    return optax.partition({"train": tx, "freeze": optax.set_to_zero()}, label)
+
+
+def lookahead(tx):
+    """optax.lookahead, whose parameters are a pair."""
+    tx = optax.lookahead(tx, sync_period=3, slow_step_size=0.5)
+    synced = optax.LookaheadParams.init_synced
+
+    def step(objective, params, state):
+        out, grads = objective(params.fast)
+        updates, state = tx.update(grads, state, params)
+        return optax.apply_updates(params, updates), state, out
+
+    return lambda params: tx.init(synced(params)), step, synced
+
+
+def algorithm(c, keep=None):
+    """init, step and what becomes of parameters first."""
+    same = lambda params: params
+    if optimizers.by_hand(c.optimizer):
+        init, step = optimizers.BY_HAND[c.optimizer]()
+    else:
+        tx = _wrapped(c)
+        if c.clip != "none":
+            tx = optax.chain(CLIPS[c.clip](), tx)
+        if keep and c.frozen == "optimizer":
+            tx = frozen_by_optimizer(tx, keep)
+        init, step = optimizers.of_optax(tx)
+        if c.wrap == "lookahead":
+            init, step, same = lookahead(tx)
+    return with_types(c, init, step, same)
+
+
+def with_types(c, init, step, first):
+    """Parameters in the draw's types: bf16, with f32 masters or without."""
+    if c.dtype == "all_bf16":
+        return init, step, lambda params: first(cast(params, jnp.bfloat16))
+    if c.dtype != "masters":
+        return init, step, first
+
+    def init_masters(params):
+        # The step gets bf16 parameters; masters start where these are.
+        masters = cast(params, jnp.float32)
+        return {"inner": init(masters), "masters": masters}
+
+    def step_masters(objective, params, state):
+        def of_masters(at):
+            out, grads = objective(params if at is state["masters"] else cast(at, jnp.bfloat16))
+            return out, cast(grads, jnp.float32)
+
+        masters, inner, out = step(of_masters, state["masters"], state["inner"])
+        return cast(masters, jnp.bfloat16), {"inner": inner, "masters": masters}, out
+
+    return init_masters, step_masters, lambda params: cast(params, jnp.bfloat16)

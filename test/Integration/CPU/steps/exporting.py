@@ -1,0 +1,125 @@
+"""A training step as JAX lowers it, what it gives there, and its values as files."""
+
+import inspect
+import re
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors import safe_open
+
+# --------------------------------------------------------------- trees by path
+
+
+def to_numpy(leaf):
+    if isinstance(leaf, jax.Array) and jnp.issubdtype(leaf.dtype, jax.dtypes.prng_key):
+        leaf = jax.random.key_data(leaf)
+    return np.array(leaf, order="C")
+
+
+def by_path(trees):
+    """The leaves of {argument: tree} by path, as JAX names them."""
+    return {
+        name + jax.tree_util.keystr(keys): leaf
+        for name, tree in trees.items()
+        for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]
+    }
+
+
+def paths_of(tree, root):
+    """The tree with every leaf's path in its place."""
+    return jax.tree_util.tree_map_with_path(lambda keys, _: root + jax.tree_util.keystr(keys), tree)
+
+
+def apart(got, want):
+    """The difference of two tensors relative to the second's largest entry."""
+    got, want = (np.asarray(x) for x in (got, want))
+    assert got.shape == want.shape, f"expected shape {want.shape} but got {got.shape}"
+    if not jnp.issubdtype(want.dtype, jnp.floating):
+        return 0.0 if np.array_equal(got, want) else np.inf
+    got, want = got.astype(np.float64), want.astype(np.float64)
+    same = (got == want) | (np.isnan(got) & np.isnan(want))
+    if same.all():
+        return 0.0
+    finite = np.isfinite(want)
+    if not (np.isfinite(got) == finite).all():
+        return np.inf
+    return np.max(np.abs(got - want), where=~same, initial=0) / max(np.max(np.abs(want), where=finite, initial=0), 1e-30)
+
+
+def read(path):
+    with safe_open(str(path), "np") as file:
+        return {name: file.get_tensor(name) for name in file.keys()}
+
+
+# -------------------------------------------------------------------- exports
+
+
+class Export:
+    """A step as JAX lowers it, and what it gives there."""
+
+    def __init__(self, made, donate, steps):
+        self.parameters = list(inspect.signature(made.function).parameters)
+        self.step, self.steps = made, steps
+        state = self.state = {name: jax.tree.map(jnp.asarray, tree) for name, tree in made.state.items()}
+        self.initial = {path: to_numpy(leaf) for path, leaf in by_path(state).items()}
+        self.data = by_path(made.batches)
+
+        shape = jax.eval_shape(made.function, *self.arguments(state, 0))
+        results = paths_of(shape, "result")
+        self.loss, carried = made.loss(results), made.carry(results)
+        donated = tuple(i for i, name in enumerate(self.parameters) if name in carried) if donate else ()
+        lowered = jax.jit(made.function, donate_argnums=donated).lower(*self.arguments(state, 0))
+        self.text, self.debug = lowered.as_text(), lowered.as_text(debug_info=True)
+        # What jit prunes is no argument.
+        self.paths = re.findall(r'loc\("((?:[^"\\]|\\.)*)"\)', t.main_arguments(self.debug))
+        self.replaced = {
+            to: by_path({"": carried[name]})[to[len(name) :]]
+            for name in carried
+            for to in by_path({name: state[name]})
+            if to in self.paths
+        }
+        self.results = list(by_path({"result": shape}))
+        self.compiled = lowered.compile()
+        self.scalars, self.outputs, self.early, self.final = self.play(state)
+
+    def arguments(self, state, i):
+        """The arguments of step i."""
+        feed = jax.tree.map(lambda b: jnp.asarray(b[i]), self.step.batches)
+        keys = {name: jax.random.fold_in(state[name], i) for name in self.step.keys}
+        return [{**state, **feed, **keys}[name] for name in self.parameters]
+
+    def play(self, state):
+        """The scalars of every step from this state on, all results of the first, and the state after the first and the last."""
+        # What JAX donates is gone after the call.
+        state, scalars, outputs = jax.tree.map(jnp.copy, state), [], {}
+        leaves_of = lambda state: {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
+        for i in range(self.steps):
+            got = self.compiled(*self.arguments(state, i))
+            leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
+            scalars.append({path: leaf for path, leaf in leaves.items() if leaf.ndim == 0})
+            if i == 0:
+                outputs = leaves
+            state = {**state, **self.step.carry(got)}
+            if i == 0:
+                early = leaves_of(state)
+        return scalars, outputs, early, leaves_of(state)
+
+    def has_outputs(self):
+        """Whether it returns arrays that are no state."""
+        state = set(self.replaced.values())
+        return any(leaf.ndim and path not in state for path, leaf in self.outputs.items())
+
+
+def feeds(folder, export, name_of):
+    """The options that give initial values and data, with names as the module has them."""
+    from safetensors.numpy import save_file
+
+    values = {name_of(p): export.initial[p] for p in export.paths if p in export.initial}
+    save_file(values, str(folder / "init.safetensors"))
+    options = ["--init", folder / "init.safetensors"]
+    for i, path in enumerate(p for p in export.paths if p in export.data):
+        np.save(folder / f"batch{i}.npy", export.data[path])
+        options += ["--batch", f"{name_of(path)}={folder / f'batch{i}.npy'}"]
+    return options
