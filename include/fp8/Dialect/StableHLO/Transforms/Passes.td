@@ -142,25 +142,33 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
   let summary = "Finds what a step's arguments and results are";
   let description = [{
     Pairs each state argument with the result that replaces it, by tree path and
-    type and then by data flow, by data flow alone where there are no names
-    (`tf.aliasing_output` only breaks ties, since JAX donates by shape); finds
-    the loss, the one that gradients flow from; and tells parameters, moments
-    and step counters apart by data flow, through loops and branches. Of the
+    type and then by data flow, by data flow alone where there are no names.
+    What has a gradient is never replaced by its own old value, and no state by
+    its negative. Among pairings that data flow finds alike, names decide, then
+    the order of arguments and results and `tf.aliasing_output` (JAX donates by
+    shape), unless they contradict what data flow has decided elsewhere. The
+    pass finds the loss, the one that gradients flow from, and marks other
+    scalars that updates could follow from; it tells parameters, moments, averages
+    of weights and step counters apart by data flow, through loops and branches.
+    Of the
     arguments that no result replaces, those that random bits are drawn from are
     keys, what weights are applied to is batch, what is applied to data is
     frozen. What the run's initial values are known to hold is frozen (floats)
     or constant (integers). Writes it all as attributes:
 
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
-      for state `fp8.kind` (parameter, moment1, moment2, gradient, step, other), and for
-      token arrays `fp8.vocabulary`, the rows of the smallest table they index;
+      for state `fp8.kind` (parameter, moment1, moment2, gradient,
+      average, step, other), and for token arrays `fp8.vocabulary`, the rows of
+      the smallest table they index;
     - on results `fp8.path`, `fp8.state` (the path of the argument that it
-      replaces) on state, and `fp8.kind` (loss, metric, output) on others.
+      replaces) on state, and `fp8.kind` (loss, metric, output) on others;
+      `fp8.trains` on a metric that gradients could flow from as from the loss.
 
     A function that does not train (an initializer, an evaluation) has no state:
     its float arguments are frozen, its integer arrays are the batch, and its
     first scalar result is the loss. An ambiguous guess is an error that lists
-    the candidates; the options overrule guesses.
+    the candidates, and so is a step that makes no new parameter; the options
+    overrule guesses.
 
     Example: `%p` becomes a parameter, `%x` and `%y` become the batch and the
     first result the loss.
