@@ -407,12 +407,14 @@ double Analyzer::flowLikeness(unsigned arg, unsigned result) {
   // state: its last one, or what it returns to.
   if (returned[result] == argument(arg))
     return learned.contains(arg) ? 0 : kReturnedAsItCame;
-  // A loss times its scale is no update of the scale; a number that follows
-  // from other numbers alone is.
+  // A loss times its scale is no update of the scale; a float that follows from
+  // other scalars alone is.
+  auto isArray = [&](unsigned source) {
+    return !isScalar(signature.args[source].type);
+  };
   if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear &&
-      onArguments.dependsOnAny(returned[result], [&](unsigned source) {
-        return !isScalar(signature.args[source].type);
-      }))
+      (!isFloat(signature.args[arg].type) ||
+       onArguments.dependsOnAny(returned[result], isArray)))
     return 0;
   bool sameName =
       argsAreNamed && resultsAreNamed &&
