@@ -120,6 +120,21 @@ struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
   }
 };
 
+/// Whether an op whose loops run over `ranges` may read `operand` through
+/// `map`: a loop that is an index alone must run over all of that dimension,
+/// since the dimension tells how far the loop runs. (A row of what was one
+/// dimension before, read at a constant index, leaves such a loop.)
+bool canReadThrough(AffineMap map, Value operand, ArrayRef<int64_t> ranges) {
+  auto type = dyn_cast<RankedTensorType>(operand.getType());
+  if (!type)
+    return true;
+  return llvm::all_of(llvm::enumerate(map.getResults()), [&](auto result) {
+    auto loop = dyn_cast<AffineDimExpr>(result.value());
+    return !loop ||
+           ranges[loop.getPosition()] == type.getDimSize(result.index());
+  });
+}
+
 /// Reads an expanded tensor through the map of the tensor before expansion.
 struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
@@ -142,7 +157,8 @@ struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
         exprs.push_back(expr);
       }
       map = AffineMap::get(map.getNumDims(), 0, exprs, op.getContext());
-      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext())) ||
+          !canReadThrough(map, expand.getSrc(), op.getStaticLoopRanges()))
         continue;
       rewriter.modifyOpInPlace(op, [&] {
         operand->set(expand.getSrc());
@@ -346,6 +362,22 @@ bool shouldFuse(OpOperand *fused) {
   return producer->hasOneUse();
 }
 
+/// Whether the consumer could read what the producer reads.
+bool canReadOperands(OpOperand *fused) {
+  auto producer = fused->get().getDefiningOp<linalg::GenericOp>();
+  auto consumer = cast<linalg::GenericOp>(fused->getOwner());
+  AffineMap inverse = inversePermutation(
+      producer.getIndexingMapMatchingResult(cast<OpResult>(fused->get())));
+  if (!inverse)
+    return false;
+  AffineMap loops = inverse.compose(consumer.getMatchingIndexingMap(fused));
+  return llvm::all_of(producer.getDpsInputOperands(), [&](OpOperand *operand) {
+    return canReadThrough(
+        producer.getMatchingIndexingMap(operand).compose(loops), operand->get(),
+        consumer.getStaticLoopRanges());
+  });
+}
+
 /// Reshapes move out of the way of elementwise ops only.
 bool shouldMoveReshape(OpOperand *fused) {
   auto producer = fused->get().getDefiningOp();
@@ -377,7 +409,8 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
     for (OpOperand *operand : op.getDpsInputOperands()) {
-      if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand))
+      if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand) ||
+          !canReadOperands(operand))
         continue;
       FailureOr<linalg::ElementwiseOpFusionResult> fused =
           linalg::fuseElementwiseOps(rewriter, operand);

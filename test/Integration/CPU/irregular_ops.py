@@ -127,6 +127,22 @@ case("window", "variadic reduce_window", lambda x, y: lax.reduce_window(
     (2, 3), (1, 2), "SAME"), f32(6, 9), ints(0, 99, 6, 9))
 case("window", "cumulative", lambda x: (lax.cumsum(x, 1), lax.cumprod(x, 0), lax.cummax(x, 1, reverse=True), lax.cummin(x, 0)), i7)
 
+
+# Parts of rows of what has one dimension before.
+def weighted(scan):
+    weights = lambda y: jnp.cos(jnp.arange(y.size, dtype=jnp.float32)).reshape(y.shape)
+    return jax.value_and_grad(lambda x: jnp.sum(scan(x) * weights(x)))
+
+
+for name, scan in {
+    "cummax": lambda x: lax.cummax(x, 0),
+    "associative sum": lambda x: lax.associative_scan(jnp.add, x, axis=0),
+    "associative product": lambda x: lax.associative_scan(jnp.multiply, 1 + 0.1 * jnp.sin(x), axis=0),
+    "linear recurrence": lambda x: lax.associative_scan(lambda a, b: (a[0] * b[0], b[0] * a[1] + b[1]), (jnp.cos(x), x), axis=0)[1],
+}.items():
+    for shape in ((12, 20), (9, 1)):
+        case("window", f"gradient of {name} {shape}", weighted(scan), f32(*shape), bound=lambda *args: 1e-5)
+
 half = f32(6, 40).astype(bf16)
 case("window", "argmax of bf16", lambda x: jnp.argmax(x, 1), half)
 case("window", "max of bf16", lambda x: (jnp.max(x, 1), jnp.min(x, 0)), half)

@@ -66,3 +66,37 @@ func.func @part(%x: tensor<8x4xf32>) -> tensor<8x12xf32> {
   } -> tensor<8x12xf32>
   return %0 : tensor<8x12xf32>
 }
+
+// -----
+
+// The second half of a vector is read as a row of it; the first half is not:
+// a loop that is an index alone would run over all of the vector.
+// CHECK-LABEL: func.func @rows
+// CHECK: %[[COS:.*]] = linalg.generic
+// CHECK: %[[ROWS:.*]] = tensor.expand_shape %[[COS]]
+// CHECK: %[[FIRST:.*]] = linalg.generic {{.*}} ins(%[[ROWS]] : tensor<2x8xf32>)
+// CHECK: %[[SECOND:.*]] = linalg.generic {{.*}} ins(%[[COS]] : tensor<16xf32>)
+// CHECK: return %[[FIRST]], %[[SECOND]]
+#v = affine_map<(i) -> (i)>
+#m = affine_map<(i, j) -> (i, j)>
+#first = affine_map<(i, j) -> (0, j)>
+#second = affine_map<(i, j) -> (1, j)>
+func.func @rows(%x: tensor<16xf32>) -> (tensor<1x8xf32>, tensor<1x8xf32>) {
+  %e = tensor.empty() : tensor<16xf32>
+  %0 = linalg.generic {indexing_maps = [#v, #v], iterator_types = ["parallel"]} ins(%x : tensor<16xf32>) outs(%e : tensor<16xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %n = math.cos %a : f32
+    linalg.yield %n : f32
+  } -> tensor<16xf32>
+  %rows = tensor.expand_shape %0 [[0, 1]] output_shape [2, 8] : tensor<16xf32> into tensor<2x8xf32>
+  %r = tensor.empty() : tensor<1x8xf32>
+  %1 = linalg.generic {indexing_maps = [#first, #m], iterator_types = ["parallel", "parallel"]} ins(%rows : tensor<2x8xf32>) outs(%r : tensor<1x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<1x8xf32>
+  %2 = linalg.generic {indexing_maps = [#second, #m], iterator_types = ["parallel", "parallel"]} ins(%rows : tensor<2x8xf32>) outs(%r : tensor<1x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  } -> tensor<1x8xf32>
+  return %1, %2 : tensor<1x8xf32>, tensor<1x8xf32>
+}
