@@ -81,9 +81,8 @@ def encode(x, storage, quantizer=None, random=None):
                 out[".center"][i, j], out[".exponent"][i, j] = c, k
                 values = np.copysign(power(np.abs(values) / c, k), values)
             s, q = scale_of(np.abs(values).max(), fmt, storage.get("scale", "exact"))
-            if quantizer is not None:
-                q = quantizer if quantizer != 0 else F32(1)
-                s = F32(1) / q
+            if quantizer:
+                s, q = F32(1) / quantizer, quantizer
             out[".scale"][i, j] = s
             y = np.clip(values * q, -largest(fmt), largest(fmt))
             payload[i, part] = y.astype(dtype) if random is None else round_by(y, random.reshape(rows.shape)[i, part], dtype)

@@ -124,11 +124,11 @@ DelayedScaling::orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
   return {scale, quantizer};
 }
 
-DelayedScaling::Scale DelayedScaling::get(OpBuilder &at, StringRef name,
-                                          ArrayRef<LayerSlot> slots,
-                                          const OperandRecipe &recipe,
-                                          ComputeScaleOp current,
-                                          const std::optional<Amax> &found) {
+DelayedScaling::Scale
+DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
+                    const OperandRecipe &recipe, ComputeScaleOp current,
+                    const std::optional<Amax> &found,
+                    function_ref<Scale(Value)> makeFirst) {
   Location loc = current.getLoc();
   unsigned number = getState(name, slots, recipe,
                              {tensorOf(current.getQuantizer()),
@@ -140,12 +140,12 @@ DelayedScaling::Scale DelayedScaling::get(OpBuilder &at, StringRef name,
     first.scale = first.quantizer = makeSplat(at, loc, type, 1);
   Scale scale = orFirst(
       at, loc, sliceSlots(at, loc, states[number].quantizer, slots, type),
-      first);
+      first, makeFirst);
   Amax amax =
       found.value_or(Amax{current.getAmax(), SmallVector<LayerSlot>(slots)});
   if (recorded.insert({amax.value, number}).second)
     amaxes.record(number, amax.value, amax.slots);
-  if (fromOne)
+  if (current->use_empty())
     current.erase();
   return scale;
 }

@@ -64,10 +64,12 @@ public:
   /// and records its amax. Tensors of the same name share a state: those that
   /// another pass over the layer computes again. `current` is the scale that
   /// the amax would give. The amax that is recorded is `found`, if it is known
-  /// elsewhere.
+  /// elsewhere. The first scale is the one of the amax, or 1, or what
+  /// `makeFirst` makes.
   Scale get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
             const OperandRecipe &recipe, ComputeScaleOp current,
-            const std::optional<Amax> &found = std::nullopt);
+            const std::optional<Amax> &found = std::nullopt,
+            function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Records the amax of the tensor called `name` alone; `current` is erased if
   /// nothing reads it.

@@ -9,6 +9,7 @@
 
 #include "ClipUpdates.h"
 #include "DelayedScaling.h"
+#include "FirstScale.h"
 #include "Seeds.h"
 #include "StateFunctions.h"
 #include "StoredForm.h"
@@ -488,12 +489,19 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   operand.scaling = RecipeScaling::Delayed;
   operand.history = storage.history;
   operand.algorithm = storage.algorithm;
-  // Nothing waits for this step's amax, not even in the first step.
-  operand.initial = RecipeInitial::One;
-  return array.store(
-      builder, loc, value, &seeds, tensor, [&](ComputeScaleOp current) {
-        return delayed.get(builder, "fp8." + array.path, {}, operand, current);
-      });
+  // A scale of 1 would flush the first value of a second moment.
+  auto choose = [&](ComputeScaleOp current) {
+    auto amax = current.getAmax().getDefiningOp<AmaxOp>();
+    Recomputation first(amax.getInput());
+    OpBuilder::InsertionGuard guard(builder);
+    first.setInsertionPoint(builder);
+    return delayed.get(builder, "fp8." + array.path, {}, operand, current,
+                       std::nullopt, [&](Value unset) {
+                         return makeFirstScale(builder, unset, first,
+                                               array.scaled, current);
+                       });
+  };
+  return array.store(builder, loc, value, &seeds, tensor, choose);
 }
 
 /// Loads an array again in the branches that read it: what is computed there is

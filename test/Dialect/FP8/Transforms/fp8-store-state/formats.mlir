@@ -18,17 +18,16 @@
 // CHECK-DAG: %[[SEED:.*]] = fp8.mix_seed %{{.*}}, %[[T]]
 // CHECK-DAG: %[[W:.*]] = stablehlo.convert %[[P]]
 // CHECK-DAG: fp8.restore_range
+// The quantizer of earlier steps, the first value's own if it was never set.
+// CHECK-DAG: %[[UNSET:.*]] = stablehlo.compare EQ, %[[KEPT]]
+// CHECK-DAG: %[[Q:.*]] = stablehlo.select %[[UNSET]], %{{.*}}, %[[KEPT]]
+// CHECK-DAG: %[[S:.*]] = stablehlo.select %[[UNSET]], %{{.*}}#0
 // CHECK: fp8.round %{{.*}} seed = %[[SEED]] rounding = stochastic {tensor = {{.*}}} : tensor<8x200xf32> -> tensor<8x200xbf16>
 // CHECK: fp8.amin %{{.*}} tile = [1, 128]
 // CHECK: fp8.compute_expansion
 // CHECK: %[[WIDE:.*]] = fp8.expand_range
 // CHECK: fp8.amax %[[WIDE]] tile = [1, 128]
 // CHECK: fp8.quantize %[[WIDE]]
-// The quantizer of earlier steps, 1 if it was never set: the quantization waits
-// for no amax.
-// CHECK: %[[UNSET:.*]] = stablehlo.compare EQ, %[[KEPT]]
-// CHECK: %[[Q:.*]] = stablehlo.select %[[UNSET]], %{{.*}}, %[[KEPT]]
-// CHECK: %[[S:.*]] = stablehlo.select %[[UNSET]]
 // CHECK: fp8.quantize %{{.*}}, %[[S]], %[[Q]] {{.*}} -> !fp8.scaled<8x200xf8E5M2, tile = [*, *], scale = f32>
 
 // TABLE: state kind elements from to tile bytes reason

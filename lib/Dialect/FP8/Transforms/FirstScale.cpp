@@ -1,0 +1,103 @@
+//===- FirstScale.cpp - The scale of a value that has none yet ------------===//
+
+#include "FirstScale.h"
+#include "SmallTensors.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Beyond that a value is read instead.
+static constexpr size_t kMaxOps = 512;
+
+static bool isDot(Operation *op) {
+  return isa<stablehlo::DotGeneralOp, fp8::DotGeneralOp>(op);
+}
+
+/// Whether an op costs no more than to read its operands.
+static bool isCheap(Operation *op) {
+  return op->hasTrait<OpTrait::Elementwise>() ||
+         isa<stablehlo::ConstantOp, stablehlo::BroadcastInDimOp,
+             stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::SliceOp,
+             stablehlo::IotaOp, stablehlo::ConvertOp, stablehlo::SelectOp,
+             stablehlo::ClampOp, stablehlo::CompareOp, DequantizeOp, UnpackOp,
+             PackOp, RescaleOp>(op);
+}
+
+Recomputation::Recomputation(Value value)
+    : value(value), block(value.getParentBlock()) {
+  collect(/*throughDots=*/true);
+  // What else is read may come after a dot, as the norm of all gradients does:
+  // then its result is there anyway.
+  if (llvm::any_of(ops, [&](Operation *op) {
+        return isDot(op) && last && op->isBeforeInBlock(last);
+      }))
+    collect(/*throughDots=*/false);
+}
+
+void Recomputation::collect(bool throughDots) {
+  ops.clear();
+  last = nullptr;
+  visit(value, throughDots);
+}
+
+void Recomputation::noteRead(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (op && op->getBlock() == block && (!last || last->isBeforeInBlock(op)))
+    last = op;
+}
+
+void Recomputation::visit(Value value, bool throughDots) {
+  Operation *op = value.getDefiningOp();
+  if (op && ops.contains(op))
+    return;
+  bool isCloned = op && op->getBlock() == block && ops.size() < kMaxOps &&
+                  (isCheap(op) || (throughDots && isDot(op)));
+  if (!isCloned)
+    return noteRead(value);
+  for (Value operand : op->getOperands())
+    isDot(op) ? noteRead(operand) : visit(operand, throughDots);
+  ops.insert(op);
+}
+
+void Recomputation::setInsertionPoint(OpBuilder &builder) const {
+  if (last)
+    builder.setInsertionPointAfter(last);
+  else
+    builder.setInsertionPointToStart(block);
+}
+
+Value Recomputation::clone(OpBuilder &builder) const {
+  IRMapping mapping;
+  for (Operation *op : ops)
+    // The report and traces are of the dot that is always there.
+    builder.clone(*op, mapping)->removeAttr(FP8Dialect::kTensorsAttrName);
+  return mapping.lookupOrDefault(value);
+}
+
+DelayedScaling::Scale fp8::makeFirstScale(OpBuilder &builder, Value unset,
+                                          const Recomputation &value,
+                                          ScaledType scaled,
+                                          ComputeScaleOp current) {
+  Location loc = current.getLoc();
+  RankedTensorType type = tensorOf(current.getQuantizer());
+  OperationState state(loc, stablehlo::IfOp::getOperationName(), unset,
+                       TypeRange{type, type});
+  state.addRegion();
+  state.addRegion();
+  Operation *branch = builder.create(state);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.createBlock(&branch->getRegion(0));
+  Value amax = AmaxOp::create(builder, loc, value.clone(builder), scaled);
+  auto own = cast<ComputeScaleOp>(builder.clone(*current));
+  own.getAmaxMutable().assign(amax);
+  stablehlo::ReturnOp::create(builder, loc, own->getResults());
+  builder.createBlock(&branch->getRegion(1));
+  Value one = makeSplat(builder, loc, type, 1);
+  stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});
+  return {branch->getResult(0), branch->getResult(1)};
+}
