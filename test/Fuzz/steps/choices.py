@@ -122,6 +122,9 @@ def settle(c):
     c = types.SimpleNamespace(**{name: c[name] if name in reads(c) else simplest(name) for name in c})
     if c.spelling == "nested":
         c.depth = 4
+    # Attention written out takes long to compile, in JAX above all.
+    if c.model in ("transformer", "encdec") and c.spelling in ("unrolled", "unrolled_scan"):
+        c.depth = min(c.depth, 1 if c.micro == "unrolled" else 2)
     if c.share == "layers" and c.spelling != "unrolled":
         c.spelling = "scan"
     if c.task != "supervised":

@@ -52,7 +52,7 @@ OPTAX = {
     "optimistic_adam": (optax.optimistic_adam_v2, {"learning_rate": None}),
     "optimistic_gradient_descent": (optax.optimistic_gradient_descent, {"learning_rate": None}),
     "polyak_sgd": (optax.polyak_sgd, {"max_learning_rate": 0.1}),
-    "radam": (optax.radam, {"learning_rate": None, "threshold": 2.0}),
+    "radam": (optax.radam, {"learning_rate": None, "threshold": 5.0}),
     "rmsprop": (optax.rmsprop, {"learning_rate": None}),
     "rmsprop_centered_momentum": (optax.rmsprop, {"learning_rate": None, "centered": True, "momentum": 0.9}),
     "rprop": (optax.rprop, {"learning_rate": 1e-2}),
@@ -62,7 +62,7 @@ OPTAX = {
     "yogi": (optax.yogi, {"learning_rate": None}),
     "lbfgs": (optax.lbfgs, {"memory_size": 3}),
     "lbfgs_backtracking": (lambda: optax.chain(optax.scale_by_lbfgs(3), optax.scale(-1.0), optax.scale_by_backtracking_linesearch(5)), {}),
-    "sgd_backtracking": (lambda: optax.chain(optax.sgd(1.0), optax.scale_by_backtracking_linesearch(5)), {}),
+    "sgd_backtracking": (lambda: optax.chain(optax.sgd(0.2), optax.scale_by_backtracking_linesearch(5)), {}),
     "sgd_zoom": (lambda: optax.chain(optax.sgd(1.0), optax.scale_by_zoom_linesearch(5)), {}),
     "apply_every": (lambda: optax.chain(optax.apply_every(2), optax.sgd(RATE)), {}),
     "ema_of_gradients": (lambda: optax.chain(optax.ema(0.9), optax.sgd(5 * RATE)), {}),
@@ -73,24 +73,24 @@ OPTAX = {
     "stddev": (lambda: optax.chain(optax.scale_by_stddev(), optax.scale(-RATE)), {}),
     "trust_ratio": (lambda: optax.chain(optax.centralize(), optax.scale_by_trust_ratio(), optax.scale(-5 * RATE)), {}),
     "nonnegative": (lambda: optax.chain(optax.sgd(RATE), optax.keep_params_nonnegative()), {}),
-    "distance_over_gradients": (lambda: optax.chain(optax.scale_by_distance_over_gradients(), optax.scale(-1.0)), {}),
+    "distance_over_gradients": (lambda: optax.chain(optax.scale_by_distance_over_gradients(reps_rel=1e-2), optax.scale(-1.0)), {}),
     "monitored": (lambda: optax.chain(optax.snapshot("grads", lambda u: optax.global_norm(u)), optax.adam(RATE)), {}),
     "acprop": (contrib.acprop, {"learning_rate": None}),
     "ademamix": (contrib.ademamix, {"learning_rate": None}),
     "simplified_ademamix": (contrib.simplified_ademamix, {"learning_rate": 1e-3}),
     "adopt": (contrib.adopt, {"learning_rate": None}),
     "cocob": (contrib.cocob, {}),
-    "dadapt_adamw": (contrib.dadapt_adamw, {"learning_rate": 1.0}),
-    "dog": (contrib.dog, {"learning_rate": 1.0, "reps_rel": 1e-3}),
-    "dowg": (contrib.dowg, {"learning_rate": 1.0}),
+    "dadapt_adamw": (contrib.dadapt_adamw, {"learning_rate": 1.0, "estim_lr0": 1e-3}),
+    "dog": (contrib.dog, {"learning_rate": 1.0, "init_step": ("heuristic", 1e-2)}),
+    "dowg": (contrib.dowg, {"learning_rate": 1.0, "init_estim_sq_dist": 1e-3}),
     "galore": (contrib.galore, {"learning_rate": RATE, "rank": 4}),
     "madgrad": (contrib.madgrad, {"learning_rate": None}),
-    "mechanized_sgd": (lambda: contrib.mechanize(optax.sgd(RATE)), {}),
+    "mechanized_sgd": (lambda: contrib.mechanize(optax.sgd(RATE), s_init=0.1), {}),
     "momo": (contrib.momo, {"learning_rate": 1.0}),
     "momo_adam": (contrib.momo_adam, {"learning_rate": RATE}),
     "muon": (contrib.muon, {"learning_rate": None}),
     "normalized": (lambda: optax.chain(contrib.normalize(), optax.sgd(5 * RATE)), {}),
-    "prodigy": (contrib.prodigy, {"learning_rate": 1.0}),
+    "prodigy": (contrib.prodigy, {"learning_rate": 1.0, "estim_lr0": 1e-3}),
     "reduce_on_plateau": (lambda: optax.chain(optax.adam(RATE), contrib.reduce_on_plateau(patience=1, factor=0.5)), {}),
     "sam": (lambda: contrib.sam(optax.sgd(RATE), optax.chain(contrib.normalize(), optax.sgd(0.05)), sync_period=2), {}),
     "schedule_free_adamw": (contrib.schedule_free_adamw, {"learning_rate": RATE, "warmup_steps": 2}),
@@ -110,13 +110,16 @@ def optax_factory(c):
     return factory, {name: _schedule(c) if value is None else value for name, value in options.items()}
 
 
-def of_optax(tx):
+def of_optax(tx, name):
     tx = optax.with_extra_args_support(tx)
 
     def step(objective, params, state):
         out, grads = objective(params)
         value = lambda p: objective(p)[0][0]
-        updates, state = tx.update(grads, state, params, value=out[0], grad=grads, value_fn=value, obj_fn=value)
+        # Line searches pass on what they do not know, and sam refuses it.
+        asked = {"obj_fn": value} if name == "sophia" else {"value_fn": value}
+        asked = {} if name == "sam" else {"value": out[0], "grad": grads, **asked}
+        updates, state = tx.update(grads, state, params, **asked)
         return optax.apply_updates(params, updates), state, out
 
     return tx.init, step

@@ -74,7 +74,7 @@ def algorithm(c, keep=None):
             tx = optax.chain(CLIPS[c.clip](), tx)
         if keep and c.frozen == "optimizer":
             tx = frozen_by_optimizer(tx, keep)
-        init, step = optimizers.of_optax(tx)
+        init, step = optimizers.of_optax(tx, c.optimizer)
         if c.wrap == "lookahead":
             init, step, same = lookahead(tx)
     return with_types(c, init, step, same)
