@@ -109,12 +109,16 @@ private:
   bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
   void findFeeding();
   void findLearning();
+  ValueSet findStepped(unsigned update);
   void findHomeless();
+  void addHomes(unsigned arg, unsigned update);
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairCopies();
   void pairRest();
+  void pairLastValues();
+  bool meets(Value scalar, Value other);
   void pair(unsigned arg, unsigned result, const Twine &why);
   void unpair(unsigned arg);
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
@@ -470,6 +474,20 @@ void Analyzer::findLearning() {
   }
 }
 
+/// What an update steps by its gradients: those, or, where none reaches it,
+/// what it is added to.
+ValueSet Analyzer::findStepped(unsigned update) {
+  ValueSet stepped;
+  for (unsigned param : learnedBy[update])
+    stepped.insert(argument(param));
+  if (stepped.empty())
+    for (auto &[source, reach] : chains.of(returned[update]))
+      if (reach.strength == 3 && !reach.scaled && argumentIndex(source) &&
+          source.getType() == returned[update].getType())
+        stepped.insert(source);
+  return stepped;
+}
+
 /// Finds where state may go that the update of a parameter reads: heavy ball's
 /// last weights are replaced by weights as they came, Nesterov's by a step from
 /// the other ones, the last gradient by the new one.
@@ -479,38 +497,48 @@ void Analyzer::findHomeless() {
     for (auto &[source, reach] : chains.of(value))
       if (auto arg = argumentIndex(source))
         readers[*arg].push_back(r);
-  for (auto &[arg, results] : readers) {
-    Type type = signature.args[arg].type;
-    if (!isFloat(type) || isScalar(type) || learned.contains(arg) ||
-        llvm::any_of(results, [&, arg = arg](unsigned result) {
-          return signature.results[result].type == type &&
+  for (const SignatureArg &arg : signature.args) {
+    if (!isFloat(arg.type) || isScalar(arg.type) || learned.contains(arg.index))
+      continue;
+    ArrayRef<unsigned> results = readers[arg.index];
+    if (llvm::any_of(results, [&](unsigned result) {
+          return signature.results[result].type == arg.type &&
                  learnedBy[result].empty() &&
-                 flowLikeness(arg, result) > kNonlinear;
+                 flowLikeness(arg.index, result) > kNonlinear;
         }))
       continue;
-    for (unsigned update : results) {
-      const Chain &reader = chains.of(returned[update]);
-      // What is updated there: by its gradient, or by what else is no state.
-      ValueSet updated;
-      for (unsigned param : learnedBy[update])
-        updated.insert(argument(param));
-      if (updated.empty() && hasLeaf(reader))
-        for (auto &[source, reach] : reader)
-          if (reach.strength == 3 && argumentIndex(source) &&
-              source.getType() == type)
-            updated.insert(source);
-      for (unsigned result = 0; result < signature.results.size(); ++result) {
-        Value value = returned[result];
-        const Chain &chain = chains.of(value);
-        bool follows = llvm::any_of(
-            chain, [&](auto &entry) { return updated.contains(entry.first); });
-        bool isGradient = !updated.empty() && !isa<BlockArgument>(value) &&
-                          reader.count(value);
-        if (result != update && (follows || isGradient) &&
-            value.getType() == type && !chain.count(argument(arg)))
-          homes[arg].push_back(result);
-      }
-    }
+    for (unsigned update : results)
+      addHomes(arg.index, update);
+    // What only decides how far to step, as the last point and gradient of a
+    // Barzilai-Borwein rate do, is in no chain. Data has a part in gradients.
+    if (results.empty() && !feeding[arg.index])
+      for (unsigned update = 0; update < learnedBy.size(); ++update)
+        if (!learnedBy[update].empty() &&
+            returned[update].getType() == arg.type &&
+            onArguments.depends(returned[update], arg.index))
+          addHomes(arg.index, update);
+  }
+}
+
+/// Adds the results that follow what `update` steps, or the gradients that it
+/// steps by, as homes of `arg`.
+void Analyzer::addHomes(unsigned arg, unsigned update) {
+  const Chain &reader = chains.of(returned[update]);
+  ValueSet stepped = findStepped(update);
+  if (stepped.empty())
+    return;
+  for (unsigned result = 0; result < signature.results.size(); ++result) {
+    Value value = returned[result];
+    const Chain &chain = chains.of(value);
+    bool follows = llvm::any_of(
+        chain, [&](auto &entry) { return stepped.contains(entry.first); });
+    bool isGradient = !chain.empty() && llvm::all_of(chain, [&](auto &entry) {
+      return !isa<BlockArgument>(entry.first) && reader.count(entry.first);
+    });
+    if (result != update && (follows || isGradient) &&
+        value.getType() == signature.args[arg].type &&
+        !chain.count(argument(arg)) && !llvm::is_contained(homes[arg], result))
+      homes[arg].push_back(result);
   }
 }
 
@@ -701,6 +729,47 @@ void Analyzer::pairRest() {
   for (unsigned arg : found)
     if (count[readers[arg].front()] == 1)
       pair(arg, readers[arg].front(), "nothing else reads it");
+  pairLastValues();
+}
+
+/// A scalar that a number is compared with, where the step returns that number
+/// twice: one is the next call's scalar, the last loss.
+void Analyzer::pairLastValues() {
+  for (const SignatureArg &arg : signature.args) {
+    if (to[arg.index] || !isScalar(arg.type) || !isFloat(arg.type) ||
+        forcedRoles.count(arg.index))
+      continue;
+    SmallVector<unsigned> same;
+    for (const SignatureResult &result : signature.results)
+      if (result.type == arg.type && !from[result.index] &&
+          (!loss || *loss != result.index) &&
+          meets(argument(arg.index), returned[result.index]))
+        same.push_back(result.index);
+    if (same.size() != 2 || returned[same[0]] != returned[same[1]])
+      continue;
+    // The one that stands beside the other state.
+    bool firstIsBeside =
+        (arg.index > 0 && same[0] > 0 && to[arg.index - 1] == same[0] - 1) ||
+        (arg.index + 1 < to.size() && to[arg.index + 1] == same[0] + 1);
+    pair(arg.index, same[firstIsBeside ? 0 : 1],
+         "it is compared with this number, which is returned twice");
+  }
+}
+
+/// Whether an op compares a scalar with another one, perhaps times constants.
+bool Analyzer::meets(Value scalar, Value other) {
+  SmallVector<Value> stack{scalar};
+  ValueSet seen{scalar};
+  while (!stack.empty())
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (llvm::is_contained(user->getOperands(), other))
+        return true;
+      if (isa<stablehlo::MulOp, stablehlo::AddOp, stablehlo::SubtractOp,
+              stablehlo::DivOp, stablehlo::ConvertOp>(user) &&
+          seen.insert(user->getResult(0)).second)
+        stack.push_back(user->getResult(0));
+    }
+  return false;
 }
 
 /// Finds the gradients in updates, and the state that loops over whole steps

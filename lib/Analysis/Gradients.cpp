@@ -68,8 +68,13 @@ void Gradients::define(Value value, Form form) {
     return;
   }
   unsigned number = fresh(value);
-  form.says = forms[number].says;
-  form.isConstant = forms[number].isConstant;
+  // What follows from constants alone, a mask, is one.
+  form.isConstant = forms[number].isConstant ||
+                    (!form.operands.empty() && op->getNumRegions() == 0 &&
+                     llvm::all_of(form.operands, [&](unsigned operand) {
+                       return forms[operand].isConstant;
+                     }));
+  form.says = forms[number].says && !form.isConstant;
   form.elements = forms[number].elements;
   forms[number] = std::move(form);
 }

@@ -23,7 +23,7 @@ import fp8_testing as t  # noqa: E402
 import jax  # noqa: E402
 import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
-import zoo  # noqa: E402
+import exporting  # noqa: E402
 
 STEPS, WIDTH, CLASSES, BATCH = 6, 16, 4, 8
 RATE, MOMENTUM = 0.05, 0.9
@@ -160,20 +160,19 @@ def make_step(update, names, container, permuted, dtype):
 
 def check(fp8_run, folder, label, step, bound, named):
     folder.mkdir(parents=True, exist_ok=True)
-    zoo.JAX_STEPS = STEPS
-    export = zoo.Export(step, donate=False)
+    export = exporting.Export(step, donate=False, steps=STEPS)
     text, names = export.debug, {path: path for path in export.paths}
     if not named:
         text, order, _ = t.strip_names(export.text, seed=len(label), donated=False)
         names = {export.paths[old]: f"arg{new}" for new, old in enumerate(order)}
     (folder / "step.mlir").write_text(text)
-    options = zoo.feeds(folder, export, names.get)
+    options = exporting.feeds(folder, export, names.get)
     log = t.train(fp8_run, folder, folder / "out", *options, "--recipe", "none", "--steps", STEPS, "--overwrite", "--quiet")
     want = [float(scalars[export.loss]) for scalars in export.scalars]
-    assert zoo.apart(t.losses(log), want) <= bound, f"{label}: expected losses {want} but got {t.losses(log)}"
+    assert exporting.apart(t.losses(log), want) <= bound, f"{label}: expected losses {want} but got {t.losses(log)}"
     checkpoint = t.load_tensors(folder / "out" / f"checkpoint-{STEPS}.safetensors")
     for path, value in export.final.items():
-        difference = zoo.apart(checkpoint[names[path]], value)
+        difference = exporting.apart(checkpoint[names[path]], value)
         assert difference <= bound, f"{label}: expected {path} within {bound} of JAX's but got {difference:.1e}"
 
 

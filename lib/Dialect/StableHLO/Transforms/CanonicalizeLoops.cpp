@@ -50,6 +50,13 @@ static bool isOutside(Value value, Operation *op) {
   return !op->isAncestor(value.getParentBlock()->getParentOp());
 }
 
+/// What `value` repeats.
+static Value skipBroadcasts(Value value) {
+  while (auto broadcast = value.getDefiningOp<BroadcastInDimOp>())
+    value = broadcast.getOperand();
+  return value;
+}
+
 /// The values that an op reads, those that its regions read included.
 template <typename Fn> static void forEachRead(Operation *op, Fn &&fn) {
   op->walk([&](Operation *inner) {
@@ -132,13 +139,27 @@ static void replaceCarry(WhileOp loop, unsigned i, Value inCond, Value inBody,
   loop.getResult(i).replaceAllUsesWith(after);
 }
 
+/// Whether zeros are added to a carry of zeros: a sum over micro-batches of
+/// gradients that nothing reaches.
+static bool addsZeros(Value next, Value carry, Value init) {
+  auto isPositiveZero = [](Value value) {
+    return matchPattern(skipBroadcasts(value), m_PosZeroFloat()) ||
+           matchPattern(skipBroadcasts(value), m_Zero());
+  };
+  auto add = next.getDefiningOp<AddOp>();
+  return add && isPositiveZero(init) &&
+         ((add.getLhs() == carry && isPositiveZero(add.getRhs())) ||
+          (add.getRhs() == carry && isPositiveZero(add.getLhs())));
+}
+
 /// Carries that the body returns as they came are read from outside.
 static void hoistInvariantCarries(WhileOp loop, llvm::BitVector &drop) {
   Block &body = loop.getBody().front();
   for (unsigned i = 0, e = loop.getNumOperands(); i < e; ++i) {
     Value next = body.getTerminator()->getOperand(i);
     Value init = loop.getOperand()[i];
-    if (drop[i] || (next != body.getArgument(i) && next != init))
+    if (drop[i] || (next != body.getArgument(i) && next != init &&
+                    !addsZeros(next, body.getArgument(i), init)))
       continue;
     replaceCarry(loop, i, init, init, init);
     drop.set(i);
