@@ -256,6 +256,8 @@ private:
   SmallVector<Group> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
   SmallVector<SmallVector<unsigned>> nodePreds;
+  /// Of every node, the last one in a group with it or with one before it.
+  SmallVector<unsigned> lastWith;
 };
 
 LogicalResult KernelFormer::collectNodes() {
@@ -420,8 +422,9 @@ KernelFormer::sharedDomain(const Group &producer, const Group &consumer) {
 /// Is there a path from group a to group b (or back) through a third group?
 bool KernelFormer::joinMakesCycle(unsigned a, unsigned b) {
   // Walk backwards from both; reaching one of them again through another group
-  // is a cycle. Program order bounds the walk: nodes before the first node of
-  // the pair cannot depend on it.
+  // is a cycle. Program order bounds the walk: a node before the first node of
+  // the pair cannot depend on it, unless it or another node before it is in one
+  // group with a later one.
   unsigned first = std::min(*llvm::min_element(groups[a].nodes),
                             *llvm::min_element(groups[b].nodes));
   SmallVector<unsigned> stack;
@@ -439,7 +442,7 @@ bool KernelFormer::joinMakesCycle(unsigned a, unsigned b) {
   while (!stack.empty()) {
     unsigned group = stack.pop_back_val();
     for (unsigned node : groups[group].nodes) {
-      if (node < first)
+      if (lastWith[node] < first)
         continue;
       for (unsigned pred : nodePreds[node]) {
         if (inPair(nodes[pred].group))
@@ -502,6 +505,10 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
     producer.nodes.insert(node);
     nodes[node].group = producerIndex;
   }
+  unsigned last = *llvm::max_element(producer.nodes);
+  for (unsigned node = *llvm::min_element(producer.nodes);
+       node < nodes.size() && lastWith[node] < last; ++node)
+    lastWith[node] = last;
   producer.domain = domain;
   producer.work += consumer.work;
   producer.recompute |= consumer.recompute;
@@ -512,8 +519,10 @@ bool KernelFormer::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
 }
 
 void KernelFormer::growGroups() {
-  for (unsigned index = 0; index < nodes.size(); ++index)
+  for (unsigned index = 0; index < nodes.size(); ++index) {
     initGroup(index);
+    lastWith.push_back(index);
+  }
   for (unsigned index = 0; index < nodes.size(); ++index) {
     // Latest producer first: its data is the warmest.
     SmallVector<unsigned> preds = nodePreds[index];
