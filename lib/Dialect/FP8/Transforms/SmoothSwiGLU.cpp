@@ -297,14 +297,16 @@ private:
   Value arrangeAs(Value product, Value linear);
   ComputeScaleOp measure(const View &product, Value linear);
   OperandRecipe getStateRecipe() const;
-  std::optional<Factor> storeSmoothed(Unit &unit, const View &product);
+  std::optional<Factor> storeSmoothed(Unit &unit, const View &product,
+                                      ArrayRef<LayerSlot> slots);
 
   void setInsertionPointAfter(Value a, Value b);
   Value rescale(Value value, Value factor, ArrayRef<int64_t> dims);
   Value rescaleView(const View &view, Value factor, ArrayRef<int64_t> dims);
   Value rescaleOperand(const Side &side, Value factor, ArrayRef<int64_t> dims);
   Value rescaleWeight(Unit &unit, const Side &side, const Factor &factor,
-                      ArrayRef<int64_t> dims);
+                      ArrayRef<LayerSlot> slots, ArrayRef<int64_t> dims);
+  SmallVector<LayerSlot> getSlots(const DotInfo &info) const;
   void rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
                      ArrayRef<int64_t> dims);
   GatedUnitVerdict describe(const GatedUnit &unit, StringRef why);
@@ -317,6 +319,7 @@ private:
   IRRewriter builder;
   DominanceInfo dominance;
   DelayedScaling delayed;
+  LayerLoops layerLoops;
   /// Whether a dot is smoothed as far as the recipe is concerned, by its place,
   /// and those that are by now.
   llvm::BitVector wanted, done;
@@ -385,14 +388,43 @@ Value Smoother::rescaleOperand(const Side &side, Value factor,
   return rescaleView(view, factor, view.dims);
 }
 
+/// What a dot tells of the layer it belongs to.
+static LayerLoops::Evidence getEvidence(const DotInfo &info) {
+  Value weight = info.lhs == OperandKind::Weight   ? info.dot->getOperand(0)
+                 : info.rhs == OperandKind::Weight ? info.dot->getOperand(1)
+                                                   : Value();
+  return LayerLoops::getEvidence(weight, info.dot->getResult(0));
+}
+
+/// The layer of the factor that a dot needs.
+SmallVector<LayerSlot> Smoother::getSlots(const DotInfo &info) const {
+  return layerLoops.getSlots(info.dot->getBlock(), getEvidence(info));
+}
+
+/// Whether the layers that a view cuts off its root are `slots`, in order.
+static bool cutsSlots(const View &view, ArrayRef<LayerSlot> slots) {
+  for (OpResult step : llvm::reverse(view.steps)) {
+    auto slice = dyn_cast<stablehlo::DynamicSliceOp>(step.getOwner());
+    if (!slice)
+      continue;
+    std::optional<LayerSlot> slot = matchSlot(slice.getStartIndices().front(),
+                                              slice.getOperand().getType());
+    if (slots.empty() || !slot || !(*slot == slots.front()))
+      return false;
+    slots = slots.drop_front();
+  }
+  return slots.empty();
+}
+
 /// The weights, rescaled by a factor that comes from the state outside of all
 /// loops, or else where they are read.
 Value Smoother::rescaleWeight(Unit &unit, const Side &side,
-                              const Factor &factor, ArrayRef<int64_t> dims) {
+                              const Factor &factor, ArrayRef<LayerSlot> slots,
+                              ArrayRef<int64_t> dims) {
   View view = getView(side.value, dims, Through::Layers);
   Block *entry = &function.getBody().front();
   auto parameter = dyn_cast<BlockArgument>(view.root);
-  if (parameter && parameter.getOwner() == entry)
+  if (parameter && parameter.getOwner() == entry && cutsSlots(view, slots))
     if (std::optional<Factor> all = readState(unit, entry, {}))
       if (shapeOf(all->scale).size() == view.layers.size() + view.dims.size())
         return rescaleView(view, all->scale, unite(view.layers, view.dims));
@@ -588,7 +620,8 @@ static std::optional<StoredSlot> matchStored(Value value) {
 /// has that one store the rescaled product, for nothing is to be rescaled
 /// before it is quantized then. Returns the factor, as the backward loop has
 /// it.
-std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
+std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
+                                              ArrayRef<LayerSlot> slots) {
   std::optional<StoredSlot> slot = matchStored(product.root);
   if (!slot)
     return std::nullopt;
@@ -609,12 +642,12 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product) {
   update->setOperand(
       1, stablehlo::ReshapeOp::create(builder, smoothed.getLoc(),
                                       update.getUpdate().getType(), smoothed));
-  std::optional<LayerSlot> layer =
-      matchSlot(slice.getStartIndices().front(), slice.getOperand().getType());
   Block *block = slice->getBlock();
   std::optional<Factor> factor;
-  if (layer)
-    factor = readState(unit, block, *layer);
+  if (llvm::all_of(slots, [&](const LayerSlot &layer) {
+        return isAround(layer, block);
+      }))
+    factor = readState(unit, block, slots);
   if (!factor) {
     unsigned carry = slot->loop->getNumResults();
     stablehlo::WhileOp loop = stackBeside(
@@ -639,9 +672,9 @@ void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
                            : unite(product.batching, product.free);
   dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
   View view = getView(product.value, dims, Through::Layouts);
+  SmallVector<LayerSlot> slots = getSlots(info);
   std::optional<Factor> factor =
-      getFactor(unit, dot, view, linear, getSlotsOfWeight(weight.value),
-                !info.recomputed);
+      getFactor(unit, dot, view, linear, slots, !info.recomputed);
   if (!factor)
     return;
   Value smoothed = rescaleView(view, factor->quantizer, view.dims);
@@ -652,7 +685,7 @@ void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
     if (unit.weightDims.empty())
       unit.weightDims = getView(weight.value, weightDims, Through::Layers).dims;
     dot->setOperand(lhs ? 1 : 0,
-                    rescaleWeight(unit, weight, *factor, weightDims));
+                    rescaleWeight(unit, weight, *factor, slots, weightDims));
   } else {
     rescaleResult(dot, factor->scale, llvm::map_to_vector(dims, [&](int64_t d) {
                     return getResultDim(product, d);
@@ -669,12 +702,11 @@ void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
                            : unite(product.batching, product.contracting);
   dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
   View view = getView(product.value, dims, Through::Layouts);
-  std::optional<Factor> factor = storeSmoothed(unit, view);
+  SmallVector<LayerSlot> slots = getSlots(info);
+  std::optional<Factor> factor = storeSmoothed(unit, view, slots);
   Value smoothed = product.value;
   if (!factor) {
-    factor = getFactor(unit, dot, view, linear,
-                       getSlotsOfGradient(dot->getResult(0)),
-                       /*original=*/false);
+    factor = getFactor(unit, dot, view, linear, slots, /*original=*/false);
     if (!factor)
       return;
     smoothed = rescaleView(view, factor->quantizer, view.dims);
@@ -696,8 +728,8 @@ void Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   bool lhs = info.lhs == OperandKind::Weight;
   Side weight = getSide(dot, lhs), gradient = getSide(dot, !lhs);
-  std::optional<Factor> factor =
-      readState(unit, dot->getBlock(), getSlotsOfWeight(weight.value));
+  SmallVector<LayerSlot> slots = getSlots(info);
+  std::optional<Factor> factor = readState(unit, dot->getBlock(), slots);
   if (!factor)
     factor = findFactor(unit, dot);
   if (!factor)
@@ -713,7 +745,8 @@ void Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
       return llvm::find(unit.weightDims, place) - unit.weightDims.begin();
     });
     dims = sortBy(dims, order);
-    dot->setOperand(lhs ? 0 : 1, rescaleWeight(unit, weight, *factor, dims));
+    dot->setOperand(lhs ? 0 : 1,
+                    rescaleWeight(unit, weight, *factor, slots, dims));
     rescaleResult(dot, factor->quantizer,
                   llvm::map_to_vector(dims, [&](int64_t d) {
                     return getResultDim(weight, d);
@@ -740,6 +773,8 @@ LogicalResult Smoother::decide() {
   wanted.resize(dots.size(), allDots);
   done.resize(dots.size());
   for (auto [i, info] : llvm::enumerate(dots)) {
+    if (info.isLinearLayer())
+      layerLoops.add(getEvidence(info));
     if (!info.isLinearLayer() || allDots)
       continue;
     FailureOr<DotVerdict> verdict = decider.getVerdict(info);

@@ -43,3 +43,5 @@ class Step:
     # Shapes of the scales that a recipe keeps, by parts of their names: the
     # layers of the loops that the tensor is quantized in.
     scales: dict = field(default_factory=dict)
+    # Settings that a preset is trained with as well, by the preset's name.
+    settings: dict = field(default_factory=dict)

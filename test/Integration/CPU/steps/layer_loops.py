@@ -23,7 +23,7 @@ def trained(loss, params, **options):
     r = np.random.default_rng(7)
     data = {"x": r.normal(0, 1, (STEPS, 32, INPUTS)).astype(np.float32), "y": r.normal(0, 1, (STEPS, 32, OUTPUTS)).astype(np.float32)}
     return Step(train, {"params": params, "opt_state": opt.init(params)}, data, lambda r: r[2],
-                lambda r: {"params": r[0], "opt_state": r[1]}, gap=1.0, **options)  # fmt: skip
+                lambda r: {"params": r[0], "opt_state": r[1]}, gap=0.5, **options)  # fmt: skip
 
 
 def weights(seed=0, **layers):
@@ -108,3 +108,42 @@ def shared_weight():
         return scan(lambda h, w: h + relu(relu(h @ w) @ p["shared"]), x, p["layer"])
 
     return trained(loss, weights(shared=(), layer=(LAYERS,)), scales=of((LAYERS,), "shared", "layer") | {"['shared'].weight": ()})
+
+
+# --------------------------------------------------------------------- loops in loops
+
+BLOCKS = (2, LAYERS)
+
+
+def gated(h, w):
+    return h + (jax.nn.silu(h @ w["gate"]) * (h @ w["up"])) @ w["down"]
+
+
+def gated_weights(layers):
+    params = weights(gate=layers, up=layers, down=layers)
+    return {"layers": {name: 0.5 * params.pop(name) for name in ("gate", "up", "down")}, **params}
+
+
+def gated_scales(layers):
+    return {f"['{name}'].{tensor}": layers for name in ("gate", "down") for tensor in ("activation", "gradient")} | {"['down'].smooth": (*layers, INPUTS)}
+
+
+@step
+def nested_scans():
+    """Blocks of layers: a scan in a scan."""
+
+    def loss(p, x):
+        return scan(lambda h, block: scan(gated, h, block), x, p["layers"])
+
+    one = ("smooth_swiglu.scaling=delayed", "smooth_swiglu.initial=one")
+    return trained(loss, gated_weights(BLOCKS), scales=gated_scales(BLOCKS), settings={"scaling_fp8": one})
+
+
+@step
+def nested_scans_remat():
+    """The same, blocks and layers computed again for the backward pass."""
+
+    def loss(p, x):
+        return scan(jax.checkpoint(lambda h, block: scan(jax.checkpoint(gated), h, block)), x, p["layers"])
+
+    return trained(loss, gated_weights(BLOCKS), scales=gated_scales(BLOCKS))

@@ -43,9 +43,9 @@ def check_scales(expected, found):
     for name, shape in kept.items():
         for part, want in expected.items():
             assert part not in name or shape == want, f"expected {name} of shape {want} but got {shape}"
-    # Those of weights may be current while others are delayed.
+    # Those of weights may be current while others are delayed, and only some presets smooth.
     for part in expected if kept else ():
-        assert part.endswith(".weight") or any(part in name for name in kept), f"expected a scale of {part} but got {sorted(kept)}"
+        assert part.endswith((".weight", ".smooth")) or any(part in name for name in kept), f"expected a scale of {part} but got {sorted(kept)}"
     return len(kept)
 
 
@@ -57,8 +57,10 @@ def check(fp8_run, folder, name, step, donate, debug, recipes):
     options = zoo.feeds(folder, export, name_of)
     want = [float(scalars[export.loss]) for scalars in export.scalars]
     report = []
-    for recipe in recipes:
-        log = t.train(fp8_run, folder, folder / recipe, *options, "--steps", STEPS, "--recipe", recipe, "--overwrite", "--quiet")
+    runs = [(recipe, ()) for recipe in recipes] + [run for run in export.step.settings.items() if run[0] in recipes]
+    for recipe, settings in runs:
+        changed = [word for setting in settings for word in ("--set", setting)]
+        log = t.train(fp8_run, folder, folder / recipe, *options, "--steps", STEPS, "--recipe", recipe, *changed, "--overwrite", "--quiet")
         got = t.losses(log)
         checkpoint = folder / recipe / f"checkpoint-{STEPS}.safetensors"
         if recipe == "none":
@@ -79,7 +81,7 @@ def check(fp8_run, folder, name, step, donate, debug, recipes):
             kept = check_scales(export.step.scales if debug else {}, shapes(checkpoint))
         except AssertionError as error:
             raise AssertionError(f"{recipe}: {error}") from None
-        report.append(f"{recipe} {gap:.4f}" + (f" ({kept} scales kept)" if kept else ""))
+        report.append(f"{' '.join([recipe, *settings])} {gap:.4f}" + (f" ({kept} scales kept)" if kept else ""))
     print(f"{name}: {', '.join(report)}", flush=True)
 
 
