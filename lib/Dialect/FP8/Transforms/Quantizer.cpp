@@ -450,6 +450,15 @@ Value Quantizer::quantize(Value value, const Group &group,
                             builder.getI64IntegerAttr(tensor));
 }
 
+/// The stack that a slice of weights is cut from. They are what they were when
+/// the layer is computed again: barriers do not count.
+static Value getStackOfWeights(stablehlo::DynamicSliceOp slice) {
+  Value stack = slice->getOperand(0);
+  while (stack.getDefiningOp<stablehlo::OptimizationBarrierOp>())
+    stack = getLayoutSource(stack);
+  return stack;
+}
+
 /// The slice of weights stacked outside of a loop that `value` is, up to
 /// reshapes and conversions: the weights of one layer, in a loop over layers.
 /// `conversions` are the types it is converted to, the last one first.
@@ -462,7 +471,6 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
       conversions.push_back(getElementTypeOrSelf(value.getType()));
       value = convert->getOperand(0);
     } else if (value.getDefiningOp<stablehlo::OptimizationBarrierOp>()) {
-      // Weights are what they were when the layer is computed again.
       value = getLayoutSource(value);
     } else {
       break;
@@ -470,7 +478,7 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
   }
   auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
   if (!slice || !isLayerSlice(slice) ||
-      slice->getOperand(0).getParentBlock() == slice->getBlock())
+      getStackOfWeights(slice).getParentBlock() == slice->getBlock())
     return nullptr;
   return slice;
 }
@@ -480,7 +488,7 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
 /// loop, and every micro-batch around them, read one payload.
 Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                                ArrayRef<Type> conversions) {
-  Value source = slice->getOperand(0);
+  Value source = getStackOfWeights(slice);
   auto sourceType = cast<RankedTensorType>(source.getType());
   Location loc = source.getLoc();
   auto layerType = cast<RankedTensorType>(group.point.getType());

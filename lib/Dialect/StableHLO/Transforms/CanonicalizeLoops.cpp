@@ -741,6 +741,237 @@ static bool scatterToUpdate(ScatterOp op) {
 }
 
 //===----------------------------------------------------------------------===//
+// Stacks of what is there anyway
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What a part of a stack is computed from: the value that a loop stacked, and
+/// which iterations of the loops around it the part is of.
+struct Stacked {
+  Value value;
+  /// A loop's counter is `scale * index + offset` with an index of the reader.
+  struct Iteration {
+    BlockArgument counter;
+    Value index;
+    int64_t scale, offset;
+  };
+  SmallVector<Iteration> iterations;
+};
+} // namespace
+
+/// The value with the same elements before reshapes.
+static Value stripReshapes(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ReshapeOp>(op) &&
+        !(isa<BroadcastInDimOp>(op) &&
+          cast<RankedTensorType>(op->getOperand(0).getType())
+                  .getNumElements() ==
+              cast<RankedTensorType>(value.getType()).getNumElements() &&
+          llvm::is_sorted(cast<BroadcastInDimOp>(op).getBroadcastDimensions())))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether a slice takes one element off the first dimension, all of others.
+static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
+  return !part.empty() && part.front() == 1 &&
+         part.drop_front() == stack.drop_front();
+}
+
+/// The value that a loop stacked for `slice`, if each iteration of the loop
+/// fills one slot of the stack.
+static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
+  Value stack = slice.getOperand();
+  auto type = cast<RankedTensorType>(stack.getType());
+  Value start = slice.getStartIndices().empty()
+                    ? Value()
+                    : slice.getStartIndices().front();
+  if (!start || !isLayer(slice.getSliceSizes(), type.getShape()))
+    return std::nullopt;
+  std::optional<Range> range = rangeOf(start);
+  if (!range || range->min < 0 || range->max >= type.getDimSize(0))
+    return std::nullopt;
+  Stacked result;
+  if (auto outer = stripReshapes(stack).getDefiningOp<DynamicSliceOp>()) {
+    std::optional<Stacked> found = findStacked(outer);
+    if (!found)
+      return std::nullopt;
+    result = *found;
+    stack = found->value;
+  }
+  auto loop = stack.getDefiningOp<WhileOp>();
+  std::optional<CountedLoop> counted;
+  if (loop)
+    counted = matchCountedLoop(loop);
+  if (!counted || stack.getType() != type ||
+      counted->trips != type.getDimSize(0))
+    return std::nullopt;
+  unsigned carry = cast<OpResult>(stack).getResultNumber();
+  Block &body = loop.getBody().front();
+  auto update = body.getTerminator()
+                    ->getOperand(carry)
+                    .getDefiningOp<DynamicUpdateSliceOp>();
+  if (!update || update.getOperand() != body.getArgument(carry) ||
+      update->getBlock() != &body ||
+      !isLayer(cast<RankedTensorType>(update.getUpdate().getType()).getShape(),
+               type.getShape()))
+    return std::nullopt;
+  std::optional<AffineIndex> slot =
+      matchAffineIndex(update.getStartIndices().front());
+  if (!slot || slot->counter != body.getArgument(counted->counter) ||
+      std::abs(slot->scale) != 1 || slot->min != 0 ||
+      slot->max != type.getDimSize(0) - 1)
+    return std::nullopt;
+  // slot = scale * counter + offset, solved for the counter.
+  result.iterations.push_back(
+      {slot->counter, start, slot->scale, -slot->scale * slot->offset});
+  result.value = stripReshapes(update.getUpdate());
+  return result;
+}
+
+namespace {
+/// Computes again, before `reader`, what is cut from arrays that it could cut
+/// itself, or computed of counters.
+class Recomputer {
+public:
+  Recomputer(Operation *reader, const Stacked &stacked)
+      : reader(reader), stacked(stacked), builder(reader) {}
+
+  /// Null if it cannot, or should not.
+  Value get(Value value) {
+    // First without changing anything.
+    return check(value, /*depth=*/8) ? make(value) : Value();
+  }
+
+private:
+  const Stacked::Iteration *getIteration(Value value) const {
+    auto found = llvm::find_if(stacked.iterations, [&](const auto &iteration) {
+      return iteration.counter == value;
+    });
+    return found == stacked.iterations.end() ? nullptr : found;
+  }
+  bool isVisible(Value value) const {
+    Operation *ancestor =
+        value.getParentBlock()->findAncestorOpInBlock(*reader);
+    Operation *def = value.getDefiningOp();
+    return ancestor && (!def || def->isBeforeInBlock(ancestor));
+  }
+  bool check(Value value, unsigned depth) const {
+    if (getIteration(value) || isVisible(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!op || depth == 0)
+      return false;
+    auto type = cast<RankedTensorType>(value.getType());
+    bool isIndex = isa<IntegerType>(type.getElementType()) &&
+                   !type.getElementType().isInteger(1) &&
+                   type.getNumElements() == 1;
+    if (!isa<DynamicSliceOp, ReshapeOp>(op) &&
+        !(isIndex && isa<ConstantOp, AddOp, SubtractOp, MulOp, NegOp, ConvertOp,
+                         BroadcastInDimOp>(op)))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return check(operand, depth - 1);
+    });
+  }
+  Value make(Value value) {
+    Location loc = reader->getLoc();
+    if (const Stacked::Iteration *iteration = getIteration(value)) {
+      Type type = value.getType();
+      Value index = iteration->index;
+      if (index.getType() != type)
+        index = ConvertOp::create(builder, loc, type, index);
+      if (iteration->scale == -1)
+        index = NegOp::create(builder, loc, index);
+      if (iteration->offset != 0)
+        index = AddOp::create(
+            builder, loc, index,
+            integerConstant(builder, loc, type, iteration->offset));
+      return index;
+    }
+    if (isVisible(value))
+      return value;
+    IRMapping operands;
+    for (Value operand : value.getDefiningOp()->getOperands())
+      operands.map(operand, make(operand));
+    return builder.clone(*value.getDefiningOp(), operands)->getResult(0);
+  }
+
+  Operation *reader;
+  const Stacked &stacked;
+  OpBuilder builder;
+};
+} // namespace
+
+/// The element of an array of whole numbers that grow by the same amount, as
+/// `arange` makes it, follows from its index.
+static Value readProgression(DynamicSliceOp slice) {
+  auto type = cast<RankedTensorType>(slice.getOperand().getType());
+  auto element = dyn_cast<IntegerType>(type.getElementType());
+  if (type.getRank() != 1 || !element || element.getWidth() < 32 ||
+      slice.getType().getNumElements() != 1)
+    return {};
+  Value start = slice.getStartIndices().front();
+  std::optional<Range> range = rangeOf(start);
+  if (!range || range->min < 0 || range->max >= type.getDimSize(0))
+    return {};
+  int64_t first = 0, by = 1;
+  DenseElementsAttr constant;
+  if (matchPattern(slice.getOperand(), m_Constant(&constant))) {
+    SmallVector<int64_t> numbers;
+    for (const APInt &number : constant.getValues<APInt>())
+      numbers.push_back(element.isUnsigned() ? number.getZExtValue()
+                                             : number.getSExtValue());
+    first = numbers.front();
+    by = numbers.size() > 1 ? numbers[1] - first : 0;
+    for (auto [i, number] : llvm::enumerate(numbers))
+      if (number != first + by * int64_t(i))
+        return {};
+  } else if (!slice.getOperand().getDefiningOp<IotaOp>()) {
+    return {};
+  }
+  OpBuilder b(slice);
+  Location loc = slice.getLoc();
+  auto scalar = RankedTensorType::get({}, element);
+  Value index = start;
+  if (index.getType() != scalar)
+    index = ConvertOp::create(b, loc, scalar, index);
+  index = MulOp::create(b, loc, index, integerConstant(b, loc, scalar, by));
+  return AddOp::create(b, loc, index, integerConstant(b, loc, scalar, first));
+}
+
+/// Reads what is there anyway instead of a stack of it. JAX stacks the index
+/// and the weight for the backward pass where a loop cuts its weights itself.
+static bool readOrigin(DynamicSliceOp slice) {
+  Value value = readProgression(slice);
+  if (!value)
+    if (std::optional<Stacked> stacked = findStacked(slice))
+      value = Recomputer(slice, *stacked).get(stacked->value);
+  if (!value)
+    return false;
+  OpBuilder b(slice);
+  if (value.getType() != slice.getType())
+    value = ReshapeOp::create(b, slice.getLoc(), slice.getType(), value);
+  slice.replaceAllUsesWith(value);
+  slice.erase();
+  return true;
+}
+
+/// Indices pass barriers: it costs nothing to compute them again.
+static bool passIndices(OptimizationBarrierOp barrier) {
+  bool changed = false;
+  for (auto [operand, result] :
+       llvm::zip(barrier->getOperands(), barrier->getResults()))
+    if (!result.use_empty() && rangeOf(operand)) {
+      result.replaceAllUsesWith(operand);
+      changed = true;
+    }
+  return changed;
+}
+
+//===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
 
@@ -780,8 +1011,14 @@ struct CanonicalizeLoops
     }
     SmallVector<Operation *> arithmetic;
     SmallVector<ScatterOp> scatters;
+    SmallVector<DynamicSliceOp> slices;
+    SmallVector<OptimizationBarrierOp> barriers;
     if (!worklist.empty())
       getOperation()->walk([&](Operation *op) {
+        if (auto barrier = dyn_cast<OptimizationBarrierOp>(op))
+          barriers.push_back(barrier);
+        if (auto slice = dyn_cast<DynamicSliceOp>(op))
+          slices.push_back(slice);
         if (auto scatter = dyn_cast<ScatterOp>(op))
           scatters.push_back(scatter);
         if (isa<CompareOp, MaxOp, MinOp, RemOp, ClampOp>(op) &&
@@ -795,6 +1032,10 @@ struct CanonicalizeLoops
         changed |= simplifyByRange(op);
     for (ScatterOp scatter : scatters)
       changed |= scatterToUpdate(scatter);
+    for (OptimizationBarrierOp barrier : barriers)
+      changed |= passIndices(barrier);
+    for (DynamicSliceOp slice : slices)
+      changed |= readOrigin(slice);
     return changed;
   }
 };

@@ -147,3 +147,53 @@ def nested_scans_remat():
         return scan(jax.checkpoint(lambda h, block: scan(jax.checkpoint(gated), h, block)), x, p["layers"])
 
     return trained(loss, gated_weights(BLOCKS), scales=gated_scales(BLOCKS))
+
+
+# ------------------------------------------------- loops that cut their weights themselves
+
+
+def indexed(run, layers=(LAYERS,), **options):
+    params = weights(layer=layers)
+    params["layer"] *= 0.5
+    return trained(run, params, scales=of(layers, "layer"), **options)
+
+
+def block(p, h, *index):
+    return h + relu(h @ p["layer"][index])
+
+
+@step
+def scan_over_indices():
+    return indexed(lambda p, x: scan(lambda h, i: block(p, h, i), x, jnp.arange(LAYERS)))
+
+
+@step
+def scan_over_indices_remat():
+    run = lambda p, x: scan(jax.checkpoint(lambda h, i: block(p, h, i)), x, jnp.arange(LAYERS))
+    return indexed(run)
+
+
+@step
+def fori_from_the_last_layer():
+    return indexed(lambda p, x: jax.lax.fori_loop(0, LAYERS, lambda i, h: block(p, h, -1 - i), x))
+
+
+@step
+def dynamic_index():
+    layer = lambda p, i: jax.lax.dynamic_index_in_dim(p["layer"], i, keepdims=False)
+    return indexed(lambda p, x: jax.lax.fori_loop(0, LAYERS, lambda i, h: h + relu(h @ layer(p, i)), x))
+
+
+@step
+def nested_indices():
+    inner = lambda p, i, h: jax.lax.fori_loop(0, LAYERS, lambda j, h: block(p, h, i, j), h)
+    return indexed(lambda p, x: jax.lax.fori_loop(0, 2, lambda i, h: inner(p, i, h), x), BLOCKS)
+
+
+@step
+def changed_in_the_loop():
+    """The loop changes the weight before it reads it."""
+    normalized = lambda w: w / jnp.linalg.norm(w, axis=0)
+    made = trained(lambda p, x: scan(lambda h, w: h + relu(h @ normalized(w)), x, p["layer"]), weights(layer=(LAYERS,)))
+    made.scales = of((LAYERS,), "layer")
+    return made

@@ -109,6 +109,12 @@ def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
     stays inside the tensor becomes a `dynamic_update_slice`; so JAX writes
     `x.at[i].set(...)` and `.add(...)`.
 
+    What a loop stacks and another one could read elsewhere is read there: an
+    index that follows from the counter, a part of an array that was there
+    before. JAX stacks both where a loop cuts its weights itself
+    (`params['w'][i]`). An element of `arange` is computed from its index, and
+    indices pass barriers.
+
     An `if` or `case` with a constant predicate is replaced by its branch; a
     `case` on a boolean becomes an `if`; results that nobody reads are dropped,
     and those that no branch computes are selected.

@@ -327,3 +327,65 @@ func.func @scaled_in_loop(%x: tensor<64x64xf32>, %w: tensor<64x64xf32>, %s: tens
   }
   return %0#1 : tensor<64x64xf32>
 }
+
+// -----
+
+// As JAX writes a scan over `arange(3)` whose body reads `w[i]`: the loop stacks
+// the index and the weight for the loop that reads them backwards.
+// CHECK-LABEL: @indexed
+// CHECK-SAME: (%[[W:.*]]: tensor<3x64x64xf32>, %[[X:.*]]: tensor<64x64xf32>)
+// CHECK: stablehlo.while(%[[I:[a-zA-Z0-9_]+]] = {{.*}}, %{{.*}} = %[[X]]) : tensor<i32>, tensor<64x64xf32>
+// CHECK: } do {
+// CHECK: stablehlo.dynamic_slice %[[W]], %[[I]],
+// CHECK-NOT: dynamic_update_slice
+// CHECK: stablehlo.while(%[[J:[a-zA-Z0-9_]+]] =
+// CHECK: } do {
+// CHECK: %[[TWO:.*]] = stablehlo.subtract %{{.*}}, %[[J]]
+// CHECK: stablehlo.dynamic_slice %[[W]], %[[TWO]],
+// CHECK: stablehlo.dynamic_update_slice %{{.*}}, %{{.*}}, %[[TWO]],
+func.func @indexed(%w: tensor<3x64x64xf32>, %x: tensor<64x64xf32>) -> (tensor<64x64xf32>, tensor<3x64x64xf32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %two = stablehlo.constant dense<2> : tensor<i32>
+  %three = stablehlo.constant dense<3> : tensor<i32>
+  %none = stablehlo.constant dense<0> : tensor<3xi32>
+  %empty = stablehlo.constant dense<0.0> : tensor<3x64x64xf32>
+  %range = stablehlo.iota dim = 0 : tensor<3xi32>
+  %0:4 = stablehlo.while(%i = %zero, %h = %x, %is = %none, %ws = %empty) : tensor<i32>, tensor<64x64xf32>, tensor<3xi32>, tensor<3x64x64xf32>
+  cond {
+    %c = stablehlo.compare LT, %i, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %e = stablehlo.dynamic_slice %range, %i, sizes = [1] : (tensor<3xi32>, tensor<i32>) -> tensor<1xi32>
+    %k = stablehlo.reshape %e : (tensor<1xi32>) -> tensor<i32>
+    %negative = stablehlo.compare LT, %k, %zero, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    %wrapped = stablehlo.add %k, %three : tensor<i32>
+    %at = stablehlo.select %negative, %wrapped, %k : tensor<i1>, tensor<i32>
+    %part = stablehlo.dynamic_slice %w, %at, %zero, %zero, sizes = [1, 64, 64] : (tensor<3x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x64xf32>
+    %layer = stablehlo.reshape %part : (tensor<1x64x64xf32>) -> tensor<64x64xf32>
+    %next = stablehlo.dot_general %h, %layer, contracting_dims = [1] x [0] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %atPart = stablehlo.broadcast_in_dim %at, dims = [] : (tensor<i32>) -> tensor<1xi32>
+    %is2 = stablehlo.dynamic_update_slice %is, %atPart, %i : (tensor<3xi32>, tensor<1xi32>, tensor<i32>) -> tensor<3xi32>
+    %layerPart = stablehlo.broadcast_in_dim %layer, dims = [1, 2] : (tensor<64x64xf32>) -> tensor<1x64x64xf32>
+    %ws2 = stablehlo.dynamic_update_slice %ws, %layerPart, %i, %zero, %zero : (tensor<3x64x64xf32>, tensor<1x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x64x64xf32>
+    %i2 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %i2, %next, %is2, %ws2 : tensor<i32>, tensor<64x64xf32>, tensor<3xi32>, tensor<3x64x64xf32>
+  }
+  %1:3 = stablehlo.while(%j = %zero, %g = %0#1, %gs = %empty) : tensor<i32>, tensor<64x64xf32>, tensor<3x64x64xf32>
+  cond {
+    %c = stablehlo.compare LT, %j, %three, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %back = stablehlo.subtract %two, %j : tensor<i32>
+    %e = stablehlo.dynamic_slice %0#2, %back, sizes = [1] : (tensor<3xi32>, tensor<i32>) -> tensor<1xi32>
+    %k = stablehlo.reshape %e : (tensor<1xi32>) -> tensor<i32>
+    %part = stablehlo.dynamic_slice %0#3, %back, %zero, %zero, sizes = [1, 64, 64] : (tensor<3x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<1x64x64xf32>
+    %layer = stablehlo.reshape %part : (tensor<1x64x64xf32>) -> tensor<64x64xf32>
+    %next = stablehlo.dot_general %g, %layer, contracting_dims = [1] x [1] : (tensor<64x64xf32>, tensor<64x64xf32>) -> tensor<64x64xf32>
+    %gPart = stablehlo.broadcast_in_dim %next, dims = [1, 2] : (tensor<64x64xf32>) -> tensor<1x64x64xf32>
+    %gs2 = stablehlo.dynamic_update_slice %gs, %gPart, %k, %zero, %zero : (tensor<3x64x64xf32>, tensor<1x64x64xf32>, tensor<i32>, tensor<i32>, tensor<i32>) -> tensor<3x64x64xf32>
+    %j2 = stablehlo.add %j, %one : tensor<i32>
+    stablehlo.return %j2, %next, %gs2 : tensor<i32>, tensor<64x64xf32>, tensor<3x64x64xf32>
+  }
+  return %1#1, %1#2 : tensor<64x64xf32>, tensor<3x64x64xf32>
+}
