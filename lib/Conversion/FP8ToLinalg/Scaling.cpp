@@ -484,6 +484,9 @@ struct RoundLowering : OpConversionPattern<RoundOp> {
 // Range expansion
 //===----------------------------------------------------------------------===//
 
+/// Octaves of a tile that can be brought around its center in f32.
+constexpr double kMaxRange = 254.0;
+
 struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -496,12 +499,23 @@ struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
       Value center = b.binary<arith::MulFOp>(
           math::SqrtOp::create(b.b, b.loc, amax).getResult(),
           math::SqrtOp::create(b.b, b.loc, amin).getResult());
+      auto log2 = [&](Value x) -> Value {
+        return math::Log2Op::create(b.b, b.loc, x);
+      };
+      // The ratio to a subnormal number may not be an f32.
+      Value ratio = b.binary<arith::DivFOp>(amax, amin);
+      Value overflows = b.cmp(arith::CmpFPredicate::OEQ, ratio, b.infinity());
       Value range =
-          math::Log2Op::create(b.b, b.loc, b.binary<arith::DivFOp>(amax, amin));
+          b.select(overflows, b.binary<arith::SubFOp>(log2(amax), log2(amin)),
+                   log2(ratio));
       Value steps = b.binary<arith::DivFOp>(
           b.f32(16.0 * std::log2(max * max / 2)), range);
       Value exponent = b.binary<arith::MulFOp>(
           math::FloorOp::create(b.b, b.loc, steps), b.f32(1.0 / 16));
+      // The root of a ratio beyond that is none either: 0 turns it off.
+      exponent =
+          b.select(b.cmp(arith::CmpFPredicate::OGT, range, b.f32(kMaxRange)),
+                   b.f32(0.0), exponent);
       // Zeros alone (0 / infinity) and an infinite amax give 0, a NaN is not
       // greater than anything, and values of one size give infinity.
       Value changes = b.binary<arith::AndIOp>(

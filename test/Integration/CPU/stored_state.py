@@ -55,8 +55,9 @@ def expansion(group):
     if not a.any():
         return F32(1), F32(1)
     high, low = a.max(), a[a > 0].min()
-    with np.errstate(divide="ignore"):
-        k = np.floor(F32(16 * math.log2(448**2 / 2)) / F32(np.log2(np.float64(high / low)))) / F32(16)
+    with np.errstate(divide="ignore", over="ignore"):
+        ratio = np.float64(high / low) if np.isfinite(high / low) else np.float64(high) / np.float64(low)
+        k = np.floor(F32(16 * math.log2(448**2 / 2)) / F32(np.log2(ratio))) / F32(16)
     return (np.sqrt(high) * np.sqrt(low), k) if 0 < k < np.inf else (F32(1), F32(1))
 
 

@@ -532,9 +532,10 @@ def expansion_of(x, tile, fmt):
             continue
         high, low = a.max(), a[a > 0].min()
         with np.errstate(divide="ignore", over="ignore"):
-            steps = bits / f32(np.log2(np.float64(f32(high / low))))
+            ratio = np.float64(f32(high / low))
+            steps = bits / f32(np.log2(ratio if np.isfinite(ratio) else np.float64(high) / np.float64(low)))
         k = np.floor(steps) / f32(16)
-        if 0 < k < np.inf:
+        if 0 < k < np.inf and np.log2(np.float64(high) / np.float64(low)) <= 254:
             center[index], exponent[index] = np.sqrt(high) * np.sqrt(low), k
     return center.reshape(scale_shape(x.shape, tile)), exponent.reshape(scale_shape(x.shape, tile))
 
@@ -572,6 +573,10 @@ def check_expansion(compiler, directory, rng):
                 if len(shape) > 1:
                     x[5, :128] = np.float32(1.0) + np.arange(128, dtype=np.float32) * np.float32(2**-23)
                     x[6, :128], x[6, 3], x[6, 4] = 0, 1e38, 1e-42
+                    # Second moments down to the smallest number: the ratio is no f32.
+                    spread_out = np.exp2(rng.uniform(-149, 0, 128)).astype(np.float32)
+                    x[7, :128], x[7, 0], x[7, 1] = spread_out, 0.5, np.float32(2.0**-149)
+                    x[8, :128], x[8, 0], x[8, 1] = spread_out * np.float32(1e20), 3e38, np.float32(2.0**-120)
             low, center, exponent, wide, payload, scale, values = program(name, x)
             label = f"{name} {kind}"
             with np.errstate(all="ignore"):
@@ -597,6 +602,15 @@ def check_expansion(compiler, directory, rng):
                 same(label + " restored", values, r)
             if kind == "special" and not np.isfinite(values).all():
                 fail(label + ": not finite")
+            if kind == "special" and len(shape) > 1 and tile[0] == 1:
+                # Each is off by the format's half step to the power of 1/k.
+                for row, k in (7, 1 / 16), (8, 1 / 16):
+                    if exponent[row, 0] != k:
+                        fail(f"{label}: expected an exponent of {k} but got {exponent[row, 0]}")
+                    off = np.abs(np.log2(values[row, :128].astype(np.float64) / x[row, :128]))
+                    normal = wide[row, :128].astype(np.float64) / scale[row, 0] >= 2.0**-6
+                    if off[normal].max() > np.log2(1 + 2.0**-4) / k + 1e-3:
+                        fail(f"{label}: off by {off[normal].max()} octaves with k = {k}")
     # A moment's groups span about three binades more than the format tells
     # apart well: what is lost is little beside plain groups.
     x = (rng.standard_normal((24, 300)) * np.exp(rng.standard_normal((24, 1)))).astype(np.float32)

@@ -218,9 +218,10 @@ def FP8_ComputeExpansionOp : FP8_Op<"compute_expansion", [
 
     with `max` the largest value of the format (R is 100352 for f8E4M3FN).
     An exponent below 1 narrows a range that is wider than the format's, so that
-    its small values do not become zero. Center and exponent are 1 for a tile of
-    zeros, for one whose values are all of the same size, and for one with a NaN
-    or an infinity.
+    its small values do not become zero. Where amax / amin is no f32, amin being
+    subnormal, its logarithm is the difference of theirs. Center and exponent are
+    1 for a tile of zeros, for one whose values are all of the same size, for one
+    with a NaN or an infinity, and for one that spans more than 254 octaves.
 
     Example:
 
