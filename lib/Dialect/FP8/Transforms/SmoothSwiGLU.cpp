@@ -11,7 +11,8 @@
 //
 // Each line is an identity for every s, whatever the other dots do; equal
 // factors only let them share what they quantize. With powers of two all of it
-// is exact.
+// is exact in f32 and bf16; units of f16, where s w may be subnormal, are left
+// alone.
 //
 //===----------------------------------------------------------------------===//
 
@@ -791,9 +792,13 @@ std::string Smoother::getObstacle(const GatedUnit &unit) {
     return unit.why;
   if (!wanted.test(unit.down))
     return "its product is not quantized: the dot stays in high precision";
+  const DotInfo &down = getDot(unit.down);
+  auto isF16 = [](Type type) { return getElementTypeOrSelf(type).isF16(); };
+  if (llvm::any_of(down.dot->getOperandTypes(), isF16) ||
+      llvm::any_of(down.dot->getResultTypes(), isF16))
+    return "it computes in f16, where smoothed weights may underflow";
   if (perChannel())
     return "";
-  const DotInfo &down = getDot(unit.down);
   Side product = getSide(cast<stablehlo::DotGeneralOp>(down.dot),
                          down.lhs == OperandKind::Activation);
   View view = getView(product.value, unite(product.batching, product.free),

@@ -171,3 +171,29 @@ func.func @kept(
       : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
   return %y : tensor<3x2xf32>
 }
+
+// -----
+
+// Factors may take f16 out of its range.
+func.func @f16(
+    %gate: tensor<2x4xf16> {fp8.role = "frozen", fp8.path = "p['gate']"},
+    %up: tensor<2x4xf16> {fp8.role = "frozen", fp8.path = "p['up']"},
+    %down: tensor<4x2xf16> {fp8.role = "frozen", fp8.path = "p['down']"},
+    %head: tensor<2x3xf16> {fp8.role = "frozen", fp8.path = "p['head']"},
+    %x: tensor<3x2xf16> {fp8.role = "batch"}) -> tensor<3x3xf16> {
+  %a = stablehlo.dot_general %x, %gate, contracting_dims = [1] x [0]
+      : (tensor<3x2xf16>, tensor<2x4xf16>) -> tensor<3x4xf16>
+  %b = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0]
+      : (tensor<3x2xf16>, tensor<2x4xf16>) -> tensor<3x4xf16>
+  %s_s = stablehlo.logistic %a : tensor<3x4xf16>
+  %s = stablehlo.multiply %a, %s_s : tensor<3x4xf16>
+  %p = stablehlo.multiply %s, %b : tensor<3x4xf16>
+  %one = stablehlo.constant dense<1.0> : tensor<3x4xf16>
+  %h = stablehlo.multiply %p, %one : tensor<3x4xf16>
+  // expected-remark @below {{left alone: it computes in f16, where smoothed weights may underflow}}
+  %y = stablehlo.dot_general %h, %down, contracting_dims = [1] x [0]
+      : (tensor<3x4xf16>, tensor<4x2xf16>) -> tensor<3x2xf16>
+  %z = stablehlo.dot_general %y, %head, contracting_dims = [1] x [0]
+      : (tensor<3x2xf16>, tensor<2x3xf16>) -> tensor<3x3xf16>
+  return %z : tensor<3x3xf16>
+}
