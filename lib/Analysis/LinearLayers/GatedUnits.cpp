@@ -11,6 +11,8 @@
 
 #include "llvm/ADT/STLExtras.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -473,6 +475,22 @@ static std::optional<Index> getWeightElement(const DotInfo &info,
   return element;
 }
 
+/// The activation that the values are a multiple of, or an empty name.
+static StringRef matchMultiple(const Samples &values) {
+  // All activations end near to their argument or to one.
+  for (double end : {getSamplePoints().back(), 1.0}) {
+    double factor = values.back() / end;
+    if (factor == 0 || !std::isfinite(factor))
+      continue;
+    Samples parts;
+    llvm::transform(values, parts.begin(),
+                    [&](double value) { return value / factor; });
+    if (StringRef name = matchActivation(parts); !name.empty())
+      return name;
+  }
+  return "";
+}
+
 /// Proves that `product`, which is linear in `linear`, is a known activation of
 /// `gate` times it, and finds the channels of all three weights; else says why
 /// not.
@@ -489,6 +507,11 @@ std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
   };
   std::optional<Samples> values = Evaluator(views, user, variable).get(product);
   unit.activation = values ? matchActivation(*values).str() : "";
+  StringRef multiple =
+      values && unit.activation.empty() ? matchMultiple(*values) : "";
+  if (!multiple.empty())
+    return "the product has a constant factor besides " + multiple.str() +
+           " of the gate and the linear branch";
   if (unit.activation.empty())
     return "the activation of the gate is none of silu, gelu, gelu_tanh, "
            "quick_gelu, relu, sigmoid and identity";

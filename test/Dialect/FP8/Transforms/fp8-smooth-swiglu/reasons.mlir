@@ -174,6 +174,32 @@ func.func @kept(
 
 // -----
 
+// A constant factor.
+func.func @factor(
+    %gate: tensor<2x4xf32> {fp8.role = "frozen", fp8.path = "p['gate']"},
+    %up: tensor<2x4xf32> {fp8.role = "frozen", fp8.path = "p['up']"},
+    %down: tensor<4x2xf32> {fp8.role = "frozen", fp8.path = "p['down']"},
+    %head: tensor<2x3xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
+    %x: tensor<3x2xf32> {fp8.role = "batch"}) -> tensor<3x3xf32> {
+  %a = stablehlo.dot_general %x, %gate, contracting_dims = [1] x [0]
+      : (tensor<3x2xf32>, tensor<2x4xf32>) -> tensor<3x4xf32>
+  %b = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0]
+      : (tensor<3x2xf32>, tensor<2x4xf32>) -> tensor<3x4xf32>
+  %s_s = stablehlo.logistic %a : tensor<3x4xf32>
+  %s = stablehlo.multiply %a, %s_s : tensor<3x4xf32>
+  %p = stablehlo.multiply %s, %b : tensor<3x4xf32>
+  %thirty = stablehlo.constant dense<30.0> : tensor<3x4xf32>
+  %h = stablehlo.multiply %thirty, %p : tensor<3x4xf32>
+  // expected-remark @below {{left alone: the product has a constant factor besides silu of the gate and the linear branch}}
+  %y = stablehlo.dot_general %h, %down, contracting_dims = [1] x [0]
+      : (tensor<3x4xf32>, tensor<4x2xf32>) -> tensor<3x2xf32>
+  %z = stablehlo.dot_general %y, %head, contracting_dims = [1] x [0]
+      : (tensor<3x2xf32>, tensor<2x3xf32>) -> tensor<3x3xf32>
+  return %z : tensor<3x3xf32>
+}
+
+// -----
+
 // Factors may take f16 out of its range.
 func.func @f16(
     %gate: tensor<2x4xf16> {fp8.role = "frozen", fp8.path = "p['gate']"},
