@@ -213,6 +213,69 @@ def check_micro_batches(fp8_run, folder):
     print(f"micro-batches: {len(before)} states, one step of {steps} not taken")
 
 
+def check_together(fp8_run, folder, width=32, steps=4):
+    """Where a gradient overflows, and the step is skipped for it, the scales of
+    dots, smoothing factors and stored state all stay as they are; where the step
+    takes its update nevertheless, those of dots stay and the others follow what
+    they saw."""
+    rng = np.random.default_rng(0)
+    shapes = {"gate": (width, 48), "up": (width, 48), "down": (48, width), "head": (width, 16)}
+    params = {k: (rng.normal(size=s) * s[0] ** -0.5).astype(np.float32) for k, s in shapes.items()}
+    x, y = (rng.normal(size=(steps, 16, n)).astype(np.float32) for n in (width, 16))
+    x *= np.float32([1, 2, 4, 8])[:, None, None]
+    blow_up = np.array([1, 1, 3e38, 1], np.float32)
+    recipe = write_recipe(folder / "together.yaml", 3, "max")
+    delayed = "{format: f16, tile: tensor, scaling: delayed, history: 3}"
+    recipe.write_text(
+        recipe.read_text()
+        + "smooth_swiglu: {granularity: channel, scaling: delayed, history: 3}\n"
+        + f"optimizer: {{moment1: {delayed}, moment2: {delayed}, master: {delayed}, min_elements: 1}}\n"
+    )
+    adam = optax.adam(1e-4)
+    skipping = optax.apply_if_finite(adam, 5)
+    for name, tx in {"wrapped": skipping, "chosen": adam, "zeroed": adam}.items():
+
+        def step(params, state, x, y, blow_up):
+            def loss(p):
+                h = jax.nn.silu(x @ p["gate"]) * (x @ p["up"])
+                value = jnp.sum((h @ p["down"] @ p["head"] - y) ** 2)
+                return value * blow_up * 1e6, value
+
+            (_, value), g = jax.value_and_grad(loss, has_aux=True)(params)
+            g = jax.tree.map(lambda g: g / (blow_up * 1e6), g)
+            finite = jnp.all(jnp.array([jnp.all(jnp.isfinite(a)) for a in jax.tree.leaves(g)]))
+            if name == "zeroed":
+                g = jax.tree.map(lambda g: jnp.where(jnp.isfinite(g), g, 0), g)
+            updates, new = tx.update(g, state, params)
+            after = optax.apply_updates(params, updates), new
+            if name == "chosen":
+                after = jax.tree.map(lambda a, b: jnp.where(finite, a, b), after, (params, state))
+            return *after, value
+
+        where = folder / f"together-{name}"
+        where.mkdir(exist_ok=True)
+        state = tx.init(params)
+        (where / "step.mlir").write_text(jax.jit(step).lower(params, state, x[0], y[0], blow_up[0]).as_text(debug_info=True))
+        save_file({"x": x, "y": y, "blow_up": blow_up}, where / "data.safetensors")
+        t.save_tree(where / "init.safetensors", params=params, state=state)
+        batches = [f"--batch={key}={where}/data.safetensors:{key}" for key in ("x", "y", "blow_up")]
+        t.run([fp8_run, where / "step.mlir", "--init", where / "init.safetensors", *batches, "--recipe", recipe,
+               "--steps", str(steps), "--out", where / "out", "--checkpoint-every", "1"])  # fmt: skip
+        before, after = states(where / "out", 2), states(where / "out", 3)
+        smooth = {key for key in before if key.endswith(".smooth")}
+        dots = {key for key in before if key.endswith((".activation", ".weight", ".gradient"))}
+        assert len(smooth) == 1 and len(dots) == 7 and len(before) == len(smooth) + len(dots) + 12, sorted(before)
+        moved = {key for key in before if any(a.tobytes() != b.tobytes() for a, b in zip(before[key], after[key]))}
+        assert not moved & dots, f"{name}: expected the scales of dots to stay but got {sorted(moved & dots)}"
+        if name != "zeroed":
+            assert not moved, f"{name}: expected all to stay but got {sorted(moved)}"
+        else:
+            assert smooth <= moved, f"{name}: expected {smooth} to follow the product"
+        last = states(where / "out", 4)
+        assert all(np.isfinite(a).all() for pair in last.values() for a in pair), f"{name}: a scale is not finite"
+    print("scales of dots, smoothing factors and stored state stay together")
+
+
 def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
     """optax.MultiSteps, whose micro-batches are calls of the step: entry 0 is
     the largest amax of the window so far, and the history rolls in the call that
@@ -386,6 +449,7 @@ def main(fp8_run, folder):
     check_saved_payloads(fp8_run, folder, models["scan"])
     check_weight_copies(fp8_run, folder, unrolled=model, scan=models["scan"])
     check_micro_batches(fp8_run, folder)
+    check_together(fp8_run, folder)
     check_calls(fp8_run, folder)
 
 
