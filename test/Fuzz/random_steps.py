@@ -7,8 +7,8 @@ seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
 
  1. `--recipe none` gives JAX's state after six steps, every array of it, and
     every scalar of each step: within 1e-5 of what the array moves plus half an ulp
-    for each step, or three times what JAX itself changes when its initial values move by one
-    ulp of the type that the step computes in.
+    for each step, or three times what JAX itself changes when its initial values move by four
+    ulps (one where the step computes in bf16).
  2. The preset drawn for it (all in every tenth draw) compiles and runs; what
     moves in JAX moves; losses are as near to JAX's as three times JAX's own bf16
     run is, plus a floor (see check.py).
@@ -102,13 +102,14 @@ def main():
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--keep", action="store_true", help="keep the files of draws that pass")
     parser.add_argument("--no-reduce", action="store_true")
+    parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
     args = parser.parse_args()
     if args.count:
         sys.exit(count(args.count))
 
     found = shutil.which(args.fp8_run) or str(args.fp8_run)
-    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt")}
+    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs}
     seeds = [seed for part in args.seeds.split(",") for begin, _, end in [part.partition(":")] for seed in range(int(begin), int(end or int(begin) + 1))]
     args.folder.mkdir(parents=True, exist_ok=True)
     call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)

@@ -20,6 +20,7 @@ TIMEOUT = 180
 # Presets that store state in less than f32.
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
 PERTURBATIONS = 8
+ULPS = 4
 # They round what they keep to fewer bits.
 ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
 
@@ -52,8 +53,9 @@ class Reference:
         return self.make(choices.settle({**self.drawn, **other}))
 
     def perturbed(self, count=PERTURBATIONS):
-        """Plays of the step whose initial floats are one ulp away, up or down, of the type
-        that the step computes in: an f32 ulp is lost where weights become bf16."""
+        """Plays of the step whose initial floats are a few ulps away, up or down, which is
+        what a sum in another order or another exp changes. Where weights become bf16,
+        an f32 ulp would be lost: there it is one of bf16's."""
         random = np.random.default_rng(1)
         half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
 
@@ -63,7 +65,9 @@ class Reference:
             up = jnp.asarray(random.integers(0, 2, x.shape), bool)
             if half and x.dtype == jnp.float32:
                 return x * jnp.where(up, 1 + 2.0**-8, 1 - 2.0**-8)
-            return jnp.where(x == 0, x, jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype))).astype(x.dtype)
+            if x.dtype == jnp.float32:
+                return x * jnp.where(up, 1 + ULPS * 2.0**-23, 1 - ULPS * 2.0**-23)
+            return jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype)) * (x != 0)
 
         while len(self._moved) < count:
             self._moved.append(self.export.play(jax.tree.map(nudge, self.export.state)))
@@ -109,6 +113,7 @@ class Module:
         named = c.debug == "yes"
         self.names = {export.paths[old]: export.paths[old] if named else f"arg{new}" for new, old in enumerate(order)}
         self.results = {export.results[old]: f"result{new}" if c.debug == "stripped" else export.results[old] for new, old in enumerate(result_order)}
+        self.result_order = [export.results[old] for old in result_order]
         self.options = feeds(folder, export, self.names.get)
         self.ambiguous = set()
 
@@ -171,14 +176,27 @@ def first_error(text):
 # ---------------------------------------------------------------------- checks
 
 
-def scalars_of(log_row, module):
-    """Every scalar that a row of the log has, by the name of the result."""
-    return {**log_row.get("metrics", {})}, log_row["loss"]
-
-
 def number(value):
     """A value of the log."""
     return np.float64(np.nan if value is None else value)
+
+
+def check_pairs(module):
+    """Every argument is replaced by the result that JAX puts in its place."""
+    export = module.reference.export
+    more = [option for option in module.options if str(option).startswith("--state=")]
+    explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *more], check=False, timeout=TIMEOUT)
+    if explained.returncode:
+        raise Failure(f"none-{kind_of(explained)}", first_error(explained.stderr))
+    text = explained.stdout
+    arguments, results = ([line.split() for line in part.splitlines() if line.startswith("  ")]
+                          for part in text.partition("arguments:\n")[2].split("results:\n"))  # fmt: skip
+    got = {row[3]: i for i, row in enumerate(results) if row[2] == "state"}
+    place = {path: i for i, path in enumerate(module.result_order)}
+    want = {module.names[argument]: place[result] for argument, result in export.replaced.items()}
+    wrong = [f"{name} gets {results[got[name]][0] if name in got else 'nothing'} in place of {results[at][0]}" for name, at in want.items() if got.get(name) != at]
+    if wrong:
+        raise Failure("none-pairs", f"{len(wrong)} of {len(want)} pairs: " + "; ".join(wrong[:4]))
 
 
 def check_none(module):
@@ -310,10 +328,19 @@ def check(drawn, seed, folder, tools):
         reference = Reference(drawn, seed)
     except Exception as error:  # JAX's own complaint of the generator's step.
         raise Failure("generator", f"{type(error).__name__}: {str(error)[:1500]}") from error
+    if tools["pairs"]:
+        check_pairs(Module(reference, folder, tools))
+        return "pairs"
     if not all(np.isfinite(row[reference.export.loss]) for row in reference.export.scalars):
         return "diverges in JAX"
     module = Module(reference, folder, tools)
-    worst = check_none(module)
+    try:
+        worst = check_none(module)
+    except Failure as failure:
+        if failure.kind in ("none-state", "none-scalar"):
+            # The reason, if this is it.
+            check_pairs(module)
+        raise
     presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]
     notes = [f"none {worst:.2f}"]
     for recipe in presets:

@@ -1,5 +1,6 @@
 """A training step as JAX lowers it, what it gives there, and its values as files."""
 
+import functools
 import inspect
 import re
 
@@ -81,8 +82,19 @@ class Export:
             if to in self.paths
         }
         self.results = list(by_path({"result": shape}))
-        self.compiled = lowered.compile()
-        self.scalars, self.outputs, self.early, self.final = self.play(state)
+        self.lowered = lowered
+
+    @functools.cached_property
+    def compiled(self):
+        return self.lowered.compile()
+
+    @functools.cached_property
+    def played(self):
+        return self.play(self.state)
+
+    # Rows of every step's scalars, the first step's results, the state after the
+    # first step and after the last.
+    scalars, outputs, early, final = (property(lambda self, i=i: self.played[i]) for i in range(4))
 
     def arguments(self, state, i):
         """The arguments of step i."""
