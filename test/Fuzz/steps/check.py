@@ -141,7 +141,7 @@ class Module:
             if f"ambiguous {what}" in errors and what not in self.ambiguous and self.reference.choices.debug != "yes":
                 self.ambiguous.add(what)
                 if what == "loss":
-                    self.options += ["--loss", self.results[export.loss]]
+                    self.options += [f"--loss={self.results[export.loss]}"]
                 else:
                     for argument, result in export.replaced.items():
                         self.options += [f"--state={self.names[argument]}={self.results[result]}"]
@@ -184,8 +184,11 @@ def number(value):
 def check_pairs(module):
     """Every argument is replaced by the result that JAX puts in its place."""
     export = module.reference.export
-    more = [option for option in module.options if str(option).startswith("--state=")]
-    explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *more], check=False, timeout=TIMEOUT)
+    while True:
+        more = [option for option in module.options if str(option).startswith(("--state=", "--loss="))]
+        explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *more], check=False, timeout=TIMEOUT)
+        if explained.returncode == 0 or not module.settle(explained.stderr):
+            break
     if explained.returncode:
         raise Failure(f"none-{kind_of(explained)}", first_error(explained.stderr))
     text = explained.stdout
@@ -329,8 +332,9 @@ def check(drawn, seed, folder, tools):
     except Exception as error:  # JAX's own complaint of the generator's step.
         raise Failure("generator", f"{type(error).__name__}: {str(error)[:1500]}") from error
     if tools["pairs"]:
-        check_pairs(Module(reference, folder, tools))
-        return "pairs"
+        module = Module(reference, folder, tools)
+        check_pairs(module)
+        return " and ".join(["ambiguous", *sorted(module.ambiguous)]) + " " if module.ambiguous else "pairs"
     if not all(np.isfinite(row[reference.export.loss]) for row in reference.export.scalars):
         return "diverges in JAX"
     module = Module(reference, folder, tools)
