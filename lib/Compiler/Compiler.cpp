@@ -1,6 +1,7 @@
 //===- Compiler.cpp - StableHLO text to a runnable executable -------------===//
 
 #include "fp8/Compiler/Compiler.h"
+#include "InternalErrors.h"
 #include "JIT.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/Passes.h"
@@ -47,7 +48,10 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
   PassManager pm(module.getContext());
   pm.enableVerifier(true);
   build(pm);
+  InternalErrors internal(pm);
   LogicalResult result = pm.run(module);
+  if (failed(result))
+    internal.report(stage);
   seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

@@ -1,0 +1,84 @@
+//===- InternalErrorsTest.cpp - Whose mistake an error is -----------------===//
+
+#include "../../lib/Compiler/InternalErrors.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/Pass.h"
+#include "gtest/gtest.h"
+
+using namespace mlir;
+
+namespace {
+
+/// What a pass does wrong.
+enum class Fault { None, BreaksIR, RefusesInput, RefusesInputAndBreaksIR };
+
+struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(FaultyPass)
+  FaultyPass(Fault fault, StringRef argument)
+      : fault(fault), argument(argument) {}
+  StringRef getArgument() const override { return argument; }
+
+  void runOnOperation() override {
+    if (fault == Fault::RefusesInput ||
+        fault == Fault::RefusesInputAndBreaksIR) {
+      getOperation().emitError("expected another step");
+      signalPassFailure();
+    }
+    if (fault == Fault::BreaksIR || fault == Fault::RefusesInputAndBreaksIR)
+      getOperation().getBody().front().getTerminator()->erase();
+  }
+
+  Fault fault;
+  StringRef argument;
+};
+
+/// The errors of a run of such a pass on two functions.
+std::vector<std::string> run(Fault fault, StringRef argument = "faulty") {
+  MLIRContext context;
+  context.loadDialect<func::FuncDialect>();
+  auto module = parseSourceString<ModuleOp>(
+      "func.func @a() { return }\nfunc.func @b() { return }", &context);
+  std::vector<std::string> errors;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    errors.push_back(diagnostic.str());
+    return success();
+  });
+  PassManager pm(&context);
+  pm.addNestedPass<func::FuncOp>(std::make_unique<FaultyPass>(fault, argument));
+  fp8::InternalErrors internal(pm);
+  EXPECT_EQ(failed(pm.run(*module)), fault != Fault::None);
+  internal.report("fp8");
+  return errors;
+}
+
+bool isInternal(const std::vector<std::string> &errors) {
+  return !errors.empty() &&
+         StringRef(errors.back()).starts_with("internal error: pass '");
+}
+
+TEST(InternalErrors, NothingIsSaidWithoutAnError) {
+  EXPECT_TRUE(run(Fault::None).empty());
+}
+
+TEST(InternalErrors, TheVerifiersAreOurs) {
+  std::vector<std::string> errors = run(Fault::BreaksIR);
+  EXPECT_TRUE(isInternal(errors));
+  EXPECT_GE(errors.size(), 2u) << "expected the verifier's error, too";
+  EXPECT_NE(errors.back().find("pass 'faulty' of stage 'fp8'"),
+            std::string::npos);
+}
+
+TEST(InternalErrors, ThoseOfAPassAreTheUsers) {
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInput)));
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInputAndBreaksIR)));
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-verify-import")));
+}
+
+TEST(InternalErrors, ThoseOfAStagesCheckAreOurs) {
+  EXPECT_TRUE(isInternal(run(Fault::RefusesInput, "fp8-verify-scheduled")));
+}
+
+} // namespace
