@@ -118,6 +118,8 @@ private:
   void pairCopies();
   void pairRest();
   void pairLastValues();
+  void pairByPlace();
+  LogicalResult checkFrozen();
   bool meets(Value scalar, Value other);
   void pair(unsigned arg, unsigned result, const Twine &why);
   void unpair(unsigned arg);
@@ -730,6 +732,62 @@ void Analyzer::pairRest() {
     if (count[readers[arg].front()] == 1)
       pair(arg, readers[arg].front(), "nothing else reads it");
   pairLastValues();
+  if (!argsAreNamed || !resultsAreNamed)
+    pairByPlace();
+}
+
+/// Without names, what no gradient depends on and no result replaces is neither
+/// data nor a frozen weight. Results of its type that replace nothing else
+/// replace it: the only one, or by place if that agrees with all other pairs.
+void Analyzer::pairByPlace() {
+  bool inOrder = true;
+  std::optional<unsigned> last;
+  llvm::MapVector<Type, SmallVector<unsigned>> open;
+  for (const SignatureArg &arg : signature.args) {
+    if (std::optional<unsigned> result = to[arg.index]) {
+      inOrder &= !last || *last < *result;
+      last = result;
+    } else if (isFloat(arg.type) && !isScalar(arg.type) &&
+               !feeding[arg.index] && !forcedRoles.count(arg.index)) {
+      open[arg.type].push_back(arg.index);
+    }
+  }
+  for (auto &[type, args] : open) {
+    SmallVector<unsigned> results;
+    for (const SignatureResult &result : signature.results)
+      if (!from[result.index] && result.type == type)
+        results.push_back(result.index);
+    if (args.size() != results.size() || (args.size() > 1 && !inOrder))
+      continue;
+    for (auto [arg, result] : llvm::zip(args, results))
+      pair(arg, result,
+           args.size() == 1 ? "no other of its type is left"
+                            : "by place: no gradient depends on it");
+  }
+}
+
+/// Without names, an array that is taken for frozen while the step returns
+/// another one of its type may be state: that is no guess to make in silence.
+LogicalResult Analyzer::checkFrozen() {
+  for (const SignatureArg &arg : signature.args) {
+    if (arg.role != ArgRole::Frozen || isScalar(arg.type) ||
+        forcedRoles.count(arg.index))
+      continue;
+    SmallVector<StringRef> results;
+    for (const SignatureResult &result : signature.results)
+      if (!from[result.index] && result.type == arg.type &&
+          onArguments.depends(returned[result.index], arg.index))
+        results.push_back(result.path);
+    if (results.empty())
+      continue;
+    InFlightDiagnostic diag = emitError(func.getLoc())
+                              << "ambiguous state: '" << arg.path
+                              << "' is frozen, or replaced by one of ";
+    llvm::interleaveComma(ArrayRef(results).take_front(4), diag);
+    return diag << "; choose with a state or role option, or export with "
+                   "debug_info=True, which has names";
+  }
+  return success();
 }
 
 /// A scalar that a number is compared with, where the step returns that number
@@ -1697,6 +1755,8 @@ FailureOr<Signature> Analyzer::run() {
     if (failed(checkThatStateChanges()))
       return failure();
     findOtherArgs();
+    if ((!argsAreNamed || !resultsAreNamed) && failed(checkFrozen()))
+      return failure();
     if (!options.initialValues.empty())
       readInitialValues();
     findOtherResults();
