@@ -43,13 +43,50 @@ static void addSlot(const std::optional<LayerSlot> &slot,
     slots.push_back(*slot);
 }
 
+/// Adds a slot for every counter that an index is computed from, as that of
+/// layers in an order of their own (`w[order[i]]`) or of loops in loops
+/// (`w[2 * i + j]`): the iterations are the layers then.
+static void addCounters(Value index, SmallVectorImpl<LayerSlot> &slots) {
+  SmallVector<Value> open{index};
+  DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value value = open.pop_back_val();
+    if (!seen.insert(value).second)
+      continue;
+    if (auto affine = stablehlo::matchAffineIndex(value)) {
+      int64_t by = std::abs(affine->scale);
+      if (by != 0)
+        addSlot(LayerSlot{affine->counter, affine->scale / by,
+                          (affine->offset - affine->min) / by,
+                          (affine->max - affine->min) / by + 1},
+                slots);
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (auto slice = dyn_cast_or_null<stablehlo::DynamicSliceOp>(op))
+      llvm::append_range(open, slice.getStartIndices());
+    else if (isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp,
+                             stablehlo::MulOp, stablehlo::DivOp,
+                             stablehlo::RemOp, stablehlo::NegOp,
+                             stablehlo::MinOp, stablehlo::MaxOp,
+                             stablehlo::ClampOp, stablehlo::SelectOp,
+                             stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
+      llvm::append_range(open, op->getOperands());
+  }
+}
+
 /// Adds the slots of a part of `stack` that is cut or written at `starts`.
 static void addSlots(ValueRange starts, Type part, Type stack,
                      SmallVectorImpl<LayerSlot> &slots) {
-  for (auto [dim, start] : llvm::enumerate(starts))
-    addSlot(matchSlot(start, stack, dim,
-                      cast<RankedTensorType>(part).getDimSize(dim)),
-            slots);
+  for (auto [dim, start] : llvm::enumerate(starts)) {
+    int64_t size = cast<RankedTensorType>(part).getDimSize(dim);
+    if (size == cast<RankedTensorType>(stack).getDimSize(dim))
+      continue;
+    if (std::optional<LayerSlot> slot = matchSlot(start, stack, dim, size))
+      addSlot(slot, slots);
+    else
+      addCounters(start, slots);
+  }
 }
 
 SmallVector<LayerSlot> fp8::getSlotsOfWeight(Value weight) {

@@ -191,6 +191,12 @@ def nested_indices():
 
 
 @step
+def layers_in_an_order():
+    """The iterations are the layers where a table says which weight is whose."""
+    return indexed(lambda p, x: scan(lambda h, i: block(p, h, i), x, jnp.array([2, 0, 1])))
+
+
+@step
 def changed_in_the_loop():
     """The loop changes the weight before it reads it."""
     normalized = lambda w: w / jnp.linalg.norm(w, axis=0)
