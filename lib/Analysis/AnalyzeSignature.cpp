@@ -112,6 +112,7 @@ private:
   ValueSet findStepped(unsigned update);
   void findHomeless();
   void addHomes(unsigned arg, unsigned update);
+  void addOldValues(unsigned arg, unsigned update);
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
@@ -223,8 +224,9 @@ private:
   std::vector<bool> feeding;
   /// By result: the arguments whose gradients its update chain ends at.
   SmallVector<SmallVector<unsigned, 2>> learnedBy;
-  /// Arguments with a gradient in some result.
-  llvm::SmallDenseSet<unsigned> learned;
+  /// Arguments with a gradient in some result, and those that some result adds
+  /// anything to.
+  llvm::SmallDenseSet<unsigned> learned, stepping;
   /// By argument that only updates of others read: results that may replace it.
   DenseMap<unsigned, SmallVector<unsigned>> homes;
   /// Arguments with a gradient of their own in the value that replaces them,
@@ -394,6 +396,8 @@ bool Analyzer::looksLikeOutput(unsigned arg, unsigned result, Reach self) {
 /// Weights of pairs, beside the strength of an update chain. What is returned
 /// as it came may be a metric: the step that this was.
 constexpr double kReturnedAsItCame = 0.5;
+/// The same where another result adds something to it.
+constexpr double kOldValue = 0.1;
 /// What an update reads and no chain leads on from: the last value of another
 /// argument, say.
 constexpr double kHome = 0.2;
@@ -412,7 +416,9 @@ double Analyzer::flowLikeness(unsigned arg, unsigned result) {
   // What has a gradient and would never change is the old value of another
   // state: its last one, or what it returns to.
   if (returned[result] == argument(arg))
-    return learned.contains(arg) ? 0 : kReturnedAsItCame;
+    return learned.contains(arg)    ? 0
+           : stepping.contains(arg) ? kOldValue
+                                    : kReturnedAsItCame;
   // A loss times its scale is no update of the scale; a float that follows from
   // other scalars alone is.
   auto isArray = [&](unsigned source) {
@@ -473,6 +479,11 @@ void Analyzer::findLearning() {
       learnedBy[r].push_back(*arg);
       learned.insert(*arg);
     }
+    if (hasLeaf(chain) && !isScalar(value.getType()))
+      for (auto &[source, reach] : chain)
+        if (auto arg = argumentIndex(source);
+            arg && reach.strength == 3 && !reach.scaled)
+          stepping.insert(*arg);
   }
 }
 
@@ -503,6 +514,8 @@ void Analyzer::findHomeless() {
     if (!isFloat(arg.type) || isScalar(arg.type) || learned.contains(arg.index))
       continue;
     ArrayRef<unsigned> results = readers[arg.index];
+    for (unsigned update : results)
+      addOldValues(arg.index, update);
     if (llvm::any_of(results, [&](unsigned result) {
           return signature.results[result].type == arg.type &&
                  learnedBy[result].empty() &&
@@ -519,6 +532,19 @@ void Analyzer::findHomeless() {
             returned[update].getType() == arg.type &&
             onArguments.depends(returned[update], arg.index))
           addHomes(arg.index, update);
+  }
+}
+
+/// Adds the old values of what `update` reads beside `arg` as its homes: what a
+/// step may go back to is where it was before.
+void Analyzer::addOldValues(unsigned arg, unsigned update) {
+  for (auto &[source, reach] : chains.of(returned[update])) {
+    if (!argumentIndex(source) || source == argument(arg) ||
+        source.getType() != argument(arg).getType())
+      continue;
+    for (unsigned result = 0; result < signature.results.size(); ++result)
+      if (returned[result] == source && !llvm::is_contained(homes[arg], result))
+        homes[arg].push_back(result);
   }
 }
 
