@@ -8,7 +8,7 @@ seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
  1. `--recipe none` gives JAX's state after six steps, every array of it, and
     every scalar of each step: within 1e-5 of what the array moves plus half an ulp
     for each step, or three times what JAX itself changes when its initial values move by four
-    ulps (one where the step computes in bf16).
+    ulps, or as many as change the rounding where the step computes in bf16.
  2. The preset drawn for it (all in every tenth draw) compiles and runs; what
     moves in JAX moves; losses are as near to JAX's as three times JAX's own bf16
     run is, plus a floor (see check.py).
@@ -48,20 +48,20 @@ def options_of(texts):
 def one(seed, fixed, folder, tools, keep, reducing):
     """Checks one draw in this process; returns its line and how it failed."""
     import jax
-    from steps import check, reduce
+    from steps import check, soundness
 
     drawn, begin = choices.draw(seed, fixed), time.time()
     place = folder / f"{seed}"
     shutil.rmtree(place, ignore_errors=True)
     line, failed = "", ""
     try:
-        line = check.check(drawn, seed, place, tools)
+        line = soundness.check(drawn, seed) if tools["self"] else check.check(drawn, seed, place, tools)
     except check.Failure as error:
         failed = error.kind
         line = f"{error}"
         if failed.endswith("-unsupported"):
             failed = ""
-        elif reducing and failed != "generator":
+        elif reducing and failed != "generator" and not tools["self"]:
             line += "\n    " + reduced(drawn, seed, error, place, tools)
     if not keep and not failed:
         shutil.rmtree(place, ignore_errors=True)
@@ -103,13 +103,14 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the files of draws that pass")
     parser.add_argument("--no-reduce", action="store_true")
     parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
+    parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
     args = parser.parse_args()
     if args.count:
         sys.exit(count(args.count))
 
     found = shutil.which(args.fp8_run) or str(args.fp8_run)
-    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs}
+    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs, "self": args.self_check}
     seeds = [seed for part in args.seeds.split(",") for begin, _, end in [part.partition(":")] for seed in range(int(begin), int(end or int(begin) + 1))]
     args.folder.mkdir(parents=True, exist_ok=True)
     call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)

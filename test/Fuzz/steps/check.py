@@ -1,8 +1,6 @@
 """What must hold of a step: see the top of random_steps.py."""
 
 import json
-import os
-import pathlib
 import re
 import subprocess
 
@@ -10,8 +8,7 @@ import fp8_testing as t
 import jax
 import jax.numpy as jnp
 import numpy as np
-from exporting import Export, apart, feeds, read
-from safetensors.numpy import save_file
+from exporting import Export, feeds
 
 from . import choices, containers, tasks
 from .models import STEPS
@@ -54,8 +51,9 @@ class Reference:
 
     def perturbed(self, count=PERTURBATIONS):
         """Plays of the step whose initial floats are a few ulps away, up or down, which is
-        what a sum in another order or another exp changes. Where weights become bf16,
-        an f32 ulp would be lost: there it is one of bf16's."""
+        what a sum in another order or another exp changes. Where weights become bf16
+        that would be lost: there they move by so much that one in 64 is rounded to
+        another number, and so does one in 64 of what is bf16 already."""
         random = np.random.default_rng(1)
         half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
 
@@ -64,10 +62,11 @@ class Reference:
                 return x
             up = jnp.asarray(random.integers(0, 2, x.shape), bool)
             if half and x.dtype == jnp.float32:
-                return x * jnp.where(up, 1 + 2.0**-8, 1 - 2.0**-8)
+                return x * jnp.where(up, 1 + 2.0**-14, 1 - 2.0**-14)
             if x.dtype == jnp.float32:
                 return x * jnp.where(up, 1 + ULPS * 2.0**-23, 1 - ULPS * 2.0**-23)
-            return jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype)) * (x != 0)
+            chosen = jnp.asarray(random.integers(0, 64, x.shape) == 0) & (x != 0)
+            return jnp.where(chosen, jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype)), x)
 
         while len(self._moved) < count:
             self._moved.append(self.export.play(jax.tree.map(nudge, self.export.state)))
@@ -181,6 +180,21 @@ def number(value):
     return np.float64(np.nan if value is None else value)
 
 
+def tight(reference, path):
+    """A thousandth of a percent of what an array moves, and half an ulp for each step."""
+    want = reference.export.final[path]
+    if not jnp.issubdtype(want.dtype, jnp.floating):
+        return 0.0
+    moved = distance(want, reference.export.initial[path])
+    return 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * ulp(want)
+
+
+def tolerance(reference, path):
+    """How far an array may be from JAX's."""
+    want = reference.export.final[path]
+    return tight(reference, path) + 3 * max(distance(play[3][path], want) for play in reference.perturbed())
+
+
 def check_pairs(module):
     """Every argument is replaced by the result that JAX puts in its place."""
     export = module.reference.export
@@ -228,22 +242,17 @@ def check_none(module):
     checkpoint = t.load_tensors(module.folder / "none" / f"checkpoint-{STEPS}.safetensors")
     worst = 0.0
     for path, want in export.final.items():
-        name, first = module.names[path], export.initial[path]
+        name = module.names[path]
         if name not in checkpoint:
             raise Failure("none-missing", f"expected {path} ({name}) in the checkpoint but got {sorted(checkpoint)}")
-        got = checkpoint[name]
-        if not jnp.issubdtype(want.dtype, jnp.floating):
-            off, bound = distance(got, want), 0.0
-        else:
-            moved = distance(want, first)
-            off, bound = distance(got, want), 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * ulp(want)
-        if off <= bound:
+        off = distance(checkpoint[name], want)
+        if off <= tight(reference, path):
             continue
-        allowed = max(distance(play[3][path], want) for play in reference.perturbed())
-        if not off <= 3 * allowed + bound:
-            moved = distance(want, first)
-            raise Failure("none-state", f"{path} ({name}): {off:.2e} from JAX, moved {moved:.2e}, allowed {3 * allowed + bound:.2e}")
-        worst = max(worst, off / (3 * allowed + bound))
+        allowed = tolerance(reference, path)
+        if not off <= allowed:
+            moved = distance(want, export.initial[path])
+            raise Failure("none-state", f"{path} ({name}): {off:.2e} from JAX, moved {moved:.2e}, allowed {allowed:.2e}")
+        worst = max(worst, off / allowed)
     return worst
 
 
@@ -296,12 +305,16 @@ def loss_gap(module):
     return reference.gap
 
 
-# Losses this far from JAX's, relative to their largest value, are as near as
-# FP8's own rounding makes them: see `check_losses`.
-FLOOR = 0.03
+# E4M3 has four bits fewer than bf16: 2^4 times its rounding. Of about sixty draws
+# most were within 3 % of the largest loss, where bf16 is up to 1 % away; further
+# were only steps that bf16 changes by 2 % and more. A trained array that stands
+# still is found by `check_moves`, so this is for gradients that go elsewhere.
+FLOOR, BITS, MOST = 0.03, 16, 0.3
 
 
 def check_losses(module, recipe, log):
+    """Losses as near to JAX's as three times JAX's own bf16 run, or as FP8's fewer bits make
+    of that run, at most 30 %, or 3 % of the largest loss."""
     export = module.reference.export
     want = np.array([float(row[export.loss]) for row in export.scalars])
     got = np.array([number(row["loss"]) for row in log])
@@ -311,7 +324,8 @@ def check_losses(module, recipe, log):
     if off <= FLOOR * size:
         return off / size, 0.0
     gap = loss_gap(module)
-    if not off <= 3 * gap + FLOOR * size:
+    fewer_bits = 0 if recipe == "bf16" else min(BITS * gap, MOST * size)
+    if not off <= max(3 * gap, FLOOR * size, fewer_bits):
         raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, bf16 {gap:.2e}")
     return off / size, gap / size
 

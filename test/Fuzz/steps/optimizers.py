@@ -54,7 +54,7 @@ OPTAX = {
     "polyak_sgd": (optax.polyak_sgd, {"max_learning_rate": 0.1}),
     "radam": (optax.radam, {"learning_rate": None, "threshold": 5.0}),
     "rmsprop": (optax.rmsprop, {"learning_rate": None}),
-    "rmsprop_centered_momentum": (optax.rmsprop, {"learning_rate": None, "centered": True, "momentum": 0.9}),
+    "rmsprop_centered_momentum": (optax.rmsprop, {"learning_rate": 1e-3, "centered": True, "momentum": 0.9}),
     "rprop": (optax.rprop, {"learning_rate": 1e-2}),
     "sign_sgd": (optax.sign_sgd, {"learning_rate": 1e-3}),
     "signum": (optax.signum, {"learning_rate": 1e-3}),
