@@ -21,7 +21,8 @@ def _labels(params):
 def _wrapped(c):
     factory, options = optimizers.optax_factory(c)
     if c.wrap == "inject" and options:
-        return optax.inject_hyperparams(factory)(**options)
+        # Of the others some must be known while tracing.
+        return optax.inject_hyperparams(factory, static_args=[name for name in options if "learning_rate" not in name])(**options)
     tx = factory(**options)
     if c.wrap == "multi_steps":
         return optax.MultiSteps(tx, every_k_schedule=2).gradient_transformation()
