@@ -201,7 +201,11 @@ def check_pairs(module):
     while True:
         more = [option for option in module.options if str(option).startswith(("--state=", "--loss="))]
         explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *more], check=False, timeout=TIMEOUT)
-        if explained.returncode == 0 or not module.settle(explained.stderr):
+        # Training is asked of a step; of a module alone it says "function" of some.
+        if explained.returncode == 0 and not re.search(r"  state ", explained.stdout.partition("results:")[2]) and not more:
+            argument, result = next(iter(export.replaced.items()))
+            module.options.append(f"--state={module.names[argument]}={module.results[result]}")
+        elif explained.returncode == 0 or not module.settle(explained.stderr):
             break
     if explained.returncode:
         raise Failure(f"none-{kind_of(explained)}", first_error(explained.stderr))
@@ -306,15 +310,15 @@ def loss_gap(module):
 
 
 # E4M3 has four bits fewer than bf16: 2^4 times its rounding. Of about sixty draws
-# most were within 3 % of the largest loss, where bf16 is up to 1 % away; further
-# were only steps that bf16 changes by 2 % and more. A trained array that stands
-# still is found by `check_moves`, so this is for gradients that go elsewhere.
-FLOOR, BITS, MOST = 0.03, 16, 0.3
+# most were within 3 % of the largest loss, two-layer networks within 5 %, where
+# bf16 is up to 1 % away; further were only steps that bf16 changes by 2 % and
+# more. A trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
+FLOOR, BITS, MOST = 0.05, 16, 0.3
 
 
 def check_losses(module, recipe, log):
     """Losses as near to JAX's as three times JAX's own bf16 run, or as FP8's fewer bits make
-    of that run, at most 30 %, or 3 % of the largest loss."""
+    of that run, at most 30 %, or 5 % of the largest loss."""
     export = module.reference.export
     want = np.array([float(row[export.loss]) for row in export.scalars])
     got = np.array([number(row["loss"]) for row in log])
