@@ -72,6 +72,26 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
 }
 
+def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {
+  let summary = "Load and store vectors of bf16 as integers";
+  let description = [{
+    LLVM 22 cannot split every load and store of vectors of bf16 where the CPU
+    has avx512_bf16. Such a vector is loaded and stored as one of i16; a bitcast
+    stands between it and what computes with bf16.
+
+    Example:
+
+    ```mlir
+    llvm.func @copy(%from: !llvm.ptr, %to: !llvm.ptr) {
+      %0 = llvm.load %from : !llvm.ptr -> vector<9xbf16>
+      llvm.store %0, %to : vector<9xbf16>, !llvm.ptr
+      llvm.return
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+}
+
 def VerifyLowered : Pass<"fp8-verify-lowered", "::mlir::ModuleOp"> {
   let summary = "Check that nothing is left above the LLVM dialect";
   let description = [{

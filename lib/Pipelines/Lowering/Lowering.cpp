@@ -64,6 +64,7 @@ void fp8::buildLLVMPipeline(OpPassManager &pm) {
   pm.addPass(createConvertFuncToLLVMPass(funcOptions));
   pm.addPass(createConvertControlFlowToLLVMPass());
   pm.addPass(createReconcileUnrealizedCastsPass());
+  pm.addPass(createIntegerMemory());
   pm.addPass(createVerifyLowered());
 }
 
