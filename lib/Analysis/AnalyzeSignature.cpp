@@ -90,6 +90,13 @@ static bool isSameLeaf(StringRef a, StringRef b) {
   return splitTreePath(a).back() == splitTreePath(b).back();
 }
 
+/// Whether the last two keys of two paths are the same.
+static bool haveSamePlace(StringRef a, StringRef b) {
+  SmallVector<std::string> first = splitTreePath(a), second = splitTreePath(b);
+  return first.size() > 2 && second.size() > 2 &&
+         ArrayRef(first).take_back(2) == ArrayRef(second).take_back(2);
+}
+
 namespace {
 class Analyzer {
 public:
@@ -116,6 +123,8 @@ private:
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
   void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
+  void addByPlace(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                  std::vector<WeightedPair> &pairs);
   void pairCopies();
   void pairRest();
   void pairLastValues();
@@ -127,7 +136,8 @@ private:
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
                          ArrayRef<Ambiguity> found);
   void findGradients();
-  SmallVector<Value> otherGradients();
+  SmallVector<Value>
+  findGradientDots(const llvm::SmallDenseSet<unsigned> &params);
   bool trains();
   /// What gradients of one scalar could flow to.
   struct Candidate {
@@ -401,6 +411,8 @@ constexpr double kOldValue = 0.1;
 /// What an update reads and no chain leads on from: the last value of another
 /// argument, say.
 constexpr double kHome = 0.2;
+/// The same place in trees of state, and nothing else.
+constexpr double kSamePlace = 0.02;
 /// What is subtracted: no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
 /// The strength of what an update reads through more than sums and factors.
@@ -444,8 +456,17 @@ double Analyzer::likeness(unsigned arg, unsigned result) {
   if (isKeyType(signature.args[arg].type) &&
       onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
     return 1;
-  bool mayBeHome = llvm::is_contained(homes.lookup(arg), result);
-  return std::max(flowLikeness(arg, result), mayBeHome ? kHome : 0);
+  if (double flow = flowLikeness(arg, result))
+    return flow;
+  if (llvm::is_contained(homes.lookup(arg), result))
+    return kHome;
+  // What no gradient depends on is no data: a place of the same name may hold
+  // its next value, however that is found.
+  return !feeding[arg] && argsAreNamed && resultsAreNamed &&
+                 haveSamePlace(signature.args[arg].path,
+                               signature.results[result].path)
+             ? kSamePlace
+             : 0;
 }
 
 /// JAX donates by shape: never more than a tie-break.
@@ -647,10 +668,36 @@ void Analyzer::pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results) {
         return returned[results[a]] == returned[results[b]];
       },
       found, [&](unsigned i, unsigned r) { return hint(args[i], results[r]); });
+  // Trees come out in the order that they went in, unless data flow says no.
+  constexpr double kNearly = 0.97;
+  std::vector<WeightedPair> possible(pairs);
+  addByPlace(args, results, possible);
+  auto inOrder = assignInOrder(args.size(), results.size(), possible);
+  if (sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
+    partners = inOrder;
+    found.clear();
+  }
   for (auto [i, partner] : llvm::enumerate(partners))
     if (partner)
       pair(args[i], results[*partner], "update chain and type");
   reportAmbiguities(args, results, found);
+}
+
+/// Adds pairs of which nothing but the type is known, of what no gradient
+/// depends on.
+void Analyzer::addByPlace(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                          std::vector<WeightedPair> &pairs) {
+  DenseSet<std::pair<unsigned, unsigned>> known;
+  for (const WeightedPair &pair : pairs)
+    known.insert({pair.from, pair.to});
+  for (auto [i, arg] : llvm::enumerate(args))
+    for (auto [r, result] : llvm::enumerate(results))
+      if (!feeding[arg] &&
+          signature.args[arg].type == signature.results[result].type &&
+          onArguments.dependsOnAny(returned[result]) &&
+          learnedBy[result].empty() && !known.contains({i, r}) &&
+          !isKeyType(signature.args[arg].type))
+        pairs.push_back({unsigned(i), unsigned(r), kSamePlace});
 }
 
 /// Weights in a narrow type are replaced by a conversion of the master copy's
@@ -877,14 +924,23 @@ void Analyzer::findGradients() {
       }
   }
   func.walk([&](stablehlo::WhileOp loop) {
-    for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
+    auto stateOf = [&](Value initial) -> std::optional<unsigned> {
       auto arg = argumentIndex(initial);
-      if (!arg || !to[*arg])
+      return arg && to[*arg] ? arg : std::nullopt;
+    };
+    // A loop that carries what learns runs over whole steps.
+    bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
+      auto arg = stateOf(initial);
+      return arg && learning.contains(*arg);
+    });
+    for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
+      auto arg = stateOf(initial);
+      if (!arg)
         continue;
       const Chain &chain = updateOf(*arg);
       auto self = chain.find(initial);
       bool averages = self != chain.end() && self->second.scaled;
-      if (learning.contains(*arg) || averages || !isFloat(initial.getType()))
+      if (trains || averages || !isFloat(initial.getType()))
         for (Region &region : loop->getRegions())
           carried.insert(region.getArgument(i));
     }
@@ -898,15 +954,26 @@ bool Analyzer::trains() {
   if (!options.states.empty())
     return true;
   // A gradient must flow into a result, and another result carry the loss.
-  return returned.size() > 1 && !learning.empty();
+  if (returned.size() < 2)
+    return false;
+  if (!learning.empty())
+    return true;
+  // An optimizer may do more with a gradient than sums and factors.
+  llvm::SmallDenseSet<unsigned> replaced;
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index] && isFloat(arg.type) && !isScalar(arg.type) &&
+        returned[*to[arg.index]] != argument(arg.index))
+      replaced.insert(arg.index);
+  return !findGradientDots(replaced).empty();
 }
 
-/// Everything that looks like the gradient of what learns: both its factors are
-/// what the parameter is multiplied with.
-SmallVector<Value> Analyzer::otherGradients() {
+/// Everything that looks like the gradient of one of `params`: both its factors
+/// are what the parameter is multiplied with.
+SmallVector<Value>
+Analyzer::findGradientDots(const llvm::SmallDenseSet<unsigned> &params) {
   DenseMap<unsigned, SmallVector<unsigned>> withPartner;
   DenseMap<unsigned, Gradients::Factors> partners;
-  for (unsigned arg : learning) {
+  for (unsigned arg : params) {
     partners[arg] = gradients.partnersOf(argument(arg));
     for (auto &[number, weight] : partners[arg])
       withPartner[number].push_back(arg);
@@ -1059,8 +1126,8 @@ void Analyzer::dropUnused(std::vector<Candidate> &candidates) {
 /// Not what is computed from gradients that no update ends at: the norm of a
 /// first gradient that only moves the weights for a second one.
 void Analyzer::dropAfterOthers(std::vector<Candidate> &candidates) {
-  Dependence onOthers(func, otherGradients(), carried, /*together=*/true,
-                      updated);
+  Dependence onOthers(func, findGradientDots(learning), carried,
+                      /*together=*/true, updated);
   auto isAfter = [&](const Candidate &candidate) {
     return onOthers.dependsOnAny(candidate.value);
   };

@@ -223,3 +223,41 @@ fp8::assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
     }
   return partners;
 }
+
+SmallVector<std::optional<unsigned>>
+fp8::assignInOrder(unsigned numFrom, unsigned numTo,
+                   ArrayRef<WeightedPair> pairs) {
+  std::vector<std::vector<double>> weights(numFrom, std::vector<double>(numTo));
+  for (const WeightedPair &pair : pairs)
+    weights[pair.from][pair.to] =
+        std::max(weights[pair.from][pair.to], pair.weight);
+  // The best that the first `i` and the first `j` give.
+  std::vector<std::vector<double>> best(numFrom + 1,
+                                        std::vector<double>(numTo + 1));
+  for (unsigned i = 1; i <= numFrom; ++i)
+    for (unsigned j = 1; j <= numTo; ++j) {
+      best[i][j] = std::max(best[i - 1][j], best[i][j - 1]);
+      if (double weight = weights[i - 1][j - 1])
+        best[i][j] = std::max(best[i][j], best[i - 1][j - 1] + weight);
+    }
+  SmallVector<std::optional<unsigned>> partners(numFrom);
+  for (unsigned i = numFrom, j = numTo; i > 0 && j > 0;) {
+    if (best[i][j] == best[i - 1][j]) {
+      --i;
+    } else if (best[i][j] == best[i][j - 1]) {
+      --j;
+    } else {
+      partners[--i] = --j;
+    }
+  }
+  return partners;
+}
+
+double fp8::sumOf(ArrayRef<WeightedPair> pairs,
+                  ArrayRef<std::optional<unsigned>> partners) {
+  double sum = 0;
+  for (const WeightedPair &pair : pairs)
+    if (partners[pair.from] && *partners[pair.from] == pair.to)
+      sum += pair.weight;
+  return sum;
+}

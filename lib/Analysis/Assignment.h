@@ -41,6 +41,16 @@ assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
             function_ref<double(unsigned, unsigned)> hint = nullptr,
             bool inOrder = true);
 
+/// The pairing of the highest total weight that keeps the order of both sides:
+/// of two pairs the one of the later `from` has the later `to`.
+SmallVector<std::optional<unsigned>>
+assignInOrder(unsigned numFrom, unsigned numTo, ArrayRef<WeightedPair> pairs);
+
+/// The total weight of a pairing; pairs that are not among `pairs` weigh
+/// nothing.
+double sumOf(ArrayRef<WeightedPair> pairs,
+             ArrayRef<std::optional<unsigned>> partners);
+
 } // namespace fp8
 } // namespace mlir
 
