@@ -279,6 +279,9 @@ bool Saver::isDerivable(Value value) {
 /// What a value is saved in; nothing: as it is.
 std::optional<RecipeSaved> Saver::getForm(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
+  // The mask of a rectifier follows from the norm's input, too.
+  if (!isa<FloatType>(type.getElementType()))
+    return std::nullopt;
   // Rows shorter than a group have more scales than they are worth.
   if (type.getRank() > 0 && type.getShape().back() >= kGroup) {
     if (compute.savedNorms != RecipeSaved::Same && ofNorms.contains(value))

@@ -26,7 +26,7 @@ import fp8_testing as t  # noqa: E402
 import numpy as np  # noqa: E402
 import zoo  # noqa: E402
 
-STEPS = zoo.JAX_STEPS = 4
+STEPS = 4
 PRESETS = sorted(path.stem for path in (HERE.parents[3] / "recipes").glob("*.yaml"))
 
 
@@ -51,7 +51,7 @@ def check_scales(expected, found):
 
 def check(fp8_run, folder, name, step, donate, debug, recipes):
     folder.mkdir(parents=True, exist_ok=True)
-    export = zoo.Export(step, donate)
+    export = zoo.Export(step, donate, STEPS)
     (folder / "step.mlir").write_text(export.debug if debug else export.text)
     name_of = (lambda path: path) if debug else (lambda path: f"arg{export.paths.index(path)}")
     options = zoo.feeds(folder, export, name_of)

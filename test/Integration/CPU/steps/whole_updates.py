@@ -11,16 +11,16 @@ UPDATES = 3
 
 
 def several(loss, params, opt, batches):
-    def train(params, opt_state, tokens):
+    def train(params, opt_state, batch):
         def body(state, part):
             value, grads = jax.value_and_grad(loss)(state[0], part)
             updates, opt_state = opt.update(grads, state[1], state[0])
             return (optax.apply_updates(state[0], updates), opt_state), value
 
-        (params, opt_state), losses = jax.lax.scan(body, (params, opt_state), tokens)
+        (params, opt_state), losses = jax.lax.scan(body, (params, opt_state), batch)
         return params, opt_state, jnp.mean(losses)
 
-    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"tokens": batches}, lambda r: r[2],
+    return Step(train, {"params": params, "opt_state": opt.init(params)}, {"batch": batches}, lambda r: r[2],
                 lambda r: {"params": r[0], "opt_state": r[1]})  # fmt: skip
 
 
@@ -55,3 +55,21 @@ def scanned_layers_and_micro_batches():
 
     opt = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(3e-3, eps=1e-6))
     return several(loss, llama_params(stacked=True, layers=2), opt, batches())
+
+
+@step
+def rectified_norms():
+    """A convolution saves a rectified norm: its mask, too, which no preset narrows."""
+    random = np.random.default_rng(0)
+    params = {"k": [normal(random, 3, 3, 16, 16, scale=0.1) for _ in range(2)], "scale": jnp.ones((2, 16)), "in": normal(random, 3, 16), "out": normal(random, 16, 8)}
+
+    def loss(p, pair):
+        picture, label = pair
+        x = picture @ p["in"]
+        for kernel, scale in zip(p["k"], p["scale"]):
+            h = jax.nn.relu(rms_norm(x, scale))
+            x = x + jax.lax.conv_general_dilated(h, kernel, (1, 1), "SAME", dimension_numbers=("NHWC", "HWIO", "NHWC"))
+        return class_loss(x.mean((1, 2)) @ p["out"], label)
+
+    picture, label = images()
+    return several(loss, params, optax.adam(1e-3, eps=1e-6), (np.stack([picture] * 2, 1), np.stack([label] * 2, 1)))
