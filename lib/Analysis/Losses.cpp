@@ -1,0 +1,378 @@
+//===- Losses.cpp - Which scalars gradients flow from ---------------------===//
+
+#include "SignatureAnalyzer.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Finds the gradients in updates, and the state that loops over whole steps
+/// carry.
+void SignatureAnalyzer::findGradients() {
+  ValueSet seen;
+  for (const SignatureArg &arg : signature.args) {
+    if (!to[arg.index] || !isFloat(arg.type))
+      continue;
+    Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
+    if (partners.empty())
+      continue;
+    for (auto &[source, reach] : updateOf(arg.index))
+      if (!isa<BlockArgument>(source) &&
+          gradients.evidence(argument(arg.index), partners, source) > 0) {
+        learning.insert(arg.index);
+        if (Value next = returned[*to[arg.index]]; !isa<BlockArgument>(next))
+          updated.insert(next);
+        if (seen.insert(source).second)
+          gradientValues.push_back(source);
+      }
+  }
+  func.walk([&](stablehlo::WhileOp loop) {
+    auto stateOf = [&](Value initial) -> std::optional<unsigned> {
+      auto arg = argumentIndex(initial);
+      return arg && to[*arg] ? arg : std::nullopt;
+    };
+    // A loop that carries what learns runs over whole steps.
+    bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
+      auto arg = stateOf(initial);
+      return arg && learning.contains(*arg);
+    });
+    for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
+      auto arg = stateOf(initial);
+      if (!arg)
+        continue;
+      const Chain &chain = updateOf(*arg);
+      auto self = chain.find(initial);
+      bool averages = self != chain.end() && self->second.scaled;
+      if (trains || averages || !isFloat(initial.getType()))
+        for (Region &region : loop->getRegions())
+          carried.insert(region.getArgument(i));
+    }
+  });
+}
+
+bool SignatureAnalyzer::trains() {
+  if (options.functionKind != FunctionKind::Auto)
+    return options.functionKind == FunctionKind::Step;
+  // What the user says is state is updated.
+  if (!options.states.empty())
+    return true;
+  // A gradient must flow into a result, and another result carry the loss.
+  if (returned.size() < 2)
+    return false;
+  if (!learning.empty())
+    return true;
+  // An optimizer may do more with a gradient than sums and factors.
+  llvm::SmallDenseSet<unsigned> replaced;
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index] && isFloat(arg.type) && !isScalar(arg.type) &&
+        returned[*to[arg.index]] != argument(arg.index))
+      replaced.insert(arg.index);
+  return !findGradientDots(replaced).empty();
+}
+
+/// Everything that looks like the gradient of one of `params`: both its factors
+/// are what the parameter is multiplied with.
+SmallVector<Value> SignatureAnalyzer::findGradientDots(
+    const llvm::SmallDenseSet<unsigned> &params) {
+  DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+  DenseMap<unsigned, Gradients::Factors> partners;
+  for (unsigned arg : params) {
+    partners[arg] = gradients.partnersOf(argument(arg));
+    for (auto &[number, weight] : partners[arg])
+      withPartner[number].push_back(arg);
+  }
+  SmallVector<Value> out;
+  func.walk([&](stablehlo::DotGeneralOp dot) {
+    int64_t elements = cast<ShapedType>(dot.getType()).getNumElements();
+    Gradients::Factors factors = gradients.factorsOf(dot.getResult());
+    for (auto &[number, weight] : factors)
+      for (unsigned arg : withPartner.lookup(number))
+        if (cast<ShapedType>(signature.args[arg].type).getNumElements() ==
+                elements &&
+            gradients.evidence(argument(arg), partners[arg], dot.getResult()) >=
+                2) {
+          out.push_back(dot.getResult());
+          return;
+        }
+  });
+  return out;
+}
+
+/// Scalars that gradients could flow from to state, and that are not computed
+/// from gradients themselves (their norm). A loss may read weights that the
+/// step has just updated for another one.
+std::vector<SignatureAnalyzer::Candidate>
+SignatureAnalyzer::findLossCandidates() {
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true,
+                         updated);
+  std::vector<Candidate> candidates;
+  for (const SignatureResult &result : signature.results) {
+    if (from[result.index] || !isScalar(result.type) || !isFloat(result.type) ||
+        onGradients.dependsOnAny(returned[result.index]))
+      continue;
+    Candidate candidate{result.index, returned[result.index], {}, {}};
+    candidate.gradient =
+        differentiableSliceOf(candidate.value, carried, updated);
+    for (const SignatureArg &arg : signature.args)
+      if (to[arg.index] && isFloat(arg.type) &&
+          (learning.empty() || learning.contains(arg.index)) &&
+          candidate.gradient.contains(argument(arg.index)))
+        candidate.params.push_back(arg.index);
+    if (!candidate.params.empty())
+      candidates.push_back(std::move(candidate));
+  }
+  return candidates;
+}
+
+/// Where no gradient was recognized, they are where update chains end. State
+/// that is no update of itself (a hidden state) ends at no gradient; copies of
+/// weights in another type only count if there is nothing else.
+void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
+  if (!learning.empty())
+    return;
+  auto updatesItself = [&](unsigned param) {
+    return updateOf(param).count(argument(param)) > 0;
+  };
+  bool anyUpdates = llvm::any_of(candidates, [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.params, updatesItself);
+  });
+  llvm::erase_if(candidates, [&](const Candidate &candidate) {
+    ValueSet slice = sliceOf({candidate.value}, carried);
+    return llvm::any_of(candidate.params, [&](unsigned param) {
+      if (anyUpdates && !updatesItself(param))
+        return false;
+      unsigned leaves = 0;
+      for (auto &[source, reach] : updateOf(param)) {
+        if (isa<BlockArgument>(source))
+          continue;
+        if (!slice.contains(source))
+          return false;
+        ++leaves;
+      }
+      return leaves > 0;
+    });
+  });
+}
+
+/// Not what is computed without the batch: the norm of the weights.
+void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
+  auto readsBatch = [&](const Candidate &candidate) {
+    return onArguments.dependsOnAny(candidate.value,
+                                    [&](unsigned arg) { return !to[arg]; });
+  };
+  if (llvm::any_of(candidates, readsBatch))
+    llvm::erase_if(candidates,
+                   [&](const Candidate &c) { return !readsBatch(c); });
+}
+
+/// Of two where one is computed from the other: a function of the loss alone
+/// (perplexity) is a metric, and so is a term of a sum.
+void SignatureAnalyzer::dropFunctionsOfOthers(
+    std::vector<Candidate> &candidates) {
+  auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
+    ValueSet barred(updated);
+    barred.insert(inner.value);
+    ValueSet rest = differentiableSliceOf(outer.value, carried, barred);
+    return llvm::any_of(outer.params, [&](unsigned param) {
+      return rest.contains(argument(param));
+    });
+  };
+  auto isDominated = [&](const Candidate &candidate) {
+    return llvm::any_of(candidates, [&](const Candidate &other) {
+      if (other.index == candidate.index || other.value == candidate.value)
+        return false;
+      if (candidate.gradient.contains(other.value))
+        return !bypasses(candidate, other);
+      if (other.gradient.contains(candidate.value))
+        return bypasses(other, candidate);
+      return false;
+    });
+  };
+  llvm::SmallDenseSet<unsigned> drop;
+  for (const Candidate &candidate : candidates)
+    if (isDominated(candidate))
+      drop.insert(candidate.index);
+  llvm::erase_if(candidates,
+                 [&](const Candidate &c) { return drop.contains(c.index); });
+}
+
+/// A gradient through a nonlinear function needs one of its operands or its
+/// result: where the updates use neither, no gradient flowed.
+void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
+  SmallVector<Value> updates;
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index])
+      updates.push_back(returned[*to[arg.index]]);
+  ValueSet used = sliceOf(updates, {});
+  auto isRefuted = [&](const Candidate &candidate) {
+    ValueSet seen{candidate.value};
+    SmallVector<Value> stack{candidate.value};
+    while (!stack.empty()) {
+      Value value = stack.pop_back_val();
+      Operation *op = value.getDefiningOp();
+      if (!op || (used.contains(value) && value != candidate.value))
+        continue;
+      if (isa<stablehlo::ExpOp, stablehlo::LogOp, stablehlo::SqrtOp,
+              stablehlo::RsqrtOp, stablehlo::TanhOp, stablehlo::PowOp,
+              chlo::SquareOp>(op) &&
+          !used.contains(op->getOperand(0)) && !used.contains(value))
+        return true;
+      forEachSource(value, [&](Value source) {
+        if (isFloat(source.getType()) && seen.insert(source).second)
+          stack.push_back(source);
+      });
+    }
+    return false;
+  };
+  if (!llvm::all_of(candidates, isRefuted))
+    llvm::erase_if(candidates, isRefuted);
+}
+
+/// Not what is computed from gradients that no update ends at: the norm of a
+/// first gradient that only moves the weights for a second one.
+void SignatureAnalyzer::dropAfterOthers(std::vector<Candidate> &candidates) {
+  Dependence onOthers(func, findGradientDots(learning), carried,
+                      /*together=*/true, updated);
+  auto isAfter = [&](const Candidate &candidate) {
+    return onOthers.dependsOnAny(candidate.value);
+  };
+  if (!llvm::all_of(candidates, isAfter))
+    llvm::erase_if(candidates, isAfter);
+}
+
+void SignatureAnalyzer::keepMostParameters(std::vector<Candidate> &candidates) {
+  size_t most = 0;
+  for (const Candidate &candidate : candidates)
+    most = std::max(most, candidate.params.size());
+  llvm::erase_if(candidates,
+                 [&](const Candidate &c) { return c.params.size() < most; });
+}
+
+/// The one that has the name of a loss, if only one has.
+void SignatureAnalyzer::chooseByName(std::vector<Candidate> &candidates) {
+  for (StringRef name : {"loss", "total_loss"}) {
+    auto isNamed = [&](const Candidate &c) {
+      SmallVector<std::string> parts =
+          splitTreePath(signature.results[c.index].path);
+      return StringRef(parts.back()).trim("[]'\".") == name;
+    };
+    if (llvm::count_if(candidates, isNamed) != 1)
+      continue;
+    llvm::erase_if(candidates, [&](const Candidate &c) { return !isNamed(c); });
+    lossWhy = "gradients could flow from several scalars; this one has the "
+              "name of a loss";
+    return;
+  }
+}
+
+/// Where each of several scalars is the only one that gradients of some state
+/// could flow from, all are losses: those of two players, say. The one with the
+/// name of a loss, or else the first one, stands for them.
+void SignatureAnalyzer::chooseFirstOfSeveral(
+    std::vector<Candidate> &candidates) {
+  auto isNeeded = [&](const Candidate &candidate) {
+    return llvm::any_of(candidate.params, [&](unsigned param) {
+      return llvm::none_of(candidates, [&](const Candidate &other) {
+        return other.index != candidate.index &&
+               llvm::is_contained(other.params, param);
+      });
+    });
+  };
+  if (!llvm::all_of(candidates, isNeeded))
+    return;
+  chooseByName(candidates);
+  if (candidates.size() == 1)
+    return;
+  // Rather one that reads no weights which another one has updated.
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true);
+  auto first = llvm::find_if(candidates, [&](const Candidate &candidate) {
+    return !onGradients.dependsOnAny(candidate.value);
+  });
+  if (first != candidates.end())
+    std::swap(*first, candidates.front());
+  candidates.erase(candidates.begin() + 1, candidates.end());
+  lossWhy =
+      "the first of several scalars that gradients flow from to different "
+      "parameters";
+}
+
+InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
+  InFlightDiagnostic diag =
+      emitError(func.getLoc())
+      << (llvm::all_of(to, [](auto &result) { return !result; })
+              ? "no loss found: no argument is replaced by a result, so that "
+                "this is no training step; scalar results are: "
+              : "no loss found: expected a scalar floating-point result "
+                "that is not state and that parameters are updated from; "
+                "scalar results are: ");
+  SmallVector<StringRef> names;
+  for (const SignatureResult &result : signature.results)
+    if (isScalar(result.type) && !from[result.index])
+      names.push_back(result.path);
+  if (names.empty())
+    diag << "none";
+  llvm::interleaveComma(names, diag);
+  return diag;
+}
+
+LogicalResult SignatureAnalyzer::findLoss() {
+  std::vector<Candidate> all = findLossCandidates();
+  dropHiddenStates(all);
+  dropWithoutBatch(all);
+  if (!loss) {
+    if (all.empty())
+      return emitNoLoss();
+    lossWhy = "gradients flow from it to the parameters";
+    std::vector<Candidate> candidates(all);
+    using Filter = void (SignatureAnalyzer::*)(std::vector<Candidate> &);
+    for (Filter filter :
+         {&SignatureAnalyzer::dropFunctionsOfOthers,
+          &SignatureAnalyzer::dropUnused, &SignatureAnalyzer::dropAfterOthers,
+          &SignatureAnalyzer::chooseFirstOfSeveral,
+          &SignatureAnalyzer::keepMostParameters,
+          &SignatureAnalyzer::chooseByName})
+      if (candidates.size() > 1)
+        (this->*filter)(candidates);
+    // One value returned under two names is no ambiguity.
+    if (llvm::all_of(candidates, [&](const Candidate &c) {
+          return c.value == candidates.front().value;
+        }))
+      candidates.erase(candidates.begin() + 1, candidates.end());
+    if (candidates.size() > 1) {
+      InFlightDiagnostic diag =
+          emitError(func.getLoc())
+          << "ambiguous loss: gradients could flow from any of: ";
+      llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
+        diag << signature.results[c.index].path;
+      });
+      diag << "; name it with a loss option";
+      return diag;
+    }
+    loss = candidates.front().index;
+  }
+  findOtherLosses(all);
+  return success();
+}
+
+/// Every scalar that an update could follow from belongs to the forward pass:
+/// those of dots that the loss does not have.
+void SignatureAnalyzer::findOtherLosses(ArrayRef<Candidate> candidates) {
+  ValueSet known = sliceOf({returned[*loss]}, carried, updated);
+  for (const Candidate &candidate : candidates) {
+    ValueSet slice = sliceOf({candidate.value}, carried, updated);
+    if (candidate.index != *loss && llvm::any_of(slice, [&](Value value) {
+          return !known.contains(value) &&
+                 isa_and_nonnull<stablehlo::DotGeneralOp,
+                                 stablehlo::ConvolutionOp>(
+                     value.getDefiningOp());
+        }))
+      otherLosses.insert(candidate.index);
+  }
+}
+
+SmallVector<Value> SignatureAnalyzer::getLosses() {
+  SmallVector<Value> losses{returned[*loss]};
+  for (unsigned index : otherLosses)
+    losses.push_back(returned[index]);
+  return losses;
+}

@@ -1,0 +1,198 @@
+//===- SignatureAnalyzer.h - A signature, found in parts --------*- C++ -*-===//
+//
+// The parts share what they find out: which result replaces which argument
+// (StatePairs.cpp), which scalars are losses (Losses.cpp), what state is to the
+// optimizer (StateKinds.cpp). AnalyzeSignature.cpp runs them and finds the
+// roles of all other arguments and results.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_ANALYSIS_SIGNATUREANALYZER_H
+#define FP8_LIB_ANALYSIS_SIGNATUREANALYZER_H
+
+#include "Assignment.h"
+#include "Gradients.h"
+#include "UpdateChains.h"
+#include "Usage.h"
+#include "fp8/Analysis/Signature.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include <set>
+
+namespace mlir {
+namespace fp8 {
+
+/// The reason of what an option says.
+constexpr llvm::StringLiteral kSetByUser = "set by the user";
+
+/// Whether two paths end alike.
+bool isSameLeaf(StringRef a, StringRef b);
+
+/// Finds the signature of one function.
+class SignatureAnalyzer {
+public:
+  SignatureAnalyzer(func::FuncOp func, const SignatureOptions &options)
+      : func(func), options(options),
+        returned(func.getBody().front().getTerminator()->getOperands()),
+        onArguments(func, llvm::to_vector_of<Value>(func.getArguments())),
+        gradients(func) {}
+
+  FailureOr<Signature> run();
+
+private:
+  LogicalResult readOptions();
+  LogicalResult pairState();
+  double likeness(unsigned arg, unsigned result);
+  double flowLikeness(unsigned arg, unsigned result);
+  bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
+  void findFeeding();
+  void findLearning();
+  ValueSet findStepped(unsigned update);
+  void findHomeless();
+  void addHomes(unsigned arg, unsigned update);
+  void addOldValues(unsigned arg, unsigned update);
+  double hint(unsigned arg, unsigned result);
+  void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
+  void pairByFlow(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
+  void addByPlace(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                  std::vector<WeightedPair> &pairs);
+  void pairCopies();
+  void pairRest();
+  void pairLastValues();
+  void pairByPlace();
+  LogicalResult checkFrozen();
+  bool meets(Value scalar, Value other);
+  void pair(unsigned arg, unsigned result, const Twine &why);
+  void unpair(unsigned arg);
+  void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
+                         ArrayRef<Ambiguity> found);
+  void findGradients();
+  SmallVector<Value>
+  findGradientDots(const llvm::SmallDenseSet<unsigned> &params);
+  bool trains();
+  /// What gradients of one scalar could flow to.
+  struct Candidate {
+    unsigned index;
+    Value value;
+    ValueSet gradient;
+    SmallVector<unsigned> params;
+  };
+  std::vector<Candidate> findLossCandidates();
+  void dropHiddenStates(std::vector<Candidate> &candidates);
+  void dropWithoutBatch(std::vector<Candidate> &candidates);
+  void dropFunctionsOfOthers(std::vector<Candidate> &candidates);
+  void dropUnused(std::vector<Candidate> &candidates);
+  void dropAfterOthers(std::vector<Candidate> &candidates);
+  void keepMostParameters(std::vector<Candidate> &candidates);
+  void chooseByName(std::vector<Candidate> &candidates);
+  void chooseFirstOfSeveral(std::vector<Candidate> &candidates);
+  InFlightDiagnostic emitNoLoss();
+  LogicalResult findLoss();
+  void findOtherLosses(ArrayRef<Candidate> candidates);
+  SmallVector<Value> getLosses();
+  void dropOutputs();
+  void findStateKinds();
+  void setKind(unsigned index, StateKind kind, const Twine &why);
+  std::optional<unsigned> findFollowed(unsigned index);
+  SmallVector<unsigned> findParameters();
+  /// A parameter, and the argument that the optimizer updates for it.
+  struct Trained {
+    unsigned param, updated;
+  };
+  SmallVector<Trained> findTrained(ArrayRef<unsigned> params);
+  /// State that a gradient feeds.
+  struct Fed {
+    unsigned arg, param;
+    uint8_t degree;
+    bool decays;
+    /// By what it is multiplied each step; NaN if that is no constant.
+    double decay;
+    SmallVector<unsigned> others;
+
+    bool isLinear() const { return degree % 2 == 1; }
+  };
+  SmallVector<Fed> findFed(ArrayRef<Trained> trained);
+  DenseSet<unsigned> findAccumulators(ArrayRef<Fed> fed);
+  void findMoments(ArrayRef<Fed> fed);
+  std::optional<unsigned> findShown(unsigned arg);
+  LogicalResult checkThatStateChanges();
+  std::vector<ArgumentUse> findUses();
+  void findOtherArgs();
+  void readInitialValues();
+  void findOtherResults();
+  void describeFunction();
+
+  /// The nearest of `names` to a path that does not exist, as a hint.
+  template <typename Range>
+  static std::string nearest(StringRef path, const Range &entries) {
+    std::string best;
+    unsigned distance = ~0u;
+    for (const auto &entry : entries)
+      if (unsigned d = StringRef(entry.path).edit_distance(path);
+          d < distance) {
+        distance = d;
+        best = entry.path;
+      }
+    return best;
+  }
+
+  const Chain &updateOf(unsigned arg) { return chains.of(returned[*to[arg]]); }
+  /// The index of a function's argument.
+  std::optional<unsigned> argumentIndex(Value value) {
+    auto argument = dyn_cast<BlockArgument>(value);
+    if (!argument || argument.getOwner() != &func.getBody().front())
+      return std::nullopt;
+    return argument.getArgNumber();
+  }
+  static StringRef rootOf(StringRef path) {
+    return path.take_front(splitTreePath(path).front().size());
+  }
+  bool hasLeaf(const Chain &chain) {
+    return llvm::any_of(
+        chain, [&](auto &entry) { return !isa<BlockArgument>(entry.first); });
+  }
+  Value argument(unsigned index) { return func.getArgument(index); }
+
+  func::FuncOp func;
+  const SignatureOptions &options;
+  OperandRange returned;
+  Signature signature;
+  UpdateChains chains;
+  Dependence onArguments;
+  Gradients gradients;
+  bool argsAreNamed = false, resultsAreNamed = false;
+  /// Arguments that some gradient depends on.
+  std::vector<bool> feeding;
+  /// By result: the arguments whose gradients its update chain ends at.
+  SmallVector<SmallVector<unsigned, 2>> learnedBy;
+  /// Arguments with a gradient in some result, and those that some result adds
+  /// anything to.
+  llvm::SmallDenseSet<unsigned> learned, stepping;
+  /// By argument that only updates of others read: results that may replace it.
+  DenseMap<unsigned, SmallVector<unsigned>> homes;
+  /// Arguments with a gradient of their own in the value that replaces them,
+  /// and these gradients.
+  llvm::SmallDenseSet<unsigned> learning;
+  SmallVector<Value> gradientValues;
+  /// The next values of what learns.
+  ValueSet updated;
+  /// What loops over whole steps carry of the state.
+  ValueSet carried;
+  /// What the loss is computed from.
+  ValueSet forward;
+  /// For each argument the result that replaces it, and the other way around.
+  SmallVector<std::optional<unsigned>> to, from;
+  SmallVector<std::string> pairedBy;
+  SmallVector<std::string> ambiguities;
+  DenseMap<unsigned, ArgRole> forcedRoles;
+  /// Arguments that are frozen for want of any evidence.
+  llvm::SmallDenseSet<unsigned> undecided;
+  std::optional<unsigned> loss;
+  std::string lossWhy;
+  /// Scalar results that gradients could flow from, too.
+  std::set<unsigned> otherLosses;
+};
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_LIB_ANALYSIS_SIGNATUREANALYZER_H

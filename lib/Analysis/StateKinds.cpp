@@ -1,0 +1,333 @@
+//===- StateKinds.cpp - What state is to the optimizer --------------------===//
+
+#include "Resets.h"
+#include "SignatureAnalyzer.h"
+#include "llvm/ADT/StringSet.h"
+#include <cmath>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Takes back what only looked like state as long as the loss was unknown: data
+/// that is returned as it came, and sums of data and activations.
+void SignatureAnalyzer::dropOutputs() {
+  forward = sliceOf(getLosses(), carried, updated);
+  // The subtrees with state that changes: what came with a name belongs there.
+  llvm::StringSet<> changing;
+  auto forEachSubtree = [](StringRef path, auto visit) {
+    SmallVector<std::string> parts = splitTreePath(path);
+    size_t length = 0;
+    for (size_t i = 0; i + 1 < parts.size(); ++i) {
+      length += parts[i].size();
+      // The root may be the tuple of all arguments.
+      if (i > 0 || parts.size() == 2)
+        visit(path.take_front(length));
+    }
+  };
+  if (argsAreNamed && resultsAreNamed)
+    for (const SignatureArg &arg : signature.args)
+      if (to[arg.index] && returned[*to[arg.index]] != argument(arg.index))
+        forEachSubtree(arg.path,
+                       [&](StringRef subtree) { changing.insert(subtree); });
+  std::vector<ArgumentUse> uses = findUses();
+  for (const SignatureArg &arg : signature.args) {
+    unsigned index = arg.index;
+    if (!to[index] || isScalar(arg.type) || isKeyType(arg.type) ||
+        pairedBy[index] == kSetByUser || learning.contains(index) ||
+        !forward.contains(argument(index)))
+      continue;
+    bool named = false;
+    forEachSubtree(arg.path, [&](StringRef subtree) {
+      named |= changing.contains(subtree);
+    });
+    if (returned[*to[index]] == argument(index)) {
+      if (!named && (!isFloat(arg.type) || uses[index] == ArgumentUse::Data))
+        unpair(index);
+      continue;
+    }
+    const Chain &chain = updateOf(index);
+    auto self = chain.find(argument(index));
+    if (self == chain.end() || !isFloat(arg.type) || self->second.scaled ||
+        !hasLeaf(chain) ||
+        isSameLeaf(arg.path, signature.results[*to[index]].path))
+      continue;
+    if (llvm::all_of(chain, [&](auto &entry) {
+          return isa<BlockArgument>(entry.first) ||
+                 forward.contains(entry.first);
+        }))
+      unpair(index);
+  }
+}
+
+void SignatureAnalyzer::setKind(unsigned index, StateKind kind,
+                                const Twine &why) {
+  SignatureArg &arg = signature.args[index];
+  arg.kind = kind;
+  arg.why = (why + "; " + pairedBy[index]).str();
+}
+
+/// The parameter whose weights state follows: its average or, from time to
+/// time, its copy. The gradient in it is that of the parameter's update.
+std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
+  const Chain &own = updateOf(index);
+  auto self = own.find(argument(index));
+  if (self == own.end())
+    return std::nullopt;
+  for (auto &[source, reach] : own) {
+    auto other = argumentIndex(source);
+    if (!other || *other == index || !learning.contains(*other) ||
+        source.getType() != argument(index).getType())
+      continue;
+    const Chain &update = updateOf(*other);
+    bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
+      return isa<BlockArgument>(entry.first) || update.count(entry.first);
+    });
+    // What the update reads may as well be a moment that weights decay into;
+    // the parts of an average add up to one.
+    bool isAverage = std::abs(self->second.factor + reach.factor - 1) < 1e-3;
+    if (isItsGradient && update.count(source) &&
+        (isAverage || !update.count(argument(index))))
+      return other;
+  }
+  return std::nullopt;
+}
+
+/// Parameters are what gradients flow to, and what is computed from these.
+SmallVector<unsigned> SignatureAnalyzer::findParameters() {
+  ValueSet gradient;
+  for (Value value : getLosses())
+    gradient.insert_range(differentiableSliceOf(value, carried, updated));
+  // What is replaced by a value of the forward pass is a hidden state.
+  auto isForward = [&](const Chain &chain) {
+    return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
+             return isa<BlockArgument>(entry.first) ||
+                    forward.contains(entry.first);
+           });
+  };
+  SmallVector<unsigned> params;
+  for (SignatureArg &arg : signature.args) {
+    if (!to[arg.index])
+      continue;
+    arg.role = ArgRole::State;
+    setKind(arg.index, StateKind::Other, "none of the known kinds of state");
+    const Chain &chain = updateOf(arg.index);
+    if (isFloat(arg.type)) {
+      if (auto followed = findFollowed(arg.index)) {
+        setKind(arg.index, StateKind::Average,
+                "follows the weights of " + signature.args[*followed].path);
+        continue;
+      }
+      bool isRead = gradient.contains(argument(arg.index));
+      if ((isRead || learning.contains(arg.index)) &&
+          (!isScalar(arg.type) || hasLeaf(chain)) && !isForward(chain)) {
+        setKind(arg.index, StateKind::Parameter,
+                isRead ? "the loss depends on it"
+                       : "its gradient updates it, of a loss that is not "
+                         "returned");
+        params.push_back(arg.index);
+      }
+      continue;
+    }
+    auto self = chain.find(argument(arg.index));
+    if (isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
+        self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
+        returned[*to[arg.index]] != argument(arg.index))
+      setKind(arg.index, StateKind::Step, "a counter");
+  }
+  return params;
+}
+
+/// What the optimizer updates: parameters, or the master copies that their new
+/// values are converted from.
+SmallVector<SignatureAnalyzer::Trained>
+SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
+  SmallVector<Trained> trained;
+  for (unsigned param : params) {
+    const Chain &chain = updateOf(param);
+    if (chain.count(argument(param))) {
+      trained.push_back({param, param});
+      continue;
+    }
+    for (auto &[source, reach] : chain) {
+      auto master = argumentIndex(source);
+      if (!master || reach.strength < 3 || !to[*master])
+        continue;
+      trained.push_back({param, *master});
+      setKind(*master, StateKind::Other,
+              "the master copy of " + signature.args[param].path);
+      signature.args[*master].parameter = signature.args[param].path;
+      break;
+    }
+  }
+  return trained;
+}
+
+/// State of a parameter's shape that is fed by the same gradient, and that the
+/// parameter's update reads, times a rate. What reads other state as well is an
+/// average of weights, or reads gradients out of an accumulator, or divided by
+/// another moment.
+SmallVector<SignatureAnalyzer::Fed>
+SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
+  SmallVector<Fed> fed;
+  DenseMap<unsigned, SmallVector<Trained>> readBy;
+  for (const Trained &entry : trained)
+    for (auto &[source, reach] : updateOf(entry.updated))
+      if (auto arg = argumentIndex(source);
+          arg && *arg != entry.updated && reach.strength < 3)
+        readBy[*arg].push_back(entry);
+  for (SignatureArg &arg : signature.args) {
+    if (!to[arg.index] || !isFloat(arg.type) ||
+        arg.kind == StateKind::Parameter || arg.kind == StateKind::Average)
+      continue;
+    const Chain &chain = updateOf(arg.index);
+    auto self = chain.find(argument(arg.index));
+    if (self == chain.end())
+      continue;
+    for (auto [param, updated] : readBy[arg.index]) {
+      // Weights that follow others do not decay, as a moment that weights decay
+      // into does.
+      bool follows = chain.count(argument(updated)) && !self->second.scaled;
+      if (follows || shapeOf(arg.type) != shapeOf(signature.args[param].type))
+        continue;
+      const Chain &update = updateOf(updated);
+      Fed entry{arg.index,           param, 0, self->second.decays,
+                self->second.factor, {}};
+      for (auto &[source, reach] : chain) {
+        if (auto other = argumentIndex(source)) {
+          if (*other != arg.index && *other != updated)
+            entry.others.push_back(*other);
+        } else if (update.count(source)) {
+          entry.degree = std::max(entry.degree, reach.degree);
+        }
+      }
+      if (entry.degree > 0)
+        fed.push_back(entry);
+      break;
+    }
+  }
+  return fed;
+}
+
+/// Sums of gradients over several calls.
+DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
+  DenseSet<unsigned> linear, sums, readByLinear, accumulators;
+  for (const Fed &entry : fed)
+    if (entry.degree == 1 && entry.others.empty())
+      (entry.decays ? linear : sums).insert(entry.arg);
+  // What the square and another linear one read, or what never decays, is a sum
+  // of gradients. Reading the first moment instead, its distance to the
+  // gradient, is no matter.
+  for (const Fed &entry : fed)
+    if (entry.degree == 1)
+      readByLinear.insert(entry.others.begin(), entry.others.end());
+  for (const Fed &entry : fed)
+    if (entry.degree > 1)
+      for (unsigned other : entry.others)
+        if (sums.contains(other) ||
+            (linear.contains(other) && readByLinear.contains(other)))
+          accumulators.insert(other);
+  // So is what starts from zero again, and does not decay before.
+  for (const Fed &entry : fed)
+    if (entry.degree == 1 && entry.others.empty())
+      if (Value before = getBeforeReset(returned[*to[entry.arg]])) {
+        const Chain &chain = chains.of(before);
+        auto self = chain.find(argument(entry.arg));
+        if (self != chain.end() && !self->second.decays)
+          accumulators.insert(entry.arg);
+      }
+  return accumulators;
+}
+
+/// An average over more steps than a narrow format can follow: what is added is
+/// less than half of the distance of its numbers.
+static bool isSlow(double decay) { return decay > 0.995; }
+
+void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
+  DenseSet<unsigned> accumulators = findAccumulators(fed), linear, squares;
+  for (const Fed &entry : fed)
+    if (entry.degree == 1 && entry.decays && entry.others.empty())
+      linear.insert(entry.arg);
+  for (const Fed &entry : fed)
+    if (!entry.isLinear() && llvm::all_of(entry.others, [&](unsigned other) {
+          return accumulators.contains(other) || linear.contains(other);
+        }))
+      squares.insert(entry.arg);
+  // A moment decays, and gradients alone feed it. What steps by the gradient
+  // and stays is weights, or a sum over the whole training.
+  auto isFirstMoment = [&](const Fed &entry) {
+    return entry.isLinear() && entry.decays &&
+           !accumulators.contains(entry.arg) && !isSlow(entry.decay) &&
+           llvm::all_of(entry.others, [&](unsigned other) {
+             return accumulators.contains(other) || squares.contains(other);
+           });
+  };
+  auto setOwned = [&](const Fed &entry, StateKind kind, StringRef why) {
+    const std::string &param = signature.args[entry.param].path;
+    setKind(entry.arg, kind, why + param);
+    signature.args[entry.arg].parameter = param;
+  };
+  for (const Fed &entry : fed) {
+    // Of two averages of one gradient the one with a constant decay is the
+    // moment; the decay of the other one is scheduled, for it is slow.
+    bool isOther = llvm::any_of(fed, [&](const Fed &other) {
+      return other.arg != entry.arg && other.param == entry.param &&
+             isFirstMoment(other) && std::isnan(entry.decay) &&
+             !std::isnan(other.decay);
+    });
+    if (accumulators.contains(entry.arg))
+      setOwned(entry, StateKind::Gradient, "accumulates the gradient of ");
+    else if (squares.contains(entry.arg))
+      setOwned(entry, StateKind::Moment2, "square of the gradient of ");
+    else if (isFirstMoment(entry) && !isOther)
+      setOwned(entry, StateKind::Moment1, "linear in the gradient of ");
+    else if (entry.isLinear() && entry.decays && entry.others.empty())
+      setKind(entry.arg, StateKind::Other,
+              "a slow average of the gradient of " +
+                  signature.args[entry.param].path);
+    else if (entry.isLinear() && !entry.decays && entry.others.empty())
+      setKind(entry.arg, StateKind::Other,
+              "steps by the gradient of " + signature.args[entry.param].path +
+                  " and does not decay");
+  }
+}
+
+void SignatureAnalyzer::findStateKinds() {
+  SmallVector<unsigned> params = findParameters();
+  findMoments(findFed(findTrained(params)));
+}
+
+/// The argument that replaces an argument of the next step as it came.
+std::optional<unsigned> SignatureAnalyzer::findShown(unsigned arg) {
+  Value value = returned[*to[arg]];
+  while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
+    value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
+  return argumentIndex(value);
+}
+
+/// Whatever the evidence was: a step that makes no new parameter is paired
+/// wrongly. State that never changes is named.
+LogicalResult SignatureAnalyzer::checkThatStateChanges() {
+  bool anyParameter = false, anyChanges = false;
+  std::string wrong;
+  for (SignatureArg &arg : signature.args) {
+    if (arg.role != ArgRole::State || !to[arg.index])
+      continue;
+    std::optional<unsigned> shown = findShown(arg.index);
+    if (shown == arg.index)
+      arg.why = "never changes; " + arg.why;
+    if (arg.kind != StateKind::Parameter)
+      continue;
+    anyParameter = true;
+    anyChanges |= !shown;
+    if (shown && wrong.empty())
+      wrong = "'" + arg.path + "' would be replaced by '" +
+              signature.results[*to[arg.index]].path +
+              "', which is the old value of '" + signature.args[*shown].path +
+              "'";
+  }
+  if (!anyParameter || anyChanges)
+    return success();
+  return emitError(func.getLoc())
+         << "no parameter changes in the step: " << wrong
+         << "; choose what replaces it with a state option";
+}

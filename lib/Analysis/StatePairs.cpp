@@ -1,0 +1,598 @@
+//===- StatePairs.cpp - Which result replaces which argument --------------===//
+
+#include "SignatureAnalyzer.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Whether the last two keys of two paths are the same.
+static bool haveSamePlace(StringRef a, StringRef b) {
+  SmallVector<std::string> first = splitTreePath(a), second = splitTreePath(b);
+  return first.size() > 2 && second.size() > 2 &&
+         ArrayRef(first).take_back(2) == ArrayRef(second).take_back(2);
+}
+
+void SignatureAnalyzer::pair(unsigned arg, unsigned result, const Twine &why) {
+  to[arg] = result;
+  from[result] = arg;
+  pairedBy[arg] =
+      ("replaced by " + signature.results[result].path + " (" + why + ")")
+          .str();
+}
+
+void SignatureAnalyzer::unpair(unsigned arg) {
+  from[*to[arg]].reset();
+  to[arg].reset();
+  pairedBy[arg].clear();
+}
+
+LogicalResult SignatureAnalyzer::pairState() {
+  SmallVector<unsigned> args, results;
+  for (const SignatureArg &arg : signature.args) {
+    auto forced = forcedRoles.find(arg.index);
+    if (!to[arg.index] &&
+        (forced == forcedRoles.end() || forced->second == ArgRole::State))
+      args.push_back(arg.index);
+  }
+  for (const SignatureResult &result : signature.results)
+    if (!from[result.index] && (!loss || *loss != result.index))
+      results.push_back(result.index);
+  findFeeding();
+  findLearning();
+  findHomeless();
+  if (argsAreNamed && resultsAreNamed)
+    pairByTrees(args, results);
+  else
+    pairByFlow(args, results);
+  pairCopies();
+  pairRest();
+  for (auto &[arg, role] : forcedRoles)
+    if (role == ArgRole::State && !to[arg])
+      return emitError(func.getLoc())
+             << "role: no result replaces '" << signature.args[arg].path
+             << "'; name it with a state option";
+  return success();
+}
+
+void SignatureAnalyzer::findFeeding() {
+  feeding.assign(signature.args.size(), false);
+  ValueSet leaves;
+  for (Value value : returned) {
+    const Chain &chain = chains.of(value);
+    if (!isFloat(value.getType()) || isScalar(value.getType()) ||
+        llvm::none_of(chain, [&](auto &entry) {
+          return argumentIndex(entry.first) &&
+                 entry.first.getType() == value.getType();
+        }))
+      continue;
+    for (auto &[source, reach] : chain)
+      if (!isa<BlockArgument>(source) && leaves.insert(source).second)
+        onArguments.dependsOnAny(source, [&](unsigned arg) {
+          feeding[arg] = true;
+          return false;
+        });
+  }
+}
+
+/// What the step returns beside state may add data and activations of one
+/// shape: the difference of outputs and targets. An update of the targets would
+/// depend on them through the gradient. Decaying averages of activations,
+/// though, are state.
+bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
+                                        Reach self) {
+  Value value = returned[result];
+  if (isScalar(value.getType()) || !isFloat(value.getType()) ||
+      value == argument(arg) || !feeding[arg])
+    return false;
+  const Chain &chain = chains.of(value);
+  if (!hasLeaf(chain))
+    return chain.size() == 1 && self.strength < 3;
+  if (self.scaled)
+    return false;
+  return llvm::none_of(chain, [&](auto &entry) {
+    return !isa<BlockArgument>(entry.first) &&
+           onArguments.depends(entry.first, arg);
+  });
+}
+
+/// Weights of pairs, beside the strength of an update chain. What is returned
+/// as it came may be a metric: the step that this was.
+constexpr double kReturnedAsItCame = 0.5;
+/// The same where another result adds something to it.
+constexpr double kOldValue = 0.1;
+/// What an update reads and no chain leads on from: the last value of another
+/// argument, say.
+constexpr double kHome = 0.2;
+/// The same place in trees of state, and nothing else.
+constexpr double kSamePlace = 0.02;
+/// What is subtracted: no state is replaced by its negative.
+constexpr double kSubtracted = 0.05;
+/// The strength of what an update reads through more than sums and factors.
+constexpr double kNonlinear = 1;
+
+/// How much a result looks like an update of an argument by its chain; 0 is not
+/// at all.
+double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
+  const Chain &chain = chains.of(returned[result]);
+  auto it = chain.find(argument(arg));
+  if (it == chain.end())
+    return 0;
+  // What has a gradient and would never change is the old value of another
+  // state: its last one, or what it returns to.
+  if (returned[result] == argument(arg))
+    return learned.contains(arg)    ? 0
+           : stepping.contains(arg) ? kOldValue
+                                    : kReturnedAsItCame;
+  // A loss times its scale is no update of the scale; a float that follows from
+  // other scalars alone is.
+  auto isArray = [&](unsigned source) {
+    return !isScalar(signature.args[source].type);
+  };
+  if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear &&
+      (!isFloat(signature.args[arg].type) ||
+       onArguments.dependsOnAny(returned[result], isArray)))
+    return 0;
+  bool sameName =
+      argsAreNamed && resultsAreNamed &&
+      isSameLeaf(signature.args[arg].path, signature.results[result].path);
+  if (!sameName && looksLikeOutput(arg, result, it->second))
+    return 0;
+  return it->second.sign < 0 ? kSubtracted : it->second.strength;
+}
+
+/// How much a result looks like the next value of an argument.
+double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
+  if (signature.args[arg].type != signature.results[result].type)
+    return 0;
+  // A key is replaced by bits drawn from it.
+  if (isKeyType(signature.args[arg].type) &&
+      onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
+    return 1;
+  if (double flow = flowLikeness(arg, result))
+    return flow;
+  if (llvm::is_contained(homes.lookup(arg), result))
+    return kHome;
+  // What no gradient depends on is no data: a place of the same name may hold
+  // its next value, however that is found.
+  return !feeding[arg] && argsAreNamed && resultsAreNamed &&
+                 haveSamePlace(signature.args[arg].path,
+                               signature.results[result].path)
+             ? kSamePlace
+             : 0;
+}
+
+/// JAX donates by shape: never more than a tie-break.
+double SignatureAnalyzer::hint(unsigned arg, unsigned result) {
+  auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
+  return hint && hint.getInt() == int64_t(result) ? 1 : 0;
+}
+
+/// Finds the gradients of arguments in the update chains of results.
+void SignatureAnalyzer::findLearning() {
+  learnedBy.resize(signature.results.size());
+  DenseMap<unsigned, Gradients::Factors> partners;
+  for (auto [r, value] : llvm::enumerate(returned)) {
+    if (!isFloat(value.getType()))
+      continue;
+    const Chain &chain = chains.of(value);
+    for (auto &entry : chain) {
+      Value source = entry.first;
+      auto arg = argumentIndex(source);
+      if (!arg || source.getType() != value.getType())
+        continue;
+      auto [known, isNew] = partners.try_emplace(*arg);
+      Gradients::Factors &own = known->second;
+      if (isNew)
+        own = gradients.partnersOf(source);
+      if (llvm::none_of(chain, [&](auto &entry) {
+            return !isa<BlockArgument>(entry.first) &&
+                   gradients.evidence(source, own, entry.first) > 0;
+          }))
+        continue;
+      learnedBy[r].push_back(*arg);
+      learned.insert(*arg);
+    }
+    if (hasLeaf(chain) && !isScalar(value.getType()))
+      for (auto &[source, reach] : chain)
+        if (auto arg = argumentIndex(source);
+            arg && reach.strength == 3 && !reach.scaled)
+          stepping.insert(*arg);
+  }
+}
+
+/// What an update steps by its gradients: those, or, where none reaches it,
+/// what it is added to.
+ValueSet SignatureAnalyzer::findStepped(unsigned update) {
+  ValueSet stepped;
+  for (unsigned param : learnedBy[update])
+    stepped.insert(argument(param));
+  if (stepped.empty())
+    for (auto &[source, reach] : chains.of(returned[update]))
+      if (reach.strength == 3 && !reach.scaled && argumentIndex(source) &&
+          source.getType() == returned[update].getType())
+        stepped.insert(source);
+  return stepped;
+}
+
+/// Finds where state may go that the update of a parameter reads: heavy ball's
+/// last weights are replaced by weights as they came, Nesterov's by a step from
+/// the other ones, the last gradient by the new one.
+void SignatureAnalyzer::findHomeless() {
+  DenseMap<unsigned, SmallVector<unsigned>> readers;
+  for (auto [r, value] : llvm::enumerate(returned))
+    for (auto &[source, reach] : chains.of(value))
+      if (auto arg = argumentIndex(source))
+        readers[*arg].push_back(r);
+  for (const SignatureArg &arg : signature.args) {
+    if (!isFloat(arg.type) || isScalar(arg.type) || learned.contains(arg.index))
+      continue;
+    ArrayRef<unsigned> results = readers[arg.index];
+    for (unsigned update : results)
+      addOldValues(arg.index, update);
+    if (llvm::any_of(results, [&](unsigned result) {
+          return signature.results[result].type == arg.type &&
+                 learnedBy[result].empty() &&
+                 flowLikeness(arg.index, result) > kNonlinear;
+        }))
+      continue;
+    for (unsigned update : results)
+      addHomes(arg.index, update);
+    // What only decides how far to step, as the last point and gradient of a
+    // Barzilai-Borwein rate do, is in no chain. Data has a part in gradients.
+    if (results.empty() && !feeding[arg.index])
+      for (unsigned update = 0; update < learnedBy.size(); ++update)
+        if (!learnedBy[update].empty() &&
+            returned[update].getType() == arg.type &&
+            onArguments.depends(returned[update], arg.index))
+          addHomes(arg.index, update);
+  }
+}
+
+/// Adds the old values of what `update` reads beside `arg` as its homes: what a
+/// step may go back to is where it was before.
+void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
+  for (auto &[source, reach] : chains.of(returned[update])) {
+    if (!argumentIndex(source) || source == argument(arg) ||
+        source.getType() != argument(arg).getType())
+      continue;
+    for (unsigned result = 0; result < signature.results.size(); ++result)
+      if (returned[result] == source && !llvm::is_contained(homes[arg], result))
+        homes[arg].push_back(result);
+  }
+}
+
+/// Adds the results that follow what `update` steps, or the gradients that it
+/// steps by, as homes of `arg`.
+void SignatureAnalyzer::addHomes(unsigned arg, unsigned update) {
+  const Chain &reader = chains.of(returned[update]);
+  ValueSet stepped = findStepped(update);
+  if (stepped.empty())
+    return;
+  for (unsigned result = 0; result < signature.results.size(); ++result) {
+    Value value = returned[result];
+    const Chain &chain = chains.of(value);
+    bool follows = llvm::any_of(
+        chain, [&](auto &entry) { return stepped.contains(entry.first); });
+    bool isGradient = !chain.empty() && llvm::all_of(chain, [&](auto &entry) {
+      return !isa<BlockArgument>(entry.first) && reader.count(entry.first);
+    });
+    if (result != update && (follows || isGradient) &&
+        value.getType() == signature.args[arg].type &&
+        !chain.count(argument(arg)) && !llvm::is_contained(homes[arg], result))
+      homes[arg].push_back(result);
+  }
+}
+
+void SignatureAnalyzer::pairByTrees(ArrayRef<unsigned> args,
+                                    ArrayRef<unsigned> results) {
+  SmallVector<TreeLeaf> argLeaves, resultLeaves;
+  for (unsigned arg : args)
+    argLeaves.push_back({signature.args[arg].path, signature.args[arg].type});
+  for (unsigned result : results)
+    resultLeaves.push_back(
+        {signature.results[result].path, signature.results[result].type});
+  auto score = [&](unsigned arg, unsigned result) {
+    return likeness(args[arg], results[result]);
+  };
+  SmallVector<std::optional<unsigned>> partners = matchTrees(
+      argLeaves, resultLeaves, score,
+      [&](unsigned arg, unsigned result) {
+        return hint(args[arg], results[result]);
+      },
+      &ambiguities);
+  for (auto [i, partner] : llvm::enumerate(partners)) {
+    if (!partner)
+      continue;
+    unsigned arg = args[i], result = results[*partner];
+    bool named = splitTreePath(signature.args[arg].path).size() > 1;
+    bool flows = chains.of(returned[result]).count(argument(arg));
+    pair(arg, result,
+         named && flows ? "same tree path, type and update chain"
+         : named        ? "same tree path and type"
+                        : "update chain and type");
+  }
+}
+
+void SignatureAnalyzer::reportAmbiguities(ArrayRef<unsigned> args,
+                                          ArrayRef<unsigned> results,
+                                          ArrayRef<Ambiguity> found) {
+  for (const Ambiguity &ambiguity : found) {
+    std::string message = signature.args[args[ambiguity.from]].path + ": ";
+    for (auto [i, result] : llvm::enumerate(ambiguity.to))
+      message += (i ? ", " : "") + signature.results[results[result]].path;
+    ambiguities.push_back(message);
+  }
+}
+
+/// Without names: what updates share most, all together.
+void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
+                                   ArrayRef<unsigned> results) {
+  DenseMap<unsigned, unsigned> position;
+  SmallVector<unsigned> keys;
+  for (auto [i, arg] : llvm::enumerate(args)) {
+    position[arg] = i;
+    if (isKeyType(signature.args[arg].type))
+      keys.push_back(arg);
+  }
+  std::vector<WeightedPair> pairs;
+  auto add = [&](unsigned arg, unsigned r) {
+    if (double weight = likeness(arg, results[r]); weight > 0)
+      pairs.push_back({position[arg], r, weight});
+  };
+  for (auto [r, result] : llvm::enumerate(results)) {
+    if (isKeyType(signature.results[result].type)) {
+      for (unsigned key : keys)
+        add(key, r);
+      continue;
+    }
+    for (auto &[source, reach] : chains.of(returned[result]))
+      if (auto arg = argumentIndex(source); arg && position.count(*arg))
+        add(*arg, r);
+  }
+  for (auto &[arg, found] : homes)
+    for (unsigned result : found)
+      if (const unsigned *r = llvm::find(results, result);
+          r != results.end() && position.count(arg))
+        add(arg, r - results.begin());
+  std::vector<Ambiguity> found;
+  auto partners = assignPairs(
+      args.size(), pairs,
+      [&](unsigned a, unsigned b) {
+        return returned[results[a]] == returned[results[b]];
+      },
+      found, [&](unsigned i, unsigned r) { return hint(args[i], results[r]); });
+  // Trees come out in the order that they went in, unless data flow says no.
+  constexpr double kNearly = 0.97;
+  std::vector<WeightedPair> possible(pairs);
+  addByPlace(args, results, possible);
+  auto inOrder = assignInOrder(args.size(), results.size(), possible);
+  if (sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
+    partners = inOrder;
+    found.clear();
+  }
+  for (auto [i, partner] : llvm::enumerate(partners))
+    if (partner)
+      pair(args[i], results[*partner], "update chain and type");
+  reportAmbiguities(args, results, found);
+}
+
+/// Adds pairs of which nothing but the type is known, of what no gradient
+/// depends on.
+void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
+                                   ArrayRef<unsigned> results,
+                                   std::vector<WeightedPair> &pairs) {
+  DenseSet<std::pair<unsigned, unsigned>> known;
+  for (const WeightedPair &pair : pairs)
+    known.insert({pair.from, pair.to});
+  for (auto [i, arg] : llvm::enumerate(args))
+    for (auto [r, result] : llvm::enumerate(results))
+      if (!feeding[arg] &&
+          signature.args[arg].type == signature.results[result].type &&
+          onArguments.dependsOnAny(returned[result]) &&
+          learnedBy[result].empty() && !known.contains({i, r}) &&
+          !isKeyType(signature.args[arg].type))
+        pairs.push_back({unsigned(i), unsigned(r), kSamePlace});
+}
+
+/// Weights in a narrow type are replaced by a conversion of the master copy's
+/// update: no chain leads from one to the next. Which of them the gradient in
+/// that update belongs to decides.
+void SignatureAnalyzer::pairCopies() {
+  llvm::MapVector<Type, SmallVector<unsigned>> copies;
+  for (const SignatureResult &result : signature.results) {
+    if (from[result.index] || !isFloat(result.type) || isScalar(result.type) ||
+        elementOf(returned[result.index]).getIntOrFloatBitWidth() > 16)
+      continue;
+    for (auto &[source, reach] : chains.of(returned[result.index]))
+      if (auto arg = argumentIndex(source); arg && to[*arg] &&
+                                            reach.strength == 3 &&
+                                            source.getType() != result.type) {
+        copies[result.type].push_back(result.index);
+        break;
+      }
+  }
+  for (auto &[type, results] : copies) {
+    SmallVector<unsigned> args;
+    for (const SignatureArg &arg : signature.args)
+      if (!to[arg.index] && arg.type == type)
+        args.push_back(arg.index);
+    if (args.size() == 1 && results.size() == 1) {
+      pair(args.front(), results.front(),
+           "copy of other state, only one of its type");
+      continue;
+    }
+    SmallVector<Gradients::Factors> partners;
+    DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+    for (auto [i, arg] : llvm::enumerate(args)) {
+      partners.push_back(gradients.partnersOf(argument(arg)));
+      for (auto &[number, weight] : partners.back())
+        withPartner[number].push_back(i);
+    }
+    std::vector<WeightedPair> pairs;
+    for (auto [r, result] : llvm::enumerate(results)) {
+      llvm::MapVector<unsigned, double> weights;
+      for (auto &[source, reach] : chains.of(returned[result])) {
+        if (isa<BlockArgument>(source))
+          continue;
+        Gradients::Factors factors = gradients.factorsOf(source);
+        llvm::SmallSetVector<unsigned, 8> candidates;
+        for (auto &[number, weight] : factors)
+          if (auto it = withPartner.find(number); it != withPartner.end())
+            candidates.insert(it->second.begin(), it->second.end());
+        for (unsigned i : candidates)
+          if (double found =
+                  gradients.evidence(argument(args[i]), partners[i], source))
+            weights[i] += found;
+      }
+      for (auto &[i, weight] : weights)
+        pairs.push_back({i, unsigned(r), weight});
+    }
+    std::vector<Ambiguity> found;
+    auto chosen = assignPairs(
+        args.size(), pairs,
+        [&, &results = results](unsigned a, unsigned b) {
+          return returned[results[a]] == returned[results[b]];
+        },
+        found);
+    for (auto [i, result] : llvm::enumerate(chosen))
+      if (result)
+        pair(args[i], results[*result],
+             "copy of other state, which its gradient updates");
+    reportAmbiguities(args, results, found);
+    auto isFree = [&](unsigned arg) { return !to[arg]; };
+    auto isUnclaimed = [&](unsigned result) { return !from[result]; };
+    if (llvm::any_of(args, isFree) && llvm::any_of(results, isUnclaimed)) {
+      std::string message;
+      for (unsigned result : llvm::make_filter_range(results, isUnclaimed))
+        message +=
+            (message.empty() ? "" : ", ") + signature.results[result].path;
+      ambiguities.push_back(signature.args[*llvm::find_if(args, isFree)].path +
+                            ": " + message);
+    }
+  }
+}
+
+/// State that is shifted or written to in places (a history, a queue) has no
+/// update chain, but it is read for nothing else.
+void SignatureAnalyzer::pairRest() {
+  SmallVector<SmallVector<unsigned>> readers(signature.args.size());
+  for (const SignatureResult &result : signature.results)
+    onArguments.dependsOnAny(returned[result.index], [&](unsigned arg) {
+      if (readers[arg].size() < 2)
+        readers[arg].push_back(result.index);
+      return false;
+    });
+  SmallVector<unsigned> count(signature.results.size());
+  auto fits = [&](const SignatureArg &arg) {
+    return !to[arg.index] && !isScalar(arg.type) &&
+           !forcedRoles.count(arg.index) && readers[arg.index].size() == 1 &&
+           !from[readers[arg.index].front()] &&
+           signature.results[readers[arg.index].front()].type == arg.type;
+  };
+  SmallVector<unsigned> found;
+  for (const SignatureArg &arg : signature.args)
+    if (fits(arg)) {
+      found.push_back(arg.index);
+      ++count[readers[arg.index].front()];
+    }
+  for (unsigned arg : found)
+    if (count[readers[arg].front()] == 1)
+      pair(arg, readers[arg].front(), "nothing else reads it");
+  pairLastValues();
+  if (!argsAreNamed || !resultsAreNamed)
+    pairByPlace();
+}
+
+/// Without names, what no gradient depends on and no result replaces is neither
+/// data nor a frozen weight. Results of its type that replace nothing else
+/// replace it: the only one, or by place if that agrees with all other pairs.
+void SignatureAnalyzer::pairByPlace() {
+  bool inOrder = true;
+  std::optional<unsigned> last;
+  llvm::MapVector<Type, SmallVector<unsigned>> open;
+  for (const SignatureArg &arg : signature.args) {
+    if (std::optional<unsigned> result = to[arg.index]) {
+      inOrder &= !last || *last < *result;
+      last = result;
+    } else if (isFloat(arg.type) && !isScalar(arg.type) &&
+               !feeding[arg.index] && !forcedRoles.count(arg.index)) {
+      open[arg.type].push_back(arg.index);
+    }
+  }
+  for (auto &[type, args] : open) {
+    SmallVector<unsigned> results;
+    for (const SignatureResult &result : signature.results)
+      if (!from[result.index] && result.type == type)
+        results.push_back(result.index);
+    if (args.size() != results.size() || (args.size() > 1 && !inOrder))
+      continue;
+    for (auto [arg, result] : llvm::zip(args, results))
+      pair(arg, result,
+           args.size() == 1 ? "no other of its type is left"
+                            : "by place: no gradient depends on it");
+  }
+}
+
+/// Without names, an array that is taken for frozen while the step returns
+/// another one of its type may be state: that is no guess to make in silence.
+LogicalResult SignatureAnalyzer::checkFrozen() {
+  for (const SignatureArg &arg : signature.args) {
+    if (arg.role != ArgRole::Frozen || isScalar(arg.type) ||
+        forcedRoles.count(arg.index))
+      continue;
+    SmallVector<StringRef> results;
+    for (const SignatureResult &result : signature.results)
+      if (!from[result.index] && result.type == arg.type &&
+          onArguments.depends(returned[result.index], arg.index))
+        results.push_back(result.path);
+    if (results.empty())
+      continue;
+    InFlightDiagnostic diag = emitError(func.getLoc())
+                              << "ambiguous state: '" << arg.path
+                              << "' is frozen, or replaced by one of ";
+    llvm::interleaveComma(ArrayRef(results).take_front(4), diag);
+    return diag << "; choose with a state or role option, or export with "
+                   "debug_info=True, which has names";
+  }
+  return success();
+}
+
+/// A scalar that a number is compared with, where the step returns that number
+/// twice: one is the next call's scalar, the last loss.
+void SignatureAnalyzer::pairLastValues() {
+  for (const SignatureArg &arg : signature.args) {
+    if (to[arg.index] || !isScalar(arg.type) || !isFloat(arg.type) ||
+        forcedRoles.count(arg.index))
+      continue;
+    SmallVector<unsigned> same;
+    for (const SignatureResult &result : signature.results)
+      if (result.type == arg.type && !from[result.index] &&
+          (!loss || *loss != result.index) &&
+          meets(argument(arg.index), returned[result.index]))
+        same.push_back(result.index);
+    if (same.size() != 2 || returned[same[0]] != returned[same[1]])
+      continue;
+    // The one that stands beside the other state.
+    bool firstIsBeside =
+        (arg.index > 0 && same[0] > 0 && to[arg.index - 1] == same[0] - 1) ||
+        (arg.index + 1 < to.size() && to[arg.index + 1] == same[0] + 1);
+    pair(arg.index, same[firstIsBeside ? 0 : 1],
+         "it is compared with this number, which is returned twice");
+  }
+}
+
+/// Whether an op compares a scalar with another one, perhaps times constants.
+bool SignatureAnalyzer::meets(Value scalar, Value other) {
+  SmallVector<Value> stack{scalar};
+  ValueSet seen{scalar};
+  while (!stack.empty())
+    for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (llvm::is_contained(user->getOperands(), other))
+        return true;
+      if (isa<stablehlo::MulOp, stablehlo::AddOp, stablehlo::SubtractOp,
+              stablehlo::DivOp, stablehlo::ConvertOp>(user) &&
+          seen.insert(user->getResult(0)).second)
+        stack.push_back(user->getResult(0));
+    }
+  return false;
+}
