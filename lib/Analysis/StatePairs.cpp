@@ -361,12 +361,16 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
         return returned[results[a]] == returned[results[b]];
       },
       found, [&](unsigned i, unsigned r) { return hint(args[i], results[r]); });
-  // Trees come out in the order that they went in, unless data flow says no.
+  // Trees come out in the order that they went in, unless data flow says no or
+  // something is left over: a key that comes back in another place.
   constexpr double kNearly = 0.97;
   std::vector<WeightedPair> possible(pairs);
   addByPlace(args, results, possible);
   auto inOrder = assignInOrder(args.size(), results.size(), possible);
-  if (sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
+  bool isComplete = llvm::all_of(llvm::zip(partners, inOrder), [](auto pair) {
+    return !std::get<0>(pair) || std::get<1>(pair);
+  });
+  if (isComplete && sumOf(pairs, inOrder) >= kNearly * sumOf(pairs, partners)) {
     partners = inOrder;
     found.clear();
   }
