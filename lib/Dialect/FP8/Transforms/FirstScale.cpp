@@ -79,12 +79,10 @@ Value Recomputation::clone(OpBuilder &builder) const {
   return mapping.lookupOrDefault(value);
 }
 
-DelayedScaling::Scale fp8::makeFirstScale(OpBuilder &builder, Value unset,
-                                          const Recomputation &value,
-                                          ScaledType scaled,
-                                          ComputeScaleOp current) {
-  Location loc = current.getLoc();
-  RankedTensorType type = tensorOf(current.getQuantizer());
+DelayedScaling::Scale
+fp8::makeFirstScale(OpBuilder &builder, Location loc, Value unset,
+                    RankedTensorType type,
+                    function_ref<ComputeScaleOp()> makeOwn) {
   OperationState state(loc, stablehlo::IfOp::getOperationName(), unset,
                        TypeRange{type, type});
   state.addRegion();
@@ -92,12 +90,23 @@ DelayedScaling::Scale fp8::makeFirstScale(OpBuilder &builder, Value unset,
   Operation *branch = builder.create(state);
   OpBuilder::InsertionGuard guard(builder);
   builder.createBlock(&branch->getRegion(0));
-  Value amax = AmaxOp::create(builder, loc, value.clone(builder), scaled);
-  auto own = cast<ComputeScaleOp>(builder.clone(*current));
-  own.getAmaxMutable().assign(amax);
-  stablehlo::ReturnOp::create(builder, loc, own->getResults());
+  stablehlo::ReturnOp::create(builder, loc, makeOwn()->getResults());
   builder.createBlock(&branch->getRegion(1));
   Value one = makeSplat(builder, loc, type, 1);
   stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});
   return {branch->getResult(0), branch->getResult(1)};
+}
+
+DelayedScaling::Scale fp8::makeFirstScale(OpBuilder &builder, Value unset,
+                                          const Recomputation &value,
+                                          ScaledType scaled,
+                                          ComputeScaleOp current) {
+  Location loc = current.getLoc();
+  return makeFirstScale(
+      builder, loc, unset, tensorOf(current.getQuantizer()), [&]() {
+        Value amax = AmaxOp::create(builder, loc, value.clone(builder), scaled);
+        auto own = cast<ComputeScaleOp>(builder.clone(*current));
+        own.getAmaxMutable().assign(amax);
+        return own;
+      });
 }

@@ -40,6 +40,12 @@ private:
   Operation *last = nullptr;  ///< The last one in the block that is only read.
 };
 
+/// The scale that `makeOwn` makes in a branch that runs where `unset` says so,
+/// and ones, which nobody reads, in the other.
+DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Location loc,
+                                     Value unset, RankedTensorType type,
+                                     function_ref<ComputeScaleOp()> makeOwn);
+
 /// The scale that the amax of `value` gives where `unset` holds, as `current`
 /// makes it of the amax; else 1.
 DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Value unset,

@@ -2,6 +2,7 @@
 
 #include "WeightCopies.h"
 
+#include "FirstScale.h"
 #include "SmallTensors.h"
 #include "StateFunctions.h"
 
@@ -178,25 +179,17 @@ WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
   Location loc = function.getLoc();
   Value kept = delayed.getNextQuantizer(copy.state);
   RankedTensorType type = tensorOf(kept);
-  Value one = makeSplat(builder, loc, type, 1);
-  if (copy.recipe.initial == RecipeInitial::One)
+  if (copy.recipe.initial == RecipeInitial::One) {
+    Value one = makeSplat(builder, loc, type, 1);
     return delayed.orFirst(builder, loc, kept, {one, one});
+  }
   return delayed.orFirst(
       builder, loc, kept, {}, [&](Value unset) -> DelayedScaling::Scale {
         Value any = makeAny(builder, loc, unset);
-        OperationState state(loc, stablehlo::IfOp::getOperationName(), any,
-                             TypeRange{type, type});
-        state.addRegion();
-        state.addRegion();
-        Operation *branch = builder.create(state);
-        OpBuilder::InsertionGuard guard(builder);
-        builder.createBlock(&branch->getRegion(0));
-        Value amax = AmaxOp::create(builder, loc, makeSource(), copy.type);
-        ComputeScaleOp own = makeScale(copy, amax);
-        stablehlo::ReturnOp::create(builder, loc, own->getResults());
-        builder.createBlock(&branch->getRegion(1));
-        stablehlo::ReturnOp::create(builder, loc, ValueRange{one, one});
-        return {branch->getResult(0), branch->getResult(1)};
+        return makeFirstScale(builder, loc, any, type, [&]() {
+          Value amax = AmaxOp::create(builder, loc, makeSource(), copy.type);
+          return makeScale(copy, amax);
+        });
       });
 }
 
