@@ -1,6 +1,8 @@
 """What a family of the zoo is made of: functions marked with `@step`, each of
 which makes a training step with its initial values and data."""
 
+import importlib
+import sys
 from dataclasses import dataclass, field
 from typing import Callable, Optional, Union
 
@@ -11,6 +13,27 @@ def step(function):
     """Marks a function that makes a Step; its docstring says what is special."""
     REGISTRY.setdefault(function.__module__, {})[function.__name__] = function
     return function
+
+
+def steps_of(names, only=()):
+    """(number in its family, name, function that makes the Step) of these families' steps, or of those in `only`."""
+    for family in names:
+        importlib.import_module(family)
+        for i, (name, make) in enumerate(REGISTRY[family].items()):
+            if not only or name in only:
+                yield i, name, make
+
+
+def run_checks(checks):
+    """Calls the check of each (name, check); a failure does not stop the others."""
+    failed = []
+    for name, check in checks:
+        try:
+            check()
+        except (Exception, SystemExit) as error:
+            print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+            failed.append(name)
+    assert not failed, f"failed: {failed}"
 
 
 @dataclass

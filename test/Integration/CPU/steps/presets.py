@@ -11,7 +11,7 @@ Families and steps are those of zoo.py. Of each step this checks that
 """
 
 import argparse
-import importlib
+import functools
 import json
 import pathlib
 import struct
@@ -94,20 +94,12 @@ def main():
     parser.add_argument("--recipe", nargs="+", default=PRESETS, help="these presets alone")
     args = parser.parse_args()
 
-    failed = []
-    for family in args.family:
-        importlib.import_module(family)
-        for i, (name, make) in enumerate(families.REGISTRY[family].items()):
-            if args.only and name not in args.only:
-                continue
-            try:
-                step = make()
-                # Names tell whose scales they are.
-                check(args.fp8_run, args.folder / name, name, step, i % 2 == 0, bool(step.scales) or i % 3 == 0, args.recipe)
-            except (Exception, SystemExit) as error:
-                print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-                failed.append(name)
-    assert not failed, f"failed: {failed}"
+    def run(i, name, make):
+        step = make()
+        # Names tell whose scales they are.
+        check(args.fp8_run, args.folder / name, name, step, i % 2 == 0, bool(step.scales) or i % 3 == 0, args.recipe)
+
+    families.run_checks((name, functools.partial(run, i, name, make)) for i, name, make in families.steps_of(args.family, args.only))
 
 
 if __name__ == "__main__":

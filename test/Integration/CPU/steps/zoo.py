@@ -18,7 +18,7 @@ ways and trains all of them without names.
 """
 
 import argparse
-import importlib
+import functools
 import json
 import os
 import pathlib
@@ -192,20 +192,14 @@ def main():
     parser.add_argument("--every-variant", action="store_true", help="donated or not, with debug info or not, all four")
     args = parser.parse_args()
 
-    failed = []
-    for family in args.family:
-        importlib.import_module(family)
-        for i, (name, make) in enumerate(families.REGISTRY[family].items()):
-            if args.only and name not in args.only:
-                continue
+    def checks():
+        for i, name, make in families.steps_of(args.family, args.only):
             every = [(donate, debug) for donate in (True, False) for debug in (True, False)]
             for donate, debug in every if args.every_variant else [every[i % 4]]:
-                try:
-                    check(args.fp8_run, args.folder / name, name, make, donate, debug, args.every_variant or i % 4 == 0)
-                except (Exception, SystemExit) as error:
-                    print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
-                    failed.append(name)
-    assert not failed, f"failed: {failed}"
+                train_stripped = args.every_variant or i % 4 == 0
+                yield name, functools.partial(check, args.fp8_run, args.folder / name, name, make, donate, debug, train_stripped)
+
+    families.run_checks(checks())
 
 
 if __name__ == "__main__":
