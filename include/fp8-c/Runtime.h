@@ -28,6 +28,17 @@ extern "C" {
 #endif
 
 /*===----------------------------------------------------------------------===*\
+|* Version                                                                    *|
+\*===----------------------------------------------------------------------===*/
+
+/* The version of what this header promises to compiled code: raised when code
+   that was compiled before would no longer run. Packages carry it. */
+#define FP8_ABI_VERSION 1
+
+/* FP8_ABI_VERSION of the library. */
+FP8_CAPI int32_t fp8_abi_version(void);
+
+/*===----------------------------------------------------------------------===*\
 |* Status                                                                     *|
 \*===----------------------------------------------------------------------===*/
 
@@ -81,7 +92,8 @@ typedef enum fp8_role {
   FP8_ROLE_FROZEN,    /* set once, by the initializer or a file       */
   FP8_ROLE_BATCH,     /* fed with new data in every step              */
   FP8_ROLE_KEY,       /* PRNG key that the step does not return       */
-  FP8_ROLE_CONSTANT   /* like frozen                                  */
+  FP8_ROLE_CONSTANT,  /* like frozen                                  */
+  FP8_NUM_ROLES
 } fp8_role;
 
 /* fp8.kind, of state arguments (first five) and of results (the others). */
@@ -100,8 +112,9 @@ typedef enum fp8_kind {
      "trace.alignment.". */
   FP8_KIND_TRACE_QUANTIZATION, /* a row has FP8_TRACE_QUANTIZATION_SIZE numbers
                                 */
-  FP8_KIND_TRACE_UPDATE,   /* FP8_TRACE_UPDATE_SIZE                         */
-  FP8_KIND_TRACE_ALIGNMENT /* FP8_TRACE_ALIGNMENT_SIZE                      */
+  FP8_KIND_TRACE_UPDATE,    /* FP8_TRACE_UPDATE_SIZE                        */
+  FP8_KIND_TRACE_ALIGNMENT, /* FP8_TRACE_ALIGNMENT_SIZE                     */
+  FP8_NUM_KINDS
 } fp8_kind;
 
 /* What a step tells of a tensor x that it quantizes, over all iterations:
@@ -162,6 +175,10 @@ typedef struct fp8_tensor_info {
 FP8_CAPI size_t fp8_dtype_size(fp8_dtype dtype);
 /* safetensors' name of a dtype ("F32", "F8_E4M3", ...); NULL if none. */
 FP8_CAPI const char *fp8_dtype_name(fp8_dtype dtype);
+/* Their names as the compiler spells them ("state", "moment1"); NULL if none.
+ */
+FP8_CAPI const char *fp8_role_name(fp8_role role);
+FP8_CAPI const char *fp8_kind_name(fp8_kind kind);
 /* Bytes of the whole tensor; -1 if its type is not valid. */
 FP8_CAPI int64_t fp8_tensor_bytes(const fp8_tensor_info *info);
 

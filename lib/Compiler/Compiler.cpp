@@ -1,12 +1,14 @@
-//===- Compiler.cpp - StableHLO text to a runnable executable -------------===//
+//===- Compiler.cpp - StableHLO text to an executable ---------------------===//
 
 #include "fp8/Compiler/Compiler.h"
 #include "InternalErrors.h"
-#include "JIT.h"
+#include "ObjectCode.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Compiler/BuildId.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
+#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Pipelines/Import.h"
@@ -24,21 +26,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-CompiledFunction::CompiledFunction()
-    : memory(std::make_unique<MemoryReport>()) {}
-CompiledFunction::~CompiledFunction() = default;
-
 namespace {
-
-class CompiledFunctionImpl : public CompiledFunction {
-public:
-  ~CompiledFunctionImpl() override { fp8_executable_destroy(handle); }
-  const fp8_executable *executable() const override { return handle; }
-
-  fp8_executable *handle = nullptr;
-  std::unique_ptr<JITCode> code;
-  std::vector<std::vector<char>> constants;
-};
 
 /// Runs the pipeline that `build` makes, times it, and dumps what comes out.
 LogicalResult runStage(ModuleOp module, const CompileOptions &options,
@@ -190,66 +178,58 @@ Signature splitScaled(const Signature &signature) {
   return split;
 }
 
-/// The description of the compiled function: its signature after the fp8 stage,
-/// in the order of buffers that the schedule uses.
-struct Description {
-  Signature signature;
-  std::vector<fp8_tensor_info> arguments, results;
-  std::vector<SmallVector<int64_t>> shapes;
+/// Describes one argument or result to the runtime.
+FailureOr<TensorDescription> describe(const std::string &path, Type type,
+                                      Location loc) {
+  auto tensor = cast<RankedTensorType>(type);
+  TensorDescription description;
+  description.name = path;
+  description.shape = tensor.getShape().vec();
+  description.dtype = dtypeOf(tensor.getElementType());
+  if (description.dtype == FP8_NUM_DTYPES)
+    return emitError(loc) << "element type of '" << path
+                          << "' is not supported at run time: " << type;
+  return description;
+}
 
-  LogicalResult build(func::FuncOp function);
-};
-
-LogicalResult Description::build(func::FuncOp function) {
+/// Describes what `function` takes and returns: its signature after the fp8
+/// stage, in the order of buffers that the schedule uses.
+LogicalResult describeSignature(func::FuncOp function,
+                                ExecutableFunction &result) {
   FailureOr<Signature> whole = Signature::fromAttributes(function);
   if (failed(whole))
     return failure();
-  signature = splitScaled(*whole);
-  shapes.reserve(signature.args.size() + signature.results.size());
-  auto describe = [&](const std::string &path, Type type, Location loc,
-                      fp8_tensor_info &info) -> LogicalResult {
-    auto tensor = cast<RankedTensorType>(type);
-    info = fp8_tensor_info{};
-    info.name = path.c_str();
-    info.dtype = dtypeOf(tensor.getElementType());
-    if (info.dtype == FP8_NUM_DTYPES)
-      return emitError(loc) << "element type of '" << path
-                            << "' is not supported at run time: " << type;
-    shapes.emplace_back(tensor.getShape());
-    info.rank = shapes.back().size();
-    info.dims = shapes.back().data();
-    return success();
-  };
+  Signature signature = splitScaled(*whole);
   for (const SignatureArg &arg : signature.args) {
-    fp8_tensor_info &info = arguments.emplace_back();
     const SignatureArg *written = whole->findArg(arg.path);
     Location loc = written ? function.getArgument(written->index).getLoc()
                            : function.getLoc();
-    if (failed(describe(arg.path, arg.type, loc, info)))
+    FailureOr<TensorDescription> argument = describe(arg.path, arg.type, loc);
+    if (failed(argument))
       return failure();
-    info.role = roleOf(arg.role);
-    info.kind = kindOf(arg.kind);
-    info.vocabulary = arg.vocabulary.value_or(-1);
-    info.zero_init = arg.zeroInit;
-    info.state_arg = -1;
+    argument->role = roleOf(arg.role);
+    argument->kind = kindOf(arg.kind);
+    argument->vocabulary = arg.vocabulary.value_or(-1);
+    argument->zeroInit = arg.zeroInit;
+    result.arguments.push_back(std::move(*argument));
   }
-  for (const SignatureResult &result : signature.results) {
-    fp8_tensor_info &info = results.emplace_back();
-    if (failed(describe(result.path, result.type, function.getLoc(), info)))
+  for (const SignatureResult &returned : signature.results) {
+    FailureOr<TensorDescription> description =
+        describe(returned.path, returned.type, function.getLoc());
+    if (failed(description))
       return failure();
-    info.kind = kindOf(result.kind);
-    info.state_arg = -1;
-    info.vocabulary = -1;
-    if (const SignatureArg *arg = signature.findArg(result.statePath))
-      info.state_arg = arg->index;
+    description->kind = kindOf(returned.kind);
+    if (const SignatureArg *arg = signature.findArg(returned.statePath))
+      description->stateArg = arg->index;
+    result.results.push_back(std::move(*description));
   }
   return success();
 }
 
 /// The bytes of a constant as they lie in memory.
-std::vector<char> constantBytes(memref::GlobalOp global) {
+std::string constantBytes(memref::GlobalOp global) {
   auto elements = cast<DenseElementsAttr>(*global.getInitialValue());
-  std::vector<char> bytes;
+  std::string bytes;
   if (elements.getElementType().isInteger(1)) {
     for (bool value : elements.getValues<bool>())
       bytes.push_back(value);
@@ -258,7 +238,7 @@ std::vector<char> constantBytes(memref::GlobalOp global) {
   ArrayRef<char> raw = elements.getRawData();
   int64_t repeat = elements.isSplat() ? elements.getNumElements() : 1;
   for (int64_t i = 0; i < repeat; ++i)
-    bytes.insert(bytes.end(), raw.begin(), raw.end());
+    bytes.append(raw.begin(), raw.end());
   return bytes;
 }
 
@@ -287,41 +267,40 @@ OwningOpRef<ModuleOp> takeEntry(ModuleOp module, StringRef entry) {
   return nullptr;
 }
 
-/// All stages after fp8.
+/// All stages after fp8. Adds the function and its code to `executable`;
+/// `stats` has the time of the stages before.
 LogicalResult finish(ModuleOp module, const CompileOptions &options,
-                     CompiledFunctionImpl &result) {
-  CompileStats &stats = result.stats;
+                     CompileStats stats, MemoryReport &memory,
+                     Executable &executable) {
   FailureOr<func::FuncOp> function = publicFunction(module);
-  Description description;
-  if (failed(function) || failed(description.build(*function)))
+  ExecutableFunction result;
+  result.name = options.name;
+  if (failed(function) || failed(describeSignature(*function, result)))
     return failure();
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
-      failed(runStage(module, options, "kernels", stats.kernelsSeconds,
-                      [&](OpPassManager &pm) {
-                        buildKernelsPipeline(pm, result.memory.get());
-                      })) ||
+      failed(runStage(
+          module, options, "kernels", stats.kernelsSeconds,
+          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })) ||
       failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       buildCodegenPipeline)))
     return failure();
 
-  int64_t arenaBytes = 0, scratchBytes = 0;
-  std::vector<std::string> launchNames;
   for (auto func : module.getOps<func::FuncOp>()) {
     if (auto bytes = func->getAttrOfType<IntegerAttr>(kScratchBytesAttr)) {
-      scratchBytes = std::max(scratchBytes, bytes.getInt());
+      result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
       ++stats.kernels;
     }
     if (auto bytes = func->getAttrOfType<IntegerAttr>(kArenaBytesAttr)) {
-      arenaBytes = bytes.getInt();
+      result.arenaBytes = bytes.getInt();
       func.walk([&](func::CallOp call) {
         // What the launch does is known from where its last op came from.
-        launchNames.push_back(call.getCallee().str() + " " +
-                              describeLocation(call.getLoc()));
+        result.launchNames.push_back(call.getCallee().str() + " " +
+                                     describeLocation(call.getLoc()));
       });
     }
   }
-  stats.launches = launchNames.size();
+  stats.launches = result.launchNames.size();
   for (auto global : module.getOps<memref::GlobalOp>())
     result.constants.push_back(constantBytes(global));
 
@@ -329,106 +308,120 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
                       buildLLVMPipeline)))
     return failure();
   auto begin = std::chrono::steady_clock::now();
-  FailureOr<std::unique_ptr<JITCode>> code =
-      JITCode::create(module, options.threads);
+  FailureOr<CompiledObjects> code = compileObjects(module, options.threads);
   if (failed(code))
     return failure();
-  result.code = std::move(*code);
   stats.llvmSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
+  result.entry = code->entry().str();
+  for (const ObjectCode &object : ArrayRef(code->objects).drop_back())
+    result.kernels.push_back(object.symbol);
+  result.stats = stats;
 
-  std::vector<fp8_constant> constants;
-  for (const std::vector<char> &bytes : result.constants)
-    constants.push_back({bytes.data(), static_cast<int64_t>(bytes.size())});
-  std::vector<const char *> names;
-  for (const std::string &name : launchNames)
-    names.push_back(name.c_str());
-  fp8_executable_desc desc = {};
-  desc.name = options.name.c_str();
-  desc.entry = result.code->entry();
-  desc.arguments = description.arguments.data();
-  desc.num_arguments = description.arguments.size();
-  desc.results = description.results.data();
-  desc.num_results = description.results.size();
-  desc.constants = constants.data();
-  desc.num_constants = constants.size();
-  desc.arena_bytes = arenaBytes;
-  desc.scratch_bytes = scratchBytes;
-  desc.launch_names = names.data();
-  desc.num_launches = names.size();
-  if (fp8_executable_create(&desc, &result.handle) != FP8_OK) {
-    module.emitError() << fp8_last_error();
-    return failure();
-  }
+  Executable compiled;
+  compiled.functions.push_back(std::move(result));
+  compiled.objects = std::move(code->objects);
+  executable.merge(std::move(compiled));
   return success();
 }
 
-/// Returns what the forward dot of the head computes, and its path; "" if there
-/// is not one such dot outside of loops and branches.
-std::string addLogits(ModuleOp module) {
+/// An executable without functions, for this machine and by this compiler.
+FailureOr<Executable> beginExecutable(ModuleOp module) {
+  auto target = getHostTarget();
+  if (!target)
+    return emitError(module.getLoc()) << llvm::toString(target.takeError());
+  Executable executable;
+  executable.target = std::move(*target);
+  executable.compiler = getCompilerVersion().str();
+  executable.build = getCompilerBuildId().str();
+  return executable;
+}
+
+/// Keeps what `print` writes, if anything.
+void addText(Executable &executable, StringRef name,
+             function_ref<void(raw_ostream &)> print) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  print(os);
+  if (!text.empty())
+    executable.texts[name.str()] = std::move(text);
+}
+
+/// What there is to say about the step.
+void addTexts(Executable &executable, const VerdictReport &verdicts,
+              const MemoryReport &memory) {
+  addText(executable, "verdicts.json",
+          [&](raw_ostream &os) { verdicts.printJSON(os); });
+  addText(executable, "verdicts.txt",
+          [&](raw_ostream &os) { verdicts.printTable(os); });
+  addText(executable, "summary.txt",
+          [&](raw_ostream &os) { os << verdicts.getSummary() << "\n"; });
+  addText(executable, "memory.json",
+          [&](raw_ostream &os) { memory.printJSON(os); });
+  addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
+}
+
+/// Returns what the forward dot of the head computes as well, if there is one
+/// such dot outside of loops and branches.
+void addLogits(ModuleOp module) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   if (failed(function))
-    return "";
+    return;
   LinearLayers layers(*function);
   SmallVector<Operation *> heads;
   for (const DotInfo &dot : layers.getDots())
     if (dot.head && dot.role == DotRole::Forward && !dot.recomputed)
       heads.push_back(dot.dot);
   if (heads.size() != 1 || heads.front()->getParentOp() != *function)
-    return "";
-  std::string path = "fp8.logits";
+    return;
   Value logits = heads.front()->getResult(0);
   Builder builder(module.getContext());
   unsigned index = function->getNumResults();
   (void)function->insertResult(
       index, logits.getType(),
       builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
+          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(kLogitsPath)),
            builder.getNamedAttr(kKindAttr, builder.getStringAttr("output"))}));
   function->getBody().front().getTerminator()->insertOperands(index, logits);
-  return path;
 }
 
 /// Compiles a module of its own that has been through the fp8 stage.
 LogicalResult compileBeside(OwningOpRef<ModuleOp> module, StringRef name,
                             const CompileOptions &options,
-                            std::unique_ptr<CompiledFunction> &function) {
+                            Executable &executable) {
   CompileOptions ownOptions = options;
   ownOptions.name = name.str();
-  auto compiled = compileQuantized(*module, ownOptions);
-  if (succeeded(compiled))
-    function = std::move(*compiled);
-  return compiled;
+  MemoryReport memory;
+  return finish(*module, ownOptions, CompileStats(), memory, executable);
 }
 
 /// Compiles the functions beside the step.
 LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
-                             CompiledFunction &result) {
-  OwningOpRef<ModuleOp> store = takeEntry(module, "store"),
-                        load = takeEntry(module, "load");
-  if (store &&
-      failed(compileBeside(std::move(store), "store", options, result.store)))
-    return failure();
-  if (load &&
-      failed(compileBeside(std::move(load), "load", options, result.load)))
-    return failure();
+                             Executable &executable) {
+  for (StringRef name : {"store", "load"}) {
+    OwningOpRef<ModuleOp> entry = takeEntry(module, name);
+    if (entry &&
+        failed(compileBeside(std::move(entry), name, options, executable)))
+      return failure();
+  }
   return success();
 }
 
 /// Compiles what exports the parameters of the step in `module`.
 LogicalResult compileExport(ExportPlan &plan, ModuleOp module,
+                            ArrayRef<GatedUnitVerdict> units,
                             const CompileOptions &options,
-                            CompiledFunction &result) {
+                            Executable &executable) {
   FailureOr<func::FuncOp> step = publicFunction(module);
-  if (failed(step) || failed(plan.fold(*step, result.verdicts.gatedUnits)))
+  if (failed(step) || failed(plan.fold(*step, units)))
     return failure();
-  result.exportManifest = plan.manifest();
+  executable.texts["export.json"] = plan.manifest();
   MLIRContext *context = module.getContext();
   return success(succeeded(compileBeside(plan.buildEncode(context), "export",
-                                         options, result.encode)) &&
+                                         options, executable)) &&
                  succeeded(compileBeside(plan.buildDecode(context), "import",
-                                         options, result.decode)));
+                                         options, executable)));
 }
 
 } // namespace
@@ -462,22 +455,25 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
   return Signature::fromAttributes(*function);
 }
 
-FailureOr<std::unique_ptr<CompiledFunction>>
-fp8::compile(ModuleOp module, const CompileOptions &options) {
-  auto result = std::make_unique<CompiledFunctionImpl>();
-  CompileStats &stats = result->stats;
-  auto begin = std::chrono::steady_clock::now();
-  FailureOr<Signature> signature = importModule(module, options);
-  if (failed(signature))
+FailureOr<Executable> fp8::compile(ModuleOp module,
+                                   const CompileOptions &options) {
+  FailureOr<Executable> result = beginExecutable(module);
+  if (failed(result))
     return failure();
-  result->signature = *signature;
-  result->unchangedState = findUnchangedState(*publicFunction(module));
+  CompileStats stats;
+  auto begin = std::chrono::steady_clock::now();
+  if (failed(importModule(module, options)))
+    return failure();
+  addText(*result, "state.txt", [&](raw_ostream &os) {
+    for (const std::string &path : findUnchangedState(*publicFunction(module)))
+      os << path << "\n";
+  });
   stats.importSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
 
   if (options.returnLogits)
-    result->logits = addLogits(module);
+    addLogits(module);
   std::optional<ExportPlan> plan;
   if (options.exportFormat) {
     FailureOr<func::FuncOp> function = publicFunction(module);
@@ -494,30 +490,27 @@ fp8::compile(ModuleOp module, const CompileOptions &options) {
     quantize.set.push_back(assignment);
   quantize.failOnFallback = options.failOnFallback;
   quantize.trace = options.trace;
+  VerdictReport verdicts;
+  MemoryReport memory;
   if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
                       [&](OpPassManager &pm) {
-                        buildQuantizePipeline(pm, quantize, &result->verdicts);
+                        buildQuantizePipeline(pm, quantize, &verdicts);
                       })) ||
       failed(compileEntries(module, options, *result)) ||
-      (plan && failed(compileExport(*plan, module, options, *result))) ||
-      failed(finish(module, options, *result)))
+      (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
+                                    *result))) ||
+      failed(finish(module, options, stats, memory, *result)))
     return failure();
-  return std::unique_ptr<CompiledFunction>(std::move(result));
+  addTexts(*result, verdicts, memory);
+  return result;
 }
 
-FailureOr<std::unique_ptr<CompiledFunction>>
-fp8::compileQuantized(ModuleOp module, const CompileOptions &options) {
-  auto result = std::make_unique<CompiledFunctionImpl>();
-  if (failed(compileEntries(module, options, *result)))
+FailureOr<Executable> fp8::compileQuantized(ModuleOp module,
+                                            const CompileOptions &options) {
+  FailureOr<Executable> result = beginExecutable(module);
+  MemoryReport memory;
+  if (failed(result) || failed(compileEntries(module, options, *result)) ||
+      failed(finish(module, options, CompileStats(), memory, *result)))
     return failure();
-  FailureOr<func::FuncOp> function = publicFunction(module);
-  if (failed(function))
-    return failure();
-  FailureOr<Signature> signature = Signature::fromAttributes(*function);
-  if (failed(signature))
-    return failure();
-  result->signature = std::move(*signature);
-  if (failed(finish(module, options, *result)))
-    return failure();
-  return std::unique_ptr<CompiledFunction>(std::move(result));
+  return result;
 }

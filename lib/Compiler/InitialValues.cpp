@@ -121,3 +121,13 @@ SmallVector<TreeLeaf> fp8::leavesOf(const Signature &initializer) {
     leaves.push_back({result.path, result.type});
   return leaves;
 }
+
+SmallVector<TreeLeaf> fp8::leavesOf(const ExecutableFunction &initializer,
+                                    MLIRContext &context) {
+  SmallVector<TreeLeaf> leaves;
+  for (const TensorDescription &result : initializer.results)
+    leaves.push_back(
+        {result.name, RankedTensorType::get(
+                          result.shape, elementTypeOf(result.dtype, context))});
+  return leaves;
+}

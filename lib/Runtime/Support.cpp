@@ -566,6 +566,25 @@ const char *fp8_dtype_name(fp8_dtype dtype) {
   return fp8::rt::isDtype(dtype) ? fp8::rt::dtypes[dtype].name : nullptr;
 }
 
+const char *fp8_role_name(fp8_role role) {
+  static constexpr const char *names[FP8_NUM_ROLES] = {
+      "state", "frozen", "batch", "key", "constant"};
+  return role >= 0 && role < FP8_NUM_ROLES ? names[role] : nullptr;
+}
+
+const char *fp8_kind_name(fp8_kind kind) {
+  static constexpr const char *names[FP8_NUM_KINDS] = {
+      "other",        "parameter",
+      "moment1",      "moment2",
+      "step",         "state",
+      "loss",         "metric",
+      "output",       "trace_quantization",
+      "trace_update", "trace_alignment"};
+  return kind >= 0 && kind < FP8_NUM_KINDS ? names[kind] : nullptr;
+}
+
+int32_t fp8_abi_version(void) { return FP8_ABI_VERSION; }
+
 int64_t fp8_tensor_bytes(const fp8_tensor_info *info) {
   return info ? fp8::rt::tensorBytes(info->dtype, info->dims, info->rank) : -1;
 }

@@ -6,8 +6,8 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "fp8/Compiler/InitialValues.h"
+#include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Init.h"
-#include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -333,10 +333,11 @@ bool isTraced() {
          });
 }
 
-FailureOr<std::unique_ptr<CompiledFunction>>
-compileFile(StringRef file, StringRef name, MLIRContext &context,
-            const SignatureOptions &signature, FunctionKind kind,
-            std::string *fingerprint = nullptr) {
+FailureOr<Executable> compileFile(StringRef file, StringRef name,
+                                  MLIRContext &context,
+                                  const SignatureOptions &signature,
+                                  FunctionKind kind,
+                                  std::string *fingerprint = nullptr) {
   OwningOpRef<ModuleOp> module = parseFile(file, context, fingerprint);
   if (!module)
     return failure();
@@ -358,7 +359,7 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
   options.dumpDir = flags->dumpIR;
   auto compiled = compile(*module, options);
   if (succeeded(compiled) && !flags->quiet) {
-    const CompileStats &stats = (*compiled)->stats;
+    const CompileStats &stats = compiled->find(name)->stats;
     llvm::outs() << llvm::format(
         "compiled %s in %.2f s: %lld launches of %lld kernels (import %.2f, "
         "fp8 %.2f, structure %.2f, kernels %.2f, codegen %.2f, llvm %.2f)\n",
@@ -374,15 +375,27 @@ compileFile(StringRef file, StringRef name, MLIRContext &context,
 
 /// A pairing that leaves state as it is may be a mistake: it is said before the
 /// first step.
-void printUnchangedState(ArrayRef<std::string> paths) {
+void printUnchangedState(StringRef text) {
   constexpr size_t kShown = 6;
+  SmallVector<StringRef> paths;
+  text.split(paths, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   if (paths.empty())
     return;
   llvm::outs() << "state that the step returns as it came: ";
-  llvm::interleaveComma(paths.take_front(kShown), llvm::outs());
+  llvm::interleaveComma(ArrayRef(paths).take_front(kShown), llvm::outs());
   if (paths.size() > kShown)
     llvm::outs() << " and " << paths.size() - kShown << " more";
   llvm::outs() << "\n";
+}
+
+/// Links what was compiled; an error is told.
+std::unique_ptr<LoadedExecutable> load(Executable executable) {
+  auto loaded = LoadedExecutable::load(std::move(executable));
+  if (loaded)
+    return std::move(*loaded);
+  llvm::errs() << "fp8-run: error: code generation failed: "
+               << llvm::toString(loaded.takeError()) << "\n";
+  return nullptr;
 }
 
 int exitCode(fp8_status status) {
@@ -471,8 +484,11 @@ int runOnce(MLIRContext &context, const SignatureOptions &signature) {
                               FunctionKind::Function);
   if (failed(compiled))
     return 1;
+  std::unique_ptr<LoadedExecutable> loaded = load(std::move(*compiled));
+  if (!loaded)
+    return 1;
   return exitCode(
-      fp8_run_once((*compiled)->executable(),
+      fp8_run_once(loaded->function("function"),
                    flags->inputs.empty() ? nullptr : flags->inputs.c_str(),
                    flags->outputs.c_str(), flags->threads));
 }
@@ -557,53 +573,48 @@ int train(MLIRContext &context, SignatureOptions signature) {
   if (failed(readInitialFile(context, signature,
                              isExportAlone() ? &steps : nullptr)))
     return 1;
-  std::unique_ptr<CompiledFunction> init, eval, check;
-  if (initIsModule()) {
-    auto compiled = compileFile(flags->initFile, "init", context, {},
-                                FunctionKind::Function);
-    if (failed(compiled))
-      return 1;
-    init = std::move(*compiled);
-    if (signature.initialValues.empty())
-      signature.initialValues = leavesOf(init->signature);
-  }
+  Executable all;
   std::string fingerprint;
-  auto step = compileFile(flags->stepFile, "step", context, signature,
-                          FunctionKind::Step, &fingerprint);
-  if (failed(step))
+  auto add = [&](StringRef file, StringRef name,
+                 const SignatureOptions &signature, FunctionKind kind) {
+    auto compiled =
+        compileFile(file, name, context, signature, kind,
+                    kind == FunctionKind::Step ? &fingerprint : nullptr);
+    if (failed(compiled))
+      return failure();
+    if (kind == FunctionKind::Step)
+      std::swap(all, *compiled);
+    all.merge(std::move(*compiled));
+    return success();
+  };
+  if (initIsModule()) {
+    if (failed(add(flags->initFile, "init", {}, FunctionKind::Function)))
+      return 1;
+    if (signature.initialValues.empty())
+      signature.initialValues = leavesOf(*all.find("init"), context);
+  }
+  if (failed(add(flags->stepFile, "step", signature, FunctionKind::Step)))
     return 1;
-  if (!flags->evalFile.empty()) {
-    auto compiled = compileFile(flags->evalFile, "eval", context, {},
-                                FunctionKind::Function);
-    if (failed(compiled))
-      return 1;
-    eval = std::move(*compiled);
-  }
+  if (!flags->evalFile.empty() &&
+      failed(add(flags->evalFile, "eval", {}, FunctionKind::Function)))
+    return 1;
   // Whoever loads the weights computes as the model says, not as the recipe.
-  if (eval && !flags->exportDir.empty()) {
-    auto compiled = compileFile(flags->evalFile, "check", context, {},
-                                FunctionKind::Function);
-    if (failed(compiled))
-      return 1;
-    check = std::move(*compiled);
-  }
-  const VerdictReport &verdicts = (*step)->verdicts;
+  if (!flags->evalFile.empty() && !flags->exportDir.empty() &&
+      failed(add(flags->evalFile, "check", {}, FunctionKind::Function)))
+    return 1;
+  std::unique_ptr<LoadedExecutable> loaded = load(std::move(all));
+  if (!loaded)
+    return 1;
+  const Executable &description = loaded->description();
   if (flags->showVerdicts)
-    verdicts.printTable(llvm::outs());
+    llvm::outs() << description.text("verdicts.txt");
   else if (!flags->quiet)
-    llvm::outs() << verdicts.getSummary() << "\n";
-  if (!flags->quiet)
-    printUnchangedState((*step)->unchangedState);
-  const MemoryReport &memory = *(*step)->memory;
-  if (!flags->quiet)
-    memory.print(llvm::outs());
+    llvm::outs() << description.text("summary.txt");
+  if (!flags->quiet) {
+    printUnchangedState(description.text("state.txt"));
+    llvm::outs() << description.text("memory.txt");
+  }
   llvm::outs().flush();
-  std::string memoryText;
-  llvm::raw_string_ostream memoryStream(memoryText);
-  memory.printJSON(memoryStream);
-  std::string verdictText;
-  llvm::raw_string_ostream verdictStream(verdictText);
-  verdicts.printJSON(verdictStream);
 
   std::vector<const char *> data, heldOut;
   for (const std::string &file : flags->dataFiles)
@@ -611,13 +622,11 @@ int train(MLIRContext &context, SignatureOptions signature) {
   for (const std::string &file : flags->evalData)
     heldOut.push_back(file.c_str());
   fp8_train_options options = {};
-  options.step = (*step)->executable();
-  options.init = init ? init->executable() : nullptr;
-  options.eval = eval ? eval->executable() : nullptr;
-  if ((*step)->store)
-    options.store = (*step)->store->executable();
-  if ((*step)->load)
-    options.load = (*step)->load->executable();
+  options.step = loaded->function("step");
+  options.init = loaded->function("init");
+  options.eval = loaded->function("eval");
+  options.store = loaded->function("store");
+  options.load = loaded->function("load");
   options.init_file = initIsModule() || flags->initFile.empty()
                           ? nullptr
                           : flags->initFile.c_str();
@@ -646,8 +655,8 @@ int train(MLIRContext &context, SignatureOptions signature) {
   options.overwrite = flags->overwrite;
   options.quiet = flags->quiet;
   options.profile = flags->profile;
-  options.verdicts = verdictText.c_str();
-  options.memory_plan = memoryText.c_str();
+  options.verdicts = description.text("verdicts.json").data();
+  options.memory_plan = description.text("memory.json").data();
   std::vector<const char *> alarms;
   for (const std::string &rule : flags->alarms)
     alarms.push_back(rule.c_str());
@@ -658,13 +667,15 @@ int train(MLIRContext &context, SignatureOptions signature) {
   fp8_export exported = {};
   if (!flags->exportDir.empty()) {
     exported.directory = flags->exportDir.c_str();
-    exported.encode = (*step)->encode->executable();
-    exported.decode = (*step)->decode->executable();
-    exported.manifest = (*step)->exportManifest.c_str();
-    if (check) {
-      exported.eval = check->executable();
-      if (!check->logits.empty())
-        exported.logits = check->logits.c_str();
+    exported.encode = loaded->function("export");
+    exported.decode = loaded->function("import");
+    exported.manifest = description.text("export.json").data();
+    if (const ExecutableFunction *check = description.find("check")) {
+      exported.eval = loaded->function("check");
+      if (llvm::any_of(check->results, [](const TensorDescription &result) {
+            return result.name == kLogitsPath;
+          }))
+        exported.logits = kLogitsPath.data();
     }
     options.export_weights = &exported;
   }

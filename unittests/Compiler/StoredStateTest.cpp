@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
+#include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Init.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -73,20 +74,25 @@ protected:
       return;
     CompileOptions options;
     options.threads = 1;
-    auto result = compileQuantized(*parsed, options);
-    if (succeeded(result))
-      compiled = std::move(*result);
+    FailureOr<Executable> compiled = compileQuantized(*parsed, options);
+    if (failed(compiled))
+      return;
+    auto result = LoadedExecutable::load(std::move(*compiled));
+    if (result)
+      loaded = std::move(*result);
+    else
+      ADD_FAILURE() << llvm::toString(result.takeError());
   }
 
   MLIRContext context;
-  std::unique_ptr<CompiledFunction> compiled;
+  std::unique_ptr<LoadedExecutable> loaded;
 };
 
 /// A function with its memory.
 class Call {
 public:
-  explicit Call(const CompiledFunction &function) {
-    EXPECT_EQ(fp8_step_create(function.executable(), 1, &step), FP8_OK);
+  explicit Call(const fp8_executable *function) {
+    EXPECT_EQ(fp8_step_create(function, 1, &step), FP8_OK);
   }
   ~Call() { fp8_step_destroy(step); }
   template <typename T> void set(int64_t index, const std::vector<T> &values) {
@@ -111,12 +117,12 @@ private:
 } // namespace
 
 TEST_F(StoredState, ThreeFunctions) {
-  ASSERT_TRUE(compiled && compiled->store && compiled->load);
-  EXPECT_FALSE(compiled->store->store || compiled->load->load);
+  ASSERT_TRUE(loaded && loaded->function("store") && loaded->function("load"));
+  EXPECT_EQ(loaded->description().functions.size(), 3u);
   // The largest is 6: the scale is 2^ceil(log2(6 / 448)), so that payloads are
   // the values times 64. 5.3 is between 5 and 5.5.
   Values w = {0.25f, -1, 6, 2, 5.3f, 0, -3.5f, 1};
-  Call store(*compiled->store);
+  Call store(loaded->function("store"));
   store.set(0, w);
   store.run();
   std::vector<uint8_t> payload = store.get<uint8_t>(0, 8);
@@ -126,7 +132,7 @@ TEST_F(StoredState, ThreeFunctions) {
                                            0xf6, 0x68}));
 
   auto loadOf = [&](const std::vector<uint8_t> &payload, const Values &scale) {
-    Call load(*compiled->load);
+    Call load(loaded->function("load"));
     load.set(0, payload);
     load.set(1, scale);
     load.run();
@@ -138,7 +144,7 @@ TEST_F(StoredState, ThreeFunctions) {
 
   // The step takes u, payload, scale, x in this order, and returns the loss and
   // the two in place. It adds 200 and takes 199 away again.
-  Call step(*compiled);
+  Call step(loaded->function("function"));
   step.set(0, std::vector<uint8_t>(8, 200));
   step.set(1, payload);
   step.set(2, scale);

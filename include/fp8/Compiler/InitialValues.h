@@ -5,6 +5,7 @@
 
 #include "fp8-c/Runtime.h"
 #include "fp8/Analysis/Signature.h"
+#include "fp8/Compiler/Executable.h"
 
 namespace mlir::fp8 {
 
@@ -15,6 +16,8 @@ llvm::SmallVector<TreeLeaf> leavesOf(const fp8_tensors *tensors,
 
 /// Those of an initializer's results.
 llvm::SmallVector<TreeLeaf> leavesOf(const Signature &initializer);
+llvm::SmallVector<TreeLeaf> leavesOf(const ExecutableFunction &initializer,
+                                     MLIRContext &context);
 
 } // namespace mlir::fp8
 

@@ -1,15 +1,17 @@
-//===- JIT.cpp - LLVM dialect to code in this process ---------------------===//
+//===- ObjectCode.cpp - LLVM dialect to machine code ----------------------===//
 
-#include "JIT.h"
+#include "ObjectCode.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
+#include "llvm/Support/SHA256.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <atomic>
@@ -20,11 +22,17 @@ using namespace mlir::fp8;
 
 namespace {
 
+/// One object to be: the module and the name of the function that it defines.
+struct Unit {
+  OwningOpRef<ModuleOp> module;
+  std::string symbol;
+};
+
 /// Each function with a body is a unit of its own, so that units compile in
-/// parallel; the entry keeps the operand tables.
-SmallVector<OwningOpRef<ModuleOp>> splitUnits(ModuleOp module) {
+/// parallel; the entry keeps the operand tables and is the last one.
+SmallVector<Unit> splitUnits(ModuleOp module) {
   OpBuilder builder(module.getContext());
-  SmallVector<OwningOpRef<ModuleOp>> units;
+  SmallVector<Unit> units;
   auto declare = [&](ModuleOp unit, StringRef name) {
     if (unit.lookupSymbol(name))
       return;
@@ -46,7 +54,7 @@ SmallVector<OwningOpRef<ModuleOp>> splitUnits(ModuleOp module) {
       copy.setLinkage(LLVM::Linkage::Internal);
     });
     builder.clone(*func);
-    units.push_back(std::move(unit));
+    units.push_back({std::move(unit), func.getName().str()});
   }
   OwningOpRef<ModuleOp> unit(ModuleOp::create(module.getLoc()));
   builder.setInsertionPointToEnd(unit->getBody());
@@ -60,12 +68,12 @@ SmallVector<OwningOpRef<ModuleOp>> splitUnits(ModuleOp module) {
   });
   declare(*unit, "fp8_launch");
   declare(*unit, "fp8_operand");
-  units.push_back(std::move(unit));
+  units.push_back({std::move(unit), entry.getName().str()});
   return units;
 }
 
 /// Optimizes and compiles one unit in a context of its own.
-llvm::Expected<std::unique_ptr<llvm::MemoryBuffer>>
+llvm::Expected<std::string>
 compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
   llvm::LLVMContext context;
   std::unique_ptr<llvm::Module> llvmModule =
@@ -98,47 +106,125 @@ compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
     passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
         .run(*llvmModule, mam);
   }
-  llvm::SmallVector<char, 0> object;
+  llvm::SmallString<0> object;
   llvm::raw_svector_ostream os(object);
   llvm::legacy::PassManager codegen;
   if (machine.addPassesToEmitFile(codegen, os, nullptr,
                                   llvm::CodeGenFileType::ObjectFile))
     return llvm::createStringError("the target cannot emit object files");
   codegen.run(*llvmModule);
-  return std::make_unique<llvm::SmallVectorMemoryBuffer>(
-      std::move(object), /*RequiresNullTerminator=*/false);
+  return object.str().str();
 }
 
-} // namespace
+/// A hash of what the unit computes: its text, without locations.
+std::string hashUnit(ModuleOp unit) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  // All of it, whatever the command line says about printing.
+  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
+  unit.print(os, OpPrintingFlags()
+                     .enableDebugInfo(false)
+                     .elideLargeElementsAttrs(kAll)
+                     .elideLargeResourceString(kAll)
+                     .useLocalScope());
+  std::array<uint8_t, 32> hash =
+      llvm::SHA256::hash(llvm::arrayRefFromStringRef(text));
+  return llvm::toHex(ArrayRef<uint8_t>(hash).take_front(20),
+                     /*LowerCase=*/true);
+}
 
-JITCode::JITCode() = default;
-JITCode::~JITCode() = default;
+/// Gives the functions of a kernel names that don't tell which one it is.
+void dropNames(Unit &unit) {
+  for (auto func : unit.module->getOps<LLVM::LLVMFuncOp>())
+    func.setName(func.getName() == unit.symbol ? "task" : "kernel");
+  unit.module->walk([](LLVM::CallOp call) {
+    if (call.getCallee())
+      call.setCallee("kernel");
+  });
+}
 
-FailureOr<std::unique_ptr<JITCode>> JITCode::create(ModuleOp module,
-                                                    unsigned threads) {
-  auto fail = [&](llvm::Error error) -> FailureOr<std::unique_ptr<JITCode>> {
-    emitError(module.getLoc())
-        << "code generation failed: " << llvm::toString(std::move(error));
-    return failure();
-  };
+/// Names what the units define by hashes of their contents, and drops kernels
+/// that are there already.
+void nameByContents(SmallVectorImpl<Unit> &units) {
+  llvm::StringMap<std::string> names;
+  llvm::StringSet<> known;
+  SmallVector<Unit> kept;
+  for (Unit &unit : MutableArrayRef<Unit>(units).drop_back()) {
+    std::string before = unit.symbol;
+    dropNames(unit);
+    unit.symbol = "fp8_kernel_" + hashUnit(*unit.module);
+    unit.module->lookupSymbol<LLVM::LLVMFuncOp>("task").setName(unit.symbol);
+    names[before] = unit.symbol;
+    if (known.insert(unit.symbol).second)
+      kept.push_back(std::move(unit));
+  }
+  Unit &schedule = units.back();
+  ModuleOp module = *schedule.module;
+  for (auto func :
+       llvm::make_early_inc_range(module.getOps<LLVM::LLVMFuncOp>())) {
+    auto it = names.find(func.getName());
+    if (it == names.end())
+      continue;
+    if (module.lookupSymbol(it->second))
+      func.erase();
+    else
+      func.setName(it->second);
+  }
+  module.walk([&](LLVM::AddressOfOp address) {
+    auto it = names.find(address.getGlobalName());
+    if (it != names.end())
+      address.setGlobalName(it->second);
+  });
+  auto entry = module.lookupSymbol<LLVM::LLVMFuncOp>(schedule.symbol);
+  schedule.symbol = "fp8_schedule_" + hashUnit(module);
+  entry.setName(schedule.symbol);
+  kept.push_back(std::move(schedule));
+  units = std::move(kept);
+}
+
+/// What code is made for: this machine.
+llvm::Expected<llvm::orc::JITTargetMachineBuilder> getTargetMachineBuilder() {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
     llvm::InitializeNativeTargetAsmPrinter();
   });
+  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  if (!builder)
+    return builder.takeError();
+  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  builder->setRelocationModel(llvm::Reloc::PIC_);
+  return builder;
+}
+
+} // namespace
+
+llvm::Expected<CodeTarget> fp8::getHostTarget() {
+  auto builder = getTargetMachineBuilder();
+  if (!builder)
+    return builder.takeError();
+  return CodeTarget{builder->getTargetTriple().str(), builder->getCPU(),
+                    builder->getFeatures().getString()};
+}
+
+FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
+                                               unsigned threads) {
+  auto fail = [&](llvm::Error error) -> FailureOr<CompiledObjects> {
+    emitError(module.getLoc())
+        << "code generation failed: " << llvm::toString(std::move(error));
+    return failure();
+  };
   DialectRegistry registry;
   registerAllToLLVMIRTranslations(registry);
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
 
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
+  auto builder = getTargetMachineBuilder();
   if (!builder)
     return fail(builder.takeError());
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
-  builder->setRelocationModel(llvm::Reloc::PIC_);
-
-  SmallVector<OwningOpRef<ModuleOp>> units = splitUnits(module);
-  std::vector<std::unique_ptr<llvm::MemoryBuffer>> objects(units.size());
+  SmallVector<Unit> units = splitUnits(module);
+  nameByContents(units);
+  std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
   std::atomic<size_t> next(0);
   auto work = [&] {
@@ -148,10 +234,10 @@ FailureOr<std::unique_ptr<JITCode>> JITCode::create(ModuleOp module,
         errors[index] = "no target machine for this processor";
         continue;
       }
-      auto object = compileUnit(*units[index], **machine,
+      auto object = compileUnit(*units[index].module, **machine,
                                 /*optimize=*/index + 1 < units.size());
       if (object)
-        objects[index] = std::move(*object);
+        objects[index] = {units[index].symbol, std::move(*object)};
       else
         errors[index] = llvm::toString(object.takeError());
     }
@@ -169,37 +255,5 @@ FailureOr<std::unique_ptr<JITCode>> JITCode::create(ModuleOp module,
   for (const std::string &error : errors)
     if (!error.empty())
       return fail(llvm::createStringError(error));
-
-  auto jit =
-      llvm::orc::LLJITBuilder().setJITTargetMachineBuilder(*builder).create();
-  if (!jit)
-    return fail(jit.takeError());
-  std::unique_ptr<JITCode> code(new JITCode());
-  code->jit = std::move(*jit);
-  llvm::orc::SymbolMap symbols;
-  auto provide = [&](llvm::StringRef name, auto *function) {
-    symbols[code->jit->mangleAndIntern(name)] = {
-        llvm::orc::ExecutorAddr::fromPtr(function),
-        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
-  };
-  provide("fp8_launch", &fp8_launch);
-  provide("fp8_operand", &fp8_operand);
-  llvm::orc::JITDylib &dylib = code->jit->getMainJITDylib();
-  if (llvm::Error error =
-          dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))
-    return fail(std::move(error));
-  // memcpy and the like.
-  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
-      code->jit->getDataLayout().getGlobalPrefix());
-  if (!process)
-    return fail(process.takeError());
-  dylib.addGenerator(std::move(*process));
-  for (auto &object : objects)
-    if (llvm::Error error = code->jit->addObjectFile(std::move(object)))
-      return fail(std::move(error));
-  auto address = code->jit->lookup("fp8_entry");
-  if (!address)
-    return fail(address.takeError());
-  code->entryPoint = address->toPtr<fp8_entry_fn>();
-  return code;
+  return CompiledObjects{std::move(objects)};
 }

@@ -1,0 +1,121 @@
+//===- LoadedExecutable.cpp - An executable in this process ---------------===//
+
+#include "fp8/Compiler/LoadedExecutable.h"
+#include "ObjectCode.h"
+
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+LoadedExecutable::LoadedExecutable() = default;
+
+LoadedExecutable::~LoadedExecutable() {
+  for (auto &[name, function] : functions)
+    fp8_executable_destroy(function);
+}
+
+const fp8_executable *LoadedExecutable::function(StringRef name) const {
+  auto it = functions.find(name.str());
+  return it == functions.end() ? nullptr : it->second;
+}
+
+/// Puts all objects into one library of the JIT. A function is linked when its
+/// schedule is first looked up.
+llvm::Error LoadedExecutable::link() {
+  auto target = getHostTarget();
+  if (!target)
+    return target.takeError();
+  if (executable.target != *target)
+    return llvm::createStringError("expected code for " + target->cpu +
+                                   " but got code for " +
+                                   executable.target.cpu);
+  auto created = llvm::orc::LLJITBuilder().create();
+  if (!created)
+    return created.takeError();
+  jit = std::move(*created);
+  llvm::orc::SymbolMap symbols;
+  auto provide = [&](llvm::StringRef name, auto *function) {
+    symbols[jit->mangleAndIntern(name)] = {
+        llvm::orc::ExecutorAddr::fromPtr(function),
+        llvm::JITSymbolFlags::Exported | llvm::JITSymbolFlags::Callable};
+  };
+  provide("fp8_launch", &fp8_launch);
+  provide("fp8_operand", &fp8_operand);
+  llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
+  if (llvm::Error error =
+          dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))
+    return error;
+  // memcpy and the like.
+  auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
+      jit->getDataLayout().getGlobalPrefix());
+  if (!process)
+    return process.takeError();
+  dylib.addGenerator(std::move(*process));
+  for (const ObjectCode &object : executable.objects)
+    if (llvm::Error error = jit->addObjectFile(
+            llvm::MemoryBuffer::getMemBufferCopy(object.bytes, object.symbol)))
+      return error;
+  return llvm::Error::success();
+}
+
+static fp8_tensor_info infoOf(const TensorDescription &tensor) {
+  fp8_tensor_info info = {};
+  info.name = tensor.name.c_str();
+  info.dtype = tensor.dtype;
+  info.rank = tensor.shape.size();
+  info.dims = tensor.shape.data();
+  info.kind = tensor.kind;
+  info.role = tensor.role;
+  info.vocabulary = tensor.vocabulary;
+  info.zero_init = tensor.zeroInit;
+  info.state_arg = tensor.stateArg;
+  return info;
+}
+
+/// Links a function and describes it to the runtime.
+llvm::Error LoadedExecutable::create(const ExecutableFunction &function) {
+  auto entry = jit->lookup(function.entry);
+  if (!entry)
+    return entry.takeError();
+  std::vector<fp8_tensor_info> arguments, results;
+  for (const TensorDescription &argument : function.arguments)
+    arguments.push_back(infoOf(argument));
+  for (const TensorDescription &result : function.results)
+    results.push_back(infoOf(result));
+  std::vector<fp8_constant> constants;
+  for (const std::string &bytes : function.constants)
+    constants.push_back({bytes.data(), static_cast<int64_t>(bytes.size())});
+  std::vector<const char *> names;
+  for (const std::string &name : function.launchNames)
+    names.push_back(name.c_str());
+  fp8_executable_desc desc = {};
+  desc.name = function.name.c_str();
+  desc.entry = entry->toPtr<fp8_entry_fn>();
+  desc.arguments = arguments.data();
+  desc.num_arguments = arguments.size();
+  desc.results = results.data();
+  desc.num_results = results.size();
+  desc.constants = constants.data();
+  desc.num_constants = constants.size();
+  desc.arena_bytes = function.arenaBytes;
+  desc.scratch_bytes = function.scratchBytes;
+  desc.launch_names = names.data();
+  desc.num_launches = names.size();
+  if (fp8_executable_create(&desc, &functions[function.name]) != FP8_OK)
+    return llvm::createStringError(fp8_last_error());
+  return llvm::Error::success();
+}
+
+llvm::Expected<std::unique_ptr<LoadedExecutable>>
+LoadedExecutable::load(Executable executable) {
+  std::unique_ptr<LoadedExecutable> loaded(new LoadedExecutable());
+  loaded->executable = std::move(executable);
+  if (llvm::Error error = loaded->link())
+    return std::move(error);
+  for (const ExecutableFunction &function : loaded->executable.functions)
+    if (llvm::Error error = loaded->create(function))
+      return std::move(error);
+  loaded->executable.objects.clear();
+  return loaded;
+}
