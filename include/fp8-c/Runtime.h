@@ -283,6 +283,76 @@ FP8_CAPI const fp8_launch_stat *fp8_step_profile(const fp8_step *step,
                                                  int64_t *count);
 
 /*===----------------------------------------------------------------------===*\
+|* Packages                                                                   *|
+\*===----------------------------------------------------------------------===*/
+
+/* Compiled functions by name ("step", "init", "eval", ...) and texts about
+   them. A package is opened from a directory that fp8-run --emit-package wrote,
+   or put together by whoever compiled the functions. */
+typedef struct fp8_package fp8_package;
+
+/* Opens the package in a directory: loads its code, which has to be for this
+   machine and for FP8_ABI_VERSION. Several may be open at once, the same one
+   too. FP8_ERROR_IO: a file cannot be read; FP8_ERROR_FORMAT: a file is not as
+   it was written, or of another version. */
+FP8_CAPI fp8_status fp8_package_open(const char *directory,
+                                     fp8_package **package);
+/* An empty package, to be filled by the two functions below. */
+FP8_CAPI fp8_status fp8_package_create(fp8_package **package);
+/* Adds a function of its own name, desc->name (see fp8_executable_create). */
+FP8_CAPI fp8_status fp8_package_add(fp8_package *package,
+                                    const fp8_executable_desc *desc);
+/* Sets a text; NULL removes it. */
+FP8_CAPI fp8_status fp8_package_set_text(fp8_package *package, const char *name,
+                                         const char *text);
+/* NULL is fine; its functions go too, so their steps must be gone. */
+FP8_CAPI void fp8_package_close(fp8_package *package);
+
+/* A function, valid as long as the package; NULL if there is none of the name.
+   A package for training has "step" and, as far as they were given or needed,
+   "init", "eval", "store" and "load" (see fp8_train_options), "export",
+   "import" and "check" (fp8_export's encode, decode and eval). */
+FP8_CAPI const fp8_executable *fp8_package_function(const fp8_package *package,
+                                                    const char *name);
+/* A text, valid until it is set again; NULL if there is none: "fingerprint" and
+   "verdicts.json", "memory.json", "export.json" as in fp8_train_options and
+   fp8_export, "recipe.yaml" (the effective recipe), and for people
+   "summary.txt", "verdicts.txt", "memory.txt" and "state.txt" (state that the
+   step returns as it came, a path a line). */
+FP8_CAPI const char *fp8_package_text(const fp8_package *package,
+                                      const char *name);
+
+/* What the library of a package in a directory exports, under the name
+   fp8_package_v<FP8_ABI_VERSION>. For compilers and fp8_package_open. */
+typedef struct fp8_package_code {
+  const char *function;
+  fp8_entry_fn entry;
+  const fp8_constant *constants;
+  int64_t num_constants;
+} fp8_package_code;
+
+typedef struct fp8_package_library {
+  int64_t abi; /* FP8_ABI_VERSION */
+  const fp8_package_code *functions;
+  int64_t num_functions;
+  /* Where the library keeps its pointers to fp8_launch and fp8_operand: set
+     before a function is called. */
+  void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
+                  const int64_t *, int64_t);
+  void *(**operand)(fp8_step *, int64_t);
+} fp8_package_library;
+
+/* The arguments and results of a function; FP8_ERROR_INVALID if there is no
+   such one. What info points to is valid as long as the executable. */
+FP8_CAPI int64_t fp8_executable_num_arguments(const fp8_executable *executable);
+FP8_CAPI int64_t fp8_executable_num_results(const fp8_executable *executable);
+FP8_CAPI fp8_status fp8_executable_argument(const fp8_executable *executable,
+                                            int64_t index,
+                                            fp8_tensor_info *info);
+FP8_CAPI fp8_status fp8_executable_result(const fp8_executable *executable,
+                                          int64_t index, fp8_tensor_info *info);
+
+/*===----------------------------------------------------------------------===*\
 |* Tensor files (safetensors)                                                 *|
 \*===----------------------------------------------------------------------===*/
 
@@ -449,6 +519,14 @@ typedef struct fp8_train_options {
      for an export. */
   const fp8_export *export_weights;
 } fp8_train_options;
+
+/* Fills in what a package has for a run: functions, fingerprint, verdicts and
+   memory plan; with exported (or NULL) the functions and the manifest of an
+   export too. The rest stays as it is. Valid as long as the package.
+   FP8_ERROR_INVALID: the package has no step, or nothing to export with. */
+FP8_CAPI fp8_status fp8_package_options(const fp8_package *package,
+                                        fp8_train_options *options,
+                                        fp8_export *exported);
 
 typedef struct fp8_train_summary {
   int64_t first_step; /* 0, or where it resumed */

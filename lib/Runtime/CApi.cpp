@@ -1,6 +1,7 @@
 //===- CApi.cpp - The C boundary ------------------------------------------===//
 
 #include "Alarm.h"
+#include "Package.h"
 #include "Step.h"
 #include "Train.h"
 
@@ -77,6 +78,103 @@ const fp8_launch_stat *fp8_step_profile(const fp8_step *step, int64_t *count) {
   if (count)
     *count = step ? static_cast<int64_t>(step->profile.size()) : 0;
   return step ? step->profile.data() : nullptr;
+}
+
+/// Describes one tensor of a function as fp8_tensor_info does.
+static void describeTensor(const std::vector<TensorInfo> &tensors,
+                           int64_t index, const char *what,
+                           fp8_tensor_info &info) {
+  if (index < 0 || index >= static_cast<int64_t>(tensors.size()))
+    throw Error(FP8_ERROR_INVALID, str("expected ", what, " 0 to ",
+                                       tensors.size(), " but got ", index));
+  const TensorInfo &tensor = tensors[index];
+  info = fp8_tensor_info{};
+  info.name = tensor.name.c_str();
+  info.dtype = tensor.type.dtype;
+  info.rank = static_cast<int32_t>(tensor.type.dims.size());
+  info.dims = tensor.type.dims.data();
+  info.kind = tensor.kind;
+  info.role = tensor.role;
+  info.vocabulary = tensor.vocabulary;
+  info.zero_init = tensor.zeroInit;
+  info.state_arg = static_cast<int32_t>(tensor.stateArg);
+  info.own_buffer = tensor.ownBuffer;
+}
+
+int64_t fp8_executable_num_arguments(const fp8_executable *executable) {
+  return executable ? static_cast<int64_t>(executable->arguments.size()) : 0;
+}
+
+int64_t fp8_executable_num_results(const fp8_executable *executable) {
+  return executable ? static_cast<int64_t>(executable->results.size()) : 0;
+}
+
+fp8_status fp8_executable_argument(const fp8_executable *executable,
+                                   int64_t index, fp8_tensor_info *info) {
+  return guard([&] {
+    describeTensor(required(executable, "an executable").arguments, index,
+                   "argument", required(info, "a place for the argument"));
+  });
+}
+
+fp8_status fp8_executable_result(const fp8_executable *executable,
+                                 int64_t index, fp8_tensor_info *info) {
+  return guard([&] {
+    describeTensor(required(executable, "an executable").results, index,
+                   "result", required(info, "a place for the result"));
+  });
+}
+
+fp8_status fp8_package_open(const char *directory, fp8_package **package) {
+  return guard([&] {
+    required(package, "a place for the package") = nullptr;
+    *package = new fp8_package(&required(directory, "a directory"));
+  });
+}
+
+fp8_status fp8_package_create(fp8_package **package) {
+  return guard([&] {
+    required(package, "a place for the package") = new fp8_package();
+  });
+}
+
+fp8_status fp8_package_add(fp8_package *package,
+                           const fp8_executable_desc *desc) {
+  return guard([&] {
+    required(package, "a package").add(required(desc, "a description"));
+  });
+}
+
+fp8_status fp8_package_set_text(fp8_package *package, const char *name,
+                                const char *text) {
+  return guard([&] {
+    std::map<std::string, std::string> &texts =
+        required(package, "a package").texts;
+    std::string key = &required(name, "the name of a text");
+    if (text)
+      texts[key] = text;
+    else
+      texts.erase(key);
+  });
+}
+
+void fp8_package_close(fp8_package *package) { delete package; }
+
+const fp8_executable *fp8_package_function(const fp8_package *package,
+                                           const char *name) {
+  return package && name ? package->function(name) : nullptr;
+}
+
+const char *fp8_package_text(const fp8_package *package, const char *name) {
+  return package && name ? package->text(name) : nullptr;
+}
+
+fp8_status fp8_package_options(const fp8_package *package,
+                               fp8_train_options *options,
+                               fp8_export *exported) {
+  return guard([&] {
+    required(package, "a package").fill(required(options, "options"), exported);
+  });
 }
 
 fp8_status fp8_run_once(const fp8_executable *executable, const char *inputs,

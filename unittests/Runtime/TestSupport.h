@@ -97,13 +97,16 @@ public:
     results.push_back(result);
     return *this;
   }
-  fp8_executable *build() {
+  const fp8_executable_desc &describe() {
     desc.arguments = arguments.data();
     desc.num_arguments = static_cast<int64_t>(arguments.size());
     desc.results = results.data();
     desc.num_results = static_cast<int64_t>(results.size());
+    return desc;
+  }
+  fp8_executable *build() {
     fp8_executable *executable = nullptr;
-    EXPECT_EQ(fp8_executable_create(&desc, &executable), FP8_OK)
+    EXPECT_EQ(fp8_executable_create(&describe(), &executable), FP8_OK)
         << fp8_last_error();
     return executable;
   }

@@ -1,0 +1,287 @@
+//===- Package.cpp - Compiled functions by name ---------------------------===//
+
+#include "Package.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <nlohmann/json.hpp>
+
+using namespace fp8::rt;
+
+//===----------------------------------------------------------------------===//
+// Shared libraries
+//===----------------------------------------------------------------------===//
+
+Library::Library(const std::string &file)
+    : handle(dlopen(file.c_str(), RTLD_NOW | RTLD_LOCAL)), file(file) {
+  if (!handle)
+    throw Error(FP8_ERROR_IO, str("cannot load '", file, "': ", dlerror()));
+}
+
+Library::~Library() {
+  if (handle)
+    dlclose(handle);
+}
+
+void *Library::find(const std::string &symbol) const {
+  void *address = dlsym(handle, symbol.c_str());
+  if (!address)
+    throw Error(FP8_ERROR_FORMAT, str("expected '", file, "' to export '",
+                                      symbol, "' but it does not"));
+  return address;
+}
+
+//===----------------------------------------------------------------------===//
+// The manifest
+//===----------------------------------------------------------------------===//
+
+/// The value of an enum by its name.
+template <typename T>
+static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
+                  const char *what) {
+  for (int i = 0; i < count; ++i)
+    if (name == nameOf(static_cast<T>(i)))
+      return static_cast<T>(i);
+  throw Error(FP8_ERROR_FORMAT,
+              str("expected a ", what, " but got '", name, "'"));
+}
+
+/// An argument or result as the manifest describes it. Points into `shape`,
+/// which it fills, and into the manifest.
+static fp8_tensor_info readTensor(const nlohmann::json &json,
+                                  std::vector<int64_t> &shape) {
+  fp8_tensor_info info = {};
+  info.name = json.at("name").get_ref<const std::string &>().c_str();
+  info.dtype = fromName(json.at("dtype").get<std::string>(), FP8_NUM_DTYPES,
+                        fp8_dtype_name, "dtype");
+  shape = json.at("shape").get<std::vector<int64_t>>();
+  info.rank = static_cast<int32_t>(shape.size());
+  info.dims = shape.data();
+  info.kind = fromName(json.at("kind").get<std::string>(), FP8_NUM_KINDS,
+                       fp8_kind_name, "kind");
+  if (json.contains("role"))
+    info.role = fromName(json.at("role").get<std::string>(), FP8_NUM_ROLES,
+                         fp8_role_name, "role");
+  info.vocabulary = json.value("vocabulary", int64_t(-1));
+  info.zero_init = json.value("zero_init", false);
+  info.state_arg = json.value("state_arg", -1);
+  return info;
+}
+
+/// What the manifest and the library say of one function.
+static void addFunction(fp8_package &package, const nlohmann::json &json,
+                        const fp8_package_code &code) {
+  const nlohmann::json &arguments = json.at("arguments");
+  const nlohmann::json &results = json.at("results");
+  const nlohmann::json &launches = json.at("launches");
+  std::vector<std::vector<int64_t>> shapes(arguments.size() + results.size());
+  std::vector<fp8_tensor_info> infos;
+  for (const nlohmann::json *list : {&arguments, &results})
+    for (const nlohmann::json &tensor : *list)
+      infos.push_back(readTensor(tensor, shapes[infos.size()]));
+  std::vector<const char *> names;
+  for (const nlohmann::json &launch : launches)
+    names.push_back(launch.get_ref<const std::string &>().c_str());
+  fp8_executable_desc desc = {};
+  desc.name = code.function;
+  desc.entry = code.entry;
+  desc.arguments = infos.data();
+  desc.num_arguments = static_cast<int64_t>(arguments.size());
+  desc.results = infos.data() + arguments.size();
+  desc.num_results = static_cast<int64_t>(results.size());
+  desc.constants = code.constants;
+  desc.num_constants = code.num_constants;
+  desc.arena_bytes = json.at("arena_bytes").get<int64_t>();
+  desc.scratch_bytes = json.at("scratch_bytes").get<int64_t>();
+  desc.launch_names = names.data();
+  desc.num_launches = static_cast<int64_t>(names.size());
+  package.add(desc);
+}
+
+//===----------------------------------------------------------------------===//
+// What has to fit
+//===----------------------------------------------------------------------===//
+
+/// CRC-32 as zip and gzip have it.
+static uint32_t crc32(const char *data, int64_t size) {
+  static const std::array<uint32_t, 256> table = [] {
+    std::array<uint32_t, 256> made;
+    for (uint32_t i = 0; i < made.size(); ++i) {
+      made[i] = i;
+      for (int bit = 0; bit < 8; ++bit)
+        made[i] = (made[i] >> 1) ^ (made[i] & 1 ? 0xedb88320u : 0);
+    }
+    return made;
+  }();
+  uint32_t crc = ~0u;
+  for (int64_t i = 0; i < size; ++i)
+    crc = (crc >> 8) ^ table[(crc ^ static_cast<uint8_t>(data[i])) & 0xff];
+  return ~crc;
+}
+
+/// A damaged library might end the process when it is loaded or run.
+static void checkLibrary(const std::string &path, const nlohmann::json &json) {
+  FileContents file = readFile(path);
+  int64_t bytes = json.at("bytes").get<int64_t>();
+  if (file.size != bytes)
+    throw Error(FP8_ERROR_FORMAT, str("expected '", path, "' to have ", bytes,
+                                      " bytes but got ", file.size));
+  uint32_t expected = json.at("crc32").get<uint32_t>();
+  uint32_t crc = crc32(file.data.get(), file.size);
+  if (crc != expected)
+    throw Error(FP8_ERROR_FORMAT,
+                str("expected '", path, "' to have the CRC-32 ", expected,
+                    " but got ", crc,
+                    ": it is damaged, or of another package "
+                    "than manifest.json"));
+}
+
+/// Code for instructions that this CPU lacks would end the process.
+static void checkCpu(const nlohmann::json &target) {
+#if defined(__x86_64__)
+  std::string features = "," + target.at("features").get<std::string>() + ",";
+  auto check = [&](const char *feature, bool isThere) {
+    if (!isThere && features.find(str(",+", feature, ",")) != std::string::npos)
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected a CPU with ", feature,
+                      ", which the package was compiled for (",
+                      target.at("cpu").get<std::string>(),
+                      "), but this one has none"));
+  };
+  __builtin_cpu_init();
+  check("sse4.2", __builtin_cpu_supports("sse4.2"));
+  check("avx", __builtin_cpu_supports("avx"));
+  check("avx2", __builtin_cpu_supports("avx2"));
+  check("fma", __builtin_cpu_supports("fma"));
+  check("bmi2", __builtin_cpu_supports("bmi2"));
+  check("avx512f", __builtin_cpu_supports("avx512f"));
+  check("avx512bw", __builtin_cpu_supports("avx512bw"));
+  check("avx512dq", __builtin_cpu_supports("avx512dq"));
+  check("avx512vl", __builtin_cpu_supports("avx512vl"));
+  check("avx512vbmi", __builtin_cpu_supports("avx512vbmi"));
+  check("avx512bf16", __builtin_cpu_supports("avx512bf16"));
+#else
+  (void)target;
+#endif
+}
+
+static void checkVersion(const std::string &path, const nlohmann::json &json) {
+  if (!json.is_object() || json.value("format", "") != "fp8-package")
+    throw Error(FP8_ERROR_FORMAT,
+                str("expected '", path,
+                    "' to be the manifest of a package but it is not"));
+  int64_t abi = json.value("abi", int64_t(0));
+  if (abi != FP8_ABI_VERSION)
+    throw Error(FP8_ERROR_FORMAT,
+                str("'", path, "': expected a package for version ",
+                    FP8_ABI_VERSION, " of the runtime but got one for ", abi,
+                    ": emit it again"));
+}
+
+//===----------------------------------------------------------------------===//
+// Packages
+//===----------------------------------------------------------------------===//
+
+/// The code of each function by name, and the library told of this runtime.
+static std::map<std::string, fp8_package_code> connect(const Library &library) {
+  auto *exported = static_cast<fp8_package_library *>(
+      library.find(str("fp8_package_v", FP8_ABI_VERSION)));
+  if (exported->abi != FP8_ABI_VERSION)
+    throw Error(FP8_ERROR_FORMAT,
+                str("expected code for version ", FP8_ABI_VERSION,
+                    " of the runtime but "
+                    "got code for ",
+                    exported->abi));
+  *exported->launch = &fp8_launch;
+  *exported->operand = &fp8_operand;
+  std::map<std::string, fp8_package_code> code;
+  for (int64_t i = 0; i < exported->num_functions; ++i)
+    code[exported->functions[i].function] = exported->functions[i];
+  return code;
+}
+
+fp8_package::fp8_package(const std::string &directory) {
+  std::string path = directory + "/manifest.json";
+  if (!fileExists(path))
+    throw Error(FP8_ERROR_IO, str("expected a package in '", directory,
+                                  "' but '", path, "' does not exist"));
+  try {
+    nlohmann::json json = nlohmann::json::parse(readTextFile(path));
+    checkVersion(path, json);
+    checkCpu(json.at("target"));
+    const nlohmann::json &file = json.at("library");
+    // Its whole path, lest the loader looks in its own directories.
+    std::string name = str(directory, "/", file.at("file").get<std::string>());
+    std::unique_ptr<char, FreeDeleter> whole(realpath(name.c_str(), nullptr));
+    if (!whole)
+      throw Error(FP8_ERROR_IO,
+                  str("cannot read '", name, "': ", errnoText(errno)));
+    checkLibrary(whole.get(), file);
+    library = Library(whole.get());
+    std::map<std::string, fp8_package_code> code = connect(library);
+    for (const nlohmann::json &function : json.at("functions")) {
+      std::string key = function.at("name").get<std::string>();
+      if (!code.count(key))
+        throw Error(FP8_ERROR_FORMAT,
+                    str("expected code for '", key, "' but got none"));
+      addFunction(*this, function, code[key]);
+    }
+    for (const nlohmann::json &text : json.at("texts"))
+      texts[text.get<std::string>()] =
+          readTextFile(str(directory, "/", text.get<std::string>()));
+    texts["fingerprint"] = json.at("fingerprint").get<std::string>();
+  } catch (const nlohmann::json::exception &error) {
+    throw Error(FP8_ERROR_FORMAT, str("'", path, "': ", error.what()));
+  }
+}
+
+void fp8_package::add(const fp8_executable_desc &desc) {
+  std::string name = desc.name ? desc.name : "";
+  if (name.empty() || functions.count(name))
+    throw Error(
+        FP8_ERROR_INVALID,
+        str("expected a function of a name of its own but got '", name, "'"));
+  functions[name] = std::make_unique<fp8_executable>(desc);
+}
+
+const fp8_executable *fp8_package::function(const std::string &name) const {
+  auto it = functions.find(name);
+  return it == functions.end() ? nullptr : it->second.get();
+}
+
+const char *fp8_package::text(const std::string &name) const {
+  auto it = texts.find(name);
+  return it == texts.end() ? nullptr : it->second.c_str();
+}
+
+void fp8_package::fill(fp8_train_options &options, fp8_export *exported) const {
+  options.step = function("step");
+  if (!options.step)
+    throw Error(FP8_ERROR_INVALID,
+                "expected a package with a step but it has none");
+  options.init = function("init");
+  options.eval = function("eval");
+  options.store = function("store");
+  options.load = function("load");
+  options.fingerprint = text("fingerprint");
+  options.verdicts = text("verdicts.json");
+  options.memory_plan = text("memory.json");
+  if (!exported)
+    return;
+  exported->encode = function("export");
+  exported->decode = function("import");
+  if (!exported->encode)
+    throw Error(FP8_ERROR_INVALID,
+                "expected a package that can export weights but this one was "
+                "emitted without --export-weights");
+  exported->manifest = text("export.json");
+  exported->eval = function("check");
+  exported->logits = nullptr;
+  if (!exported->eval)
+    return;
+  for (const TensorInfo &result : exported->eval->results)
+    if (result.name == "fp8.logits")
+      exported->logits = result.name.c_str();
+}
