@@ -150,6 +150,39 @@ TensorFile readNewestCheckpoint(const std::string &directory) {
   return newest ? std::move(newest->file) : TensorFile();
 }
 
+/// The parts of a fingerprint; one if it has none.
+static std::vector<std::string> partsOf(const std::string &fingerprint) {
+  std::vector<std::string> parts;
+  size_t begin = 0;
+  if (fingerprint.compare(0, 7, "module ") == 0)
+    for (size_t end; (end = fingerprint.find(", ", begin)) != std::string::npos;
+         begin = end + 2)
+      parts.push_back(fingerprint.substr(begin, end - begin));
+  parts.push_back(fingerprint.substr(begin));
+  return parts;
+}
+
+FingerprintDifference compareFingerprints(const std::string &found,
+                                          const std::string &expected) {
+  std::vector<std::string> a = partsOf(found), b = partsOf(expected);
+  FingerprintDifference difference;
+  if (a.size() != b.size()) {
+    difference.found = found;
+    difference.expected = expected;
+    difference.isEarlier = a.size() == 1;
+    return difference;
+  }
+  difference.isCompilerAlone = true;
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i] == b[i])
+      continue;
+    difference.found += (difference.found.empty() ? "" : ", ") + a[i];
+    difference.expected += (difference.expected.empty() ? "" : ", ") + b[i];
+    difference.isCompilerAlone &= a[i].compare(0, 9, "compiler ") == 0;
+  }
+  return difference;
+}
+
 /// Whether it is the compiler's own count of the calls of the step.
 static bool countsCalls(const TensorInfo &argument) {
   return argument.zeroInit && argument.kind == FP8_KIND_STEP &&
@@ -198,17 +231,20 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
     if (!used[i])
       binding.extra.push_back(i);
   if (!binding.missing.empty() || !binding.misshaped.empty() ||
-      !binding.extra.empty())
+      !binding.extra.empty()) {
+    FingerprintDifference other =
+        compareFingerprints(newest->info.fingerprint, fingerprint);
     throw Error(
         FP8_ERROR_MISMATCH,
         describe(binding,
                  str("'", newest->at.path, "' is a checkpoint of another model",
                      newest->info.fingerprint == fingerprint
                          ? ""
-                         : str(" or recipe ('", newest->info.fingerprint,
-                               "', this is '", fingerprint, "')"),
+                         : str(" or recipe ('", other.found, "', this is '",
+                               other.expected, "')"),
                      ":"),
                  targets, sources));
+  }
   for (size_t i = 0; i < targets.size(); ++i) {
     // A counter that the compiler did not add when this was written.
     const void *data = &newest->info.step;

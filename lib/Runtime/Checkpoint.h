@@ -49,6 +49,19 @@ std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
 /// The newest checkpoint that is whole; no tensors if there is none.
 TensorFile readNewestCheckpoint(const std::string &directory);
 
+/// In what two fingerprints of runs differ. One that a compiler made is a list
+/// of parts, "module M, recipe NAME R, compiler C"; any other is one part.
+struct FingerprintDifference {
+  /// The parts that are not the same.
+  std::string found, expected;
+  /// Of the parts, only the compiler differs.
+  bool isCompilerAlone = false;
+  /// The first one is of an earlier version, which had no such parts.
+  bool isEarlier = false;
+};
+FingerprintDifference compareFingerprints(const std::string &found,
+                                          const std::string &expected);
+
 /// Loads the newest valid checkpoint into the step. Damaged ones are passed
 /// over with a warning; one of another model or recipe (by their
 /// `fingerprint`) is an error that lists the tensors that differ.

@@ -193,6 +193,7 @@ private:
   void initialize();
   void begin(const InitialValues &initial);
   void resume();
+  void warnOfOtherRun(const std::string &fingerprint);
   void prepareEvaluation(Evaluation &each, const InitialValues *initial);
   Key firstKey(size_t ordinal, const TensorInfo &info) const;
 
@@ -479,8 +480,7 @@ void Trainer::resume() {
     warn("warning: the data are not those that the checkpoint was trained "
          "on: the run does not continue exactly");
   if (info.fingerprint != position.fingerprint)
-    warn("warning: module or recipe are not those of the checkpoint: the "
-         "run does not continue exactly");
+    warnOfOtherRun(info.fingerprint);
   if (info.shuffle != position.shuffle)
     warn(str("warning: the checkpoint's run ",
              info.shuffle ? "shuffled" : "did not shuffle",
@@ -490,6 +490,24 @@ void Trainer::resume() {
   position.seed = info.seed;
   position.rows = info.rows;
   sayLine(str("resuming from ", checkpoint));
+}
+
+/// Says that the checkpoint was written by a run that is not this one.
+void Trainer::warnOfOtherRun(const std::string &fingerprint) {
+  FingerprintDifference other =
+      compareFingerprints(fingerprint, position.fingerprint);
+  std::string names =
+      str(" ('", other.found, "', this is '", other.expected, "')");
+  if (other.isEarlier)
+    warn("warning: the checkpoint is of an earlier version, which kept its "
+         "recipe's name alone and no compiler: whether the run continues "
+         "exactly is not known");
+  else if (other.isCompilerAlone)
+    warn(str("warning: the compiler is not that of the checkpoint", names,
+             ": the run may not continue exactly"));
+  else
+    warn(str("warning: module or recipe are not those of the checkpoint", names,
+             ": the run does not continue exactly"));
 }
 
 void Trainer::begin(const InitialValues &initial) {
