@@ -308,12 +308,14 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
                       buildLLVMPipeline)))
     return failure();
   auto begin = std::chrono::steady_clock::now();
-  FailureOr<CompiledObjects> code = compileObjects(module, options.threads);
+  FailureOr<CompiledObjects> code =
+      compileObjects(module, options.threads, options.cache);
   if (failed(code))
     return failure();
   stats.llvmSeconds =
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();
+  stats.cachedKernels = code->cachedKernels;
   result.entry = code->entry().str();
   for (const ObjectCode &object : ArrayRef(code->objects).drop_back())
     result.kernels.push_back(object.symbol);
@@ -502,6 +504,9 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(finish(module, options, stats, memory, *result)))
     return failure();
   addTexts(*result, verdicts, memory);
+  // What the others are beside comes first.
+  std::rotate(result->functions.begin(), std::prev(result->functions.end()),
+              result->functions.end());
   return result;
 }
 

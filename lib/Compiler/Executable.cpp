@@ -158,7 +158,8 @@ static bool fromJSON(const json::Value &value, CompileStats &stats,
          map.map("codegen_seconds", stats.codegenSeconds) &&
          map.map("llvm_seconds", stats.llvmSeconds) &&
          map.map("launches", stats.launches) &&
-         map.map("kernels", stats.kernels);
+         map.map("kernels", stats.kernels) &&
+         map.map("cached_kernels", stats.cachedKernels);
 }
 
 static bool fromJSON(const json::Value &value, ExecutableFunction &function,
@@ -235,7 +236,8 @@ static json::Value toJSON(const ExecutableFunction &function) {
                                   {"codegen_seconds", stats.codegenSeconds},
                                   {"llvm_seconds", stats.llvmSeconds},
                                   {"launches", stats.launches},
-                                  {"kernels", stats.kernels}}}};
+                                  {"kernels", stats.kernels},
+                                  {"cached_kernels", stats.cachedKernels}}}};
 }
 
 json::Value Executable::manifest() const {

@@ -1,6 +1,8 @@
 //===- ObjectCode.cpp - LLVM dialect to machine code ----------------------===//
 
 #include "ObjectCode.h"
+#include "fp8/Compiler/BuildId.h"
+#include "fp8/Compiler/Cache.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
@@ -72,6 +74,19 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   return units;
 }
 
+/// The object of a module as it is.
+llvm::Expected<std::string> emitModule(llvm::Module &module,
+                                       llvm::TargetMachine &machine) {
+  llvm::SmallString<0> object;
+  llvm::raw_svector_ostream os(object);
+  llvm::legacy::PassManager codegen;
+  if (machine.addPassesToEmitFile(codegen, os, nullptr,
+                                  llvm::CodeGenFileType::ObjectFile))
+    return llvm::createStringError("the target cannot emit object files");
+  codegen.run(module);
+  return object.str().str();
+}
+
 /// Optimizes and compiles one unit in a context of its own.
 llvm::Expected<std::string>
 compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
@@ -106,14 +121,7 @@ compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
     passes.buildPerModuleDefaultPipeline(llvm::OptimizationLevel::O2)
         .run(*llvmModule, mam);
   }
-  llvm::SmallString<0> object;
-  llvm::raw_svector_ostream os(object);
-  llvm::legacy::PassManager codegen;
-  if (machine.addPassesToEmitFile(codegen, os, nullptr,
-                                  llvm::CodeGenFileType::ObjectFile))
-    return llvm::createStringError("the target cannot emit object files");
-  codegen.run(*llvmModule);
-  return object.str().str();
+  return emitModule(*llvmModule, machine);
 }
 
 /// A hash of what the unit computes: its text, without locations.
@@ -197,6 +205,53 @@ llvm::Expected<llvm::orc::JITTargetMachineBuilder> getTargetMachineBuilder() {
   return builder;
 }
 
+/// Kernels on disk. What a kernel computes is in its symbol; what else its
+/// code depends on is the rest of the key.
+class KernelCache {
+public:
+  KernelCache(const Cache *cache,
+              const llvm::orc::JITTargetMachineBuilder &builder)
+      : cache(cache) {
+    CacheKey key;
+    key.add(getCompilerBuildId()).add(builder.getTargetTriple().str());
+    key.add(builder.getCPU()).add(builder.getFeatures().getString());
+    suffix = "-" + key.digest().substr(0, 16) + ".o";
+  }
+
+  std::optional<std::string> read(const std::string &symbol) {
+    std::unique_ptr<llvm::MemoryBuffer> bytes =
+        cache ? cache->read(symbol + suffix) : nullptr;
+    if (!bytes)
+      return std::nullopt;
+    auto members = readSealedArchive(bytes->getBuffer());
+    if (members && members->size() == 1 && members->front().first == symbol) {
+      ++found;
+      return members->front().second.str();
+    }
+    // Damaged: it is compiled anew.
+    if (!members)
+      llvm::consumeError(members.takeError());
+    cache->remove(symbol + suffix);
+    return std::nullopt;
+  }
+
+  void write(const std::string &symbol, StringRef bytes) {
+    if (!cache)
+      return;
+    auto sealed = writeSealedArchive({{symbol, bytes}});
+    if (sealed)
+      cache->write(symbol + suffix, *sealed);
+    else
+      llvm::consumeError(sealed.takeError());
+  }
+
+  std::atomic<int64_t> found{0};
+
+private:
+  const Cache *cache;
+  std::string suffix;
+};
+
 } // namespace
 
 llvm::Expected<CodeTarget> fp8::getHostTarget() {
@@ -207,8 +262,20 @@ llvm::Expected<CodeTarget> fp8::getHostTarget() {
                     builder->getFeatures().getString()};
 }
 
-FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
-                                               unsigned threads) {
+llvm::Expected<std::string> fp8::emitObject(llvm::Module &module) {
+  auto builder = getTargetMachineBuilder();
+  if (!builder)
+    return builder.takeError();
+  auto machine = builder->createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  module.setDataLayout((*machine)->createDataLayout());
+  module.setTargetTriple((*machine)->getTargetTriple());
+  return emitModule(module, **machine);
+}
+
+FailureOr<CompiledObjects>
+fp8::compileObjects(ModuleOp module, unsigned threads, const Cache *cache) {
   auto fail = [&](llvm::Error error) -> FailureOr<CompiledObjects> {
     emitError(module.getLoc())
         << "code generation failed: " << llvm::toString(std::move(error));
@@ -224,22 +291,32 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
     return fail(builder.takeError());
   SmallVector<Unit> units = splitUnits(module);
   nameByContents(units);
+  KernelCache kernels(cache, *builder);
   std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
   std::atomic<size_t> next(0);
   auto work = [&] {
     auto machine = builder->createTargetMachine();
     for (size_t index; (index = next++) < units.size();) {
+      const std::string &symbol = units[index].symbol;
+      bool isKernel = index + 1 < units.size();
+      if (auto bytes = isKernel ? kernels.read(symbol) : std::nullopt) {
+        objects[index] = {symbol, std::move(*bytes)};
+        continue;
+      }
       if (!machine) {
         errors[index] = "no target machine for this processor";
         continue;
       }
       auto object = compileUnit(*units[index].module, **machine,
-                                /*optimize=*/index + 1 < units.size());
-      if (object)
-        objects[index] = {units[index].symbol, std::move(*object)};
-      else
+                                /*optimize=*/isKernel);
+      if (!object) {
         errors[index] = llvm::toString(object.takeError());
+        continue;
+      }
+      if (isKernel)
+        kernels.write(symbol, *object);
+      objects[index] = {symbol, std::move(*object)};
     }
     if (!machine)
       llvm::consumeError(machine.takeError());
@@ -255,5 +332,5 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   for (const std::string &error : errors)
     if (!error.empty())
       return fail(llvm::createStringError(error));
-  return CompiledObjects{std::move(objects)};
+  return CompiledObjects{std::move(objects), kernels.found};
 }

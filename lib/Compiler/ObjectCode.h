@@ -7,12 +7,20 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+namespace llvm {
+class Module;
+} // namespace llvm
+
 namespace mlir::fp8 {
+
+class Cache;
 
 /// What `compileObjects` makes of one function.
 struct CompiledObjects {
   /// The kernels, then the schedule. Equal kernels are there once.
   std::vector<ObjectCode> objects;
+  /// How many kernels were in the cache.
+  int64_t cachedKernels = 0;
   StringRef entry() const { return objects.back().symbol; }
 };
 
@@ -20,8 +28,13 @@ struct CompiledObjects {
 llvm::Expected<CodeTarget> getHostTarget();
 
 /// Compiles the schedule of `module` (LLVM dialect) and each of its kernels to
-/// an object of its own, on `threads` threads (0: one a core).
-FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads);
+/// an object of its own, on `threads` threads (0: one a core). Kernels that
+/// `cache` (or null) has are taken from there, the others put there.
+FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads,
+                                          const Cache *cache);
+
+/// The object of a module that holds little code, for this machine.
+llvm::Expected<std::string> emitObject(llvm::Module &module);
 
 } // namespace mlir::fp8
 

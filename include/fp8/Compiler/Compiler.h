@@ -18,6 +18,8 @@
 
 namespace mlir::fp8 {
 
+class Cache;
+
 constexpr llvm::StringLiteral kLogitsPath = "fp8.logits";
 
 struct CompileOptions {
@@ -41,6 +43,8 @@ struct CompileOptions {
   /// When set, functions are made that write the parameters of a step in this
   /// format and read them back.
   std::optional<ExportFormat> exportFormat;
+  /// Kernels that it has are not compiled again; or null.
+  const Cache *cache = nullptr;
   /// When set, the IR after each stage is written to DIR/<name>-<stage>.mlir.
   std::string dumpDir;
 };

@@ -43,6 +43,8 @@ struct CompileStats {
   double importSeconds = 0, fp8Seconds = 0, structureSeconds = 0,
          kernelsSeconds = 0, codegenSeconds = 0, llvmSeconds = 0;
   int64_t launches = 0, kernels = 0;
+  /// Of the kernels, those that were not compiled since the cache had them.
+  int64_t cachedKernels = 0;
 
   double totalSeconds() const {
     return importSeconds + fp8Seconds + structureSeconds + kernelsSeconds +

@@ -1,0 +1,156 @@
+//===- Cache.cpp - What was compiled before, on disk ----------------------===//
+
+#include "fp8/Compiler/Cache.h"
+#include "fp8/Kernels/MemoryReport.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Process.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+namespace fs = llvm::sys::fs;
+
+/// A temporary file as old as this belongs to a process that was killed.
+static constexpr std::chrono::hours kAbandoned(1);
+
+CacheKey &CacheKey::add(StringRef field) {
+  hash.update(std::to_string(field.size()));
+  hash.update(":");
+  hash.update(field);
+  return *this;
+}
+
+std::string CacheKey::digest() {
+  std::array<uint8_t, 32> bytes = hash.final();
+  return llvm::toHex(ArrayRef<uint8_t>(bytes).take_front(20),
+                     /*LowerCase=*/true);
+}
+
+/// The directory that the environment asks for; "" for none.
+static std::string directoryFromEnvironment() {
+  if (auto given = llvm::sys::Process::GetEnv("FP8_CACHE_DIR"))
+    return *given;
+  SmallString<128> path;
+  auto base = llvm::sys::Process::GetEnv("XDG_CACHE_HOME");
+  // A relative path there is to be ignored, says its specification.
+  if (base && llvm::sys::path::is_absolute(*base)) {
+    path = *base;
+  } else if (auto home = llvm::sys::Process::GetEnv("HOME");
+             home && !home->empty()) {
+    path = *home;
+    llvm::sys::path::append(path, ".cache");
+  } else {
+    return "";
+  }
+  llvm::sys::path::append(path, "fp8");
+  return path.str().str();
+}
+
+llvm::Expected<std::unique_ptr<Cache>> Cache::fromEnvironment() {
+  uint64_t bytes = kDefaultBytes;
+  if (auto size = llvm::sys::Process::GetEnv("FP8_CACHE_SIZE")) {
+    std::optional<double> parsed = *size == "0" ? 0 : parseBytes(*size);
+    if (!parsed)
+      return llvm::createStringError(
+          "expected FP8_CACHE_SIZE to be a size like 500MB but got '" + *size +
+          "'");
+    bytes = static_cast<uint64_t>(*parsed);
+  }
+  std::string directory = directoryFromEnvironment();
+  if (directory.empty() || bytes == 0)
+    return nullptr;
+  return std::make_unique<Cache>(std::move(directory), bytes);
+}
+
+std::string Cache::pathOf(StringRef name) const {
+  SmallString<128> path(directory);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+std::unique_ptr<llvm::MemoryBuffer> Cache::read(StringRef name) const {
+  int file;
+  if (fs::openFileForRead(pathOf(name), file))
+    return nullptr;
+  auto close = llvm::scope_exit(
+      [&] { llvm::sys::Process::SafelyCloseFileDescriptor(file); });
+  // Read, not mapped: no one can cut the file short under us.
+  auto buffer = llvm::MemoryBuffer::getOpenFile(
+      file, name, /*FileSize=*/-1, /*RequiresNullTerminator=*/false,
+      /*IsVolatile=*/true);
+  if (!buffer)
+    return nullptr;
+  // So that it is not the first to go.
+  (void)fs::setLastAccessAndModificationTime(file,
+                                             std::chrono::system_clock::now());
+  return std::move(*buffer);
+}
+
+void Cache::write(StringRef name, StringRef bytes) const {
+  // Only what is ours is in it, and others need not see it.
+  if (fs::create_directories(directory, /*IgnoreExisting=*/true, fs::owner_all))
+    return;
+  int file;
+  SmallString<128> temporary;
+  if (fs::createUniqueFile(pathOf(name) + ".tmp-%%%%%%%%", file, temporary))
+    return;
+  {
+    llvm::raw_fd_ostream os(file, /*shouldClose=*/true);
+    os << bytes;
+    os.flush();
+    if (os.has_error()) {
+      os.clear_error();
+      (void)fs::remove(temporary);
+      return;
+    }
+  }
+  if (fs::rename(temporary, pathOf(name)))
+    (void)fs::remove(temporary);
+}
+
+void Cache::remove(StringRef name) const { (void)fs::remove(pathOf(name)); }
+
+void Cache::prune() const {
+  struct Entry {
+    std::string path;
+    uint64_t bytes;
+    llvm::sys::TimePoint<> used;
+  };
+  std::vector<Entry> entries;
+  uint64_t total = 0;
+  llvm::sys::TimePoint<> now = std::chrono::system_clock::now();
+  std::error_code error;
+  for (fs::directory_iterator it(directory, error), end; it != end && !error;
+       it.increment(error)) {
+    fs::file_status status;
+    if (fs::status(it->path(), status) ||
+        status.type() != fs::file_type::regular_file)
+      continue;
+    Entry entry = {it->path(), status.getSize(),
+                   status.getLastModificationTime()};
+    if (StringRef(it->path()).contains(".tmp-")) {
+      if (now - entry.used > kAbandoned)
+        (void)fs::remove(entry.path);
+      continue;
+    }
+    total += entry.bytes;
+    entries.push_back(std::move(entry));
+  }
+  if (total <= limit)
+    return;
+  llvm::sort(entries, [](const Entry &a, const Entry &b) {
+    return std::tie(a.used, a.path) < std::tie(b.used, b.path);
+  });
+  for (const Entry &entry : entries) {
+    if (total <= limit)
+      break;
+    // Another process may have removed it.
+    (void)fs::remove(entry.path);
+    total -= entry.bytes;
+  }
+}
