@@ -10,6 +10,8 @@ config.excludes = ["Inputs", "lit.cfg.py", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fp8_obj_root, "test")
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
+# No test reads what another one compiled, or writes to the user's home.
+config.environment["FP8_CACHE_DIR"] = ""
 llvm_config.use_default_substitutions()
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 config.substitutions.append(("%fp8_src_root", config.fp8_src_root))
@@ -19,6 +21,7 @@ llvm_config.add_tool_substitutions(
     [
         ToolSubst("fp8-opt", unresolved="ignore"),
         ToolSubst("fp8-run", unresolved="ignore"),
+        ToolSubst("fp8-train", unresolved="ignore"),
     ],
     [config.fp8_tools_dir, config.llvm_tools_dir],
 )

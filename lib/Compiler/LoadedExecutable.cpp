@@ -10,15 +10,7 @@ using namespace mlir::fp8;
 
 LoadedExecutable::LoadedExecutable() = default;
 
-LoadedExecutable::~LoadedExecutable() {
-  for (auto &[name, function] : functions)
-    fp8_executable_destroy(function);
-}
-
-const fp8_executable *LoadedExecutable::function(StringRef name) const {
-  auto it = functions.find(name.str());
-  return it == functions.end() ? nullptr : it->second;
-}
+LoadedExecutable::~LoadedExecutable() { fp8_package_close(functions); }
 
 /// Puts all objects into one library of the JIT. A function is linked when its
 /// schedule is first looked up.
@@ -59,6 +51,12 @@ llvm::Error LoadedExecutable::link() {
   return llvm::Error::success();
 }
 
+static llvm::Error toError(fp8_status status) {
+  if (status == FP8_OK)
+    return llvm::Error::success();
+  return llvm::createStringError(fp8_last_error());
+}
+
 static fp8_tensor_info infoOf(const TensorDescription &tensor) {
   fp8_tensor_info info = {};
   info.name = tensor.name.c_str();
@@ -74,7 +72,7 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
 }
 
 /// Links a function and describes it to the runtime.
-llvm::Error LoadedExecutable::create(const ExecutableFunction &function) {
+llvm::Error LoadedExecutable::add(const ExecutableFunction &function) {
   auto entry = jit->lookup(function.entry);
   if (!entry)
     return entry.takeError();
@@ -102,9 +100,7 @@ llvm::Error LoadedExecutable::create(const ExecutableFunction &function) {
   desc.scratch_bytes = function.scratchBytes;
   desc.launch_names = names.data();
   desc.num_launches = names.size();
-  if (fp8_executable_create(&desc, &functions[function.name]) != FP8_OK)
-    return llvm::createStringError(fp8_last_error());
-  return llvm::Error::success();
+  return toError(fp8_package_add(functions, &desc));
 }
 
 llvm::Expected<std::unique_ptr<LoadedExecutable>>
@@ -113,8 +109,16 @@ LoadedExecutable::load(Executable executable) {
   loaded->executable = std::move(executable);
   if (llvm::Error error = loaded->link())
     return std::move(error);
+  if (llvm::Error error = toError(fp8_package_create(&loaded->functions)))
+    return std::move(error);
   for (const ExecutableFunction &function : loaded->executable.functions)
-    if (llvm::Error error = loaded->create(function))
+    if (llvm::Error error = loaded->add(function))
+      return std::move(error);
+  std::map<std::string, std::string> texts = loaded->executable.texts;
+  texts["fingerprint"] = loaded->executable.fingerprint;
+  for (const auto &[name, text] : texts)
+    if (llvm::Error error = toError(fp8_package_set_text(
+            loaded->functions, name.c_str(), text.c_str())))
       return std::move(error);
   loaded->executable.objects.clear();
   return loaded;

@@ -4,25 +4,22 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Compiler/Compiler.h"
+#include "fp8/Compiler/BuildId.h"
+#include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/InitialValues.h"
 #include "fp8/Compiler/LoadedExecutable.h"
+#include "fp8/Compiler/Package.h"
+#include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
+#include "fp8/Run/RunOptions.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
-#include "llvm/Support/SourceMgr.h"
-#include "llvm/Support/xxhash.h"
-#include <list>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -202,6 +199,14 @@ struct Options {
       cl::desc("What --export-weights writes: f32, bf16, or f8E4M3FN with "
                "scales (bf16 where no linear layer multiplies)"),
       cl::value_desc("f32|bf16|f8E4M3FN"), cl::cat(category)};
+  cl::opt<std::string> packageDir{
+      "emit-package",
+      cl::desc("Write the compiled functions to a directory that fp8-train "
+               "runs without a compiler, and stop"),
+      cl::value_desc("DIR"), cl::cat(category)};
+  cl::opt<bool> noCache{
+      "no-cache", cl::desc("Compile everything, whatever was compiled before"),
+      cl::cat(category)};
   cl::opt<bool> quiet{"quiet", cl::desc("No progress"), cl::cat(category)};
 };
 Options *flags;
@@ -307,22 +312,6 @@ splitPairs(const cl::list<std::string> &list,
   return success();
 }
 
-/// Parses a file that is read once: its fingerprint is of these very bytes.
-OwningOpRef<ModuleOp> parseFile(StringRef file, MLIRContext &context,
-                                std::string *fingerprint) {
-  auto buffer = llvm::MemoryBuffer::getFile(file);
-  if (!buffer) {
-    emitError(UnknownLoc::get(&context))
-        << "cannot read '" << file << "': " << buffer.getError().message();
-    return nullptr;
-  }
-  if (fingerprint)
-    *fingerprint = llvm::utohexstr(llvm::xxh3_64bits((*buffer)->getBuffer()));
-  llvm::SourceMgr sources;
-  sources.AddNewSourceBuffer(std::move(*buffer), llvm::SMLoc());
-  return parseSourceFile<ModuleOp>(sources, &context);
-}
-
 /// Whether a rule asks for a metric of the trace, or the user for all of them.
 bool isTraced() {
   return flags->trace ||
@@ -333,81 +322,43 @@ bool isTraced() {
          });
 }
 
-FailureOr<Executable> compileFile(StringRef file, StringRef name,
-                                  MLIRContext &context,
-                                  const SignatureOptions &signature,
-                                  FunctionKind kind,
-                                  std::string *fingerprint = nullptr) {
-  OwningOpRef<ModuleOp> module = parseFile(file, context, fingerprint);
-  if (!module)
-    return failure();
-  CompileOptions options;
-  options.name = name.str();
-  options.entry = flags->entry;
-  bool isPlain = name == "init" || name == "check";
-  options.recipe = isPlain ? std::string("none") : flags->recipe.getValue();
-  if (!isPlain)
-    options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
-  options.failOnFallback = flags->failOnFallback && name == "step";
-  options.trace = name == "step" && isTraced();
-  if (name == "step" && !flags->exportDir.empty())
-    options.exportFormat = symbolizeExportFormat(flags->exportFormat);
-  options.returnLogits = name == "check";
-  options.signature = signature;
-  options.signature.functionKind = kind;
-  options.threads = flags->threads;
-  options.dumpDir = flags->dumpIR;
-  auto compiled = compile(*module, options);
-  if (succeeded(compiled) && !flags->quiet) {
-    const CompileStats &stats = compiled->find(name)->stats;
+/// One line for each function that is ready.
+void printNotice(const CompiledNotice &notice) {
+  const CompileStats &stats = notice.stats;
+  auto count = [](int64_t number) { return static_cast<long long>(number); };
+  std::string name = notice.name.str();
+  if (notice.isFromCache) {
+    llvm::outs() << llvm::format(
+        "read %s from the cache in %.2f s: %lld launches of %lld kernels\n",
+        name.c_str(), notice.seconds, count(stats.launches),
+        count(stats.kernels));
+  } else {
     llvm::outs() << llvm::format(
         "compiled %s in %.2f s: %lld launches of %lld kernels (import %.2f, "
-        "fp8 %.2f, structure %.2f, kernels %.2f, codegen %.2f, llvm %.2f)\n",
-        options.name.c_str(), stats.totalSeconds(),
-        static_cast<long long>(stats.launches),
-        static_cast<long long>(stats.kernels), stats.importSeconds,
-        stats.fp8Seconds, stats.structureSeconds, stats.kernelsSeconds,
-        stats.codegenSeconds, stats.llvmSeconds);
-    llvm::outs().flush();
+        "fp8 %.2f, structure %.2f, kernels %.2f, codegen %.2f, llvm %.2f)",
+        name.c_str(), stats.totalSeconds(), count(stats.launches),
+        count(stats.kernels), stats.importSeconds, stats.fp8Seconds,
+        stats.structureSeconds, stats.kernelsSeconds, stats.codegenSeconds,
+        stats.llvmSeconds);
+    if (stats.cachedKernels > 0)
+      llvm::outs() << "; " << stats.cachedKernels
+                   << " kernels were in the cache";
+    llvm::outs() << "\n";
   }
-  return compiled;
+  llvm::outs().flush();
 }
 
-/// A pairing that leaves state as it is may be a mistake: it is said before the
-/// first step.
-void printUnchangedState(StringRef text) {
-  constexpr size_t kShown = 6;
-  SmallVector<StringRef> paths;
-  text.split(paths, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  if (paths.empty())
-    return;
-  llvm::outs() << "state that the step returns as it came: ";
-  llvm::interleaveComma(ArrayRef(paths).take_front(kShown), llvm::outs());
-  if (paths.size() > kShown)
-    llvm::outs() << " and " << paths.size() - kShown << " more";
-  llvm::outs() << "\n";
+std::function<void(const CompiledNotice &)> makeNotice() {
+  if (flags->quiet)
+    return nullptr;
+  return printNotice;
 }
 
-/// Links what was compiled; an error is told.
-std::unique_ptr<LoadedExecutable> load(Executable executable) {
-  auto loaded = LoadedExecutable::load(std::move(executable));
-  if (loaded)
-    return std::move(*loaded);
-  llvm::errs() << "fp8-run: error: code generation failed: "
-               << llvm::toString(loaded.takeError()) << "\n";
-  return nullptr;
-}
-
-int exitCode(fp8_status status) {
-  if (status == FP8_OK)
-    return 0;
-  if (const char *message = fp8_last_error(); *message)
-    llvm::errs() << "fp8-run: error: " << message << "\n";
-  if (status == FP8_INTERRUPTED)
-    return 130;
-  if (status == FP8_STOPPED)
-    return 4;
-  return status == FP8_ERROR_NONFINITE ? 3 : 1;
+/// An error that is about no place in a file.
+int fail(llvm::Error error) {
+  llvm::errs() << "fp8-run: error: " << llvm::toString(std::move(error))
+               << "\n";
+  return 1;
 }
 
 int printRecipe(MLIRContext &context) {
@@ -420,38 +371,13 @@ int printRecipe(MLIRContext &context) {
   return 0;
 }
 
-bool initIsModule() { return StringRef(flags->initFile).ends_with(".mlir"); }
-
-/// An export of what is trained already: no steps are to be done.
-bool isExportAlone() {
-  return flags->resume && !flags->exportDir.empty() && flags->steps == 0;
-}
-
-/// What the run begins with, as far as files tell: the checkpoint that it goes
-/// on from, else the file of --init. `step` is that of the checkpoint.
-LogicalResult readInitialFile(MLIRContext &context, SignatureOptions &signature,
-                              int64_t *step = nullptr) {
-  fp8_tensors *tensors = nullptr;
-  fp8_status status = FP8_OK;
-  if (flags->resume)
-    status = fp8_checkpoint_load(flags->outDir.c_str(), &tensors);
-  if (status == FP8_OK && !tensors && !flags->initFile.empty() &&
-      !initIsModule())
-    status = fp8_tensors_load(flags->initFile.c_str(), &tensors);
-  if (exitCode(status) != 0)
-    return failure();
-  signature.initialValues = leavesOf(tensors, context);
-  const char *text = fp8_tensors_metadata(tensors, "step");
-  if (step && text)
-    (void)StringRef(text).getAsInteger(10, *step);
-  fp8_tensors_destroy(tensors);
-  return success();
-}
-
 int explainSignature(MLIRContext &context, SignatureOptions signature) {
-  if (failed(readInitialFile(context, signature)))
+  FailureOr<SmallVector<TreeLeaf>> values = readInitialValues(
+      flags->resume ? flags->outDir : std::string(), flags->initFile, context);
+  if (failed(values))
     return 1;
-  if (signature.initialValues.empty() && initIsModule()) {
+  signature.initialValues = std::move(*values);
+  if (signature.initialValues.empty() && isInitializer(flags->initFile)) {
     OwningOpRef<ModuleOp> init = parseModule(flags->initFile, context);
     CompileOptions options;
     options.signature.functionKind = FunctionKind::Function;
@@ -477,209 +403,148 @@ int explainSignature(MLIRContext &context, SignatureOptions signature) {
   return 0;
 }
 
-int runOnce(MLIRContext &context, const SignatureOptions &signature) {
+/// How the step, or the function of --entry, is compiled.
+CompileOptions makeCompileOptions(const SignatureOptions &signature,
+                                  const Cache *cache) {
+  CompileOptions options;
+  options.entry = flags->entry;
+  options.recipe = flags->recipe;
+  options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
+  options.signature = signature;
+  options.threads = flags->threads;
+  options.dumpDir = flags->dumpIR;
+  options.cache = cache;
+  return options;
+}
+
+int runOnce(MLIRContext &context, const SignatureOptions &signature,
+            const Cache *cache) {
   if (flags->outputs.empty())
     return usageError("expected --outputs OUT.safetensors with --entry");
-  auto compiled = compileFile(flags->stepFile, "function", context, signature,
-                              FunctionKind::Function);
+  CompileOptions options = makeCompileOptions(signature, cache);
+  options.name = "function";
+  options.signature.functionKind = FunctionKind::Function;
+  FailureOr<Executable> compiled =
+      compileFile(flags->stepFile, options, context, makeNotice());
   if (failed(compiled))
     return 1;
-  std::unique_ptr<LoadedExecutable> loaded = load(std::move(*compiled));
+  auto loaded = LoadedExecutable::load(std::move(*compiled));
   if (!loaded)
-    return 1;
-  return exitCode(
-      fp8_run_once(loaded->function("function"),
+    return fail(loaded.takeError());
+  return fp8run::exitCode(
+      "fp8-run",
+      fp8_run_once((*loaded)->function("function"),
                    flags->inputs.empty() ? nullptr : flags->inputs.c_str(),
                    flags->outputs.c_str(), flags->threads));
 }
 
-/// `PATH=FILE[:TENSOR]` options, and the strings that they point to.
-struct BatchSources {
-  SmallVector<std::pair<std::string, std::string>> pairs;
-  std::list<std::string> strings;
-  std::vector<fp8_batch_source> sources;
-
-  LogicalResult parse(const cl::list<std::string> &list) {
-    if (failed(splitPairs(list, pairs)))
-      return failure();
-    auto keep = [&](StringRef text) {
-      return strings.emplace_back(text.str()).c_str();
-    };
-    for (auto &[path, value] : pairs) {
-      // File names may hold colons too: the longest name that exists is one.
-      StringRef file = value, tensor;
-      while (!llvm::sys::fs::exists(file) && file.contains(':'))
-        file = file.rsplit(':').first;
-      if (!llvm::sys::fs::exists(file))
-        file = StringRef(value).split(':').first;
-      if (file.size() < value.size())
-        tensor = StringRef(value).substr(file.size() + 1);
-      sources.push_back(
-          {keep(path), keep(file), tensor.empty() ? nullptr : keep(tensor)});
-    }
-    return success();
-  }
-};
-
-int train(MLIRContext &context, SignatureOptions signature) {
-  if (flags->steps < 0 || (flags->steps == 0 && !isExportAlone()))
-    return usageError("expected --steps N with N > 0");
-  if (!symbolizeExportFormat(flags->exportFormat))
-    return usageError("expected --export-format to be f32, bf16 or f8E4M3FN "
-                      "but got '" +
-                      flags->exportFormat + "'");
-  if (flags->exportFormat.getNumOccurrences() && flags->exportDir.empty())
-    return usageError("expected --export-weights DIR with --export-format");
-  for (auto *option : {&flags->evalEvery, &flags->checkpointEvery,
-                       &flags->logEvery, &flags->traceEvery})
-    if (*option < 0)
-      return usageError("expected --" + option->ArgStr +
-                        " N with N >= 0 but got " +
-                        llvm::Twine(int64_t(*option)));
-  if (!(flags->holdout >= 0 && flags->holdout < 1))
-    return usageError("expected --holdout to be at least 0 and below 1");
-  if (flags->evalFile.empty() &&
-      (!flags->evalData.empty() || !flags->evalBatches.empty()))
-    return usageError(
-        "expected --eval EVAL.mlir with " +
-        llvm::Twine(flags->evalData.empty() ? "--eval-batch" : "--eval-data"));
-  if (flags->shuffle && flags->batches.empty())
-    return usageError("expected --batch PATH=FILE with --shuffle (text is read "
-                      "in random order anyway)");
-  if (flags->traceEvery > 0 && !flags->trace)
-    return usageError("expected --trace with --trace-every");
-  for (const std::string &rule : flags->alarms) {
-    fp8_alarm alarm;
-    if (fp8_alarm_parse(rule.c_str(), &alarm) != FP8_OK)
-      return usageError(fp8_last_error());
-  }
-  if (flags->resume && flags->overwrite)
-    return usageError("expected --resume or --overwrite but got both");
-  if (flags->initFile.empty() && !flags->resume)
-    return usageError("expected --init INIT.mlir or --init W.safetensors");
-  if (flags->dataFiles.empty() && flags->batches.empty() && !isExportAlone())
-    return usageError("expected --data FILE... or --batch PATH=FILE");
-  BatchSources batches, evalBatches;
-  if (failed(batches.parse(flags->batches)) ||
-      failed(evalBatches.parse(flags->evalBatches)))
-    return 2;
-  // What is fed is data, whatever it may look like.
-  for (auto &[path, file] : batches.pairs)
-    if (llvm::none_of(signature.roles, [&, &path = path](auto &role) {
-          return role.first == path;
-        }))
-      signature.roles.push_back({path, "batch"});
-  int64_t steps = flags->steps;
-  if (failed(readInitialFile(context, signature,
-                             isExportAlone() ? &steps : nullptr)))
-    return 1;
-  Executable all;
-  std::string fingerprint;
-  auto add = [&](StringRef file, StringRef name,
-                 const SignatureOptions &signature, FunctionKind kind) {
-    auto compiled =
-        compileFile(file, name, context, signature, kind,
-                    kind == FunctionKind::Step ? &fingerprint : nullptr);
-    if (failed(compiled))
-      return failure();
-    if (kind == FunctionKind::Step)
-      std::swap(all, *compiled);
-    all.merge(std::move(*compiled));
-    return success();
+/// What is asked of the run, as far as it is not of the compiler.
+fp8run::RunOptions makeRunOptions() {
+  fp8run::RunOptions run;
+  run.program = "fp8-run";
+  run.hasInit = isInitializer(flags->initFile);
+  run.hasEval = !flags->evalFile.empty();
+  if (!run.hasInit)
+    run.initFile = flags->initFile;
+  auto copy = [](const cl::list<std::string> &list) {
+    return std::vector<std::string>(list.begin(), list.end());
   };
-  if (initIsModule()) {
-    if (failed(add(flags->initFile, "init", {}, FunctionKind::Function)))
-      return 1;
-    if (signature.initialValues.empty())
-      signature.initialValues = leavesOf(*all.find("init"), context);
-  }
-  if (failed(add(flags->stepFile, "step", signature, FunctionKind::Step)))
-    return 1;
-  if (!flags->evalFile.empty() &&
-      failed(add(flags->evalFile, "eval", {}, FunctionKind::Function)))
-    return 1;
-  // Whoever loads the weights computes as the model says, not as the recipe.
-  if (!flags->evalFile.empty() && !flags->exportDir.empty() &&
-      failed(add(flags->evalFile, "check", {}, FunctionKind::Function)))
-    return 1;
-  std::unique_ptr<LoadedExecutable> loaded = load(std::move(all));
-  if (!loaded)
-    return 1;
-  const Executable &description = loaded->description();
-  if (flags->showVerdicts)
-    llvm::outs() << description.text("verdicts.txt");
-  else if (!flags->quiet)
-    llvm::outs() << description.text("summary.txt");
-  if (!flags->quiet) {
-    printUnchangedState(description.text("state.txt"));
-    llvm::outs() << description.text("memory.txt");
-  }
-  llvm::outs().flush();
+  run.dataFiles = copy(flags->dataFiles);
+  run.evalData = copy(flags->evalData);
+  run.batches = copy(flags->batches);
+  run.evalBatches = copy(flags->evalBatches);
+  run.alarms = copy(flags->alarms);
+  run.outDir = flags->outDir;
+  run.exportDir = flags->exportDir;
+  run.steps = flags->steps;
+  run.evalEvery = flags->evalEvery;
+  run.checkpointEvery = flags->checkpointEvery;
+  run.logEvery = flags->logEvery;
+  run.traceEvery = flags->traceEvery;
+  run.holdout = flags->holdout;
+  run.seed = flags->seed;
+  run.threads = flags->threads;
+  run.shuffle = flags->shuffle;
+  run.resume = flags->resume;
+  run.overwrite = flags->overwrite;
+  run.profile = flags->profile;
+  run.trace = flags->trace;
+  run.quiet = flags->quiet;
+  run.showVerdicts = flags->showVerdicts;
+  return run;
+}
 
-  std::vector<const char *> data, heldOut;
-  for (const std::string &file : flags->dataFiles)
-    data.push_back(file.c_str());
-  for (const std::string &file : flags->evalData)
-    heldOut.push_back(file.c_str());
-  fp8_train_options options = {};
-  options.step = loaded->function("step");
-  options.init = loaded->function("init");
-  options.eval = loaded->function("eval");
-  options.store = loaded->function("store");
-  options.load = loaded->function("load");
-  options.init_file = initIsModule() || flags->initFile.empty()
-                          ? nullptr
-                          : flags->initFile.c_str();
-  options.data_files = data.data();
-  options.num_data_files = data.size();
-  options.eval_files = heldOut.data();
-  options.num_eval_files = heldOut.size();
-  options.batches = batches.sources.data();
-  options.num_batches = batches.sources.size();
-  options.eval_batches = evalBatches.sources.data();
-  options.num_eval_batches = evalBatches.sources.size();
-  options.shuffle = flags->shuffle;
-  options.holdout = flags->holdout > 0 ? flags->holdout : -1;
-  options.out_dir = flags->outDir.c_str();
-  fingerprint += "/" + flags->recipe.getValue();
-  for (const std::string &assignment : flags->set)
-    fingerprint += "/" + assignment;
-  options.fingerprint = fingerprint.c_str();
-  options.seed = flags->seed;
-  options.steps = steps;
-  options.checkpoint_every = flags->checkpointEvery;
-  options.eval_every = flags->evalEvery;
-  options.log_every = flags->logEvery;
-  options.threads = flags->threads;
-  options.resume = flags->resume;
-  options.overwrite = flags->overwrite;
-  options.quiet = flags->quiet;
-  options.profile = flags->profile;
-  options.verdicts = description.text("verdicts.json").data();
-  options.memory_plan = description.text("memory.json").data();
-  std::vector<const char *> alarms;
-  for (const std::string &rule : flags->alarms)
-    alarms.push_back(rule.c_str());
-  options.alarms = alarms.data();
-  options.num_alarms = alarms.size();
-  options.trace = flags->trace;
-  options.trace_every = flags->traceEvery;
-  fp8_export exported = {};
-  if (!flags->exportDir.empty()) {
-    exported.directory = flags->exportDir.c_str();
-    exported.encode = loaded->function("export");
-    exported.decode = loaded->function("import");
-    exported.manifest = description.text("export.json").data();
-    if (const ExecutableFunction *check = description.find("check")) {
-      exported.eval = loaded->function("check");
-      if (llvm::any_of(check->results, [](const TensorDescription &result) {
-            return result.name == kLogitsPath;
-          }))
-        exported.logits = kLogitsPath.data();
-    }
-    options.export_weights = &exported;
-  }
-  return exitCode(fp8_train(&options, nullptr));
+/// What the run or the package consists of.
+ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
+                                  SignatureOptions signature,
+                                  const Cache *cache) {
+  // What is fed is data, whatever it may look like.
+  for (const std::string &path : run.batchPaths())
+    if (llvm::none_of(signature.roles,
+                      [&](auto &role) { return role.first == path; }))
+      signature.roles.push_back({path, "batch"});
+  ProgramOptions program;
+  program.stepFile = flags->stepFile;
+  program.initFile = flags->initFile;
+  program.evalFile = flags->evalFile;
+  program.compile = makeCompileOptions(signature, cache);
+  program.compile.failOnFallback = flags->failOnFallback;
+  program.compile.trace = isTraced();
+  if (!flags->exportDir.empty())
+    program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);
+  if (flags->resume)
+    program.resumeDirectory = flags->outDir;
+  program.notice = makeNotice();
+  return program;
+}
+
+/// A mistake in the options about exports; "" if there is none.
+std::string findExportMistake() {
+  if (!symbolizeExportFormat(flags->exportFormat))
+    return "expected --export-format to be f32, bf16 or f8E4M3FN but got '" +
+           flags->exportFormat + "'";
+  if (flags->exportFormat.getNumOccurrences() && flags->exportDir.empty())
+    return "expected --export-weights DIR with --export-format";
+  return "";
+}
+
+int train(MLIRContext &context, const SignatureOptions &signature,
+          const Cache *cache) {
+  fp8run::RunOptions run = makeRunOptions();
+  for (const std::string &mistake : {run.findMistake(), findExportMistake()})
+    if (!mistake.empty())
+      return usageError(mistake);
+  FailureOr<Executable> program =
+      compileProgram(makeProgramOptions(run, signature, cache), context);
+  if (failed(program))
+    return 1;
+  auto loaded = LoadedExecutable::load(std::move(*program));
+  if (!loaded)
+    return fail(loaded.takeError());
+  llvm::outs().flush();
+  fp8run::printReports(run, (*loaded)->package());
+  return fp8run::train(run, (*loaded)->package());
+}
+
+int emitPackage(MLIRContext &context, const SignatureOptions &signature,
+                const Cache *cache) {
+  if (std::string mistake = findExportMistake(); !mistake.empty())
+    return usageError(mistake);
+  FailureOr<Executable> program = compileProgram(
+      makeProgramOptions(makeRunOptions(), signature, cache), context);
+  if (failed(program))
+    return 1;
+  if (llvm::Error error = writePackage(*program, flags->packageDir))
+    return fail(std::move(error));
+  if (flags->quiet)
+    return 0;
+  llvm::outs() << program->text("summary.txt") << "package   "
+               << flags->packageDir << ": ";
+  llvm::interleaveComma(
+      program->functions, llvm::outs(),
+      [](const ExecutableFunction &each) { llvm::outs() << each.name; });
+  llvm::outs() << "\n";
+  return 0;
 }
 
 } // namespace
@@ -703,7 +568,7 @@ int main(int argc, char **argv) {
   std::string parseErrors;
   llvm::raw_string_ostream parseErrorStream(parseErrors);
   cl::SetVersionPrinter([](raw_ostream &os) {
-    os << "fp8-run, with LLVM " LLVM_VERSION_STRING "\n";
+    os << "fp8-run, " << getCompilerVersion() << "\n";
   });
   bool isParsed = cl::ParseCommandLineOptions(
       pointers.size(), pointers.data(),
@@ -712,6 +577,7 @@ int main(int argc, char **argv) {
       "--steps N --out DIR\n"
       "  fp8-run FILE.mlir --entry F --inputs IN.safetensors --outputs "
       "OUT.safetensors\n"
+      "  fp8-run STEP.mlir ... --emit-package DIR\n"
       "  fp8-run STEP.mlir --explain-signature\n",
       &parseErrorStream);
   if (!isParsed)
@@ -733,9 +599,9 @@ int main(int argc, char **argv) {
                                 llvm::join(flags->files, "', '") +
                                 "' (see --help)");
   flags->stepFile = flags->files.front();
-  if (flags->threads < 0 || flags->threads > 4096)
-    return usageError("expected --threads to be 0 to 4096 but got " +
-                      llvm::Twine(int32_t(flags->threads)));
+  if (std::string mistake = fp8run::findThreadsMistake(flags->threads);
+      !mistake.empty())
+    return usageError(mistake);
 
   SignatureOptions signature;
   signature.loss = flags->lossPath;
@@ -744,7 +610,16 @@ int main(int argc, char **argv) {
     return 2;
   if (flags->explain)
     return explainSignature(context, signature);
+  std::unique_ptr<Cache> cache;
+  if (!flags->noCache) {
+    auto opened = Cache::fromEnvironment();
+    if (!opened)
+      return fail(opened.takeError());
+    cache = std::move(*opened);
+  }
+  if (!flags->packageDir.empty())
+    return emitPackage(context, signature, cache.get());
   if (!flags->entry.empty())
-    return runOnce(context, signature);
-  return train(context, signature);
+    return runOnce(context, signature, cache.get());
+  return train(context, signature, cache.get());
 }

@@ -1,5 +1,5 @@
-# Fails if the shared library LIBRARY depends on anything but the C and C++
-# runtimes, or mentions LLVM in its dynamic symbols.
+# Fails if LIBRARY, a shared library or a program, depends on anything but the C
+# and C++ runtimes and ours, or mentions LLVM in its dynamic symbols.
 execute_process(COMMAND readelf -d ${LIBRARY} OUTPUT_VARIABLE dynamic
                 RESULT_VARIABLE failed)
 if(failed)
@@ -8,7 +8,7 @@ endif()
 string(REGEX MATCHALL "NEEDED[^\n]*\\[[^]]*\\]" needed "${dynamic}")
 foreach(line IN LISTS needed)
   string(REGEX REPLACE ".*\\[([^]]*)\\]" "\\1" library "${line}")
-  if(NOT library MATCHES "^(libstdc\\+\\+|libm|libgcc_s|libc|libpthread|ld-linux[-a-z0-9_]*)\\.so")
+  if(NOT library MATCHES "^(libfp8_runtime|libstdc\\+\\+|libm|libgcc_s|libc|libpthread|ld-linux[-a-z0-9_]*)\\.so")
     message(FATAL_ERROR "${LIBRARY} depends on ${library}")
   endif()
 endforeach()

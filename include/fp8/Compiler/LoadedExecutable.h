@@ -21,22 +21,22 @@ public:
   load(Executable executable);
   ~LoadedExecutable();
 
-  /// The function of this name for the runtime, valid as long as this object;
-  /// null if there is none.
-  const fp8_executable *function(StringRef name) const;
-
-  /// What was loaded, without its objects.
-  const Executable &description() const { return executable; }
+  /// The functions and texts for the runtime, valid as long as this object.
+  const fp8_package *package() const { return functions; }
+  /// The function of this name; null if there is none.
+  const fp8_executable *function(StringRef name) const {
+    return fp8_package_function(functions, name.str().c_str());
+  }
 
 private:
   LoadedExecutable();
 
   llvm::Error link();
-  llvm::Error create(const ExecutableFunction &function);
+  llvm::Error add(const ExecutableFunction &function);
 
   Executable executable;
   std::unique_ptr<llvm::orc::LLJIT> jit;
-  std::map<std::string, fp8_executable *> functions;
+  fp8_package *functions = nullptr;
 };
 
 } // namespace mlir::fp8

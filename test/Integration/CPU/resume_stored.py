@@ -186,7 +186,7 @@ def another_recipe(f):
     out = f.folder / "other-recipe"
     shutil.copytree(f.whole("coat"), out)
     result = f.run("other-recipe", "none", "--resume", check=False, steps=STEPS + 2)
-    for part in ("is a checkpoint of another model or recipe ('", "/coat', this is '", "/none')", ".mu['w']: expected f32[64,64] but got f8e4m3fn[64,64]", "not wanted"):
+    for part in ("is a checkpoint of another model or recipe ('", "recipe coat ", "', this is 'recipe none ", ".mu['w']: expected f32[64,64] but got f8e4m3fn[64,64]", "not wanted"):
         assert result.returncode == 1 and part in result.stderr, result.stderr
     result = f.run("misfit", "none", check=False, init=f.whole("coat") / "checkpoint-4.safetensors")
     assert result.returncode == 1 and "do not fit the step" in result.stderr, result.stderr

@@ -1,0 +1,68 @@
+//===- RunOptions.h - A training run as a command line has it ---*- C++ -*-===//
+//
+// What fp8-run and fp8-train have in common: options of a run in the types of
+// a command line, their mistakes in its words, and the call of fp8_train. No
+// LLVM in here.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_RUN_RUNOPTIONS_H
+#define FP8_RUN_RUNOPTIONS_H
+
+#include "fp8-c/Runtime.h"
+
+#include <string>
+#include <vector>
+
+namespace fp8run {
+
+/// Options of a training run; see `fp8-run --help`.
+struct RunOptions {
+  /// What messages begin with.
+  std::string program;
+  /// Whether the functions come from a package, and what there is of them.
+  bool isPackage = false, hasInit = false, hasEval = false;
+
+  /// A safetensors file, or "".
+  std::string initFile;
+  std::vector<std::string> dataFiles, evalData;
+  /// PATH=FILE[:TENSOR] each.
+  std::vector<std::string> batches, evalBatches;
+  std::vector<std::string> alarms;
+  std::string outDir = "out", exportDir;
+  int64_t steps = 0, evalEvery = 0, checkpointEvery = 0, logEvery = 0,
+          traceEvery = 0;
+  double holdout = 0.1;
+  uint64_t seed = 0;
+  int32_t threads = 0;
+  bool shuffle = false, resume = false, overwrite = false, profile = false,
+       trace = false, quiet = false, showVerdicts = false;
+
+  /// No steps are to be done: what is trained already is exported.
+  bool isExportAlone() const {
+    return resume && !exportDir.empty() && steps == 0;
+  }
+  /// The first mistake in the options; "" if there is none.
+  std::string findMistake() const;
+  /// The arguments that `batches` feed.
+  std::vector<std::string> batchPaths() const;
+};
+
+/// What is wrong with a number of threads; "" if nothing.
+std::string findThreadsMistake(int64_t threads);
+
+/// `KEY=VALUE` at the last '=': paths may hold one. False if it is none.
+bool splitPair(const std::string &text, std::string &key, std::string &value);
+
+/// Prints what the package has to say before the first step.
+void printReports(const RunOptions &options, const fp8_package *package);
+
+/// Prints the message of a failure and returns the exit status of the program.
+int exitCode(const std::string &program, fp8_status status);
+
+/// Trains with the functions of a package; returns the exit status.
+int train(const RunOptions &options, const fp8_package *package);
+
+} // namespace fp8run
+
+#endif // FP8_RUN_RUNOPTIONS_H

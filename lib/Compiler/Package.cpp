@@ -1,0 +1,381 @@
+//===- Package.cpp - An executable as files for the runtime ---------------===//
+
+#include "fp8/Compiler/Package.h"
+#include "ObjectCode.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/Module.h"
+#include "llvm/Support/CRC.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FileUtilities.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/Program.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+namespace fs = llvm::sys::fs;
+
+static constexpr llvm::StringLiteral kLibrary = "package.so";
+
+//===----------------------------------------------------------------------===//
+// The table that the library exports
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Builds the module with constants, the table of functions
+/// (fp8_package_library), and what calls the runtime through it: so the library
+/// needs no symbol of the runtime, however that was loaded.
+class PackageTable {
+public:
+  explicit PackageTable(llvm::LLVMContext &context)
+      : module("package", context), builder(context),
+        pointer(builder.getPtrTy()), i64(builder.getInt64Ty()) {}
+
+  void build(const Executable &executable);
+
+  llvm::Module module;
+
+private:
+  llvm::GlobalVariable *global(llvm::Constant *value, bool isConstant);
+  llvm::Constant *string(StringRef text);
+  llvm::Constant *array(ArrayRef<llvm::Constant *> values, llvm::Type *type);
+  llvm::Constant *describe(const ExecutableFunction &function);
+  llvm::Constant *forward(StringRef name, llvm::FunctionType *type);
+
+  llvm::IRBuilder<> builder;
+  llvm::PointerType *pointer;
+  llvm::IntegerType *i64;
+};
+
+} // namespace
+
+llvm::GlobalVariable *PackageTable::global(llvm::Constant *value,
+                                           bool isConstant) {
+  return new llvm::GlobalVariable(module, value->getType(), isConstant,
+                                  llvm::GlobalValue::PrivateLinkage, value);
+}
+
+llvm::Constant *PackageTable::string(StringRef text) {
+  return global(llvm::ConstantDataArray::getString(module.getContext(), text),
+                /*isConstant=*/true);
+}
+
+llvm::Constant *PackageTable::array(ArrayRef<llvm::Constant *> values,
+                                    llvm::Type *type) {
+  return global(llvm::ConstantArray::get(
+                    llvm::ArrayType::get(type, values.size()), values),
+                /*isConstant=*/true);
+}
+
+/// An fp8_package_code.
+llvm::Constant *PackageTable::describe(const ExecutableFunction &function) {
+  auto *constantType = llvm::StructType::get(pointer, i64);
+  SmallVector<llvm::Constant *> constants;
+  for (const std::string &bytes : function.constants) {
+    llvm::GlobalVariable *data =
+        global(llvm::ConstantDataArray::getString(module.getContext(), bytes,
+                                                  /*AddNull=*/false),
+               /*isConstant=*/true);
+    data->setAlignment(llvm::Align(64)); // see fp8_constant
+    constants.push_back(llvm::ConstantStruct::get(
+        constantType, data, builder.getInt64(bytes.size())));
+  }
+  llvm::FunctionCallee entry = module.getOrInsertFunction(
+      function.entry,
+      llvm::FunctionType::get(builder.getVoidTy(), {pointer}, false));
+  return llvm::ConstantStruct::getAnon(
+      {string(function.name), cast<llvm::Constant>(entry.getCallee()),
+       array(constants, constantType), builder.getInt64(constants.size())});
+}
+
+/// Defines `name` as a call through a pointer, and returns where that is.
+llvm::Constant *PackageTable::forward(StringRef name,
+                                      llvm::FunctionType *type) {
+  llvm::GlobalVariable *place =
+      global(llvm::ConstantPointerNull::get(pointer), /*isConstant=*/false);
+  auto *function = llvm::Function::Create(
+      type, llvm::GlobalValue::ExternalLinkage, name, module);
+  function->addFnAttr(llvm::Attribute::NoUnwind);
+  builder.SetInsertPoint(
+      llvm::BasicBlock::Create(module.getContext(), "", function));
+  SmallVector<llvm::Value *> arguments;
+  for (llvm::Argument &argument : function->args())
+    arguments.push_back(&argument);
+  llvm::CallInst *call =
+      builder.CreateCall(type, builder.CreateLoad(pointer, place), arguments);
+  call->setTailCall();
+  if (type->getReturnType()->isVoidTy())
+    builder.CreateRetVoid();
+  else
+    builder.CreateRet(call);
+  return place;
+}
+
+void PackageTable::build(const Executable &executable) {
+  SmallVector<llvm::Constant *> functions;
+  for (const ExecutableFunction &function : executable.functions)
+    functions.push_back(describe(function));
+  llvm::Constant *launch =
+      forward("fp8_launch", llvm::FunctionType::get(builder.getVoidTy(),
+                                                    {pointer, i64, pointer, i64,
+                                                     pointer, pointer, i64},
+                                                    /*isVarArg=*/false));
+  llvm::Constant *operand =
+      forward("fp8_operand", llvm::FunctionType::get(pointer, {pointer, i64},
+                                                     /*isVarArg=*/false));
+  llvm::Constant *library = llvm::ConstantStruct::getAnon(
+      {builder.getInt64(FP8_ABI_VERSION),
+       array(functions, functions.front()->getType()),
+       builder.getInt64(functions.size()), launch, operand});
+  llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
+  exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
+  exported->setName("fp8_package_v" + llvm::Twine(FP8_ABI_VERSION));
+}
+
+//===----------------------------------------------------------------------===//
+// Files
+//===----------------------------------------------------------------------===//
+
+static std::string inDirectory(StringRef directory, const llvm::Twine &name) {
+  SmallString<128> path(directory);
+  llvm::sys::path::append(path, name);
+  return path.str().str();
+}
+
+static llvm::Error writeFile(const std::string &path, StringRef bytes) {
+  if (llvm::Error error =
+          llvm::writeToOutput(path, [&](llvm::raw_ostream &os) -> llvm::Error {
+            os << bytes;
+            return llvm::Error::success();
+          }))
+    return llvm::createStringError("cannot write '" + path +
+                                   "': " + llvm::toString(std::move(error)));
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// Linking
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A program that links, and its arguments before the objects.
+struct Linker {
+  std::string program;
+  std::vector<std::string> arguments;
+};
+
+} // namespace
+
+/// The linker on PATH: a C compiler knows the libraries for what the CPU has no
+/// instructions for; a bare linker does where none of that is needed.
+static llvm::Expected<Linker> findLinker(const std::string &output,
+                                         const std::string &exports) {
+  if (auto program = llvm::sys::findProgramByName("cc"))
+    return Linker{*program,
+                  {*program, "-shared", "-nostartfiles", "-o", output,
+                   "-Wl,--version-script=" + exports, "-Wl,-z,defs"}};
+  for (const char *name : {"ld.lld", "ld"})
+    if (auto program = llvm::sys::findProgramByName(name))
+      return Linker{
+          *program,
+          {*program, "-shared", "-o", output, "--version-script=" + exports}};
+  return llvm::createStringError(
+      "expected a linker on PATH (cc, ld.lld or ld) but found none");
+}
+
+/// Links the objects in `files` to one library with one symbol.
+static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
+                        const std::string &output) {
+  std::string exports = inDirectory(directory, "exports");
+  std::string log = inDirectory(directory, "log");
+  if (llvm::Error error = writeFile(
+          exports, "{ global: fp8_package_v" + std::to_string(FP8_ABI_VERSION) +
+                       "; local: *; };\n"))
+    return error;
+  auto linker = findLinker(output, exports);
+  if (!linker)
+    return linker.takeError();
+  SmallVector<StringRef> arguments(linker->arguments.begin(),
+                                   linker->arguments.end());
+  arguments.append(files.begin(), files.end());
+  if (StringRef(linker->program).ends_with("cc"))
+    arguments.append({"-Wl,--as-needed", "-lm"});
+  std::string message;
+  std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
+                                          StringRef(log)};
+  int status = llvm::sys::ExecuteAndWait(
+      linker->program, arguments, std::nullopt, redirects, 0, 0, &message);
+  if (status == 0)
+    return llvm::Error::success();
+  if (auto text = llvm::MemoryBuffer::getFile(log))
+    message += (*text)->getBuffer().take_front(2000).rtrim();
+  return llvm::createStringError("'" + linker->program +
+                                 "' cannot link the package: " + message);
+}
+
+/// Makes the library and puts it at `output`.
+static llvm::Error makeLibrary(const Executable &executable,
+                               const std::string &output) {
+  SmallString<128> directory;
+  if (std::error_code error =
+          fs::createUniqueDirectory("fp8-package", directory))
+    return llvm::createStringError("cannot make a temporary directory: " +
+                                   error.message());
+  auto cleanUp =
+      llvm::scope_exit([&] { (void)fs::remove_directories(directory); });
+  llvm::LLVMContext context;
+  PackageTable table(context);
+  table.build(executable);
+  auto tableObject = emitObject(table.module);
+  if (!tableObject)
+    return tableObject.takeError();
+  std::vector<std::string> files;
+  auto add = [&](StringRef name, StringRef bytes) {
+    files.push_back(inDirectory(directory, name + ".o"));
+    return writeFile(files.back(), bytes);
+  };
+  if (llvm::Error error = add("package", *tableObject))
+    return error;
+  for (const ObjectCode &object : executable.objects)
+    if (llvm::Error error = add(object.symbol, object.bytes))
+      return error;
+  std::string linked = output + ".tmp";
+  if (llvm::Error error = link(files, directory, linked))
+    return error;
+  if (std::error_code error = fs::rename(linked, output))
+    return llvm::createStringError("cannot write '" + output +
+                                   "': " + error.message());
+  return llvm::Error::success();
+}
+
+//===----------------------------------------------------------------------===//
+// The header
+//===----------------------------------------------------------------------===//
+
+/// `params['emb']` as a part of a C name: PARAMS_EMB.
+static std::string constantName(StringRef text) {
+  std::string name;
+  for (char c : text) {
+    if (llvm::isAlnum(c))
+      name += llvm::toUpper(c);
+    else if (!name.empty() && name.back() != '_')
+      name += '_';
+  }
+  return StringRef(name).rtrim('_').str();
+}
+
+/// What a comment may hold.
+static std::string inComment(StringRef text) {
+  std::string shown;
+  for (char c : text)
+    shown += c == '*' || !llvm::isPrint(c) ? '?' : c;
+  return shown;
+}
+
+/// The places of `tensors` as an enumeration.
+static void printPlaces(llvm::raw_ostream &os, const std::string &prefix,
+                        ArrayRef<TensorDescription> tensors) {
+  if (tensors.empty())
+    return;
+  llvm::StringSet<> taken;
+  os << "enum {\n";
+  for (auto [index, tensor] : llvm::enumerate(tensors)) {
+    std::string name = prefix + constantName(tensor.name);
+    while (!taken.insert(name).second)
+      name += "_" + std::to_string(index);
+    os << "  " << name << " = " << index << ", /* " << inComment(tensor.name)
+       << " " << fp8_dtype_name(tensor.dtype) << "[";
+    llvm::interleave(tensor.shape, os, ",");
+    os << "] */\n";
+  }
+  os << "};\n";
+}
+
+static std::string makeHeader(const Executable &executable,
+                              StringRef directory) {
+  SmallString<128> whole(directory);
+  (void)fs::make_absolute(whole);
+  llvm::sys::path::remove_dots(whole, /*remove_dot_dot=*/true);
+  std::string prefix = constantName(llvm::sys::path::filename(whole));
+  if (prefix.empty() || llvm::isDigit(prefix[0]))
+    prefix = "PACKAGE_" + prefix;
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  os << "/* The functions of a package for the fp8 runtime: where their "
+        "arguments and\n   results are (see fp8_step_argument). Made by "
+        "fp8-run "
+        "--emit-package. */\n\n"
+     << "#ifndef " << prefix << "_STEP_H\n#define " << prefix << "_STEP_H\n\n"
+     << "#include \"fp8-c/Runtime.h\"\n\n#if FP8_ABI_VERSION != "
+     << FP8_ABI_VERSION
+     << "\n#error \"the package is for another version of fp8-c/Runtime.h\"\n"
+        "#endif\n";
+  for (const ExecutableFunction &function : executable.functions) {
+    std::string name = prefix + "_" + constantName(function.name);
+    os << "\n/* \"" << function.name << "\" */\n";
+    printPlaces(os, name + "_ARGUMENT_", function.arguments);
+    printPlaces(os, name + "_RESULT_", function.results);
+  }
+  os << "\n#endif\n";
+  return text;
+}
+
+//===----------------------------------------------------------------------===//
+// Packages
+//===----------------------------------------------------------------------===//
+
+/// The manifest of the executable, and what a package has beside it.
+static llvm::Expected<std::string> makeManifest(const Executable &executable,
+                                                const std::string &library) {
+  auto bytes = llvm::MemoryBuffer::getFile(library);
+  if (!bytes)
+    return llvm::createStringError("cannot read '" + library +
+                                   "': " + bytes.getError().message());
+  StringRef contents = (*bytes)->getBuffer();
+  llvm::json::Value manifest = executable.manifest();
+  llvm::json::Object &object = *manifest.getAsObject();
+  object["format"] = "fp8-package";
+  object["library"] = llvm::json::Object{
+      {"file", kLibrary},
+      {"bytes", static_cast<int64_t>(contents.size())},
+      {"crc32", static_cast<int64_t>(
+                    llvm::crc32(llvm::arrayRefFromStringRef(contents)))}};
+  llvm::json::Array texts;
+  for (const auto &[name, text] : executable.texts)
+    texts.push_back(name);
+  object["texts"] = std::move(texts);
+  return llvm::formatv("{0:2}\n", manifest).str();
+}
+
+llvm::Error mlir::fp8::writePackage(const Executable &executable,
+                                    StringRef directory) {
+  if (std::error_code error = fs::create_directories(
+          directory, /*IgnoreExisting=*/true, fs::all_all))
+    return llvm::createStringError("cannot create '" + directory +
+                                   "': " + error.message());
+  // Without it the directory is no package: what is there when something fails
+  // is not taken for a whole one.
+  std::string manifestFile = inDirectory(directory, "manifest.json");
+  (void)fs::remove(manifestFile);
+  std::string library = inDirectory(directory, kLibrary);
+  if (llvm::Error error = makeLibrary(executable, library))
+    return error;
+  for (const auto &[name, text] : executable.texts)
+    if (llvm::Error error = writeFile(inDirectory(directory, name), text))
+      return error;
+  if (llvm::Error error = writeFile(inDirectory(directory, "step.h"),
+                                    makeHeader(executable, directory)))
+    return error;
+  auto manifest = makeManifest(executable, library);
+  if (!manifest)
+    return manifest.takeError();
+  return writeFile(manifestFile, *manifest);
+}

@@ -1,0 +1,312 @@
+//===- Program.cpp - From files to what a run needs -----------------------===//
+
+#include "fp8/Compiler/Program.h"
+#include "ObjectCode.h"
+#include "fp8/Compiler/BuildId.h"
+#include "fp8/Compiler/Cache.h"
+#include "fp8/Compiler/InitialValues.h"
+#include "fp8/Support/Recipe.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include <chrono>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Seconds since it was made.
+class Stopwatch {
+public:
+  double seconds() const {
+    return std::chrono::duration<double>(std::chrono::steady_clock::now() -
+                                         begin)
+        .count();
+  }
+
+private:
+  std::chrono::steady_clock::time_point begin =
+      std::chrono::steady_clock::now();
+};
+
+/// Keeps the warnings that are emitted while it lives; they are shown as well.
+class WarningRecorder {
+public:
+  explicit WarningRecorder(MLIRContext &context)
+      : handler(&context, [this](Diagnostic &diagnostic) {
+          if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+            record(diagnostic);
+          return failure(); // the next handler's turn
+        }) {}
+
+  std::vector<CompilerWarning> warnings;
+
+private:
+  void record(Diagnostic &diagnostic) {
+    CompilerWarning warning;
+    if (auto at = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
+      warning.file = at.getFilename().str();
+      warning.line = at.getLine();
+      warning.column = at.getColumn();
+    }
+    warning.text = diagnostic.str();
+    for (Diagnostic &note : diagnostic.getNotes())
+      warning.notes.push_back(note.str());
+    warnings.push_back(std::move(warning));
+  }
+
+  ScopedDiagnosticHandler handler;
+};
+
+/// Emits a warning as it was when the function was compiled.
+void repeat(const CompilerWarning &warning, MLIRContext &context) {
+  Location loc = UnknownLoc::get(&context);
+  if (!warning.file.empty())
+    loc = FileLineColLoc::get(&context, warning.file, warning.line,
+                              warning.column);
+  InFlightDiagnostic diagnostic = emitWarning(loc) << warning.text;
+  for (const std::string &note : warning.notes)
+    diagnostic.attachNote(loc) << note;
+}
+
+/// One file that is read once: its hash is of the very bytes that are compiled.
+class SourceFile {
+public:
+  static FailureOr<SourceFile> read(StringRef file, MLIRContext &context) {
+    auto buffer = llvm::MemoryBuffer::getFile(file);
+    if (!buffer)
+      return emitError(UnknownLoc::get(&context))
+             << "cannot read '" << file << "': " << buffer.getError().message();
+    return SourceFile(std::move(*buffer));
+  }
+
+  std::string digest() const { return CacheKey().add(text()).digest(); }
+  StringRef text() const { return buffer->getBuffer(); }
+
+  OwningOpRef<ModuleOp> parse(MLIRContext &context) {
+    llvm::SourceMgr sources;
+    sources.AddNewSourceBuffer(llvm::MemoryBuffer::getMemBuffer(*buffer),
+                               llvm::SMLoc());
+    return parseSourceFile<ModuleOp>(sources, &context);
+  }
+
+private:
+  explicit SourceFile(std::unique_ptr<llvm::MemoryBuffer> buffer)
+      : buffer(std::move(buffer)) {}
+
+  std::unique_ptr<llvm::MemoryBuffer> buffer;
+};
+
+/// The recipe with its defaults and what the user has set.
+FailureOr<std::string> effectiveRecipe(const CompileOptions &options,
+                                       MLIRContext &context) {
+  FailureOr<Recipe> recipe =
+      loadRecipe(options.recipe, &context, options.recipeOverrides);
+  if (failed(recipe))
+    return failure();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  recipe->print(os);
+  return text;
+}
+
+/// The key of everything that the compiled function depends on.
+std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
+                       const CompileOptions &options,
+                       const CodeTarget &target) {
+  CacheKey key;
+  key.add(getCompilerBuildId());
+  key.add(target.triple).add(target.cpu).add(target.features);
+  key.add(source.text()).add(recipe);
+  key.add(options.name).add(options.entry);
+  key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
+  key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
+                               : "");
+  const SignatureOptions &signature = options.signature;
+  key.add(static_cast<int64_t>(signature.functionKind)).add(signature.loss);
+  auto addPairs = [&](ArrayRef<std::pair<std::string, std::string>> pairs) {
+    key.add(static_cast<int64_t>(pairs.size()));
+    for (const auto &[first, second] : pairs)
+      key.add(first).add(second);
+  };
+  addPairs(signature.roles);
+  addPairs(signature.states);
+  for (const TreeLeaf &leaf : signature.initialValues) {
+    std::string type;
+    llvm::raw_string_ostream os(type);
+    leaf.type.print(os);
+    key.add(leaf.path).add(type);
+  }
+  return key.digest();
+}
+
+/// The entry of the cache, if it is there and whole.
+std::optional<Executable> readEntry(const Cache &cache, StringRef name) {
+  std::unique_ptr<llvm::MemoryBuffer> bytes = cache.read(name);
+  if (!bytes)
+    return std::nullopt;
+  llvm::Expected<Executable> executable = Executable::parse(bytes->getBuffer());
+  if (executable)
+    return std::move(*executable);
+  // Damaged: it is compiled anew.
+  llvm::consumeError(executable.takeError());
+  cache.remove(name);
+  return std::nullopt;
+}
+
+void writeEntry(const Cache &cache, StringRef name,
+                const Executable &executable) {
+  llvm::Expected<std::string> bytes = executable.serialize();
+  if (!bytes) {
+    llvm::consumeError(bytes.takeError());
+    return;
+  }
+  cache.write(name, *bytes);
+  cache.prune();
+}
+
+/// What a run is told from another by.
+std::string fingerprintOf(const SourceFile &source, StringRef recipe) {
+  StringRef name = recipe;
+  name.consume_front("name: ");
+  name = name.take_until([](char c) { return c == '\n'; });
+  auto shorten = [](StringRef digest) { return digest.take_front(16).str(); };
+  return "module " + shorten(source.digest()) + ", recipe " + name.str() + " " +
+         shorten(CacheKey().add(recipe).digest()) + ", compiler " +
+         FP8_VERSION " " + shorten(getCompilerBuildId());
+}
+
+} // namespace
+
+bool fp8::isInitializer(StringRef file) { return file.ends_with(".mlir"); }
+
+FailureOr<Executable>
+fp8::compileFile(StringRef file, const CompileOptions &options,
+                 MLIRContext &context,
+                 const std::function<void(const CompiledNotice &)> &notice) {
+  Stopwatch watch;
+  FailureOr<SourceFile> source = SourceFile::read(file, context);
+  if (failed(source))
+    return failure();
+  FailureOr<std::string> recipe = effectiveRecipe(options, context);
+  if (failed(recipe))
+    return failure();
+  auto tell = [&](const Executable &executable, bool isFromCache) {
+    if (notice)
+      notice({options.name, executable.find(options.name)->stats, isFromCache,
+              watch.seconds()});
+  };
+  // Who wants to see the IR wants the stages to run.
+  const Cache *cache = options.dumpDir.empty() ? options.cache : nullptr;
+  std::string entry;
+  if (cache) {
+    auto target = getHostTarget();
+    if (!target)
+      return emitError(UnknownLoc::get(&context))
+             << llvm::toString(target.takeError());
+    entry = "function_" + cacheKeyOf(*source, *recipe, options, *target) + ".a";
+    if (std::optional<Executable> executable = readEntry(*cache, entry)) {
+      for (const CompilerWarning &warning : executable->warnings)
+        repeat(warning, context);
+      tell(*executable, /*isFromCache=*/true);
+      return std::move(*executable);
+    }
+  }
+  WarningRecorder recorder(context);
+  OwningOpRef<ModuleOp> module = source->parse(context);
+  if (!module)
+    return failure();
+  FailureOr<Executable> executable = compile(*module, options);
+  if (failed(executable))
+    return failure();
+  executable->texts["recipe.yaml"] = *recipe;
+  executable->fingerprint = fingerprintOf(*source, *recipe);
+  executable->warnings = std::move(recorder.warnings);
+  if (cache)
+    writeEntry(*cache, entry, *executable);
+  tell(*executable, /*isFromCache=*/false);
+  return executable;
+}
+
+FailureOr<SmallVector<TreeLeaf>>
+fp8::readInitialValues(StringRef resumeDirectory, StringRef initFile,
+                       MLIRContext &context) {
+  fp8_tensors *tensors = nullptr;
+  auto destroy = llvm::scope_exit([&] { fp8_tensors_destroy(tensors); });
+  fp8_status status = FP8_OK;
+  if (!resumeDirectory.empty())
+    status = fp8_checkpoint_load(resumeDirectory.str().c_str(), &tensors);
+  if (status == FP8_OK && !tensors && !initFile.empty() &&
+      !isInitializer(initFile))
+    status = fp8_tensors_load(initFile.str().c_str(), &tensors);
+  if (status != FP8_OK)
+    return emitError(UnknownLoc::get(&context)) << fp8_last_error();
+  return leavesOf(tensors, context);
+}
+
+FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
+                                          MLIRContext &context) {
+  CompileOptions step = options.compile;
+  step.name = "step";
+  step.signature.functionKind = FunctionKind::Step;
+  FailureOr<SmallVector<TreeLeaf>> values =
+      readInitialValues(options.resumeDirectory, options.initFile, context);
+  if (failed(values))
+    return failure();
+  step.signature.initialValues = std::move(*values);
+
+  // A function beside the step: nothing of the user's words about the step is
+  // about it.
+  auto compileOther = [&](StringRef file, StringRef name,
+                          bool hasRecipe) -> FailureOr<Executable> {
+    CompileOptions other;
+    other.name = name.str();
+    other.entry = options.compile.entry;
+    if (hasRecipe) {
+      other.recipe = options.compile.recipe;
+      other.recipeOverrides = options.compile.recipeOverrides;
+    }
+    other.signature.functionKind = FunctionKind::Function;
+    other.returnLogits = name == "check";
+    other.threads = options.compile.threads;
+    other.cache = options.compile.cache;
+    other.dumpDir = options.compile.dumpDir;
+    return compileFile(file, other, context, options.notice);
+  };
+  std::vector<Executable> others;
+  if (isInitializer(options.initFile)) {
+    FailureOr<Executable> init =
+        compileOther(options.initFile, "init", /*hasRecipe=*/false);
+    if (failed(init))
+      return failure();
+    if (step.signature.initialValues.empty())
+      step.signature.initialValues = leavesOf(*init->find("init"), context);
+    others.push_back(std::move(*init));
+  }
+  FailureOr<Executable> program =
+      compileFile(options.stepFile, step, context, options.notice);
+  if (failed(program))
+    return failure();
+  auto addEvaluation = [&](StringRef name, bool hasRecipe) -> LogicalResult {
+    FailureOr<Executable> eval =
+        compileOther(options.evalFile, name, hasRecipe);
+    if (succeeded(eval))
+      others.push_back(std::move(*eval));
+    return eval;
+  };
+  if (!options.evalFile.empty() &&
+      failed(addEvaluation("eval", /*hasRecipe=*/true)))
+    return failure();
+  // Whoever loads exported weights computes as the model says, not as the
+  // recipe.
+  if (!options.evalFile.empty() && options.compile.exportFormat &&
+      failed(addEvaluation("check", /*hasRecipe=*/false)))
+    return failure();
+  for (Executable &other : others)
+    program->merge(std::move(other));
+  return program;
+}

@@ -1,0 +1,143 @@
+"""Packages: what fp8-run --emit-package writes trains as fp8-run does, bit for
+bit, with fp8-train and with a program in C, and in one process with others."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+import fp8_testing as t
+
+RUN, TRAIN, SOURCE, BUILD, FOLDER = (arg if i < 2 else pathlib.Path(arg) for i, arg in enumerate(sys.argv[1:6]))
+MODEL = FOLDER / "model"
+TEXT = FOLDER / "text.txt"
+FILES = [str(MODEL / "step.mlir"), "--init", str(MODEL / "init.mlir"), "--eval", str(MODEL / "eval.mlir")]
+RECIPE = ["--recipe", "coat", "--trace", "--export-weights", "unused"]  # store, load, export, import and check too
+RUNNING = ["--data", str(TEXT), "--threads", "2"]
+
+
+def call(*command, fails=None, **environment):
+    """Runs it; with `fails` it has to fail and say that. Returns stdout."""
+    result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment})
+    if fails is None:
+        assert result.returncode == 0, f"{command}: {result.stderr}"
+        return result.stdout
+    assert result.returncode not in (0, -11, -6, -4), result.returncode
+    assert fails in result.stderr and result.stderr.count("\n") == 1, result.stderr
+    return result.stderr
+
+
+def rows(out):
+    """The log without what is about time."""
+    return [{key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")} for row in t.read_log(out)]
+
+
+def same_run(a, b, checkpoint):
+    assert rows(a) == rows(b), (a, b)
+    for name in (checkpoint, "verdicts.json", "trace.jsonl"):
+        assert (a / name).read_bytes() == (b / name).read_bytes(), name
+    plans = [json.loads((out / "memory.json").read_text())["plan"] for out in (a, b)]
+    assert plans[0] == plans[1]
+    assert {f.name for f in a.iterdir()} == {f.name for f in b.iterdir()}
+
+
+t.export_model(MODEL, **t.TINY)
+TEXT.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:50000])
+package = FOLDER / "package"
+print(call(RUN, *FILES, *RECIPE, "--emit-package", package))
+
+# Ten steps, and ten more of both after a resume; by the compiler and without.
+jit, packaged = FOLDER / "jit", FOLDER / "packaged"
+for steps in (["--steps", "10", "--eval-every", "5"], ["--steps", "20", "--resume", "--export-weights", ""]):
+    for out, command in ((jit, [RUN, *FILES, *RECIPE[:3]]), (packaged, [TRAIN, package, "--trace"])):
+        steps[-1] = str(out) + "-weights" if steps[-2] == "--export-weights" else steps[-1]
+        call(*command, *RUNNING, *steps, "--out", out)
+    same_run(jit, packaged, f"checkpoint-{steps[1]}.safetensors")
+for name in ("model.safetensors", "export.json"):
+    assert (FOLDER / "jit-weights" / name).read_bytes() == (FOLDER / "packaged-weights" / name).read_bytes(), name
+
+# Either goes on where the other one stopped, without a warning.
+crossed = FOLDER / "crossed"
+call(RUN, *FILES, *RECIPE[:3], *RUNNING, "--steps", "10", "--eval-every", "5", "--out", crossed)
+result = subprocess.run([TRAIN, package, "--trace", *RUNNING, "--steps", "20", "--resume", "--out", crossed], capture_output=True, text=True)
+assert result.returncode == 0 and result.stderr == "", result.stderr
+assert rows(crossed) == rows(jit)
+
+# In plain C.
+program = FOLDER / "train"
+call("cc", "-std=c99", "-Wall", "-Werror", f"-I{SOURCE}/include", f"{SOURCE}/examples/c/train.c", "-o", program,
+     f"-L{BUILD}/lib", "-lfp8_runtime", f"-Wl,-rpath,{BUILD}/lib")  # fmt: skip
+call(program, package, TEXT, FOLDER / "c", 10)
+assert t.losses(t.read_log(FOLDER / "c")) == t.losses(t.read_log(jit))[:10]
+
+# Two packages in one process, each with its own step; and their headers in one
+# C file.
+other = FOLDER / "other"
+call(RUN, *FILES, "--recipe", "none", "--emit-package", other)
+both = FOLDER / "both.c"
+both.write_text("""#include "package/step.h"
+#include "other/step.h"
+#include <stdio.h>
+int main(int argc, char **argv) {
+  fp8_package *packages[2];
+  fp8_train_options options[2] = {{0}, {0}};
+  const char *files[1] = {argv[1]};
+  (void)argc;
+  for (int i = 0; i < 2; ++i) {
+    if (fp8_package_open(argv[2 + i], &packages[i]) || fp8_package_options(packages[i], &options[i], NULL))
+      return 1;
+    options[i].data_files = files;
+    options[i].num_data_files = 1;
+    options[i].steps = 3;
+    options[i].quiet = 1;
+    options[i].out_dir = argv[4 + i];
+  }
+  for (int i = 0; i < 2; ++i)
+    if (fp8_train(&options[i], NULL))
+      return 2;
+  fp8_package_close(packages[0]);
+  options[1].overwrite = 1;
+  if (fp8_train(&options[1], NULL))
+    return 3;
+  fp8_package_close(packages[1]);
+  return OTHER_STEP_ARGUMENT_TOKENS < 0;
+}
+""")
+call("cc", "-std=c99", "-Wall", "-Werror", f"-I{SOURCE}/include", f"-I{FOLDER}", both, "-o", program, f"-L{BUILD}/lib", "-lfp8_runtime", f"-Wl,-rpath,{BUILD}/lib")
+call(program, TEXT, package, other, FOLDER / "two-a", FOLDER / "two-b")
+call(RUN, *FILES, "--recipe", "none", *RUNNING, "--steps", "3", "--out", FOLDER / "none")
+assert t.losses(t.read_log(FOLDER / "two-a")) == t.losses(t.read_log(jit))[:3]
+assert t.losses(t.read_log(FOLDER / "two-b")) == t.losses(t.read_log(FOLDER / "none"))
+
+# The library exports one symbol and needs the C library alone.
+symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
+assert symbols[2::3] == ["fp8_package_v1"], symbols
+needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
+assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed
+
+# What is wrong is one line.
+for options, message in (
+    ([], "expected --steps N with N > 0"),
+    (["--steps", "x"], "expected --steps to be a whole number but got 'x'"),
+    (["--nothing"], "unknown command line argument '--nothing' (see --help)"),
+    (["--steps"], "for the --steps option: requires a value (see --help)"),
+    (["--steps", "1"], "expected --data FILE... or --batch PATH=FILE"),
+):
+    assert message in call(TRAIN, package, *options, fails=f"fp8-train: error: {message}")
+run = ["--data", TEXT, "--steps", "1", "--out", FOLDER / "fails"]
+call(TRAIN, other, *run, "--export-weights", FOLDER / "fails", fails="was emitted without --export-weights")
+call(TRAIN, FOLDER / "jit", *run, fails="expected a package in")
+manifest = json.loads((other / "manifest.json").read_text())
+(other / "manifest.json").write_text(json.dumps({**manifest, "abi": 99}))
+call(TRAIN, other, *run, fails="expected a package for version 1 of the runtime but got one for 99")
+(other / "manifest.json").write_text(json.dumps(manifest))
+whole = (other / "package.so").read_bytes()
+(other / "package.so").write_bytes(whole[: len(whole) // 2])
+call(TRAIN, other, *run, fails="bytes but got")
+(other / "package.so").write_bytes(whole[:5000] + b"?" + whole[5001:])
+call(TRAIN, other, *run, fails="it is damaged")
+empty = FOLDER / "empty"
+empty.mkdir()
+call(RUN, *FILES, "--emit-package", other, fails="expected a linker on PATH (cc, ld.lld or ld) but found none", PATH=str(empty))
+call(TRAIN, other, *run, fails="expected a package in")

@@ -1,0 +1,282 @@
+//===- fp8-train.cpp - Train from a package -------------------------------===//
+//
+// What fp8-run does once a step is compiled, without the compiler: the
+// functions come from a directory that `fp8-run --emit-package` wrote.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8-c/Runtime.h"
+#include "fp8/Run/RunOptions.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <getopt.h>
+
+using fp8run::RunOptions;
+
+namespace {
+
+int usageError(const std::string &message) {
+  std::fprintf(stderr, "fp8-train: error: %s\n", message.c_str());
+  return 2;
+}
+
+/// An option: its name, what its value is called ("": it takes none), what it
+/// does, and what takes the value: false if that is none of the right type.
+struct Option {
+  const char *name;
+  const char *value;
+  const char *help;
+  std::function<bool(const char *)> set;
+  const char *type = "";
+};
+
+/// The whole text as a number.
+template <typename T, typename Parse>
+bool parseNumber(const char *text, T &out, Parse parse) {
+  char *end = nullptr;
+  errno = 0;
+  auto value = parse(text, &end);
+  out = static_cast<T>(value);
+  return end != text && *end == '\0' && errno == 0 && out == value;
+}
+
+bool parseInteger(const char *text, int64_t &out) {
+  return parseNumber(text, out, [](const char *from, char **end) {
+    return std::strtoll(from, end, 10);
+  });
+}
+
+Option flag(const char *name, const char *help, bool &out) {
+  return {name, "", help, [&out](const char *) { return out = true; }};
+}
+
+Option text(const char *name, const char *value, const char *help,
+            std::string &out) {
+  return {name, value, help, [&out](const char *given) {
+            out = given;
+            return true;
+          }};
+}
+
+Option list(const char *name, const char *value, const char *help,
+            std::vector<std::string> &out) {
+  return {name, value, help, [&out](const char *given) {
+            out.emplace_back(given);
+            return true;
+          }};
+}
+
+Option integer(const char *name, const char *help, int64_t &out) {
+  return {name, "N", help,
+          [&out](const char *given) { return parseInteger(given, out); },
+          "whole number"};
+}
+
+/// What the command line says.
+struct CommandLine {
+  CommandLine();
+  /// Reads it; 0, or the exit status of a mistake.
+  int parse(int argc, char **argv);
+  void printHelp() const;
+
+  RunOptions run;
+  std::string directory;
+  bool printRecipe = false, help = false, version = false;
+
+private:
+  int takePositional(const char *argument, const Option *previous);
+
+  std::vector<Option> options;
+};
+
+CommandLine::CommandLine() {
+  run.program = "fp8-train";
+  run.isPackage = true;
+  options = {
+      list("alarm", "METRIC[@TENSORS] > VALUE : ACTION",
+           "React to a metric: warn, stop, or skip the step", run.alarms),
+      list("batch", "PATH=FILE[:TENSOR]",
+           "Feed a batch argument from an array (.safetensors, .npy) whose "
+           "leading dimension is the step, or the example",
+           run.batches),
+      integer("checkpoint-every",
+              "Write a checkpoint every N steps (0: at the end)",
+              run.checkpointEvery),
+      list("data", "FILE",
+           "Training text (bytes), or token files: .u16, .npy, .safetensors",
+           run.dataFiles),
+      list("eval-batch", "PATH=FILE[:TENSOR]",
+           "Feed an argument of the evaluation from an array", run.evalBatches),
+      list("eval-data", "FILE",
+           "Held-out text instead of the end of each data file", run.evalData),
+      integer("eval-every", "Evaluate every N steps (0: at the end)",
+              run.evalEvery),
+      text("export-weights", "DIR",
+           "Write the trained parameters for other programs (a package "
+           "emitted with --export-weights)",
+           run.exportDir),
+      flag("help", "Print this and stop", help),
+      {"holdout", "N", "Fraction at the end of each data file that is held out",
+       [this](const char *given) {
+         return parseNumber(given, run.holdout, std::strtod);
+       },
+       "number"},
+      text("init", "W.safetensors", "Initial values, by tree path",
+           run.initFile),
+      integer("log-every",
+              "Progress line every N steps when the output is no terminal",
+              run.logEvery),
+      text("out", "DIR",
+           "Directory of log, picture, reports and checkpoints (out)",
+           run.outDir),
+      flag("overwrite", "Replace an earlier run in --out", run.overwrite),
+      flag("print-recipe", "Print the recipe of the package and stop",
+           printRecipe),
+      flag("profile", "Time every launch: profile.json", run.profile),
+      flag("quiet", "No progress", run.quiet),
+      flag("resume", "Continue from the newest checkpoint in --out",
+           run.resume),
+      {"seed", "N", "Seed of the initializer and of the data order",
+       [this](const char *given) {
+         return given[0] != '-' &&
+                parseNumber(given, run.seed, [](const char *from, char **end) {
+                  return std::strtoull(from, end, 10);
+                });
+       },
+       "whole number, 0 or more,"},
+      flag("shuffle",
+           "Go through the rows of --batch in an order drawn from the seed for "
+           "every epoch",
+           run.shuffle),
+      integer("steps",
+              "Train until this step (in all, those before a resume included)",
+              run.steps),
+      {"threads", "N", "Threads (0: one a core)",
+       [this](const char *given) {
+         int64_t threads;
+         if (!parseInteger(given, threads))
+           return false;
+         run.threads = static_cast<int32_t>(threads);
+         return run.threads == threads;
+       },
+       "whole number"},
+      flag("trace",
+           "Write statistics of every quantized tensor to trace.jsonl (a "
+           "package emitted with --trace)",
+           run.trace),
+      integer("trace-every", "Trace every N steps (0: every step)",
+              run.traceEvery),
+      flag("verdicts", "Print the verdict of every dot", run.showVerdicts),
+      flag("version", "Print the version and stop", version),
+  };
+}
+
+void CommandLine::printHelp() const {
+  std::printf("Trains with a package that fp8-run --emit-package wrote.\n\n"
+              "USAGE: fp8-train DIR --data TEXT... --steps N --out DIR\n\n"
+              "OPTIONS:\n");
+  for (const Option &option : options) {
+    std::string left = std::string("  --") + option.name;
+    if (*option.value)
+      left += std::string("=<") + option.value + ">";
+    std::printf("%-50s - %s\n", left.c_str(), option.help);
+  }
+}
+
+/// The package, or one more file of the list before it: `--data A B`.
+int CommandLine::takePositional(const char *argument, const Option *previous) {
+  std::string name = previous ? previous->name : "";
+  if (name == "data" || name == "eval-data") {
+    previous->set(argument);
+    return 0;
+  }
+  if (!directory.empty())
+    return usageError("expected one package DIR but got '" + directory +
+                      "', '" + argument + "' (see --help)");
+  directory = argument;
+  return 0;
+}
+
+int CommandLine::parse(int argc, char **argv) {
+  std::vector<option> table;
+  for (const Option &each : options)
+    table.push_back(
+        {each.name, *each.value ? required_argument : no_argument, nullptr, 0});
+  table.push_back({});
+  // What is no option is given in its place ('-'), mistakes are ours (':').
+  opterr = 0;
+  const Option *previous = nullptr;
+  int index = 0;
+  for (int code; (code = getopt_long_only(argc, argv, "-:", table.data(),
+                                          &index)) != -1;) {
+    if (code == 1) {
+      if (int status = takePositional(optarg, previous))
+        return status;
+      continue;
+    }
+    std::string given = argv[optind - 1];
+    if (code == ':')
+      return usageError("for the " + given +
+                        " option: requires a value (see --help)");
+    if (code != 0)
+      return usageError("unknown command line argument '" + given +
+                        "' (see --help)");
+    previous = &options[index];
+    if (!previous->set(optarg))
+      return usageError(std::string("expected --") + previous->name +
+                        " to be a " + previous->type + " but got '" + optarg +
+                        "'");
+  }
+  for (; optind < argc; ++optind)
+    if (int status = takePositional(argv[optind], nullptr))
+      return status;
+  return 0;
+}
+
+int train(CommandLine &line) {
+  RunOptions &run = line.run;
+  if (line.directory.empty())
+    return usageError("expected a package DIR (see --help)");
+  if (std::string mistake = fp8run::findThreadsMistake(run.threads);
+      !mistake.empty())
+    return usageError(mistake);
+  fp8_package *package = nullptr;
+  fp8_status status = fp8_package_open(line.directory.c_str(), &package);
+  if (status != FP8_OK)
+    return fp8run::exitCode(run.program, status);
+  run.hasInit = fp8_package_function(package, "init");
+  run.hasEval = fp8_package_function(package, "eval");
+  std::string mistake = line.printRecipe ? "" : run.findMistake();
+  int result = 0;
+  if (!mistake.empty()) {
+    result = usageError(mistake);
+  } else if (line.printRecipe) {
+    const char *recipe = fp8_package_text(package, "recipe.yaml");
+    std::fputs(recipe ? recipe : "", stdout);
+  } else {
+    fp8run::printReports(run, package);
+    result = fp8run::train(run, package);
+  }
+  fp8_package_close(package);
+  return result;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  CommandLine line;
+  if (int status = line.parse(argc, argv))
+    return status;
+  if (line.help) {
+    line.printHelp();
+    return 0;
+  }
+  if (line.version) {
+    std::printf("fp8-train, for packages of version %d\n", fp8_abi_version());
+    return 0;
+  }
+  return train(line);
+}
