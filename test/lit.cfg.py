@@ -17,6 +17,8 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 config.substitutions.append(("%fp8_src_root", config.fp8_src_root))
 config.substitutions.append(("%fp8_obj_root", config.fp8_obj_root))
 config.substitutions.append(("%fp8_python", config.fp8_python))
+config.substitutions.append(("%fp8_cc", config.fp8_cc))
+config.substitutions.append(("%fp8_cxx", config.fp8_cxx))
 llvm_config.add_tool_substitutions(
     [
         ToolSubst("fp8-opt", unresolved="ignore"),
