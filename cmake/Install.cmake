@@ -1,5 +1,6 @@
 # What `cmake --install` puts where, and how find_package(FP8) finds it:
 #   FP8::runtime            the runtime library, for programs that train
+#   FP8::compiler           the compiler's C interface
 #   FP8::compiler_headers   with COMPONENTS Compiler: headers for plugins of
 #                           fp8-opt, with those of MLIR
 # Everything lies below one prefix and finds the rest from there.
@@ -7,13 +8,15 @@ include(CMakePackageConfigHelpers)
 set(FP8_CMAKE_DIR lib/cmake/FP8)
 
 set_target_properties(fp8_runtime PROPERTIES EXPORT_NAME runtime)
+set_target_properties(fp8_compiler PROPERTIES EXPORT_NAME compiler
+  INSTALL_RPATH "$ORIGIN" INSTALL_RPATH_USE_LINK_PATH ON)
 target_include_directories(fp8_runtime INTERFACE
   $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}/include> $<INSTALL_INTERFACE:include>)
 add_library(fp8_compiler_headers INTERFACE)
 set_target_properties(fp8_compiler_headers PROPERTIES EXPORT_NAME compiler_headers)
 target_include_directories(fp8_compiler_headers INTERFACE $<INSTALL_INTERFACE:include>)
 
-install(TARGETS fp8_runtime fp8_compiler_headers EXPORT FP8Targets LIBRARY DESTINATION lib)
+install(TARGETS fp8_runtime fp8_compiler fp8_compiler_headers EXPORT FP8Targets LIBRARY DESTINATION lib)
 # LLVM and MLIR stay where they are.
 set_target_properties(fp8-opt fp8-run fp8-train PROPERTIES
   INSTALL_RPATH "$ORIGIN/../lib" INSTALL_RPATH_USE_LINK_PATH ON)

@@ -182,6 +182,32 @@ std::string fingerprintOf(const SourceFile &source, StringRef recipe) {
 
 } // namespace
 
+/// A line of a diagnostic, with its place behind names, call sites and fusions.
+static std::string formatLine(StringRef kind, Diagnostic &diagnostic) {
+  std::string line = (kind + ": ").str();
+  llvm::raw_string_ostream os(line);
+  if (auto at = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
+    os << at.getFilename().strref() << ":" << at.getLine() << ":"
+       << at.getColumn() << ": ";
+  os << diagnostic;
+  return line;
+}
+
+SmallVector<std::string> fp8::formatDiagnostic(Diagnostic &diagnostic) {
+  SmallVector<std::string> lines;
+  if (diagnostic.getSeverity() == DiagnosticSeverity::Error)
+    lines.push_back(formatLine("error", diagnostic));
+  else if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
+    lines.push_back(formatLine("warning", diagnostic));
+  else
+    return lines;
+  for (Diagnostic &note : diagnostic.getNotes())
+    if (note.getSeverity() == DiagnosticSeverity::Note &&
+        !StringRef(note.str()).starts_with("see current operation"))
+      lines.push_back(formatLine("note", note));
+  return lines;
+}
+
 bool fp8::isInitializer(StringRef file) { return file.ends_with(".mlir"); }
 
 FailureOr<Executable>

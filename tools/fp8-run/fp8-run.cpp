@@ -264,37 +264,6 @@ int commandLineError(StringRef text) {
   return usageError(message + " (see --help)");
 }
 
-/// `file:line:column` behind names, call sites and fusions.
-std::optional<FileLineColLoc> fileLocation(Location loc) {
-  return loc->findInstanceOf<FileLineColLoc>()
-             ? std::optional(loc->findInstanceOf<FileLineColLoc>())
-             : std::nullopt;
-}
-
-void printDiagnostic(Diagnostic &diagnostic) {
-  auto print = [](Diagnostic &d, StringRef kind) {
-    llvm::errs() << "fp8-run: " << kind << ": ";
-    if (auto at = fileLocation(d.getLocation()))
-      llvm::errs() << at->getFilename().strref() << ":" << at->getLine() << ":"
-                   << at->getColumn() << ": ";
-    llvm::errs() << d << "\n";
-  };
-  switch (diagnostic.getSeverity()) {
-  case DiagnosticSeverity::Error:
-    print(diagnostic, "error");
-    break;
-  case DiagnosticSeverity::Warning:
-    print(diagnostic, "warning");
-    break;
-  default:
-    return;
-  }
-  for (Diagnostic &note : diagnostic.getNotes())
-    if (note.getSeverity() == DiagnosticSeverity::Note &&
-        !llvm::StringRef(note.str()).starts_with("see current operation"))
-      print(note, "note");
-}
-
 /// Splits `KEY=VALUE` options.
 LogicalResult
 splitPairs(const cl::list<std::string> &list,
@@ -587,7 +556,8 @@ int main(int argc, char **argv) {
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
   ScopedDiagnosticHandler handler(&context, [](Diagnostic &diagnostic) {
-    printDiagnostic(diagnostic);
+    for (const std::string &line : formatDiagnostic(diagnostic))
+      llvm::errs() << "fp8-run: " << line << "\n";
     return success();
   });
   if (flags->printRecipe)

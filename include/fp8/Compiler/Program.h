@@ -13,6 +13,10 @@
 
 #include <functional>
 
+namespace mlir {
+class Diagnostic;
+} // namespace mlir
+
 namespace mlir::fp8 {
 
 /// How a function came about, for people.
@@ -58,6 +62,10 @@ compileFile(StringRef file, const CompileOptions &options, MLIRContext &context,
 FailureOr<SmallVector<TreeLeaf>> readInitialValues(StringRef resumeDirectory,
                                                    StringRef initFile,
                                                    MLIRContext &context);
+
+/// An error or a warning and its notes as front ends show them, a line each:
+/// `error: FILE:LINE:COLUMN: TEXT`. Nothing for a remark.
+SmallVector<std::string> formatDiagnostic(Diagnostic &diagnostic);
 
 } // namespace mlir::fp8
 

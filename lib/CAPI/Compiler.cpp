@@ -1,0 +1,177 @@
+//===- Compiler.cpp - C interface of the compiler -------------------------===//
+
+#include "fp8-c/Compiler.h"
+#include "fp8/Compiler/BuildId.h"
+#include "fp8/Compiler/Cache.h"
+#include "fp8/Compiler/LoadedExecutable.h"
+#include "fp8/Compiler/Package.h"
+#include "fp8/Compiler/Program.h"
+#include "fp8/Init.h"
+
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+struct fp8_program {
+  Executable executable;
+  std::unique_ptr<LoadedExecutable> loaded;
+};
+
+static std::string &lastError() {
+  thread_local std::string message;
+  return message;
+}
+
+static fp8_status fail(fp8_status status, const llvm::Twine &message) {
+  lastError() = message.str();
+  return status;
+}
+
+static std::string textOf(const char *text, const char *otherwise = "") {
+  return text ? text : otherwise;
+}
+
+namespace {
+
+/// Passes diagnostics on and keeps the first error.
+class Listener {
+public:
+  Listener(const fp8_compile_options &options, MLIRContext &context)
+      : options(options), handler(&context, [this](Diagnostic &diagnostic) {
+          for (const std::string &line : formatDiagnostic(diagnostic))
+            tell(line);
+          return success();
+        }) {}
+
+  std::string firstError;
+
+private:
+  void tell(const std::string &line) {
+    if (firstError.empty() && StringRef(line).starts_with("error: "))
+      firstError = line.substr(strlen("error: "));
+    if (options.diagnostic)
+      options.diagnostic(options.user, line.c_str());
+    else
+      llvm::errs() << line << "\n";
+  }
+
+  const fp8_compile_options &options;
+  ScopedDiagnosticHandler handler;
+};
+
+} // namespace
+
+/// `KEY=VALUE` texts as pairs; the first that is none as a mistake.
+static std::string
+readPairs(const char *what, const char *const *texts, int64_t count,
+          SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
+  for (int64_t i = 0; i < count; ++i) {
+    auto [key, value] = StringRef(texts[i]).rsplit('=');
+    if (key.empty() || value.empty())
+      return ("expected " + llvm::Twine(what) + " KEY=VALUE but got '" +
+              texts[i] + "'")
+          .str();
+    pairs.push_back({key.str(), value.str()});
+  }
+  return "";
+}
+
+/// The options for the compiler; a mistake, or "".
+static std::string readOptions(const fp8_compile_options &options,
+                               ProgramOptions &program) {
+  if (!options.step || !*options.step)
+    return "expected a step but got none";
+  program.stepFile = options.step;
+  program.initFile = textOf(options.init);
+  program.evalFile = textOf(options.eval);
+  program.resumeDirectory = textOf(options.resume_directory);
+  CompileOptions &compile = program.compile;
+  compile.recipe = textOf(options.recipe, "none");
+  for (int64_t i = 0; i < options.num_set; ++i)
+    compile.recipeOverrides.push_back(options.set[i]);
+  compile.entry = textOf(options.entry);
+  compile.signature.loss = textOf(options.loss);
+  compile.dumpDir = textOf(options.dump_directory);
+  compile.failOnFallback = options.fail_on_fallback;
+  compile.trace = options.trace;
+  if (options.threads < 0)
+    return "expected a number of threads but got less than 0";
+  compile.threads = options.threads;
+  if (options.export_format) {
+    compile.exportFormat = symbolizeExportFormat(options.export_format);
+    if (!compile.exportFormat)
+      return "expected an export format f32, bf16 or f8E4M3FN but got '" +
+             textOf(options.export_format) + "'";
+  }
+  std::string mistake = readPairs("role", options.roles, options.num_roles,
+                                  compile.signature.roles);
+  if (!mistake.empty())
+    return mistake;
+  return readPairs("state", options.states, options.num_states,
+                   compile.signature.states);
+}
+
+const char *fp8_compiler_last_error(void) { return lastError().c_str(); }
+
+const char *fp8_compiler_version(void) { return getCompilerVersion().data(); }
+
+const char *fp8_compiler_build(void) { return getCompilerBuildId().data(); }
+
+fp8_status fp8_compile(const fp8_compile_options *options,
+                       fp8_program **program) {
+  if (!options || !program)
+    return fail(FP8_ERROR_INVALID, "expected options and a place for the "
+                                   "program but got NULL");
+  *program = nullptr;
+  ProgramOptions read;
+  std::string mistake = readOptions(*options, read);
+  if (!mistake.empty())
+    return fail(FP8_ERROR_INVALID, mistake);
+  std::unique_ptr<Cache> cache;
+  if (!options->no_cache) {
+    auto opened = Cache::fromEnvironment();
+    if (!opened)
+      return fail(FP8_ERROR_INVALID, llvm::toString(opened.takeError()));
+    cache = std::move(*opened);
+  }
+  read.compile.cache = cache.get();
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  Listener listener(*options, context);
+  FailureOr<Executable> executable = compileProgram(read, context);
+  if (failed(executable))
+    return fail(FP8_ERROR_INVALID, listener.firstError);
+  *program = new fp8_program{std::move(*executable), nullptr};
+  return FP8_OK;
+}
+
+void fp8_program_destroy(fp8_program *program) { delete program; }
+
+fp8_status fp8_program_load(fp8_program *program, const fp8_package **package) {
+  if (!program || !package)
+    return fail(FP8_ERROR_INVALID, "expected a program and a place for the "
+                                   "package but got NULL");
+  *package = nullptr;
+  if (!program->loaded) {
+    auto loaded = LoadedExecutable::load(program->executable);
+    if (!loaded)
+      return fail(FP8_ERROR_INTERNAL, llvm::toString(loaded.takeError()));
+    program->loaded = std::move(*loaded);
+  }
+  *package = program->loaded->package();
+  return FP8_OK;
+}
+
+fp8_status fp8_program_emit(const fp8_program *program, const char *directory) {
+  if (!program || !directory)
+    return fail(FP8_ERROR_INVALID,
+                "expected a program and a directory but got NULL");
+  if (llvm::Error error = writePackage(program->executable, directory))
+    return fail(FP8_ERROR_IO, llvm::toString(std::move(error)));
+  return FP8_OK;
+}

@@ -1,0 +1,102 @@
+/*===- CompilerTest.c - The C interface of the compiler -------------------===*\
+|*                                                                            *|
+|* Compiles the step in the file that it is given, runs it in this process,   *|
+|* emits a package to the directory, runs that, and compares the results.     *|
+|*                                                                            *|
+\*===----------------------------------------------------------------------===*/
+
+#include "fp8-c/Compiler.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static int failures = 0;
+
+static void check(int condition, const char *what) {
+  if (condition)
+    return;
+  fprintf(stderr, "FAIL: %s (%s; %s)\n", what, fp8_compiler_last_error(),
+          fp8_last_error());
+  ++failures;
+}
+
+static void keep(void *user, const char *text) {
+  snprintf((char *)user, 256, "%s", text);
+}
+
+/* The loss after two steps. */
+static float run(const fp8_package *package) {
+  const fp8_executable *executable = fp8_package_function(package, "step");
+  fp8_step *step = NULL;
+  fp8_tensor_info info;
+  float loss = NAN;
+  check(fp8_step_create(executable, 1, &step) == FP8_OK, "step");
+  if (!step)
+    return loss;
+  check(fp8_executable_num_arguments(executable) == 2, "arguments");
+  check(fp8_executable_argument(executable, 1, &info) == FP8_OK &&
+            info.role == FP8_ROLE_BATCH,
+        "batch");
+  ((float *)fp8_step_argument(step, 0))[0] = 3;
+  ((float *)fp8_step_argument(step, 1))[0] = 2;
+  for (int i = 0; i < 2; ++i)
+    check(fp8_step_run(step) == FP8_OK, "run");
+  for (int64_t i = 0; i < fp8_executable_num_results(executable); ++i)
+    if (fp8_executable_result(executable, i, &info) == FP8_OK &&
+        info.kind == FP8_KIND_LOSS)
+      loss = *(float *)fp8_step_result(step, i);
+  fp8_step_destroy(step);
+  return loss;
+}
+
+int main(int argc, char **argv) {
+  fp8_compile_options options = {0};
+  fp8_program *program = NULL;
+  const fp8_package *package = NULL;
+  fp8_package *opened = NULL;
+  char message[256] = "";
+  const char *roles[1] = {"x=batch"};
+  if (argc != 3)
+    return 2;
+  check(strncmp(fp8_compiler_version(), "fp8 ", 4) == 0, "version");
+  check(strlen(fp8_compiler_build()) == 32, "build");
+
+  options.diagnostic = keep;
+  options.user = message;
+  options.no_cache = 1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID && !program &&
+            !strcmp(fp8_compiler_last_error(), "expected a step but got none"),
+        "no step");
+  options.step = "/none.mlir";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID && !program &&
+            !strcmp(fp8_compiler_last_error(),
+                    "cannot read '/none.mlir': No such file or directory") &&
+            !strcmp(message, "error: cannot read '/none.mlir': No such file or "
+                             "directory"),
+        "no file");
+  options.step = argv[1];
+  options.roles = roles;
+  options.num_roles = 1;
+  options.export_format = "f64";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "format");
+  options.export_format = NULL;
+
+  check(fp8_compile(&options, &program) == FP8_OK, "compile");
+  if (!program)
+    return 1;
+  check(fp8_program_load(program, &package) == FP8_OK, "load");
+  check(fp8_program_emit(program, argv[2]) == FP8_OK, "emit");
+  check(fp8_package_open(argv[2], &opened) == FP8_OK, "open");
+  if (package && opened) {
+    /* w goes 3, 3 - 2 * 0.5 = 2; the loss is w * x before the update. */
+    check(run(package) == 4, "in this process");
+    check(run(opened) == 4, "as a package");
+    check(!strcmp(fp8_package_text(package, "fingerprint"),
+                  fp8_package_text(opened, "fingerprint")),
+          "fingerprint");
+  }
+  fp8_package_close(opened);
+  fp8_program_destroy(program);
+  return failures != 0;
+}
