@@ -311,7 +311,9 @@ FP8_CAPI void fp8_package_close(fp8_package *package);
 /* A function, valid as long as the package; NULL if there is none of the name.
    A package for training has "step" and, as far as they were given or needed,
    "init", "eval", "store" and "load" (see fp8_train_options), "export",
-   "import" and "check" (fp8_export's encode, decode and eval). */
+   "import" and "check" (fp8_export's encode, decode and eval; the result
+   FP8_LOGITS_NAME of the last is its logits). */
+#define FP8_LOGITS_NAME "fp8.logits"
 FP8_CAPI const fp8_executable *fp8_package_function(const fp8_package *package,
                                                     const char *name);
 /* A text, valid until it is set again; NULL if there is none: "fingerprint" and

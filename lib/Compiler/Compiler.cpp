@@ -383,7 +383,8 @@ void addLogits(ModuleOp module) {
   (void)function->insertResult(
       index, logits.getType(),
       builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(kLogitsPath)),
+          {builder.getNamedAttr(kPathAttr,
+                                builder.getStringAttr(FP8_LOGITS_NAME)),
            builder.getNamedAttr(kKindAttr, builder.getStringAttr("output"))}));
   function->getBody().front().getTerminator()->insertOperands(index, logits);
 }

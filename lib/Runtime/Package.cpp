@@ -282,6 +282,6 @@ void fp8_package::fill(fp8_train_options &options, fp8_export *exported) const {
   if (!exported->eval)
     return;
   for (const TensorInfo &result : exported->eval->results)
-    if (result.name == "fp8.logits")
+    if (result.name == FP8_LOGITS_NAME)
       exported->logits = result.name.c_str();
 }

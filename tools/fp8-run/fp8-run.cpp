@@ -269,14 +269,13 @@ LogicalResult
 splitPairs(const cl::list<std::string> &list,
            SmallVectorImpl<std::pair<std::string, std::string>> &pairs) {
   for (const std::string &text : list) {
-    // Paths may hold '=' only inside quotes, so the last one separates.
-    auto [key, value] = StringRef(text).rsplit('=');
-    if (key.empty() || value.empty()) {
+    std::string key, value;
+    if (!fp8run::splitPair(text, key, value)) {
       usageError("expected --" + list.ArgStr + " KEY=VALUE but got '" + text +
                  "'");
       return failure();
     }
-    pairs.push_back({key.str(), value.str()});
+    pairs.push_back({key, value});
   }
   return success();
 }

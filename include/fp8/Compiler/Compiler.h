@@ -20,8 +20,6 @@ namespace mlir::fp8 {
 
 class Cache;
 
-constexpr llvm::StringLiteral kLogitsPath = "fp8.logits";
-
 struct CompileOptions {
   /// For messages: "step", "init", "eval".
   std::string name = "function";
@@ -38,7 +36,7 @@ struct CompileOptions {
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
   /// Return what the head computes as well, if that is one dot: the result
-  /// kLogitsPath.
+  /// FP8_LOGITS_NAME.
   bool returnLogits = false;
   /// When set, functions are made that write the parameters of a step in this
   /// format and read them back.

@@ -51,7 +51,8 @@ struct RunOptions {
 /// What is wrong with a number of threads; "" if nothing.
 std::string findThreadsMistake(int64_t threads);
 
-/// `KEY=VALUE` at the last '=': paths may hold one. False if it is none.
+/// `KEY=VALUE`: paths may hold '=' only inside quotes, so the last one
+/// separates. False if it is none.
 bool splitPair(const std::string &text, std::string &key, std::string &value);
 
 /// Prints what the package has to say before the first step.
