@@ -7,6 +7,7 @@
 #include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Config/llvm-config.h"
 #include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/CRC.h"
@@ -166,10 +167,11 @@ static llvm::Error writeFile(const std::string &path, StringRef bytes) {
 
 namespace {
 
-/// A program that links, and its arguments before the objects.
+/// A program that links, and its arguments.
 struct Linker {
   std::string program;
-  std::vector<std::string> arguments;
+  std::vector<std::string> arguments;      // the program's name first
+  std::vector<std::string> libraries = {}; // after the objects
 };
 
 } // namespace
@@ -178,17 +180,20 @@ struct Linker {
 /// instructions for; a bare linker does where none of that is needed.
 static llvm::Expected<Linker> findLinker(const std::string &output,
                                          const std::string &exports) {
-  if (auto program = llvm::sys::findProgramByName("cc"))
-    return Linker{*program,
-                  {*program, "-shared", "-nostartfiles", "-o", output,
-                   "-Wl,--version-script=" + exports, "-Wl,-z,defs"}};
+  std::string clang = "clang-" + std::to_string(LLVM_VERSION_MAJOR);
+  for (const std::string &name : {std::string("cc"), clang})
+    if (auto program = llvm::sys::findProgramByName(name))
+      return Linker{*program,
+                    {*program, "-shared", "-nostartfiles", "-o", output,
+                     "-Wl,--version-script=" + exports, "-Wl,-z,defs"},
+                    {"-Wl,--as-needed", "-lm"}};
   for (const char *name : {"ld.lld", "ld"})
     if (auto program = llvm::sys::findProgramByName(name))
       return Linker{
           *program,
           {*program, "-shared", "-o", output, "--version-script=" + exports}};
-  return llvm::createStringError(
-      "expected a linker on PATH (cc, ld.lld or ld) but found none");
+  return llvm::createStringError("expected a linker on PATH (cc, " + clang +
+                                 ", ld.lld or ld) but found none");
 }
 
 /// Links the objects in `files` to one library with one symbol.
@@ -206,8 +211,7 @@ static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
   SmallVector<StringRef> arguments(linker->arguments.begin(),
                                    linker->arguments.end());
   arguments.append(files.begin(), files.end());
-  if (StringRef(linker->program).ends_with("cc"))
-    arguments.append({"-Wl,--as-needed", "-lm"});
+  arguments.append(linker->libraries.begin(), linker->libraries.end());
   std::string message;
   std::optional<StringRef> redirects[] = {StringRef(""), StringRef(log),
                                           StringRef(log)};
@@ -248,8 +252,10 @@ static llvm::Error makeLibrary(const Executable &executable,
     if (llvm::Error error = add(object.symbol, object.bytes))
       return error;
   std::string linked = output + ".tmp";
-  if (llvm::Error error = link(files, directory, linked))
+  if (llvm::Error error = link(files, directory, linked)) {
+    (void)fs::remove(linked);
     return error;
+  }
   if (std::error_code error = fs::rename(linked, output))
     return llvm::createStringError("cannot write '" + output +
                                    "': " + error.message());
