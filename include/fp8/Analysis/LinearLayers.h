@@ -11,6 +11,8 @@
 #ifndef FP8_ANALYSIS_LINEARLAYERS_H
 #define FP8_ANALYSIS_LINEARLAYERS_H
 
+#include "fp8/Dialect/FP8/IR/FP8Enums.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Value.h"
 #include "mlir/Support/LLVM.h"
@@ -21,21 +23,6 @@
 
 namespace mlir {
 namespace fp8 {
-
-/// What a dot is to the layers of the model.
-enum class DotRole {
-  Forward,   ///< activation × weight
-  Dgrad,     ///< output gradient × weight
-  Wgrad,     ///< activation × output gradient
-  Embedding, ///< one operand is a one-hot selection
-  Attention, ///< product of two activations with batching dimensions
-  Other      ///< anything else; `why` says what it lacks
-};
-
-StringRef stringifyDotRole(DotRole role);
-
-/// What an operand of a dot is to its layer.
-enum class OperandKind { Activation, Weight, Gradient, Other };
 
 struct DotInfo {
   /// The `stablehlo.dot_general`.

@@ -10,6 +10,8 @@
 #ifndef FP8_SUPPORT_RECIPE_H
 #define FP8_SUPPORT_RECIPE_H
 
+#include "fp8/Dialect/FP8/IR/FP8Enums.h"
+
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -30,46 +32,19 @@ class MLIRContext;
 
 namespace fp8 {
 
-/// The floating-point format of a payload.
-enum class RecipeFormat { F8E4M3FN, F8E5M2, F8E4M3, F8E4M3FNUZ, F8E5M2FNUZ };
-/// The block of elements that shares one scale, of an operand seen as a matrix
-/// whose rows lie along the contraction.
-enum class RecipeTile {
-  Tensor,   ///< One scale.
-  Row,      ///< One scale a row: constant along the contraction.
-  Row128,   ///< 128 elements of a row.
-  Block128, ///< 128 rows by 128 elements.
-  MX        ///< 32 elements of a row, the scale an f8E8M0FNU.
-};
-/// How a scale follows from an amax.
-enum class RecipeScale { Exact, Pow2, OcpFloor };
-/// How a value between two codes is rounded.
-enum class RecipeRounding { NearestEven, Stochastic };
-/// What becomes of a finite value beyond the largest code.
-enum class RecipeOverflow { Saturate, NaN };
-/// Where the amax comes from: the tensor itself, or earlier steps.
-enum class RecipeScaling { Current, Delayed };
-/// What delayed scaling takes of its history.
-enum class RecipeAlgorithm { Max, MostRecent };
-/// The scale of delayed scaling before there is a history.
-enum class RecipeInitial { Current, One };
-
 /// How one kind of operand is quantized.
 struct OperandRecipe {
-  RecipeFormat format = RecipeFormat::F8E4M3FN;
-  RecipeTile tile = RecipeTile::Tensor;
-  RecipeScale scale = RecipeScale::Exact;
+  Format format = Format::F8E4M3FN;
+  Tiling tile = Tiling::Tensor;
+  ScaleRule scale = ScaleRule::Exact;
   int64_t margin = 0;
-  RecipeRounding rounding = RecipeRounding::NearestEven;
-  RecipeOverflow overflow = RecipeOverflow::Saturate;
-  RecipeScaling scaling = RecipeScaling::Current;
+  Rounding rounding = Rounding::NearestEven;
+  Overflow overflow = Overflow::Saturate;
+  Scaling scaling = Scaling::Current;
   /// Of delayed scaling alone.
   int64_t history = 1024;
-  RecipeAlgorithm algorithm = RecipeAlgorithm::Max;
-  RecipeInitial initial = RecipeInitial::Current;
-
-  /// Where the recipe says so; plays no part in comparisons.
-  std::optional<Location> loc;
+  AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
+  InitialScale initial = InitialScale::Current;
 
   bool operator==(const OperandRecipe &other) const;
   bool operator!=(const OperandRecipe &other) const {
@@ -83,15 +58,6 @@ struct AccumulatorRecipe {
   int64_t bits = 32;
   /// Partial sums of this many products are added up in f32; 0: never.
   int64_t promote = 0;
-
-  std::optional<Location> loc;
-};
-
-/// What becomes of the activation that forward and wgrad need in two tilings.
-enum class RecipeCopy {
-  Saved,      ///< Both payloads are made in the forward pass.
-  Recomputed, ///< The second is made from the tensor in the backward pass.
-  Requantized ///< The second is made from the first payload.
 };
 
 /// The operands of the three dots of a linear layer. A dot that is absent from
@@ -107,13 +73,8 @@ struct DgradRecipe {
 struct WgradRecipe {
   OperandRecipe activation, gradient;
   AccumulatorRecipe accumulator;
-  RecipeCopy copy = RecipeCopy::Saved;
+  SecondPayload copy = SecondPayload::Saved;
 };
-
-/// The dot of a layer that a rule may name.
-enum class RecipeRole { Forward, Dgrad, Wgrad };
-/// The part of the model that a rule may name.
-enum class RecipePart { Head, Linear };
 
 /// A condition of a rule on a number.
 struct RecipeRange {
@@ -128,8 +89,8 @@ struct RecipeRange {
 /// conditions.
 struct RecipeRule {
   bool keep = true;
-  std::optional<RecipePart> part;
-  std::optional<RecipeRole> role;
+  std::optional<ModelPart> part;
+  std::optional<DotRole> role;
   /// A glob of the tree path of the layer's parameter.
   std::string path;
   /// Numbers of layers; the first and the last ones.
@@ -137,63 +98,44 @@ struct RecipeRule {
   std::optional<int64_t> first, last;
   RecipeRange m, n, k;
 
-  /// Number and line, for reports.
-  unsigned number = 0, line = 0;
-  std::optional<Location> loc;
+  /// Its place in the list, counted from 1, and in the file.
+  unsigned number = 0;
+  FileLineColLoc loc;
 
   /// The conditions as the recipe writes them.
   void print(llvm::raw_ostream &os) const;
+  std::string getConditions() const;
   /// Whether it names a layer by its number.
   bool hasLayerNumber() const { return !layers.empty() || first || last; }
 };
 
-enum class RecipeFloat { F32, BF16 };
-
-/// What is kept for the backward pass of some activations.
-enum class RecipeSaved {
-  Same, ///< As `compute.saved` says.
-  F8E4M3FN,
-  F8E5M2
-};
-
 /// What everything else computes in and keeps for the backward pass.
 struct ComputeRecipe {
-  RecipeFloat unquantizedDots = RecipeFloat::F32;
-  RecipeFloat saved = RecipeFloat::F32;
+  ComputeFormat unquantizedDots = ComputeFormat::F32;
+  ComputeFormat saved = ComputeFormat::F32;
   /// The inputs of norms and of gated units, in groups of 1x16 (COAT).
-  RecipeSaved savedNorms = RecipeSaved::Same;
-  RecipeSaved savedGated = RecipeSaved::Same;
-};
-
-/// What an array of the state is stored in.
-enum class RecipeStorage { F32, BF16, F16, F8E4M3FN, F8E5M2 };
-/// The elements of a stored array that share a scale.
-enum class RecipeStorageTile {
-  None,    ///< No scale: a cast.
-  Tensor,  ///< One scale.
-  Group128 ///< 128 elements along the last dimension.
+  SavedFormat savedNorms = SavedFormat::Same;
+  SavedFormat savedGated = SavedFormat::Same;
 };
 
 /// How an array of the state is stored between steps.
 struct StorageRecipe {
-  RecipeStorage format = RecipeStorage::F32;
-  RecipeStorageTile tile = RecipeStorageTile::None;
-  RecipeScale scale = RecipeScale::Exact;
+  StorageFormat format = StorageFormat::F32;
+  StorageTiling tile = StorageTiling::None;
+  ScaleRule scale = ScaleRule::Exact;
   int64_t margin = 0;
-  RecipeRounding rounding = RecipeRounding::NearestEven;
-  RecipeScaling scaling = RecipeScaling::Current;
+  Rounding rounding = Rounding::NearestEven;
+  Scaling scaling = Scaling::Current;
   /// Of delayed scaling alone.
   int64_t history = 1;
-  RecipeAlgorithm algorithm = RecipeAlgorithm::Max;
+  AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
   /// COAT's range expansion, of groups.
   bool expand = false;
 
-  std::optional<Location> loc;
-
   /// Whether it is stored otherwise than as f32.
-  bool changes() const { return format != RecipeStorage::F32; }
+  bool changes() const { return format != StorageFormat::F32; }
   bool isFP8() const {
-    return format == RecipeStorage::F8E4M3FN || format == RecipeStorage::F8E5M2;
+    return format == StorageFormat::F8E4M3FN || format == StorageFormat::F8E5M2;
   }
 };
 
@@ -214,27 +156,16 @@ struct OptimizerRecipe {
   }
 };
 
-/// What shares a scale of Smooth-SwiGLU.
-enum class RecipeGranularity { None, Channel, Token };
-
 /// How the product of a gated unit is scaled before it is quantized.
 struct SmoothRecipe {
-  RecipeGranularity granularity = RecipeGranularity::None;
-  RecipeScale scale = RecipeScale::Pow2;
+  Granularity granularity = Granularity::None;
+  ScaleRule scale = ScaleRule::Pow2;
   int64_t margin = 0;
-  RecipeScaling scaling = RecipeScaling::Current;
+  Scaling scaling = Scaling::Current;
   /// Of delayed scaling alone.
   int64_t history = 1;
-  RecipeAlgorithm algorithm = RecipeAlgorithm::Max;
-  RecipeInitial initial = RecipeInitial::Current;
-
-  std::optional<Location> loc;
-};
-
-/// When the weights' FP8 copies are made.
-enum class RecipeWeightCopies {
-  Step, ///< In every step, before the first dot.
-  State ///< Where the optimizer updates the weights; they are state.
+  AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
+  InitialScale initial = InitialScale::Current;
 };
 
 struct Recipe {
@@ -250,7 +181,7 @@ struct Recipe {
   OptimizerRecipe optimizer;
   /// What the gradients of the weights are stored and accumulated in.
   StorageRecipe gradients;
-  RecipeWeightCopies weightCopies = RecipeWeightCopies::Step;
+  WeightCopyTime weightCopies = WeightCopyTime::Step;
   /// Of stochastic rounding.
   int64_t seed = 0;
 
@@ -259,16 +190,8 @@ struct Recipe {
   void print(llvm::raw_ostream &os) const;
 };
 
-/// The spelling of a format in recipes and reports, e.g. `f8E4M3FN`.
-StringRef stringifyFormat(RecipeFormat format);
-/// The spelling of a tile in recipes and reports, e.g. `1x128`.
-StringRef stringifyTile(RecipeTile tile);
-/// The spelling of a stored array's format, e.g. `bf16`.
-StringRef stringifyStorage(RecipeStorage format);
 /// The element type of a stored array.
-FloatType getStorageType(RecipeStorage format, MLIRContext *context);
-/// The spelling of a stored array's tile, e.g. `1x128`.
-StringRef stringifyStorageTile(RecipeStorageTile tile);
+FloatType getStorageType(StorageFormat format, MLIRContext *context);
 
 /// Whether the glob `pattern` matches a tree path: `*` is any text, `?` any
 /// letter, brackets are those of the path.

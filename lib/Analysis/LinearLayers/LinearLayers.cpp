@@ -37,24 +37,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-StringRef fp8::stringifyDotRole(DotRole role) {
-  switch (role) {
-  case DotRole::Forward:
-    return "forward";
-  case DotRole::Dgrad:
-    return "dgrad";
-  case DotRole::Wgrad:
-    return "wgrad";
-  case DotRole::Embedding:
-    return "embedding";
-  case DotRole::Attention:
-    return "attention";
-  case DotRole::Other:
-    return "other";
-  }
-  return "other";
-}
-
 SmallVector<int64_t> fp8::getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
                                       ArrayRef<int64_t> contracting) {
   SmallVector<int64_t> dims;

@@ -10,8 +10,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-#include "fp8/Dialect/FP8/IR/FP8Enums.cpp.inc"
-
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attrs.cpp.inc"
 

@@ -121,7 +121,7 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   // What no step updates has no other copy after it.
   Quantizer quantizer(function, effective.seed, nameTensors,
                       replacesState(function) ? effective.weightCopies
-                                              : RecipeWeightCopies::Step);
+                                              : WeightCopyTime::Step);
   std::vector<DotPlan> plans;
   SmallVector<Operation *> wgrads;
   std::deque<OperandRecipe> smoothed;
@@ -147,11 +147,11 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
             getOperandRecipe(effective, info.role, kind);
         if (needsCurrentScale(*operand, info, kind)) {
           smoothed.push_back(*operand);
-          smoothed.back().scaling = RecipeScaling::Current;
+          smoothed.back().scaling = Scaling::Current;
           operand = &smoothed.back();
         }
         return {operand, kind == OperandKind::Weight,
-                isSecondCopy ? effective.wgrad->copy : RecipeCopy::Saved,
+                isSecondCopy ? effective.wgrad->copy : SecondPayload::Saved,
                 getStateName(info, kind)};
       };
       plans.push_back({dot, plan(info.lhs), plan(info.rhs),
@@ -188,7 +188,7 @@ LogicalResult ApplyRecipe::apply(func::FuncOp function,
   if (failed(stored))
     return failure();
   numGradients += *stored;
-  if (effective.compute.unquantizedDots == RecipeFloat::BF16)
+  if (effective.compute.unquantizedDots == ComputeFormat::BF16)
     readBF16InDots(function);
   return success();
 }
@@ -204,14 +204,11 @@ LogicalResult ApplyRecipe::checkRules(func::FuncOp function,
   for (auto [i, rule] : llvm::enumerate(effective.rules)) {
     RecipeRule partAlone;
     partAlone.part = rule.part;
-    std::string conditions, part;
-    llvm::raw_string_ostream conditionsStream(conditions), partStream(part);
-    rule.print(conditionsStream);
-    partAlone.print(partStream);
-    if (used.test(i) || conditions == part)
+    std::string conditions = rule.getConditions();
+    if (used.test(i) || conditions == partAlone.getConditions())
       continue;
     unused = true;
-    InFlightDiagnostic diag = emitError(*rule.loc)
+    InFlightDiagnostic diag = emitError(rule.loc)
                               << "rule " << rule.number << " (" << conditions
                               << ") decides about no dot of the step";
     diag.attachNote(function.getLoc())

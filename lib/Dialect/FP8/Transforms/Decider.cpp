@@ -103,16 +103,15 @@ bool fp8::isRescaled(Value operand) {
 
 bool fp8::needsCurrentScale(const OperandRecipe &recipe, const DotInfo &info,
                             OperandKind kind) {
-  return recipe.scaling == RecipeScaling::Delayed &&
-         kind == OperandKind::Weight &&
+  return recipe.scaling == Scaling::Delayed && kind == OperandKind::Weight &&
          isRescaled(info.dot->getOperand(info.lhs == kind ? 0 : 1));
 }
 
 static std::string describeSmoothing(const SmoothRecipe &smooth) {
   std::string text = "smoothed per ";
-  text += smooth.granularity == RecipeGranularity::Token ? "token" : "channel";
-  text += smooth.scale == RecipeScale::Pow2 ? ", pow2" : ", exact";
-  text += smooth.scaling == RecipeScaling::Delayed ? ", delayed" : ", current";
+  text += smooth.granularity == Granularity::Token ? "token" : "channel";
+  text += smooth.scale == ScaleRule::Pow2 ? ", pow2" : ", exact";
+  text += smooth.scaling == Scaling::Delayed ? ", delayed" : ", current";
   return text;
 }
 
@@ -168,7 +167,7 @@ void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
         !llvm::is_contained(dims.getRhsContractingDimensions(), dim))
       verdict.n *= size;
   bool bf16 =
-      recipe.compute.unquantizedDots == RecipeFloat::BF16 && canReadBF16(dot);
+      recipe.compute.unquantizedDots == ComputeFormat::BF16 && canReadBF16(dot);
   verdict.lhsFormat = bf16 ? "bf16" : printType(lhs.getElementType());
   verdict.rhsFormat = bf16 ? "bf16" : printType(rhs.getElementType());
 
@@ -199,12 +198,9 @@ void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
 
 FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
                                  const DotVerdict &verdict) const {
-  if (rule.part && (*rule.part == RecipePart::Head) != info.head)
+  if (rule.part && (*rule.part == ModelPart::Head) != info.head)
     return false;
-  if (rule.role &&
-      verdict.role != (*rule.role == RecipeRole::Forward ? "forward"
-                       : *rule.role == RecipeRole::Dgrad ? "dgrad"
-                                                         : "wgrad"))
+  if (rule.role && *rule.role != info.role)
     return false;
   if (!rule.path.empty() && !matchesPath(rule.path, info.layer))
     return false;
@@ -223,7 +219,7 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
           << "a rule names layers by number, but no parameter of the step has "
              "a number in its tree path; expected paths such as "
              "p['layers'][3]['wq'], or a rule without layers, first and last";
-      diag.attachNote(*rule.loc) << "the rule is here";
+      diag.attachNote(rule.loc) << "the rule is here";
       return diag;
     }
     // One dot for all layers of a loop: no single layer can be told apart.
@@ -232,7 +228,7 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
         << "a rule names layers by number, but this dot serves all layers of a "
            "loop; expected a rule without layers, first and last, or a model "
            "without a loop over its layers";
-    diag.attachNote(*rule.loc) << "the rule is here";
+    diag.attachNote(rule.loc) << "the rule is here";
     return diag;
   }
   return (rule.layers.empty() || llvm::is_contained(rule.layers, *number)) &&
@@ -259,7 +255,7 @@ static std::string describeRule(const RecipeRule &rule) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << (rule.keep ? "kept by rule " : "quantized by rule ") << rule.number
-     << " (line " << rule.line << "): ";
+     << " (line " << rule.loc.getLine() << "): ";
   rule.print(os);
   return text;
 }
@@ -316,16 +312,15 @@ FailureOr<DotVerdict> Decider::getVerdict(const DotInfo &info) {
   verdict.kind = DotVerdict::Kind::FP8;
   verdict.lhsFormat = stringifyFormat(lhs->format).str();
   verdict.rhsFormat = stringifyFormat(rhs->format).str();
-  verdict.lhsTile = stringifyTile(lhs->tile).str();
-  verdict.rhsTile = stringifyTile(rhs->tile).str();
+  verdict.lhsTile = stringifyTiling(lhs->tile).str();
+  verdict.rhsTile = stringifyTiling(rhs->tile).str();
   if (needsCurrentScale(*lhs, info, info.lhs) ||
       needsCurrentScale(*rhs, info, info.rhs))
     verdict.notes.push_back("the smoothed weight has a current scale");
-  if (lhs->format == RecipeFormat::F8E5M2 &&
-      rhs->format == RecipeFormat::F8E5M2)
+  if (lhs->format == Format::F8E5M2 && rhs->format == Format::F8E5M2)
     verdict.notes.push_back(
         "f8E5M2 x f8E5M2 has no native dot in cuBLASLt (NVIDIA GPUs)");
-  if (lhs->tile == RecipeTile::Block128 && rhs->tile == RecipeTile::Block128)
+  if (lhs->tile == Tiling::Block128 && rhs->tile == Tiling::Block128)
     verdict.notes.push_back(
         "128x128 x 128x128 has no native dot in cuBLASLt (NVIDIA GPUs)");
   return verdict;

@@ -135,7 +135,7 @@ DelayedScaling::get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
                               current.getRuleAttr(), current.getFormatAttr()});
   Scale first{current.getScale(), current.getQuantizer()};
   RankedTensorType type = tensorOf(current.getQuantizer());
-  bool fromOne = recipe.initial == RecipeInitial::One;
+  bool fromOne = recipe.initial == InitialScale::One;
   if (fromOne)
     first.scale = first.quantizer = makeSplat(at, loc, type, 1);
   Scale scale = orFirst(
@@ -167,7 +167,7 @@ DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
                      ArrayRef<LayerSlot> slots) {
   auto state = llvm::find_if(
       states, [&](const State &state) { return state.name == name; });
-  if (state == states.end() || state->recipe.initial != RecipeInitial::One)
+  if (state == states.end() || state->recipe.initial != InitialScale::One)
     return std::nullopt;
   ArrayRef<int64_t> counts = state->type.getShape().take_front(slots.size());
   if (!llvm::equal(slots, counts, [](const LayerSlot &slot, int64_t count) {
@@ -214,7 +214,7 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
 
   // Largest of all but the slot that this step's amax takes.
   Value basis = amax;
-  if (state.recipe.algorithm == RecipeAlgorithm::Max && length > 1) {
+  if (state.recipe.algorithm == AmaxAlgorithm::Max && length > 1) {
     Value earlier = makeMax(
         builder, loc, makeRows(builder, loc, state.history, 1, length), false);
     basis = stablehlo::MaxOp::create(builder, loc, earlier, amax);

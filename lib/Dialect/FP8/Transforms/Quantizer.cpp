@@ -13,61 +13,44 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// From words of the recipe to words of the dialect
+// From words of the recipe to types
 //===----------------------------------------------------------------------===//
 
-FloatType fp8::getFormatType(RecipeFormat format, MLIRContext *context) {
+FloatType fp8::getFormatType(Format format, MLIRContext *context) {
   switch (format) {
-  case RecipeFormat::F8E4M3FN:
+  case Format::F8E4M3FN:
     return Float8E4M3FNType::get(context);
-  case RecipeFormat::F8E5M2:
+  case Format::F8E5M2:
     return Float8E5M2Type::get(context);
-  case RecipeFormat::F8E4M3:
+  case Format::F8E4M3:
     return Float8E4M3Type::get(context);
-  case RecipeFormat::F8E4M3FNUZ:
+  case Format::F8E4M3FNUZ:
     return Float8E4M3FNUZType::get(context);
-  case RecipeFormat::F8E5M2FNUZ:
+  case Format::F8E5M2FNUZ:
     return Float8E5M2FNUZType::get(context);
   }
   return {};
 }
 
-ScaleRule fp8::getScaleRule(RecipeScale scale) {
-  switch (scale) {
-  case RecipeScale::Exact:
-    return ScaleRule::Exact;
-  case RecipeScale::Pow2:
-    return ScaleRule::Pow2;
-  case RecipeScale::OcpFloor:
-    return ScaleRule::OCPFloor;
-  }
-  return ScaleRule::Exact;
-}
-
-static Overflow getOverflow(RecipeOverflow overflow) {
-  return overflow == RecipeOverflow::Saturate ? Overflow::Saturate
-                                              : Overflow::NaN;
-}
-
-SmallVector<int64_t> fp8::getTile(RecipeTile tile, ArrayRef<int64_t> shape,
+SmallVector<int64_t> fp8::getTile(Tiling tile, ArrayRef<int64_t> shape,
                                   ArrayRef<int64_t> batching,
                                   ArrayRef<int64_t> contracting) {
   constexpr int64_t kWhole = ScaledType::kWhole;
   int64_t rank = shape.size();
-  if (tile == RecipeTile::Tensor)
+  if (tile == Tiling::Tensor)
     return SmallVector<int64_t>(rank, kWhole);
   SmallVector<int64_t> result(rank, 1);
   int64_t lastFree = -1;
   for (int64_t dim = 0; dim < rank; ++dim) {
     if (llvm::is_contained(contracting, dim))
-      result[dim] = tile == RecipeTile::Row  ? kWhole
-                    : tile == RecipeTile::MX ? 32
-                    : shape[dim] <= 128      ? kWhole
-                                             : 128;
+      result[dim] = tile == Tiling::Row  ? kWhole
+                    : tile == Tiling::MX ? 32
+                    : shape[dim] <= 128  ? kWhole
+                                         : 128;
     else if (!llvm::is_contained(batching, dim))
       lastFree = dim;
   }
-  if (tile == RecipeTile::Block128 && lastFree >= 0)
+  if (tile == Tiling::Block128 && lastFree >= 0)
     result[lastFree] = shape[lastFree] <= 128 ? kWhole : 128;
   return result;
 }
@@ -196,11 +179,11 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
 /// Blocks along the contraction are blocks of one dimension.
 void Quantizer::mergeDims(Dot &dot) {
   auto hasBlocks = [](const OperandPlan &plan) {
-    return plan.recipe->tile != RecipeTile::Tensor &&
-           plan.recipe->tile != RecipeTile::Row;
+    return plan.recipe->tile != Tiling::Tensor &&
+           plan.recipe->tile != Tiling::Row;
   };
   auto isBlock = [](const OperandPlan &plan) {
-    return plan.recipe->tile == RecipeTile::Block128;
+    return plan.recipe->tile == Tiling::Block128;
   };
   if (!hasBlocks(dot.plan.lhs) && !hasBlocks(dot.plan.rhs))
     return;
@@ -215,7 +198,7 @@ void Quantizer::mergeDims(Dot &dot) {
 void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
                            Operation *dot) {
   const OperandRecipe &recipe = *plan.recipe;
-  bool perTensor = recipe.tile == RecipeTile::Tensor;
+  bool perTensor = recipe.tile == Tiling::Tensor;
   auto type = cast<RankedTensorType>(operand.value.getType());
   SmallVector<int64_t> tile = getTile(recipe.tile, type.getShape(),
                                       operand.batching, operand.contracting);
@@ -243,8 +226,8 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
   // The backward pass has the same dots in another order.
   it->name = std::min(it->name, plan.name);
   // A payload that the forward pass reads too is made there.
-  if (plan.copy == RecipeCopy::Saved)
-    it->copy = RecipeCopy::Saved;
+  if (plan.copy == SecondPayload::Saved)
+    it->copy = SecondPayload::Saved;
   if (!perTensor)
     return;
   // The last value that both chains go through: quantizing the root instead
@@ -271,7 +254,7 @@ void Quantizer::add(const DotPlan &plan) {
   // The tile of anything but a tensor is that of one layout.
   for (auto [operand, recipe] : {std::pair(&dot.lhs, plan.lhs.recipe),
                                  std::pair(&dot.rhs, plan.rhs.recipe)})
-    if (recipe->tile != RecipeTile::Tensor)
+    if (recipe->tile != Tiling::Tensor)
       absorbTransposes(operand->value, operand->batching, operand->contracting);
   mergeDims(dot);
   addOperand(dot.lhs, plan.lhs, plan.dot);
@@ -386,8 +369,8 @@ Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
     saved = isSpread(saved) ? saved.getDefiningOp()->getOperand(0)
                             : getLayoutSource(saved);
   for (const Group &group : groups)
-    if (group.root == saved && group.recipe.tile == RecipeTile::Tensor &&
-        group.copy == RecipeCopy::Saved)
+    if (group.root == saved && group.recipe.tile == Tiling::Tensor &&
+        group.copy == SecondPayload::Saved)
       saved = group.point;
   OpBuilder::InsertionGuard guard(builder);
   setInsertionPointToQuantize(builder, saved);
@@ -408,15 +391,15 @@ Value Quantizer::quantize(Value value, const Group &group,
   MLIRContext *context = builder.getContext();
   FloatType format = getFormatType(recipe.format, context);
   Type scaleType = Float32Type::get(context);
-  if (recipe.tile == RecipeTile::MX)
+  if (recipe.tile == Tiling::MX)
     scaleType = Float8E8M0FNUType::get(context);
   auto scaled = ScaledType::get(RankedTensorType::get(type.getShape(), format),
                                 tile, scaleType);
-  auto rule = ScaleRuleAttr::get(context, getScaleRule(recipe.scale));
-  if (group.isWeight && recipe.scaling == RecipeScaling::Delayed &&
-      weightCopies == RecipeWeightCopies::State) {
+  auto rule = ScaleRuleAttr::get(context, recipe.scale);
+  if (group.isWeight && recipe.scaling == Scaling::Delayed &&
+      weightCopies == WeightCopyTime::State) {
     if (Value payload = copies.get(
-            group.name, recipe, scaled, value, getOverflow(recipe.overflow),
+            group.name, recipe, scaled, value, recipe.overflow,
             {scaled.getScaleTensorType(), rule, TypeAttr::get(format)}))
       return payload;
     mlir::emitWarning(loc)
@@ -432,21 +415,21 @@ Value Quantizer::quantize(Value value, const Group &group,
   // Where it is made counts: what comes from outside of a loop over layers is
   // one tensor, though a dot of every layer reads it.
   SmallVector<LayerSlot> slots = layerLoops.getSlots(home, group.layer);
-  if (recipe.scaling == RecipeScaling::Delayed)
+  if (recipe.scaling == Scaling::Delayed)
     by = delayed.get(builder, group.name, slots, recipe, scale,
-                     recipe.tile == RecipeTile::Tensor
+                     recipe.tile == Tiling::Tensor
                          ? getSavedAmax(value, slots, early)
                          : std::nullopt);
   ++numQuantized;
-  if (recipe.rounding == RecipeRounding::NearestEven)
+  if (recipe.rounding == Rounding::NearestEven)
     return QuantizeOp::create(builder, loc, scaled, value, by.scale,
                               by.quantizer, Rounding::NearestEven,
-                              getOverflow(recipe.overflow));
+                              recipe.overflow);
   // Equal tensors get equal random numbers, however they are scaled.
   auto tensor = tensors.try_emplace(value, tensors.size()).first->second;
   return QuantizeOp::create(builder, loc, scaled, value, by.scale, by.quantizer,
                             *seeds.get(builder.getInsertionBlock()),
-                            Rounding::Stochastic, getOverflow(recipe.overflow),
+                            Rounding::Stochastic, recipe.overflow,
                             builder.getI64IntegerAttr(tensor));
 }
 
@@ -551,9 +534,9 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
 Value Quantizer::quantizeLate(Group &group, Operation *first) {
   Value value = group.point;
   builder.setInsertionPoint(first);
-  if (group.copy == RecipeCopy::Requantized) {
+  if (group.copy == SecondPayload::Requantized) {
     auto forward = llvm::find_if(groups, [&](const Group &other) {
-      return other.point == group.point && other.copy == RecipeCopy::Saved &&
+      return other.point == group.point && other.copy == SecondPayload::Saved &&
              other.quantized;
     });
     if (forward != groups.end())
@@ -575,7 +558,7 @@ Value Quantizer::getQuantized(Group &group) {
   stablehlo::DynamicSliceOp slice =
       group.isWeight ? getWeightSlice(group.point, conversions) : nullptr;
   Operation *first =
-      group.copy == RecipeCopy::Saved ? nullptr : getFirst(group.dots);
+      group.copy == SecondPayload::Saved ? nullptr : getFirst(group.dots);
   if (slice) {
     group.quantized = quantizeStack(group, slice, conversions);
   } else if (first) {
@@ -679,7 +662,7 @@ Value Quantizer::rewriteDot(Dot &dot) {
 
 LogicalResult Quantizer::rewrite() {
   for (const Group &group : groups)
-    if (group.recipe.rounding == RecipeRounding::Stochastic)
+    if (group.recipe.rounding == Rounding::Stochastic)
       for (Operation *dot : group.dots)
         if (failed(seeds.get(dot->getBlock())))
           return failure();

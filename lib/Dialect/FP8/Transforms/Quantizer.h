@@ -26,7 +26,7 @@ struct OperandPlan {
   const OperandRecipe *recipe = nullptr;
   bool isWeight = false;
   /// Of the activation that a wgrad dot reads.
-  RecipeCopy copy = RecipeCopy::Saved;
+  SecondPayload copy = SecondPayload::Saved;
   /// What the scale state of the tensor is called.
   std::string name = {};
 };
@@ -46,7 +46,7 @@ public:
   /// names of its operands as an attribute. `weightCopies` says whether weights
   /// with delayed scales are quantized by the step that updates them.
   Quantizer(func::FuncOp function, int64_t seed, bool nameTensors = false,
-            RecipeWeightCopies weightCopies = RecipeWeightCopies::Step)
+            WeightCopyTime weightCopies = WeightCopyTime::Step)
       : function(function), nameTensors(nameTensors),
         builder(function.getContext()), seeds(function, seed),
         delayed(function), weightCopies(weightCopies),
@@ -73,7 +73,7 @@ private:
     SmallVector<int64_t> tile;
     Value root, point;
     bool isWeight = false;
-    RecipeCopy copy = RecipeCopy::Saved;
+    SecondPayload copy = SecondPayload::Saved;
     /// Of its scale state: the name, and what its dots tell of the layer.
     std::string name;
     LayerLoops::Evidence layer;
@@ -130,7 +130,7 @@ private:
   Seeds seeds;
   DenseMap<Value, int64_t> tensors;
   DelayedScaling delayed;
-  RecipeWeightCopies weightCopies;
+  WeightCopyTime weightCopies;
   WeightCopies copies;
   DenseMap<Operation *, Value> results; ///< By the dots that are gone.
   int64_t numQuantized = 0;
@@ -140,12 +140,11 @@ private:
 /// argument, right before the first op that reads it.
 void setInsertionPointToQuantize(OpBuilder &builder, Value value);
 
-/// What the dialect calls a format and a rule of a recipe.
-FloatType getFormatType(RecipeFormat format, MLIRContext *context);
-ScaleRule getScaleRule(RecipeScale scale);
+/// The element type of a format.
+FloatType getFormatType(Format format, MLIRContext *context);
 
 /// The tile of an operand whose rows lie along the contraction.
-SmallVector<int64_t> getTile(RecipeTile tile, ArrayRef<int64_t> shape,
+SmallVector<int64_t> getTile(Tiling tile, ArrayRef<int64_t> shape,
                              ArrayRef<int64_t> batching,
                              ArrayRef<int64_t> contracting);
 

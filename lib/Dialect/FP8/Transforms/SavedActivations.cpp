@@ -147,7 +147,7 @@ private:
   void addUnary(Value value, DenseSet<Value> &values);
   bool isDerivable(Value value);
   bool isAvailable(Value operand, Value result);
-  std::optional<RecipeSaved> getForm(Value value) const;
+  std::optional<SavedFormat> getForm(Value value) const;
   Value restore(Value value, Operation *reader, bool isStacked);
   Value keep(Value narrow);
   Value derive(Value value, Operation *reader, IRMapping &known);
@@ -277,16 +277,16 @@ bool Saver::isDerivable(Value value) {
 }
 
 /// What a value is saved in; nothing: as it is.
-std::optional<RecipeSaved> Saver::getForm(Value value) const {
+std::optional<SavedFormat> Saver::getForm(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   // The mask of a rectifier follows from the norm's input, too.
   if (!isa<FloatType>(type.getElementType()))
     return std::nullopt;
   // Rows shorter than a group have more scales than they are worth.
   if (type.getRank() > 0 && type.getShape().back() >= kGroup) {
-    if (compute.savedNorms != RecipeSaved::Same && ofNorms.contains(value))
+    if (compute.savedNorms != SavedFormat::Same && ofNorms.contains(value))
       return compute.savedNorms;
-    if (compute.savedGated != RecipeSaved::Same && ofGatedUnits.contains(value))
+    if (compute.savedGated != SavedFormat::Same && ofGatedUnits.contains(value))
       return compute.savedGated;
   }
   return std::nullopt;
@@ -318,11 +318,11 @@ Value Saver::keep(Value narrow) {
 Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   auto type = cast<RankedTensorType>(value.getType());
   Location loc = value.getLoc();
-  if (std::optional<RecipeSaved> form = getForm(value)) {
+  if (std::optional<SavedFormat> form = getForm(value)) {
     Value &payload = payloads[value];
     if (!payload) {
       setInsertionPointToQuantize(builder, value);
-      Type format = *form == RecipeSaved::F8E4M3FN
+      Type format = *form == SavedFormat::F8E4M3FN
                         ? Type(builder.getType<Float8E4M3FNType>())
                         : Type(builder.getType<Float8E5M2Type>());
       SmallVector<int64_t> tile(type.getRank(), 1);
@@ -343,7 +343,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   // Sums of rows take little, and much is computed from each.
   if (type.getNumElements() * kSmallPart <= largestSaved)
     return value;
-  if (compute.saved != RecipeFloat::BF16 || !type.getElementType().isF32())
+  if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32())
     return isStacked || isa<BlockArgument>(value) ? value : keep(value);
   Value narrow = rounder.get(value);
   if (!isStacked && !isa<BlockArgument>(narrow))
@@ -417,9 +417,9 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   }
   for (OpOperand *use : layers.getSavedUses())
     largestSaved = std::max(largestSaved, numElements(use->get()));
-  if (compute.savedNorms != RecipeSaved::Same)
+  if (compute.savedNorms != SavedFormat::Same)
     findNorms();
-  if (compute.savedGated != RecipeSaved::Same)
+  if (compute.savedGated != SavedFormat::Same)
     findGatedUnits();
   for (OpOperand *use : uses) {
     IRMapping known;
@@ -442,9 +442,9 @@ bool fp8::isRecomputable(Operation *op) {
 void fp8::saveActivations(func::FuncOp function, const LinearLayers &layers,
                           const ComputeRecipe &compute,
                           llvm::function_ref<bool(Operation *)> isQuantized) {
-  if (compute.saved == RecipeFloat::F32 &&
-      compute.savedNorms == RecipeSaved::Same &&
-      compute.savedGated == RecipeSaved::Same)
+  if (compute.saved == ComputeFormat::F32 &&
+      compute.savedNorms == SavedFormat::Same &&
+      compute.savedGated == SavedFormat::Same)
     return;
   Saver(function, layers, compute).run(isQuantized);
 }

@@ -275,9 +275,7 @@ public:
   run(function_ref<void(const DotInfo &, const GatedUnitVerdict &)> report);
 
 private:
-  bool perChannel() const {
-    return smooth.granularity == RecipeGranularity::Channel;
-  }
+  bool perChannel() const { return smooth.granularity == Granularity::Channel; }
   const DotInfo &getDot(unsigned index) const {
     return decider.getLayers().getDots()[index];
   }
@@ -450,8 +448,8 @@ void Smoother::rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
 /// product h/s lies just below the largest code.
 OperandRecipe Smoother::getStateRecipe() const {
   OperandRecipe state;
-  state.format = recipe.forward ? recipe.forward->activation.format
-                                : RecipeFormat::F8E4M3FN;
+  state.format =
+      recipe.forward ? recipe.forward->activation.format : Format::F8E4M3FN;
   state.scale = smooth.scale;
   state.margin = smooth.margin;
   state.scaling = smooth.scaling;
@@ -500,14 +498,14 @@ ComputeScaleOp Smoother::measure(const View &product, Value linear) {
         builder, loc, RankedTensorType::get(shape, builder.getF32Type()), amax);
   if (perChannel())
     amax = limitRange(builder, loc, amax);
-  return ComputeScaleOp::create(builder, loc, amax, getScaleRule(state.scale),
-                                format, state.margin);
+  return ComputeScaleOp::create(builder, loc, amax, state.scale, format,
+                                state.margin);
 }
 
 /// The factor of some layers, from the state at the beginning of a block.
 std::optional<Factor> Smoother::readState(const Unit &unit, Block *block,
                                           ArrayRef<LayerSlot> slots) {
-  if (smooth.scaling != RecipeScaling::Delayed)
+  if (smooth.scaling != Scaling::Delayed)
     return std::nullopt;
   auto known = llvm::find_if(reads, [&](const StateRead &read) {
     return read.state == unit.state && read.block == block &&
@@ -579,9 +577,9 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
   }
   ComputeScaleOp scale = measure(product, linear);
   Factor factor{scale.getScale(), scale.getQuantizer()};
-  if (original && smooth.scaling == RecipeScaling::Delayed) {
+  if (original && smooth.scaling == Scaling::Delayed) {
     OperandRecipe state = getStateRecipe();
-    if (state.initial == RecipeInitial::One) {
+    if (state.initial == InitialScale::One) {
       delayed.record(unit.state, slots, state, scale);
       factor = *readState(unit, dot->getBlock(), slots);
     } else {
@@ -860,9 +858,9 @@ GatedUnitVerdict Smoother::describe(const GatedUnit &unit, StringRef why) {
   }
   if (!why.empty())
     return verdict;
-  bool isDelayed = smooth.scaling == RecipeScaling::Delayed;
+  bool isDelayed = smooth.scaling == Scaling::Delayed;
   verdict.granularity = perChannel() ? "channel" : "token";
-  verdict.scale = smooth.scale == RecipeScale::Pow2 ? "pow2" : "exact";
+  verdict.scale = smooth.scale == ScaleRule::Pow2 ? "pow2" : "exact";
   verdict.scaling = isDelayed ? "delayed" : "current";
   if (isDelayed)
     verdict.state = getStateName(down) + ".quantizer";
@@ -905,7 +903,7 @@ struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
   }
 
   void runOnOperation() override {
-    if (effective.smooth.granularity == RecipeGranularity::None)
+    if (effective.smooth.granularity == Granularity::None)
       return markAllAnalysesPreserved();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && failed(apply(function)))

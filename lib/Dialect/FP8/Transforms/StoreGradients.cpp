@@ -301,7 +301,7 @@ FailureOr<int64_t> fp8::storeGradients(ArrayRef<Value> results,
                                        Seeds &seeds) {
   if (results.empty() || !recipe.changes())
     return 0;
-  if (recipe.rounding == RecipeRounding::Stochastic)
+  if (recipe.rounding == Rounding::Stochastic)
     seeds.prepare();
   GradientStorer storer(recipe, seeds, results.front().getContext());
   for (Value result : results)

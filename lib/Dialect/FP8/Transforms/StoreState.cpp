@@ -160,8 +160,8 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
   for (const std::string &glob : recipe.optimizer.keep)
     if (matchesPath(glob, owner))
       return "kept by '" + glob + "'";
-  if (storage->tile == RecipeStorageTile::None &&
-      storage->rounding == RecipeRounding::NearestEven &&
+  if (storage->tile == StorageTiling::None &&
+      storage->rounding == Rounding::NearestEven &&
       element == getStorageType(storage->format, type.getContext()))
     return "the step has it so";
   return "";
@@ -217,14 +217,14 @@ void StateStorer::decide() {
       verdict.changed = true;
       verdict.to = printElement(array.getPartTypes().front());
       if (!array.isCast())
-        verdict.tile = stringifyStorageTile(storage->tile).str();
+        verdict.tile = stringifyStorageTiling(storage->tile).str();
       verdict.bytes = array.getBytes();
       verdict.reason = "as the recipe says";
-      if (storage->rounding == RecipeRounding::Stochastic)
+      if (storage->rounding == Rounding::Stochastic)
         verdict.notes.push_back("rounded stochastically");
       if (storage->expand)
         verdict.notes.push_back("with range expansion");
-      if (storage->scaling == RecipeScaling::Delayed)
+      if (storage->scaling == Scaling::Delayed)
         verdict.notes.push_back("scaled by earlier steps");
       arrays.push_back(std::move(array));
     }
@@ -465,9 +465,8 @@ StateStorer::storeFresh(StoredArray &array, const Own &own, OpOperand &use) {
   return parts;
 }
 
-static RecipeFormat getFormat(RecipeStorage storage) {
-  return storage == RecipeStorage::F8E5M2 ? RecipeFormat::F8E5M2
-                                          : RecipeFormat::F8E4M3FN;
+static Format getFormat(StorageFormat storage) {
+  return storage == StorageFormat::F8E5M2 ? Format::F8E5M2 : Format::F8E4M3FN;
 }
 
 /// The parts that `value` is stored in, made where the builder stands.
@@ -480,13 +479,13 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   int64_t tensor = (int64_t(1) << 32) + array.argument;
   if (initial)
     return array.store(builder, loc, value, /*seeds=*/nullptr, tensor);
-  if (storage.scaling != RecipeScaling::Delayed)
+  if (storage.scaling != Scaling::Delayed)
     return array.store(builder, loc, value, &seeds, tensor);
   OperandRecipe operand;
   operand.format = getFormat(storage.format);
   operand.scale = storage.scale;
   operand.margin = storage.margin;
-  operand.scaling = RecipeScaling::Delayed;
+  operand.scaling = Scaling::Delayed;
   operand.history = storage.history;
   operand.algorithm = storage.algorithm;
   // A scale of 1 would flush the first value of a second moment.
@@ -644,11 +643,11 @@ LogicalResult StateStorer::run() {
   // Found while the step still is what it was.
   std::optional<TakenUpdate> when;
   if (llvm::any_of(arrays, [](const StoredArray &array) {
-        return array.recipe.scaling == RecipeScaling::Delayed;
+        return array.recipe.scaling == Scaling::Delayed;
       }))
     when = findTakenUpdate(function);
   if (llvm::any_of(arrays, [](const StoredArray &array) {
-        return array.recipe.rounding == RecipeRounding::Stochastic;
+        return array.recipe.rounding == Rounding::Stochastic;
       }))
     seeds.prepare();
   for (StoredArray &array : arrays)

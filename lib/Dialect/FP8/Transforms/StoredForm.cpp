@@ -14,11 +14,11 @@ StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,
   StoredForm form{recipe, real, {}, {}};
   MLIRContext *context = real.getContext();
   RankedTensorType type = real.clone(getStorageType(recipe.format, context));
-  if (recipe.tile == RecipeStorageTile::None) {
+  if (recipe.tile == StorageTiling::None) {
     form.narrow = type;
     return form;
   }
-  bool isWhole = recipe.tile == RecipeStorageTile::Tensor;
+  bool isWhole = recipe.tile == StorageTiling::Tensor;
   SmallVector<int64_t> tile(real.getRank(), isWhole ? ScaledType::kWhole : 1);
   std::fill_n(tile.begin(), layers, 1);
   if (!isWhole)
@@ -47,7 +47,7 @@ FailureOr<SmallVector<Value>> StoredForm::store(OpBuilder &builder,
   Value seed;
   IntegerAttr tensor;
   Rounding rounding = Rounding::NearestEven;
-  if (recipe.rounding == RecipeRounding::Stochastic && seeds) {
+  if (recipe.rounding == Rounding::Stochastic && seeds) {
     FailureOr<Value> found = seeds->get(builder.getInsertionBlock());
     if (failed(found))
       return failure();
@@ -73,8 +73,8 @@ FailureOr<SmallVector<Value>> StoredForm::store(OpBuilder &builder,
                                   range.getExponent(), tile);
   }
   Value amax = AmaxOp::create(builder, loc, value, scaled);
-  auto current = ComputeScaleOp::create(
-      builder, loc, amax, getScaleRule(recipe.scale), format, recipe.margin);
+  auto current = ComputeScaleOp::create(builder, loc, amax, recipe.scale,
+                                        format, recipe.margin);
   DelayedScaling::Scale by{current.getScale(), current.getQuantizer()};
   if (chooseScale)
     by = chooseScale(current);

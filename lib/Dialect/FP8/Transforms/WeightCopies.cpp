@@ -179,7 +179,7 @@ WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
   Location loc = function.getLoc();
   Value kept = delayed.getNextQuantizer(copy.state);
   RankedTensorType type = tensorOf(kept);
-  if (copy.recipe.initial == RecipeInitial::One) {
+  if (copy.recipe.initial == InitialScale::One) {
     Value one = makeSplat(builder, loc, type, 1);
     return delayed.orFirst(builder, loc, kept, {one, one});
   }
@@ -227,7 +227,7 @@ void WeightCopies::makeFirst(const Copy &copy) {
   });
   Value amax = AmaxOp::create(builder, loc, source, copy.type);
   DelayedScaling::Scale by;
-  if (copy.recipe.initial == RecipeInitial::One) {
+  if (copy.recipe.initial == InitialScale::One) {
     by.scale = by.quantizer = makeSplat(builder, loc, copy.rule.type, 1);
   } else {
     ComputeScaleOp scale = makeScale(copy, amax);

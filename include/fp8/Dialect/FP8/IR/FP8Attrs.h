@@ -3,10 +3,10 @@
 #ifndef FP8_DIALECT_FP8_IR_FP8ATTRS_H
 #define FP8_DIALECT_FP8_IR_FP8ATTRS_H
 
+#include "fp8/Dialect/FP8/IR/FP8Enums.h"
+
 #include "mlir/IR/Attributes.h"
 #include "mlir/IR/OpImplementation.h"
-
-#include "fp8/Dialect/FP8/IR/FP8Enums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h.inc"

@@ -4,17 +4,8 @@
 #define FP8_DIALECT_FP8_IR_FP8ATTRS_TD
 
 include "fp8/Dialect/FP8/IR/FP8Dialect.td"
+include "fp8/Dialect/FP8/IR/FP8Enums.td"
 include "mlir/IR/AttrTypeBase.td"
-include "mlir/IR/EnumAttr.td"
-
-def FP8_ScaleRule : I32EnumAttr<"ScaleRule", "How a scale follows from an amax", [
-    I32EnumAttrCase<"Exact", 0, "exact">,
-    I32EnumAttrCase<"Pow2", 1, "pow2">,
-    I32EnumAttrCase<"OCPFloor", 2, "ocp_floor">
-  ]> {
-  let cppNamespace = "::mlir::fp8";
-  let genSpecializedAttr = 0;
-}
 
 def FP8_ScaleRuleAttr : EnumAttr<FP8_Dialect, FP8_ScaleRule, "scale_rule"> {
   let summary = "How a scale follows from an amax";
@@ -40,14 +31,6 @@ def FP8_ScaleRuleAttr : EnumAttr<FP8_Dialect, FP8_ScaleRule, "scale_rule"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
-def FP8_Rounding : I32EnumAttr<"Rounding", "How a value is rounded to a code", [
-    I32EnumAttrCase<"NearestEven", 0, "nearest_even">,
-    I32EnumAttrCase<"Stochastic", 1, "stochastic">
-  ]> {
-  let cppNamespace = "::mlir::fp8";
-  let genSpecializedAttr = 0;
-}
-
 def FP8_RoundingAttr : EnumAttr<FP8_Dialect, FP8_Rounding, "rounding"> {
   let summary = "How a value is rounded to a code";
   let description = [{
@@ -61,14 +44,6 @@ def FP8_RoundingAttr : EnumAttr<FP8_Dialect, FP8_Rounding, "rounding"> {
     module attributes {example.rounding = #fp8<rounding nearest_even>} {}
     ```
   }];
-}
-
-def FP8_Overflow : I32EnumAttr<"Overflow", "What becomes of a finite value out of range", [
-    I32EnumAttrCase<"Saturate", 0, "saturate">,
-    I32EnumAttrCase<"NaN", 1, "nan">
-  ]> {
-  let cppNamespace = "::mlir::fp8";
-  let genSpecializedAttr = 0;
 }
 
 def FP8_OverflowAttr : EnumAttr<FP8_Dialect, FP8_Overflow, "overflow"> {

@@ -1,0 +1,158 @@
+//===- FP8Enums.td - Words of recipes and of the dialect ---*- tablegen -*-===//
+//
+// Recipes (include/fp8/Support/Recipe.h), analyses and the dialect's attributes
+// share these enums. TableGen makes their C++ types and spellings; the
+// spellings are those of recipe files, of reports and of the IR. Values count
+// from 0 without a gap: the recipe's parser lists them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8ENUMS_TD
+#define FP8_DIALECT_FP8_IR_FP8ENUMS_TD
+
+include "mlir/IR/EnumAttr.td"
+
+class FP8_Enum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::fp8";
+  let genSpecializedAttr = 0;
+}
+
+//===----------------------------------------------------------------------===//
+// Quantization
+//===----------------------------------------------------------------------===//
+
+def FP8_FormatEnum : FP8_Enum<"Format", "The floating-point format of a payload", [
+    I32EnumAttrCase<"F8E4M3FN", 0, "f8E4M3FN">,
+    I32EnumAttrCase<"F8E5M2", 1, "f8E5M2">,
+    I32EnumAttrCase<"F8E4M3", 2, "f8E4M3">,
+    I32EnumAttrCase<"F8E4M3FNUZ", 3, "f8E4M3FNUZ">,
+    I32EnumAttrCase<"F8E5M2FNUZ", 4, "f8E5M2FNUZ">
+  ]>;
+
+// The block of elements that shares one scale, of an operand seen as a matrix
+// whose rows lie along the contraction: all of it; a row, which is constant
+// along the contraction; 128 elements of a row; 128 rows by 128 elements; 32
+// elements of a row, whose scale is an f8E8M0FNU.
+def FP8_TilingEnum : FP8_Enum<"Tiling", "The elements of an operand that share a scale", [
+    I32EnumAttrCase<"Tensor", 0, "tensor">,
+    I32EnumAttrCase<"Row", 1, "row">,
+    I32EnumAttrCase<"Row128", 2, "1x128">,
+    I32EnumAttrCase<"Block128", 3, "128x128">,
+    I32EnumAttrCase<"MX", 4, "1x32">
+  ]>;
+
+def FP8_ScaleRule : FP8_Enum<"ScaleRule", "How a scale follows from an amax", [
+    I32EnumAttrCase<"Exact", 0, "exact">,
+    I32EnumAttrCase<"Pow2", 1, "pow2">,
+    I32EnumAttrCase<"OCPFloor", 2, "ocp_floor">
+  ]>;
+
+def FP8_Rounding : FP8_Enum<"Rounding", "How a value is rounded to a code", [
+    I32EnumAttrCase<"NearestEven", 0, "nearest_even">,
+    I32EnumAttrCase<"Stochastic", 1, "stochastic">
+  ]>;
+
+def FP8_Overflow : FP8_Enum<"Overflow", "What becomes of a finite value out of range", [
+    I32EnumAttrCase<"Saturate", 0, "saturate">,
+    I32EnumAttrCase<"NaN", 1, "nan">
+  ]>;
+
+def FP8_Scaling : FP8_Enum<"Scaling", "Where the amax comes from: the tensor itself, or earlier steps", [
+    I32EnumAttrCase<"Current", 0, "current">,
+    I32EnumAttrCase<"Delayed", 1, "delayed">
+  ]>;
+
+def FP8_AmaxAlgorithm : FP8_Enum<"AmaxAlgorithm", "What delayed scaling takes of its history", [
+    I32EnumAttrCase<"Max", 0, "max">,
+    I32EnumAttrCase<"MostRecent", 1, "most_recent">
+  ]>;
+
+def FP8_InitialScale : FP8_Enum<"InitialScale", "The scale of delayed scaling before there is a history", [
+    I32EnumAttrCase<"Current", 0, "current">,
+    I32EnumAttrCase<"One", 1, "one">
+  ]>;
+
+// Both payloads are made in the forward pass; the second one is made from the
+// tensor in the backward pass; or it is made there from the first payload.
+def FP8_SecondPayload : FP8_Enum<"SecondPayload", "What becomes of the activation that forward and wgrad need in two tilings", [
+    I32EnumAttrCase<"Saved", 0, "saved">,
+    I32EnumAttrCase<"Recomputed", 1, "recomputed">,
+    I32EnumAttrCase<"Requantized", 2, "requantized">
+  ]>;
+
+// In every step, before the first dot; or where the optimizer updates the
+// weights: then the copies are state.
+def FP8_WeightCopyTime : FP8_Enum<"WeightCopyTime", "When the weights' FP8 copies are made", [
+    I32EnumAttrCase<"Step", 0, "step">,
+    I32EnumAttrCase<"State", 1, "state">
+  ]>;
+
+//===----------------------------------------------------------------------===//
+// What is not quantized, and what is stored
+//===----------------------------------------------------------------------===//
+
+def FP8_ComputeFormat : FP8_Enum<"ComputeFormat", "What everything else computes in", [
+    I32EnumAttrCase<"F32", 0, "f32">,
+    I32EnumAttrCase<"BF16", 1, "bf16">
+  ]>;
+
+// `same`: as `compute.saved` says.
+def FP8_SavedFormat : FP8_Enum<"SavedFormat", "What some activations are kept in for the backward pass", [
+    I32EnumAttrCase<"Same", 0, "same">,
+    I32EnumAttrCase<"F8E4M3FN", 1, "f8E4M3FN">,
+    I32EnumAttrCase<"F8E5M2", 2, "f8E5M2">
+  ]>;
+
+def FP8_StorageFormat : FP8_Enum<"StorageFormat", "What an array of the state is stored in", [
+    I32EnumAttrCase<"F32", 0, "f32">,
+    I32EnumAttrCase<"BF16", 1, "bf16">,
+    I32EnumAttrCase<"F16", 2, "f16">,
+    I32EnumAttrCase<"F8E4M3FN", 3, "f8E4M3FN">,
+    I32EnumAttrCase<"F8E5M2", 4, "f8E5M2">
+  ]>;
+
+// No scale, which is a cast; one scale; one for 128 elements along the last
+// dimension.
+def FP8_StorageTiling : FP8_Enum<"StorageTiling", "The elements of a stored array that share a scale", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"Tensor", 1, "tensor">,
+    I32EnumAttrCase<"Group128", 2, "1x128">
+  ]>;
+
+def FP8_Granularity : FP8_Enum<"Granularity", "What shares a factor of Smooth-SwiGLU", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"Channel", 1, "channel">,
+    I32EnumAttrCase<"Token", 2, "token">
+  ]>;
+
+//===----------------------------------------------------------------------===//
+// Dots
+//===----------------------------------------------------------------------===//
+
+// activation x weight; output gradient x weight; activation x output gradient;
+// one operand is a one-hot selection; a product of two activations with
+// batching dimensions; anything else. Rules of recipes may name the first
+// three.
+def FP8_DotRole : FP8_Enum<"DotRole", "What a dot is to the layers of the model", [
+    I32EnumAttrCase<"Forward", 0, "forward">,
+    I32EnumAttrCase<"Dgrad", 1, "dgrad">,
+    I32EnumAttrCase<"Wgrad", 2, "wgrad">,
+    I32EnumAttrCase<"Embedding", 3, "embedding">,
+    I32EnumAttrCase<"Attention", 4, "attention">,
+    I32EnumAttrCase<"Other", 5, "other">
+  ]>;
+
+def FP8_OperandKind : FP8_Enum<"OperandKind", "What an operand of a dot is to its layer", [
+    I32EnumAttrCase<"Activation", 0, "activation">,
+    I32EnumAttrCase<"Weight", 1, "weight">,
+    I32EnumAttrCase<"Gradient", 2, "gradient">,
+    I32EnumAttrCase<"Other", 3, "other">
+  ]>;
+
+def FP8_ModelPart : FP8_Enum<"ModelPart", "The part of the model that a rule may name", [
+    I32EnumAttrCase<"Head", 0, "head">,
+    I32EnumAttrCase<"Linear", 1, "linear">
+  ]>;
+
+#endif // FP8_DIALECT_FP8_IR_FP8ENUMS_TD

@@ -1,0 +1,47 @@
+//===- Recipe.cpp - What becomes FP8, and how -----------------------------===//
+
+#include "fp8/Support/Recipe.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/MLIRContext.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/GlobPattern.h"
+
+#include <tuple>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+bool OperandRecipe::operator==(const OperandRecipe &other) const {
+  auto values = [](const OperandRecipe &o) {
+    return std::tie(o.format, o.tile, o.scale, o.margin, o.rounding, o.overflow,
+                    o.scaling, o.history, o.algorithm, o.initial);
+  };
+  return values(*this) == values(other);
+}
+
+FloatType fp8::getStorageType(StorageFormat format, MLIRContext *context) {
+  switch (format) {
+  case StorageFormat::F32:
+    return Float32Type::get(context);
+  case StorageFormat::BF16:
+    return BFloat16Type::get(context);
+  case StorageFormat::F16:
+    return Float16Type::get(context);
+  case StorageFormat::F8E4M3FN:
+    return Float8E4M3FNType::get(context);
+  case StorageFormat::F8E5M2:
+    return Float8E5M2Type::get(context);
+  }
+  return {};
+}
+
+bool fp8::matchesPath(StringRef pattern, StringRef path) {
+  std::string escaped;
+  for (char c : pattern) {
+    if (c != '*' && c != '?' && !llvm::isAlnum(c))
+      escaped += '\\';
+    escaped += c;
+  }
+  return cantFail(llvm::GlobPattern::create(escaped)).match(path);
+}
