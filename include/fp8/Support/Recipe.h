@@ -12,6 +12,8 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/ArrayRef.h"
@@ -214,6 +216,16 @@ FailureOr<Recipe> parseRecipe(StringRef text, StringRef fileName,
 /// Sets one key of a recipe, e.g. `forward.activation.format=f8E5M2`.
 LogicalResult overrideRecipe(Recipe &recipe, StringRef assignment,
                              MLIRContext *context);
+
+/// What `print` writes, as a tree of dictionaries, arrays and strings.
+DictionaryAttr getSettings(const Recipe &recipe, MLIRContext *context);
+
+/// The recipe with these settings, checked as strictly as a file; keys that are
+/// missing have their defaults. Its rules are at `ruleLocations`, if there are
+/// any.
+FailureOr<Recipe> parseSettings(DictionaryAttr settings,
+                                ArrayRef<FileLineColLoc> ruleLocations,
+                                function_ref<InFlightDiagnostic()> emitError);
 
 } // namespace fp8
 } // namespace mlir

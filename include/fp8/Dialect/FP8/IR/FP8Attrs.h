@@ -4,8 +4,10 @@
 #define FP8_DIALECT_FP8_IR_FP8ATTRS_H
 
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
+#include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Attributes.h"
+#include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/OpImplementation.h"
 
 #define GET_ATTRDEF_CLASSES

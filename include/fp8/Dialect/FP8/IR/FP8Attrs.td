@@ -61,4 +61,151 @@ def FP8_OverflowAttr : EnumAttr<FP8_Dialect, FP8_Overflow, "overflow"> {
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// What the fp8 stage decides
+//===----------------------------------------------------------------------===//
+
+def FP8_RecipeAttr : AttrDef<FP8_Dialect, "Recipe"> {
+  let mnemonic = "recipe";
+  let summary = "What becomes FP8, and how";
+  let description = [{
+    The effective recipe of a step, as the attribute `fp8.recipe` of its module.
+    `fp8-resolve-recipe` makes it of a name or a file and of what the command
+    line changes; every other pass of the fp8 stage reads it.
+
+    The settings are those of recipe files (docs/Recipes.md), with every default
+    filled in, as `--print-recipe` prints them: mappings are dictionaries, lists
+    are arrays, and a value that is neither a word nor a number has quotes. They
+    are checked as strictly as a file, so that an unknown key or value is an
+    error. A key that is missing has its default.
+
+    `rules at` has the places of the rules in the recipe's file, for messages.
+
+    Example:
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN, tile = row},
+                   weight = {format = f8E4M3FN, tile = "128x128", scale = pow2}},
+        rules = [{keep = {part = head}}, {keep = {path = "*['wq']"}}],
+        compute = {unquantized_dots = bf16}
+      }, rules at ["mine.yaml":9:5, "mine.yaml":10:5]>} {}
+    ```
+  }];
+  let parameters = (ins "::mlir::DictionaryAttr":$settings,
+                        ArrayRefParameter<"::mlir::FileLineColLoc">:$ruleLocations);
+  let hasCustomAssemblyFormat = 1;
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    static RecipeAttr get(::mlir::MLIRContext *context, const ::mlir::fp8::Recipe &recipe);
+
+    /// The recipe that these settings mean.
+    ::llvm::FailureOr<::mlir::fp8::Recipe> getRecipe() const;
+  }];
+}
+
+def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
+  let mnemonic = "verdict";
+  let summary = "What becomes of a dot, and why";
+  let description = [{
+    `fp8-decide` puts one on every dot, as `fp8.verdict`. The passes that follow
+    do what it says, and the report prints it.
+
+    | | |
+    |---|---|
+    | first | `fp8`, `high_precision` (as the recipe says), or `fallback`: the recipe quantizes it, but it cannot be converted |
+    | `role` | what the dot is to its layer: `forward`, `dgrad`, `wgrad`; else `embedding`, `attention` or `other` |
+    | `category` | what the summary counts it as: `linear`, `head`, `attention`, `embedding`, `other` |
+    | `layer` | the tree path of the layer's parameter |
+    | `lhs`, `rhs` | what the operands are: `activation`, `weight`, `gradient` or `other` |
+    | `batch`, `m`, `n`, `k` | the dot's sizes |
+    | `lhs_format`, `rhs_format` | the element types of the operands as they are multiplied |
+    | `lhs_tile`, `rhs_tile` | of an FP8 dot: which elements share a scale, as recipes spell it |
+    | `current_scale` | the weight has a current scale, though the recipe says delayed: it is smoothed |
+    | `loops` | trip counts of the loops around it, from the inside out; 0 where unknown |
+    | `in_branch`, `recomputed` | it is in a branch; it repeats a forward dot for the backward pass |
+    | `rule` | the number of the recipe's rule that decided |
+    | `reason`, `notes` | for people |
+
+    Example:
+
+    ```mlir
+    func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+          {fp8.verdict = #fp8.verdict<fp8, role = forward, category = linear, layer = "p['w']",
+                                      lhs = activation, rhs = weight, batch = 1, m = 4, n = 16, k = 32,
+                                      lhs_format = f8E4M3FN, rhs_format = f8E4M3FN,
+                                      lhs_tile = row, rhs_tile = "128x128", reason = "linear layer">}
+          : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::fp8::Verdict":$kind,
+    "::mlir::fp8::DotRole":$role,
+    "::mlir::fp8::DotCategory":$category,
+    OptionalParameter<"::mlir::StringAttr">:$layer,
+    DefaultValuedParameter<"::mlir::fp8::OperandKind", "::mlir::fp8::OperandKind::Other">:$lhs,
+    DefaultValuedParameter<"::mlir::fp8::OperandKind", "::mlir::fp8::OperandKind::Other">:$rhs,
+    "int64_t":$batch, "int64_t":$m, "int64_t":$n, "int64_t":$k,
+    "::mlir::Type":$lhs_format, "::mlir::Type":$rhs_format,
+    OptionalParameter<"::std::optional<::mlir::fp8::Tiling>">:$lhs_tile,
+    OptionalParameter<"::std::optional<::mlir::fp8::Tiling>">:$rhs_tile,
+    DefaultValuedParameter<"bool", "false">:$current_scale,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$loops,
+    DefaultValuedParameter<"bool", "false">:$in_branch,
+    DefaultValuedParameter<"bool", "false">:$recomputed,
+    DefaultValuedParameter<"int64_t", "0">:$rule,
+    "::mlir::StringAttr":$reason,
+    OptionalParameter<"::mlir::ArrayAttr">:$notes);
+  let assemblyFormat = [{
+    `<` $kind `,` struct($role, $category, $layer, $lhs, $rhs, $batch, $m, $n, $k,
+        $lhs_format, $rhs_format, $lhs_tile, $rhs_tile, $current_scale, $loops,
+        $in_branch, $recomputed, $rule, $reason, $notes) `>`
+  }];
+  let genVerifyDecl = 1;
+  let extraClassDeclaration = [{
+    bool isFP8() const { return getKind() == Verdict::FP8; }
+
+    /// Whether a rule of the recipe keeps the dot in high precision.
+    bool isKeptByRule() const { return !isFP8() && getRule() != 0; }
+  }];
+}
+
+def FP8_StateVerdictAttr : AttrDef<FP8_Dialect, "StateVerdict"> {
+  let mnemonic = "state_verdict";
+  let summary = "What an array of the state is stored in, and why";
+  let description = [{
+    `fp8-store-state` puts one on every array of floats in the state, as
+    `fp8.state_verdict` of the argument. `kind` is `parameter`, `master`,
+    `moment1`, `moment2`, `gradient` or `other`, `parameter` the path of the
+    parameter that it belongs to, `from` and `to` are element types, `tile` says
+    which elements share a scale, and `bytes` counts scales too.
+
+    Example:
+
+    ```mlir
+    func.func private @main(tensor<64x32xbf16> {
+      fp8.path = "m", fp8.role = "state",
+      fp8.state_verdict = #fp8.state_verdict<kind = "moment1", parameter = "p", elements = 2048,
+                                             from = f32, to = bf16, bytes = 4096, changed = true,
+                                             reason = "as the recipe says">})
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::StringAttr":$kind,
+    OptionalParameter<"::mlir::StringAttr">:$parameter,
+    "int64_t":$elements,
+    "::mlir::Type":$from, "::mlir::Type":$to,
+    OptionalParameter<"::std::optional<::mlir::fp8::StorageTiling>">:$tile,
+    "int64_t":$bytes,
+    DefaultValuedParameter<"bool", "false">:$changed,
+    "::mlir::StringAttr":$reason,
+    OptionalParameter<"::mlir::ArrayAttr">:$notes);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRS_TD

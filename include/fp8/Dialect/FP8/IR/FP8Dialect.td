@@ -72,6 +72,16 @@ def FP8_Dialect : Dialect {
     /// On a dot whose operands are to be traced: an array of their names.
     static constexpr ::llvm::StringLiteral kTensorsAttrName = "fp8.tensors";
 
+    /// On the module, while the fp8 stage runs: the effective recipe.
+    static constexpr ::llvm::StringLiteral kRecipeAttrName = "fp8.recipe";
+
+    /// On a dot, until the report is written: what becomes of it, and why.
+    static constexpr ::llvm::StringLiteral kVerdictAttrName = "fp8.verdict";
+
+    /// On an array of the state, until the report is written: what it is stored
+    /// in, and why.
+    static constexpr ::llvm::StringLiteral kStateVerdictAttrName = "fp8.state_verdict";
+
     /// On a function: what became of its gated units, for the verdict report.
     static constexpr ::llvm::StringLiteral kGatedUnitsAttrName = "fp8.gated_units";
 

@@ -150,6 +150,22 @@ def FP8_OperandKind : FP8_Enum<"OperandKind", "What an operand of a dot is to it
     I32EnumAttrCase<"Other", 3, "other">
   ]>;
 
+// Computed in FP8; not quantized, as the recipe says; quantized as the recipe
+// says, but it cannot be converted.
+def FP8_Verdict : FP8_Enum<"Verdict", "What becomes of a dot", [
+    I32EnumAttrCase<"FP8", 0, "fp8">,
+    I32EnumAttrCase<"HighPrecision", 1, "high_precision">,
+    I32EnumAttrCase<"Fallback", 2, "fallback">
+  ]>;
+
+def FP8_DotCategory : FP8_Enum<"DotCategory", "What the summary of a report counts a dot as", [
+    I32EnumAttrCase<"Linear", 0, "linear">,
+    I32EnumAttrCase<"Head", 1, "head">,
+    I32EnumAttrCase<"Attention", 2, "attention">,
+    I32EnumAttrCase<"Embedding", 3, "embedding">,
+    I32EnumAttrCase<"Other", 4, "other">
+  ]>;
+
 def FP8_ModelPart : FP8_Enum<"ModelPart", "The part of the model that a rule may name", [
     I32EnumAttrCase<"Head", 0, "head">,
     I32EnumAttrCase<"Linear", 1, "linear">
