@@ -193,7 +193,8 @@ struct ConvertFP8ToLinalg
                                                          target);
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    getOperation()->removeAttr(FP8Dialect::kRecipeAttrName);
   }
 };
 

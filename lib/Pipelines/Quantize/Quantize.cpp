@@ -13,38 +13,42 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-void fp8::buildQuantizePipeline(OpPassManager &pm,
-                                const QuantizePipelineOptions &options,
-                                VerdictReport *sink) {
-  if (options.trace)
-    pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
-  FP8SmoothSwiGLUOptions smooth;
-  smooth.recipe = options.recipe;
-  smooth.set.assign(options.set.begin(), options.set.end());
-  smooth.emitRemarks = options.emitRemarks;
-  pm.addPass(createFP8SmoothSwiGLU(std::move(smooth)));
-  FP8ApplyRecipeOptions apply;
-  apply.recipe = options.recipe;
-  apply.set.assign(options.set.begin(), options.set.end());
-  apply.printRecipe = options.printRecipe;
-  apply.report = options.report;
-  apply.emitRemarks = options.emitRemarks;
-  apply.failOnFallback = options.failOnFallback;
-  apply.nameTensors = options.trace;
-  // What the passes that follow add to the report is added to that of the dots.
-  auto verdicts = sink ? std::shared_ptr<VerdictReport>(
-                             std::shared_ptr<VerdictReport>(), sink)
-                       : std::make_shared<VerdictReport>();
-  pm.addPass(createApplyRecipePass(std::move(apply), verdicts.get()));
+static void addResolveRecipe(OpPassManager &pm,
+                             const QuantizePipelineOptions &options) {
+  FP8ResolveRecipeOptions resolve;
+  resolve.recipe = options.recipe;
+  resolve.set.assign(options.set.begin(), options.set.end());
+  resolve.printRecipe = options.printRecipe;
+  pm.addPass(createFP8ResolveRecipe(std::move(resolve)));
+}
+
+/// Decides about the dots, and ends the run where that is not what was meant.
+static void addDecisions(OpPassManager &pm,
+                         const QuantizePipelineOptions &options) {
+  FP8DecideOptions decide;
+  decide.emitRemarks = options.emitRemarks;
+  pm.addPass(createFP8Decide(std::move(decide)));
+  if (!options.report.empty())
+    pm.addPass(createFP8ReportVerdicts({options.report, /*update=*/false}));
+  pm.addPass(createFP8CheckVerdicts({options.failOnFallback}));
+}
+
+/// Does what was decided.
+static void addRewrites(OpPassManager &pm,
+                        const QuantizePipelineOptions &options) {
+  pm.addPass(createFP8SaveActivations());
+  pm.addPass(createFP8QuantizeDots({/*nameTensors=*/options.trace}));
+  pm.addPass(createFP8StoreGradients());
+  pm.addPass(createFP8ComputeTypes());
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceUpdates());
-  FP8StoreStateOptions store;
-  store.recipe = options.recipe;
-  store.set.assign(options.set.begin(), options.set.end());
-  store.report = options.report;
-  store.emitRemarks = options.emitRemarks;
-  pm.addPass(createStoreStatePass(std::move(store), verdicts));
-  // Removes what only the rewritten dots read.
+  pm.addPass(createFP8StoreState({options.emitRemarks}));
+}
+
+/// Drops what nobody reads now: what only the rewritten dots did, and stacks
+/// whose slots are quantized where they are read.
+static void addCleanup(OpPassManager &pm,
+                       const QuantizePipelineOptions &options) {
   pm.addPass(createCSEPass());
   pm.nest<func::FuncOp>().addPass(createFP8SavePayloads());
   // Drops the stacks that are now payloads.
@@ -55,6 +59,24 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
     pm.nest<func::FuncOp>().addPass(createFP8Trace());
   }
   pm.addPass(createCSEPass());
+}
+
+void fp8::buildQuantizePipeline(OpPassManager &pm,
+                                const QuantizePipelineOptions &options,
+                                VerdictReport *sink) {
+  addResolveRecipe(pm, options);
+  if (options.trace)
+    pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
+  FP8SmoothSwiGLUOptions smooth;
+  smooth.emitRemarks = options.emitRemarks;
+  pm.addPass(createFP8SmoothSwiGLU(std::move(smooth)));
+  addDecisions(pm, options);
+  addRewrites(pm, options);
+  if (sink || !options.report.empty())
+    pm.addPass(
+        createReportVerdictsPass({options.report, /*update=*/true}, sink));
+  pm.addPass(createFP8DropVerdicts());
+  addCleanup(pm, options);
   pm.addPass(createFP8VerifyQuantized());
 }
 

@@ -246,7 +246,7 @@ def run_function(x, text, folder, inputs):
 def smooth_alone(x, text, *sets):
     """The step smoothed with all dots in high precision."""
     settings = " ".join(f"set=smooth_swiglu.{s}" for s in sets)
-    return optimize(x, text, x.folder, "--fp8-import", f"--fp8-smooth-swiglu=recipe=none all-dots {settings}")
+    return optimize(x, text, x.folder, "--fp8-import", f"--fp8-resolve-recipe=recipe=none {settings}", "--fp8-smooth-swiglu=all-dots")
 
 
 def named(p, data):

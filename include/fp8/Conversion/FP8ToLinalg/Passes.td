@@ -27,7 +27,7 @@ def ConvertFP8ToLinalg : Pass<"convert-fp8-to-linalg", "::mlir::ModuleOp"> {
     contraction; an accumulator of few bits makes a plain reduction. The casts in
     the bodies are plain `arith.extf` and `arith.truncf`; clamping comes before
     the latter. `fp8.transpose`, `fp8.reshape` and `fp8.slice` become these ops of
-    StableHLO on payload and scale.
+    StableHLO on payload and scale. The module's recipe is done, and is removed.
 
     Example:
 

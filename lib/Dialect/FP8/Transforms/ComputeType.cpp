@@ -1,7 +1,17 @@
 //===- ComputeType.cpp - What unquantized dots compute in -----------------===//
 
 #include "ComputeType.h"
+#include "EffectiveRecipe.h"
 #include "Quantizer.h"
+
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8COMPUTETYPES
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -28,7 +38,9 @@ Value Rounder::get(Value value) {
              builder, value.getLoc(), type.clone(builder.getBF16Type()), value);
 }
 
-void fp8::readBF16InDots(func::FuncOp function) {
+/// Makes the dots of a function read operands rounded to bf16; sums and results
+/// stay f32. A value that several dots read is rounded once.
+static void readBF16InDots(func::FuncOp function) {
   Rounder rounder(function.getContext());
   function.walk([&](stablehlo::DotGeneralOp dot) {
     if (!canReadBF16(dot))
@@ -37,3 +49,17 @@ void fp8::readBF16InDots(func::FuncOp function) {
     dot->setOperands({lhs, rhs});
   });
 }
+
+namespace {
+struct ComputeTypes : fp8::impl::FP8ComputeTypesBase<ComputeTypes> {
+  void runOnOperation() override {
+    FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+    if (failed(recipe) || failed(verifyDotsQuantized(getOperation())))
+      return signalPassFailure();
+    if (recipe->compute.unquantizedDots != ComputeFormat::BF16)
+      return markAllAnalysesPreserved();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      readBF16InDots(function);
+  }
+};
+} // namespace

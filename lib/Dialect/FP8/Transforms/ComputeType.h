@@ -12,10 +12,6 @@ namespace fp8 {
 /// f32 and summed over.
 bool canReadBF16(stablehlo::DotGeneralOp dot);
 
-/// Makes all such dots of a function read operands rounded to bf16; sums and
-/// results stay f32. A value that several dots read is rounded once.
-void readBF16InDots(func::FuncOp function);
-
 /// Rounds values to bf16, each once.
 class Rounder {
 public:

@@ -3,6 +3,8 @@
 #include "Decider.h"
 
 #include "ComputeType.h"
+#include "EffectiveRecipe.h"
+#include "Quantizer.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
@@ -14,39 +16,9 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-const OperandRecipe *fp8::getOperandRecipe(const Recipe &recipe, DotRole role,
-                                           OperandKind kind) {
-  switch (role) {
-  case DotRole::Forward:
-    if (!recipe.forward)
-      return nullptr;
-    return kind == OperandKind::Weight ? &recipe.forward->weight
-                                       : &recipe.forward->activation;
-  case DotRole::Dgrad:
-    if (!recipe.dgrad)
-      return nullptr;
-    return kind == OperandKind::Weight ? &recipe.dgrad->weight
-                                       : &recipe.dgrad->gradient;
-  case DotRole::Wgrad:
-    if (!recipe.wgrad)
-      return nullptr;
-    return kind == OperandKind::Activation ? &recipe.wgrad->activation
-                                           : &recipe.wgrad->gradient;
-  default:
-    return nullptr;
-  }
-}
-
 //===----------------------------------------------------------------------===//
-// Verdicts
+// What can be told of dots
 //===----------------------------------------------------------------------===//
-
-static std::string printType(Type type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << type;
-  return text;
-}
 
 /// Why a dot cannot become an fp8.dot_general; empty if it can.
 static std::string getObstacle(stablehlo::DotGeneralOp dot) {
@@ -101,10 +73,12 @@ bool fp8::isRescaled(Value operand) {
   return false;
 }
 
-bool fp8::needsCurrentScale(const OperandRecipe &recipe, const DotInfo &info,
-                            OperandKind kind) {
+/// Whether an operand that the recipe gives a delayed scale needs its own: a
+/// smoothed weight is of another size whenever its factors change.
+static bool needsCurrentScale(const OperandRecipe &recipe, OperandKind kind,
+                              Value operand) {
   return recipe.scaling == Scaling::Delayed && kind == OperandKind::Weight &&
-         isRescaled(info.dot->getOperand(info.lhs == kind ? 0 : 1));
+         isRescaled(operand);
 }
 
 static std::string describeSmoothing(const SmoothRecipe &smooth) {
@@ -134,119 +108,150 @@ static std::optional<int64_t> getLayerNumber(StringRef path) {
   return std::nullopt;
 }
 
+VerdictAttr DotDecision::getAttribute(MLIRContext *context) const {
+  Builder b(context);
+  SmallVector<StringRef> noteTexts(notes.begin(), notes.end());
+  return VerdictAttr::get(
+      context, kind, role, category,
+      layer.empty() ? StringAttr() : b.getStringAttr(layer), lhs, rhs, batch, m,
+      n, k, lhsFormat, rhsFormat, lhsTile, rhsTile, currentScale,
+      loops.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(loops),
+      inBranch, recomputed, rule, b.getStringAttr(reason),
+      notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
+}
+
 Decider::Decider(const Recipe &recipe, func::FuncOp function)
-    : recipe(recipe), layers(function), used(recipe.rules.size()) {
+    : recipe(recipe), layers(function) {
   for (const DotInfo &info : layers.getDots())
     if (std::optional<int64_t> number = getLayerNumber(info.layer))
       numLayers = std::max(numLayers, *number + 1);
 }
 
+//===----------------------------------------------------------------------===//
+// Descriptions
+//===----------------------------------------------------------------------===//
+
+/// The product of the sizes of an operand's dimensions.
+static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
+  int64_t size = 1;
+  for (int64_t dim : dims)
+    size *= type.getDimSize(dim);
+  return size;
+}
+
 /// What is said of a dot whatever becomes of it.
-void Decider::describe(const DotInfo &info, DotVerdict &verdict) const {
+DotDecision Decider::describe(const DotInfo &info) const {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-  verdict.function = dot->getParentOfType<func::FuncOp>().getName().str();
-  verdict.layer = info.layer;
-  verdict.role = stringifyDotRole(info.role).str();
-  verdict.location = describeLocation(dot.getLoc());
-  verdict.recomputed = info.recomputed;
-  verdict.inBranch = info.inBranch;
+  DotDecision decision;
+  decision.role = info.role;
+  decision.layer = info.layer;
+  decision.lhs = info.lhs;
+  decision.rhs = info.rhs;
+  decision.inBranch = info.inBranch;
+  decision.recomputed = info.recomputed;
 
   auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
   auto rhs = cast<RankedTensorType>(dot.getRhs().getType());
   auto dims = dot.getDotDimensionNumbers();
-  for (int64_t dim : dims.getLhsBatchingDimensions())
-    verdict.batch *= lhs.getDimSize(dim);
-  for (int64_t dim : dims.getLhsContractingDimensions())
-    verdict.k *= lhs.getDimSize(dim);
-  for (auto [dim, size] : llvm::enumerate(lhs.getShape()))
-    if (!llvm::is_contained(dims.getLhsBatchingDimensions(), dim) &&
-        !llvm::is_contained(dims.getLhsContractingDimensions(), dim))
-      verdict.m *= size;
-  for (auto [dim, size] : llvm::enumerate(rhs.getShape()))
-    if (!llvm::is_contained(dims.getRhsBatchingDimensions(), dim) &&
-        !llvm::is_contained(dims.getRhsContractingDimensions(), dim))
-      verdict.n *= size;
-  bool bf16 =
+  decision.batch = getSize(lhs, dims.getLhsBatchingDimensions());
+  decision.k = getSize(lhs, dims.getLhsContractingDimensions());
+  decision.m =
+      getSize(lhs, getFreeDims(lhs.getRank(), dims.getLhsBatchingDimensions(),
+                               dims.getLhsContractingDimensions()));
+  decision.n =
+      getSize(rhs, getFreeDims(rhs.getRank(), dims.getRhsBatchingDimensions(),
+                               dims.getRhsContractingDimensions()));
+  bool isBF16 =
       recipe.compute.unquantizedDots == ComputeFormat::BF16 && canReadBF16(dot);
-  verdict.lhsFormat = bf16 ? "bf16" : printType(lhs.getElementType());
-  verdict.rhsFormat = bf16 ? "bf16" : printType(rhs.getElementType());
+  Type bf16 = BFloat16Type::get(dot.getContext());
+  decision.lhsFormat = isBF16 ? bf16 : lhs.getElementType();
+  decision.rhsFormat = isBF16 ? bf16 : rhs.getElementType();
 
   for (Operation *loop : info.loops) {
     auto counted = stablehlo::matchCountedLoop(cast<stablehlo::WhileOp>(loop));
-    verdict.loops.push_back(counted ? counted->trips : 0);
+    decision.loops.push_back(counted ? counted->trips : 0);
   }
-  if (!info.loops.empty()) {
-    std::string note =
-        info.loops.size() == 1 ? "in a loop of " : "in loops of ";
-    llvm::raw_string_ostream os(note);
-    // As one reads it: the outer loop first.
-    llvm::interleave(
-        llvm::reverse(verdict.loops), os,
-        [&](int64_t trips) {
-          trips ? os << trips : os << "an unknown number of";
-        },
-        " x ");
-    verdict.notes.push_back(note + " iterations");
-  }
+  addNotes(info, decision);
+  return decision;
+}
+
+static std::string describeLoops(ArrayRef<int64_t> loops) {
+  std::string text = loops.size() == 1 ? "in a loop of " : "in loops of ";
+  llvm::raw_string_ostream os(text);
+  // As one reads it: the outer loop first.
+  llvm::interleave(
+      llvm::reverse(loops), os,
+      [&](int64_t trips) {
+        trips ? os << trips : os << "an unknown number of";
+      },
+      " x ");
+  os << " iterations";
+  return text;
+}
+
+void Decider::addNotes(const DotInfo &info, DotDecision &decision) const {
+  if (!decision.loops.empty())
+    decision.notes.push_back(describeLoops(decision.loops));
   if (info.inBranch)
-    verdict.notes.push_back("in a branch");
-  if (isRescaled(dot.getLhs()) || isRescaled(dot.getRhs()))
-    verdict.notes.push_back(describeSmoothing(recipe.smooth));
+    decision.notes.push_back("in a branch");
+  if (isRescaled(info.dot->getOperand(0)) ||
+      isRescaled(info.dot->getOperand(1)))
+    decision.notes.push_back(describeSmoothing(recipe.smooth));
   if (info.recomputed)
-    verdict.notes.push_back("recomputed for the backward pass");
+    decision.notes.push_back("recomputed for the backward pass");
+}
+
+//===----------------------------------------------------------------------===//
+// Rules
+//===----------------------------------------------------------------------===//
+
+/// Whether a rule that names layers by number names the dot's.
+FailureOr<bool> Decider::matchesLayer(const RecipeRule &rule,
+                                      const DotInfo &info) const {
+  if (std::optional<int64_t> number = getLayerNumber(info.layer))
+    return (rule.layers.empty() || llvm::is_contained(rule.layers, *number)) &&
+           (!rule.first || *number < *rule.first) &&
+           (!rule.last || *number >= numLayers - *rule.last);
+  if (info.loops.empty() && numLayers > 0)
+    return false;
+  InFlightDiagnostic diag = info.dot->emitError();
+  if (info.loops.empty())
+    diag << "a rule names layers by number, but no parameter of the step has "
+            "a number in its tree path; expected paths such as "
+            "p['layers'][3]['wq'], or a rule without layers, first and last";
+  else
+    // One dot for all layers of a loop: no single layer can be told apart.
+    diag << "a rule names layers by number, but this dot serves all layers of "
+            "a loop; expected a rule without layers, first and last, or a "
+            "model without a loop over its layers";
+  diag.attachNote(rule.loc) << "the rule is here";
+  return diag;
 }
 
 FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
-                                 const DotVerdict &verdict) const {
+                                 const DotDecision &decision) const {
   if (rule.part && (*rule.part == ModelPart::Head) != info.head)
     return false;
   if (rule.role && *rule.role != info.role)
     return false;
   if (!rule.path.empty() && !matchesPath(rule.path, info.layer))
     return false;
-  if (!rule.m.contains(verdict.m) || !rule.n.contains(verdict.n) ||
-      !rule.k.contains(verdict.k))
+  if (!rule.m.contains(decision.m) || !rule.n.contains(decision.n) ||
+      !rule.k.contains(decision.k))
     return false;
-  if (!rule.hasLayerNumber())
-    return true;
-  std::optional<int64_t> number = getLayerNumber(info.layer);
-  if (!number) {
-    if (info.loops.empty() && numLayers > 0)
-      return false;
-    if (info.loops.empty()) {
-      InFlightDiagnostic diag =
-          info.dot->emitError()
-          << "a rule names layers by number, but no parameter of the step has "
-             "a number in its tree path; expected paths such as "
-             "p['layers'][3]['wq'], or a rule without layers, first and last";
-      diag.attachNote(rule.loc) << "the rule is here";
-      return diag;
-    }
-    // One dot for all layers of a loop: no single layer can be told apart.
-    InFlightDiagnostic diag =
-        info.dot->emitError()
-        << "a rule names layers by number, but this dot serves all layers of a "
-           "loop; expected a rule without layers, first and last, or a model "
-           "without a loop over its layers";
-    diag.attachNote(rule.loc) << "the rule is here";
-    return diag;
-  }
-  return (rule.layers.empty() || llvm::is_contained(rule.layers, *number)) &&
-         (!rule.first || *number < *rule.first) &&
-         (!rule.last || *number >= numLayers - *rule.last);
+  return rule.hasLayerNumber() ? matchesLayer(rule, info)
+                               : FailureOr<bool>(true);
 }
 
 /// The first rule that matches a dot, or null.
-FailureOr<const RecipeRule *> Decider::findRule(const DotInfo &info,
-                                                const DotVerdict &verdict) {
-  for (auto [i, rule] : llvm::enumerate(recipe.rules)) {
-    FailureOr<bool> match = matches(rule, info, verdict);
+FailureOr<const RecipeRule *>
+Decider::findRule(const DotInfo &info, const DotDecision &decision) const {
+  for (const RecipeRule &rule : recipe.rules) {
+    FailureOr<bool> match = matches(rule, info, decision);
     if (failed(match))
       return failure();
-    if (!*match)
-      continue;
-    used.set(i);
-    return &rule;
+    if (*match)
+      return &rule;
   }
   return static_cast<const RecipeRule *>(nullptr);
 }
@@ -255,73 +260,86 @@ static std::string describeRule(const RecipeRule &rule) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << (rule.keep ? "kept by rule " : "quantized by rule ") << rule.number
-     << " (line " << rule.loc.getLine() << "): ";
-  rule.print(os);
+     << " (line " << rule.loc.getLine() << "): " << rule.getConditions();
   return text;
 }
 
-FailureOr<DotVerdict> Decider::getVerdict(const DotInfo &info) {
-  auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
-  DotVerdict verdict;
-  describe(info, verdict);
+//===----------------------------------------------------------------------===//
+// Decisions
+//===----------------------------------------------------------------------===//
 
-  switch (info.role) {
-  case DotRole::Embedding:
-    verdict.category = "embedding";
-    verdict.reason = "embedding lookup by a one-hot operand";
-    return verdict;
-  case DotRole::Attention:
-    verdict.category = "attention";
-    verdict.reason = "attention: a batched product of two activations";
-    return verdict;
-  case DotRole::Other:
-    verdict.category = "other";
-    verdict.reason = info.why;
-    if (!layers.hasParameters())
-      verdict.reason += " (no argument is marked as a parameter; expected the "
-                        "marks of fp8-import)";
-    return verdict;
-  default:
-    break;
-  }
+/// The dot becomes FP8, as the recipe says of its operands.
+void Decider::quantize(const DotInfo &info, DotDecision &decision) const {
+  const OperandRecipe &lhs = *getOperandRecipe(recipe, info.role, info.lhs);
+  const OperandRecipe &rhs = *getOperandRecipe(recipe, info.role, info.rhs);
+  MLIRContext *context = info.dot->getContext();
+  decision.kind = Verdict::FP8;
+  decision.lhsFormat = getFormatType(lhs.format, context);
+  decision.rhsFormat = getFormatType(rhs.format, context);
+  decision.lhsTile = lhs.tile;
+  decision.rhsTile = rhs.tile;
+  decision.currentScale =
+      needsCurrentScale(lhs, info.lhs, info.dot->getOperand(0)) ||
+      needsCurrentScale(rhs, info.rhs, info.dot->getOperand(1));
+  if (decision.currentScale)
+    decision.notes.push_back("the smoothed weight has a current scale");
+  if (lhs.format == Format::F8E5M2 && rhs.format == Format::F8E5M2)
+    decision.notes.push_back(
+        "f8E5M2 x f8E5M2 has no native dot in cuBLASLt (NVIDIA GPUs)");
+  if (lhs.tile == Tiling::Block128 && rhs.tile == Tiling::Block128)
+    decision.notes.push_back(
+        "128x128 x 128x128 has no native dot in cuBLASLt (NVIDIA GPUs)");
+}
 
-  verdict.category = info.head ? "head" : "linear";
-  verdict.reason = info.head ? "head: no other layer reads the layer's output"
-                             : "linear layer";
-  const OperandRecipe *lhs = getOperandRecipe(recipe, info.role, info.lhs);
-  const OperandRecipe *rhs = getOperandRecipe(recipe, info.role, info.rhs);
-  FailureOr<const RecipeRule *> rule = findRule(info, verdict);
+/// Decides about a dot of a linear layer.
+FailureOr<DotDecision> Decider::decideLayer(const DotInfo &info,
+                                            DotDecision decision) const {
+  decision.category = info.head ? DotCategory::Head : DotCategory::Linear;
+  decision.reason = info.head ? "head: no other layer reads the layer's output"
+                              : "linear layer";
+  FailureOr<const RecipeRule *> rule = findRule(info, decision);
   if (failed(rule))
     return failure();
   if (*rule) {
-    verdict.rule = (*rule)->number;
-    verdict.notes.push_back(describeRule(**rule));
+    decision.rule = (*rule)->number;
+    decision.notes.push_back(describeRule(**rule));
     if ((*rule)->keep)
-      return verdict;
+      return decision;
   }
-  if (!lhs || !rhs) {
-    verdict.reason =
-        "recipe '" + recipe.name + "' has no '" + verdict.role + "' key";
-    return verdict;
+  if (!getOperandRecipe(recipe, info.role, info.lhs)) {
+    decision.reason = ("recipe '" + recipe.name + "' has no '" +
+                       stringifyDotRole(info.role) + "' key")
+                          .str();
+    return decision;
   }
-  if (std::string obstacle = getObstacle(dot); !obstacle.empty()) {
-    verdict.kind = DotVerdict::Kind::Fallback;
-    verdict.reason = obstacle;
-    return verdict;
+  std::string obstacle = getObstacle(cast<stablehlo::DotGeneralOp>(info.dot));
+  if (obstacle.empty()) {
+    quantize(info, decision);
+    return decision;
   }
-  verdict.kind = DotVerdict::Kind::FP8;
-  verdict.lhsFormat = stringifyFormat(lhs->format).str();
-  verdict.rhsFormat = stringifyFormat(rhs->format).str();
-  verdict.lhsTile = stringifyTiling(lhs->tile).str();
-  verdict.rhsTile = stringifyTiling(rhs->tile).str();
-  if (needsCurrentScale(*lhs, info, info.lhs) ||
-      needsCurrentScale(*rhs, info, info.rhs))
-    verdict.notes.push_back("the smoothed weight has a current scale");
-  if (lhs->format == Format::F8E5M2 && rhs->format == Format::F8E5M2)
-    verdict.notes.push_back(
-        "f8E5M2 x f8E5M2 has no native dot in cuBLASLt (NVIDIA GPUs)");
-  if (lhs->tile == Tiling::Block128 && rhs->tile == Tiling::Block128)
-    verdict.notes.push_back(
-        "128x128 x 128x128 has no native dot in cuBLASLt (NVIDIA GPUs)");
-  return verdict;
+  decision.kind = Verdict::Fallback;
+  decision.reason = std::move(obstacle);
+  return decision;
+}
+
+FailureOr<DotDecision> Decider::decide(const DotInfo &info) const {
+  DotDecision decision = describe(info);
+  switch (info.role) {
+  case DotRole::Embedding:
+    decision.category = DotCategory::Embedding;
+    decision.reason = "embedding lookup by a one-hot operand";
+    return decision;
+  case DotRole::Attention:
+    decision.category = DotCategory::Attention;
+    decision.reason = "attention: a batched product of two activations";
+    return decision;
+  case DotRole::Other:
+    decision.reason = info.why;
+    if (!layers.hasParameters())
+      decision.reason += " (no argument is marked as a parameter; expected the "
+                         "marks of fp8-import)";
+    return decision;
+  default:
+    return decideLayer(info, std::move(decision));
+  }
 }

@@ -4,26 +4,33 @@
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DECIDER_H
 
 #include "fp8/Analysis/LinearLayers.h"
-#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
-#include "fp8/Support/Recipe.h"
-
-#include "llvm/ADT/BitVector.h"
+#include "fp8/Dialect/FP8/IR/FP8Attrs.h"
 
 namespace mlir {
 namespace fp8 {
 
-/// How the recipe quantizes an operand of a dot with this role; null if it
-/// keeps the dot in high precision.
-const OperandRecipe *getOperandRecipe(const Recipe &recipe, DotRole role,
-                                      OperandKind kind);
-
 /// Whether Smooth-SwiGLU has moved a factor into or out of an operand.
 bool isRescaled(Value operand);
 
-/// Whether an operand that the recipe gives a delayed scale needs its own: a
-/// smoothed weight is of another size whenever its factors change.
-bool needsCurrentScale(const OperandRecipe &recipe, const DotInfo &info,
-                       OperandKind kind);
+/// What becomes of a dot; see `#fp8.verdict`.
+struct DotDecision {
+  Verdict kind = Verdict::HighPrecision;
+  DotRole role = DotRole::Other;
+  DotCategory category = DotCategory::Other;
+  std::string layer;
+  OperandKind lhs = OperandKind::Other, rhs = OperandKind::Other;
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  Type lhsFormat, rhsFormat;
+  std::optional<Tiling> lhsTile, rhsTile;
+  bool currentScale = false;
+  SmallVector<int64_t> loops;
+  bool inBranch = false, recomputed = false;
+  int64_t rule = 0;
+  std::string reason;
+  SmallVector<std::string> notes;
+
+  VerdictAttr getAttribute(MLIRContext *context) const;
+};
 
 /// Decides about the dots of one function.
 class Decider {
@@ -32,21 +39,24 @@ public:
 
   const LinearLayers &getLayers() const { return layers; }
 
-  FailureOr<DotVerdict> getVerdict(const DotInfo &info);
-
-  /// The rules that decided about a dot.
-  const llvm::BitVector &getUsedRules() const { return used; }
+  /// Fails, with an error, if it cannot tell whether a rule matches.
+  FailureOr<DotDecision> decide(const DotInfo &info) const;
 
 private:
-  void describe(const DotInfo &info, DotVerdict &verdict) const;
+  DotDecision describe(const DotInfo &info) const;
+  void addNotes(const DotInfo &info, DotDecision &decision) const;
+  FailureOr<DotDecision> decideLayer(const DotInfo &info,
+                                     DotDecision decision) const;
+  void quantize(const DotInfo &info, DotDecision &decision) const;
   FailureOr<const RecipeRule *> findRule(const DotInfo &info,
-                                         const DotVerdict &verdict);
+                                         const DotDecision &decision) const;
   FailureOr<bool> matches(const RecipeRule &rule, const DotInfo &info,
-                          const DotVerdict &verdict) const;
+                          const DotDecision &decision) const;
+  FailureOr<bool> matchesLayer(const RecipeRule &rule,
+                               const DotInfo &info) const;
 
   const Recipe &recipe;
   LinearLayers layers;
-  llvm::BitVector used;
   int64_t numLayers = 0;
 };
 

@@ -73,9 +73,12 @@ void Recomputation::setInsertionPoint(OpBuilder &builder) const {
 
 Value Recomputation::clone(OpBuilder &builder) const {
   IRMapping mapping;
-  for (Operation *op : ops)
+  for (Operation *op : ops) {
     // The report and traces are of the dot that is always there.
-    builder.clone(*op, mapping)->removeAttr(FP8Dialect::kTensorsAttrName);
+    Operation *copy = builder.clone(*op, mapping);
+    copy->removeAttr(FP8Dialect::kTensorsAttrName);
+    copy->removeAttr(FP8Dialect::kVerdictAttrName);
+  }
   return mapping.lookupOrDefault(value);
 }
 

@@ -179,11 +179,11 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
 /// Blocks along the contraction are blocks of one dimension.
 void Quantizer::mergeDims(Dot &dot) {
   auto hasBlocks = [](const OperandPlan &plan) {
-    return plan.recipe->tile != Tiling::Tensor &&
-           plan.recipe->tile != Tiling::Row;
+    return plan.recipe.tile != Tiling::Tensor &&
+           plan.recipe.tile != Tiling::Row;
   };
   auto isBlock = [](const OperandPlan &plan) {
-    return plan.recipe->tile == Tiling::Block128;
+    return plan.recipe.tile == Tiling::Block128;
   };
   if (!hasBlocks(dot.plan.lhs) && !hasBlocks(dot.plan.rhs))
     return;
@@ -197,7 +197,7 @@ void Quantizer::mergeDims(Dot &dot) {
 
 void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
                            Operation *dot) {
-  const OperandRecipe &recipe = *plan.recipe;
+  const OperandRecipe &recipe = plan.recipe;
   bool perTensor = recipe.tile == Tiling::Tensor;
   auto type = cast<RankedTensorType>(operand.value.getType());
   SmallVector<int64_t> tile = getTile(recipe.tile, type.getShape(),
@@ -252,9 +252,9 @@ void Quantizer::add(const DotPlan &plan) {
            llvm::to_vector(dims.getRhsBatchingDimensions()),
            llvm::to_vector(dims.getRhsContractingDimensions())}};
   // The tile of anything but a tensor is that of one layout.
-  for (auto [operand, recipe] : {std::pair(&dot.lhs, plan.lhs.recipe),
-                                 std::pair(&dot.rhs, plan.rhs.recipe)})
-    if (recipe->tile != Tiling::Tensor)
+  for (auto [operand, tile] : {std::pair(&dot.lhs, plan.lhs.recipe.tile),
+                               std::pair(&dot.rhs, plan.rhs.recipe.tile)})
+    if (tile != Tiling::Tensor)
       absorbTransposes(operand->value, operand->batching, operand->contracting);
   mergeDims(dot);
   addOperand(dot.lhs, plan.lhs, plan.dot);
@@ -646,10 +646,12 @@ Value Quantizer::rewriteDot(Dot &dot) {
   auto op = fp8::DotGeneralOp::create(
       builder, loc, merged, dot.lhs.scaled, dot.rhs.scaled, dot.lhs.batching,
       dot.rhs.batching, dot.lhs.contracting, dot.rhs.contracting);
-  if (dot.plan.accumulator->promote != 0)
-    op.setPromoteEvery(dot.plan.accumulator->promote);
-  if (dot.plan.accumulator->bits != 32)
-    op.setAccumulatorBits(dot.plan.accumulator->bits);
+  if (dot.plan.accumulator.promote != 0)
+    op.setPromoteEvery(dot.plan.accumulator.promote);
+  if (dot.plan.accumulator.bits != 32)
+    op.setAccumulatorBits(dot.plan.accumulator.bits);
+  if (Attribute verdict = dot.plan.dot->getAttr(FP8Dialect::kVerdictAttrName))
+    op->setAttr(FP8Dialect::kVerdictAttrName, verdict);
   if (nameTensors)
     op->setAttr(FP8Dialect::kTensorsAttrName,
                 builder.getStrArrayAttr({getTensorName(dot.plan.lhs),
@@ -673,9 +675,7 @@ LogicalResult Quantizer::rewrite() {
     dot.rhs.scaled = getScaled(dot.rhs);
   }
   for (Dot &dot : dots) {
-    Value result = rewriteDot(dot);
-    dot.plan.dot->getResult(0).replaceAllUsesWith(result);
-    results[dot.plan.dot] = result;
+    dot.plan.dot->getResult(0).replaceAllUsesWith(rewriteDot(dot));
     dot.plan.dot->erase();
   }
   TakenUpdate when;

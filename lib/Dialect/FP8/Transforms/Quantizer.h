@@ -23,7 +23,7 @@ namespace fp8 {
 
 /// How an operand of a dot is quantized.
 struct OperandPlan {
-  const OperandRecipe *recipe = nullptr;
+  OperandRecipe recipe;
   bool isWeight = false;
   /// Of the activation that a wgrad dot reads.
   SecondPayload copy = SecondPayload::Saved;
@@ -35,7 +35,7 @@ struct OperandPlan {
 struct DotPlan {
   stablehlo::DotGeneralOp dot;
   OperandPlan lhs, rhs;
-  const AccumulatorRecipe *accumulator = nullptr;
+  AccumulatorRecipe accumulator;
 };
 
 /// Rewrites dots of one function. All dots are added before any is rewritten:
@@ -56,8 +56,6 @@ public:
   LogicalResult rewrite();
 
   int64_t getNumQuantized() const { return numQuantized; }
-  /// What stands for the result of a dot that was rewritten; null for others.
-  Value getResult(Operation *dot) const { return results.lookup(dot); }
 
 private:
   /// An operand of a dot: a value and what the dot does with its dimensions.
@@ -132,7 +130,6 @@ private:
   DelayedScaling delayed;
   WeightCopyTime weightCopies;
   WeightCopies copies;
-  DenseMap<Operation *, Value> results; ///< By the dots that are gone.
   int64_t numQuantized = 0;
 };
 

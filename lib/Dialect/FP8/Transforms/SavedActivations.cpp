@@ -17,18 +17,28 @@
 #include "SavedActivations.h"
 
 #include "ComputeType.h"
+#include "EffectiveRecipe.h"
 #include "Quantizer.h"
 #include "ThinStacks.h"
 
 #include "fp8/Analysis/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/SetVector.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8SAVEACTIVATIONS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -439,12 +449,46 @@ bool fp8::isRecomputable(Operation *op) {
               stablehlo::TransposeOp>(op));
 }
 
-void fp8::saveActivations(func::FuncOp function, const LinearLayers &layers,
-                          const ComputeRecipe &compute,
-                          llvm::function_ref<bool(Operation *)> isQuantized) {
-  if (compute.saved == ComputeFormat::F32 &&
-      compute.savedNorms == SavedFormat::Same &&
-      compute.savedGated == SavedFormat::Same)
-    return;
-  Saver(function, layers, compute).run(isQuantized);
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Whether the backward pass reads what the forward pass has as it is.
+static bool savesAsComputed(const ComputeRecipe &compute) {
+  return compute.saved == ComputeFormat::F32 &&
+         compute.savedNorms == SavedFormat::Same &&
+         compute.savedGated == SavedFormat::Same;
 }
+
+/// What is saved depends on which dots will read payloads.
+static LogicalResult verifyNotQuantized(ModuleOp module) {
+  WalkResult result = module.walk([](fp8::DotGeneralOp dot) {
+    if (!getVerdict(dot))
+      return WalkResult::advance();
+    dot.emitOpError() << "expected activations to be saved before dots are "
+                         "quantized; run fp8-quantize-dots later";
+    return WalkResult::interrupt();
+  });
+  return failure(result.wasInterrupted());
+}
+
+namespace {
+struct SaveActivations : fp8::impl::FP8SaveActivationsBase<SaveActivations> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Recipe> recipe = getEffectiveRecipe(module);
+    if (failed(recipe) || failed(verifyDecided(module)) ||
+        failed(verifyNotQuantized(module)))
+      return signalPassFailure();
+    if (savesAsComputed(recipe->compute))
+      return markAllAnalysesPreserved();
+    for (auto function : module.getOps<func::FuncOp>()) {
+      LinearLayers layers(function);
+      Saver(function, layers, recipe->compute).run([](Operation *op) {
+        VerdictAttr verdict = getVerdict(op);
+        return verdict && verdict.isFP8();
+      });
+    }
+  }
+};
+} // namespace

@@ -18,6 +18,7 @@
 
 #include "Decider.h"
 #include "DelayedScaling.h"
+#include "EffectiveRecipe.h"
 #include "LayerSlots.h"
 #include "LayerStacks.h"
 #include "Quantizer.h"
@@ -776,10 +777,10 @@ LogicalResult Smoother::decide() {
       layerLoops.add(getEvidence(info));
     if (!info.isLinearLayer() || allDots)
       continue;
-    FailureOr<DotVerdict> verdict = decider.getVerdict(info);
-    if (failed(verdict))
+    FailureOr<DotDecision> decision = decider.decide(info);
+    if (failed(decision))
       return failure();
-    wanted[i] = verdict->kind == DotVerdict::Kind::FP8;
+    wanted[i] = decision->kind == Verdict::FP8;
   }
   return success();
 }
@@ -894,23 +895,18 @@ namespace {
 struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
   using FP8SmoothSwiGLUBase::FP8SmoothSwiGLUBase;
 
-  LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context, *set);
-    if (failed(loaded))
-      return failure();
-    effective = std::move(*loaded);
-    return success();
-  }
-
   void runOnOperation() override {
-    if (effective.smooth.granularity == Granularity::None)
+    FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+    if (failed(recipe))
+      return signalPassFailure();
+    if (recipe->smooth.granularity == Granularity::None)
       return markAllAnalysesPreserved();
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal() && failed(apply(function)))
+      if (!function.isExternal() && failed(apply(function, *recipe)))
         return signalPassFailure();
   }
 
-  LogicalResult apply(func::FuncOp function) {
+  LogicalResult apply(func::FuncOp function, const Recipe &recipe) {
     SmallVector<Attribute> units;
     auto report = [&](const DotInfo &down, const GatedUnitVerdict &unit) {
       units.push_back(unit.getAttribute(&getContext()));
@@ -925,7 +921,7 @@ struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
       else
         diag << "gated unit left alone: " << unit.reason;
     };
-    if (failed(Smoother(function, effective, allDots).run(report)))
+    if (failed(Smoother(function, recipe, allDots).run(report)))
       return failure();
     if (units.empty() && emitRemarks)
       function.emitRemark()
@@ -935,7 +931,5 @@ struct SmoothSwiGLU : public fp8::impl::FP8SmoothSwiGLUBase<SmoothSwiGLU> {
                       ArrayAttr::get(&getContext(), units));
     return success();
   }
-
-  Recipe effective;
 };
 } // namespace

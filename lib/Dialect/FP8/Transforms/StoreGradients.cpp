@@ -1,19 +1,34 @@
 //===- StoreGradients.cpp - Gradients of weights in FP8 -------------------===//
+//
+// FP8-LM (arXiv 2310.18313) keeps the gradients of linear layers in FP8: what a
+// wgrad dot computes is quantized, and so is every sum of micro-batches, which
+// is dequantized, added to and quantized by its new amax (`add_to_fp8` of
+// MS-AMP).
+//
+//===----------------------------------------------------------------------===//
 
-#include "StoreGradients.h"
-
+#include "EffectiveRecipe.h"
+#include "Seeds.h"
 #include "SmallTensors.h"
 #include "StoredForm.h"
 #include "TakenUpdate.h"
 
 #include "fp8/Analysis/DataFlow.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
 #include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/STLExtras.h"
 
 #include <optional>
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8STOREGRADIENTS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -296,16 +311,51 @@ LogicalResult GradientStorer::store(Value gradient) {
   return stored.contains(gradient) ? success() : storeHere(gradient, 0);
 }
 
-FailureOr<int64_t> fp8::storeGradients(ArrayRef<Value> results,
-                                       const StorageRecipe &recipe,
-                                       Seeds &seeds) {
-  if (results.empty() || !recipe.changes())
-    return 0;
-  if (recipe.rounding == Rounding::Stochastic)
-    seeds.prepare();
-  GradientStorer storer(recipe, seeds, results.front().getContext());
-  for (Value result : results)
-    if (failed(storer.store(result)))
-      return failure();
-  return storer.getNumStored();
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// What the wgrad dots of a function compute, those left out that a rule keeps
+/// in high precision: such a layer is kept whole.
+static SmallVector<Value> findGradients(func::FuncOp function) {
+  SmallVector<Value> gradients;
+  function.walk([&](Operation *op) {
+    VerdictAttr verdict = getVerdict(op);
+    if (verdict && verdict.getRole() == DotRole::Wgrad &&
+        !verdict.isKeptByRule())
+      gradients.push_back(op->getResult(0));
+  });
+  return gradients;
 }
+
+namespace {
+struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<Recipe> recipe = getEffectiveRecipe(module);
+    if (failed(recipe) || failed(verifyDecided(module)) ||
+        failed(verifyDotsQuantized(module)))
+      return signalPassFailure();
+    if (!recipe->gradients.changes())
+      return markAllAnalysesPreserved();
+    for (auto function : module.getOps<func::FuncOp>())
+      if (failed(store(function, *recipe)))
+        signalPassFailure();
+  }
+
+  LogicalResult store(func::FuncOp function, const Recipe &recipe) {
+    SmallVector<Value> gradients = findGradients(function);
+    if (gradients.empty())
+      return success();
+    Seeds seeds(function, recipe.seed);
+    if (recipe.gradients.rounding == Rounding::Stochastic)
+      seeds.prepare();
+    GradientStorer storer(recipe.gradients, seeds, &getContext());
+    for (Value gradient : gradients)
+      if (failed(storer.store(gradient)))
+        return failure();
+    numGradients += storer.getNumStored();
+    return success();
+  }
+};
+} // namespace

@@ -9,6 +9,7 @@
 
 #include "ClipUpdates.h"
 #include "DelayedScaling.h"
+#include "EffectiveRecipe.h"
 #include "FirstScale.h"
 #include "Seeds.h"
 #include "StateFunctions.h"
@@ -60,13 +61,6 @@ struct StoredArray : StoredForm {
 
 } // namespace
 
-static std::string printElement(Type type) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  os << getElementTypeOrSelf(type);
-  return text;
-}
-
 /// Of the paths of what an expansion adds.
 static ArrayRef<StringRef> getSuffixes(const StoredArray &array) {
   static const StringRef suffixes[] = {".center", ".exponent"};
@@ -80,6 +74,21 @@ static ArrayRef<Value> getExpansion(ArrayRef<Value> parts) {
 
 namespace {
 
+/// What becomes of one array; see `#fp8.state_verdict`.
+struct StateDecision {
+  unsigned argument = 0;
+  std::string path, kind, parameter;
+  int64_t elements = 0;
+  Type from, to;
+  std::optional<StorageTiling> tile;
+  int64_t bytes = 0;
+  bool changed = false;
+  std::string reason;
+  SmallVector<std::string> notes;
+
+  StateVerdictAttr getAttribute(MLIRContext *context) const;
+};
+
 /// Rewrites one step.
 class StateStorer {
 public:
@@ -87,10 +96,7 @@ public:
       : function(function), recipe(recipe), builder(function.getContext()),
         seeds(function, recipe.seed), delayed(function) {}
 
-  /// What becomes of each array.
-  std::vector<StateVerdict> verdicts;
-  /// The argument of each verdict.
-  SmallVector<unsigned> verdictArguments;
+  std::vector<StateDecision> decisions;
 
   LogicalResult run();
 
@@ -104,8 +110,11 @@ private:
 
   void decide();
   void clip();
+  const StorageRecipe *getStorage(const SignatureArg &arg) const;
   std::string whyNot(const SignatureArg &arg, const StorageRecipe *storage,
                      StringRef owner) const;
+  void change(const SignatureArg &arg, const StorageRecipe &storage,
+              StateDecision &decision);
   void changeArgument(StoredArray &array);
   LogicalResult storeResult(StoredArray &array);
   Value pack(StoredArray &array, ArrayRef<Value> parts, Location loc);
@@ -137,6 +146,11 @@ private:
 
 } // namespace
 
+/// Whether an array is the master copy of a parameter.
+static bool isMaster(const SignatureArg &arg) {
+  return arg.kind == StateKind::Other && !arg.parameter.empty();
+}
+
 /// Why an array stays as it is; empty if it does not.
 std::string StateStorer::whyNot(const SignatureArg &arg,
                                 const StorageRecipe *storage,
@@ -150,7 +164,7 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
     return "the recipe stores it as it is";
   if (!element.isF32() && !element.isBF16() && !element.isF16())
     return "expected elements of f32, bf16 or f16 but got " +
-           printElement(element);
+           printType(element);
   if (type.getRank() == 0)
     return "a scalar";
   if (type.getNumElements() < recipe.optimizer.minElements)
@@ -167,13 +181,61 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
   return "";
 }
 
+StateVerdictAttr StateDecision::getAttribute(MLIRContext *context) const {
+  Builder b(context);
+  SmallVector<StringRef> noteTexts(notes.begin(), notes.end());
+  return StateVerdictAttr::get(
+      context, b.getStringAttr(kind),
+      parameter.empty() ? StringAttr() : b.getStringAttr(parameter), elements,
+      from, to, tile, bytes, changed, b.getStringAttr(reason),
+      notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
+}
+
+/// What the recipe stores an array of this kind in; null for no such kind.
+const StorageRecipe *StateStorer::getStorage(const SignatureArg &arg) const {
+  switch (arg.kind) {
+  case StateKind::Moment1:
+    return &recipe.optimizer.moment1;
+  case StateKind::Moment2:
+    return &recipe.optimizer.moment2;
+  case StateKind::Gradient:
+    return &recipe.gradients;
+  case StateKind::Parameter:
+    return &recipe.optimizer.master;
+  default:
+    return isMaster(arg) ? &recipe.optimizer.master : nullptr;
+  }
+}
+
+/// The array is stored as the recipe says.
+void StateStorer::change(const SignatureArg &arg, const StorageRecipe &storage,
+                         StateDecision &decision) {
+  StoredArray array{StoredForm::get(storage, cast<RankedTensorType>(arg.type))};
+  array.argument = arg.index;
+  array.path = arg.path;
+  array.kind = function.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
+  decision.changed = true;
+  decision.to = getElementTypeOrSelf(array.getPartTypes().front());
+  if (!array.isCast())
+    decision.tile = storage.tile;
+  decision.bytes = array.getBytes();
+  decision.reason = "as the recipe says";
+  if (storage.rounding == Rounding::Stochastic)
+    decision.notes.push_back("rounded stochastically");
+  if (storage.expand)
+    decision.notes.push_back("with range expansion");
+  if (storage.scaling == Scaling::Delayed)
+    decision.notes.push_back("scaled by earlier steps");
+  arrays.push_back(std::move(array));
+}
+
 void StateStorer::decide() {
   FailureOr<Signature> signature = Signature::fromAttributes(function);
   assert(succeeded(signature) && "expected the marks to be checked");
   // Parameters whose master copy is what the optimizer updates.
   llvm::StringMap<std::string> masters;
   for (const SignatureArg &arg : signature->args)
-    if (arg.kind == StateKind::Other && !arg.parameter.empty())
+    if (isMaster(arg))
       masters[arg.parameter] = arg.path;
   for (const SignatureArg &arg : signature->args) {
     auto type = dyn_cast<RankedTensorType>(arg.type);
@@ -181,65 +243,35 @@ void StateStorer::decide() {
         !isa<FloatType>(type.getElementType()) || type.getRank() == 0 ||
         arg.zeroInit)
       continue;
-    StateVerdict verdict;
-    verdict.function = function.getName().str();
-    verdict.path = arg.path;
-    verdict.parameter = arg.parameter;
-    verdict.elements = type.getNumElements();
-    verdict.from = verdict.to = printElement(type);
-    verdict.bytes = verdict.elements * type.getElementTypeBitWidth() / 8;
-    verdict.kind = stringify(arg.kind).str();
-    const StorageRecipe *storage = nullptr;
-    StringRef owner = arg.parameter;
-    if (arg.kind == StateKind::Moment1) {
-      storage = &recipe.optimizer.moment1;
-    } else if (arg.kind == StateKind::Moment2) {
-      storage = &recipe.optimizer.moment2;
-    } else if (arg.kind == StateKind::Gradient) {
-      storage = &recipe.gradients;
-    } else if (arg.kind == StateKind::Parameter) {
-      storage = &recipe.optimizer.master;
-      owner = arg.path;
-    } else if (!arg.parameter.empty()) {
-      verdict.kind = "master";
-      storage = &recipe.optimizer.master;
-    }
-    verdict.reason = whyNot(arg, storage, owner);
-    if (auto master = masters.find(arg.path);
-        master != masters.end() && verdict.reason.empty())
-      verdict.reason =
+    StateDecision decision;
+    decision.argument = arg.index;
+    decision.path = arg.path;
+    decision.kind = isMaster(arg) ? "master" : stringify(arg.kind).str();
+    decision.parameter = arg.parameter;
+    decision.elements = type.getNumElements();
+    decision.from = decision.to = type.getElementType();
+    decision.bytes = decision.elements * type.getElementTypeBitWidth() / 8;
+    const StorageRecipe *storage = getStorage(arg);
+    decision.reason =
+        whyNot(arg, storage,
+               arg.kind == StateKind::Parameter ? arg.path : arg.parameter);
+    auto master = masters.find(arg.path);
+    if (master != masters.end() && decision.reason.empty())
+      decision.reason =
           "the optimizer updates its master copy, " + master->second;
-    if (verdict.reason.empty()) {
-      StoredArray array{StoredForm::get(*storage, type)};
-      array.argument = arg.index;
-      array.path = arg.path;
-      array.kind = function.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
-      verdict.changed = true;
-      verdict.to = printElement(array.getPartTypes().front());
-      if (!array.isCast())
-        verdict.tile = stringifyStorageTiling(storage->tile).str();
-      verdict.bytes = array.getBytes();
-      verdict.reason = "as the recipe says";
-      if (storage->rounding == Rounding::Stochastic)
-        verdict.notes.push_back("rounded stochastically");
-      if (storage->expand)
-        verdict.notes.push_back("with range expansion");
-      if (storage->scaling == Scaling::Delayed)
-        verdict.notes.push_back("scaled by earlier steps");
-      arrays.push_back(std::move(array));
-    }
-    verdictArguments.push_back(arg.index);
-    verdicts.push_back(std::move(verdict));
+    if (decision.reason.empty())
+      change(arg, *storage, decision);
+    decisions.push_back(std::move(decision));
   }
 }
 
 /// Clips the updates, and says of every parameter whether its own is.
 void StateStorer::clip() {
   llvm::StringSet<> clipped = clipUpdates(function);
-  for (StateVerdict &verdict : verdicts)
-    if (verdict.kind == "parameter")
-      verdict.notes.push_back(
-          clipped.contains(verdict.path)
+  for (StateDecision &decision : decisions)
+    if (decision.kind == "parameter")
+      decision.notes.push_back(
+          clipped.contains(decision.path)
               ? "its update is divided by max(1, RMS(g / sqrt(v)))"
               : "its update is not clipped: no division by the root of a "
                 "second moment was found");
@@ -673,78 +705,56 @@ LogicalResult StateStorer::run() {
 namespace {
 struct StoreState : fp8::impl::FP8StoreStateBase<StoreState> {
   using FP8StoreStateBase::FP8StoreStateBase;
-  StoreState(FP8StoreStateOptions options, std::shared_ptr<VerdictReport> sink)
-      : FP8StoreStateBase(std::move(options)), sink(std::move(sink)) {}
-
-  LogicalResult initialize(MLIRContext *context) override {
-    FailureOr<Recipe> loaded = loadRecipe(this->recipe, context, *set);
-    if (failed(loaded))
-      return failure();
-    effective = std::move(*loaded);
-    return success();
-  }
 
   void runOnOperation() override;
 
-  Recipe effective;
-  std::shared_ptr<VerdictReport> sink;
+private:
+  LogicalResult store(func::FuncOp function, const Recipe &recipe);
 };
 } // namespace
 
-static void emitStateRemark(Location loc, const StateVerdict &verdict) {
+static void emitStateRemark(Location loc, const StateDecision &decision) {
   InFlightDiagnostic diag = emitRemark(loc);
-  diag << (verdict.changed ? "stored as " : "stays ") << verdict.to;
-  if (!verdict.tile.empty())
-    diag << " (scales: " << verdict.tile << ")";
-  diag << ": " << verdict.kind << " " << verdict.path;
-  if (!verdict.parameter.empty())
-    diag << " of " << verdict.parameter;
-  diag << ", " << verdict.elements << " elements of " << verdict.from << ": "
-       << verdict.reason;
-  for (const std::string &note : verdict.notes)
+  diag << (decision.changed ? "stored as " : "stays ")
+       << printType(decision.to);
+  if (decision.tile)
+    diag << " (scales: " << stringifyStorageTiling(*decision.tile) << ")";
+  diag << ": " << decision.kind << " " << decision.path;
+  if (!decision.parameter.empty())
+    diag << " of " << decision.parameter;
+  diag << ", " << decision.elements << " elements of "
+       << printType(decision.from) << ": " << decision.reason;
+  for (const std::string &note : decision.notes)
     diag << "; " << note;
 }
 
-void StoreState::runOnOperation() {
-  VerdictReport verdicts;
-  if (!sink)
-    sink = std::make_shared<VerdictReport>();
-  sink->state.clear();
-  if (!effective.optimizer.changesNothing() || effective.gradients.changes()) {
-    for (auto function :
-         llvm::to_vector(getOperation().getOps<func::FuncOp>())) {
-      if (!replacesState(function))
-        continue;
-      if (failed(Signature::fromAttributes(function)))
-        return signalPassFailure();
-      StateStorer storer(function, effective);
-      if (failed(storer.run()))
-        return signalPassFailure();
-      for (auto [verdict, argument] :
-           llvm::zip_equal(storer.verdicts, storer.verdictArguments)) {
-        if (emitRemarks)
-          emitStateRemark(function.getArgument(argument).getLoc(), verdict);
-        ++numArrays;
-        numStored += verdict.changed;
-        sink->state.push_back(std::move(verdict));
-      }
-    }
+LogicalResult StoreState::store(func::FuncOp function, const Recipe &recipe) {
+  if (!replacesState(function))
+    return success();
+  if (failed(Signature::fromAttributes(function)))
+    return failure();
+  StateStorer storer(function, recipe);
+  if (failed(storer.run()))
+    return failure();
+  for (const StateDecision &decision : storer.decisions) {
+    if (emitRemarks)
+      emitStateRemark(function.getArgument(decision.argument).getLoc(),
+                      decision);
+    function.setArgAttr(decision.argument, FP8Dialect::kStateVerdictAttrName,
+                        decision.getAttribute(&getContext()));
+    ++numArrays;
+    numStored += decision.changed;
   }
-  if (report.empty() || sink->state.empty())
-    return;
-  sink->recipe = effective.name;
-  // The table of the dots is printed already.
-  if (report == "-")
-    return sink->printStateTable(llvm::errs());
-  std::string error;
-  if (failed(sink->write(report, error))) {
-    emitError(UnknownLoc::get(&getContext())) << error;
-    signalPassFailure();
-  }
+  return success();
 }
 
-std::unique_ptr<Pass>
-fp8::createStoreStatePass(FP8StoreStateOptions options,
-                          std::shared_ptr<VerdictReport> sink) {
-  return std::make_unique<StoreState>(std::move(options), std::move(sink));
+void StoreState::runOnOperation() {
+  FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+  if (failed(recipe))
+    return signalPassFailure();
+  if (recipe->optimizer.changesNothing() && !recipe->gradients.changes())
+    return markAllAnalysesPreserved();
+  for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
+    if (failed(store(function, *recipe)))
+      return signalPassFailure();
 }

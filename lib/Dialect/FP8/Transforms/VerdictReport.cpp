@@ -1,7 +1,10 @@
-//===- VerdictReport.cpp - Every dot and state array: FP8 or why not
-//-------===//
+//===- VerdictReport.cpp - Dots, units and state: FP8 or why not ----------===//
 
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+
+#include "EffectiveRecipe.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -13,18 +16,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-StringRef fp8::stringifyVerdict(DotVerdict::Kind kind) {
-  switch (kind) {
-  case DotVerdict::Kind::FP8:
-    return "fp8";
-  case DotVerdict::Kind::HighPrecision:
-    return "high_precision";
-  case DotVerdict::Kind::Fallback:
-    return "fallback";
-  }
-  return "high_precision";
-}
 
 //===----------------------------------------------------------------------===//
 // Gated units
@@ -134,10 +125,102 @@ static void printGatedUnit(llvm::json::OStream &json,
 }
 
 //===----------------------------------------------------------------------===//
+// Reading the IR
+//===----------------------------------------------------------------------===//
+
+static std::string getText(StringAttr text) {
+  return text ? text.str() : std::string();
+}
+
+template <typename NotesT>
+static void readNotes(ArrayAttr attr, NotesT &notes) {
+  if (attr)
+    for (auto note : attr.getAsRange<StringAttr>())
+      notes.push_back(note.str());
+}
+
+static DotVerdict readDot(Operation *dot, VerdictAttr verdict) {
+  DotVerdict row;
+  row.kind = verdict.getKind();
+  row.function = dot->getParentOfType<func::FuncOp>().getName().str();
+  row.layer = getText(verdict.getLayer());
+  row.role = verdict.getRole();
+  row.category = verdict.getCategory();
+  row.batch = verdict.getBatch();
+  row.m = verdict.getM();
+  row.n = verdict.getN();
+  row.k = verdict.getK();
+  row.lhsFormat = printType(verdict.getLhsFormat());
+  row.rhsFormat = printType(verdict.getRhsFormat());
+  if (verdict.isFP8()) {
+    row.lhsTile = stringifyTiling(*verdict.getLhsTile());
+    row.rhsTile = stringifyTiling(*verdict.getRhsTile());
+  }
+  if (verdict.getLoops())
+    row.loops = llvm::to_vector(verdict.getLoops().asArrayRef());
+  row.inBranch = verdict.getInBranch();
+  row.recomputed = verdict.getRecomputed();
+  row.rule = verdict.getRule();
+  row.reason = verdict.getReason().str();
+  row.location = describeLocation(dot->getLoc());
+  readNotes(verdict.getNotes(), row.notes);
+  return row;
+}
+
+static StateVerdict readState(func::FuncOp function, unsigned argument,
+                              StateVerdictAttr verdict) {
+  StateVerdict row;
+  row.function = function.getName().str();
+  row.path = getText(function.getArgAttrOfType<StringAttr>(
+      argument, FP8Dialect::kPathAttrName));
+  row.kind = verdict.getKind().str();
+  row.parameter = getText(verdict.getParameter());
+  row.elements = verdict.getElements();
+  row.from = printType(verdict.getFrom());
+  row.to = printType(verdict.getTo());
+  if (verdict.getTile())
+    row.tile = stringifyStorageTiling(*verdict.getTile());
+  row.bytes = verdict.getBytes();
+  row.changed = verdict.getChanged();
+  row.reason = verdict.getReason().str();
+  readNotes(verdict.getNotes(), row.notes);
+  return row;
+}
+
+void VerdictReport::read(func::FuncOp function) {
+  function.walk([&](Operation *op) {
+    if (VerdictAttr verdict = getVerdict(op))
+      dots.push_back(readDot(op, verdict));
+  });
+  if (auto units =
+          function->getAttrOfType<ArrayAttr>(FP8Dialect::kGatedUnitsAttrName))
+    for (auto unit : units.getAsRange<DictionaryAttr>())
+      gatedUnits.push_back(GatedUnitVerdict::get(unit));
+  for (unsigned i = 0; i < function.getNumArguments(); ++i)
+    if (auto verdict = function.getArgAttrOfType<StateVerdictAttr>(
+            i, FP8Dialect::kStateVerdictAttrName))
+      state.push_back(readState(function, i, verdict));
+}
+
+FailureOr<VerdictReport> VerdictReport::get(ModuleOp module) {
+  FailureOr<Recipe> recipe = getEffectiveRecipe(module);
+  if (failed(recipe))
+    return failure();
+  VerdictReport report;
+  report.recipe = recipe->name;
+  for (auto function : module.getOps<func::FuncOp>())
+    report.read(function);
+  // Passes may add dots of their own, but not before these are decided about.
+  if (report.dots.empty() && failed(verifyDecided(module)))
+    return failure();
+  return report;
+}
+
+//===----------------------------------------------------------------------===//
 // The report
 //===----------------------------------------------------------------------===//
 
-int64_t VerdictReport::count(DotVerdict::Kind kind) const {
+int64_t VerdictReport::count(Verdict kind) const {
   return llvm::count_if(
       dots, [&](const DotVerdict &dot) { return dot.kind == kind; });
 }
@@ -145,7 +228,7 @@ int64_t VerdictReport::count(DotVerdict::Kind kind) const {
 std::string VerdictReport::getSummary() const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  os << count(DotVerdict::Kind::FP8) << " of " << dots.size() << " dots in FP8";
+  os << count(Verdict::FP8) << " of " << dots.size() << " dots in FP8";
   bool first = true;
   auto item = [&](int64_t number, StringRef what) {
     if (!number)
@@ -153,17 +236,17 @@ std::string VerdictReport::getSummary() const {
     os << (first ? "; " : ", ") << number << " " << what;
     first = false;
   };
-  item(count(DotVerdict::Kind::Fallback), "fallback");
-  static constexpr std::pair<StringLiteral, StringLiteral> categories[] = {
-      {"linear", "linear layers kept in high precision"},
-      {"attention", "attention"},
-      {"head", "head"},
-      {"embedding", "embedding"},
-      {"other", "not in linear layers"}};
+  item(count(Verdict::Fallback), "fallback");
+  static constexpr std::pair<DotCategory, StringLiteral> categories[] = {
+      {DotCategory::Linear, "linear layers kept in high precision"},
+      {DotCategory::Attention, "attention"},
+      {DotCategory::Head, "head"},
+      {DotCategory::Embedding, "embedding"},
+      {DotCategory::Other, "not in linear layers"}};
   for (const auto &category : categories)
     item(llvm::count_if(dots,
                         [&](const DotVerdict &dot) {
-                          return dot.kind == DotVerdict::Kind::HighPrecision &&
+                          return dot.kind == Verdict::HighPrecision &&
                                  dot.category == category.first;
                         }),
          category.second);
@@ -229,17 +312,72 @@ void VerdictReport::printTable(llvm::raw_ostream &os) const {
   rows.push_back({"verdict", "role", "layer", "batch", "M", "N", "K", "lhs",
                   "rhs", "reason", "location"});
   for (const DotVerdict &dot : dots) {
-    rows.push_back({stringifyVerdict(dot.kind).str(), dot.role,
-                    dot.layer.empty() ? "-" : dot.layer,
-                    std::to_string(dot.batch), std::to_string(dot.m),
-                    std::to_string(dot.n), std::to_string(dot.k), dot.lhsFormat,
-                    dot.rhsFormat, joinReason(dot.reason, dot.notes),
-                    dot.location});
+    rows.push_back(
+        {stringifyVerdict(dot.kind).str(), stringifyDotRole(dot.role).str(),
+         dot.layer.empty() ? "-" : dot.layer, std::to_string(dot.batch),
+         std::to_string(dot.m), std::to_string(dot.n), std::to_string(dot.k),
+         dot.lhsFormat, dot.rhsFormat, joinReason(dot.reason, dot.notes),
+         dot.location});
   }
   printColumns(os, rows, {3, 4, 5, 6});
   os << "recipe " << recipe << ": " << getSummary() << "\n";
   if (!state.empty())
     printStateTable(os);
+}
+
+static void printTexts(llvm::json::OStream &json, StringRef name,
+                       ArrayRef<std::string> texts) {
+  json.attributeArray(name, [&] {
+    for (const std::string &text : texts)
+      json.value(text);
+  });
+}
+
+static void printDot(llvm::json::OStream &json, const DotVerdict &dot) {
+  json.attribute("function", dot.function);
+  json.attribute("layer", dot.layer);
+  json.attribute("role", stringifyDotRole(dot.role));
+  json.attribute("category", stringifyDotCategory(dot.category));
+  json.attribute("batch", dot.batch);
+  json.attribute("m", dot.m);
+  json.attribute("n", dot.n);
+  json.attribute("k", dot.k);
+  json.attribute("lhs", dot.lhsFormat);
+  json.attribute("rhs", dot.rhsFormat);
+  if (dot.kind == Verdict::FP8) {
+    json.attribute("lhs_tile", dot.lhsTile);
+    json.attribute("rhs_tile", dot.rhsTile);
+  }
+  // Trip counts, the inner loop first; null where unknown.
+  json.attributeArray("loops", [&] {
+    for (int64_t trips : dot.loops)
+      trips ? json.value(trips) : json.value(nullptr);
+  });
+  json.attribute("in_branch", dot.inBranch);
+  json.attribute("recomputed", dot.recomputed);
+  if (dot.rule)
+    json.attribute("rule", dot.rule);
+  json.attribute("verdict", stringifyVerdict(dot.kind));
+  json.attribute("reason", dot.reason);
+  json.attribute("location", dot.location);
+  printTexts(json, "notes", dot.notes);
+}
+
+static void printState(llvm::json::OStream &json, const StateVerdict &array) {
+  json.attribute("function", array.function);
+  json.attribute("path", array.path);
+  json.attribute("kind", array.kind);
+  if (!array.parameter.empty())
+    json.attribute("parameter", array.parameter);
+  json.attribute("elements", array.elements);
+  json.attribute("from", array.from);
+  json.attribute("to", array.to);
+  if (!array.tile.empty())
+    json.attribute("tile", array.tile);
+  json.attribute("bytes", array.bytes);
+  json.attribute("changed", array.changed);
+  json.attribute("reason", array.reason);
+  printTexts(json, "notes", array.notes);
 }
 
 void VerdictReport::printJSON(llvm::raw_ostream &os) const {
@@ -248,43 +386,11 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
     json.attribute("recipe", recipe);
     json.attribute("summary", getSummary());
     json.attribute("total", static_cast<int64_t>(dots.size()));
-    for (auto kind : {DotVerdict::Kind::FP8, DotVerdict::Kind::HighPrecision,
-                      DotVerdict::Kind::Fallback})
+    for (auto kind : {Verdict::FP8, Verdict::HighPrecision, Verdict::Fallback})
       json.attribute(stringifyVerdict(kind), count(kind));
     json.attributeArray("dots", [&] {
       for (const DotVerdict &dot : dots)
-        json.object([&] {
-          json.attribute("function", dot.function);
-          json.attribute("layer", dot.layer);
-          json.attribute("role", dot.role);
-          json.attribute("category", dot.category);
-          json.attribute("batch", dot.batch);
-          json.attribute("m", dot.m);
-          json.attribute("n", dot.n);
-          json.attribute("k", dot.k);
-          json.attribute("lhs", dot.lhsFormat);
-          json.attribute("rhs", dot.rhsFormat);
-          if (dot.kind == DotVerdict::Kind::FP8) {
-            json.attribute("lhs_tile", dot.lhsTile);
-            json.attribute("rhs_tile", dot.rhsTile);
-          }
-          // Trip counts, the inner loop first; null where unknown.
-          json.attributeArray("loops", [&] {
-            for (int64_t trips : dot.loops)
-              trips ? json.value(trips) : json.value(nullptr);
-          });
-          json.attribute("in_branch", dot.inBranch);
-          json.attribute("recomputed", dot.recomputed);
-          if (dot.rule)
-            json.attribute("rule", dot.rule);
-          json.attribute("verdict", stringifyVerdict(dot.kind));
-          json.attribute("reason", dot.reason);
-          json.attribute("location", dot.location);
-          json.attributeArray("notes", [&] {
-            for (const std::string &note : dot.notes)
-              json.value(note);
-          });
-        });
+        json.object([&] { printDot(json, dot); });
     });
     json.attributeArray("gated_units", [&] {
       for (const GatedUnitVerdict &unit : gatedUnits)
@@ -292,25 +398,7 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
     });
     json.attributeArray("state", [&] {
       for (const StateVerdict &array : state)
-        json.object([&] {
-          json.attribute("function", array.function);
-          json.attribute("path", array.path);
-          json.attribute("kind", array.kind);
-          if (!array.parameter.empty())
-            json.attribute("parameter", array.parameter);
-          json.attribute("elements", array.elements);
-          json.attribute("from", array.from);
-          json.attribute("to", array.to);
-          if (!array.tile.empty())
-            json.attribute("tile", array.tile);
-          json.attribute("bytes", array.bytes);
-          json.attribute("changed", array.changed);
-          json.attribute("reason", array.reason);
-          json.attributeArray("notes", [&] {
-            for (const std::string &note : array.notes)
-              json.value(note);
-          });
-        });
+        json.object([&] { printState(json, array); });
     });
   });
   os << "\n";

@@ -18,15 +18,10 @@ namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
 
-/// As `createFP8ApplyRecipe`, and the verdicts are also put into `sink`, which
+/// As `createFP8ReportVerdicts`, and the report is also put into `sink`, which
 /// must outlive the run of the pass.
-std::unique_ptr<Pass> createApplyRecipePass(FP8ApplyRecipeOptions options,
-                                            VerdictReport *sink);
-
-/// As `createFP8StoreState`, and what becomes of the state is also put into
-/// `sink`, to the verdicts of the dots.
-std::unique_ptr<Pass> createStoreStatePass(FP8StoreStateOptions options,
-                                           std::shared_ptr<VerdictReport> sink);
+std::unique_ptr<Pass> createReportVerdictsPass(FP8ReportVerdictsOptions options,
+                                               VerdictReport *sink);
 
 #define GEN_PASS_REGISTRATION
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"

@@ -5,92 +5,42 @@
 
 include "mlir/Pass/PassBase.td"
 
-def FP8ApplyRecipe : Pass<"fp8-apply-recipe", "::mlir::ModuleOp"> {
-  let summary = "Compute the dots that a recipe names in FP8";
+def FP8ResolveRecipe : Pass<"fp8-resolve-recipe", "::mlir::ModuleOp"> {
+  let summary = "Attach the effective recipe to the module";
   let description = [{
-    Finds the linear layers of a step by data flow (the dots with a parameter
-    that the loss depends on, and the dots of their gradients) and rewrites the
-    ones that the recipe quantizes: both operands become `!fp8.scaled` values,
-    the dot an `fp8.dot_general`.
+    Loads a recipe by its name or from a file, sets the keys that `set` names,
+    and puts the result on the module as `fp8.recipe`, a `#fp8.recipe`. All
+    passes of the fp8 stage read it there, and no other place says what is
+    quantized. A mistake in the recipe is an error before any pass runs; a module
+    that has a recipe is one too, since its ops may follow that already.
 
-    A tensor that several dots read is quantized once per format, right after
-    its definition (an argument: right before it is first read): forward and wgrad share the activation, forward and dgrad the
-    weight, dgrad and wgrad the output gradient. Dots that read a tensor through
-    reshapes, transposes or barriers share its payload too: with one scale for
-    the whole tensor, another arrangement of the elements needs no other
-    quantization, and the payload is rearranged instead.
-
-    Every dot of the module gets a verdict with its reason: `report` writes them
-    to a file (JSON if its name ends in `.json`, else a table; `-` is a table on
-    the standard error stream), `emit-remarks` prints them at the dots. A dot
-    that the recipe quantizes but that cannot be converted stays as it is, with
-    the verdict `fallback`; `fail-on-fallback` makes that an error.
-
-    The arguments' marks (`fp8.role`, `fp8.kind`, `fp8.path`) come from the
-    import stage; without them no dot is found to be a linear layer.
-
-    With `recipe=tensorwise`
+    Example: with `recipe=tensorwise set=rules=[] set=seed=7`, the module
 
     ```mlir
-    func.func @main(%w: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
-                    %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
-                    %x: tensor<4x32xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
-      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
-          : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
-      %1 = stablehlo.dot_general %0, %head, contracting_dims = [1] x [0]
-          : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-      return %1 : tensor<4x8xf32>
-    }
+    module {}
     ```
 
-    becomes (the head stays in high precision, as the recipe says)
+    gets the settings that `print-recipe` prints, among them
 
     ```mlir
-    func.func @main(%w: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
-                    %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
-                    %x: tensor<4x32xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
-      %amax_x = fp8.amax %x : tensor<4x32xf32> -> tensor<f32>
-      %scale_x, %quantizer_x = fp8.compute_scale %amax_x {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
-          : tensor<f32> -> tensor<f32>
-      %xs = fp8.quantize %x, %scale_x, %quantizer_x rounding = nearest_even, overflow = saturate
-          : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
-      %amax_w = fp8.amax %w : tensor<32x16xf32> -> tensor<f32>
-      %scale_w, %quantizer_w = fp8.compute_scale %amax_w {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
-          : tensor<f32> -> tensor<f32>
-      %ws = fp8.quantize %w, %scale_w, %quantizer_w rounding = nearest_even, overflow = saturate
-          : tensor<32x16xf32> -> !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>
-      %0 = fp8.dot_general %xs, %ws, contracting_dims = [1] x [0] {accumulator = f32}
-          : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
-             !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>
-      %1 = stablehlo.dot_general %0, %head, contracting_dims = [1] x [0]
-          : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-      return %1 : tensor<4x8xf32>
-    }
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = tensorwise,
+        forward = {accumulator = {bits = 32, promote = 0},
+                   activation = {format = f8E4M3FN, margin = 0, overflow = saturate, rounding = nearest_even,
+                                 scale = exact, scaling = current, tile = tensor},
+                   weight = {format = f8E4M3FN, margin = 0, overflow = saturate, rounding = nearest_even,
+                             scale = exact, scaling = current, tile = tensor}},
+        seed = 7}>} {}
     ```
   }];
-  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
   let options = [
     Option<"recipe", "recipe", "std::string", "\"tensorwise\"",
            "The recipe: a name (tensorwise, rowwise, blockwise, ...) or the path of a .yaml file">,
     ListOption<"set", "set", "std::string",
                "Set a key of the recipe, e.g. forward.activation.format=f8E5M2">,
     Option<"printRecipe", "print-recipe", "bool", "false",
-           "Print the effective recipe, defaults and all, to standard output">,
-    Option<"report", "report", "std::string", "\"\"",
-           "Write the verdict of every dot to this file (.json, else a table; - is stderr)">,
-    Option<"emitRemarks", "emit-remarks", "bool", "false",
-           "Emit the verdict of every dot as a remark at the dot">,
-    Option<"failOnFallback", "fail-on-fallback", "bool", "false",
-           "Fail if a dot that the recipe quantizes cannot be converted">,
-    Option<"nameTensors", "name-tensors", "bool", "false",
-           "Name the operands of the dots, for fp8-trace">
-  ];
-  let statistics = [
-    Statistic<"numDots", "num-dots", "Number of dots">,
-    Statistic<"numFP8Dots", "num-fp8-dots", "Number of dots computed in FP8">,
-    Statistic<"numQuantized", "num-quantized", "Number of tensors quantized">,
-    Statistic<"numGradients", "num-gradients",
-              "Number of gradients and sums of them stored as the recipe says">
+           "Print the effective recipe, defaults and all, to standard output">
   ];
 }
 
@@ -118,39 +68,40 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
 
     Gated units are found by data flow, in whatever way they are spelled (see
     `include/fp8/Analysis/GatedUnits.h`). What became of each one is left on its
-    function as `fp8.gated_units`, which `fp8-apply-recipe` takes into its
-    report.
+    function as `fp8.gated_units`, for `fp8-report-verdicts`.
 
-    Example, with `set=smooth_swiglu.granularity=channel`: the activation of the
-    last dot is divided by `s`, its weight multiplied.
+    Example: the activation of the last dot is divided by `s`, its weight
+    multiplied.
 
     ```mlir
-    func.func @main(%gate: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['gate']"},
-                    %up: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['up']"},
-                    %down: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['down']"},
-                    %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
-                    %x: tensor<4x16xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
-      %0 = stablehlo.dot_general %x, %gate, contracting_dims = [1] x [0]
-          : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
-      %1 = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0]
-          : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
-      %2 = stablehlo.logistic %0 : tensor<4x32xf32>
-      %3 = stablehlo.multiply %0, %2 : tensor<4x32xf32>
-      %4 = stablehlo.multiply %3, %1 : tensor<4x32xf32>
-      %5 = stablehlo.dot_general %4, %down, contracting_dims = [1] x [0]
-          : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
-      %6 = stablehlo.dot_general %5, %head, contracting_dims = [1] x [0]
-          : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
-      return %6 : tensor<4x8xf32>
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN}, weight = {format = f8E4M3FN}},
+        rules = [{keep = {part = head}}],
+        smooth_swiglu = {granularity = channel}}>} {
+      func.func @main(%gate: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['gate']"},
+                      %up: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['up']"},
+                      %down: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['down']"},
+                      %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
+                      %x: tensor<4x16xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
+        %0 = stablehlo.dot_general %x, %gate, contracting_dims = [1] x [0]
+            : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+        %1 = stablehlo.dot_general %x, %up, contracting_dims = [1] x [0]
+            : (tensor<4x16xf32>, tensor<16x32xf32>) -> tensor<4x32xf32>
+        %2 = stablehlo.logistic %0 : tensor<4x32xf32>
+        %3 = stablehlo.multiply %0, %2 : tensor<4x32xf32>
+        %4 = stablehlo.multiply %3, %1 : tensor<4x32xf32>
+        %5 = stablehlo.dot_general %4, %down, contracting_dims = [1] x [0]
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        %6 = stablehlo.dot_general %5, %head, contracting_dims = [1] x [0]
+            : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+        return %6 : tensor<4x8xf32>
+      }
     }
     ```
   }];
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
-    Option<"recipe", "recipe", "std::string", "\"tensorwise\"",
-           "The recipe: a name (tensorwise, rowwise, blockwise, ...) or the path of a .yaml file">,
-    ListOption<"set", "set", "std::string",
-               "Set a key of the recipe, e.g. smooth_swiglu.granularity=token">,
     Option<"emitRemarks", "emit-remarks", "bool", "false",
            "Emit what becomes of every gated unit as a remark at the dot that reads its product">,
     Option<"allDots", "all-dots", "bool", "false",
@@ -160,6 +111,302 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
     Statistic<"numSmoothed", "num-smoothed", "Number of gated units smoothed">,
     Statistic<"numLeft", "num-left", "Number of gated units left alone">
   ];
+}
+
+def FP8Decide : Pass<"fp8-decide", "::mlir::ModuleOp"> {
+  let summary = "Decide which dots become FP8";
+  let description = [{
+    Finds the linear layers of a step by data flow (the dots with a parameter
+    that the loss depends on, and the dots of their gradients), and puts a
+    `#fp8.verdict` on every `stablehlo.dot_general`: whether it becomes FP8, or
+    why not. Nothing else changes; the passes that follow do what the verdicts
+    say.
+
+    The arguments' marks (`fp8.role`, `fp8.kind`, `fp8.path`) come from the
+    import stage; without them no dot is found to be a linear layer. The recipe
+    comes from `fp8-resolve-recipe`.
+
+    Example: the first dot gets the verdict `fp8`, the head `high_precision`,
+    since a rule keeps it.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN}, weight = {format = f8E4M3FN}},
+        rules = [{keep = {part = head}}]}>} {
+      func.func @main(%w: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['w']"},
+                      %head: tensor<16x8xf32> {fp8.role = "frozen", fp8.path = "p['head']"},
+                      %x: tensor<4x32xf32> {fp8.role = "batch", fp8.path = "x"}) -> tensor<4x8xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        %1 = stablehlo.dot_general %0, %head, contracting_dims = [1] x [0]
+            : (tensor<4x16xf32>, tensor<16x8xf32>) -> tensor<4x8xf32>
+        return %1 : tensor<4x8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let options = [
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Emit the verdict of every dot as a remark at the dot">
+  ];
+  let statistics = [
+    Statistic<"numDots", "num-dots", "Number of dots">,
+    Statistic<"numFP8Dots", "num-fp8-dots", "Number of dots that become FP8">
+  ];
+}
+
+def FP8ReportVerdicts : Pass<"fp8-report-verdicts", "::mlir::ModuleOp"> {
+  let summary = "Write the report of dots, gated units and state";
+  let description = [{
+    Writes what the verdicts say: `fp8.verdict` of the dots, `fp8.gated_units` of
+    the functions and `fp8.state_verdict` of the arguments, in the order of the
+    program. The module stays as it is.
+
+    Example, with `file=-`: the table has one row, and its last line is
+    `recipe mine: 1 of 1 dots in FP8`.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN}, weight = {format = f8E4M3FN}},
+        rules = [{keep = {part = head}}]}>} {
+      func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            {fp8.verdict = #fp8.verdict<fp8, role = forward, category = linear, layer = "p['w']",
+                                        lhs = activation, rhs = weight, batch = 1, m = 4, n = 16, k = 32,
+                                        lhs_format = f8E4M3FN, rhs_format = f8E4M3FN,
+                                        lhs_tile = tensor, rhs_tile = tensor, reason = "linear layer">}
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        return %0 : tensor<4x16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
+  let options = [
+    Option<"file", "file", "std::string", "\"\"",
+           "Where the report goes: JSON if it ends in .json, else a table; - is stderr">,
+    Option<"update", "update", "bool", "false",
+           "Add what is said of the state to a report that has the dots already">
+  ];
+}
+
+def FP8CheckVerdicts : Pass<"fp8-check-verdicts", "::mlir::ModuleOp"> {
+  let summary = "Check that the verdicts are what the recipe's author meant";
+  let description = [{
+    A rule of the recipe that decides about no dot of a training step is an error
+    at the rule. With `fail-on-fallback`, so is every dot that the recipe
+    quantizes but that cannot be converted.
+
+    Example: this passes, for the only rule has decided. With a rule
+    `{keep = {path = "*['q']"}}` it would not.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN}, weight = {format = f8E4M3FN}},
+        rules = [{keep = {part = head}}]}>} {
+      func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            {fp8.verdict = #fp8.verdict<high_precision, role = forward, category = head, layer = "p['head']",
+                                        lhs = activation, rhs = weight, batch = 1, m = 4, n = 16, k = 32,
+                                        lhs_format = f32, rhs_format = f32, rule = 1, reason = "head">}
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        return %0 : tensor<4x16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
+  let options = [
+    Option<"failOnFallback", "fail-on-fallback", "bool", "false",
+           "Fail if a dot that the recipe quantizes cannot be converted">
+  ];
+}
+
+def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
+  let summary = "Narrow what the backward pass reads of the forward pass";
+  let description = [{
+    Does what the recipe's `compute` says of `saved`, `saved_norms` and
+    `saved_gated`: what the forward pass keeps for the backward pass is stored in
+    bf16, or as payloads in groups of 1x16, and restored where it is read. What
+    follows elementwise from other saved values is computed again instead. Values
+    that only dots with the verdict `fp8` read stay: their payloads are kept.
+
+    The pass runs behind `fp8-decide` and before `fp8-quantize-dots`.
+
+    Example input: `%0` is read by the backward pass, so it is rounded to bf16
+    behind its definition, and converted back in front of the multiplication.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {saved = bf16}}>} {
+      func.func @main(%w: tensor<64x32xf32> {fp8.role = "state", fp8.kind = "parameter", fp8.path = "w"},
+                      %x: tensor<64x32xf32> {fp8.role = "batch", fp8.path = "x"})
+          -> (tensor<64x32xf32> {fp8.path = "result[0]", fp8.state = "w"},
+              tensor<f32> {fp8.kind = "loss", fp8.path = "result[1]"}) {
+        %zero = stablehlo.constant dense<0.0> : tensor<f32>
+        %0 = stablehlo.multiply %w, %x : tensor<64x32xf32>
+        %1 = stablehlo.sine %0 : tensor<64x32xf32>
+        %2 = stablehlo.reduce(%1 init: %zero) applies stablehlo.add across dimensions = [0, 1]
+            : (tensor<64x32xf32>, tensor<f32>) -> tensor<f32>
+        %3 = stablehlo.cosine %0 : tensor<64x32xf32>
+        %4 = stablehlo.multiply %3, %x : tensor<64x32xf32>
+        %5 = stablehlo.subtract %w, %4 : tensor<64x32xf32>
+        return %5, %2 : tensor<64x32xf32>, tensor<f32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+}
+
+def FP8QuantizeDots : Pass<"fp8-quantize-dots", "::mlir::ModuleOp"> {
+  let summary = "Compute dots in FP8";
+  let description = [{
+    Rewrites every dot with the verdict `fp8`: both operands become `!fp8.scaled`
+    values, the dot an `fp8.dot_general`, which keeps the verdict. How operands
+    are quantized is what the recipe says of their kind and the dot's role.
+
+    A tensor that several dots read is quantized once per format, right after
+    its definition (an argument: right before it is first read): forward and wgrad share the activation, forward and dgrad the
+    weight, dgrad and wgrad the output gradient. Dots that read a tensor through
+    reshapes, transposes or barriers share its payload too: with one scale for
+    the whole tensor, another arrangement of the elements needs no other
+    quantization, and the payload is rearranged instead. Delayed scales and
+    copies of weights that are state become arguments and results.
+
+    Example:
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine,
+        forward = {activation = {format = f8E4M3FN}, weight = {format = f8E4M3FN}},
+        rules = [{keep = {part = head}}]}>} {
+      func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+        %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+            {fp8.verdict = #fp8.verdict<fp8, role = forward, category = linear, layer = "p['w']",
+                                        lhs = activation, rhs = weight, batch = 1, m = 4, n = 16, k = 32,
+                                        lhs_format = f8E4M3FN, rhs_format = f8E4M3FN,
+                                        lhs_tile = tensor, rhs_tile = tensor, reason = "linear layer">}
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        return %0 : tensor<4x16xf32>
+      }
+    }
+    ```
+
+    becomes, without the recipe and the verdict,
+
+    ```mlir
+    func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+      %amax_x = fp8.amax %x : tensor<4x32xf32> -> tensor<f32>
+      %scale_x, %quantizer_x = fp8.compute_scale %amax_x {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
+          : tensor<f32> -> tensor<f32>
+      %xs = fp8.quantize %x, %scale_x, %quantizer_x rounding = nearest_even, overflow = saturate
+          : tensor<4x32xf32> -> !fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>
+      %amax_w = fp8.amax %w : tensor<32x16xf32> -> tensor<f32>
+      %scale_w, %quantizer_w = fp8.compute_scale %amax_w {rule = #fp8.scale_rule<exact>, format = f8E4M3FN}
+          : tensor<f32> -> tensor<f32>
+      %ws = fp8.quantize %w, %scale_w, %quantizer_w rounding = nearest_even, overflow = saturate
+          : tensor<32x16xf32> -> !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>
+      %0 = fp8.dot_general %xs, %ws, contracting_dims = [1] x [0] {accumulator = f32}
+          : (!fp8.scaled<4x32xf8E4M3FN, tile = [*, *], scale = f32>,
+             !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let options = [
+    Option<"nameTensors", "name-tensors", "bool", "false",
+           "Name the operands of the dots, for fp8-trace">
+  ];
+  let statistics = [
+    Statistic<"numQuantized", "num-quantized", "Number of tensors quantized">
+  ];
+}
+
+def FP8StoreGradients : Pass<"fp8-store-gradients", "::mlir::ModuleOp"> {
+  let summary = "Store the gradients of weights as the recipe says";
+  let description = [{
+    Where the recipe has `gradients`, what the wgrad dots compute is stored in
+    that format between the backward pass and the optimizer, in the stacks of
+    loops over layers and in the sums of loops over micro-batches. Gradients of
+    layers that a rule keeps stay.
+
+    Wgrad dots are known by their verdicts. The pass runs behind
+    `fp8-quantize-dots`.
+
+    Example: with `gradients = {format = bf16}`, `%0` is rounded to bf16 and
+    converted back before it is subtracted.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{name = mine, gradients = {format = bf16}}>} {
+      func.func @main(%x: tensor<4x32xf32>, %dy: tensor<4x16xf32>, %w: tensor<32x16xf32>) -> tensor<32x16xf32> {
+        %0 = stablehlo.dot_general %x, %dy, contracting_dims = [0] x [0]
+            {fp8.verdict = #fp8.verdict<high_precision, role = wgrad, category = linear, layer = "p['w']",
+                                        lhs = activation, rhs = gradient, batch = 1, m = 32, n = 16, k = 4,
+                                        lhs_format = f32, rhs_format = f32, reason = "recipe 'mine' has no 'wgrad' key">}
+            : (tensor<4x32xf32>, tensor<4x16xf32>) -> tensor<32x16xf32>
+        %1 = stablehlo.subtract %w, %0 : tensor<32x16xf32>
+        return %1 : tensor<32x16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let statistics = [
+    Statistic<"numGradients", "num-gradients",
+              "Number of gradients and sums of them stored as the recipe says">
+  ];
+}
+
+def FP8ComputeTypes : Pass<"fp8-compute-types", "::mlir::ModuleOp"> {
+  let summary = "Compute the other dots in what the recipe says";
+  let description = [{
+    With `unquantized_dots = bf16` in the recipe's `compute`, every
+    `stablehlo.dot_general` of f32 operands reads them rounded to bf16; sums and
+    results stay f32. A value that several dots read is rounded once. The pass
+    runs behind `fp8-quantize-dots`.
+
+    Example: both operands are rounded.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized_dots = bf16}}>} {
+      func.func @main(%a: tensor<4x32xf32>, %b: tensor<32x16xf32>) -> tensor<4x16xf32> {
+        %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0]
+            : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+        return %0 : tensor<4x16xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+}
+
+def FP8DropVerdicts : Pass<"fp8-drop-verdicts", "::mlir::ModuleOp"> {
+  let summary = "Take the verdicts off the program";
+  let description = [{
+    Removes `fp8.verdict`, `fp8.gated_units` and `fp8.state_verdict`, once they
+    are reported and done: dots that compute the same are one to `cse` only if
+    they have the same attributes, and their verdicts may differ (one may repeat
+    the other for the backward pass).
+
+    Example:
+
+    ```mlir
+    func.func @main(%x: tensor<4x32xf32>, %w: tensor<32x16xf32>) -> tensor<4x16xf32> {
+      %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+          {fp8.verdict = #fp8.verdict<high_precision, role = other, category = other,
+                                      batch = 1, m = 4, n = 16, k = 32, lhs_format = f32, rhs_format = f32,
+                                      reason = "no operand is a parameter">}
+          : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+      return %0 : tensor<4x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }
 
 def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
@@ -179,26 +426,29 @@ def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
     Beside the step, two functions are left: `@fp8_store` (`fp8.entry = "store"`)
     makes what the step takes of what the user has, `@fp8_load` is its inverse.
 
-    `report` and `emit-remarks` tell of every array what it is stored in and why.
+    Every array of floats gets a `#fp8.state_verdict` that says what it is stored
+    in and why.
 
-    Example: with `set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=tensor set=optimizer.min_elements=1`
-    the momentum of
+    Example: the momentum of
 
     ```mlir
-    func.func @main(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
-                    %m: tensor<64x32xf32> {fp8.kind = "moment1", fp8.parameter = "p", fp8.path = "m", fp8.role = "state"},
-                    %g: tensor<64x32xf32> {fp8.path = "g", fp8.role = "batch"})
-        -> (tensor<64x32xf32> {fp8.path = "result[0]", fp8.state = "p"},
-            tensor<64x32xf32> {fp8.path = "result[1]", fp8.state = "m"}) {
-      %beta = stablehlo.constant dense<0.9> : tensor<64x32xf32>
-      %0 = stablehlo.multiply %m, %beta : tensor<64x32xf32>
-      %1 = stablehlo.add %0, %g : tensor<64x32xf32>
-      %2 = stablehlo.subtract %p, %1 : tensor<64x32xf32>
-      return %2, %1 : tensor<64x32xf32>, tensor<64x32xf32>
+    module attributes {fp8.recipe = #fp8.recipe<{
+        name = mine, optimizer = {moment1 = {format = f8E4M3FN, tile = tensor}, min_elements = 1}}>} {
+      func.func @main(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
+                      %m: tensor<64x32xf32> {fp8.kind = "moment1", fp8.parameter = "p", fp8.path = "m", fp8.role = "state"},
+                      %g: tensor<64x32xf32> {fp8.path = "g", fp8.role = "batch"})
+          -> (tensor<64x32xf32> {fp8.path = "result[0]", fp8.state = "p"},
+              tensor<64x32xf32> {fp8.path = "result[1]", fp8.state = "m"}) {
+        %beta = stablehlo.constant dense<0.9> : tensor<64x32xf32>
+        %0 = stablehlo.multiply %m, %beta : tensor<64x32xf32>
+        %1 = stablehlo.add %0, %g : tensor<64x32xf32>
+        %2 = stablehlo.subtract %p, %1 : tensor<64x32xf32>
+        return %2, %1 : tensor<64x32xf32>, tensor<64x32xf32>
+      }
     }
     ```
 
-    is stored in a byte an element:
+    is stored in a byte an element (recipe and verdicts left out):
 
     ```mlir
     func.func @main(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
@@ -222,13 +472,6 @@ def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
-    Option<"recipe", "recipe", "std::string", "\"tensorwise\"",
-           "The recipe: a name (coat, fp8_lm, ...) or the path of a .yaml file">,
-    ListOption<"set", "set", "std::string",
-               "Set a key of the recipe, e.g. optimizer.moment1.format=f8E4M3FN">,
-    Option<"report", "report", "std::string", "\"\"",
-           "Write what becomes of every array, and the verdicts of the dots, to "
-           "this file (.json, else a table; - is stderr)">,
     Option<"emitRemarks", "emit-remarks", "bool", "false",
            "Emit what becomes of every array as a remark at the argument">
   ];
@@ -372,7 +615,7 @@ def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
     other loops sums and maxima are combined; a branch counts if it is taken.
 
     Names come from the attribute `fp8.tensors` that
-    `fp8-apply-recipe=name-tensors` leaves on the dots (and this pass
+    `fp8-quantize-dots=name-tensors` leaves on the dots (and this pass
     removes); else from the result that the payload becomes, else from the location.
     A tensor that is quantized once more, for another kind of dot, has
     `.wgrad` or `.dgrad` after its name; whatever else would have the same name, `.2`.

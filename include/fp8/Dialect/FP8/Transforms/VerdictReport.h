@@ -1,12 +1,14 @@
-//===- VerdictReport.h - Every dot and state array: FP8 or why not -*- C++
-//-*-===//
+//===- VerdictReport.h - Dots and state: FP8 or why not ---------*- C++ -*-===//
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 #define FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 
 #include "fp8/Analysis/GatedUnits.h"
+#include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Location.h"
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
@@ -24,20 +26,12 @@ namespace fp8 {
 
 /// What became of one dot, and why.
 struct DotVerdict {
-  enum class Kind {
-    FP8,           ///< computed in FP8
-    HighPrecision, ///< not quantized, as the recipe says
-    Fallback       ///< the recipe quantizes it, but it cannot be converted
-  };
-
-  Kind kind = Kind::HighPrecision;
+  Verdict kind = Verdict::HighPrecision;
   std::string function;
   /// The tree path of the layer's parameter; empty without one.
   std::string layer;
-  /// forward, dgrad, wgrad, embedding, attention or other.
-  std::string role;
-  /// What the summary counts: linear, head, embedding, attention or other.
-  std::string category;
+  DotRole role = DotRole::Other;
+  DotCategory category = DotCategory::Other;
   int64_t batch = 1, m = 1, n = 1, k = 1;
   /// Element types of the operands as they are multiplied.
   std::string lhsFormat, rhsFormat;
@@ -56,8 +50,6 @@ struct DotVerdict {
   std::string location;
   SmallVector<std::string> notes;
 };
-
-StringRef stringifyVerdict(DotVerdict::Kind kind);
 
 /// What one array of the state is stored in, and why.
 struct StateVerdict {
@@ -112,7 +104,12 @@ struct VerdictReport {
   std::vector<StateVerdict> state;
   std::vector<GatedUnitVerdict> gatedUnits;
 
-  int64_t count(DotVerdict::Kind kind) const;
+  /// What the attributes of a module say, after `fp8-decide`: its dots in the
+  /// order of the program, and, after `fp8-store-state`, its state in the order
+  /// of the arguments.
+  static FailureOr<VerdictReport> get(ModuleOp module);
+
+  int64_t count(Verdict kind) const;
 
   /// One line: `42 of 57 dots in FP8; 12 attention, 3 head`.
   std::string getSummary() const;
@@ -126,6 +123,9 @@ struct VerdictReport {
   /// Writes JSON to a file that ends in `.json`, a table to any other one, and
   /// to stderr for `-`. On failure `error` says why.
   LogicalResult write(StringRef file, std::string &error) const;
+
+private:
+  void read(func::FuncOp function);
 };
 
 /// `file:line:column (scope)` of what a location calls its place, as far as the

@@ -1,10 +1,10 @@
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=tensorwise set=smooth_swiglu.granularity=channel" | FileCheck %s --check-prefix=CHANNEL
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=tensorwise set=smooth_swiglu.granularity=token" | FileCheck %s --check-prefix=TOKEN
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=tensorwise" | FileCheck %s --check-prefix=NONE
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=none set=smooth_swiglu.granularity=channel" | FileCheck %s --check-prefix=NONE
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=none set=smooth_swiglu.granularity=channel all-dots" | FileCheck %s --check-prefix=CHANNEL
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=rowwise_gw_hp set=smooth_swiglu.granularity=channel" | FileCheck %s --check-prefix=NOWGRAD
-// RUN: fp8-opt %S/Inputs/step.mlir --fp8-smooth-swiglu="recipe=tensorwise set=smooth_swiglu.granularity=channel set=smooth_swiglu.scale=exact set=smooth_swiglu.margin=1" | FileCheck %s --check-prefix=EXACT
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=tensorwise set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu | FileCheck %s --check-prefix=CHANNEL
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=tensorwise set=smooth_swiglu.granularity=token" --fp8-smooth-swiglu | FileCheck %s --check-prefix=TOKEN
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=tensorwise" --fp8-smooth-swiglu | FileCheck %s --check-prefix=NONE
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=none set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu | FileCheck %s --check-prefix=NONE
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=none set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu=all-dots | FileCheck %s --check-prefix=CHANNEL
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=rowwise_gw_hp set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu | FileCheck %s --check-prefix=NOWGRAD
+// RUN: fp8-opt %S/Inputs/step.mlir --fp8-resolve-recipe="recipe=tensorwise set=smooth_swiglu.granularity=channel set=smooth_swiglu.scale=exact set=smooth_swiglu.margin=1" --fp8-smooth-swiglu | FileCheck %s --check-prefix=EXACT
 
 // One factor serves all three dots; the product and the weight are rescaled
 // once.

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-smooth-swiglu="recipe=tensorwise set=smooth_swiglu.granularity=channel emit-remarks" \
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=tensorwise set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu=emit-remarks \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
 // What looks like a gated unit but is none stays as it is, with the reason.

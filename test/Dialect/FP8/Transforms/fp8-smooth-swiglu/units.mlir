@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-smooth-swiglu="recipe=tensorwise set=smooth_swiglu.granularity=channel emit-remarks" \
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=tensorwise set=smooth_swiglu.granularity=channel" --fp8-smooth-swiglu=emit-remarks \
 // RUN:   --split-input-file --verify-diagnostics | FileCheck %s
 
 // The gate is exp(-x) spelled out and everything is bf16 but the product; the

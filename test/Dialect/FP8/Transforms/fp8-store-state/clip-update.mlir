@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-store-state="set=optimizer.clip_update=true emit-remarks" --verify-diagnostics --cse | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe="set=optimizer.clip_update=true" --fp8-store-state=emit-remarks --fp8-drop-verdicts --verify-diagnostics --cse | FileCheck %s
 
 // StableAdamW: the update m / (sqrt(v) + eps) is divided by max(1, RMS(g / sqrt(v))).
 

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --split-input-file --fp8-store-state="set=optimizer.moment1.format=f8E4M3FN set=optimizer.master.format=f16 set=optimizer.master.tile=tensor set=optimizer.min_elements=1" --stablehlo-canonicalize-loops --canonicalize --cse | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe="set=optimizer.moment1.format=f8E4M3FN set=optimizer.master.format=f16 set=optimizer.master.tile=tensor set=optimizer.min_elements=1" --fp8-store-state --fp8-drop-verdicts --stablehlo-canonicalize-loops --canonicalize --cse | FileCheck %s
 
 // A branch that passes the old value on passes on payload and scale; the other
 // one quantizes. The f32 value leaves neither.

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-store-state="set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=1" --verify-diagnostics
+// RUN: fp8-opt %s --fp8-resolve-recipe="set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=1" --fp8-store-state --verify-diagnostics
 
 func.func @main(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
                 %g: tensor<64x32xf32> {fp8.path = "g", fp8.role = "batch"})

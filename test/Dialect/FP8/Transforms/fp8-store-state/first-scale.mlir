@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --split-input-file --fp8-store-state="set=optimizer.moment2.format=f8E5M2 set=optimizer.moment2.scaling=delayed set=optimizer.min_elements=1" --canonicalize --cse | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe="set=optimizer.moment2.format=f8E5M2 set=optimizer.moment2.scaling=delayed set=optimizer.min_elements=1" --fp8-store-state --fp8-drop-verdicts --canonicalize --cse | FileCheck %s
 
 // Before a delayed scale is set the value's own amax scales it, in a branch that
 // computes the value again: the update that is always there waits for nothing.

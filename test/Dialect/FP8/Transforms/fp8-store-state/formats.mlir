@@ -1,6 +1,6 @@
-// RUN: fp8-opt %s --fp8-store-state="set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=1x128 set=optimizer.moment1.expand=true set=optimizer.moment2.format=f8E5M2 set=optimizer.moment2.scaling=delayed set=optimizer.moment2.history=2 set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=100" --cse | FileCheck %s
-// RUN: fp8-opt %s --fp8-store-state="recipe=coat set=optimizer.min_elements=100 report=-" 2>&1 >/dev/null | FileCheck %s --check-prefix=TABLE
-// RUN: fp8-opt %s --fp8-store-state="recipe=coat set=optimizer.min_elements=100 report=%t.json" -o /dev/null && FileCheck %s --check-prefix=JSON < %t.json
+// RUN: fp8-opt %s --fp8-resolve-recipe="set=optimizer.moment1.format=f8E4M3FN set=optimizer.moment1.tile=1x128 set=optimizer.moment1.expand=true set=optimizer.moment2.format=f8E5M2 set=optimizer.moment2.scaling=delayed set=optimizer.moment2.history=2 set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=100" --fp8-store-state --fp8-drop-verdicts --cse | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=coat set=optimizer.min_elements=100" --fp8-store-state --fp8-report-verdicts=file=- 2>&1 >/dev/null | FileCheck %s --check-prefix=TABLE
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=coat set=optimizer.min_elements=100" --fp8-store-state --fp8-report-verdicts=file=%t.json -o /dev/null && FileCheck %s --check-prefix=JSON < %t.json
 
 // Expanded groups, a delayed scale, a master that is rounded stochastically.
 

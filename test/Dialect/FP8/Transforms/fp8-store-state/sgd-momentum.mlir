@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-store-state="set=optimizer.moment1.format=f8E4M3FN set=optimizer.min_elements=1 emit-remarks" --cse --verify-diagnostics | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe="set=optimizer.moment1.format=f8E4M3FN set=optimizer.min_elements=1" --fp8-store-state=emit-remarks --fp8-drop-verdicts --cse --verify-diagnostics | FileCheck %s
 
 // Momentum: payload and scale for the array, from the fresh value, which the
 // update reads too.

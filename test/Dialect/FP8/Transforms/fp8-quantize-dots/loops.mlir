@@ -1,6 +1,6 @@
-// RUN: fp8-opt %s --fp8-apply-recipe=recipe=tensorwise | FileCheck %s
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise set=forward.activation.rounding=stochastic" --verify-diagnostics -o /dev/null
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise set=rules=[]" | FileCheck %s --check-prefix=INVARIANT
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=tensorwise set=forward.activation.rounding=stochastic" --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe="recipe=tensorwise set=rules=[]" --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %s --check-prefix=INVARIANT
 
 // A loop over four layers of stacked weights, each applied in one of two ways;
 // then a head in a loop that it does not change with.

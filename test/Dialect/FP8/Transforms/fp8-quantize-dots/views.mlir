@@ -1,5 +1,5 @@
-// RUN: fp8-opt %s --split-input-file --fp8-apply-recipe="recipe=tensorwise" --cse | FileCheck %s
-// RUN: fp8-opt %s --split-input-file --fp8-apply-recipe="recipe=tensorwise report=-" -o /dev/null 2>&1 | tr -s " " | FileCheck %s --check-prefix=TABLE
+// RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts --cse | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-report-verdicts=file=- -o /dev/null 2>&1 | tr -s " " | FileCheck %s --check-prefix=TABLE
 
 // What stands between a parameter and its dot does not hide it.
 

@@ -1,7 +1,7 @@
-// RUN: fp8-opt %S/Inputs/mlp.mlir --fp8-quantize=recipe=rowwise | FileCheck %s --check-prefix=ROW
-// RUN: fp8-opt %S/Inputs/mlp.mlir --fp8-quantize=recipe=blockwise | FileCheck %s --check-prefix=BLOCK
-// RUN: fp8-opt %S/Inputs/mlp.mlir --fp8-quantize=recipe=mxfp8 | FileCheck %s --check-prefix=MX
-// RUN: fp8-opt %s --fp8-apply-recipe=recipe=blockwise | FileCheck %s --check-prefix=MERGE
+// RUN: fp8-opt %S/../Inputs/mlp.mlir --fp8-quantize=recipe=rowwise | FileCheck %s --check-prefix=ROW
+// RUN: fp8-opt %S/../Inputs/mlp.mlir --fp8-quantize=recipe=blockwise | FileCheck %s --check-prefix=BLOCK
+// RUN: fp8-opt %S/../Inputs/mlp.mlir --fp8-quantize=recipe=mxfp8 | FileCheck %s --check-prefix=MX
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=blockwise --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %s --check-prefix=MERGE
 
 // Rows lie along the contraction of the dot: one scale for every token and for
 // every output, in the weight gradient one for every input and every output.

@@ -1,5 +1,5 @@
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise" --cse | FileCheck %s
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=none" | FileCheck %s --check-prefix=NONE
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts --cse | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=none --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %s --check-prefix=NONE
 
 // A step of two linear layers and a head, as JAX differentiates them. Both
 // layers and their gradients become FP8, the head does not; every tensor is

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise emit-remarks" --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
 // RUN: fp8-opt %s --fp8-quantize="recipe=tensorwise" | FileCheck %s
 
 // Attention's dots of two activations stay as they are; the output projection

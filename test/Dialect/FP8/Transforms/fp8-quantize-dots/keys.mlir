@@ -1,7 +1,7 @@
 // RUN: split-file %s %t
-// RUN: fp8-opt %t/step.mlir --fp8-apply-recipe=recipe=%t/recipe.yaml | FileCheck %t/step.mlir
-// RUN: fp8-opt %t/step.mlir --fp8-apply-recipe="recipe=%t/recipe.yaml emit-remarks" --verify-diagnostics -o /dev/null
-// RUN: fp8-opt %t/unmarked.mlir --fp8-apply-recipe=emit-remarks --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %t/step.mlir --fp8-resolve-recipe=recipe=%t/recipe.yaml --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts | FileCheck %t/step.mlir
+// RUN: fp8-opt %t/step.mlir --fp8-resolve-recipe=recipe=%t/recipe.yaml --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %t/unmarked.mlir --fp8-resolve-recipe --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
 
 // Every key of a recipe is seen in the IR.
 

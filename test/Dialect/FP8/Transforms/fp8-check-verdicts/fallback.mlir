@@ -1,6 +1,6 @@
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise report=-" -o /dev/null 2>&1 | tr -s " " | FileCheck %s
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise fail-on-fallback" --verify-diagnostics
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=none fail-on-fallback" -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-report-verdicts=file=- --fp8-check-verdicts -o /dev/null 2>&1 | tr -s " " | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-check-verdicts=fail-on-fallback --verify-diagnostics
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=none --fp8-decide --fp8-check-verdicts=fail-on-fallback -o /dev/null
 
 // A dot that the recipe quantizes but that cannot be converted is a fallback,
 // never silent.

@@ -1,8 +1,8 @@
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=tensorwise report=%t.json" -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide --fp8-report-verdicts=file=%t.json -o /dev/null
 // RUN: FileCheck %s --input-file=%t.json
-// RUN: fp8-opt %s --fp8-apply-recipe="recipe=%S/Inputs/head.yaml report=%t.txt" -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=%S/Inputs/head.yaml --fp8-decide --fp8-report-verdicts=file=%t.txt -o /dev/null
 // RUN: FileCheck %s --input-file=%t.txt --check-prefix=HEAD
-// RUN: not fp8-opt %s --fp8-apply-recipe="recipe=none report=%t.missing/v.json" -o /dev/null 2>&1 \
+// RUN: not fp8-opt %s --fp8-resolve-recipe=recipe=none --fp8-decide --fp8-report-verdicts=file=%t.missing/v.json -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=UNWRITABLE
 
 // UNWRITABLE: error: cannot write the verdict report '{{.*}}v.json': No such file or directory

@@ -1,5 +1,5 @@
-// RUN: fp8-opt %S/Inputs/mlp.mlir --fp8-quantize="recipe=tensorwise set=compute.saved=bf16" | FileCheck %s
-// RUN: fp8-opt %S/Inputs/mlp.mlir --fp8-quantize="recipe=none set=compute.saved=bf16" | FileCheck %s --check-prefix=NONE
+// RUN: fp8-opt %S/../Inputs/mlp.mlir --fp8-quantize="recipe=tensorwise set=compute.saved=bf16" | FileCheck %s
+// RUN: fp8-opt %S/../Inputs/mlp.mlir --fp8-quantize="recipe=none set=compute.saved=bf16" | FileCheck %s --check-prefix=NONE
 
 // What the backward pass reads is the bf16 form of what the forward pass
 // computed; the forward pass goes on with the f32 one. A quantized dot reads a

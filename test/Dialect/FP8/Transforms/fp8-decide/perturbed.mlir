@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-apply-recipe='recipe=tensorwise emit-remarks' --verify-diagnostics -o /dev/null
+// RUN: fp8-opt %s --fp8-resolve-recipe=recipe=tensorwise --fp8-decide=emit-remarks --verify-diagnostics -o /dev/null
 
 // A step away from the parameters, as SAM and line searches take it: the dot is
 // no layer's, and the reason says whose parameter it reads. A bias is none.

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-apply-recipe='recipe=delayed set=forward.activation.history=4 set=forward.weight.history=4' --cse --split-input-file | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe='recipe=delayed set=forward.activation.history=4 set=forward.weight.history=4' --fp8-decide --fp8-quantize-dots --fp8-compute-types --fp8-drop-verdicts --cse --split-input-file | FileCheck %s
 
 // The micro-batches of an update are calls of their own: each raises entry 0,
 // the one that updates the parameter rolls.

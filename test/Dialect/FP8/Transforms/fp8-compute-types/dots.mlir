@@ -1,0 +1,33 @@
+// RUN: fp8-opt %s --split-input-file --fp8-compute-types | FileCheck %s
+
+// A value that two dots read is rounded once; sums and results stay f32. Dots
+// of other types, and those that sum nothing up, are left alone.
+// CHECK-LABEL: @bf16
+// CHECK-SAME: (%[[A:.*]]: tensor<4x32xf32>, %[[B:.*]]: tensor<32x16xf32>, %[[H:.*]]: tensor<32x16xf16>)
+// CHECK-DAG: %[[A16:.*]] = stablehlo.convert %[[A]] : (tensor<4x32xf32>) -> tensor<4x32xbf16>
+// CHECK-DAG: %[[B16:.*]] = stablehlo.convert %[[B]] : (tensor<32x16xf32>) -> tensor<32x16xbf16>
+// CHECK: stablehlo.dot_general %[[A16]], %[[B16]], {{.*}} -> tensor<4x16xf32>
+// CHECK: stablehlo.dot_general %[[B16]], %[[A16]], {{.*}} -> tensor<16x4xf32>
+// CHECK: stablehlo.dot_general %[[H]], %[[H]],
+// CHECK: stablehlo.dot_general %[[A]], %[[B]], contracting_dims = [] x []
+module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {unquantized_dots = bf16}}>} {
+  func.func @bf16(%a: tensor<4x32xf32>, %b: tensor<32x16xf32>, %h: tensor<32x16xf16>)
+      -> (tensor<4x16xf32>, tensor<16x4xf32>, tensor<16x16xf16>, tensor<4x32x32x16xf32>) {
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+    %1 = stablehlo.dot_general %b, %a, contracting_dims = [0] x [1] : (tensor<32x16xf32>, tensor<4x32xf32>) -> tensor<16x4xf32>
+    %2 = stablehlo.dot_general %h, %h, contracting_dims = [0] x [0] : (tensor<32x16xf16>, tensor<32x16xf16>) -> tensor<16x16xf16>
+    %3 = stablehlo.dot_general %a, %b, contracting_dims = [] x [] : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x32x32x16xf32>
+    return %0, %1, %2, %3 : tensor<4x16xf32>, tensor<16x4xf32>, tensor<16x16xf16>, tensor<4x32x32x16xf32>
+  }
+}
+
+// -----
+
+// CHECK-LABEL: @f32
+// CHECK-NOT: stablehlo.convert
+module attributes {fp8.recipe = #fp8.recipe<{name = mine}>} {
+  func.func @f32(%a: tensor<4x32xf32>, %b: tensor<32x16xf32>) -> tensor<4x16xf32> {
+    %0 = stablehlo.dot_general %a, %b, contracting_dims = [1] x [0] : (tensor<4x32xf32>, tensor<32x16xf32>) -> tensor<4x16xf32>
+    return %0 : tensor<4x16xf32>
+  }
+}

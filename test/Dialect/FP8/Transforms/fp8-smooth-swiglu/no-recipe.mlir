@@ -1,0 +1,9 @@
+// RUN: fp8-opt %s --fp8-smooth-swiglu --verify-diagnostics --split-input-file
+
+// expected-error @+1 {{expected #fp8.recipe in 'fp8.recipe' but got none; run fp8-resolve-recipe first}}
+module {}
+
+// -----
+
+// expected-error @+1 {{expected #fp8.recipe in 'fp8.recipe' but got "tensorwise"; run fp8-resolve-recipe first}}
+module attributes {fp8.recipe = "tensorwise"} {}
