@@ -596,7 +596,7 @@ Value ConditionBuilder::make(const Condition *condition, Block *block,
 
 Value ConditionBuilder::detach(Value value) {
   Operation *op = value.getDefiningOp();
-  if (op->getNumRegions() == 0)
+  if (!op || op->getNumRegions() == 0)
     return value;
   builder.setInsertionPointAfter(op);
   return stablehlo::ReshapeOp::create(builder, loc, type, value);

@@ -30,10 +30,9 @@ def FP8_FormatEnum : FP8_Enum<"Format", "The floating-point format of a payload"
     I32EnumAttrCase<"F8E5M2FNUZ", 4, "f8E5M2FNUZ">
   ]>;
 
-// The block of elements that shares one scale, of an operand seen as a matrix
-// whose rows lie along the contraction: all of it; a row, which is constant
-// along the contraction; 128 elements of a row; 128 rows by 128 elements; 32
-// elements of a row, whose scale is an f8E8M0FNU.
+// An operand is seen as a matrix whose rows lie along the contraction. One scale
+// serves all of it (`tensor`), a row, 128 elements of a row, 128 rows by 128
+// elements, or 32 elements of a row; the scales of the last are f8E8M0FNU.
 def FP8_TilingEnum : FP8_Enum<"Tiling", "The elements of an operand that share a scale", [
     I32EnumAttrCase<"Tensor", 0, "tensor">,
     I32EnumAttrCase<"Row", 1, "row">,
@@ -73,16 +72,17 @@ def FP8_InitialScale : FP8_Enum<"InitialScale", "The scale of delayed scaling be
     I32EnumAttrCase<"One", 1, "one">
   ]>;
 
-// Both payloads are made in the forward pass; the second one is made from the
-// tensor in the backward pass; or it is made there from the first payload.
+// The second payload is made in the forward pass (`saved`), or in the backward
+// pass: from the tensor (`recomputed`) or from the first payload
+// (`requantized`).
 def FP8_SecondPayload : FP8_Enum<"SecondPayload", "What becomes of the activation that forward and wgrad need in two tilings", [
     I32EnumAttrCase<"Saved", 0, "saved">,
     I32EnumAttrCase<"Recomputed", 1, "recomputed">,
     I32EnumAttrCase<"Requantized", 2, "requantized">
   ]>;
 
-// In every step, before the first dot; or where the optimizer updates the
-// weights: then the copies are state.
+// Copies are made in every step, before the first dot (`step`), or where the
+// optimizer updates the weights (`state`): then they are state.
 def FP8_WeightCopyTime : FP8_Enum<"WeightCopyTime", "When the weights' FP8 copies are made", [
     I32EnumAttrCase<"Step", 0, "step">,
     I32EnumAttrCase<"State", 1, "state">
@@ -97,7 +97,7 @@ def FP8_ComputeFormat : FP8_Enum<"ComputeFormat", "What everything else computes
     I32EnumAttrCase<"BF16", 1, "bf16">
   ]>;
 
-// `same`: as `compute.saved` says.
+// `same` means what `compute.saved` says.
 def FP8_SavedFormat : FP8_Enum<"SavedFormat", "What some activations are kept in for the backward pass", [
     I32EnumAttrCase<"Same", 0, "same">,
     I32EnumAttrCase<"F8E4M3FN", 1, "f8E4M3FN">,
@@ -112,8 +112,8 @@ def FP8_StorageFormat : FP8_Enum<"StorageFormat", "What an array of the state is
     I32EnumAttrCase<"F8E5M2", 4, "f8E5M2">
   ]>;
 
-// No scale, which is a cast; one scale; one for 128 elements along the last
-// dimension.
+// An array has no scale (`none`: it is cast), one scale, or one for 128 elements
+// along the last dimension.
 def FP8_StorageTiling : FP8_Enum<"StorageTiling", "The elements of a stored array that share a scale", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"Tensor", 1, "tensor">,
@@ -130,10 +130,10 @@ def FP8_Granularity : FP8_Enum<"Granularity", "What shares a factor of Smooth-Sw
 // Dots
 //===----------------------------------------------------------------------===//
 
-// activation x weight; output gradient x weight; activation x output gradient;
-// one operand is a one-hot selection; a product of two activations with
-// batching dimensions; anything else. Rules of recipes may name the first
-// three.
+// A forward dot multiplies activation and weight, a dgrad dot output gradient
+// and weight, a wgrad dot activation and output gradient; rules of recipes may
+// name these three. One operand of an embedding dot is a one-hot selection, an
+// attention dot multiplies two activations with batching dimensions.
 def FP8_DotRole : FP8_Enum<"DotRole", "What a dot is to the layers of the model", [
     I32EnumAttrCase<"Forward", 0, "forward">,
     I32EnumAttrCase<"Dgrad", 1, "dgrad">,
@@ -150,8 +150,8 @@ def FP8_OperandKind : FP8_Enum<"OperandKind", "What an operand of a dot is to it
     I32EnumAttrCase<"Other", 3, "other">
   ]>;
 
-// Computed in FP8; not quantized, as the recipe says; quantized as the recipe
-// says, but it cannot be converted.
+// A dot is not quantized because the recipe says so (`high_precision`), or the
+// recipe quantizes it and it cannot be converted (`fallback`).
 def FP8_Verdict : FP8_Enum<"Verdict", "What becomes of a dot", [
     I32EnumAttrCase<"FP8", 0, "fp8">,
     I32EnumAttrCase<"HighPrecision", 1, "high_precision">,
