@@ -309,7 +309,7 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
     return failure();
   auto begin = std::chrono::steady_clock::now();
   FailureOr<CompiledObjects> code =
-      compileObjects(module, options.threads, options.cache);
+      compileObjects(module, options.threads, options.optimize, options.cache);
   if (failed(code))
     return failure();
   stats.llvmSeconds =

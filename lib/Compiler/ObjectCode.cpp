@@ -191,7 +191,8 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
 }
 
 /// What code is made for: this machine.
-llvm::Expected<llvm::orc::JITTargetMachineBuilder> getTargetMachineBuilder() {
+llvm::Expected<llvm::orc::JITTargetMachineBuilder>
+getTargetMachineBuilder(bool optimize = true) {
   static std::once_flag once;
   std::call_once(once, [] {
     llvm::InitializeNativeTarget();
@@ -200,7 +201,8 @@ llvm::Expected<llvm::orc::JITTargetMachineBuilder> getTargetMachineBuilder() {
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
-  builder->setCodeGenOptLevel(llvm::CodeGenOptLevel::Default);
+  builder->setCodeGenOptLevel(optimize ? llvm::CodeGenOptLevel::Default
+                                       : llvm::CodeGenOptLevel::None);
   builder->setRelocationModel(llvm::Reloc::PIC_);
   return builder;
 }
@@ -210,11 +212,12 @@ llvm::Expected<llvm::orc::JITTargetMachineBuilder> getTargetMachineBuilder() {
 class KernelCache {
 public:
   KernelCache(const Cache *cache,
-              const llvm::orc::JITTargetMachineBuilder &builder)
+              const llvm::orc::JITTargetMachineBuilder &builder, bool optimize)
       : cache(cache) {
     CacheKey key;
     key.add(getCompilerBuildId()).add(builder.getTargetTriple().str());
     key.add(builder.getCPU()).add(builder.getFeatures().getString());
+    key.add(optimize);
     suffix = "-" + key.digest().substr(0, 16) + ".o";
   }
 
@@ -274,8 +277,9 @@ llvm::Expected<std::string> fp8::emitObject(llvm::Module &module) {
   return emitModule(module, **machine);
 }
 
-FailureOr<CompiledObjects>
-fp8::compileObjects(ModuleOp module, unsigned threads, const Cache *cache) {
+FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
+                                               unsigned threads, bool optimize,
+                                               const Cache *cache) {
   auto fail = [&](llvm::Error error) -> FailureOr<CompiledObjects> {
     emitError(module.getLoc())
         << "code generation failed: " << llvm::toString(std::move(error));
@@ -286,12 +290,12 @@ fp8::compileObjects(ModuleOp module, unsigned threads, const Cache *cache) {
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
 
-  auto builder = getTargetMachineBuilder();
+  auto builder = getTargetMachineBuilder(optimize);
   if (!builder)
     return fail(builder.takeError());
   SmallVector<Unit> units = splitUnits(module);
   nameByContents(units);
-  KernelCache kernels(cache, *builder);
+  KernelCache kernels(cache, *builder, optimize);
   std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
   std::atomic<size_t> next(0);
@@ -308,8 +312,8 @@ fp8::compileObjects(ModuleOp module, unsigned threads, const Cache *cache) {
         errors[index] = "no target machine for this processor";
         continue;
       }
-      auto object = compileUnit(*units[index].module, **machine,
-                                /*optimize=*/isKernel);
+      auto object =
+          compileUnit(*units[index].module, **machine, optimize && isKernel);
       if (!object) {
         errors[index] = llvm::toString(object.takeError());
         continue;

@@ -28,10 +28,11 @@ struct CompiledObjects {
 llvm::Expected<CodeTarget> getHostTarget();
 
 /// Compiles the schedule of `module` (LLVM dialect) and each of its kernels to
-/// an object of its own, on `threads` threads (0: one a core). Kernels that
-/// `cache` (or null) has are taken from there, the others put there.
+/// an object of its own, on `threads` threads (0: one a core), with `optimize`
+/// for speed. Kernels that `cache` (or null) has are taken from there, the
+/// others put there.
 FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads,
-                                          const Cache *cache);
+                                          bool optimize, const Cache *cache);
 
 /// The object of a module that holds little code, for this machine.
 llvm::Expected<std::string> emitObject(llvm::Module &module);

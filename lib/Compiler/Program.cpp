@@ -123,6 +123,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(target.triple).add(target.cpu).add(target.features);
   key.add(source.text()).add(recipe);
   key.add(options.name).add(options.entry);
+  key.add(options.optimize);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
@@ -299,6 +300,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     other.signature.functionKind = FunctionKind::Function;
     other.returnLogits = name == "check";
     other.threads = options.compile.threads;
+    other.optimize = options.compile.optimize;
     other.cache = options.compile.cache;
     other.dumpDir = options.compile.dumpDir;
     return compileFile(file, other, context, options.notice);

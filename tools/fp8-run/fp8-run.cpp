@@ -142,6 +142,10 @@ struct Options {
   Number<uint64_t> seed{
       "seed", 0, cl::desc("Seed of the initializer and of the data order")};
   Number<int32_t> threads{"threads", 0, cl::desc("Threads (0: one a core)")};
+  cl::opt<bool> noOptimize{"no-optimize",
+                           cl::desc("Leave out LLVM's optimizations, for tests "
+                                    "that compile more than they run"),
+                           cl::Hidden, cl::cat(category)};
   cl::opt<bool> failOnFallback{
       "fail-on-fallback",
       cl::desc("Fail if a dot that the recipe quantizes "
@@ -380,6 +384,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.signature = signature;
   options.threads = flags->threads;
+  options.optimize = !flags->noOptimize;
   options.dumpDir = flags->dumpIR;
   options.cache = cache;
   return options;

@@ -35,6 +35,9 @@ struct CompileOptions {
   SignatureOptions signature;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
+  /// Without it LLVM's optimizations are left out: code comes out in half the
+  /// time, runs slower, and computes the same bits.
+  bool optimize = true;
   /// Return what the head computes as well, if that is one dot: the result
   /// FP8_LOGITS_NAME.
   bool returnLogits = false;

@@ -10,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 from exporting import Export, feeds
 
-from . import choices, containers, tasks
+from . import choices, containers, sums, tasks
 from .models import STEPS
 
 TIMEOUT = 180
@@ -40,10 +40,13 @@ class Reference:
         self.drawn, self.seed = drawn, seed
         self.choices = choices.settle(drawn)
         self.export = self.make(self.choices)
-        self._moved = []
+        self._moved, self._rounded = [], []
 
     def make(self, c):
-        return Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
+        export = Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
+        export.text  # As it is before `widen`.
+        sums.widen(export.lowered)
+        return export
 
     def variant(self, **other):
         """The same draw with other choices."""
@@ -58,19 +61,41 @@ class Reference:
         half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
 
         def nudge(x):
+            x = np.asarray(x)
             if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0:
                 return x
-            up = jnp.asarray(random.integers(0, 2, x.shape), bool)
-            if half and x.dtype == jnp.float32:
-                return x * jnp.where(up, 1 + 2.0**-14, 1 - 2.0**-14)
-            if x.dtype == jnp.float32:
-                return x * jnp.where(up, 1 + ULPS * 2.0**-23, 1 - ULPS * 2.0**-23)
-            chosen = jnp.asarray(random.integers(0, 64, x.shape) == 0) & (x != 0)
-            return jnp.where(chosen, jnp.nextafter(x, jnp.where(up, jnp.inf, -jnp.inf).astype(x.dtype)), x)
+            up = random.integers(0, 2, x.shape) == 1
+            if x.dtype == np.float32:
+                by = 2.0**-14 if half else ULPS * 2.0**-23
+                return x * np.where(up, 1 + by, 1 - by).astype(np.float32)
+            chosen = (random.integers(0, 64, x.shape) == 0) & (x != 0)
+            return np.where(chosen, np.nextafter(x, np.where(up, np.inf, -np.inf).astype(x.dtype)), x)
 
         while len(self._moved) < count:
-            self._moved.append(self.export.play(jax.tree.map(nudge, self.export.state)))
+            self._moved.append(self.play(nudge))
         return self._moved
+
+    def rounded(self, count=4):
+        """Plays of the step whose initial weights are rounded to E4M3, stochastically."""
+        random = np.random.default_rng(2)
+
+        def to_fp8(x):
+            x = np.asarray(x)
+            return to_e4m3(x.astype(np.float32), random).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) and x.ndim > 1 else x
+
+        while len(self._rounded) < count:
+            self._rounded.append(self.play(to_fp8))
+        return self._rounded
+
+    def play(self, change):
+        """The step's play from its initial state with every array changed."""
+        return self.export.play(jax.tree.map(lambda x: jnp.asarray(change(x)), self.export.state))
+
+
+def to_e4m3(x, random):
+    """x with three bits of mantissa, each element up or down by how near it is to either."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.floor(mantissa * 16 + random.random(x.shape)) / 16, exponent)
 
 
 def distance(a, b):
@@ -115,10 +140,14 @@ class Module:
         self.result_order = [export.results[old] for old in result_order]
         self.options = feeds(folder, export, self.names.get)
         self.ambiguous = set()
+        # LLVM's optimizations take long and change no bit, which check_threads checks.
+        self.optimized = [] if reference.seed % 10 else ["none", reference.drawn["recipe"]]
 
-    def run(self, recipe, *more, out=None):
+    def run(self, recipe, threads=1, optimize=None, out=None):
         """fp8-run's log; ambiguities of what has no names are settled and counted."""
         out = self.folder / (out or recipe)
+        optimize = recipe in self.optimized if optimize is None else optimize
+        more = ["--threads", threads, *([] if optimize else ["--no-optimize"])]
         fixed = [recipe, *more]
         while True:
             command = [self.tools["run"], self.folder / "step.mlir", *self.options, "--recipe", recipe, "--steps", STEPS,
@@ -223,7 +252,7 @@ def check_pairs(module):
 def check_none(module):
     """Every state array and every scalar as in JAX."""
     reference, export = module.reference, module.reference.export
-    log = module.run("none", "--threads", 1)
+    log = module.run("none")
     if len(log) != STEPS:
         raise Failure("none-steps", f"expected {STEPS} steps but got {len(log)}")
     state = set(export.replaced.values())
@@ -299,48 +328,53 @@ def check_moves(module, recipe):
             raise Failure("preset-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
 
 
+def losses(scalars, export):
+    return np.array([float(row[export.loss]) for row in scalars])
+
+
 def loss_gap(module):
     """What computing in bf16 changes in JAX's losses."""
     reference = module.reference
     if not hasattr(reference, "gap"):
         one, other = (reference.export if reference.choices.dtype == dtype else reference.variant(dtype=dtype) for dtype in ("f32", "cast_inside"))
-        values = lambda e: np.array([float(row[e.loss]) for row in e.scalars])
-        reference.gap = distance(values(one), values(other))
+        reference.gap = distance(losses(one.scalars, one), losses(other.scalars, other))
     return reference.gap
 
 
-# E4M3 has four bits fewer than bf16: 2^4 times its rounding. Of about sixty draws
-# most were within 3 % of the largest loss, two-layer networks within 5 %, where
-# bf16 is up to 1 % away; further were only steps that bf16 changes by 2 % and
-# more. A trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
-FLOOR, BITS, MOST = 0.05, 16, 0.3
+# A dot in FP8 rounds weights, activations and gradients: that is noise like that of rounded
+# weights three times. Of about sixty draws most were within 3 % of the largest loss, two-layer networks
+# within 5 %; further were only steps that rounding changes more in JAX, too. A
+# trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
+FLOOR, TIMES = 0.05, 3
 
 
 def check_losses(module, recipe, log):
-    """Losses as near to JAX's as three times JAX's own bf16 run, or as FP8's fewer bits make
-    of that run, at most 30 %, or 5 % of the largest loss."""
-    export = module.reference.export
-    want = np.array([float(row[export.loss]) for row in export.scalars])
+    """Losses as near to JAX's as 5 % of the largest loss, or three times what JAX's own
+    losses change when its initial weights are rounded to E4M3 or it computes in bf16: of a step that amplifies
+    what is rounded nothing else can be asked."""
+    reference = module.reference
+    want = losses(reference.export.scalars, reference.export)
     got = np.array([number(row["loss"]) for row in log])
     if not np.isfinite(want).all():
         return 0.0, 0.0
     off, size = distance(got, want), np.max(np.abs(want))
-    if off <= FLOOR * size:
-        return off / size, 0.0
-    gap = loss_gap(module)
-    fewer_bits = 0 if recipe == "bf16" else min(BITS * gap, MOST * size)
-    if not off <= max(3 * gap, FLOOR * size, fewer_bits):
-        raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, bf16 {gap:.2e}")
-    return off / size, gap / size
+    allowed = FLOOR * size
+    if off > allowed and recipe != "bf16":
+        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded()))
+    if off > allowed:
+        allowed = max(allowed, TIMES * loss_gap(module))
+    if not off <= allowed:
+        raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, allowed {allowed:.2e}")
+    return off / size, allowed / size
 
 
 def check_threads(module, recipe):
-    for threads in (1, 3):
-        module.run(recipe, "--threads", threads, out=f"{recipe}-{threads}")
-    one, three = (t.load_tensors(module.folder / f"{recipe}-{threads}" / f"checkpoint-{STEPS}.safetensors") for threads in (1, 3))
+    """Three threads and code that is not optimized give the bits of one thread and optimized code."""
+    module.run(recipe, threads=3, optimize=False, out=f"{recipe}-3")
+    one, three = (t.load_tensors(module.folder / out / f"checkpoint-{STEPS}.safetensors") for out in (recipe, f"{recipe}-3"))
     for name in one:
         if one[name].tobytes() != three[name].tobytes():
-            raise Failure("threads", f"{recipe}: {name} differs between one thread and three")
+            raise Failure("threads", f"{recipe}: {name} differs between one thread, optimized, and three, not optimized")
 
 
 def check(drawn, seed, folder, tools):
@@ -366,11 +400,11 @@ def check(drawn, seed, folder, tools):
     presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]
     notes = [f"none {worst:.2f}"]
     for recipe in presets:
-        log = module.run(recipe, "--threads", 1)
+        log = module.run(recipe)
         check_verdicts(module, recipe)
         check_moves(module, recipe)
-        off, gap = check_losses(module, recipe, log)
-        notes.append(f"{recipe} {off:.1e} (bf16 {gap:.1e})")
+        off, allowed = check_losses(module, recipe, log)
+        notes.append(f"{recipe} {off:.1e} of {allowed:.1e}")
     if seed % 10 == 0:
         check_threads(module, drawn["recipe"])
     if module.ambiguous:

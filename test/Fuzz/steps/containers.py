@@ -48,11 +48,11 @@ class Arguments:
 
 def make(c, task, seed):
     """The Step of a task."""
-    changes = set(jax.eval_shape(task.update, task.state, jax.tree.map(lambda b: b[0], task.batches), None)[0])
     # What no update gives is an argument of its own.
-    frozen = {n: v for n, v in task.state.items() if n not in changes}
-    form = Arguments(c, {n: v for n, v in task.state.items() if n in changes}, seed)
-    state = form.pack({n: v for n, v in task.state.items() if n in changes})
+    frozen = {n: task.state[n] for n in task.fixed}
+    changing = {n: task.state[n] for n in task.changing}
+    form = Arguments(c, changing, seed)
+    state = form.pack(changing)
     names = [*state, *frozen, *task.batches]
     if c.arguments == "batch_first":
         names = [*task.batches, *frozen, *state]

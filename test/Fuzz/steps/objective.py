@@ -3,8 +3,6 @@
 import jax
 import jax.numpy as jnp
 
-from .models import BATCH
-
 MICRO = 2
 STATIC_SCALE = 256.0
 
@@ -38,8 +36,14 @@ def supervised(c, model):
     """loss(params, batch, key) -> loss, metrics."""
 
     def loss(params, batch, key):
-        keep = jax.random.bernoulli(key, 0.9, (BATCH // (MICRO if c.micro in ("scan", "unrolled", "updates") else 1), 1)) if key is not None else None
-        drop = lambda x: x if key is None else jnp.where(keep.reshape(-1, *[1] * (x.ndim - 1)), x / 0.9, 0).astype(x.dtype)
+
+        def drop(x):
+            """x with some examples' inputs dropped."""
+            if key is None:
+                return x
+            keep = jax.random.bernoulli(key, 0.9, (x.shape[0], *[1] * (x.ndim - 1)))
+            return jnp.where(keep, x / 0.9, 0).astype(x.dtype)
+
         outputs, targets = model.outputs(params, batch, drop), model.targets(batch)
         total = loss_of(c, outputs[0], targets)
         metrics = {"accuracy": jnp.mean((jnp.argmax(outputs[0], -1) == targets).astype(jnp.float32))}

@@ -21,6 +21,12 @@ class Task:
     state: dict
     batches: dict
     update: Callable
+    # The parts of the state that no update gives.
+    fixed: tuple = ()
+
+    @property
+    def changing(self):
+        return [name for name in self.state if name not in self.fixed]
 
 
 def floats(tree):
@@ -123,7 +129,7 @@ def supervised(c, seed, distill=False):
             new["frozen"] = state["frozen"]
         return new, value, metrics
 
-    return Task(state, model.batches, update)
+    return Task(state, model.batches, update, tuple(name for name in ("teacher", "frozen") if name in state and (name, c.frozen) != ("frozen", "returned")))
 
 
 def norm(tree):
@@ -262,17 +268,14 @@ def several_updates(task):
     """Two whole updates a call, in a scan."""
 
     def update(state, batch, key):
-        first = tm(lambda b: b[0], objective.pieces(batch))
-        changes = jax.eval_shape(task.update, state, first, None)[0]
-
         def body(changing, batch):
             new, value, metrics = task.update({**state, **changing}, batch, None)
             return new, (value, metrics)
 
-        new, (values, metrics) = jax.lax.scan(body, {name: state[name] for name in changes}, objective.pieces(batch))
+        new, (values, metrics) = jax.lax.scan(body, {name: state[name] for name in task.changing}, objective.pieces(batch))
         return new, values.mean(), tm(jnp.mean, metrics)
 
-    return Task(task.state, task.batches, update)
+    return Task(task.state, task.batches, update, task.fixed)
 
 
 def make(c, seed):
@@ -286,5 +289,5 @@ def make(c, seed):
             new, value, metrics = inner(state, batch, use)
             return new | {"key": key}, value, metrics
 
-        task = Task(task.state, task.batches, update)
+        task = Task(task.state, task.batches, update, task.fixed)
     return several_updates(task) if c.micro == "updates" else task

@@ -72,7 +72,7 @@ class Export:
         self.loss, carried = made.loss(results), made.carry(results)
         donated = tuple(i for i, name in enumerate(self.parameters) if name in carried) if donate else ()
         lowered = jax.jit(made.function, donate_argnums=donated).lower(*self.arguments(state, 0))
-        self.text, self.debug = lowered.as_text(), lowered.as_text(debug_info=True)
+        self.debug = lowered.as_text(debug_info=True)
         # What jit prunes is no argument.
         self.paths = re.findall(r'loc\("((?:[^"\\]|\\.)*)"\)', t.main_arguments(self.debug))
         self.replaced = {
@@ -83,6 +83,10 @@ class Export:
         }
         self.results = list(by_path({"result": shape}))
         self.lowered = lowered
+
+    @functools.cached_property
+    def text(self):
+        return self.lowered.as_text()
 
     @functools.cached_property
     def compiled(self):
