@@ -394,10 +394,10 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     if (failed(checkThatStateChanges()))
       return failure();
     findOtherArgs();
-    if ((!argsAreNamed || !resultsAreNamed) && failed(checkFrozen()))
-      return failure();
     if (!options.initialValues.empty())
       readInitialValues();
+    if ((!argsAreNamed || !resultsAreNamed) && failed(checkFrozen()))
+      return failure();
     findOtherResults();
   } else {
     describeFunction();

@@ -40,6 +40,7 @@ unsigned Gradients::fresh(Value value) {
   partners.emplace_back();
   terms.emplace_back();
   sums.emplace_back();
+  measured.emplace_back();
   numbers[value] = number;
   return number;
 }
@@ -109,6 +110,18 @@ void Gradients::visitLoop(Operation &loop) {
   }
 }
 
+/// Whether a product is summed up to a scalar and read by nothing else.
+static bool isInnerProduct(Operation &op) {
+  if (isa<stablehlo::DotGeneralOp>(op))
+    return isScalar(op.getResult(0).getType());
+  auto isSummed = [](Operation *user) {
+    return isa<stablehlo::ReduceOp>(user) &&
+           isScalar(user->getResult(0).getType());
+  };
+  return isa<stablehlo::MulOp>(op) && !op.use_empty() &&
+         llvm::all_of(op.getUsers(), isSummed);
+}
+
 void Gradients::visit(Operation &op) {
   if (isa<stablehlo::WhileOp>(op))
     return visitLoop(op);
@@ -129,10 +142,11 @@ void Gradients::visit(Operation &op) {
   for (Value operand : op.getOperands())
     form.operands.push_back(numberOf(operand));
   auto meet = [&](unsigned a, unsigned b) {
+    auto &met = isInnerProduct(op) ? measured : partners;
     if (forms[b].says)
-      partners[a].push_back(b);
+      met[a].push_back(b);
     if (forms[a].says)
-      partners[b].push_back(a);
+      met[b].push_back(a);
   };
   // A factor that is no tensor leaves it what it is.
   if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
@@ -253,6 +267,9 @@ Gradients::Factors Gradients::partnersOf(Value tensor) const {
   for (unsigned term : terms[it->second])
     for (auto [factor, weight] : factorsOf(term))
       add(factor, weight);
+  if (out.empty())
+    for (unsigned partner : measured[it->second])
+      add(partner, 1);
   return out;
 }
 
@@ -274,5 +291,9 @@ double Gradients::evidence(Value tensor, const Factors &partners,
     if (it != weights.end())
       sum += weight * it->second;
   }
+  // A loss that is an inner product has an activation in it: a gradient has
+  // two factors that the tensor meets, in the forward and backward pass.
+  if (llvm::is_contained(measured[own->second], other->second) && sum < 2)
+    return 0;
   return sum;
 }

@@ -65,6 +65,9 @@ private:
   /// By number: the other factors of its products, what it is spread over
   /// and added to, and the sums of its own shape.
   std::vector<SmallVector<unsigned, 2>> partners, terms, sums;
+  /// Partners in inner products, which measure more often than they use: an
+  /// optimizer may take that of weights and their gradient.
+  std::vector<SmallVector<unsigned, 2>> measured;
 };
 
 } // namespace fp8

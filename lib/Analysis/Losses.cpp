@@ -27,22 +27,22 @@ void SignatureAnalyzer::findGradients() {
       }
   }
   func.walk([&](stablehlo::WhileOp loop) {
-    auto stateOf = [&](Value initial) -> std::optional<unsigned> {
-      auto arg = argumentIndex(initial);
-      return arg && to[*arg] ? arg : std::nullopt;
-    };
-    // A loop that carries what learns runs over whole steps.
+    // A loop that carries what learns runs over whole steps: what starts as an
+    // argument there is state.
     bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
-      auto arg = stateOf(initial);
+      auto arg = argumentIndex(initial);
       return arg && learning.contains(*arg);
     });
     for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
-      auto arg = stateOf(initial);
-      if (!arg)
+      auto arg = argumentIndex(initial);
+      if (!arg || (!trains && !to[*arg]))
         continue;
-      const Chain &chain = updateOf(*arg);
-      auto self = chain.find(initial);
-      bool averages = self != chain.end() && self->second.scaled;
+      bool averages = false;
+      if (to[*arg]) {
+        const Chain &chain = updateOf(*arg);
+        auto self = chain.find(initial);
+        averages = self != chain.end() && self->second.scaled;
+      }
       if (trains || averages || !isFloat(initial.getType()))
         for (Region &region : loop->getRegions())
           carried.insert(region.getArgument(i));

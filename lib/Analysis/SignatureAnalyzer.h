@@ -50,6 +50,7 @@ private:
   ValueSet findStepped(unsigned update);
   void findHomeless();
   void addHomes(unsigned arg, unsigned update);
+  void addCarries();
   void addOldValues(unsigned arg, unsigned update);
   double hint(unsigned arg, unsigned result);
   void pairByTrees(ArrayRef<unsigned> args, ArrayRef<unsigned> results);
@@ -61,6 +62,7 @@ private:
   void pairLastValues();
   void pairByPlace();
   LogicalResult checkFrozen();
+  bool mayReplaceScalar(unsigned arg, unsigned result);
   bool meets(Value scalar, Value other);
   void pair(unsigned arg, unsigned result, const Twine &why);
   void unpair(unsigned arg);
@@ -170,6 +172,8 @@ private:
   llvm::SmallDenseSet<unsigned> learned, stepping;
   /// By argument that only updates of others read: results that may replace it.
   DenseMap<unsigned, SmallVector<unsigned>> homes;
+  /// What a loop over whole steps carries from an argument to a result.
+  DenseSet<std::pair<unsigned, unsigned>> carries;
   /// Arguments with a gradient of their own in the value that replaces them,
   /// and these gradients.
   llvm::SmallDenseSet<unsigned> learning;

@@ -107,6 +107,8 @@ constexpr double kHome = 0.2;
 constexpr double kSamePlace = 0.02;
 /// What is subtracted: no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
+/// What a loop over whole steps carries, above all chains.
+constexpr double kCarried = 4;
 /// The strength of what an update reads through more than sums and factors.
 constexpr double kNonlinear = 1;
 
@@ -144,6 +146,8 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
 double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
   if (signature.args[arg].type != signature.results[result].type)
     return 0;
+  if (carries.contains({arg, result}))
+    return kCarried;
   // A key is replaced by bits drawn from it.
   if (isKeyType(signature.args[arg].type) &&
       onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
@@ -246,6 +250,31 @@ void SignatureAnalyzer::findHomeless() {
             onArguments.depends(returned[update], arg.index))
           addHomes(arg.index, update);
   }
+  addCarries();
+}
+
+/// What comes out of a loop over whole steps in the place where an argument
+/// went in is its next value, whatever it follows from.
+void SignatureAnalyzer::addCarries() {
+  auto carryOf = [&](unsigned result) -> std::optional<unsigned> {
+    auto loop = returned[result].getDefiningOp<stablehlo::WhileOp>();
+    if (!loop)
+      return std::nullopt;
+    return argumentIndex(
+        loop->getOperand(cast<OpResult>(returned[result]).getResultNumber()));
+  };
+  llvm::SmallPtrSet<Operation *, 4> training;
+  for (unsigned result = 0; result < signature.results.size(); ++result)
+    if (auto arg = carryOf(result);
+        arg && llvm::is_contained(learnedBy[result], *arg))
+      training.insert(returned[result].getDefiningOp());
+  for (unsigned result = 0; result < signature.results.size(); ++result)
+    if (auto arg = carryOf(result);
+        arg && training.contains(returned[result].getDefiningOp())) {
+      carries.insert({*arg, result});
+      if (!llvm::is_contained(homes[*arg], result))
+        homes[*arg].push_back(result);
+    }
 }
 
 /// Adds the old values of what `update` reads beside `arg` as its homes: what a
@@ -381,7 +410,7 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
 }
 
 /// Adds pairs of which nothing but the type is known, of what no gradient
-/// depends on.
+/// depends on. A float scalar may be a rate, and the result a metric.
 void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
                                    ArrayRef<unsigned> results,
                                    std::vector<WeightedPair> &pairs) {
@@ -392,6 +421,8 @@ void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
     for (auto [r, result] : llvm::enumerate(results))
       if (!feeding[arg] &&
           signature.args[arg].type == signature.results[result].type &&
+          !(isScalar(signature.args[arg].type) &&
+            isFloat(signature.args[arg].type)) &&
           onArguments.dependsOnAny(returned[result]) &&
           learnedBy[result].empty() && !known.contains({i, r}) &&
           !isKeyType(signature.args[arg].type))
@@ -508,8 +539,9 @@ void SignatureAnalyzer::pairRest() {
 }
 
 /// Without names, what no gradient depends on and no result replaces is neither
-/// data nor a frozen weight. Results of its type that replace nothing else
-/// replace it: the only one, or by place if that agrees with all other pairs.
+/// data nor a frozen weight, and a counter or flag is replaced by what follows
+/// from scalars alone. Results of its type that replace nothing else replace
+/// it: the only one, or by place if that agrees with all other pairs.
 void SignatureAnalyzer::pairByPlace() {
   bool inOrder = true;
   std::optional<unsigned> last;
@@ -518,17 +550,25 @@ void SignatureAnalyzer::pairByPlace() {
     if (std::optional<unsigned> result = to[arg.index]) {
       inOrder &= !last || *last < *result;
       last = result;
-    } else if (isFloat(arg.type) && !isScalar(arg.type) &&
-               !feeding[arg.index] && !forcedRoles.count(arg.index)) {
-      open[arg.type].push_back(arg.index);
+      continue;
     }
+    bool isOpen = isScalar(arg.type) ? !isFloat(arg.type)
+                                     : isFloat(arg.type) && !feeding[arg.index];
+    if (isOpen && !forcedRoles.count(arg.index))
+      open[arg.type].push_back(arg.index);
   }
+  auto isArray = [&](unsigned source) {
+    return !isScalar(signature.args[source].type);
+  };
   for (auto &[type, args] : open) {
     SmallVector<unsigned> results;
     for (const SignatureResult &result : signature.results)
       if (!from[result.index] && result.type == type)
         results.push_back(result.index);
-    if (args.size() != results.size() || (args.size() > 1 && !inOrder))
+    if (args.size() != results.size() || (args.size() > 1 && !inOrder) ||
+        (isScalar(type) && llvm::any_of(results, [&](unsigned result) {
+           return onArguments.dependsOnAny(returned[result], isArray);
+         })))
       continue;
     for (auto [arg, result] : llvm::zip(args, results))
       pair(arg, result,
@@ -537,23 +577,53 @@ void SignatureAnalyzer::pairByPlace() {
   }
 }
 
-/// Without names, an array that is taken for frozen while the step returns
+/// Whether a scalar that replaces nothing could be the next value of `arg`: it
+/// follows from it, or meets it as the loss meets the last one. Not what is a
+/// product with it, or lies beside the loss in a tree of results without state.
+bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
+  bool isProduct = chains.of(returned[result]).count(argument(arg)) &&
+                   !flowLikeness(arg, result);
+  if (isProduct || (!onArguments.depends(returned[result], arg) &&
+                    !meets(argument(arg), returned[result])))
+    return false;
+  SmallVector<std::string> path = splitTreePath(signature.results[result].path);
+  auto isBeside = [&](unsigned other) {
+    SmallVector<std::string> otherPath =
+        splitTreePath(signature.results[other].path);
+    return path.size() > 2 && otherPath.size() > 2 &&
+           ArrayRef(path).take_front(2) == ArrayRef(otherPath).take_front(2);
+  };
+  return !resultsAreNamed || !loss || !isBeside(*loss) ||
+         llvm::any_of(signature.results, [&](const SignatureResult &other) {
+           return from[other.index] && isBeside(other.index);
+         });
+}
+
+/// Without names, what is taken for frozen or constant while the step returns
 /// another one of its type may be state: that is no guess to make in silence.
+/// An array that the loss reads would follow from its old value; the last
+/// gradient need not.
 LogicalResult SignatureAnalyzer::checkFrozen() {
   for (const SignatureArg &arg : signature.args) {
-    if (arg.role != ArgRole::Frozen || isScalar(arg.type) ||
-        forcedRoles.count(arg.index))
+    bool isConstant = arg.role == ArgRole::Constant;
+    if ((arg.role != ArgRole::Frozen && !isConstant) ||
+        argument(arg.index).use_empty() || forcedRoles.count(arg.index))
       continue;
     SmallVector<StringRef> results;
     for (const SignatureResult &result : signature.results)
       if (!from[result.index] && result.type == arg.type &&
-          onArguments.depends(returned[result.index], arg.index))
+          (!loss || *loss != result.index) &&
+          (isScalar(arg.type)
+               ? mayReplaceScalar(arg.index, result.index)
+               : !forward.contains(argument(arg.index)) ||
+                     onArguments.depends(returned[result.index], arg.index)))
         results.push_back(result.path);
     if (results.empty())
       continue;
     InFlightDiagnostic diag = emitError(func.getLoc())
-                              << "ambiguous state: '" << arg.path
-                              << "' is frozen, or replaced by one of ";
+                              << "ambiguous state: '" << arg.path << "' is "
+                              << (isConstant ? "constant" : "frozen")
+                              << ", or replaced by one of ";
     llvm::interleaveComma(ArrayRef(results).take_front(4), diag);
     return diag << "; choose with a state or role option, or export with "
                    "debug_info=True, which has names";
@@ -591,6 +661,8 @@ bool SignatureAnalyzer::meets(Value scalar, Value other) {
   ValueSet seen{scalar};
   while (!stack.empty())
     for (Operation *user : stack.pop_back_val().getUsers()) {
+      if (user->hasTrait<OpTrait::IsTerminator>())
+        continue;
       if (llvm::is_contained(user->getOperands(), other))
         return true;
       if (isa<stablehlo::MulOp, stablehlo::AddOp, stablehlo::SubtractOp,

@@ -180,17 +180,25 @@ static bool isArgumentOf(Value value, Operation *parent) {
   return argument && argument.getOwner()->getParentOp() == parent;
 }
 
-/// State that a loop over whole steps updates. What only grows inside of the
-/// loop, a sum of gradients or a stack of results, is a leaf.
+/// State that a loop over whole steps updates, from itself or from other state
+/// of the loop: weights in a narrow type from their masters. What only grows
+/// inside of the loop, a sum of gradients or a stack of results, is a leaf.
 Chain UpdateChains::computeCarry(OpResult result) {
   Operation *loop = result.getOwner();
   unsigned index = result.getResultNumber();
   const Chain &initial = of(loop->getOperand(index));
   const Chain &body = of(yielded(loop->getRegion(1), index));
-  Value own = loop->getRegion(1).getArgument(index);
-  bool isState = body.count(own) && llvm::any_of(initial, [](auto &entry) {
-                   return isa<BlockArgument>(entry.first);
-                 });
+  auto startsAsArgument = [](const Chain &chain) {
+    return llvm::any_of(
+        chain, [](auto &entry) { return isa<BlockArgument>(entry.first); });
+  };
+  bool isState =
+      startsAsArgument(initial) && llvm::any_of(body, [&](auto &entry) {
+        if (!isArgumentOf(entry.first, loop))
+          return false;
+        unsigned i = cast<BlockArgument>(entry.first).getArgNumber();
+        return i == index || startsAsArgument(of(loop->getOperand(i)));
+      });
   Chain out;
   if (!isState) {
     out[result] = Reach();

@@ -43,6 +43,9 @@ from steps import choices, optimizers  # noqa: E402
 
 choices.register("optimizer", optimizers.NAMES)
 
+# Draws of a process: what JAX has compiled stays in its memory.
+PART = 40
+
 
 def options_of(texts):
     return dict(text.partition("=")[::2] for text in texts)
@@ -116,16 +119,18 @@ def main():
     args.folder.mkdir(parents=True, exist_ok=True)
     call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)
     failed, ambiguous, unsupported, diverges, begin = {}, 0, 0, 0, time.time()
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context, max_tasks_per_child=40) as pool:
-        for done in concurrent.futures.as_completed([pool.submit(one, seed, *call) for seed in seeds]):
-            seed, kind, line = done.result()
-            print(line, flush=True)
-            ambiguous += "ambiguous " in line and not kind
-            unsupported += "-unsupported" in line
-            diverges += "diverges in JAX" in line
-            if kind:
-                failed[seed] = kind
+    for part in range(0, len(seeds), PART * args.jobs):
+        context = multiprocessing.get_context("spawn")
+        with concurrent.futures.ProcessPoolExecutor(args.jobs, mp_context=context) as pool:
+            draws = [pool.submit(one, seed, *call) for seed in seeds[part : part + PART * args.jobs]]
+            for done in concurrent.futures.as_completed(draws):
+                seed, kind, line = done.result()
+                print(line, flush=True)
+                ambiguous += "ambiguous " in line and not kind
+                unsupported += "-unsupported" in line
+                diverges += "diverges in JAX" in line
+                if kind:
+                    failed[seed] = kind
     kinds = collections.Counter(failed.values())
     print(f"{len(seeds) - len(failed)} ok, {len(failed)} failed, {ambiguous} ambiguous without names, {unsupported} unsupported, {diverges} diverge in JAX ({time.time() - begin:.0f} s)")
     if failed:

@@ -112,7 +112,8 @@ def settle(c):
     - Optimizers that look for a step with the objective (line searches, L-BFGS)
       see the objective itself: no micro-batches and no scaled loss, and stay
       unwrapped, since wrappers drop or delay what they are told.
-    - GaLore does not know trees in two parts, nor lookahead bf16 masters.
+    - GaLore does not know trees in two parts, lookahead no bf16 masters, adaptive
+      clipping no kernels stacked twice.
     - Hand-written algorithms move parameters themselves: nothing of optax wraps
       them.
     - Shared layers have one set of weights: nothing to stack.
@@ -145,6 +146,11 @@ def settle(c):
         c.schedule = "constant"
         if c.frozen == "optimizer":
             c.frozen = "stop"
+        # A search has the objective several times.
+        if c.model in ("transformer", "encdec") and c.spelling in ("unrolled", "unrolled_scan"):
+            c.depth = 1
+    if c.clip == "adaptive" and c.model == "conv" and c.spelling == "nested":
+        c.clip = "global_norm"
     if c.frozen == "optimizer" and c.wrap in ("partition", "lookahead"):
         c.wrap = "none"
     # It maps trees with None for leaves, which a tree in two parts has.
