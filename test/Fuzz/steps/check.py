@@ -352,7 +352,7 @@ def loss_gap(module):
 # weights three times. Of about sixty draws most were within 3 % of the largest loss, two-layer networks
 # within 5 %; further were only steps that rounding changes more in JAX, too. A
 # trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
-FLOOR, TIMES = 0.05, 3
+FLOOR, TIMES, MOST = 0.05, 3, 0.3
 
 
 def check_losses(module, recipe, log):
@@ -409,8 +409,10 @@ def check(drawn, seed, folder, tools):
     for recipe in presets:
         log = module.run(recipe)
         check_verdicts(module, recipe)
-        check_moves(module, recipe)
         off, allowed = check_losses(module, recipe, log)
+        # Runs that went elsewhere, as JAX's do when its weights are rounded, move other things.
+        if off <= MOST:
+            check_moves(module, recipe)
         notes.append(f"{recipe} {off:.1e} of {allowed:.1e}")
     if seed % 10 == 0:
         check_threads(module, drawn["recipe"])
