@@ -60,6 +60,7 @@ private:
   void pairCopies();
   void pairRest();
   void pairLastValues();
+  bool pairsAreInOrder();
   void pairByPlace();
   LogicalResult checkFrozen();
   bool mayReplaceScalar(unsigned arg, unsigned result);

@@ -488,7 +488,7 @@ void SignatureAnalyzer::pairCopies() {
         [&, &results = results](unsigned a, unsigned b) {
           return returned[results[a]] == returned[results[b]];
         },
-        found);
+        found, /*hint=*/nullptr, pairsAreInOrder());
     for (auto [i, result] : llvm::enumerate(chosen))
       if (result)
         pair(args[i], results[*result],
@@ -538,20 +538,25 @@ void SignatureAnalyzer::pairRest() {
     pairByPlace();
 }
 
+/// Whether the results of all pairs so far come in the order of the arguments.
+bool SignatureAnalyzer::pairsAreInOrder() {
+  SmallVector<unsigned> order;
+  for (std::optional<unsigned> result : to)
+    if (result)
+      order.push_back(*result);
+  return llvm::is_sorted(order);
+}
+
 /// Without names, what no gradient depends on and no result replaces is neither
 /// data nor a frozen weight, and a counter or flag is replaced by what follows
 /// from scalars alone. Results of its type that replace nothing else replace
 /// it: the only one, or by place if that agrees with all other pairs.
 void SignatureAnalyzer::pairByPlace() {
-  bool inOrder = true;
-  std::optional<unsigned> last;
+  bool inOrder = pairsAreInOrder();
   llvm::MapVector<Type, SmallVector<unsigned>> open;
   for (const SignatureArg &arg : signature.args) {
-    if (std::optional<unsigned> result = to[arg.index]) {
-      inOrder &= !last || *last < *result;
-      last = result;
+    if (to[arg.index])
       continue;
-    }
     bool isOpen = isScalar(arg.type) ? !isFloat(arg.type)
                                      : isFloat(arg.type) && !feeding[arg.index];
     if (isOpen && !forcedRoles.count(arg.index))
