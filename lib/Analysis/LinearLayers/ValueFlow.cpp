@@ -55,7 +55,8 @@ Value fp8::getLoopInvariant(BlockArgument arg) {
 }
 
 /// The value that a loop stored for `value`, a slice of what it stacked up: the
-/// backward loop reads the activations of the forward loop so.
+/// backward loop reads the activations of the forward loop so. Of nested loops
+/// the stack is itself a slice of what the outer one stored.
 static Value getStoredSource(Value value) {
   auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
   if (!slice)
@@ -65,6 +66,10 @@ static Value getStoredSource(Value value) {
     stack = source;
     auto arg = dyn_cast<BlockArgument>(stack);
     source = arg ? getLoopInvariant(arg) : getLayoutSource(stack);
+    if (!source && !arg)
+      source = getReshapeSource(stack);
+    if (!source && !arg)
+      source = getStoredSource(stack);
   }
   auto loop = stack.getDefiningOp<stablehlo::WhileOp>();
   if (!loop)
