@@ -217,7 +217,7 @@ public:
     CacheKey key;
     key.add(getCompilerBuildId()).add(builder.getTargetTriple().str());
     key.add(builder.getCPU()).add(builder.getFeatures().getString());
-    key.add(optimize);
+    key.add(static_cast<int64_t>(optimize));
     suffix = "-" + key.digest().substr(0, 16) + ".o";
   }
 
