@@ -1,4 +1,6 @@
 import os
+import subprocess
+
 import lit.formats
 from lit.llvm import llvm_config
 from lit.llvm.subst import ToolSubst
@@ -27,3 +29,13 @@ llvm_config.add_tool_substitutions(
     ],
     [config.fp8_tools_dir, config.llvm_tools_dir],
 )
+
+# Tests that export from JAX say `REQUIRES: jax`.
+find_jax = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('jax'))"
+if (
+    os.path.exists(config.fp8_python)
+    and subprocess.run([config.fp8_python, "-c", find_jax]).returncode == 0
+):
+    config.available_features.add("jax")
+else:
+    lit_config.note(f"no JAX in {config.fp8_python}: tests that export from it do not run")

@@ -7,10 +7,10 @@
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Kernels/MemoryReport.h"
-#include "fp8/Kernels/Structure.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/Quantize.h"
@@ -279,30 +279,39 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
     return failure();
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
-      failed(runStage(
-          module, options, "kernels", stats.kernelsSeconds,
-          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })) ||
+      failed(runStage(module, options, "kernels", stats.kernelsSeconds,
+                      [&](OpPassManager &pm) {
+                        SetTargetOptions target;
+                        target.cpu = options.targetCPU;
+                        pm.addPass(createSetTarget(target));
+                        buildKernelsPipeline(pm, &memory);
+                      })) ||
       failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       buildCodegenPipeline)))
     return failure();
 
-  for (auto func : module.getOps<func::FuncOp>()) {
+  for (auto func : module.getOps<func::FuncOp>())
     if (auto bytes = func->getAttrOfType<IntegerAttr>(kScratchBytesAttr)) {
       result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
       ++stats.kernels;
     }
-    if (auto bytes = func->getAttrOfType<IntegerAttr>(kArenaBytesAttr)) {
-      result.arenaBytes = bytes.getInt();
-      func.walk([&](func::CallOp call) {
-        // What the launch does is known from where its last op came from.
-        result.launchNames.push_back(call.getCallee().str() + " " +
-                                     describeLocation(call.getLoc()));
-      });
-    }
+  for (auto schedule : module.getOps<ScheduleOp>()) {
+    result.arenaBytes = schedule.getArenaBytes().value_or(0);
+    schedule.walk([&](LaunchOp launch) {
+      size_t number = launch.getNumber().value_or(0);
+      result.launchNames.resize(
+          std::max(result.launchNames.size(), number + 1));
+      result.launchNames[number] = launch.getLabel().value_or("").str();
+    });
   }
   stats.launches = result.launchNames.size();
-  for (auto global : module.getOps<memref::GlobalOp>())
-    result.constants.push_back(constantBytes(global));
+  for (auto global : module.getOps<memref::GlobalOp>()) {
+    auto number =
+        global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName);
+    size_t index = number ? number.getInt() : result.constants.size();
+    result.constants.resize(std::max(result.constants.size(), index + 1));
+    result.constants[index] = constantBytes(global);
+  }
 
   if (failed(runStage(module, options, "llvm", stats.codegenSeconds,
                       buildLLVMPipeline)))
@@ -328,9 +337,10 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
   return success();
 }
 
-/// An executable without functions, for this machine and by this compiler.
-FailureOr<Executable> beginExecutable(ModuleOp module) {
-  auto target = getHostTarget();
+/// An executable without functions, by this compiler.
+FailureOr<Executable> beginExecutable(ModuleOp module,
+                                      const CompileOptions &options) {
+  auto target = findTarget(options.targetCPU);
   if (!target)
     return emitError(module.getLoc()) << llvm::toString(target.takeError());
   Executable executable;
@@ -460,7 +470,7 @@ FailureOr<Signature> fp8::importModule(ModuleOp module,
 
 FailureOr<Executable> fp8::compile(ModuleOp module,
                                    const CompileOptions &options) {
-  FailureOr<Executable> result = beginExecutable(module);
+  FailureOr<Executable> result = beginExecutable(module, options);
   if (failed(result))
     return failure();
   CompileStats stats;
@@ -513,7 +523,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
 
 FailureOr<Executable> fp8::compileQuantized(ModuleOp module,
                                             const CompileOptions &options) {
-  FailureOr<Executable> result = beginExecutable(module);
+  FailureOr<Executable> result = beginExecutable(module, options);
   MemoryReport memory;
   if (failed(result) || failed(compileEntries(module, options, *result)) ||
       failed(finish(module, options, CompileStats(), memory, *result)))

@@ -1,7 +1,6 @@
 //===- LoadedExecutable.cpp - An executable in this process ---------------===//
 
 #include "fp8/Compiler/LoadedExecutable.h"
-#include "ObjectCode.h"
 
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 
@@ -15,13 +14,8 @@ LoadedExecutable::~LoadedExecutable() { fp8_package_close(functions); }
 /// Puts all objects into one library of the JIT. A function is linked when its
 /// schedule is first looked up.
 llvm::Error LoadedExecutable::link() {
-  auto target = getHostTarget();
-  if (!target)
-    return target.takeError();
-  if (executable.target != *target)
-    return llvm::createStringError("expected code for " + target->cpu +
-                                   " but got code for " +
-                                   executable.target.cpu);
+  if (llvm::Error error = checkRunsHere(executable.target))
+    return error;
   auto created = llvm::orc::LLJITBuilder().create();
   if (!created)
     return created.takeError();

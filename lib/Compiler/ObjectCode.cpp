@@ -3,6 +3,7 @@
 #include "ObjectCode.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
@@ -44,7 +45,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
                              callee.getFunctionType());
   };
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
-    if (func.isExternal() || !func.getName().ends_with("_task"))
+    if (func.isExternal() || !func->hasAttr(FP8Dialect::kTaskAttrName))
       continue;
     OwningOpRef<ModuleOp> unit(ModuleOp::create(func.getLoc()));
     builder.setInsertionPointToEnd(unit->getBody());
@@ -190,20 +191,25 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
   units = std::move(kept);
 }
 
-/// What code is made for: this machine.
-llvm::Expected<llvm::orc::JITTargetMachineBuilder>
-getTargetMachineBuilder(bool optimize = true) {
+/// LLVM's target machine for `target`.
+llvm::orc::JITTargetMachineBuilder
+makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
   static std::once_flag once;
   std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
   });
-  auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
-  if (!builder)
-    return builder.takeError();
-  builder->setCodeGenOptLevel(optimize ? llvm::CodeGenOptLevel::Default
-                                       : llvm::CodeGenOptLevel::None);
-  builder->setRelocationModel(llvm::Reloc::PIC_);
+  llvm::orc::JITTargetMachineBuilder builder((llvm::Triple(target.triple)));
+  SmallVector<StringRef> features;
+  StringRef(target.features).split(features, ',', -1, /*KeepEmpty=*/false);
+  builder.setCPU(target.cpu);
+  builder.addFeatures(
+      std::vector<std::string>(features.begin(), features.end()));
+  builder.setCodeGenOptLevel(optimize ? llvm::CodeGenOptLevel::Default
+                                      : llvm::CodeGenOptLevel::None);
+  builder.setRelocationModel(llvm::Reloc::PIC_);
   return builder;
 }
 
@@ -257,19 +263,10 @@ private:
 
 } // namespace
 
-llvm::Expected<CodeTarget> fp8::getHostTarget() {
-  auto builder = getTargetMachineBuilder();
-  if (!builder)
-    return builder.takeError();
-  return CodeTarget{builder->getTargetTriple().str(), builder->getCPU(),
-                    builder->getFeatures().getString()};
-}
-
-llvm::Expected<std::string> fp8::emitObject(llvm::Module &module) {
-  auto builder = getTargetMachineBuilder();
-  if (!builder)
-    return builder.takeError();
-  auto machine = builder->createTargetMachine();
+llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
+                                            const CodeTarget &target) {
+  auto machine =
+      makeTargetMachineBuilder(target, /*optimize=*/true).createTargetMachine();
   if (!machine)
     return machine.takeError();
   module.setDataLayout((*machine)->createDataLayout());
@@ -290,17 +287,21 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   module.getContext()->appendDialectRegistry(registry);
   module.getContext()->loadAllAvailableDialects();
 
-  auto builder = getTargetMachineBuilder(optimize);
-  if (!builder)
-    return fail(builder.takeError());
+  FailureOr<CPUTargetAttr> target = targetOf(module);
+  if (failed(target))
+    return failure();
+  llvm::orc::JITTargetMachineBuilder builder = makeTargetMachineBuilder(
+      {target->getTriple().str(), target->getCpu().str(),
+       target->getFeatures().str()},
+      optimize);
   SmallVector<Unit> units = splitUnits(module);
   nameByContents(units);
-  KernelCache kernels(cache, *builder, optimize);
+  KernelCache kernels(cache, builder, optimize);
   std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
   std::atomic<size_t> next(0);
   auto work = [&] {
-    auto machine = builder->createTargetMachine();
+    auto machine = builder.createTargetMachine();
     for (size_t index; (index = next++) < units.size();) {
       const std::string &symbol = units[index].symbol;
       bool isKernel = index + 1 < units.size();

@@ -24,18 +24,16 @@ struct CompiledObjects {
   StringRef entry() const { return objects.back().symbol; }
 };
 
-/// What this machine can run.
-llvm::Expected<CodeTarget> getHostTarget();
-
-/// Compiles the schedule of `module` (LLVM dialect) and each of its kernels to
-/// an object of its own, on `threads` threads (0: one a core), with `optimize`
-/// for speed. Kernels that `cache` (or null) has are taken from there, the
-/// others put there.
+/// Compiles the schedule of `module` (LLVM dialect) and each of its kernels,
+/// for the module's target, to an object of its own, on `threads` threads (0:
+/// one a core), with `optimize` for speed. Kernels that `cache` (or null) has
+/// are taken from there, the others put there.
 FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads,
                                           bool optimize, const Cache *cache);
 
-/// The object of a module that holds little code, for this machine.
-llvm::Expected<std::string> emitObject(llvm::Module &module);
+/// The object of a module that holds little code.
+llvm::Expected<std::string> emitObject(llvm::Module &module,
+                                       const CodeTarget &target);
 
 } // namespace mlir::fp8
 

@@ -238,7 +238,7 @@ static llvm::Error makeLibrary(const Executable &executable,
   llvm::LLVMContext context;
   PackageTable table(context);
   table.build(executable);
-  auto tableObject = emitObject(table.module);
+  auto tableObject = emitObject(table.module, executable.target);
   if (!tableObject)
     return tableObject.takeError();
   std::vector<std::string> files;

@@ -231,7 +231,7 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
   const Cache *cache = options.dumpDir.empty() ? options.cache : nullptr;
   std::string entry;
   if (cache) {
-    auto target = getHostTarget();
+    auto target = findTarget(options.targetCPU);
     if (!target)
       return emitError(UnknownLoc::get(&context))
              << llvm::toString(target.takeError());
@@ -301,6 +301,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     other.returnLogits = name == "check";
     other.threads = options.compile.threads;
     other.optimize = options.compile.optimize;
+    other.targetCPU = options.compile.targetCPU;
     other.cache = options.compile.cache;
     other.dumpDir = options.compile.dumpDir;
     return compileFile(file, other, context, options.notice);

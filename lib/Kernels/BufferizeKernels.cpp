@@ -2,7 +2,6 @@
 
 #include "BuildSchedule.h"
 
-#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -25,21 +24,71 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// One-shot bufferization of the kernels in a module of their own, and removal
-/// of their results, which are destination arguments by construction.
-LogicalResult bufferizeKernels(ArrayRef<func::FuncOp> kernels,
-                               ModuleOp module) {
-  OwningOpRef<ModuleOp> scratch(ModuleOp::create(module.getLoc()));
-  for (func::FuncOp kernel : kernels) {
-    // Others read what is an input only: a loop that carries it copies it.
-    unsigned numInputs = kernel.getNumArguments() - kernel.getNumResults();
-    for (unsigned i = 0; i < numInputs; ++i)
-      kernel.setArgAttr(i,
-                        bufferization::BufferizationDialect::kWritableAttrName,
-                        BoolAttr::get(module.getContext(), false));
-    kernel->remove();
-    scratch->push_back(kernel);
+/// The kernel as a function, which upstream's bufferization knows.
+func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
+  auto func = func::FuncOp::create(
+      builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  func.setPrivate();
+  func.getBody().takeBody(kernel.getBody());
+  // Others read what is an input only: a loop that carries it copies it.
+  for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
+    if (kernel.getAccess(i) == Access::Read)
+      func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName,
+                      builder.getBoolAttr(false));
+  auto end = cast<ReturnOp>(func.getBody().front().getTerminator());
+  OpBuilder atEnd(end);
+  func::ReturnOp::create(atEnd, end.getLoc(), end.getOperands());
+  end.erase();
+  return func;
+}
+
+/// Gives `kernel` the body of its function on buffers. Results, which are
+/// destinations by construction, go.
+LogicalResult takeBack(func::FuncOp func, KernelOp kernel) {
+  auto end = cast<func::ReturnOp>(func.getBody().front().getTerminator());
+  SmallVector<Value> destinations;
+  for (BlockArgument arg : func.getArguments())
+    if (kernel.getAccess(arg.getArgNumber()) != Access::Read)
+      destinations.push_back(arg);
+  for (auto [index, value] : llvm::enumerate(end.getOperands()))
+    if (value != destinations[index])
+      return end.emitOpError("expected result ")
+             << index << " of a kernel to be written in place";
+  OpBuilder builder(end);
+  ReturnOp::create(builder, end.getLoc());
+  end.erase();
+  kernel.setFunctionType(builder.getFunctionType(func.getArgumentTypes(), {}));
+  kernel.getBody().takeBody(func.getBody());
+  for (Value destination : destinations) {
+    auto arg = cast<BlockArgument>(destination);
+    Access access = accessOf(arg);
+    // One that is never written is still what the kernel is to write.
+    kernel.setAccess(arg.getArgNumber(),
+                     access == Access::Read ? Access::Update : access);
   }
+  return success();
+}
+
+/// A kernel that is defined elsewhere takes buffers too.
+void declareOnBuffers(KernelOp kernel) {
+  SmallVector<Type> types;
+  for (Type type : kernel.getArgumentTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    types.push_back(
+        tensor ? MemRefType::get(tensor.getShape(), tensor.getElementType())
+               : type);
+  }
+  kernel.setFunctionType(
+      FunctionType::get(kernel.getContext(), types, /*results=*/{}));
+}
+
+/// One-shot bufferization of the kernels in a module of their own.
+LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
+  OwningOpRef<ModuleOp> scratch(ModuleOp::create(module.getLoc()));
+  OpBuilder builder = OpBuilder::atBlockBegin(scratch->getBody());
+  SmallVector<func::FuncOp> functions;
+  for (KernelOp kernel : kernels)
+    functions.push_back(toFunction(kernel, builder));
   bufferization::OneShotBufferizationOptions options;
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
@@ -51,41 +100,19 @@ LogicalResult bufferizeKernels(ArrayRef<func::FuncOp> kernels,
     return success();
   };
   bufferization::BufferizationState state;
-  LogicalResult result = bufferization::runOneShotModuleBufferize(
-      scratch->getOperation(), options, state);
-  for (func::FuncOp kernel : kernels) {
-    kernel->remove();
-    module.push_back(kernel);
-    for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
-      kernel.removeArgAttr(
-          i, bufferization::BufferizationDialect::kWritableAttrName);
-  }
-  if (failed(result))
+  if (failed(bufferization::runOneShotModuleBufferize(scratch->getOperation(),
+                                                      options, state)))
     return failure();
-
   // A loop that carries a buffer hands the same one on: canonical loops do not
   // carry it at all.
   RewritePatternSet patterns(module.getContext());
   scf::ForOp::getCanonicalizationPatterns(patterns, module.getContext());
   FrozenRewritePatternSet frozen(std::move(patterns));
-  for (func::FuncOp kernel : kernels)
-    if (!kernel.getOps<scf::ForOp>().empty())
-      if (failed(applyPatternsGreedily(kernel, frozen)))
-        return failure();
-
-  for (func::FuncOp kernel : kernels) {
-    auto ret = cast<func::ReturnOp>(kernel.getBody().front().getTerminator());
-    unsigned numInputs = kernel.getNumArguments() - ret.getNumOperands();
-    for (auto [index, value] : llvm::enumerate(ret.getOperands()))
-      if (value != kernel.getArgument(numInputs + index))
-        return ret.emitOpError("expected result ")
-               << index << " of a kernel to be written in place";
-    OpBuilder builder(ret);
-    func::ReturnOp::create(builder, ret.getLoc());
-    ret.erase();
-    kernel.setFunctionType(
-        builder.getFunctionType(kernel.getArgumentTypes(), {}));
-  }
+  for (auto [func, kernel] : llvm::zip(functions, kernels))
+    if ((!func.getOps<scf::ForOp>().empty() &&
+         failed(applyPatternsGreedily(func, frozen))) ||
+        failed(takeBack(func, kernel)))
+      return failure();
   return success();
 }
 
@@ -94,14 +121,18 @@ class BufferizeKernels
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    SmallVector<func::FuncOp> kernels, schedules;
-    for (auto func : module.getOps<func::FuncOp>())
-      (func->hasAttr(kDomainAttr) ? kernels : schedules).push_back(func);
+    SmallVector<KernelOp> kernels;
+    for (auto kernel : module.getOps<KernelOp>()) {
+      if (kernel.isExternal())
+        declareOnBuffers(kernel);
+      else
+        kernels.push_back(kernel);
+    }
     if (failed(bufferizeKernels(kernels, module)))
       return signalPassFailure();
     SymbolTable symbols(module);
-    for (func::FuncOp schedule : schedules)
-      if (failed(buildSchedule(schedule, symbols)))
+    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
+      if (!func.isDeclaration() && failed(buildSchedule(func, symbols)))
         return signalPassFailure();
   }
 };

@@ -63,7 +63,7 @@ public:
 private:
   LogicalResult convertBlock(Block &block);
   LogicalResult convertOp(Operation &op);
-  void convertCall(func::CallOp call);
+  void convertLaunch(LaunchOp launch);
   void convertConstant(arith::ConstantOp constant);
   LogicalResult convertExtract(tensor::ExtractOp extract);
   LogicalResult convertFromElements(tensor::FromElementsOp op);
@@ -83,7 +83,7 @@ private:
   void emitCopy(Location loc, Value source, Value target);
   void emitParallelCopies(Location loc, ArrayRef<Value> sources,
                           ArrayRef<Value> targets);
-  func::FuncOp copyKernel(MemRefType type);
+  KernelOp copyKernel(MemRefType type);
   /// (A lookup by a typed value would want a buffer of the same type.)
   Value bufferOf(Value tensor) { return mapping.lookup(tensor); }
   SmallVector<Value> buffersOf(ValueRange tensors) {
@@ -94,6 +94,7 @@ private:
   }
 
   func::FuncOp func;
+  ScheduleOp schedule;
   SymbolTable &symbols;
   OpBuilder builder;
   IRMapping mapping; // tensor -> buffer, scalar -> scalar
@@ -105,30 +106,28 @@ private:
 // Copies
 //===----------------------------------------------------------------------===//
 
-func::FuncOp ScheduleBuilder::copyKernel(MemRefType type) {
+KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
   std::string name;
   llvm::raw_string_ostream os(name);
   os << "copy_";
   llvm::interleave(type.getShape(), os, "x");
   os << "_" << type.getElementType();
-  if (auto known = symbols.lookup<func::FuncOp>(name))
+  if (auto known = symbols.lookup<KernelOp>(name))
     return known;
-  auto kernel = func::FuncOp::create(func.getLoc(), name,
-                                     builder.getFunctionType({type, type}, {}));
-  kernel.setPrivate();
   unsigned rank = type.getRank();
-  // Leading index = task; a vector is one task.
-  SmallVector<int64_t> domain, tile, loops;
+  // A task copies some of the first indices; one task copies a vector.
+  SmallVector<int64_t> domain, loops;
   if (rank > 1 && type.getDimSize(0) > 0) {
     domain.push_back(type.getDimSize(0));
-    tile.push_back(llvm::divideCeil(type.getDimSize(0), 16));
     loops.push_back(0);
   }
-  kernel->setAttr(kDomainAttr, builder.getDenseI64ArrayAttr(domain));
-  kernel->setAttr(kTileAttr, builder.getDenseI64ArrayAttr(tile));
-  kernel->setAttr(kCopyAttr, builder.getUnitAttr());
+  OpBuilder inner(func.getContext());
+  auto kernel = KernelOp::create(inner, func.getLoc(), name,
+                                 builder.getFunctionType({type, type}, {}),
+                                 {Access::Read, Access::Write}, domain);
+  kernel.setCopy(true);
   Block *block = kernel.addEntryBlock();
-  OpBuilder inner = OpBuilder::atBlockBegin(block);
+  inner.setInsertionPointToStart(block);
   AffineMap identity = inner.getMultiDimIdentityMap(rank);
   auto generic = linalg::GenericOp::create(
       inner, func.getLoc(), TypeRange{}, ValueRange{block->getArgument(0)},
@@ -139,7 +138,7 @@ func::FuncOp ScheduleBuilder::copyKernel(MemRefType type) {
         linalg::YieldOp::create(b, l, args[0]);
       });
   generic->setAttr(kTaskDimsAttr, inner.getDenseI64ArrayAttr(loops));
-  func::ReturnOp::create(inner, func.getLoc());
+  ReturnOp::create(inner, func.getLoc());
   symbols.insert(kernel);
   return kernel;
 }
@@ -149,9 +148,8 @@ void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
   if (source == target ||
       cast<MemRefType>(target.getType()).getNumElements() == 0)
     return;
-  func::CallOp::create(builder, loc,
-                       copyKernel(cast<MemRefType>(target.getType())),
-                       ValueRange{source, target});
+  LaunchOp::create(builder, loc, copyKernel(cast<MemRefType>(target.getType())),
+                   ValueRange{source, target}, builder.getStringAttr("copy"));
 }
 
 /// Copies as if all at once: a source that is also a target, of another value,
@@ -161,10 +159,10 @@ void ScheduleBuilder::emitParallelCopies(Location loc, ArrayRef<Value> sources,
   llvm::SmallDenseSet<Value> written;
   for (auto [source, target] : llvm::zip(sources, targets))
     if (source != target)
-      written.insert(rootOf(target));
+      written.insert(memoryOf(target));
   SmallVector<Value> safe(sources);
   for (auto [source, target] : llvm::zip(safe, targets))
-    if (source != target && written.contains(rootOf(source))) {
+    if (source != target && written.contains(memoryOf(source))) {
       Value temporary = memref::AllocOp::create(
           builder, loc, cast<MemRefType>(source.getType()));
       emitCopy(loc, source, temporary);
@@ -196,7 +194,7 @@ Value ScheduleBuilder::bufferForUpdate(OpOperand &use) {
 
 void ScheduleBuilder::convertConstant(arith::ConstantOp constant) {
   auto type = bufferType(constant.getType());
-  OpBuilder before(func);
+  OpBuilder before(schedule);
   auto global = memref::GlobalOp::create(
       before, constant.getLoc(), "constant", builder.getStringAttr("private"),
       type, cast<ElementsAttr>(constant.getValue()), /*constant=*/true,
@@ -208,17 +206,20 @@ void ScheduleBuilder::convertConstant(arith::ConstantOp constant) {
                   .getResult());
 }
 
-void ScheduleBuilder::convertCall(func::CallOp call) {
-  unsigned numInputs = call.getNumOperands() - call.getNumResults();
-  SmallVector<Value> operands =
-      buffersOf(call.getOperands().take_front(numInputs));
-  for (auto [index, result] : llvm::enumerate(call.getResults())) {
-    Value buffer = bufferForUpdate(call->getOpOperand(numInputs + index));
-    operands.push_back(buffer);
+void ScheduleBuilder::convertLaunch(LaunchOp launch) {
+  auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+  SmallVector<Value> operands(launch.getNumOperands());
+  for (OpOperand &operand : launch->getOpOperands())
+    if (launch.getAccess(operand.getOperandNumber()) == Access::Read)
+      operands[operand.getOperandNumber()] = bufferOf(operand.get());
+  for (auto [destination, result] :
+       llvm::zip_equal(launch.getDestinations(), launch.getResults())) {
+    Value buffer = bufferForUpdate(*destination);
+    operands[destination->getOperandNumber()] = buffer;
     mapping.map(result, buffer);
   }
-  func::CallOp::create(builder, call.getLoc(), call.getCallee(), TypeRange{},
-                       operands);
+  LaunchOp::create(builder, launch.getLoc(), kernel, operands,
+                   launch.getLabelAttr());
 }
 
 LogicalResult ScheduleBuilder::convertExtract(tensor::ExtractOp extract) {
@@ -412,13 +413,13 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
       SmallVector<NamedAttribute> named;
       if (attrs)
         named.append(attrs.begin(), attrs.end());
-      named.emplace_back("fp8.output", builder.getUnitAttr());
+      named.emplace_back(FP8Dialect::kOutputAttrName, builder.getUnitAttr());
       resultAttrs.push_back(builder.getDictionaryAttr(named));
     }
     targets.push_back(target);
   }
   emitParallelCopies(loc, buffersOf(ret.getOperands()), targets);
-  func::ReturnOp::create(builder, loc);
+  ReturnOp::create(builder, loc);
 }
 
 LogicalResult ScheduleBuilder::convertOp(Operation &op) {
@@ -449,8 +450,8 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
                     .getResult());
     return success();
   }
-  if (auto call = dyn_cast<func::CallOp>(op)) {
-    convertCall(call);
+  if (auto launch = dyn_cast<LaunchOp>(op)) {
+    convertLaunch(launch);
     return success();
   }
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))
@@ -479,7 +480,7 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
                                    branch.getCases(), branch.getNumCases());
     return convertBranches(branch, copy);
   }
-  return op.emitOpError("is not part of a schedule: expected calls of kernels, "
+  return op.emitOpError("is not part of a schedule: expected launches, "
                         "reshapes, slices, control flow and constants");
 }
 
@@ -493,8 +494,10 @@ LogicalResult ScheduleBuilder::convertBlock(Block &block) {
 LogicalResult ScheduleBuilder::run() {
   Block &old = func.getBody().front();
   numArguments = old.getNumArguments();
-  auto *entry = new Block();
-  func.getBody().push_back(entry);
+  builder.setInsertionPoint(func);
+  schedule = ScheduleOp::create(builder, func.getLoc(), func.getSymName(),
+                                builder.getFunctionType({}, {}));
+  Block *entry = &schedule.getBody().emplaceBlock();
   for (BlockArgument arg : old.getArguments())
     mapping.map(arg,
                 entry->addArgument(bufferType(arg.getType()), arg.getLoc()));
@@ -502,17 +505,19 @@ LogicalResult ScheduleBuilder::run() {
   if (failed(convertBlock(old)))
     return failure();
   convertReturn(cast<func::ReturnOp>(old.getTerminator()));
-  old.erase();
 
   SmallVector<DictionaryAttr> attrs;
   for (unsigned i = 0; i < numArguments; ++i)
     attrs.push_back(func.getArgAttrDict(i) ? func.getArgAttrDict(i)
                                            : builder.getDictionaryAttr({}));
   llvm::append_range(attrs, resultAttrs);
-  func.removeResAttrsAttr();
-  func.removeArgAttrsAttr();
-  func.setFunctionType(builder.getFunctionType(entry->getArgumentTypes(), {}));
-  func.setAllArgAttrs(attrs);
+  schedule.setFunctionType(
+      builder.getFunctionType(entry->getArgumentTypes(), {}));
+  schedule.setAllArgAttrs(attrs);
+  for (NamedAttribute attr : func->getDiscardableAttrs())
+    schedule->setDiscardableAttr(attr.getName(), attr.getValue());
+  symbols.erase(func);
+  symbols.insert(schedule);
   return success();
 }
 

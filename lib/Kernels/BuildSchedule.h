@@ -8,10 +8,10 @@
 
 namespace mlir::fp8 {
 
-/// Rewrites `func`, a tree of kernel calls and control flow on tensors, to
-/// buffers. Results become arguments; every value that is handed on (to a
-/// result, to the next iteration, out of a branch, into a stack) is copied
-/// there by a kernel with the attribute `fp8.copy`, unless it is updated in
+/// Replaces `func`, a tree of launches and control flow on tensors, by a
+/// schedule, the same on buffers. Results become arguments; every value that is
+/// handed on (to a result, to the next iteration, out of a branch, into a
+/// stack) is copied there by a kernel that is a `copy`, unless it is updated in
 /// place. `fp8-elide-copies` removes those copies that nothing needs.
 LogicalResult buildSchedule(func::FuncOp func, SymbolTable &symbols);
 

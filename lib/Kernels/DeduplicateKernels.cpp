@@ -1,9 +1,10 @@
 //===- DeduplicateKernels.cpp - One of all equal kernels ------------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Kernels/KernelHash.h"
 #include "fp8/Kernels/Passes.h"
-#include "fp8/Kernels/Structure.h"
 
-#include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_DEDUPLICATEKERNELS
@@ -15,45 +16,32 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The kernel as text without its own name and without locations: values are
-/// numbered by position, so equal text is equal structure.
-std::string structureOf(func::FuncOp kernel) {
-  StringAttr name = kernel.getSymNameAttr();
-  kernel.setSymName("kernel");
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  kernel->print(os, OpPrintingFlags().useLocalScope());
-  kernel.setSymNameAttr(name);
-  return text;
-}
-
 class DeduplicateKernels
     : public fp8::impl::DeduplicateKernelsBase<DeduplicateKernels> {
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    llvm::StringMap<func::FuncOp> distinct;
-    llvm::DenseMap<StringAttr, StringAttr> replacement;
-    SmallVector<func::FuncOp> duplicates;
-    for (auto kernel : module.getOps<func::FuncOp>()) {
-      if (!kernel->hasAttr(kDomainAttr))
+    llvm::StringSet<> distinct;
+    llvm::DenseMap<StringAttr, FlatSymbolRefAttr> replacement;
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
+      if (kernel.isExternal())
         continue;
       ++numKernels;
-      auto [it, isNew] = distinct.try_emplace(structureOf(kernel), kernel);
-      if (isNew) {
+      std::string name = "kernel_" + kernelHash(kernel);
+      replacement[kernel.getSymNameAttr()] =
+          FlatSymbolRefAttr::get(&getContext(), name);
+      if (distinct.insert(name).second) {
         ++numDistinct;
-        continue;
+        kernel.setSymName(name);
+      } else {
+        kernel.erase();
       }
-      replacement[kernel.getSymNameAttr()] = it->second.getSymNameAttr();
-      duplicates.push_back(kernel);
     }
-    module.walk([&](func::CallOp call) {
-      auto it = replacement.find(call.getCalleeAttr().getAttr());
-      if (it != replacement.end())
-        call.setCallee(it->second.strref());
+    module.walk([&](LaunchOp launch) {
+      if (FlatSymbolRefAttr kept =
+              replacement.lookup(launch.getKernelAttr().getAttr()))
+        launch.setKernelAttr(kept);
     });
-    for (func::FuncOp kernel : duplicates)
-      kernel.erase();
   }
 };
 

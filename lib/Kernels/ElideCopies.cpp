@@ -8,6 +8,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_ELIDECOPIES
@@ -21,7 +22,7 @@ namespace {
 
 /// May argument `read` of a kernel share its buffer with `written`? Every read
 /// must be of the element that the same iteration writes, and come first.
-bool safeInPlace(func::FuncOp kernel, unsigned read, unsigned written) {
+bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
   BlockArgument source = kernel.getArgument(read);
   BlockArgument target = kernel.getArgument(written);
   linalg::GenericOp writer;
@@ -82,38 +83,23 @@ bool mayFollow(Operation *first, Operation *second, Block *scope) {
 
 class CopyElision {
 public:
-  explicit CopyElision(func::FuncOp schedule)
+  explicit CopyElision(ScheduleOp schedule)
       : schedule(schedule), symbols(schedule->getParentOfType<ModuleOp>()) {}
 
   unsigned run();
 
 private:
-  bool elide(func::CallOp copy);
-  bool mayShare(func::CallOp copy, memref::AllocOp alloc, Value target);
+  bool elide(LaunchOp copy);
+  bool mayShare(LaunchOp copy, memref::AllocOp alloc, Value target);
   bool hoist(Value value, Operation *before, bool move);
   SmallVector<Access> accessesOf(Value root, Block *scope);
-  bool writes(func::CallOp call, unsigned operand);
-  func::FuncOp kernelOf(func::CallOp call) {
-    return symbols.lookup<func::FuncOp>(call.getCallee());
+  KernelOp kernelOf(LaunchOp launch) {
+    return symbols.lookup<KernelOp>(launch.getKernel());
   }
 
-  func::FuncOp schedule;
+  ScheduleOp schedule;
   SymbolTable symbols;
-  DenseMap<func::FuncOp, SmallVector<bool>> writtenArguments;
 };
-
-bool CopyElision::writes(func::CallOp call, unsigned operand) {
-  func::FuncOp kernel = kernelOf(call);
-  auto [it, isNew] = writtenArguments.try_emplace(kernel);
-  if (isNew)
-    for (BlockArgument arg : kernel.getArguments())
-      it->second.push_back(llvm::any_of(arg.getUses(), [](OpOperand &use) {
-        if (auto dps = dyn_cast<DestinationStyleOpInterface>(use.getOwner()))
-          return dps.isDpsInit(&use);
-        return !isa<memref::LoadOp>(use.getOwner());
-      }));
-  return it->second[operand];
-}
 
 /// Everything below `scope` that touches `root` or a view of it.
 SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
@@ -122,15 +108,16 @@ SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
   while (!views.empty())
     for (OpOperand &use : views.pop_back_val().getUses()) {
       Operation *user = use.getOwner();
-      if (isBufferView(user)) {
+      if (isa<ViewLikeOpInterface>(user)) {
         views.push_back(user->getResult(0));
         continue;
       }
       if (!scope->findAncestorOpInBlock(*user))
         continue;
-      auto call = dyn_cast<func::CallOp>(user);
-      bool written = call ? writes(call, use.getOperandNumber())
-                          : !isa<memref::LoadOp>(user);
+      // A load, a store or a launch.
+      auto effects = dyn_cast<MemoryEffectOpInterface>(user);
+      bool written =
+          !effects || effects.getEffectOnValue<MemoryEffects::Write>(use.get());
       accesses.push_back({&use, written});
     }
   return accesses;
@@ -138,11 +125,10 @@ SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
 
 /// May the contents of `alloc` live in `target` from its first write on, so
 /// that `copy`, from the one to the other, is not needed?
-bool CopyElision::mayShare(func::CallOp copy, memref::AllocOp alloc,
-                           Value target) {
+bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
   Block *scope = copy->getBlock();
   SmallVector<Access> ours = accessesOf(alloc, scope);
-  SmallVector<Access> theirs = accessesOf(rootOf(target), scope);
+  SmallVector<Access> theirs = accessesOf(memoryOf(target), scope);
   for (const Access &write : ours) {
     if (!write.writes)
       continue;
@@ -160,7 +146,7 @@ bool CopyElision::mayShare(func::CallOp copy, memref::AllocOp alloc,
           once &= !isa<LoopLikeOpInterface>(parent);
         if (!once || access.writes || access.operand->get() != target ||
             write.operand->get() != alloc.getResult() ||
-            !safeInPlace(kernelOf(cast<func::CallOp>(write.op())),
+            !safeInPlace(kernelOf(cast<LaunchOp>(write.op())),
                          access.operand->getOperandNumber(),
                          write.operand->getOperandNumber()))
           return false;
@@ -187,7 +173,7 @@ bool CopyElision::hoist(Value value, Operation *before, bool move) {
   if (!def || def->getBlock() != before->getBlock() ||
       def->isBeforeInBlock(before))
     return true;
-  if (!isBufferView(def) && !isa<memref::AllocOp>(def) &&
+  if (!isa<ViewLikeOpInterface>(def) && !isa<memref::AllocOp>(def) &&
       !isa<arith::ArithDialect>(def->getDialect()))
     return false;
   for (Value operand : def->getOperands())
@@ -198,7 +184,7 @@ bool CopyElision::hoist(Value value, Operation *before, bool move) {
   return true;
 }
 
-bool CopyElision::elide(func::CallOp copy) {
+bool CopyElision::elide(LaunchOp copy) {
   Value source = copy.getOperand(0), target = copy.getOperand(1);
   if (source == target) {
     copy.erase();
@@ -206,8 +192,8 @@ bool CopyElision::elide(func::CallOp copy) {
   }
   auto alloc = source.getDefiningOp<memref::AllocOp>();
   if (!alloc || alloc->getBlock() != copy->getBlock() ||
-      alloc == rootOf(target).getDefiningOp() || !hoist(target, alloc, false) ||
-      !mayShare(copy, alloc, target))
+      alloc == memoryOf(target).getDefiningOp() ||
+      !hoist(target, alloc, false) || !mayShare(copy, alloc, target))
     return false;
   hoist(target, alloc, true);
   alloc.getResult().replaceAllUsesWith(target);
@@ -217,16 +203,16 @@ bool CopyElision::elide(func::CallOp copy) {
 }
 
 unsigned CopyElision::run() {
-  SmallVector<func::CallOp> copies;
-  schedule.walk([&](func::CallOp call) {
-    if (kernelOf(call)->hasAttr(kCopyAttr))
-      copies.push_back(call);
+  SmallVector<LaunchOp> copies;
+  schedule.walk([&](LaunchOp launch) {
+    if (kernelOf(launch).getCopy())
+      copies.push_back(launch);
   });
   // An elided copy may turn another into one of a buffer to itself.
   unsigned elided = 0;
   for (bool changed = true; changed;) {
     changed = false;
-    llvm::erase_if(copies, [&](func::CallOp copy) {
+    llvm::erase_if(copies, [&](LaunchOp copy) {
       bool gone = elide(copy);
       changed |= gone;
       elided += gone;
@@ -240,14 +226,12 @@ class ElideCopies : public fp8::impl::ElideCopiesBase<ElideCopies> {
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    for (auto func : module.getOps<func::FuncOp>())
-      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration())
-        numElided += CopyElision(func).run();
+    for (auto schedule : module.getOps<ScheduleOp>())
+      numElided += CopyElision(schedule).run();
     // Copies that are left may need fewer kernels.
-    for (auto func : llvm::make_early_inc_range(module.getOps<func::FuncOp>()))
-      if (func->hasAttr(kCopyAttr) &&
-          SymbolTable::symbolKnownUseEmpty(func, module))
-        func.erase();
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+      if (kernel.getCopy() && SymbolTable::symbolKnownUseEmpty(kernel, module))
+        kernel.erase();
   }
 };
 

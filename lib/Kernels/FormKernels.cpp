@@ -10,8 +10,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Codegen/Contraction.h"
+#include "LaunchLabels.h"
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -42,13 +43,6 @@ constexpr int64_t kSmallWork = 1 << 14;
 /// that share one value (the flags of an optimizer, the scales of a recipe)
 /// would become one kernel like no other, instead of one for all of them.
 constexpr unsigned kMaxSmallOps = 16;
-/// Iterations that make a task of an elementwise kernel worth starting.
-constexpr int64_t kTaskWork = 1 << 15;
-/// Rows of a contraction that share one packed panel.
-constexpr int64_t kContractionRows = 128;
-/// Tasks that a kernel is cut into if it is large enough.
-constexpr int64_t kMaxTasks = 64;
-
 /// One op of the step: a structured op or an irregular loop nest, with the
 /// fills and empties that only it uses as destinations. What controls the
 /// schedule (a loop, a branch, a slice of a stack) is a node that no kernel
@@ -242,7 +236,7 @@ private:
   bool joinMakesCycle(unsigned a, unsigned b);
   std::optional<SmallVector<std::pair<unsigned, unsigned>>>
   sharedDomain(const Group &producer, const Group &consumer);
-  void chooseTile(const Group &group, SmallVectorImpl<int64_t> &tile);
+  StringRef stateOf(ArrayRef<Value> results);
   LogicalResult outline(unsigned group, unsigned number);
   bool isInside(Operation *user,
                 const llvm::SmallPtrSetImpl<Operation *> &ops) {
@@ -541,61 +535,29 @@ void KernelFormer::growGroups() {
   }
 }
 
-/// The largest divisor of `extent` that is at most `limit`, if it is not much
-/// smaller; otherwise `limit` itself (the last tile is then partial).
-int64_t tileSize(int64_t extent, int64_t limit) {
-  if (limit >= extent)
-    return extent;
-  for (int64_t size = limit; size * 2 > limit; --size)
-    if (extent % size == 0)
-      return size;
-  return limit;
-}
-
-void KernelFormer::chooseTile(const Group &group,
-                              SmallVectorImpl<int64_t> &tile) {
-  tile.assign(group.domain.begin(), group.domain.end());
-  if (group.domain.empty())
-    return;
-  if (!group.contraction) {
-    int64_t tasks = std::clamp<int64_t>(group.work / kTaskWork, 1, kMaxTasks);
-    for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
-      bool last = i + 1 == tile.size();
-      int64_t limit = llvm::divideCeil(group.domain[i], tasks);
-      if (last) // keep vectors whole
-        limit = llvm::alignTo(limit, 64);
-      tile[i] = tileSize(group.domain[i], std::max<int64_t>(limit, 1));
-      tasks /= llvm::divideCeil(group.domain[i], tile[i]);
+/// The path of the state that one of `results` is the new value of: of a
+/// parameter, if one is among them.
+StringRef KernelFormer::stateOf(ArrayRef<Value> results) {
+  StringRef found;
+  for (Value result : results)
+    for (OpOperand &use : result.getUses()) {
+      if (!isa<func::ReturnOp>(use.getOwner()))
+        continue;
+      auto path = func.getResultAttrOfType<StringAttr>(
+          use.getOperandNumber(), FP8Dialect::kStateAttrName);
+      if (!path)
+        continue;
+      if (found.empty())
+        found = path.getValue();
+      for (unsigned i = 0; i < func.getNumArguments(); ++i) {
+        auto kind =
+            func.getArgAttrOfType<StringAttr>(i, FP8Dialect::kKindAttrName);
+        if (kind && kind.getValue() == "parameter" &&
+            func.getArgAttr(i, FP8Dialect::kPathAttrName) == path)
+          return path.getValue();
+      }
     }
-    return;
-  }
-  // A contraction: batch loops one at a time, rows in blocks that reuse a
-  // packed panel, columns whole unless there are few rows.
-  unsigned first = *llvm::min_element(group.nodes);
-  auto generic = cast<linalg::GenericOp>(nodes[first].op);
-  auto dims = *inferContractionDims(generic);
-  SmallVector<unsigned> loops = group.loops.lookup(first);
-  int64_t rows = kContractionRows, tasks = 1;
-  auto contains = [](ArrayRef<unsigned> list, unsigned dim) {
-    return llvm::is_contained(list, dim);
-  };
-  for (unsigned i = tile.size(); i-- > 0;) {
-    if (contains(dims.batch, loops[i])) {
-      tile[i] = 1;
-    } else if (contains(dims.m, loops[i])) {
-      tile[i] = tileSize(group.domain[i], std::max<int64_t>(rows, 1));
-      rows /= tile[i];
-    }
-    tasks *= llvm::divideCeil(group.domain[i], tile[i]);
-  }
-  for (unsigned i = tile.size(); i-- > 0 && tasks < 8;)
-    if (contains(dims.n, loops[i]) && group.domain[i] >= 256) {
-      int64_t parts = llvm::divideCeil(8, tasks);
-      int64_t limit =
-          llvm::alignTo(llvm::divideCeil(group.domain[i], parts), 64);
-      tile[i] = std::min(group.domain[i], std::max<int64_t>(limit, 128));
-      tasks *= llvm::divideCeil(group.domain[i], tile[i]);
-    }
+  return found;
 }
 
 LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
@@ -649,7 +611,7 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
         return user && user.isDpsInit(&use);
       });
       if (!isWrittenOn && !generic.payloadUsesValueFromOperand(&init) &&
-          destinationOf(result).getDefiningOp<func::CallOp>() &&
+          destinationOf(result).getDefiningOp<LaunchOp>() &&
           !llvm::is_contained(results, result))
         results.push_back(result);
     }
@@ -698,14 +660,12 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   for (Value result : results)
     resultTypes.push_back(result.getType());
   Location loc = ops.back()->getLoc();
-  auto kernel = func::FuncOp::create(
+  SmallVector<Access> accesses(inputs.size(), Access::Read);
+  accesses.append(destinations.size(), Access::Update);
+  auto kernel = KernelOp::create(
       builder, loc, "kernel_" + std::to_string(number),
-      builder.getFunctionType(ValueRange(operands).getTypes(), resultTypes));
-  kernel.setPrivate();
-  SmallVector<int64_t> tile;
-  chooseTile(group, tile);
-  kernel->setAttr(kDomainAttr, builder.getDenseI64ArrayAttr(group.domain));
-  kernel->setAttr(kTileAttr, builder.getDenseI64ArrayAttr(tile));
+      builder.getFunctionType(ValueRange(operands).getTypes(), resultTypes),
+      accesses, group.domain);
 
   Block *body = kernel.addEntryBlock();
   builder.setInsertionPointToStart(body);
@@ -735,7 +695,10 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
   SmallVector<Value> returned;
   for (Value result : results)
     returned.push_back(mapping.lookup(result));
-  func::ReturnOp::create(builder, loc, returned);
+  ReturnOp::create(builder, loc, returned);
+  for (BlockArgument argument : arguments.drop_front(inputs.size()))
+    if (accessOf(argument) == Access::Write)
+      kernel.setAccess(argument.getArgNumber(), Access::Write);
 
   // The call takes the place of the last op.
   builder.setInsertionPoint(ops.back());
@@ -744,7 +707,9 @@ LogicalResult KernelFormer::outline(unsigned groupIndex, unsigned number) {
         def && inside.contains(def))
       def->moveBefore(ops.back());
   builder.setInsertionPoint(ops.back());
-  auto call = func::CallOp::create(builder, loc, kernel, operands);
+  auto call =
+      LaunchOp::create(builder, loc, kernel, operands,
+                       builder.getStringAttr(labelOf(ops, stateOf(results))));
   for (auto [result, value] : llvm::zip(results, call.getResults()))
     result.replaceUsesWithIf(value, [&](OpOperand &use) {
       return !isInside(use.getOwner(), inside);
@@ -845,9 +810,10 @@ LogicalResult KernelFormer::run() {
 class FormKernels : public fp8::impl::FormKernelsBase<FormKernels> {
 public:
   void runOnOperation() override {
+    numKernels = 0;
     for (auto func :
          llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
-      if (!func.isPrivate() && !func.isDeclaration() && failed(form(func)))
+      if (!func.isDeclaration() && failed(form(func)))
         return signalPassFailure();
   }
 
@@ -863,12 +829,13 @@ private:
     // Inner blocks first: what an outer fill is used for is known then.
     for (Block *block : blocks)
       materializeFills(*block);
-    unsigned numKernels = 0;
     for (Block *block : blocks)
       if (failed(KernelFormer(func, *block, numKernels).run()))
         return failure();
     return success();
   }
+
+  unsigned numKernels = 0;
 };
 
 } // namespace

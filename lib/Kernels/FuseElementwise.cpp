@@ -1,6 +1,7 @@
 //===- FuseElementwise.cpp - Producers into consumers ---------------------===//
 
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 

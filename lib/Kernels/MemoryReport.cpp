@@ -17,10 +17,10 @@
 #include "fp8/Kernels/MemoryReport.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Codegen/Contraction.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+#include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -44,11 +44,6 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
-
-int64_t byteSize(MemRefType type) {
-  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
 
 int64_t numElements(Value buffer) {
   return cast<MemRefType>(buffer.getType()).getNumElements();
@@ -83,7 +78,7 @@ struct KernelFlow {
   SmallVector<std::optional<Output>> outputs; // by argument
   std::optional<Dot> dot;
 
-  explicit KernelFlow(func::FuncOp kernel);
+  explicit KernelFlow(KernelOp kernel);
 
 private:
   Output empty() const {
@@ -94,13 +89,6 @@ private:
     return output;
   }
 };
-
-/// The buffer that views of any kind lead to.
-Value memoryOf(Value value) {
-  while (auto view = value.getDefiningOp<ViewLikeOpInterface>())
-    value = view.getViewSource();
-  return rootOf(value);
-}
 
 /// What an op of a kernel reads and writes.
 void collectAccesses(Operation *top, SetVector<Value> &reads,
@@ -131,14 +119,19 @@ void collectAccesses(Operation *top, SetVector<Value> &reads,
   });
 }
 
-KernelFlow::KernelFlow(func::FuncOp kernel) {
+KernelFlow::KernelFlow(KernelOp kernel) {
   outputs.resize(kernel.getNumArguments());
-  // Of a kernel that is only declared, all may be made of all.
-  if (kernel.isDeclaration()) {
+  // In a kernel that is defined elsewhere, all that is read may be in all that
+  // is written.
+  if (kernel.isExternal()) {
     Output all = empty();
-    all.any.set();
-    all.withoutDot.set();
-    outputs.assign(outputs.size(), all);
+    for (unsigned i = 0; i < outputs.size(); ++i)
+      if (kernel.getAccess(i) != Access::Write)
+        all.any.set(i);
+    all.withoutDot = all.any;
+    for (unsigned i = 0; i < outputs.size(); ++i)
+      if (kernel.getAccess(i) != Access::Read)
+        outputs[i] = all;
     return;
   }
   DenseMap<Value, Output> flows;
@@ -233,7 +226,7 @@ struct Write {
 
 /// A dot of the forward pass.
 struct ForwardDot {
-  func::CallOp call;
+  LaunchOp call;
   const KernelFlow::Dot *dot;
   /// Which sides depend on data.
   bool lhs, rhs;
@@ -258,7 +251,7 @@ struct BufferState {
 
 class Analyzer {
 public:
-  Analyzer(func::FuncOp schedule, MemoryReport &report,
+  Analyzer(ScheduleOp schedule, MemoryReport &report,
            llvm::function_ref<unsigned(Operation *)> positionOf)
       : schedule(schedule), report(report), positionOf(positionOf),
         symbols(schedule->getParentOfType<ModuleOp>()) {}
@@ -276,7 +269,7 @@ private:
   void fillState();
   void fillLayers();
 
-  const KernelFlow &flowOf(func::CallOp call);
+  const KernelFlow &flowOf(LaunchOp call);
   bool mayPrecede(Operation *write, Operation *read, Value root);
   BufferState readBy(Operation *op, unsigned operand);
   bool isState(Value root, StateKind &kind);
@@ -286,7 +279,7 @@ private:
                                 llvm::function_ref<bool(unsigned)> wanted);
   double shareOfParameters(int64_t elements) const;
 
-  func::FuncOp schedule;
+  ScheduleOp schedule;
   MemoryReport &report;
   llvm::function_ref<unsigned(Operation *)> positionOf;
   SymbolTable symbols;
@@ -308,8 +301,8 @@ private:
 
 } // namespace
 
-const KernelFlow &Analyzer::flowOf(func::CallOp call) {
-  auto kernel = symbols.lookup<func::FuncOp>(call.getCallee());
+const KernelFlow &Analyzer::flowOf(LaunchOp call) {
+  auto kernel = symbols.lookup<KernelOp>(call.getKernel());
   auto it = flows.find(kernel);
   if (it == flows.end())
     it = flows.try_emplace(kernel, kernel).first;
@@ -368,10 +361,10 @@ std::optional<int64_t> Analyzer::tripsOf(Operation *loop) {
 SmallVector<Value>
 Analyzer::operandsOf(Operation *op, llvm::function_ref<bool(unsigned)> wanted) {
   SmallVector<Value> buffers;
-  if (auto call = dyn_cast<func::CallOp>(op)) {
+  if (auto call = dyn_cast<LaunchOp>(op)) {
     for (auto [index, operand] : llvm::enumerate(call.getOperands()))
       if (wanted(index))
-        buffers.push_back(rootOf(operand));
+        buffers.push_back(memoryOf(operand));
     return buffers;
   }
   // A scalar that is stored: what its computation has loaded.
@@ -381,7 +374,7 @@ Analyzer::operandsOf(Operation *op, llvm::function_ref<bool(unsigned)> wanted) {
     if (!def)
       continue;
     if (auto load = dyn_cast<memref::LoadOp>(def))
-      buffers.push_back(rootOf(load.getMemRef()));
+      buffers.push_back(memoryOf(load.getMemRef()));
     else
       llvm::append_range(worklist, def->getOperands());
   }
@@ -390,14 +383,14 @@ Analyzer::operandsOf(Operation *op, llvm::function_ref<bool(unsigned)> wanted) {
 
 void Analyzer::collectWrites() {
   schedule.walk([&](Operation *op) {
-    if (auto call = dyn_cast<func::CallOp>(op)) {
+    if (auto call = dyn_cast<LaunchOp>(op)) {
       const KernelFlow &flow = flowOf(call);
       for (auto [index, output] : llvm::enumerate(flow.outputs))
         if (output)
-          writesOf[rootOf(call.getOperand(index))].push_back(
+          writesOf[memoryOf(call.getOperand(index))].push_back(
               {op, static_cast<unsigned>(index)});
     } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      writesOf[rootOf(store.getMemRef())].push_back({op, 0});
+      writesOf[memoryOf(store.getMemRef())].push_back({op, 0});
     }
   });
 }
@@ -408,7 +401,7 @@ BufferState Analyzer::readBy(Operation *op, unsigned operand) {
   state.scores.resize(dots.size());
   state.parameters.resize(schedule.getNumArguments());
   const KernelFlow::Output *output = nullptr;
-  auto call = dyn_cast<func::CallOp>(op);
+  auto call = dyn_cast<LaunchOp>(op);
   if (call)
     output = &*flowOf(call).outputs[operand];
   // Sums and largest values over scores are no scores.
@@ -434,7 +427,7 @@ BufferState Analyzer::readBy(Operation *op, unsigned operand) {
     return state;
   }
   for (unsigned index : output->any.set_bits())
-    merge(rootOf(call.getOperand(index)), output->withoutDot.test(index),
+    merge(memoryOf(call.getOperand(index)), output->withoutDot.test(index),
           numElements(call.getOperand(index)));
   auto dot = dotOf.find(op);
   if (output->fromDot && dot != dotOf.end()) {
@@ -452,7 +445,7 @@ void Analyzer::propagate() {
   llvm::DenseSet<Value> fixed;
   for (BlockArgument arg : schedule.getArguments()) {
     unsigned index = arg.getArgNumber();
-    if (schedule.getArgAttr(index, "fp8.output"))
+    if (schedule.getArgAttr(index, FP8Dialect::kOutputAttrName))
       continue;
     BufferState &state = states[arg];
     state.scores.resize(dots.size());
@@ -515,7 +508,7 @@ void Analyzer::findForwardPass() {
     auto kind =
         schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
     if (kind && symbolizeResultKind(kind.getValue()) == ResultKind::Loss &&
-        schedule.getArgAttr(arg.getArgNumber(), "fp8.output"))
+        schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kOutputAttrName))
       worklist.push_back({arg, terminator});
   }
   while (!worklist.empty()) {
@@ -531,7 +524,7 @@ void Analyzer::findForwardPass() {
       if (!mayPrecede(write.op, reader, root) ||
           !forward.insert({write.op, write.operand}).second)
         continue;
-      auto call = dyn_cast<func::CallOp>(write.op);
+      auto call = dyn_cast<LaunchOp>(write.op);
       for (Value read : operandsOf(write.op, [&](unsigned index) {
              return flowOf(call).outputs[write.operand]->any.test(index);
            }))
@@ -539,12 +532,12 @@ void Analyzer::findForwardPass() {
     }
   }
   // Its dots, in the order of the program.
-  auto dependsOnData = [&](func::CallOp call, const llvm::BitVector &side) {
+  auto dependsOnData = [&](LaunchOp call, const llvm::BitVector &side) {
     return llvm::any_of(side.set_bits(), [&](unsigned index) {
-      return states[rootOf(call.getOperand(index))].parts & Data;
+      return states[memoryOf(call.getOperand(index))].parts & Data;
     });
   };
-  schedule.walk([&](func::CallOp call) {
+  schedule.walk([&](LaunchOp call) {
     const KernelFlow &flow = flowOf(call);
     bool isForward =
         llvm::any_of(llvm::seq(call.getNumOperands()), [&](unsigned index) {
@@ -564,7 +557,7 @@ void Analyzer::findTurn() {
   if (dots.empty())
     return;
   lastForwardDot = positionOf(dots.back().call);
-  schedule.walk([&](func::CallOp call) {
+  schedule.walk([&](LaunchOp call) {
     if (!turn && flowOf(call).dot && !dotOf.contains(call) &&
         positionOf(call) > lastForwardDot)
       turn = call;
@@ -588,12 +581,12 @@ void Analyzer::findGradients() {
   SmallVector<Value> worklist;
   DenseSet<Value> seen;
   auto follow = [&](const Write &write) {
-    auto call = dyn_cast<func::CallOp>(write.op);
+    auto call = dyn_cast<LaunchOp>(write.op);
     if (!call)
       return;
     const KernelFlow::Output &output = *flowOf(call).outputs[write.operand];
     for (unsigned index : output.elementwise.set_bits()) {
-      Value root = rootOf(call.getOperand(index));
+      Value root = memoryOf(call.getOperand(index));
       if (root.getDefiningOp<memref::AllocOp>() &&
           (states[root].parts & Data) && numElements(root) > 1 &&
           seen.insert(root).second)
@@ -706,11 +699,11 @@ void Analyzer::categorize() {
       for (const llvm::BitVector *side : {&dot.dot->lhs, &dot.dot->rhs})
         for (unsigned index : side->set_bits()) {
           ForwardDot copy = dot;
-          scores |= states[rootOf(copy.call.getOperand(index))].scores;
+          scores |= states[memoryOf(copy.call.getOperand(index))].scores;
         }
   unsigned lastDot = 0;
   DenseSet<Value> readByForwardDots, readByLaterDots;
-  schedule.walk([&](func::CallOp call) {
+  schedule.walk([&](LaunchOp call) {
     const std::optional<KernelFlow::Dot> &dot = flowOf(call).dot;
     if (!dot)
       return;
@@ -719,7 +712,7 @@ void Analyzer::categorize() {
     for (const llvm::BitVector *side : {&dot->lhs, &dot->rhs})
       for (unsigned operand : side->set_bits())
         (isLater ? readByLaterDots : readByForwardDots)
-            .insert(rootOf(call.getOperand(operand)));
+            .insert(memoryOf(call.getOperand(operand)));
   });
   auto isSaved = [&](const PlannedBuffer &buffer) {
     if (!turn || buffer.end < *report.turn || buffer.begin >= *report.turn)
@@ -789,7 +782,7 @@ void Analyzer::fillState() {
   for (BlockArgument arg : schedule.getArguments()) {
     unsigned index = arg.getArgNumber();
     auto type = cast<MemRefType>(arg.getType());
-    if (schedule.getArgAttr(index, "fp8.output")) {
+    if (schedule.getArgAttr(index, FP8Dialect::kOutputAttrName)) {
       report.resultBytes += byteSize(type);
       continue;
     }
@@ -926,7 +919,7 @@ void Analyzer::run() {
       continue;
     for (unsigned operand : (dot.lhs ? dot.dot->rhs : dot.dot->lhs).set_bits())
       layerParameters |=
-          states[rootOf(dot.call.getOperand(operand))].parameters;
+          states[memoryOf(dot.call.getOperand(operand))].parameters;
   }
   categorize();
   fillState();
@@ -934,7 +927,7 @@ void Analyzer::run() {
 }
 
 MemoryReport
-fp8::makeMemoryReport(func::FuncOp schedule, std::vector<PlannedBuffer> buffers,
+fp8::makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
                       int64_t arenaBytes,
                       llvm::function_ref<unsigned(Operation *)> positionOf) {
   MemoryReport report;

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Interfaces/LoopLikeInterface.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -25,17 +26,13 @@ namespace {
 /// A cache line: tasks that write neighbouring buffers do not share one.
 constexpr int64_t kAlignment = 64;
 
-int64_t byteSize(MemRefType type) {
-  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
-  return type.getNumElements() * llvm::divideCeil(bits, 8);
-}
-
 /// Positions of all ops of a schedule in program order, nested ones included.
 class Positions {
 public:
-  explicit Positions(func::FuncOp func) {
-    func.walk<WalkOrder::PreOrder>([&](Operation *op) { begin[op] = next++; });
-    func.walk([&](Operation *op) {
+  explicit Positions(ScheduleOp schedule) {
+    schedule.walk<WalkOrder::PreOrder>(
+        [&](Operation *op) { begin[op] = next++; });
+    schedule.walk([&](Operation *op) {
       unsigned &last = end[op] = begin[op];
       for (Region &region : op->getRegions())
         for (Block &block : region)
@@ -55,7 +52,7 @@ public:
     SmallVector<Value> views{alloc.getResult()};
     while (!views.empty())
       for (Operation *user : views.pop_back_val().getUsers()) {
-        if (isBufferView(user)) {
+        if (isa<ViewLikeOpInterface>(user)) {
           views.push_back(user->getResult(0));
           continue;
         }
@@ -133,18 +130,25 @@ public:
   }
 
   void runOnOperation() override {
-    for (auto func : getOperation().getOps<func::FuncOp>())
-      if (!func->hasAttr(kDomainAttr) && !func.isDeclaration() &&
-          failed(plan(func)))
+    for (auto schedule : getOperation().getOps<ScheduleOp>()) {
+      if (failed(plan(schedule)))
         return signalPassFailure();
+      int64_t number = 0;
+      schedule.walk([&](LaunchOp launch) { launch.setNumber(number++); });
+    }
+    Builder builder(&getContext());
+    int64_t number = 0;
+    for (auto global : getOperation().getOps<memref::GlobalOp>())
+      global->setAttr(FP8Dialect::kNumberAttrName,
+                      builder.getI64IntegerAttr(number++));
   }
 
 private:
-  LogicalResult plan(func::FuncOp func) {
-    Block &entry = func.getBody().front();
-    Positions positions(func);
+  LogicalResult plan(ScheduleOp schedule) {
+    Block &entry = schedule.getBody().front();
+    Positions positions(schedule);
     std::vector<PlannedBuffer> buffers;
-    func.walk([&](memref::AllocOp alloc) {
+    schedule.walk([&](memref::AllocOp alloc) {
       if (alloc->use_empty())
         alloc.erase();
       else
@@ -153,9 +157,9 @@ private:
     int64_t total = pack(buffers);
     if (sink || !report.empty()) {
       MemoryReport memory =
-          makeMemoryReport(func, buffers, total,
+          makeMemoryReport(schedule, buffers, total,
                            [&](Operation *op) { return positions.of(op); });
-      if (!report.empty() && failed(write(memory, func.getLoc())))
+      if (!report.empty() && failed(write(memory, schedule.getLoc())))
         return failure();
       if (sink)
         *sink = std::move(memory);
@@ -163,11 +167,9 @@ private:
 
     OpBuilder builder(&entry, entry.begin());
     auto arenaType = MemRefType::get({total}, builder.getI8Type());
-    (void)func.insertArgument(0, arenaType,
-                              builder.getDictionaryAttr(builder.getNamedAttr(
-                                  "fp8.arena", builder.getUnitAttr())),
-                              func.getLoc());
-    func->setAttr(kArenaBytesAttr, builder.getI64IntegerAttr(total));
+    (void)schedule.insertArgument(0, arenaType, DictionaryAttr(),
+                                  schedule.getLoc());
+    schedule.setArenaBytes(total);
     for (PlannedBuffer &buffer : buffers) {
       auto alloc = buffer.alloc.getDefiningOp<memref::AllocOp>();
       if (printPlan)

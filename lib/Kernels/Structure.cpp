@@ -2,24 +2,89 @@
 
 #include "fp8/Kernels/Structure.h"
 
-#include "fp8/Codegen/Contraction.h"
-#include "fp8/Dialect/FP8/IR/FP8Ops.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 using namespace mlir;
+using namespace mlir::fp8;
 
-bool fp8::isBufferView(Operation *op) {
-  return isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(op);
+Value fp8::memoryOf(Value buffer) {
+  while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    buffer = view.getViewSource();
+  return buffer;
 }
 
-Value fp8::rootOf(Value buffer) {
-  Operation *def = buffer.getDefiningOp();
-  for (; def && isBufferView(def); def = buffer.getDefiningOp())
-    buffer = def->getOperand(0);
-  return buffer;
+int64_t fp8::byteSize(MemRefType type) {
+  int64_t bits = type.getElementType().getIntOrFloatBitWidth();
+  return type.getNumElements() * llvm::divideCeil(bits, 8);
+}
+
+/// Does `op` write every element of operand `init`?
+static bool writesAll(linalg::LinalgOp op, OpOperand &init) {
+  AffineMap map = op.getMatchingIndexingMap(&init);
+  auto type = cast<ShapedType>(init.get().getType());
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  return map.isProjectedPermutation() &&
+         llvm::all_of(llvm::enumerate(map.getResults()), [&](auto result) {
+           unsigned loop = cast<AffineDimExpr>(result.value()).getPosition();
+           return extents[loop] == type.getDimSize(result.index());
+         });
+}
+
+namespace {
+struct Use {
+  bool reads, writes;
+};
+} // namespace
+
+/// What the owner of `use` does with a tensor or buffer.
+static Use kindOf(OpOperand &use) {
+  Operation *op = use.getOwner();
+  if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
+    if (linalgOp.isDpsInput(&use))
+      return {true, false};
+    return {linalgOp.payloadUsesValueFromOperand(&use) ||
+                !writesAll(linalgOp, use),
+            true};
+  }
+  if (isa<memref::LoadOp, tensor::ExtractOp>(op))
+    return {true, false};
+  if (auto store = dyn_cast<memref::StoreOp>(op))
+    return {store.getValueToStore() == use.get(), true};
+  return {true, true};
+}
+
+Access fp8::accessOf(BlockArgument argument) {
+  bool reads = false, writes = false;
+  Operation *firstWriter = nullptr; // the first that writes all of it
+  SmallVector<Value> views{argument};
+  SmallVector<std::pair<Operation *, Use>> uses;
+  while (!views.empty())
+    for (OpOperand &use : views.pop_back_val().getUses()) {
+      if (isa<ViewLikeOpInterface>(use.getOwner())) {
+        views.push_back(use.getOwner()->getResult(0));
+        continue;
+      }
+      if (isa<ReturnOp>(use.getOwner()))
+        continue;
+      Use kind = kindOf(use);
+      Operation *top =
+          argument.getOwner()->findAncestorOpInBlock(*use.getOwner());
+      uses.push_back({top, kind});
+      writes |= kind.writes;
+      if (kind.writes && !kind.reads && top == use.getOwner() &&
+          (!firstWriter || top->isBeforeInBlock(firstWriter)))
+        firstWriter = top;
+    }
+  // What comes after the first op that writes all of it reads what that wrote.
+  for (auto [op, kind] : uses)
+    reads |= kind.reads && (!firstWriter || op == firstWriter ||
+                            op->isBeforeInBlock(firstWriter));
+  if (!writes)
+    return Access::Read;
+  return reads ? Access::Update : Access::Write;
 }
 
 bool fp8::isTensorView(Operation *op) {
@@ -28,15 +93,6 @@ bool fp8::isTensorView(Operation *op) {
 
 bool fp8::allParallel(linalg::LinalgOp op) {
   return op.getNumParallelLoops() == op.getNumLoops();
-}
-
-bool fp8::isDot(linalg::GenericOp op) {
-  // Empty dots have nothing to pack: they are plain reductions.
-  if (op.getNumReductionLoops() == 0 ||
-      llvm::is_contained(op.getStaticLoopRanges(), 0))
-    return false;
-  FailureOr<ContractionDims> dims = inferContractionDims(op);
-  return succeeded(dims) && !dims->m.empty() && !dims->n.empty();
 }
 
 std::optional<unsigned> fp8::plainPosition(AffineMap map, unsigned dim) {

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_VERIFYSCHEDULED
@@ -18,42 +19,60 @@ using namespace mlir::fp8;
 
 namespace {
 
-LogicalResult verifySchedule(func::FuncOp func) {
-  WalkResult result = func.walk([](Operation *op) -> WalkResult {
+LogicalResult verifySchedule(ScheduleOp schedule) {
+  llvm::SmallBitVector numbers;
+  WalkResult result = schedule.walk([&](Operation *op) -> WalkResult {
+    if (auto launch = dyn_cast<LaunchOp>(op)) {
+      std::optional<int64_t> number = launch.getNumber();
+      if (!number)
+        return launch.emitOpError("expected a number");
+      if (*number >= static_cast<int64_t>(numbers.size()))
+        numbers.resize(*number + 1);
+      if (numbers.test(*number))
+        return launch.emitOpError("expected a number of its own but got ")
+               << *number << " again";
+      numbers.set(*number);
+      return success();
+    }
     bool scalar =
         isa<arith::ArithDialect>(op->getDialect()) &&
         llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
-    if (scalar ||
-        isa<func::FuncOp, func::CallOp, func::ReturnOp, memref::ViewOp,
-            memref::GetGlobalOp, memref::ExpandShapeOp, memref::CollapseShapeOp,
-            SubbufferOp, scf::ForOp, scf::WhileOp, scf::IfOp,
-            scf::IndexSwitchOp, scf::YieldOp, scf::ConditionOp>(op))
+    if (scalar || isa<ScheduleOp, ReturnOp, memref::ViewOp, memref::GetGlobalOp,
+                      memref::ExpandShapeOp, memref::CollapseShapeOp,
+                      SubbufferOp, scf::ForOp, scf::WhileOp, scf::IfOp,
+                      scf::IndexSwitchOp, scf::YieldOp, scf::ConditionOp>(op))
       return success();
     // A condition or a counter.
     if (isa<memref::LoadOp, memref::StoreOp>(op) &&
         cast<MemRefType>(op->getOperand(isa<memref::StoreOp>(op)).getType())
                 .getNumElements() == 1)
       return success();
-    return op->emitOpError("is not part of a planned schedule: expected calls "
-                           "of kernels, control flow, scalars and views of the "
-                           "arena");
+    return op->emitOpError("is not part of a planned schedule: expected "
+                           "launches of kernels, control flow, scalars and "
+                           "views of the arena");
   });
   return failure(result.wasInterrupted());
 }
 
-LogicalResult verifyKernel(func::FuncOp kernel) {
-  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
-    auto memref = dyn_cast<MemRefType>(type);
-    if (!memref || !memref.hasStaticShape() || !memref.getLayout().isIdentity())
+LogicalResult verifyKernel(KernelOp kernel) {
+  for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes()))
+    if (!isa<MemRefType>(type))
       return kernel.emitOpError("expected argument ")
-             << index
-             << " of a kernel to be a static memref with identity layout but "
-                "got "
-             << type;
+             << index << " of a kernel to be a buffer but got " << type;
+  if (kernel.isExternal())
+    return success();
+  for (BlockArgument arg : kernel.getArguments()) {
+    Access declared = kernel.getAccess(arg.getArgNumber()),
+           found = accessOf(arg);
+    if (declared != found && declared != Access::Update)
+      return kernel.emitOpError("expected argument ")
+             << arg.getArgNumber() << " to be '" << stringifyAccess(found)
+             << "', as the body does, but got '" << stringifyAccess(declared)
+             << "'";
   }
   for (Operation &op : kernel.getBody().front()) {
     if (!isa<linalg::GenericOp, linalg::FillOp, scf::ForOp, memref::AllocOp,
-             func::ReturnOp>(op) &&
+             ReturnOp>(op) &&
         !isa<arith::ArithDialect>(op.getDialect()))
       return op.emitOpError(
           "is not part of a kernel: expected linalg.generic, linalg.fill, "
@@ -67,11 +86,15 @@ LogicalResult verifyKernel(func::FuncOp kernel) {
 class VerifyScheduled : public fp8::impl::VerifyScheduledBase<VerifyScheduled> {
 public:
   void runOnOperation() override {
-    for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (func.isDeclaration())
-        continue;
-      LogicalResult result = func->hasAttr(kDomainAttr) ? verifyKernel(func)
-                                                        : verifySchedule(func);
+    for (Operation &op : *getOperation().getBody()) {
+      LogicalResult result = success();
+      if (auto kernel = dyn_cast<KernelOp>(op))
+        result = verifyKernel(kernel);
+      else if (auto schedule = dyn_cast<ScheduleOp>(op))
+        result = verifySchedule(schedule);
+      else if (!isa<memref::GlobalOp>(op))
+        result = op.emitOpError("is not part of the result of stage 4: "
+                                "expected schedules, kernels and constants");
       if (failed(result))
         return signalPassFailure();
     }

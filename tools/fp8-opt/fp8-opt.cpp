@@ -6,12 +6,25 @@
 
 #include "fp8/Init.h"
 
+#include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/CommandLine.h"
+
+/// An op of a step may be a megabyte of text, so errors say where it is and do
+/// not print it. --mlir-print-op-on-diagnostic=true prints it nevertheless.
+static void keepErrorsShort() {
+  mlir::registerMLIRContextCLOptions();
+  auto &options = llvm::cl::getRegisteredOptions();
+  auto it = options.find("mlir-print-op-on-diagnostic");
+  if (it != options.end())
+    static_cast<llvm::cl::opt<bool> *>(it->second)->setInitialValue(false);
+}
 
 int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::fp8::registerAllDialects(registry);
   mlir::fp8::registerAllPasses();
+  keepErrorsShort();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "fp8 training step compiler: pass driver\n", registry));
 }

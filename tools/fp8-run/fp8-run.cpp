@@ -142,6 +142,11 @@ struct Options {
   Number<uint64_t> seed{
       "seed", 0, cl::desc("Seed of the initializer and of the data order")};
   Number<int32_t> threads{"threads", 0, cl::desc("Threads (0: one a core)")};
+  cl::opt<std::string> targetCPU{
+      "target-cpu", cl::init("native"),
+      cl::desc("CPU to generate code for: native, or LLVM's name of it "
+               "(x86-64-v3, znver4, ...)"),
+      cl::value_desc("CPU"), cl::cat(category)};
   cl::opt<bool> noOptimize{"no-optimize",
                            cl::desc("Leave out LLVM's optimizations, for tests "
                                     "that compile more than they run"),
@@ -385,6 +390,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.signature = signature;
   options.threads = flags->threads;
   options.optimize = !flags->noOptimize;
+  options.targetCPU = flags->targetCPU;
   options.dumpDir = flags->dumpIR;
   options.cache = cache;
   return options;

@@ -12,6 +12,8 @@
 #ifndef FP8_ANALYSIS_SIGNATURE_H
 #define FP8_ANALYSIS_SIGNATURE_H
 
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
@@ -24,18 +26,14 @@ namespace mlir {
 namespace fp8 {
 
 /// Names of the attributes that hold the signature.
-constexpr llvm::StringLiteral kPathAttr = "fp8.path";
-constexpr llvm::StringLiteral kRoleAttr = "fp8.role";
-constexpr llvm::StringLiteral kKindAttr = "fp8.kind";
-constexpr llvm::StringLiteral kStateAttr = "fp8.state";
-constexpr llvm::StringLiteral kVocabularyAttr = "fp8.vocabulary";
-/// Of a moment, a gradient or a master copy: the path of the parameter that it
-/// belongs to.
-constexpr llvm::StringLiteral kParameterAttr = "fp8.parameter";
-/// On a metric that gradients could flow from.
-constexpr llvm::StringLiteral kTrainsAttr = "fp8.trains";
-/// On a state argument that begins as zeros unless a file has a value for it.
-constexpr llvm::StringLiteral kZeroInitAttr = "fp8.zero_init";
+constexpr llvm::StringLiteral kPathAttr = FP8Dialect::kPathAttrName;
+constexpr llvm::StringLiteral kRoleAttr = FP8Dialect::kRoleAttrName;
+constexpr llvm::StringLiteral kKindAttr = FP8Dialect::kKindAttrName;
+constexpr llvm::StringLiteral kStateAttr = FP8Dialect::kStateAttrName;
+constexpr llvm::StringLiteral kVocabularyAttr = FP8Dialect::kVocabularyAttrName;
+constexpr llvm::StringLiteral kParameterAttr = FP8Dialect::kParameterAttrName;
+constexpr llvm::StringLiteral kTrainsAttr = FP8Dialect::kTrainsAttrName;
+constexpr llvm::StringLiteral kZeroInitAttr = FP8Dialect::kZeroInitAttrName;
 
 /// What a step does with an argument.
 enum class ArgRole {

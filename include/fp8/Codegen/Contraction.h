@@ -9,50 +9,12 @@
 #ifndef FP8_CODEGEN_CONTRACTION_H
 #define FP8_CODEGEN_CONTRACTION_H
 
-#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "fp8/Codegen/Target.h"
+#include "fp8/Kernels/ContractionDims.h"
 
 namespace mlir {
 class OpBuilder;
 namespace fp8 {
-
-/// What the emitted vector code may use.
-struct TargetInfo {
-  unsigned vectorBits = 128;
-  bool hasFMA = false;
-  /// vcvtph2ps, which decodes f8 through f16.
-  bool hasF16C = false;
-  /// Byte permutes of two registers, a table of 128 bytes (AVX512-VBMI).
-  bool hasVBMI = false;
-  bool hasAVX512BF16 = false;
-  /// Pack for bf16 dots but compute them from FMAs: for tests of the packing.
-  bool emulateBF16Dots = false;
-
-  /// The machine the compiler runs on.
-  static TargetInfo host();
-  unsigned getLanes() const { return vectorBits / 32; }
-};
-
-/// The loop dimensions of a contraction by the operands that they index:
-/// batch all three, m lhs and result, n rhs and result, k lhs and rhs.
-struct ContractionDims {
-  SmallVector<unsigned> batch, m, n, k;
-  /// The inputs that hold the scales of lhs and rhs, if they have some.
-  std::array<std::optional<unsigned>, 2> scales;
-};
-
-/// The dimensions of `op` when it is a contraction, on tensors or memrefs: two
-/// inputs of float type and one f32 result, indexed by pure dimensions, whose
-/// body adds the product of the inputs (extended to f32) to the result. Either
-/// input may be multiplied by a further one, its scales, which are indexed by
-/// dimensions of the input they scale, divided by constants, and by zeros.
-///
-/// Scales that change along k are applied to partial sums, not to elements; so
-/// that sums of up to `fp8.promote_every` products, if that is given, are added
-/// up in f32.
-FailureOr<ContractionDims> inferContractionDims(linalg::GenericOp op);
-
-/// True for what inferContractionDims accepts.
-bool isContraction(linalg::GenericOp op);
 
 /// One tile of a contraction.
 struct ContractionTile {

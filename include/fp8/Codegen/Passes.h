@@ -3,7 +3,10 @@
 #ifndef FP8_CODEGEN_PASSES_H
 #define FP8_CODEGEN_PASSES_H
 
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -13,8 +16,9 @@
 namespace mlir::fp8 {
 
 /// Function attributes that fp8-lower-kernels leaves on a kernel.
-inline constexpr llvm::StringLiteral kScratchBytesAttr = "fp8.scratch_bytes";
-inline constexpr llvm::StringLiteral kTasksAttr = "fp8.tasks";
+inline constexpr llvm::StringLiteral kScratchBytesAttr =
+    FP8Dialect::kScratchBytesAttrName;
+inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
 
 #define GEN_PASS_DECL
 #include "fp8/Codegen/Passes.h.inc"

@@ -5,11 +5,60 @@
 
 include "mlir/Pass/PassBase.td"
 
+def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
+  let summary = "Say what code is generated for";
+  let description = [{
+    Sets `fp8.target` of the module, which all passes of codegen read; none asks
+    the machine that it runs on. Without an option a target that the module has
+    stays, and a module without one gets the machine that the compiler runs on.
+
+    Example output, with `cpu=znver4`:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.cpu_target<
+        triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "", vector_bits = 512>} {}
+    ```
+  }];
+  let options = [
+    Option<"cpu", "cpu", "std::string", "",
+           "native, or LLVM's name of an x86-64 or AArch64 CPU">
+  ];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
+}
+
+def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
+  let summary = "Choose the tile of each kernel that one task computes";
+  let description = [{
+    Every kernel without a `plan` gets one: elementwise kernels and reductions
+    are divided into tasks that are worth starting, dots into blocks of rows that
+    share a packed panel, one batch at a time, and into columns where there are
+    few rows. A tile changes no bit of a result: along the loops of the domain
+    nothing is added up.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @double(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
+      linalg.generic {
+          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+          iterator_types = ["parallel"]}
+          ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+      ^bb0(%a: f32, %o: f32):
+        %d = arith.addf %a, %a : f32
+        linalg.yield %d : f32
+      }
+      fp8.return
+    }
+    ```
+  }];
+}
+
 def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
   let summary = "Turn structured ops of a kernel into the loops of one task";
   let description = [{
-    A kernel `@k(operands...)` becomes `@k(task, scratch, operands...)`: the
-    task number selects one tile of the domain; every structured op runs over
+    A kernel `@k(operands...)` with a plan becomes a function
+    `@k(task, scratch, operands...)`: the task number selects one tile of the
+    domain; every structured op runs over
     that tile. Elementwise ops and reductions with equal loops share one nest:
     values pass between them in registers. The innermost contiguous loop is cut
     into vectors of 16 lanes; a reduction over it keeps 16 partial results per
@@ -21,22 +70,26 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
     Example input:
 
     ```mlir
-    func.func private @double(%x: memref<8xf32>, %y: memref<8xf32>) attributes {
-        fp8.domain = array<i64: 8>, fp8.tile = array<i64: 8>} {
-      linalg.generic {
-          indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
-          iterator_types = ["parallel"]}
-          ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
-      ^bb0(%a: f32, %o: f32):
-        %d = arith.addf %a, %a : f32
-        linalg.yield %d : f32
+    module attributes {fp8.target = #fp8.cpu_target<
+        triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
+      fp8.kernel @double(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8]
+          plan = #fp8.cpu_plan<tile = [8]> {
+        linalg.generic {
+            indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+            iterator_types = ["parallel"]}
+            ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+        ^bb0(%a: f32, %o: f32):
+          %d = arith.addf %a, %a : f32
+          linalg.yield %d : f32
+        }
+        fp8.return
       }
-      return
     }
     ```
   }];
   let dependentDialects = [
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::memref::MemRefDialect",
     "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect",
     "::mlir::x86vector::X86VectorDialect"];
@@ -45,31 +98,27 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
 def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn the schedule into launches through the runtime's C ABI";
   let description = [{
-    The public function becomes `@fp8_entry(%step: !llvm.ptr)`, one call of the
-    runtime's `fp8_launch` per kernel call. Operands are 64-bit codes: an offset
-    into the arena, or the complement of an external buffer's number
-    (arguments, outputs, constants, in this order). Each kernel gets a wrapper
-    with the runtime's calling convention.
+    The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, one call of
+    the runtime's `fp8_launch` per launch, with the launch's number. Operands are
+    64-bit codes: an offset into the arena, or the complement of an external
+    buffer's number (arguments, outputs, constants by `fp8.number`). Each kernel
+    gets a wrapper with the runtime's calling convention, marked `fp8.task`. A
+    schedule with `fp8.entry` beside it becomes `@fp8_entry_<that>`.
 
     Example input:
 
     ```mlir
-    func.func @step(%arena: memref<64xi8>, %x: memref<8xf32>)
-        attributes {fp8.arena_bytes = 64 : i64} {
-      %c0 = arith.constant 0 : index
-      %c1 = arith.constant 1 : index
-      %c4 = arith.constant 4 : index
-      %scratch = memref.alloc() : memref<0xi8>
-      scf.for %task = %c0 to %c4 step %c1 {
-        func.call @k(%task, %scratch, %x) : (index, memref<0xi8>, memref<8xf32>) -> ()
-      }
-      return
+    fp8.schedule @step(%arena: memref<64xi8>, %x: memref<8xf32>) arena_bytes = 64 {
+      fp8.launch @k(update %x) number = 0 : (memref<8xf32>) -> ()
+      fp8.return
     }
     func.func private @k(index, memref<0xi8>, memref<8xf32>)
-        attributes {fp8.domain = array<i64: 8>, fp8.tasks = 4 : i64}
+        attributes {fp8.tasks = 4 : i64, fp8.scratch_bytes = 0 : i64}
     ```
   }];
-  let dependentDialects = ["::mlir::LLVM::LLVMDialect"];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::func::FuncDialect",
+                           "::mlir::LLVM::LLVMDialect"];
 }
 
 def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {

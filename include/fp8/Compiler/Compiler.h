@@ -33,6 +33,8 @@ struct CompileOptions {
   /// Statistics of what is quantized become results of the step.
   bool trace = false;
   SignatureOptions signature;
+  /// What code is generated for: "native", or LLVM's name of a CPU.
+  std::string targetCPU = "native";
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
   /// Without it LLVM's optimizations are left out: code comes out in half the

@@ -11,6 +11,7 @@
 #define FP8_COMPILER_EXECUTABLE_H
 
 #include "fp8-c/Runtime.h"
+#include "fp8/Codegen/Target.h"
 
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
@@ -74,17 +75,6 @@ struct ExecutableFunction {
   int64_t arenaBytes = 0, scratchBytes = 0;
   std::vector<std::string> launchNames;
   CompileStats stats;
-};
-
-/// What code was compiled for, in LLVM's words.
-struct CodeTarget {
-  std::string triple, cpu, features;
-
-  bool operator==(const CodeTarget &other) const {
-    return triple == other.triple && cpu == other.cpu &&
-           features == other.features;
-  }
-  bool operator!=(const CodeTarget &other) const { return !(*this == other); }
 };
 
 /// A warning of the compiler. It is kept so that whoever takes the executable

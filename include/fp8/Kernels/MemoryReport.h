@@ -10,7 +10,8 @@
 #ifndef FP8_KERNELS_MEMORYREPORT_H
 #define FP8_KERNELS_MEMORYREPORT_H
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
 #include "mlir/Support/LLVM.h"
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringRef.h"
@@ -136,7 +137,7 @@ struct MemoryReport {
 /// What `buffers`, the plan of `schedule`, hold: fills in their categories.
 /// `positionOf` tells where an op of the schedule stands.
 MemoryReport
-makeMemoryReport(func::FuncOp schedule, std::vector<PlannedBuffer> buffers,
+makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
                  int64_t arenaBytes,
                  llvm::function_ref<unsigned(Operation *)> positionOf);
 

@@ -97,13 +97,12 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
 def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Group structured ops into kernels and outline them on tensors";
   let description = [{
-    Each kernel is a private function on tensors with destination operands. Ops
-    join the kernel of their producers when every task of the joined kernel
-    reads only what it wrote itself: the loops that both share (the *domain*,
-    function attribute `fp8.domain`) are cut into tiles (`fp8.tile`), one tile
-    is one task, and `fp8.task_dims` on an op says which of its loops run over
-    the domain. A kernel holds at most one contraction, as its first op; what
-    follows it is its epilogue.
+    Each kernel is an `fp8.kernel` on tensors with destination operands, which an
+    `fp8.launch` runs. Ops join the kernel of their producers when every task of
+    the joined kernel reads only what it wrote itself: the loops that both share
+    are the kernel's domain, which codegen divides into tasks; `fp8.task_dims` on
+    an op says which of its loops run over the domain. A kernel holds at most one
+    contraction, as its first op; what follows it is its epilogue.
 
     Example input:
 
@@ -124,7 +123,8 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     }
     ```
   }];
-  let dependentDialects = ["::mlir::func::FuncDialect",
+  let dependentDialects = ["::mlir::fp8::FP8Dialect",
+                           "::mlir::func::FuncDialect",
                            "::mlir::linalg::LinalgDialect",
                            "::mlir::tensor::TensorDialect"];
 }
@@ -134,13 +134,13 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
   let description = [{
     Kernels whose bodies are equal but for locations and names become one, so
     compile time follows the number of distinct kernels and not the number of
-    layers. The name of a layer lives on the call (its location).
+    layers. The symbol of a kernel becomes the hash of what it computes
+    (`kernelHash`); what it is for is told by the labels of its launches.
 
     Example (a kernel of one task):
 
     ```mlir
-    func.func private @double(%x: tensor<8xf32>, %y: tensor<8xf32>) -> tensor<8xf32> attributes {
-        fp8.domain = array<i64: 8>, fp8.tile = array<i64: 8>} {
+    fp8.kernel @double(read %x: tensor<8xf32>, write %y: tensor<8xf32>) -> tensor<8xf32> domain = [8] {
       %0 = linalg.generic {
           indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
           iterator_types = ["parallel"]}
@@ -149,7 +149,7 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
         %d = arith.addf %a, %a : f32
         linalg.yield %d : f32
       } -> tensor<8xf32>
-      return %0 : tensor<8xf32>
+      fp8.return %0 : tensor<8xf32>
     }
     ```
   }];
@@ -163,13 +163,13 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
   let summary = "Bufferize each kernel alone, and the schedule around them";
   let description = [{
     One-shot bufferization of a whole step is superlinear in its length; here
-    it sees one kernel at a time. The public function becomes a tree of calls
-    and control flow on buffers: one `memref.alloc` per intermediate tensor,
+    it sees one kernel at a time. A function becomes an `fp8.schedule`, a tree of
+    launches and control flow on buffers: one `memref.alloc` per intermediate tensor,
     views for reshapes and slices of stacks. What a loop carries is one buffer
     that every iteration updates, what a branch yields one that every branch
     writes. A tensor that dies in an update lends it its buffer, all others are
-    copied by a kernel marked `fp8.copy`. Results become the last arguments of
-    the function; one that replaces a state argument is written into that
+    copied by a kernel that is a `copy`. Results become the last arguments of
+    the schedule; one that replaces a state argument is written into that
     argument.
 
     Example input:
@@ -177,11 +177,10 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
     ```mlir
     func.func @step(%x: tensor<8xf32> {fp8.path = "x"}) -> (tensor<8xf32> {fp8.path = "y", fp8.state = "x"}) {
       %e = tensor.empty() : tensor<8xf32>
-      %0 = call @k(%x, %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+      %0 = fp8.launch @k(read %x, write %e) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
       return %0 : tensor<8xf32>
     }
-    func.func private @k(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
-        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    fp8.kernel @k(read tensor<8xf32>, write tensor<8xf32>) -> tensor<8xf32> domain = []
     ```
   }];
   let dependentDialects = ["::mlir::bufferization::BufferizationDialect",
@@ -203,20 +202,18 @@ def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
     Example: `%t` becomes `%x`, and the copy goes.
 
     ```mlir
-    func.func @step(%x: memref<8xf32>) {
+    fp8.schedule @step(%x: memref<8xf32>) {
       %t = memref.alloc() : memref<8xf32>
-      call @k(%t) : (memref<8xf32>) -> ()
-      call @copy(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
-      return
+      fp8.launch @k(write %t) : (memref<8xf32>) -> ()
+      fp8.launch @copy(read %t, write %x) : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.return
     }
-    func.func private @k(%t: memref<8xf32>)
-        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>} {
+    fp8.kernel @k(write %t: memref<8xf32>) domain = [] {
       %one = arith.constant 1.0 : f32
       linalg.fill ins(%one : f32) outs(%t : memref<8xf32>)
-      return
+      fp8.return
     }
-    func.func private @copy(%a: memref<8xf32>, %b: memref<8xf32>)
-        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>, fp8.copy} {
+    fp8.kernel @copy(read %a: memref<8xf32>, write %b: memref<8xf32>) domain = [] copy {
       linalg.generic {
           indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
           iterator_types = ["parallel"]}
@@ -225,7 +222,7 @@ def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
       ^bb0(%v: f32, %o: f32):
         linalg.yield %v : f32
       }
-      return
+      fp8.return
     }
     ```
   }];
@@ -241,7 +238,8 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
     a loop uses and did not make lives as long as the loop; one that a loop's
     body makes lives within the body) and packs them, largest first, into one arena (the first argument after this
     pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
-    offsets. The plan is left on the function as `fp8.arena_bytes`.
+    offsets. Its size is left on the schedule as `arena_bytes`. Launches and
+    constants get their numbers, by which code and runtime know them.
 
     The report tells what the bytes are for, by data flow: state by what the
     update does with it, buffers by whether they are saved for the backward
@@ -251,15 +249,14 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
     Example output:
 
     ```mlir
-    func.func @step(%arena: memref<64xi8> {fp8.arena}, %x: memref<8xf32>) {
+    fp8.schedule @step(%arena: memref<64xi8>, %x: memref<8xf32>) arena_bytes = 64 {
       %c0 = arith.constant 0 : index
       %t = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>
-      call @k(%x, %t) : (memref<8xf32>, memref<8xf32>) -> ()
-      call @k(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
-      return
+      fp8.launch @k(read %x, write %t) number = 0 : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.launch @k(read %t, write %x) number = 1 : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.return
     }
-    func.func private @k(memref<8xf32>, memref<8xf32>)
-        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
     ```
   }];
   let options = [
@@ -281,23 +278,24 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
 def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "Check the contract between the kernels stage and codegen";
   let description = [{
-    The public function holds only calls of kernels, views of the arena and
-    their parts, control flow, scalars, constants and `memref.get_global`; every kernel is a function on static,
-    identity-layout memrefs that holds structured ops, fills, copies, scalar
-    loops and allocations of its own intermediates. No tensor is left.
+    The module holds schedules, kernels and constants. A schedule holds only
+    launches with numbers of their own, views of the arena and their parts,
+    control flow, scalars, constants and `memref.get_global`; every kernel holds
+    structured ops, fills, copies, scalar loops and allocations of its own
+    intermediates on buffers, and does with its arguments what their accesses
+    say. No tensor is left.
 
     Example:
 
     ```mlir
-    func.func @step(%arena: memref<64xi8> {fp8.arena}, %x: memref<8xf32>) {
+    fp8.schedule @step(%arena: memref<64xi8>, %x: memref<8xf32>) arena_bytes = 64 {
       %c0 = arith.constant 0 : index
       %t = memref.view %arena[%c0][] : memref<64xi8> to memref<8xf32>
-      call @k(%x, %t) : (memref<8xf32>, memref<8xf32>) -> ()
-      call @k(%t, %x) : (memref<8xf32>, memref<8xf32>) -> ()
-      return
+      fp8.launch @k(read %x, write %t) number = 0 : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.launch @k(read %t, write %x) number = 1 : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.return
     }
-    func.func private @k(memref<8xf32>, memref<8xf32>)
-        attributes {fp8.domain = array<i64>, fp8.tile = array<i64>}
+    fp8.kernel @k(read memref<8xf32>, write memref<8xf32>) domain = []
     ```
   }];
 }

@@ -8,41 +8,31 @@
 #ifndef FP8_KERNELS_STRUCTURE_H
 #define FP8_KERNELS_STRUCTURE_H
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir::fp8 {
 
-/// Function attribute (DenseI64ArrayAttr): extents of the loops that all ops of
-/// a kernel share. Its presence marks a function as a kernel.
-inline constexpr llvm::StringLiteral kDomainAttr = "fp8.domain";
-/// Function attribute (DenseI64ArrayAttr): tile size per domain loop.
-inline constexpr llvm::StringLiteral kTileAttr = "fp8.tile";
-/// Op attribute (DenseI64ArrayAttr): the op's loop for each domain loop.
-inline constexpr llvm::StringLiteral kTaskDimsAttr = "fp8.task_dims";
-/// Op attribute (IntegerAttr): computed again for a sweep of that number; it is
-/// not to be in one kernel with what computed it first.
-inline constexpr llvm::StringLiteral kSweepAttr = "fp8.sweep";
-/// Function attribute (UnitAttr): a kernel that copies its first argument to
-/// its second.
-inline constexpr llvm::StringLiteral kCopyAttr = "fp8.copy";
-/// Function attribute (IntegerAttr): bytes of the arena of a schedule.
-inline constexpr llvm::StringLiteral kArenaBytesAttr = "fp8.arena_bytes";
+inline constexpr llvm::StringLiteral kTaskDimsAttr =
+    FP8Dialect::kTaskDimsAttrName;
+inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 
-/// Does `op` of a schedule show a buffer, or a part of it, in another shape?
-bool isBufferView(Operation *op);
+/// The argument, allocation or constant in whose memory `buffer`, which may be
+/// a view of it, lies.
+Value memoryOf(Value buffer);
 
-/// The buffer that views of it lead to.
-Value rootOf(Value buffer);
+/// The bytes of a dense buffer; elements of less than a byte take a whole one.
+int64_t byteSize(MemRefType type);
+
+/// What a kernel does with `argument`, a tensor or buffer, as its body tells.
+Access accessOf(BlockArgument argument);
 
 /// Does `op` show a tensor in another shape?
 bool isTensorView(Operation *op);
 
 /// All loops are parallel.
 bool allParallel(linalg::LinalgOp op);
-
-/// A dot: a contraction with row and column loops, so that packing pays.
-/// Contractions without either are ordinary reductions.
-bool isDot(linalg::GenericOp op);
 
 /// The position in `map`'s results that is exactly loop `dim` while no other
 /// result uses that loop; nullopt if there is none.

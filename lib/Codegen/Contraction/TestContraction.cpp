@@ -49,10 +49,12 @@ struct TestContraction
         return signalPassFailure();
   }
 
-  TargetInfo getTarget() const {
-    TargetInfo target = TargetInfo::host();
-    if (vectorBits != 0) {
-      target = TargetInfo();
+  TargetInfo getTarget() {
+    TargetInfo target;
+    if (vectorBits == 0) {
+      target = TargetInfo::of(
+          llvm::cantFail(makeCPUTarget(&getContext(), "native")));
+    } else {
       target.vectorBits = vectorBits;
       target.hasFMA = target.hasF16C = vectorBits > 128;
       target.hasAVX512BF16 = bf16;

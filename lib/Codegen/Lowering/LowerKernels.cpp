@@ -2,6 +2,7 @@
 
 #include "fp8/Codegen/Contraction.h"
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Codegen/Target.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Affine/Utils.h"
@@ -124,14 +125,15 @@ int64_t volumeOf(ArrayRef<ReductionLoop> order) {
 
 class KernelLowering {
 public:
-  KernelLowering(func::FuncOp kernel, const TargetInfo &target)
-      : kernel(kernel), target(target), builder(kernel.getContext()) {}
+  KernelLowering(func::FuncOp kernel, ArrayRef<int64_t> domain,
+                 ArrayRef<int64_t> tile, const TargetInfo &target)
+      : kernel(kernel), target(target), builder(kernel.getContext()),
+        domain(domain), tile(tile) {}
 
   LogicalResult run();
 
 private:
   // Preparation.
-  LogicalResult readAttributes();
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
   void collectInits();
@@ -207,8 +209,8 @@ private:
   func::FuncOp kernel;
   const TargetInfo &target;
   OpBuilder builder;
-  Location loc = UnknownLoc::get(kernel.getContext());
   SmallVector<int64_t> domain, tile;
+  Location loc = UnknownLoc::get(kernel.getContext());
   llvm::MapVector<Value, Local> locals;
   /// The constant that a reduction or dot starts from instead of a fill.
   DenseMap<std::pair<Operation *, unsigned>, Value> constantInit;
@@ -228,18 +230,6 @@ private:
 SmallVector<int64_t> taskDims(Operation *op) {
   auto attr = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
   return attr ? llvm::to_vector(attr.asArrayRef()) : SmallVector<int64_t>();
-}
-
-LogicalResult KernelLowering::readAttributes() {
-  auto domainAttr = kernel->getAttrOfType<DenseI64ArrayAttr>(kDomainAttr);
-  auto tileAttr = kernel->getAttrOfType<DenseI64ArrayAttr>(kTileAttr);
-  if (!domainAttr || !tileAttr ||
-      domainAttr.asArrayRef().size() != tileAttr.asArrayRef().size())
-    return kernel.emitOpError("expected attributes '")
-           << kDomainAttr << "' and '" << kTileAttr << "' of equal length";
-  llvm::append_range(domain, domainAttr.asArrayRef());
-  llvm::append_range(tile, tileAttr.asArrayRef());
-  return success();
 }
 
 /// The domain loop that each dimension of `buffer` is cut along, by those who
@@ -1214,8 +1204,6 @@ LogicalResult KernelLowering::emitTiles(unsigned loop,
 }
 
 LogicalResult KernelLowering::run() {
-  if (failed(readAttributes()))
-    return failure();
   collectLocals();
   collectInits();
   nests = collectNests();
@@ -1270,8 +1258,8 @@ MemRefType byteType(MemRefType type) {
 }
 
 /// Booleans of the schedule are bytes as those of the kernels are.
-void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
-  OpBuilder builder(module.getContext());
+void storeBooleansAsBytes(ScheduleOp schedule) {
+  OpBuilder builder(schedule.getContext());
   auto convert = [](Value value) {
     if (auto type = dyn_cast<MemRefType>(value.getType()))
       value.setType(byteType(type));
@@ -1302,6 +1290,10 @@ void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
   });
   schedule.setFunctionType(builder.getFunctionType(
       schedule.getBody().front().getArgumentTypes(), {}));
+}
+
+void storeBooleansAsBytes(ModuleOp module) {
+  OpBuilder builder(module.getContext());
   for (auto global : module.getOps<memref::GlobalOp>()) {
     auto elements =
         dyn_cast_or_null<DenseElementsAttr>(global.getInitialValueAttr());
@@ -1314,42 +1306,46 @@ void storeBooleansAsBytes(ModuleOp module, func::FuncOp schedule) {
   }
 }
 
-/// A call of a kernel becomes the loop over its tasks, which may run in any
-/// order and at the same time.
-void lowerCall(func::CallOp call, func::FuncOp kernel) {
-  OpBuilder builder(call);
-  Location loc = call.getLoc();
-  Value scratch = memref::AllocOp::create(
-      builder, loc, cast<MemRefType>(kernel.getArgumentTypes()[1]));
-  auto index = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  int64_t tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr).getInt();
-  auto loop =
-      scf::ForOp::create(builder, loc, index(0), index(tasks), index(1));
-  builder.setInsertionPointToStart(loop.getBody());
-  SmallVector<Value> operands{loop.getInductionVar(), scratch};
-  llvm::append_range(operands, call.getOperands());
-  func::CallOp::create(builder, loc, kernel, operands);
-  call.erase();
+/// The kernel as a function, for its tasks to be emitted into.
+func::FuncOp toFunction(KernelOp kernel) {
+  OpBuilder builder(kernel);
+  auto func = func::FuncOp::create(
+      builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  func.setPrivate();
+  func.getBody().takeBody(kernel.getBody());
+  Operation *end = func.getBody().front().getTerminator();
+  builder.setInsertionPoint(end);
+  func::ReturnOp::create(builder, end->getLoc());
+  end->erase();
+  kernel.erase();
+  return func;
 }
 
 class LowerKernels : public fp8::impl::LowerKernelsBase<LowerKernels> {
 public:
   void runOnOperation() override {
-    TargetInfo target = TargetInfo::host();
-    SymbolTable symbols(getOperation());
-    SmallVector<func::CallOp> calls;
-    for (auto func : getOperation().getOps<func::FuncOp>()) {
-      if (!func->hasAttr(kDomainAttr)) {
-        storeBooleansAsBytes(getOperation(), func);
-        func.walk([&](func::CallOp call) { calls.push_back(call); });
-      } else if (failed(KernelLowering(func, target).run())) {
+    ModuleOp module = getOperation();
+    FailureOr<CPUTargetAttr> attr = targetOf(module);
+    if (failed(attr))
+      return signalPassFailure();
+    TargetInfo target = TargetInfo::of(*attr);
+    for (auto schedule : module.getOps<ScheduleOp>())
+      storeBooleansAsBytes(schedule);
+    storeBooleansAsBytes(module);
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+      if (failed(lower(kernel, target)))
         return signalPassFailure();
-      }
-    }
-    for (func::CallOp call : calls)
-      lowerCall(call, symbols.lookup<func::FuncOp>(call.getCallee()));
+  }
+
+private:
+  static LogicalResult lower(KernelOp kernel, const TargetInfo &target) {
+    CPUPlanAttr plan = kernel.getPlanAttr();
+    if (kernel.isExternal() || !plan)
+      return kernel.emitOpError(
+          "expected a body and a plan: run --fp8-plan-tiles first");
+    SmallVector<int64_t> domain(kernel.getDomain());
+    return KernelLowering(toFunction(kernel), domain, plan.getTile(), target)
+        .run();
   }
 };
 

@@ -7,6 +7,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_LOWERSCHEDULE
@@ -27,7 +28,7 @@ struct Place {
 
 class ScheduleLowering {
 public:
-  ScheduleLowering(ModuleOp module, func::FuncOp schedule)
+  ScheduleLowering(ModuleOp module, ScheduleOp schedule)
       : module(module), schedule(schedule), builder(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
@@ -35,19 +36,23 @@ public:
 
 private:
   FailureOr<Place> placeOf(Value buffer);
-  LogicalResult lowerCall(func::CallOp call, int64_t number);
+  LogicalResult lowerLaunch(LaunchOp op);
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
   LLVM::LLVMFuncOp wrapperOf(func::FuncOp kernel);
   LLVM::GlobalOp operandTable(ArrayRef<int64_t> codes, Location loc);
+  void becomeFunction();
+  std::string entryName();
+  LLVM::LLVMFuncOp runtimeFunction(StringRef name, Type result,
+                                   ArrayRef<Type> arguments);
   Value constant(int64_t value, Location loc) {
     return LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
                                     builder.getI64IntegerAttr(value));
   }
 
   ModuleOp module;
-  func::FuncOp schedule;
+  ScheduleOp schedule;
   OpBuilder builder;
   Type pointer;
   LLVM::LLVMFuncOp launch, operand;
@@ -86,8 +91,14 @@ FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
         return def->emitOpError("expected a constant offset into the arena");
       return Place{shift.value(), offset};
     }
-    if (auto global = dyn_cast<memref::GetGlobalOp>(def))
-      return Place{~constants.lookup(global.getName()), offset};
+    if (auto global = dyn_cast<memref::GetGlobalOp>(def)) {
+      auto number = constants.find(global.getName());
+      if (number == constants.end())
+        return def->emitOpError("expected a constant with '")
+               << FP8Dialect::kNumberAttrName
+               << "', as fp8-plan-memory gives it";
+      return Place{~number->second, offset};
+    }
     return def->emitOpError("expected a view of the arena, an argument or a "
                             "constant as operand of a kernel");
   }
@@ -108,6 +119,7 @@ LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
   auto type = LLVM::LLVMFunctionType::get(
       LLVM::LLVMVoidType::get(builder.getContext()), {i64, pointer, pointer});
   auto wrapper = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  wrapper->setAttr(FP8Dialect::kTaskAttrName, builder.getUnitAttr());
   Block *block = wrapper.addEntryBlock(builder);
   builder.setInsertionPointToStart(block);
   // Kernels take bare pointers, so a cast of each pointer is all there is.
@@ -173,26 +185,24 @@ LLVM::GlobalOp ScheduleLowering::operandTable(ArrayRef<int64_t> codes,
       RankedTensorType::get({static_cast<int64_t>(codes.size())},
                             builder.getI64Type()),
       codes);
+  std::string name = (entryName() + "_operands_" + Twine(tables++)).str();
   return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
-                                LLVM::Linkage::Internal,
-                                "operands_" + std::to_string(tables++), values);
+                                LLVM::Linkage::Internal, name, values);
 }
 
-LogicalResult ScheduleLowering::lowerCall(func::CallOp call, int64_t number) {
-  auto kernel = module.lookupSymbol<func::FuncOp>(call.getCallee());
-  auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr);
+LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
+  auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
+  auto tasks =
+      kernel ? kernel->getAttrOfType<IntegerAttr>(kTasksAttr) : IntegerAttr();
   if (!tasks)
-    return call.emitOpError("expected a kernel lowered by fp8-lower-kernels");
-  Location loc = call.getLoc();
-  // The call is in the loop over its tasks, unless there is just one.
-  Operation *place = call;
-  if (auto task = dyn_cast<BlockArgument>(call.getOperand(0)))
-    place = task.getOwner()->getParentOp();
-  builder.setInsertionPoint(place);
+    return op.emitOpError("expected a kernel lowered by fp8-lower-kernels");
+  if (!op.getNumber())
+    return op.emitOpError("expected a number, as fp8-plan-memory gives it");
+  Location loc = op.getLoc();
+  builder.setInsertionPoint(op);
   SmallVector<int64_t> codes;
   SmallVector<Value> offsets;
-  // After the task and its scratch.
-  for (Value operand : call.getOperands().drop_front(2)) {
+  for (Value operand : op.getOperands()) {
     FailureOr<Place> place = placeOf(operand);
     if (failed(place))
       return failure();
@@ -221,10 +231,10 @@ LogicalResult ScheduleLowering::lowerCall(func::CallOp call, int64_t number) {
       LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
   Value function = LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel));
   LLVM::CallOp::create(builder, loc, launch,
-                       ValueRange{step, constant(number, loc), function,
-                                  constant(tasks.getInt(), loc), table, further,
-                                  constant(codes.size(), loc)});
-  place->erase();
+                       ValueRange{step, constant(*op.getNumber(), loc),
+                                  function, constant(tasks.getInt(), loc),
+                                  table, further, constant(codes.size(), loc)});
+  op.erase();
   return success();
 }
 
@@ -269,33 +279,28 @@ LogicalResult ScheduleLowering::lowerStore(memref::StoreOp store) {
 LogicalResult ScheduleLowering::run() {
   int64_t external = schedule.getNumArguments() - 1;
   for (auto global : module.getOps<memref::GlobalOp>())
-    constants[global.getSymName()] = external++;
+    if (auto number =
+            global->getAttrOfType<IntegerAttr>(FP8Dialect::kNumberAttrName))
+      constants[global.getSymName()] = external + number.getInt();
 
   Location loc = schedule.getLoc();
-  builder.setInsertionPointToStart(module.getBody());
-  Type i64 = builder.getI64Type();
-  Type none = LLVM::LLVMVoidType::get(builder.getContext());
-  launch = LLVM::LLVMFuncOp::create(
-      builder, loc, "fp8_launch",
-      LLVM::LLVMFunctionType::get(
-          none, {pointer, i64, pointer, i64, pointer, pointer, i64}));
-  operand = LLVM::LLVMFuncOp::create(
-      builder, loc, "fp8_operand",
-      LLVM::LLVMFunctionType::get(pointer, {pointer, i64}));
+  launch = runtimeFunction(
+      "fp8_launch", LLVM::LLVMVoidType::get(builder.getContext()),
+      {pointer, builder.getI64Type(), pointer, builder.getI64Type(), pointer,
+       pointer, builder.getI64Type()});
+  operand =
+      runtimeFunction("fp8_operand", pointer, {pointer, builder.getI64Type()});
 
-  // The schedule itself becomes the entry: its control flow stays.
-  Block &body = schedule.getBody().front();
-  step = body.addArgument(pointer, loc);
-  int64_t number = 0;
+  step = schedule.getBody().front().addArgument(pointer, loc);
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
-    if (isa<func::CallOp, memref::LoadOp, memref::StoreOp>(op))
+    if (isa<LaunchOp, memref::LoadOp, memref::StoreOp>(op))
       work.push_back(op);
   });
   for (Operation *op : work) {
     LogicalResult lowered = success();
-    if (auto call = dyn_cast<func::CallOp>(op))
-      lowered = lowerCall(call, number++);
+    if (auto launch = dyn_cast<LaunchOp>(op))
+      lowered = lowerLaunch(launch);
     else if (auto load = dyn_cast<memref::LoadOp>(op))
       lowered = lowerLoad(load);
     else
@@ -305,36 +310,67 @@ LogicalResult ScheduleLowering::run() {
   }
   SmallVector<Operation *> views;
   schedule.walk([&](Operation *op) {
-    if (isBufferView(op) ||
-        isa<memref::AllocOp, memref::ViewOp, memref::GetGlobalOp>(op))
+    // (Pointers into operand tables are views too.)
+    if (isa<ViewLikeOpInterface, memref::GetGlobalOp>(op) &&
+        isa<MemRefType>(op->getResult(0).getType()))
       views.push_back(op);
   });
   // Users before what they use.
   for (Operation *view : llvm::reverse(views))
     view->erase();
-  for (NamedAttribute attr : llvm::to_vector(schedule->getDiscardableAttrs()))
-    schedule->removeDiscardableAttr(attr.getName());
-  schedule.removeArgAttrsAttr();
-  body.eraseArguments(0, body.getNumArguments() - 1);
-  schedule.setFunctionType(builder.getFunctionType({pointer}, {}));
-  schedule.setSymName("fp8_entry");
+  becomeFunction();
   return success();
+}
+
+/// The schedule itself becomes the entry: its control flow stays.
+void ScheduleLowering::becomeFunction() {
+  Block &body = schedule.getBody().front();
+  body.eraseArguments(0, body.getNumArguments() - 1);
+  builder.setInsertionPoint(schedule);
+  auto entry = func::FuncOp::create(builder, schedule.getLoc(), entryName(),
+                                    builder.getFunctionType({pointer}, {}));
+  Operation *end = body.getTerminator();
+  builder.setInsertionPoint(end);
+  func::ReturnOp::create(builder, end->getLoc());
+  end->erase();
+  entry.getBody().takeBody(schedule.getBody());
+  schedule.erase();
+}
+
+std::string ScheduleLowering::entryName() {
+  auto entry = schedule->getAttrOfType<StringAttr>(FP8Dialect::kEntryAttrName);
+  return entry ? "fp8_entry_" + entry.str() : "fp8_entry";
+}
+
+LLVM::LLVMFuncOp ScheduleLowering::runtimeFunction(StringRef name, Type result,
+                                                   ArrayRef<Type> arguments) {
+  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+    return known;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  return LLVM::LLVMFuncOp::create(
+      builder, schedule.getLoc(), name,
+      LLVM::LLVMFunctionType::get(result, arguments));
 }
 
 class LowerSchedule : public fp8::impl::LowerScheduleBase<LowerSchedule> {
 public:
   void runOnOperation() override {
-    SmallVector<func::FuncOp> schedules;
-    for (auto func : getOperation().getOps<func::FuncOp>())
-      if (func->hasAttr(kArenaBytesAttr))
-        schedules.push_back(func);
-    if (schedules.size() != 1) {
-      getOperation().emitOpError("expected one planned schedule but got ")
-          << schedules.size();
+    SmallVector<ScheduleOp> schedules =
+        llvm::to_vector(getOperation().getOps<ScheduleOp>());
+    for (ScheduleOp schedule : schedules)
+      if (!schedule.getArena()) {
+        schedule.emitOpError("expected a planned schedule: run "
+                             "--fp8-plan-memory first");
+        return signalPassFailure();
+      }
+    if (schedules.empty()) {
+      getOperation().emitOpError("expected a planned schedule but got none");
       return signalPassFailure();
     }
-    if (failed(ScheduleLowering(getOperation(), schedules.front()).run()))
-      signalPassFailure();
+    for (ScheduleOp schedule : schedules)
+      if (failed(ScheduleLowering(getOperation(), schedule).run()))
+        return signalPassFailure();
   }
 };
 

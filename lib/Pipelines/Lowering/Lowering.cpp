@@ -34,6 +34,8 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
 }
 
 void fp8::buildCodegenPipeline(OpPassManager &pm) {
+  pm.addPass(createSetTarget());
+  pm.addPass(createPlanTiles());
   pm.addPass(createLowerKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(createCanonicalizerPass());

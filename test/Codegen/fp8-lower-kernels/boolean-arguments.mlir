@@ -1,9 +1,9 @@
-// RUN: fp8-opt %s --fp8-kernels --fp8-lower-kernels | FileCheck %s
+// RUN: fp8-opt %s --fp8-kernels --fp8-target=cpu=x86-64-v3 --fp8-plan-tiles --fp8-lower-kernels | FileCheck %s
 
 #id = affine_map<(i) -> (i)>
 
 // Booleans are bytes at the boundary of the schedule too.
-// CHECK: func.func @main({{.*}}memref<64xi8>{{.*}}memref<64xi8>
+// CHECK: fp8.schedule @main({{.*}}memref<64xi8>{{.*}}memref<64xi8>
 func.func @main(%p: tensor<64xi1>) -> tensor<64xi1> {
   %e = tensor.empty() : tensor<64xi1>
   %true = arith.constant true

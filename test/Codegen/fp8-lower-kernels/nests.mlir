@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-lower-kernels --canonicalize --split-input-file | FileCheck %s
+// RUN: fp8-opt %s --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels --canonicalize --split-input-file | FileCheck %s
 
 #id = affine_map<(i, j) -> (i, j)>
 #row = affine_map<(i, j) -> (i)>
@@ -14,7 +14,7 @@
 // CHECK-NOT: vector.store
 // CHECK: arith.addf %[[N]]
 // CHECK: memref.store
-func.func private @shared(%x: memref<32x128xf32>, %y: memref<32xf32>) attributes {fp8.domain = array<i64: 32>, fp8.tile = array<i64: 32>} {
+fp8.kernel @shared(read %x: memref<32x128xf32>, write %y: memref<32xf32>) domain = [32] plan = #fp8.cpu_plan<tile = [32]> {
   %zero = arith.constant 0.0 : f32
   %t = memref.alloc() : memref<32x128xf32>
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<32x128xf32>) outs(%t : memref<32x128xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
@@ -28,7 +28,7 @@ func.func private @shared(%x: memref<32x128xf32>, %y: memref<32xf32>) attributes
     %n = arith.addf %a, %o : f32
     linalg.yield %n : f32
   }
-  return
+  fp8.return
 }
 
 // -----
@@ -46,13 +46,13 @@ func.func private @shared(%x: memref<32x128xf32>, %y: memref<32xf32>) attributes
 // CHECK: } else {
 // CHECK: vector.load {{.*}} vector<16xf32>
 // CHECK: vector.load {{.*}} vector<4xf32>
-func.func private @tail(%x: memref<13x20xf32>, %y: memref<13x20xf32>) attributes {fp8.domain = array<i64: 13>, fp8.tile = array<i64: 4>} {
+fp8.kernel @tail(read %x: memref<13x20xf32>, write %y: memref<13x20xf32>) domain = [13] plan = #fp8.cpu_plan<tile = [4]> {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<13x20xf32>) outs(%y : memref<13x20xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
   ^bb0(%a: f32, %o: f32):
     %n = arith.negf %a : f32
     linalg.yield %n : f32
   }
-  return
+  fp8.return
 }
 
 // -----
@@ -63,11 +63,11 @@ func.func private @tail(%x: memref<13x20xf32>, %y: memref<13x20xf32>) attributes
 // CHECK: func.func private @bytes(%{{.*}}: index, %{{.*}}: memref<0xi8>, %{{.*}}: memref<4x16xi8>
 // CHECK: %[[B:.*]] = vector.load {{.*}} vector<16xi8>
 // CHECK: arith.trunci %[[B]] : vector<16xi8> to vector<16xi1>
-func.func private @bytes(%x: memref<4x16xi1>, %y: memref<4x16xf32>) attributes {fp8.domain = array<i64>, fp8.tile = array<i64>} {
+fp8.kernel @bytes(read %x: memref<4x16xi1>, write %y: memref<4x16xf32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%x : memref<4x16xi1>) outs(%y : memref<4x16xf32>) attrs = {fp8.task_dims = array<i64>} {
   ^bb0(%a: i1, %o: f32):
     %n = arith.uitofp %a : i1 to f32
     linalg.yield %n : f32
   }
-  return
+  fp8.return
 }

@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-lower-kernels | FileCheck %s
+// RUN: fp8-opt %s --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels | FileCheck %s
 
 // The last tile of a loop may be smaller than the others and yet need more
 // scratch: 96 columns are packed in other panels than 128.
@@ -8,7 +8,7 @@
 #out = affine_map<(b, m, n, k) -> (b, m, n)>
 
 // CHECK: func.func private @whole(%{{.*}}: index, %{{.*}}: memref<[[WHOLE:[0-9]+]]xi8>
-func.func private @whole(%a: memref<8x64x128xf8E4M3>, %b: memref<128x384xf8E4M3>, %c: memref<8x64x384xf32>) attributes {fp8.domain = array<i64: 384>, fp8.tile = array<i64: 128>} {
+fp8.kernel @whole(read %a: memref<8x64x128xf8E4M3>, read %b: memref<128x384xf8E4M3>, write %c: memref<8x64x384xf32>) domain = [384] plan = #fp8.cpu_plan<tile = [128]> {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%c : memref<8x64x384xf32>)
   linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : memref<8x64x128xf8E4M3>, memref<128x384xf8E4M3>) outs(%c : memref<8x64x384xf32>) attrs = {fp8.task_dims = array<i64: 2>} {
@@ -19,12 +19,12 @@ func.func private @whole(%a: memref<8x64x128xf8E4M3>, %b: memref<128x384xf8E4M3>
     %3 = arith.addf %sum, %2 : f32
     linalg.yield %3 : f32
   }
-  return
+  fp8.return
 }
 
 // CHECK-NOT: func.func private @smaller(%{{.*}}: index, %{{.*}}: memref<[[WHOLE]]xi8>
 // CHECK: func.func private @smaller
-func.func private @smaller(%a: memref<8x64x128xf8E4M3>, %b: memref<128x352xf8E4M3>, %c: memref<8x64x352xf32>) attributes {fp8.domain = array<i64: 352>, fp8.tile = array<i64: 128>} {
+fp8.kernel @smaller(read %a: memref<8x64x128xf8E4M3>, read %b: memref<128x352xf8E4M3>, write %c: memref<8x64x352xf32>) domain = [352] plan = #fp8.cpu_plan<tile = [128]> {
   %zero = arith.constant 0.0 : f32
   linalg.fill ins(%zero : f32) outs(%c : memref<8x64x352xf32>)
   linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "parallel", "reduction"]} ins(%a, %b : memref<8x64x128xf8E4M3>, memref<128x352xf8E4M3>) outs(%c : memref<8x64x352xf32>) attrs = {fp8.task_dims = array<i64: 2>} {
@@ -35,5 +35,5 @@ func.func private @smaller(%a: memref<8x64x128xf8E4M3>, %b: memref<128x352xf8E4M
     %3 = arith.addf %sum, %2 : f32
     linalg.yield %3 : f32
   }
-  return
+  fp8.return
 }

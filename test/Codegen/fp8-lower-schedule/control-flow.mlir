@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-lower-kernels --fp8-lower-schedule | FileCheck %s
+// RUN: fp8-opt %s --fp8-target=cpu=x86-64-v3 --fp8-lower-kernels --fp8-lower-schedule | FileCheck %s
 
 #id = affine_map<(i) -> (i)>
 
@@ -16,8 +16,8 @@
 // CHECK:   %[[NULL:.*]] = llvm.mlir.zero : !llvm.ptr
 // CHECK:   llvm.call @fp8_launch(%[[STEP]], %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %{{[^,]*}}, %[[NULL]], %{{[^,]*}})
 // CHECK: }
-func.func @main(%arena: memref<64xi8> {fp8.arena}, %stack: memref<4x64xi8>, %y: memref<64xi8>, %flag: memref<i1>)
-    attributes {fp8.arena_bytes = 64 : i64} {
+fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<4x64xi8>, %y: memref<64xi8>, %flag: memref<i1>)
+    arena_bytes = 64 {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index
   %c4 = arith.constant 4 : index
@@ -25,18 +25,18 @@ func.func @main(%arena: memref<64xi8> {fp8.arena}, %stack: memref<4x64xi8>, %y: 
   scf.for %i = %c0 to %c4 step %c1 {
     %offset = arith.muli %i, %c64 : index
     %layer = fp8.subbuffer %stack[%offset] : memref<4x64xi8> to memref<64xi8>
-    func.call @kernel_0(%layer, %y) : (memref<64xi8>, memref<64xi8>) -> ()
+    fp8.launch @kernel_0(read %layer, write %y) number = 0 : (memref<64xi8>, memref<64xi8>) -> ()
   }
   %go = memref.load %flag[] : memref<i1>
   scf.if %go {
-    func.call @kernel_0(%y, %y) : (memref<64xi8>, memref<64xi8>) -> ()
+    fp8.launch @kernel_0(read %y, write %y) number = 1 : (memref<64xi8>, memref<64xi8>) -> ()
   }
-  return
+  fp8.return
 }
-func.func private @kernel_0(%x: memref<64xi8>, %y: memref<64xi8>) attributes {fp8.domain = array<i64>, fp8.tile = array<i64>} {
+fp8.kernel @kernel_0(read %x: memref<64xi8>, write %y: memref<64xi8>) domain = [] plan = #fp8.cpu_plan<tile = []> {
   linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%x : memref<64xi8>) outs(%y : memref<64xi8>) attrs = {fp8.task_dims = array<i64>} {
   ^bb0(%in: i8, %out: i8):
     linalg.yield %in : i8
   }
-  return
+  fp8.return
 }

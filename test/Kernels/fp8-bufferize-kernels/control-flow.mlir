@@ -5,28 +5,28 @@
 
 // A scan: one buffer for the carry, the stack of weights is read in place, the
 // stack of results is written in place.
-// CHECK: func.func @main(%[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>,
+// CHECK: fp8.schedule @main(%[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>,
 // CHECK: %[[CARRY:.*]] = memref.alloc() : memref<8x8xf32>
-// CHECK: call @copy_8x8_f32(%[[X]], %[[CARRY]])
+// CHECK: fp8.launch @copy_8x8_f32(read %[[X]], write %[[CARRY]])
 // CHECK: %[[STACK:.*]] = memref.alloc() : memref<4x8x8xf32>
 // CHECK: scf.for %[[I:.*]] = %{{.*}} to %{{.*}} step %{{.*}} {
 // CHECK:   %[[LAYER:.*]] = fp8.subbuffer %[[W]][%{{.*}}] : memref<4x8x8xf32> to memref<8x8xf32>
 // CHECK:   %[[NEW:.*]] = memref.alloc() : memref<8x8xf32>
-// CHECK:   call @kernel_0(%[[CARRY]], %[[LAYER]], %[[NEW]])
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[CARRY]], read %[[LAYER]], write %[[NEW]])
 // CHECK:   %[[SLOT:.*]] = fp8.subbuffer %[[STACK]][%{{.*}}] : memref<4x8x8xf32> to memref<8x8xf32>
-// CHECK:   call @copy_8x8_f32(%[[NEW]], %[[SLOT]])
-// CHECK:   call @copy_8x8_f32(%[[NEW]], %[[CARRY]])
+// CHECK:   fp8.launch @copy_8x8_f32(read %[[NEW]], write %[[SLOT]])
+// CHECK:   fp8.launch @copy_8x8_f32(read %[[NEW]], write %[[CARRY]])
 // CHECK: }
 
 // The kernel writes into the stack, which is the result itself; there is one
 // copy an iteration, to the carry.
-// PLANNED: func.func @main(%{{[^:]*}}: memref<0xi8> {fp8.arena}, %[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>, %[[LAST:[^:]*]]: memref<8x8xf32> {{.*}}, %[[STACK:[^:]*]]: memref<4x8x8xf32>
-// PLANNED: call @copy_8x8_f32(%[[X]], %[[LAST]])
+// PLANNED: fp8.schedule @main(%{{[^:]*}}: memref<0xi8>, %[[W:[^:]*]]: memref<4x8x8xf32>, %[[X:[^:]*]]: memref<8x8xf32>, %[[LAST:[^:]*]]: memref<8x8xf32> {{.*}}, %[[STACK:[^:]*]]: memref<4x8x8xf32>
+// PLANNED: fp8.launch @copy_8x8_f32(read %[[X]], write %[[LAST]])
 // PLANNED: scf.for
 // PLANNED:   %[[LAYER:.*]] = fp8.subbuffer %[[W]]
 // PLANNED:   %[[SLOT:.*]] = fp8.subbuffer %[[STACK]]
-// PLANNED:   call @kernel_0(%[[LAST]], %[[LAYER]], %[[SLOT]])
-// PLANNED:   call @copy_8x8_f32(%[[SLOT]], %[[LAST]])
+// PLANNED:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[LAST]], read %[[LAYER]], write %[[SLOT]])
+// PLANNED:   fp8.launch @copy_8x8_f32(read %[[SLOT]], write %[[LAST]])
 // PLANNED-NEXT: }
 func.func @main(%w: tensor<4x8x8xf32>, %x: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<4x8x8xf32>) {
   %c0 = arith.constant 0 : index
@@ -54,12 +54,12 @@ func.func @main(%w: tensor<4x8x8xf32>, %x: tensor<8x8xf32>) -> (tensor<8x8xf32>,
 
 // A branch that leaves the state as it is costs nothing; the other updates it
 // in place.
-// PLANNED: func.func @main(%{{[^:]*}}: memref<0xi8> {fp8.arena}, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"}, %[[C:[^:]*]]: memref<i1>)
+// PLANNED: fp8.schedule @main(%{{[^:]*}}: memref<0xi8>, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"}, %[[C:[^:]*]]: memref<i1>)
 // PLANNED: %[[CONDITION:.*]] = memref.load %[[C]][] : memref<i1>
 // PLANNED: scf.if %[[CONDITION]] {
-// PLANNED-NEXT: func.call @kernel_0(%[[P]], %[[P]])
+// PLANNED-NEXT: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[P]], write %[[P]])
 // PLANNED-NOT: copy
-// PLANNED: return
+// PLANNED: fp8.return
 func.func @main(%p: tensor<64xf32> {fp8.path = "p"}, %c: tensor<i1>) -> (tensor<64xf32> {fp8.path = "q", fp8.state = "p"}) {
   %condition = tensor.extract %c[] : tensor<i1>
   %new = scf.if %condition -> (tensor<64xf32>) {
@@ -81,14 +81,14 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"}, %c: tensor<i1>) -> (tensor<
 // Carries that change places pass through a temporary; the condition is read
 // from its buffer.
 // CHECK: scf.while : () -> () {
-// CHECK:   call @kernel_0(%[[COUNT:[^,]*]], %[[FLAG:[^)]*]])
+// CHECK:   fp8.launch @kernel_{{[0-9a-f]+}}(read %[[COUNT:[^,]*]], write %[[FLAG:[^)]*]])
 // CHECK:   %[[GO:.*]] = memref.load %[[FLAG]][] : memref<i1>
 // CHECK:   scf.condition(%[[GO]])
 // CHECK: } do {
-// CHECK:   call @copy_8_f32(%[[B:[^,]*]], %[[T1:[^)]*]])
-// CHECK:   call @copy_8_f32(%[[A:[^,]*]], %[[T2:[^)]*]])
-// CHECK:   call @copy_8_f32(%[[T1]], %[[A]])
-// CHECK:   call @copy_8_f32(%[[T2]], %[[B]])
+// CHECK:   fp8.launch @copy_8_f32(read %[[B:[^,]*]], write %[[T1:[^)]*]])
+// CHECK:   fp8.launch @copy_8_f32(read %[[A:[^,]*]], write %[[T2:[^)]*]])
+// CHECK:   fp8.launch @copy_8_f32(read %[[T1]], write %[[A]])
+// CHECK:   fp8.launch @copy_8_f32(read %[[T2]], write %[[B]])
 // CHECK:   scf.yield
 func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
   %r:3 = scf.while (%x = %a, %y = %b, %k = %n) : (tensor<8xf32>, tensor<8xf32>, tensor<i32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<i32>) {

@@ -3,12 +3,12 @@
 #id = affine_map<(i) -> (i)>
 
 // The old state is returned too, reshaped: the new one cannot take its buffer.
-// CHECK-LABEL: func.func @main
+// CHECK-LABEL: fp8.schedule @main
 // CHECK-SAME: %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"}, %[[OLD:[^:]*]]: memref<8x8xf32>
 // CHECK: %[[VIEW:.*]] = memref.expand_shape %[[P]]
-// CHECK: call @kernel_0(%[[P]], %[[NEW:[^)]*]])
-// CHECK: call @copy_8x8_f32(%[[VIEW]], %[[OLD]])
-// CHECK: call @copy_64_f32(%[[NEW]], %[[P]])
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[P]], write %[[NEW:[^)]*]])
+// CHECK: fp8.launch @copy_8x8_f32(read %[[VIEW]], write %[[OLD]])
+// CHECK: fp8.launch @copy_64_f32(read %[[NEW]], write %[[P]])
 func.func @main(%p: tensor<64xf32> {fp8.path = "p"})
     -> (tensor<64xf32> {fp8.path = "q", fp8.state = "p"}, tensor<8x8xf32> {fp8.path = "old"}) {
   %e = tensor.empty() : tensor<64xf32>
@@ -24,11 +24,11 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"})
 // -----
 
 // States of two shapes that change places pass through a temporary.
-// CHECK-LABEL: func.func @main
+// CHECK-LABEL: fp8.schedule @main
 // CHECK-SAME: %[[A:[^:]*]]: memref<64xf32> {fp8.path = "a"}, %[[B:[^:]*]]: memref<8x8xf32> {fp8.path = "b"}
-// CHECK: call @copy_64_f32(%{{[^,]*}}, %[[FLAT:[^)]*]])
-// CHECK: call @copy_8x8_f32(%{{[^,]*}}, %[[B]])
-// CHECK: call @copy_64_f32(%[[FLAT]], %[[A]])
+// CHECK: fp8.launch @copy_64_f32(read %{{[^,]*}}, write %[[FLAT:[^)]*]])
+// CHECK: fp8.launch @copy_8x8_f32(read %{{[^,]*}}, write %[[B]])
+// CHECK: fp8.launch @copy_64_f32(read %[[FLAT]], write %[[A]])
 func.func @main(%a: tensor<64xf32> {fp8.path = "a"}, %b: tensor<8x8xf32> {fp8.path = "b"})
     -> (tensor<64xf32> {fp8.path = "r0", fp8.state = "a"}, tensor<8x8xf32> {fp8.path = "r1", fp8.state = "b"}) {
   %flat = tensor.collapse_shape %b [[0, 1]] : tensor<8x8xf32> into tensor<64xf32>

@@ -3,8 +3,8 @@
 #id = affine_map<(i) -> (i)>
 
 // The new state goes into the state's own buffer, element by element.
-// CHECK: func.func @main(%{{[^:]*}}: memref<0xi8> {fp8.arena}, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"})
-// CHECK: call @kernel_0(%[[P]], %[[P]])
+// CHECK: fp8.schedule @main(%{{[^:]*}}: memref<0xi8>, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"})
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[P]], write %[[P]])
 func.func @main(%p: tensor<64xf32> {fp8.path = "p"}) -> (tensor<64xf32> {fp8.path = "q", fp8.state = "p"}) {
   %e = tensor.empty() : tensor<64xf32>
   %0 = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]} ins(%p : tensor<64xf32>) outs(%e : tensor<64xf32>) {
@@ -21,10 +21,10 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"}) -> (tensor<64xf32> {fp8.pat
 #back = affine_map<(i) -> (63 - i)>
 
 // Not so when an element is read after another one was written.
-// CHECK: func.func @main(%[[ARENA:[^:]*]]: memref<256xi8> {fp8.arena}, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"})
+// CHECK: fp8.schedule @main(%[[ARENA:[^:]*]]: memref<256xi8>, %[[P:[^:]*]]: memref<64xf32> {fp8.path = "p"})
 // CHECK: %[[NEW:.*]] = memref.view %[[ARENA]]
-// CHECK: call @kernel_0(%[[P]], %[[NEW]])
-// CHECK: call @copy_64_f32(%[[NEW]], %[[P]])
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[P]], write %[[NEW]])
+// CHECK: fp8.launch @copy_64_f32(read %[[NEW]], write %[[P]])
 func.func @main(%p: tensor<64xf32> {fp8.path = "p"}) -> (tensor<64xf32> {fp8.path = "q", fp8.state = "p"}) {
   %e = tensor.empty() : tensor<64xf32>
   %0 = linalg.generic {indexing_maps = [#back, #id], iterator_types = ["parallel"]} ins(%p : tensor<64xf32>) outs(%e : tensor<64xf32>) {
@@ -37,10 +37,10 @@ func.func @main(%p: tensor<64xf32> {fp8.path = "p"}) -> (tensor<64xf32> {fp8.pat
 // -----
 
 // States that change places pass through a temporary.
-// CHECK: func.func @main(%{{.*}}, %[[A:[^:]*]]: memref<64xf32> {fp8.path = "a"}, %[[B:[^:]*]]: memref<64xf32> {fp8.path = "b"})
-// CHECK: call @copy_64_f32(%[[B]], %[[OLDB:[^)]*]])
-// CHECK: call @copy_64_f32(%[[A]], %[[B]])
-// CHECK: call @copy_64_f32(%[[OLDB]], %[[A]])
+// CHECK: fp8.schedule @main(%{{.*}}, %[[A:[^:]*]]: memref<64xf32> {fp8.path = "a"}, %[[B:[^:]*]]: memref<64xf32> {fp8.path = "b"})
+// CHECK: fp8.launch @copy_64_f32(read %[[B]], write %[[OLDB:[^)]*]])
+// CHECK: fp8.launch @copy_64_f32(read %[[A]], write %[[B]])
+// CHECK: fp8.launch @copy_64_f32(read %[[OLDB]], write %[[A]])
 func.func @main(%a: tensor<64xf32> {fp8.path = "a"}, %b: tensor<64xf32> {fp8.path = "b"})
     -> (tensor<64xf32> {fp8.path = "r0", fp8.state = "a"}, tensor<64xf32> {fp8.path = "r1", fp8.state = "b"}) {
   return %b, %a : tensor<64xf32>, tensor<64xf32>

@@ -1,5 +1,5 @@
 // RUN: fp8-opt %s --fp8-kernels | FileCheck %s
-// RUN: fp8-opt %s --fp8-kernels --fp8-lower-kernels -o %t
+// RUN: fp8-opt %s --fp8-kernels --fp8-codegen -o %t
 
 #id = affine_map<(i, j) -> (i, j)>
 #lhs = affine_map<(i, j, k) -> (i, k)>
@@ -7,8 +7,8 @@
 #out = affine_map<(i, j, k) -> (i, j)>
 
 // Nothing is divided into tiles of nothing; a dot over no elements is 0.
-// CHECK-DAG: func.func private @kernel_0({{.*}} attributes {fp8.domain = array<i64: 8>, fp8.tile = array<i64: 8>}
-// CHECK-DAG: func.func private @kernel_1({{.*}} attributes {fp8.domain = array<i64: 4, 4>, fp8.tile = array<i64: 4, 4>}
+// CHECK-DAG: fp8.kernel @kernel_{{[0-9a-f]+}}({{.*}}) domain = [8] {
+// CHECK-DAG: fp8.kernel @kernel_{{[0-9a-f]+}}({{.*}}) domain = [4, 4] {
 func.func @main(%a: tensor<0x8xf32>, %l: tensor<4x0xf32>, %r: tensor<0x4xf32>)
     -> (tensor<0x8xf32>, tensor<4x4xf32>, tensor<0x8xf32>) {
   %e = tensor.empty() : tensor<0x8xf32>

@@ -3,12 +3,12 @@
 // What is computed again (the exponential behind a barrier) does not join the
 // kernel that computed its operand: it runs after the dot that comes between,
 // not before it, so that its result is not kept meanwhile.
-// CHECK-LABEL: func.func private @kernel_0
+// CHECK-LABEL: fp8.kernel @kernel_0
 // CHECK: math.tanh
 // CHECK-NOT: math.exp
-// CHECK-LABEL: func.func private @kernel_1
+// CHECK-LABEL: fp8.kernel @kernel_1
 // CHECK-NOT: math.exp
-// CHECK-LABEL: func.func private @kernel_2
+// CHECK-LABEL: fp8.kernel @kernel_2
 // CHECK-NOT: fp8.recompute
 // CHECK: math.exp
 #id = affine_map<(d0, d1) -> (d0, d1)>

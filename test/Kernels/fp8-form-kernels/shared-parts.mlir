@@ -6,11 +6,11 @@
 #first = affine_map<(d0) -> (d0 mod 16)>
 #second = affine_map<(d0) -> (d0 + 8)>
 
-// CHECK-LABEL: func.func @main
-// CHECK: func.func private @kernel_0(%[[A:.*]]: memref<8xf32>, %[[C:.*]]: memref<8xf32>, %[[Y:.*]]: memref<16xf32>)
+// CHECK-LABEL: fp8.schedule @main
+// CHECK: fp8.kernel @kernel_0(read %[[A:.*]]: memref<8xf32>, read %[[C:.*]]: memref<8xf32>, update %[[Y:.*]]: memref<16xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[A]] : memref<8xf32>) outs(%[[Y]] : memref<16xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[C]] : memref<8xf32>) outs(%[[Y]] : memref<16xf32>)
-// CHECK: func.func private @kernel_1(%[[A:.*]]: memref<8xf32>, %[[B:.*]]: memref<8xf32>, %[[X:.*]]: memref<16xf32>)
+// CHECK: fp8.kernel @kernel_1(read %[[A:.*]]: memref<8xf32>, read %[[B:.*]]: memref<8xf32>, update %[[X:.*]]: memref<16xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[A]] : memref<8xf32>) outs(%[[X]] : memref<16xf32>)
 // CHECK: linalg.generic {{.*}} ins(%[[B]] : memref<8xf32>) outs(%[[X]] : memref<16xf32>)
 func.func @main(%a: tensor<8xf32>, %b: tensor<8xf32>, %c: tensor<8xf32>) -> (tensor<16xf32>, tensor<16xf32>) {

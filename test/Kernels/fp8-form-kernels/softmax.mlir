@@ -6,29 +6,28 @@
 // A dot, the softmax of its rows and the partials of the result's amax are one
 // kernel over rows; the amax itself and its use need all rows and are another.
 // CHECK: func.func @main
-// CHECK: call @kernel_0
-// CHECK: call @kernel_1
-// CHECK-NOT: call
-// CHECK: func.func private @kernel_0
-// CHECK-SAME: fp8.domain = array<i64: 256>, fp8.tile = array<i64: 128>
+// CHECK: fp8.launch @kernel_0(read %{{.*}}, read %{{.*}}, write %{{.*}}, write %{{.*}}) label = "dot_softmax_amax
+// CHECK: fp8.launch @kernel_1({{.*}}label = "max
+// CHECK-NOT: fp8.launch
+// CHECK: fp8.kernel @kernel_0
+// CHECK-SAME: domain = [256]
 // CHECK: iterator_types = ["parallel", "parallel", "reduction"]
 // CHECK: math.exp
 // CHECK: math.absf
-// CHECK: func.func private @kernel_1
+// CHECK: fp8.kernel @kernel_1
 
 // The state argument is updated in place, only the partials are in the arena.
-// PLAN: func.func @main(%[[ARENA:.*]]: memref<1024xi8> {fp8.arena}, %[[X:.*]]: memref<256x64xf32> {{.*}}, %[[W:[^:]*]]: memref<64x128xf32>
+// PLAN: fp8.schedule @main(%[[ARENA:.*]]: memref<1024xi8>, %[[X:.*]]: memref<256x64xf32> {{.*}}, %[[W:[^:]*]]: memref<64x128xf32>
 // PLAN: %[[PARTIALS:.*]] = memref.view %[[ARENA]]
-// PLAN: call @kernel_0(%[[X]], %[[W]], %{{.*}}, %[[PARTIALS]])
-// PLAN: call @kernel_1(%[[PARTIALS]], %[[W]], %{{.*}}, %[[W]])
+// PLAN: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[X]], read %[[W]], write %{{.*}}, write %[[PARTIALS]]){{.*}}number = 0
+// PLAN: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[PARTIALS]], read %[[W]], write %{{.*}}, write %[[W]]){{.*}}number = 1
 
-// LOOPS: scf.for {{.*}} {
-// LOOPS: func.call @kernel_0
-// LOOPS: func.func private @kernel_0(%{{.*}}: index, %{{.*}}: memref<{{.*}}xi8>
+// LOOPS: fp8.launch @kernel_
+// LOOPS: func.func private @kernel_{{[0-9a-f]+}}(%{{.*}}: index, %{{.*}}: memref<{{.*}}xi8>
 // LOOPS-SAME: fp8.tasks = 2
 // LOOPS: vector.store {{.*}} vector<{{16|64}}xf32>
 
-// LLVM: llvm.mlir.global internal constant @operands_1(dense<[0, -2, -4, -2]>
+// LLVM: llvm.mlir.global internal constant @fp8_entry_operands_1(dense<[0, -2, -4, -2]>
 // LLVM: llvm.call @fp8_launch
 // LLVM: llvm.call @fp8_launch
 

@@ -1,11 +1,11 @@
 // RUN: fp8-opt %s --fp8-kernels | FileCheck %s
 
 // An array whose rows are added to itself: the update has a copy of its own.
-// CHECK-LABEL: func.func @main
+// CHECK-LABEL: fp8.schedule @main
 // CHECK-SAME: %[[X:[^:]*]]: memref<8xf32>, %[[I:[^:]*]]: memref<8xi32>, %[[R:[^:]*]]: memref<8xf32>
-// CHECK: call @copy_8_f32(%[[X]], %[[R]])
-// CHECK: call @kernel_0(%[[I]], %[[X]], %[[R]])
-// CHECK: func.func private @kernel_0
+// CHECK: fp8.launch @copy_8_f32(read %[[X]], write %[[R]])
+// CHECK: fp8.launch @kernel_{{[0-9a-f]+}}(read %[[I]], read %[[X]], update %[[R]])
+// CHECK: fp8.kernel @kernel_
 func.func @main(%x: tensor<8xf32>, %indices: tensor<8xi32>) -> tensor<8xf32> {
   %c0 = arith.constant 0 : index
   %c1 = arith.constant 1 : index

@@ -2,6 +2,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "AccessSyntax.h"
 #include "Tile.h"
 
 #include "mlir/Dialect/Utils/IndexingUtils.h"
@@ -602,26 +603,5 @@ LogicalResult DotGeneralOp::verify() {
                          << RankedTensorType::get(
                                 shape, getResult().getType().getElementType())
                          << " but got " << getResult().getType();
-  return success();
-}
-
-//===----------------------------------------------------------------------===//
-// SubbufferOp
-//===----------------------------------------------------------------------===//
-
-LogicalResult SubbufferOp::verify() {
-  MemRefType source = getSource().getType(), result = getResult().getType();
-  for (MemRefType type : {source, result})
-    if (!type.getLayout().isIdentity())
-      return emitOpError() << "expected buffers with identity layout but got "
-                           << type;
-  if (source.getElementType() != result.getElementType())
-    return emitOpError() << "expected a part of element type "
-                         << source.getElementType() << " but got "
-                         << result.getElementType();
-  if (result.getNumElements() > source.getNumElements())
-    return emitOpError() << "expected a part of at most "
-                         << source.getNumElements() << " elements but got "
-                         << result.getNumElements();
   return success();
 }

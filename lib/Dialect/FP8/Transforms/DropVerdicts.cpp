@@ -1,5 +1,6 @@
 //===- DropVerdicts.cpp - Take the verdicts off the program ---------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -15,9 +16,25 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
+
+/// The role of the dot and the parameter of its layer become the outermost name
+/// of its location: that is what its kernel's launches are called.
+void nameLocation(Operation *dot, VerdictAttr verdict) {
+  if (!verdict.getLayer())
+    return;
+  std::string name = (stringifyDotRole(verdict.getRole()) + " " +
+                      verdict.getLayer().getValue())
+                         .str();
+  dot->setLoc(
+      NameLoc::get(StringAttr::get(dot->getContext(), name), dot->getLoc()));
+}
+
 struct DropVerdicts : fp8::impl::FP8DropVerdictsBase<DropVerdicts> {
   void runOnOperation() override {
     getOperation().walk([](Operation *op) {
+      if (auto verdict =
+              op->getAttrOfType<VerdictAttr>(FP8Dialect::kVerdictAttrName))
+        nameLocation(op, verdict);
       op->removeAttr(FP8Dialect::kVerdictAttrName);
       op->removeAttr(FP8Dialect::kGatedUnitsAttrName);
       auto function = dyn_cast<func::FuncOp>(op);

@@ -426,24 +426,3 @@ LogicalResult VerdictReport::write(StringRef file, std::string &error) const {
       "cannot write the verdict report '" + file.str() + "': " + code.message();
   return failure();
 }
-
-std::string fp8::describeLocation(Location loc) {
-  // The scope is the outermost name, the place the innermost file.
-  StringRef scope;
-  std::string place;
-  loc->walk([&](Location nested) {
-    if (auto name = dyn_cast<NameLoc>(nested)) {
-      if (scope.empty())
-        scope = name.getName().getValue();
-    } else if (auto file = dyn_cast<FileLineColLoc>(nested)) {
-      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
-               ":" + Twine(file.getColumn()))
-                  .str();
-      return WalkResult::interrupt();
-    }
-    return WalkResult::advance();
-  });
-  if (scope.empty())
-    return place.empty() ? "unknown" : place;
-  return place.empty() ? scope.str() : place + " (" + scope.str() + ")";
-}

@@ -208,4 +208,51 @@ def FP8_StateVerdictAttr : AttrDef<FP8_Dialect, "StateVerdict"> {
   let genVerifyDecl = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// What codegen reads and leaves
+//===----------------------------------------------------------------------===//
+
+def FP8_CPUTargetAttr : AttrDef<FP8_Dialect, "CPUTarget"> {
+  let mnemonic = "cpu_target";
+  let summary = "The CPU that code is generated for";
+  let description = [{
+    Set on the module by `fp8-target`, read by codegen: no pass asks the machine
+    that it runs on. `triple`, `cpu` and `features` are LLVM's words; features
+    are those beyond what the CPU has by its name (`+` or `-` each).
+    `vector_bits` is the width of the vectors that kernels compute with.
+
+    Example:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.cpu_target<
+        triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "", vector_bits = 512>} {}
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"LLVM's target triple">:$triple,
+                        StringRefParameter<"LLVM's name of the CPU">:$cpu,
+                        StringRefParameter<"features beyond the CPU's">:$features,
+                        "unsigned":$vector_bits);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
+  let mnemonic = "cpu_plan";
+  let summary = "How a kernel's domain is divided into tasks on a CPU";
+  let description = [{
+    One task of the kernel is one tile: `tile` has its extent along each loop of
+    the domain. The last tile of a loop may be smaller.
+
+    Example: tasks of 16 rows.
+
+    ```mlir
+    fp8.kernel @k(read %x: memref<64x8xf32>, write %y: memref<64x8xf32>) domain = [64]
+        plan = #fp8.cpu_plan<tile = [16]>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile);
+  let assemblyFormat = "`<` `tile` `=` custom<Integers>($tile) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRS_TD

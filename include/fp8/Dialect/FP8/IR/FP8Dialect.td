@@ -47,6 +47,9 @@ def FP8_Dialect : Dialect {
 
   let useDefaultTypePrinterParser = 1;
   let useDefaultAttributePrinterParser = 1;
+  let hasOperationAttrVerify = 1;
+  let hasRegionArgAttrVerify = 1;
+  let hasRegionResultAttrVerify = 1;
 
   let extraClassDeclaration = [{
     /// Registers the types and attributes; called by initialize().
@@ -59,6 +62,17 @@ def FP8_Dialect : Dialect {
     static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
+    static constexpr ::llvm::StringLiteral kVocabularyAttrName = "fp8.vocabulary";
+    /// Of a moment, a gradient or a master copy: the path of the parameter that
+    /// it belongs to.
+    static constexpr ::llvm::StringLiteral kParameterAttrName = "fp8.parameter";
+    /// On a metric that gradients could flow from.
+    static constexpr ::llvm::StringLiteral kTrainsAttrName = "fp8.trains";
+    /// On a state argument that begins as zeros unless a file has a value for it.
+    static constexpr ::llvm::StringLiteral kZeroInitAttrName = "fp8.zero_init";
+    /// On an argument of a schedule: a result that replaces no argument.
+    static constexpr ::llvm::StringLiteral kOutputAttrName = "fp8.output";
+
     /// The path of a scaled tensor's scale is the tensor's path and this.
     static constexpr ::llvm::StringLiteral kScaleSuffix = ".scale";
 
@@ -84,6 +98,38 @@ def FP8_Dialect : Dialect {
 
     /// On a function: what became of its gated units, for the verdict report.
     static constexpr ::llvm::StringLiteral kGatedUnitsAttrName = "fp8.gated_units";
+
+    /// On a module: the target, a #fp8.cpu_target.
+    static constexpr ::llvm::StringLiteral kTargetAttrName = "fp8.target";
+
+    /// On the loops of a nest that is the code of one task (a scatter, a sort,
+    /// ...), at least on the outermost one that has several iterations. A loop
+    /// without it is control flow between kernels.
+    static constexpr ::llvm::StringLiteral kIrregularAttrName = "fp8.irregular";
+    /// On what reads values behind an optimization barrier: it computes again
+    /// what was computed before, and is not to be merged with it.
+    static constexpr ::llvm::StringLiteral kRecomputeAttrName = "fp8.recompute";
+    /// On an op whose result is to be kept as it is, not computed where it is
+    /// read.
+    static constexpr ::llvm::StringLiteral kKeptAttrName = "fp8.kept";
+    /// On an op that is computed again for a sweep of that number: it is not to
+    /// be in one kernel with what computed it first.
+    static constexpr ::llvm::StringLiteral kSweepAttrName = "fp8.sweep";
+
+    /// On an op of a kernel: its loop for each loop of the kernel's domain.
+    static constexpr ::llvm::StringLiteral kTaskDimsAttrName = "fp8.task_dims";
+
+    /// On the function of one task that codegen makes of a kernel: how many
+    /// tasks there are, and the bytes of scratch that each needs.
+    static constexpr ::llvm::StringLiteral kTasksAttrName = "fp8.tasks";
+    static constexpr ::llvm::StringLiteral kScratchBytesAttrName = "fp8.scratch_bytes";
+
+    /// On a constant: its number among the constants of a schedule.
+    static constexpr ::llvm::StringLiteral kNumberAttrName = "fp8.number";
+
+    /// On a function of the LLVM dialect: runs one task of a kernel, as the
+    /// runtime calls it.
+    static constexpr ::llvm::StringLiteral kTaskAttrName = "fp8.task";
 
     /// On a contraction in linalg: the largest number of products in a partial
     /// sum.

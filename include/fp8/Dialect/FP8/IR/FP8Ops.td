@@ -4,6 +4,7 @@
 #define FP8_DIALECT_FP8_IR_FP8OPS_TD
 
 include "fp8/Dialect/FP8/IR/FP8Attrs.td"
+include "fp8/Dialect/FP8/IR/FP8ScheduleOps.td"
 include "fp8/Dialect/FP8/IR/FP8Types.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
@@ -566,32 +567,6 @@ def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
                    "::llvm::ArrayRef<int64_t>":$lhsBatchingDims, "::llvm::ArrayRef<int64_t>":$rhsBatchingDims,
                    "::llvm::ArrayRef<int64_t>":$lhsContractingDims, "::llvm::ArrayRef<int64_t>":$rhsContractingDims)>
   ];
-  let hasVerifier = 1;
-}
-
-def FP8_SubbufferOp : FP8_Op<"subbuffer"> {
-  let summary = "A contiguous part of a buffer at a run-time offset";
-  let description = [{
-    The dense buffer that begins `offset` elements into the source: how a
-    schedule reads one layer of stacked weights, or writes one layer's
-    activations into their stack, without a copy. (A `memref.subview` would have
-    another layout, and with it another kernel.) The part must lie inside the
-    source; who makes the op has proven it.
-
-    Example:
-
-    ```mlir
-    func.func @layer(%stack: memref<4x64x32xf32>, %offset: index) -> memref<64x32xf32> {
-      %0 = fp8.subbuffer %stack[%offset] : memref<4x64x32xf32> to memref<64x32xf32>
-      return %0 : memref<64x32xf32>
-    }
-    ```
-  }];
-  let arguments = (ins AnyStaticShapeMemRef:$source, Index:$offset);
-  let results = (outs AnyStaticShapeMemRef:$result);
-  let assemblyFormat = [{
-    $source `[` $offset `]` attr-dict `:` type($source) `to` type($result)
-  }];
   let hasVerifier = 1;
 }
 

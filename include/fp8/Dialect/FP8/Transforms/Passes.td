@@ -391,7 +391,8 @@ def FP8DropVerdicts : Pass<"fp8-drop-verdicts", "::mlir::ModuleOp"> {
     Removes `fp8.verdict`, `fp8.gated_units` and `fp8.state_verdict`, once they
     are reported and done: dots that compute the same are one to `cse` only if
     they have the same attributes, and their verdicts may differ (one may repeat
-    the other for the backward pass).
+    the other for the backward pass). Role and layer stay as the outermost name
+    of the dot's location, which does not tell dots apart.
 
     Example:
 

@@ -6,6 +6,8 @@
 #include "fp8/Analysis/GatedUnits.h"
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
 
+#include "fp8/Support/Locations.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -127,10 +129,6 @@ struct VerdictReport {
 private:
   void read(func::FuncOp function);
 };
-
-/// `file:line:column (scope)` of what a location calls its place, as far as the
-/// location knows.
-std::string describeLocation(Location loc);
 
 } // namespace fp8
 } // namespace mlir

@@ -1,0 +1,59 @@
+//===- Target.h - What code is generated for --------------------*- C++ -*-===//
+
+#ifndef FP8_CODEGEN_TARGET_H
+#define FP8_CODEGEN_TARGET_H
+
+#include "fp8/Dialect/FP8/IR/FP8Attrs.h"
+
+#include "mlir/IR/Operation.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace mlir::fp8 {
+
+/// What the emitted vector code may use.
+struct TargetInfo {
+  unsigned vectorBits = 128;
+  bool hasFMA = false;
+  /// vcvtph2ps, which decodes f8 through f16.
+  bool hasF16C = false;
+  /// Byte permutes of two registers, a table of 128 bytes (AVX512-VBMI).
+  bool hasVBMI = false;
+  bool hasAVX512BF16 = false;
+  /// Pack for bf16 dots but compute them from FMAs: for tests of the packing.
+  bool emulateBF16Dots = false;
+
+  unsigned getLanes() const { return vectorBits / 32; }
+
+  static TargetInfo of(CPUTargetAttr target);
+};
+
+/// What code is compiled for, in LLVM's words.
+struct CodeTarget {
+  std::string triple, cpu, features;
+
+  bool operator==(const CodeTarget &other) const {
+    return triple == other.triple && cpu == other.cpu &&
+           features == other.features;
+  }
+  bool operator!=(const CodeTarget &other) const { return !(*this == other); }
+};
+
+/// The target of a CPU: `native`, the machine that the compiler runs on, or
+/// LLVM's name of an x86-64 or AArch64 CPU.
+llvm::Expected<CodeTarget> findTarget(StringRef cpu);
+
+/// The same as an attribute.
+llvm::Expected<CPUTargetAttr> makeCPUTarget(MLIRContext *context,
+                                            StringRef cpu);
+
+/// Success if this machine can run code for `target`; else what it lacks.
+llvm::Error checkRunsHere(const CodeTarget &target);
+
+/// The target of the module around `op`; an error if it has none.
+FailureOr<CPUTargetAttr> targetOf(Operation *op);
+
+} // namespace mlir::fp8
+
+#endif // FP8_CODEGEN_TARGET_H

@@ -1,0 +1,121 @@
+//===- PlanTiles.cpp - How kernels are divided into tasks on a CPU --------===//
+
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_PLANTILES
+#include "fp8/Codegen/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Iterations that make a task of an elementwise kernel worth starting.
+constexpr int64_t kTaskWork = 1 << 15;
+/// Rows of a contraction that share one packed panel.
+constexpr int64_t kContractionRows = 128;
+/// Tasks that a kernel is cut into if it is large enough.
+constexpr int64_t kMaxTasks = 64;
+
+/// Tasks of a copy.
+constexpr int64_t kCopyTasks = 16;
+/// Tasks below which the columns of a dot are divided too, where there are
+/// enough of them.
+constexpr int64_t kFewTasks = 8;
+constexpr int64_t kManyColumns = 256;
+
+/// The largest divisor of `extent` that is at most `limit`, if it is not much
+/// smaller; otherwise `limit` itself (the last tile is then partial).
+int64_t tileSize(int64_t extent, int64_t limit) {
+  if (limit >= extent)
+    return extent;
+  for (int64_t size = limit; size * 2 > limit; --size)
+    if (extent % size == 0)
+      return size;
+  return limit;
+}
+
+/// The first contraction of a kernel, which all its other ops follow.
+linalg::GenericOp contractionOf(KernelOp kernel) {
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
+    if (isDot(generic))
+      return generic;
+  return nullptr;
+}
+
+SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
+  SmallVector<int64_t> tile;
+  for (int64_t extent : kernel.getDomain())
+    tile.push_back(llvm::divideCeil(extent, kCopyTasks));
+  return tile;
+}
+
+SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  int64_t work = 0;
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
+    work += iterationVolume(generic);
+  SmallVector<int64_t> tile(domain);
+  int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kMaxTasks);
+  for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
+    int64_t limit = llvm::divideCeil(domain[i], tasks);
+    if (i + 1 == tile.size()) // keep vectors whole
+      limit = llvm::alignTo(limit, 64);
+    tile[i] = tileSize(domain[i], std::max<int64_t>(limit, 1));
+    tasks /= llvm::divideCeil(domain[i], tile[i]);
+  }
+  return tile;
+}
+
+/// Batch loops one at a time, rows in blocks that reuse a packed panel, columns
+/// whole unless there are few rows.
+SmallVector<int64_t> tileOfContraction(KernelOp kernel, linalg::GenericOp dot) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  SmallVector<int64_t> tile(domain);
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  int64_t rows = kContractionRows, tasks = 1;
+  auto contains = [&](ArrayRef<unsigned> list, unsigned i) {
+    return llvm::is_contained(list, loops[i]);
+  };
+  for (unsigned i = tile.size(); i-- > 0;) {
+    if (contains(dims.batch, i)) {
+      tile[i] = 1;
+    } else if (contains(dims.m, i)) {
+      tile[i] = tileSize(domain[i], std::max<int64_t>(rows, 1));
+      rows /= tile[i];
+    }
+    tasks *= llvm::divideCeil(domain[i], tile[i]);
+  }
+  for (unsigned i = tile.size(); i-- > 0 && tasks < kFewTasks;)
+    if (contains(dims.n, i) && domain[i] >= kManyColumns) {
+      int64_t parts = llvm::divideCeil(kFewTasks, tasks);
+      int64_t limit = llvm::alignTo(llvm::divideCeil(domain[i], parts), 64);
+      tile[i] = std::min(domain[i], std::max<int64_t>(limit, 128));
+      tasks *= llvm::divideCeil(domain[i], tile[i]);
+    }
+  return tile;
+}
+
+class PlanTiles : public fp8::impl::PlanTilesBase<PlanTiles> {
+public:
+  void runOnOperation() override {
+    for (auto kernel : getOperation().getOps<KernelOp>()) {
+      if (kernel.isExternal() || kernel.getPlan())
+        continue;
+      linalg::GenericOp dot = contractionOf(kernel);
+      SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
+                                  : dot ? tileOfContraction(kernel, dot)
+                                        : tileOfElementwise(kernel);
+      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), tile));
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,146 @@
+//===- Target.cpp - What code is generated for ----------------------------===//
+
+#include "fp8/Codegen/Target.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringMap.h"
+#include "llvm/MC/MCSubtargetInfo.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+#include "llvm/TargetParser/Host.h"
+#include "llvm/TargetParser/SubtargetFeature.h"
+#include "llvm/TargetParser/Triple.h"
+#include <mutex>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// LLVM's description of a CPU; null where LLVM was built without its target.
+std::unique_ptr<llvm::MCSubtargetInfo>
+subtargetOf(const llvm::Triple &triple, StringRef cpu, StringRef features) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargetMCs();
+  });
+  std::string error;
+  const llvm::Target *target =
+      llvm::TargetRegistry::lookupTarget(triple, error);
+  if (!target)
+    return nullptr;
+  return std::unique_ptr<llvm::MCSubtargetInfo>(
+      target->createMCSubtargetInfo(triple, cpu, features));
+}
+
+/// What the vectors of `subtarget` can do.
+TargetInfo infoOf(const llvm::Triple &triple,
+                  const llvm::MCSubtargetInfo &subtarget) {
+  TargetInfo info;
+  if (triple.isAArch64()) {
+    info.hasFMA = true;
+    return info;
+  }
+  auto has = [&](const char *features) {
+    return subtarget.checkFeatures(features);
+  };
+  bool avx512 = has("+avx512f,+avx512bw,+avx512vl,+avx512dq");
+  info.vectorBits = avx512 ? 512 : has("+avx2") ? 256 : 128;
+  info.hasFMA = has("+fma") || avx512;
+  info.hasF16C = has("+f16c");
+  info.hasVBMI = avx512 && has("+avx512vbmi");
+  info.hasAVX512BF16 = avx512 && has("+avx512bf16");
+  return info;
+}
+
+} // namespace
+
+TargetInfo TargetInfo::of(CPUTargetAttr target) {
+  llvm::Triple triple(target.getTriple());
+  auto subtarget = subtargetOf(triple, target.getCpu(), target.getFeatures());
+  TargetInfo info = subtarget ? infoOf(triple, *subtarget) : TargetInfo();
+  info.vectorBits = target.getVectorBits();
+  return info;
+}
+
+/// The machine that the compiler runs on. All features are listed: a hypervisor
+/// may hide some that the CPU has by its name.
+static CodeTarget nativeTarget() {
+  llvm::SubtargetFeatures features;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    features.AddFeature(feature.first(), feature.second);
+  // The map has no order of its own.
+  std::vector<std::string> sorted = features.getFeatures();
+  llvm::sort(sorted);
+  return {llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(),
+          llvm::join(sorted, ",")};
+}
+
+llvm::Expected<CodeTarget> fp8::findTarget(StringRef cpu) {
+  if (cpu == "native")
+    return nativeTarget();
+  for (const char *triple :
+       {"x86_64-unknown-linux-gnu", "aarch64-unknown-linux-gnu"}) {
+    auto generic = subtargetOf(llvm::Triple(triple), "", "");
+    if (generic && generic->isCPUStringValid(cpu))
+      return CodeTarget{triple, cpu.str(), ""};
+  }
+  return llvm::createStringError(
+      "expected 'native' or a CPU that LLVM knows (x86-64-v2, x86-64-v3, "
+      "x86-64-v4, znver4, sapphirerapids, neoverse-v2, ...) but got '" +
+      cpu + "'");
+}
+
+llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
+                                                 StringRef cpu) {
+  llvm::Expected<CodeTarget> target = findTarget(cpu);
+  if (!target)
+    return target.takeError();
+  llvm::Triple triple(target->triple);
+  auto subtarget = subtargetOf(triple, target->cpu, target->features);
+  if (!subtarget)
+    return llvm::createStringError("LLVM has no target for " + target->triple);
+  return CPUTargetAttr::get(context, target->triple, target->cpu,
+                            target->features,
+                            infoOf(triple, *subtarget).vectorBits);
+}
+
+llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
+  llvm::Triple triple(target.triple);
+  llvm::Triple host(llvm::sys::getProcessTriple());
+  auto fail = [&](const Twine &lacks) {
+    return llvm::createStringError("this machine cannot run code for " +
+                                   target.cpu + ": " + lacks);
+  };
+  if (triple.getArch() != host.getArch())
+    return fail("it is " + host.getArchName() + " and not " +
+                triple.getArchName());
+  auto subtarget = subtargetOf(triple, target.cpu, target.features);
+  if (!subtarget)
+    return fail("LLVM does not know that target");
+  SmallVector<std::string> lacks;
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if (!feature.second &&
+        subtarget->checkFeatures(("+" + feature.first()).str()))
+      lacks.push_back(feature.first().str());
+  llvm::sort(lacks);
+  if (lacks.empty())
+    return llvm::Error::success();
+  return fail("it lacks " + llvm::join(lacks, ", "));
+}
+
+FailureOr<CPUTargetAttr> fp8::targetOf(Operation *op) {
+  Operation *module =
+      isa<ModuleOp>(op) ? op : op->getParentOfType<ModuleOp>().getOperation();
+  auto target =
+      module ? module->getAttrOfType<CPUTargetAttr>(FP8Dialect::kTargetAttrName)
+             : CPUTargetAttr();
+  if (target)
+    return target;
+  return op->emitOpError("expected a module with the attribute '")
+         << FP8Dialect::kTargetAttrName << "': run --fp8-target first";
+}

@@ -1,0 +1,176 @@
+//===- FP8Discardable.cpp - Attributes that stay on other ops -------------===//
+//
+// The attributes of the fp8 dialect on functions, arguments, results and ops of
+// other dialects: where each may stand, and what it may say.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+#include "mlir/IR/Builders.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+enum Place : unsigned { OnOp = 1, OnArgument = 2, OnResult = 4 };
+
+/// What an attribute's value must be; the text is said in errors.
+struct Kind {
+  bool (*accepts)(Attribute);
+  StringLiteral text;
+};
+
+template <typename AttrTy> bool isA(Attribute attr) {
+  return isa<AttrTy>(attr);
+}
+
+template <int64_t least> bool isInteger(Attribute attr) {
+  auto integer = dyn_cast<IntegerAttr>(attr);
+  return integer && integer.getInt() >= least;
+}
+
+bool isWord(Attribute attr, ArrayRef<StringRef> words) {
+  auto text = dyn_cast<StringAttr>(attr);
+  return text && llvm::is_contained(words, text.getValue());
+}
+
+bool isRole(Attribute attr) {
+  return isWord(attr, {"state", "frozen", "batch", "key", "constant"});
+}
+
+/// Of an argument or of a result: once a schedule is built, results are
+/// arguments too.
+bool isKind(Attribute attr) {
+  return isWord(attr,
+                {"parameter", "moment1", "moment2", "gradient", "average",
+                 "step", "other", "state", "loss", "metric", "output",
+                 "trace_quantization", "trace_update", "trace_alignment"});
+}
+
+bool isNames(Attribute attr) {
+  auto array = dyn_cast<ArrayAttr>(attr);
+  return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
+}
+
+constexpr Kind kFlag = {isA<UnitAttr>, "no value"};
+constexpr Kind kText = {isA<StringAttr>, "a string"};
+constexpr Kind kCount = {isInteger<0>, "an integer that is not negative"};
+constexpr Kind kPositive = {isInteger<1>, "a positive integer"};
+
+struct Declaration {
+  StringLiteral name;
+  unsigned places;
+  Kind kind;
+};
+
+/// Every discardable attribute of the dialect.
+constexpr Declaration kDeclarations[] = {
+    // The signature of a step.
+    {FP8Dialect::kPathAttrName, OnArgument | OnResult, kText},
+    {FP8Dialect::kRoleAttrName,
+     OnArgument,
+     {isRole, "state, frozen, batch, key or constant"}},
+    {FP8Dialect::kKindAttrName,
+     OnArgument | OnResult,
+     {isKind, "parameter, moment1, moment2, gradient, average, step or other, "
+              "of a result state, loss, metric, output or one of trace_*"}},
+    {FP8Dialect::kStateAttrName, OnArgument | OnResult, kText},
+    {FP8Dialect::kVocabularyAttrName, OnArgument, kPositive},
+    {FP8Dialect::kParameterAttrName, OnArgument, kText},
+    {FP8Dialect::kTrainsAttrName, OnArgument | OnResult, kFlag},
+    {FP8Dialect::kZeroInitAttrName, OnArgument, kFlag},
+    {FP8Dialect::kOutputAttrName, OnArgument, kFlag},
+    {FP8Dialect::kEntryAttrName, OnOp, kText},
+    // The fp8 stage.
+    {FP8Dialect::kRecomputedAttrName, OnOp, kFlag},
+    {FP8Dialect::kTensorsAttrName, OnOp, {isNames, "an array of strings"}},
+    {FP8Dialect::kGatedUnitsAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
+    {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
+    {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
+    {FP8Dialect::kStateVerdictAttrName,
+     OnArgument,
+     {isA<StateVerdictAttr>, "a #fp8.state_verdict"}},
+    {FP8Dialect::kPromoteEveryAttrName, OnOp, kPositive},
+    // Structured ops and kernels.
+    {FP8Dialect::kIrregularAttrName, OnOp, kFlag},
+    {FP8Dialect::kRecomputeAttrName, OnOp, kFlag},
+    {FP8Dialect::kKeptAttrName, OnOp, kFlag},
+    {FP8Dialect::kSweepAttrName, OnOp, kCount},
+    {FP8Dialect::kTaskDimsAttrName,
+     OnOp,
+     {isA<DenseI64ArrayAttr>, "an array of i64"}},
+    // Codegen.
+    {FP8Dialect::kNumberAttrName, OnOp, kCount},
+    {FP8Dialect::kTargetAttrName,
+     OnOp,
+     {isA<CPUTargetAttr>, "a #fp8.cpu_target"}},
+    {FP8Dialect::kTasksAttrName, OnOp, kPositive},
+    {FP8Dialect::kScratchBytesAttrName, OnOp, kCount},
+    {FP8Dialect::kTaskAttrName, OnOp, kFlag},
+};
+
+LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
+                     StringRef placeText) {
+  const Declaration *found =
+      llvm::find_if(kDeclarations, [&](const Declaration &declaration) {
+        return declaration.name == attr.getName().strref();
+      });
+  if (found == std::end(kDeclarations)) {
+    SmallVector<StringRef> known;
+    for (const Declaration &declaration : kDeclarations)
+      if (declaration.places & place)
+        known.push_back(declaration.name);
+    return op->emitOpError("expected an attribute that the fp8 dialect has on ")
+           << placeText << " (" << llvm::join(known, ", ") << ") but got '"
+           << attr.getName().strref() << "'";
+  }
+  if (!(found->places & place))
+    return op->emitOpError("expected no attribute '")
+           << found->name << "' on " << placeText;
+  if (!found->kind.accepts(attr.getValue()))
+    return op->emitOpError("expected attribute '")
+           << found->name << "' to be " << found->kind.text << " but got "
+           << attr.getValue();
+  return success();
+}
+
+/// The loops of the domain that an op of a kernel runs over.
+LogicalResult verifyTaskDims(Operation *op, DenseI64ArrayAttr dims) {
+  auto kernel = op->getParentOfType<KernelOp>();
+  if (!kernel)
+    return op->emitOpError("expected '")
+           << FP8Dialect::kTaskDimsAttrName << "' inside a kernel";
+  if (static_cast<size_t>(dims.size()) != kernel.getDomain().size() &&
+      !dims.empty())
+    return op->emitOpError("expected a loop for each of the domain's ")
+           << kernel.getDomain().size() << " but got " << dims.size();
+  return success();
+}
+
+} // namespace
+
+LogicalResult FP8Dialect::verifyOperationAttribute(Operation *op,
+                                                   NamedAttribute attr) {
+  if (failed(verify(op, attr, OnOp, "operations")))
+    return failure();
+  if (attr.getName() == kTaskDimsAttrName)
+    return verifyTaskDims(op, cast<DenseI64ArrayAttr>(attr.getValue()));
+  return success();
+}
+
+LogicalResult FP8Dialect::verifyRegionArgAttribute(Operation *op, unsigned,
+                                                   unsigned,
+                                                   NamedAttribute attr) {
+  return verify(op, attr, OnArgument, "arguments");
+}
+
+LogicalResult FP8Dialect::verifyRegionResultAttribute(Operation *op, unsigned,
+                                                      unsigned,
+                                                      NamedAttribute attr) {
+  return verify(op, attr, OnResult, "results");
+}

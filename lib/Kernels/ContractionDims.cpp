@@ -1,0 +1,132 @@
+//===- ContractionDims.cpp - Dots among structured ops --------------------===//
+
+#include "fp8/Kernels/ContractionDims.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// The block argument that `value` is, after extensions to wider floats.
+static BlockArgument stripExtensions(Value value) {
+  while (auto ext = value.getDefiningOp<arith::ExtFOp>())
+    value = ext.getIn();
+  return dyn_cast<BlockArgument>(value);
+}
+
+namespace {
+/// One factor of the product: an input, or an input times its scale.
+struct Factor {
+  BlockArgument element, scale;
+};
+} // namespace
+
+static std::optional<Factor> matchFactor(Value value, Block *body) {
+  auto mul = value.getDefiningOp<arith::MulFOp>();
+  Factor factor;
+  factor.element = stripExtensions(mul ? mul.getLhs() : value);
+  if (mul)
+    factor.scale = stripExtensions(mul.getRhs());
+  if (!factor.element || factor.element.getOwner() != body)
+    return std::nullopt;
+  if (mul && (!factor.scale || factor.scale.getOwner() != body))
+    return std::nullopt;
+  return factor;
+}
+
+/// Whether a scale is found at zeros and at quotients of dimensions of the
+/// input that it scales.
+static bool isScaleMap(AffineMap scale, AffineMap element) {
+  return llvm::all_of(scale.getResults(), [&](AffineExpr expr) {
+    if (auto constant = dyn_cast<AffineConstantExpr>(expr))
+      return constant.getValue() == 0;
+    if (auto binary = dyn_cast<AffineBinaryOpExpr>(expr)) {
+      if (binary.getKind() != AffineExprKind::FloorDiv ||
+          !isa<AffineConstantExpr>(binary.getRHS()))
+        return false;
+      expr = binary.getLHS();
+    }
+    auto dim = dyn_cast<AffineDimExpr>(expr);
+    return dim && element.isFunctionOfDim(dim.getPosition());
+  });
+}
+
+FailureOr<ContractionDims> fp8::inferContractionDims(linalg::GenericOp op) {
+  unsigned inputs = op.getNumDpsInputs();
+  if (inputs < 2 || inputs > 4 || op.getNumDpsInits() != 1)
+    return failure();
+  for (Value operand : op->getOperands()) {
+    auto type = dyn_cast<ShapedType>(operand.getType());
+    if (!type || !isa<FloatType>(type.getElementType()))
+      return failure();
+  }
+  if (!cast<ShapedType>(op.getDpsInits()[0].getType()).getElementType().isF32())
+    return failure();
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  AffineMap outMap = maps.back();
+  for (AffineMap map : {maps[0], maps[1], outMap})
+    if (!map.isProjectedPermutation())
+      return failure();
+
+  Block *body = op.getBody();
+  BlockArgument sum = body->getArguments().back();
+  auto add =
+      body->getTerminator()->getOperand(0).getDefiningOp<arith::AddFOp>();
+  if (!add)
+    return failure();
+  Value product = add.getLhs() == sum   ? add.getRhs()
+                  : add.getRhs() == sum ? add.getLhs()
+                                        : Value();
+  auto mul = product ? product.getDefiningOp<arith::MulFOp>() : arith::MulFOp();
+  if (!mul)
+    return failure();
+  std::optional<Factor> x = matchFactor(mul.getLhs(), body);
+  std::optional<Factor> y = matchFactor(mul.getRhs(), body);
+  if (!x || !y || x->element == y->element || x->element.getArgNumber() > 1 ||
+      y->element.getArgNumber() > 1)
+    return failure();
+
+  ContractionDims dims;
+  unsigned scales = 0;
+  for (const Factor &factor : {*x, *y}) {
+    if (!factor.scale)
+      continue;
+    unsigned input = factor.scale.getArgNumber();
+    unsigned operand = factor.element.getArgNumber();
+    if (input < 2 || input >= inputs || !isScaleMap(maps[input], maps[operand]))
+      return failure();
+    dims.scales[operand] = input;
+    ++scales;
+  }
+  if (scales != inputs - 2 || (scales == 2 && dims.scales[0] == dims.scales[1]))
+    return failure();
+  SmallVector<utils::IteratorType> iterators = op.getIteratorTypesArray();
+  for (unsigned d = 0, e = op.getNumLoops(); d < e; ++d) {
+    bool inLhs = maps[0].isFunctionOfDim(d), inRhs = maps[1].isFunctionOfDim(d),
+         inOut = outMap.isFunctionOfDim(d);
+    if ((iterators[d] == utils::IteratorType::parallel) != inOut)
+      return failure();
+    if (inLhs && inRhs)
+      (inOut ? dims.batch : dims.k).push_back(d);
+    else if (inLhs && inOut)
+      dims.m.push_back(d);
+    else if (inRhs && inOut)
+      dims.n.push_back(d);
+    else
+      return failure();
+  }
+  return dims;
+}
+
+bool fp8::isContraction(linalg::GenericOp op) {
+  return succeeded(inferContractionDims(op));
+}
+
+bool fp8::isDot(linalg::GenericOp op) {
+  // Empty dots have nothing to pack: they are plain reductions.
+  if (op.getNumReductionLoops() == 0 ||
+      llvm::is_contained(op.getStaticLoopRanges(), 0))
+    return false;
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
+  return succeeded(dims) && !dims->m.empty() && !dims->n.empty();
+}

@@ -1,0 +1,109 @@
+//===- LaunchLabels.cpp - What a launch is called -------------------------===//
+//
+// A label is made of what the ops compute, so that a step without names has
+// telling labels too, and of where the last of them comes from.
+//
+//===----------------------------------------------------------------------===//
+
+#include "LaunchLabels.h"
+
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
+#include "fp8/Support/Locations.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+template <typename OpTy> bool contains(linalg::GenericOp op) {
+  return !op.getBody()->getOps<OpTy>().empty();
+}
+
+/// The largest |x|.
+bool isAmax(linalg::GenericOp op, Operation *combiner) {
+  return isa<arith::MaximumFOp>(combiner) && contains<math::AbsFOp>(op);
+}
+
+StringRef nameOfReduction(linalg::GenericOp op) {
+  Operation *combiner =
+      op.getNumDpsInits() == 1 ? reductionCombiner(op, 0) : nullptr;
+  if (!combiner)
+    return "reduce";
+  if (isAmax(op, combiner))
+    return "amax";
+  if (isa<arith::AddFOp, arith::AddIOp>(combiner))
+    return "sum";
+  if (isa<arith::MulFOp, arith::MulIOp>(combiner))
+    return "product";
+  if (isa<arith::MaximumFOp, arith::MaxNumFOp, arith::MaxSIOp, arith::MaxUIOp>(
+          combiner))
+    return "max";
+  if (isa<arith::MinimumFOp, arith::MinNumFOp, arith::MinSIOp, arith::MinUIOp>(
+          combiner))
+    return "min";
+  return "reduce";
+}
+
+bool writesF8(linalg::GenericOp op) {
+  return llvm::any_of(op->getResultTypes(), [](Type type) {
+    return isPayload(cast<ShapedType>(type).getElementType()) &&
+           !cast<ShapedType>(type).getElementType().isF16();
+  });
+}
+
+} // namespace
+
+/// `max`, `exp` and `sum` over rows.
+static void mergeSoftmax(llvm::SmallSetVector<StringRef, 8> &parts,
+                         bool hasExp) {
+  if (!hasExp || !parts.contains("max") || !parts.contains("sum"))
+    return;
+  llvm::SmallSetVector<StringRef, 8> merged;
+  for (StringRef part : parts)
+    if (part == "max")
+      merged.insert("softmax");
+    else if (part != "sum")
+      merged.insert(part);
+  parts = merged;
+}
+
+std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
+  llvm::SmallSetVector<StringRef, 8> parts;
+  bool hasExp = false, hasRoot = false;
+  for (Operation *op : ops) {
+    if (isIrregular(op))
+      parts.insert("loop");
+    auto generic = dyn_cast<linalg::GenericOp>(op);
+    if (!generic)
+      continue;
+    hasExp |= contains<math::ExpOp>(generic);
+    hasRoot |= contains<math::RsqrtOp>(generic);
+    if (isDot(generic))
+      parts.insert("dot");
+    else if (!allParallel(generic))
+      parts.insert(nameOfReduction(generic));
+    else if (writesF8(generic))
+      parts.insert("quantize");
+  }
+  mergeSoftmax(parts, hasExp);
+  if (hasRoot && parts.contains("sum")) {
+    llvm::SmallSetVector<StringRef, 8> merged;
+    for (StringRef part : parts)
+      merged.insert(part == "sum" ? StringRef("norm") : part);
+    parts = merged;
+  }
+  if (!state.empty())
+    parts.insert("update");
+  if (parts.empty())
+    parts.insert("elementwise");
+  if (!state.empty())
+    return llvm::join(parts, "_") + " " + state.str();
+  return llvm::join(parts, "_") + " " + describeLocation(ops.back()->getLoc());
+}

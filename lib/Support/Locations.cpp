@@ -1,0 +1,29 @@
+//===- Locations.cpp - Locations in words ---------------------------------===//
+
+#include "fp8/Support/Locations.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/Visitors.h"
+
+using namespace mlir;
+
+std::string fp8::describeLocation(Location loc) {
+  // The scope is the outermost name, the place the innermost file.
+  StringRef scope;
+  std::string place;
+  loc->walk([&](Location nested) {
+    if (auto name = dyn_cast<NameLoc>(nested)) {
+      if (scope.empty())
+        scope = name.getName().getValue();
+    } else if (auto file = dyn_cast<FileLineColLoc>(nested)) {
+      place = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+               ":" + Twine(file.getColumn()))
+                  .str();
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  if (scope.empty())
+    return place.empty() ? "unknown" : place;
+  return place.empty() ? scope.str() : place + " (" + scope.str() + ")";
+}

@@ -1,0 +1,13 @@
+// RUN: fp8-opt %s --fp8-lower-kernels --verify-diagnostics --split-input-file
+
+// expected-error @+1 {{expected a module with the attribute 'fp8.target': run --fp8-target first}}
+module {}
+
+// -----
+
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64-unknown-linux-gnu", cpu = "x86-64-v3", features = "", vector_bits = 256>} {
+  // expected-error @+1 {{expected a body and a plan: run --fp8-plan-tiles first}}
+  fp8.kernel @k(update %x: memref<8xf32>) domain = [] {
+    fp8.return
+  }
+}

@@ -1,0 +1,68 @@
+// RUN: fp8-opt %s --fp8-plan-tiles | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#lhs = affine_map<(b, m, n, k) -> (b, m, k)>
+#rhs = affine_map<(b, m, n, k) -> (b, k, n)>
+#out = affine_map<(b, m, n, k) -> (b, m, n)>
+
+// Too little work to divide.
+// CHECK: fp8.kernel @small({{.*}}) domain = [16] plan = #fp8.cpu_plan<tile = [16]>
+fp8.kernel @small(read %x: memref<16x16xf32>, write %y: memref<16x16xf32>) domain = [16] {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<16x16xf32>) outs(%y : memref<16x16xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  }
+  fp8.return
+}
+
+// 2^20 elements are 32 tasks of 2^15.
+// CHECK: fp8.kernel @large({{.*}}) domain = [1024] plan = #fp8.cpu_plan<tile = [64]>
+fp8.kernel @large(read %x: memref<1024x1024xf32>, write %y: memref<1024x1024xf32>) domain = [1024] {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<1024x1024xf32>) outs(%y : memref<1024x1024xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    %n = arith.negf %a : f32
+    linalg.yield %n : f32
+  }
+  fp8.return
+}
+
+// A dot: one batch at a time, 128 rows, all columns.
+// CHECK: fp8.kernel @dot({{.*}}) domain = [8, 512, 256] plan = #fp8.cpu_plan<tile = [1, 128, 256]>
+fp8.kernel @dot(read %a: memref<8x512x64xf32>, read %b: memref<8x64x256xf32>, write %c: memref<8x512x256xf32>) domain = [8, 512, 256] {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%c : memref<8x512x256xf32>)
+  linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<8x512x64xf32>, memref<8x64x256xf32>) outs(%c : memref<8x512x256xf32>)
+      attrs = {fp8.task_dims = array<i64: 0, 1, 2>} {
+  ^bb0(%x: f32, %y: f32, %s: f32):
+    %p = arith.mulf %x, %y : f32
+    %t = arith.addf %s, %p : f32
+    linalg.yield %t : f32
+  }
+  fp8.return
+}
+
+// A copy is 16 tasks; a plan that is there stays; without a body there is none.
+// CHECK: fp8.kernel @copy({{.*}}) domain = [64] plan = #fp8.cpu_plan<tile = [4]> copy
+fp8.kernel @copy(read %x: memref<64x16xf32>, write %y: memref<64x16xf32>) domain = [64] copy {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x16xf32>) outs(%y : memref<64x16xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+// CHECK: fp8.kernel @planned({{.*}}) domain = [64] plan = #fp8.cpu_plan<tile = [3]>
+fp8.kernel @planned(read %x: memref<64x16xf32>, write %y: memref<64x16xf32>) domain = [64] plan = #fp8.cpu_plan<tile = [3]> {
+  linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+      ins(%x : memref<64x16xf32>) outs(%y : memref<64x16xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%a: f32, %o: f32):
+    linalg.yield %a : f32
+  }
+  fp8.return
+}
+// CHECK: fp8.kernel @elsewhere(read memref<8xf32>) domain = [8]{{$}}
+fp8.kernel @elsewhere(read memref<8xf32>) domain = [8]

@@ -1,0 +1,57 @@
+// RUN: fp8-opt %s --verify-diagnostics --split-input-file
+
+// What stays on functions, arguments and results is checked.
+
+// expected-error @+1 {{expected attribute 'fp8.role' to be state, frozen, batch, key or constant but got "stat"}}
+func.func private @f(%x: tensor<8xf32> {fp8.role = "stat"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.kind' to be parameter, moment1}}
+func.func private @f(%x: tensor<8xf32> {fp8.kind = "weights"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.path' to be a string but got 7 : i64}}
+func.func private @f(%x: tensor<8xf32> {fp8.path = 7 : i64})
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.role' on results}}
+func.func private @f() -> (tensor<8xf32> {fp8.role = "state"})
+
+// -----
+
+// expected-error @+1 {{expected no attribute 'fp8.path' on operations}}
+func.func private @f() attributes {fp8.path = "x"}
+
+// -----
+
+// expected-error @+1 {{expected an attribute that the fp8 dialect has on arguments (fp8.path, fp8.role, fp8.kind, }}
+func.func private @f(%x: tensor<8xf32> {fp8.rolle = "state"})
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.tasks' to be a positive integer but got 0 : i64}}
+func.func private @f() attributes {fp8.tasks = 0 : i64}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.vocabulary' to be a positive integer but got "many"}}
+func.func private @f(%x: tensor<8xi32> {fp8.vocabulary = "many"})
+
+// -----
+
+func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{expected 'fp8.task_dims' inside a kernel}}
+  %0 = arith.negf %x {fp8.task_dims = array<i64>} : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+fp8.kernel @k(update %x: tensor<8xf32>) -> tensor<8xf32> domain = [8, 4] {
+  // expected-error @+1 {{expected a loop for each of the domain's 2 but got 1}}
+  %0 = arith.negf %x {fp8.task_dims = array<i64: 0>} : tensor<8xf32>
+  fp8.return %0 : tensor<8xf32>
+}

@@ -1,0 +1,93 @@
+// RUN: fp8-opt %s --verify-diagnostics --split-input-file
+
+// expected-error @+1 {{expected 'read', 'write' or 'update' but got 'reads'}}
+fp8.kernel @k(reads memref<8xf32>) domain = []
+
+// -----
+
+// expected-error @+1 {{expected argument 0 to be a static tensor or a static memref with identity layout but got 'memref<?xf32>'}}
+fp8.kernel @k(read memref<?xf32>) domain = []
+
+// -----
+
+// expected-error @+1 {{expected argument 0 to be a static tensor or a static memref with identity layout but got 'f32'}}
+fp8.kernel @k(read f32) domain = []
+
+// -----
+
+// expected-error @+1 {{expected one result for each tensor that it writes ('tensor<8xf32>') but got ()}}
+fp8.kernel @k(read tensor<8xf32>, write tensor<8xf32>) domain = []
+
+// -----
+
+// expected-error @+1 {{expected a domain of positive extents but got 0}}
+fp8.kernel @k(read memref<8xf32>) domain = [8, 0]
+
+// -----
+
+// expected-error @+1 {{expected a tile of 2 extents but got 1}}
+fp8.kernel @k(read memref<8xf32>) domain = [8, 4] plan = #fp8.cpu_plan<tile = [4]>
+
+// -----
+
+// expected-error @+1 {{expected a tile of positive extents but got 0}}
+fp8.kernel @k(read memref<8xf32>) domain = [8] plan = #fp8.cpu_plan<tile = [0]>
+
+// -----
+
+// expected-error @+1 {{expected a copy to read its first argument and to write its second, of the same type}}
+fp8.kernel @k(read memref<8xf32>, write memref<4xf32>) domain = [] copy
+
+// -----
+
+// expected-error @+1 {{expected the body to end with fp8.return of ('tensor<8xf32>')}}
+fp8.kernel @k(read %x: tensor<8xf32>, write %y: tensor<8xf32>) -> tensor<8xf32> domain = [] {
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read %x: memref<8xf32>) domain = [] {
+  %zero = arith.constant 0.0 : f32
+  // expected-error @+1 {{expected argument 0 of kernel 'k' not to be written: its access is 'read'}}
+  linalg.fill ins(%zero : f32) outs(%x : memref<8xf32>)
+  fp8.return
+}
+
+// -----
+
+fp8.schedule @step(%x: memref<8xf32>) {
+  // expected-error @+1 {{expected 'k' to be a kernel of the module}}
+  fp8.launch @k(read %x) : (memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<4xf32>) {
+  // expected-error @+1 {{expected operands and results of kernel 'k', '(memref<8xf32>) -> ()', but got '(memref<4xf32>) -> ()'}}
+  fp8.launch @k(read %x) : (memref<4xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+fp8.kernel @k(read memref<8xf32>) domain = []
+fp8.schedule @step(%x: memref<8xf32>) {
+  // expected-error @+1 {{expected the accesses of kernel 'k'}}
+  fp8.launch @k(write %x) : (memref<8xf32>) -> ()
+  fp8.return
+}
+
+// -----
+
+// expected-error @+1 {{expected the arena, memref<64xi8>, as first argument}}
+fp8.schedule @step(%x: memref<8xf32>) arena_bytes = 64 {
+  fp8.return
+}
+
+// -----
+
+// expected-error @+1 {{expected vector_bits to be 128, 256 or 512 but got 100}}
+module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64", cpu = "x86-64", features = "", vector_bits = 100>} {}

@@ -1,0 +1,34 @@
+// RUN: fp8-opt %s --fp8-form-kernels | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+
+// A launch is called by what its kernel computes, and by the state that it
+// updates or by where its last op comes from.
+// CHECK: fp8.launch @kernel_0({{.*}}) label = "sum train.py:3:7 (norm of x)"
+// CHECK: fp8.launch @kernel_1({{.*}}) label = "update params['w']"
+func.func @main(%x: tensor<64x8xf32> {fp8.path = "x"}, %m: tensor<64x8xf32> {fp8.kind = "moment1", fp8.path = "mu['w']"},
+                %w: tensor<64x8xf32> {fp8.kind = "parameter", fp8.path = "params['w']"})
+    -> (tensor<64xf32> {fp8.path = "sums"}, tensor<64x8xf32> {fp8.path = "new_mu", fp8.state = "mu['w']"},
+        tensor<64x8xf32> {fp8.path = "new_w", fp8.state = "params['w']"}) {
+  %zero = arith.constant 0.0 : f32
+  %er = tensor.empty() : tensor<64xf32>
+  %f = linalg.fill ins(%zero : f32) outs(%er : tensor<64xf32>) -> tensor<64xf32>
+  %sum = linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]} ins(%x : tensor<64x8xf32>) outs(%f : tensor<64xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %o, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64xf32> loc("norm of x"("train.py":3:7))
+  %e = tensor.empty() : tensor<64x8xf32>
+  %mu = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]} ins(%m : tensor<64x8xf32>) outs(%e : tensor<64x8xf32>) {
+  ^bb0(%a: f32, %o: f32):
+    %s = arith.addf %a, %a : f32
+    linalg.yield %s : f32
+  } -> tensor<64x8xf32>
+  %new = linalg.generic {indexing_maps = [#id, #id, #id], iterator_types = ["parallel", "parallel"]} ins(%w, %mu : tensor<64x8xf32>, tensor<64x8xf32>) outs(%e : tensor<64x8xf32>) {
+  ^bb0(%a: f32, %b: f32, %o: f32):
+    %s = arith.subf %a, %b : f32
+    linalg.yield %s : f32
+  } -> tensor<64x8xf32>
+  return %sum, %mu, %new : tensor<64xf32>, tensor<64x8xf32>, tensor<64x8xf32>
+}
