@@ -329,6 +329,41 @@ TEST_F(Train, CheckpointOfAnotherModel) {
   EXPECT_TRUE(exists(out + "/checkpoint-40.safetensors"));
 }
 
+TEST_F(Train, CheckpointOfAnotherRun) {
+  options.steps = 5;
+  std::string of = "module a, recipe x 1, compiler 0.1 c";
+  options.fingerprint = of.c_str();
+  ASSERT_EQ(run(), FP8_OK) << error;
+  options.resume = 1;
+  auto saidBy = [&](const char *fingerprint) {
+    said.clear();
+    options.fingerprint = fingerprint;
+    EXPECT_EQ(run(), FP8_OK) << error;
+    size_t at = said.find("warning: ");
+    return at == std::string::npos ? ""
+                                   : said.substr(at, said.find('\n', at) - at);
+  };
+  EXPECT_EQ(saidBy(of.c_str()), "");
+  EXPECT_EQ(saidBy("module a, recipe y 2, compiler 0.1 d"),
+            "warning: module or recipe are not those of the checkpoint "
+            "('recipe x 1, compiler 0.1 c', this is 'recipe y 2, compiler 0.1 "
+            "d'): the run does not continue exactly");
+  EXPECT_EQ(saidBy("module a, recipe x 1, compiler 0.1 d"),
+            "warning: the compiler is not that of the checkpoint ('compiler "
+            "0.1 c', this is 'compiler 0.1 d'): the run may not continue "
+            "exactly");
+  // As versions before wrote it: the module's hash and the recipe's name.
+  options.resume = 0;
+  options.overwrite = 1;
+  EXPECT_EQ(saidBy("A1B2/x"), "");
+  options.resume = 1;
+  options.overwrite = 0;
+  EXPECT_EQ(saidBy(of.c_str()),
+            "warning: the checkpoint is of an earlier version, which kept its "
+            "recipe's name alone and no compiler: whether the run continues "
+            "exactly is not known");
+}
+
 TEST_F(Train, EarlierRunIsNotOverwritten) {
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string log = read(out + "/log.csv");
