@@ -1,6 +1,7 @@
 """Packages: what fp8-run --emit-package writes trains as fp8-run does, bit for
 bit, with fp8-train and with a program in C, and in one process with others."""
 
+import ctypes
 import json
 import os
 import pathlib
@@ -117,6 +118,16 @@ symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
 assert symbols[2::3] == ["fp8_package_v1"], symbols
 needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
 assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed
+
+# It runs where the runtime was loaded for one user alone, as Python does it.
+runtime = ctypes.CDLL(BUILD / "lib" / "libfp8_runtime.so")
+runtime.fp8_package_function.restype = ctypes.c_void_p
+opened, initializer = ctypes.c_void_p(), ctypes.c_void_p()
+assert runtime.fp8_package_open(str(package).encode(), ctypes.byref(opened)) == 0
+function = ctypes.c_void_p(runtime.fp8_package_function(opened, b"init"))
+assert runtime.fp8_step_create(function, 1, ctypes.byref(initializer)) == 0 and runtime.fp8_step_run(initializer) == 0
+runtime.fp8_step_destroy(initializer)
+runtime.fp8_package_close(opened)
 
 # What is wrong is one line.
 for options, message in (
