@@ -84,6 +84,22 @@ static bool advances(Value value, Value counter) {
   return counted && counted->trips > 0 && advances(next, carried);
 }
 
+/// The carry of a loop that counts its iterations: a search for a step ends on
+/// another condition and still counts.
+static std::optional<unsigned> findCounter(stablehlo::WhileOp loop) {
+  if (auto counted = stablehlo::matchCountedLoop(loop))
+    return counted->counter;
+  for (BlockArgument carried : loop.getBody().getArguments()) {
+    auto type = dyn_cast<RankedTensorType>(carried.getType());
+    if (type && type.getRank() == 0 &&
+        (type.getElementType().isInteger(32) ||
+         type.getElementType().isInteger(64)) &&
+        advances(yielded(loop.getBody(), carried.getArgNumber()), carried))
+      return carried.getArgNumber();
+  }
+  return std::nullopt;
+}
+
 /// Whether an argument of the step counts its calls, all of them: what counts
 /// updates, or the micro-batches of one, stands still or begins again.
 static bool countsCalls(func::FuncOp function, BlockArgument arg) {
@@ -173,14 +189,13 @@ FailureOr<Value> Seeds::get(Block *block) {
   auto loop = dyn_cast<stablehlo::WhileOp>(parent);
   if (!loop)
     return seeds[block] = *outer;
-  std::optional<stablehlo::CountedLoop> counted =
-      stablehlo::matchCountedLoop(loop);
-  if (!counted)
+  std::optional<unsigned> counter = findCounter(loop);
+  if (!counter)
     return loop->emitError() << "rounding: stochastic draws other numbers each "
                                 "iteration, but this loop has no counter";
   builder.setInsertionPointToStart(block);
   return seeds[block] =
              MixSeedOp::create(builder, function.getLoc(), outer->getType(),
-                               *outer, block->getArgument(counted->counter))
+                               *outer, block->getArgument(*counter))
                  .getResult();
 }
