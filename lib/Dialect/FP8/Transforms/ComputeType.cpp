@@ -58,8 +58,10 @@ struct ComputeTypes : fp8::impl::FP8ComputeTypesBase<ComputeTypes> {
       return signalPassFailure();
     if (recipe->compute.unquantizedDots != ComputeFormat::BF16)
       return markAllAnalysesPreserved();
+    // What stores the state is no part of the step.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      readBF16InDots(function);
+      if (!function->hasAttr(FP8Dialect::kEntryAttrName))
+        readBF16InDots(function);
   }
 };
 } // namespace

@@ -37,6 +37,13 @@ LogicalResult fp8::verifyDecided(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
+LogicalResult fp8::verifySomeDecided(ModuleOp module) {
+  WalkResult result = module.walk([](Operation *op) {
+    return getVerdict(op) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return result.wasInterrupted() ? success() : verifyDecided(module);
+}
+
 LogicalResult fp8::verifyDotsQuantized(ModuleOp module) {
   WalkResult result = module.walk([](stablehlo::DotGeneralOp dot) {
     VerdictAttr verdict = getVerdict(dot);

@@ -28,6 +28,10 @@ VerdictAttr getVerdict(Operation *op);
 /// An error at the first dot that `fp8-decide` has decided nothing about.
 LogicalResult verifyDecided(ModuleOp module);
 
+/// An error at the first dot if `fp8-decide` has decided about none: what has
+/// run since may have added dots.
+LogicalResult verifySomeDecided(ModuleOp module);
+
 /// An error at the first dot that becomes FP8 and has not yet.
 LogicalResult verifyDotsQuantized(ModuleOp module);
 

@@ -66,7 +66,8 @@ struct QuantizeDots : fp8::impl::FP8QuantizeDotsBase<QuantizeDots> {
     FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
     if (failed(recipe) || failed(verifyDecided(getOperation())))
       return signalPassFailure();
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    // What stores copies of weights is a new function.
+    for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (failed(quantize(function, *recipe)))
         signalPassFailure();
   }

@@ -204,15 +204,12 @@ void VerdictReport::read(func::FuncOp function) {
 
 FailureOr<VerdictReport> VerdictReport::get(ModuleOp module) {
   FailureOr<Recipe> recipe = getEffectiveRecipe(module);
-  if (failed(recipe))
+  if (failed(recipe) || failed(verifySomeDecided(module)))
     return failure();
   VerdictReport report;
   report.recipe = recipe->name;
   for (auto function : module.getOps<func::FuncOp>())
     report.read(function);
-  // Passes may add dots of their own, but not before these are decided about.
-  if (report.dots.empty() && failed(verifyDecided(module)))
-    return failure();
   return report;
 }
 

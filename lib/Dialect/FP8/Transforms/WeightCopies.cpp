@@ -159,7 +159,8 @@ Value WeightCopies::cloneSource(const Copy &copy,
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand))
         mapping.map(operand, mapping.lookupOrDefault(skipBarriers(operand)));
-    builder.clone(*op, mapping);
+    // The report is of the dot that the source is made with.
+    builder.clone(*op, mapping)->removeAttr(FP8Dialect::kVerdictAttrName);
   }
   return mapping.lookupOrDefault(skipBarriers(copy.source));
 }
