@@ -304,6 +304,7 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
       result.launchNames[number] = launch.getLabel().value_or("").str();
     });
   }
+  memory.scratchBytes = result.scratchBytes;
   stats.launches = result.launchNames.size();
   for (auto global : module.getOps<memref::GlobalOp>()) {
     auto number =

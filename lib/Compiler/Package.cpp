@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Package.h"
 #include "ObjectCode.h"
+#include "fp8/Codegen/Target.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/ScopeExit.h"
@@ -348,6 +349,8 @@ static llvm::Expected<std::string> makeManifest(const Executable &executable,
   StringRef contents = (*bytes)->getBuffer();
   llvm::json::Value manifest = executable.manifest();
   llvm::json::Object &object = *manifest.getAsObject();
+  // The runtime knows no CPU by its name.
+  (*object.getObject("target"))["features"] = usedFeatures(executable.target);
   object["format"] = "fp8-package";
   object["library"] = llvm::json::Object{
       {"file", kLibrary},

@@ -1216,6 +1216,8 @@ void MemoryReport::print(llvm::raw_ostream &os, double budget) const {
     if (int64_t bytes = bytesAt(peak, category))
       printRow(os, stringify(category), {"", bytesText(bytes)});
   printRow(os, "between buffers", {"", bytesText(arenaBytes - peakBytes)});
+  if (scratchBytes)
+    os << "scratch of each thread " << bytesText(*scratchBytes) << "\n";
   os << "in all " << bytesText(totalBytes()) << ": state "
      << bytesText(stateBytes()) << ", arena " << bytesText(arenaBytes)
      << ", inputs and results " << bytesText(inputBytes + resultBytes)
@@ -1284,6 +1286,8 @@ void MemoryReport::printJSON(llvm::raw_ostream &os, double budget) const {
     json.attribute("result_bytes", resultBytes);
     json.attribute("constant_bytes", constantBytes);
     json.attribute("arena_bytes", arenaBytes);
+    if (scratchBytes)
+      json.attribute("scratch_bytes_per_thread", *scratchBytes);
     json.attribute("total_bytes", totalBytes());
     found("tokens", tokens);
     found("width", width);

@@ -48,6 +48,10 @@ llvm::Expected<CodeTarget> findTarget(StringRef cpu);
 llvm::Expected<CPUTargetAttr> makeCPUTarget(MLIRContext *context,
                                             StringRef cpu);
 
+/// All features that code for `target` may use, `+` each, also those that its
+/// CPU has by its name; as far as they are features that this machine knows.
+std::string usedFeatures(const CodeTarget &target);
+
 /// Success if this machine can run code for `target`; else what it lacks.
 llvm::Error checkRunsHere(const CodeTarget &target);
 

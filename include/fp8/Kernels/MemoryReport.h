@@ -93,6 +93,9 @@ struct MemoryReport {
   /// lost between buffers).
   int64_t arenaBytes = 0, peakBytes = 0;
   unsigned peak = 0;
+  /// Memory of one task of the largest kernel, which every thread has; unknown
+  /// before codegen has divided kernels into tasks.
+  std::optional<int64_t> scratchBytes;
   /// Where the backward pass begins: its first dot. None in a function that
   /// does not train.
   std::optional<unsigned> turn;

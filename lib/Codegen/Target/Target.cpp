@@ -109,25 +109,45 @@ llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
                             infoOf(triple, *subtarget).vectorBits);
 }
 
+/// The features of this machine, by whether it has them, that `target` uses.
+static std::vector<std::string> usedFeatures(const CodeTarget &target,
+                                             std::optional<bool> isHere) {
+  std::vector<std::string> used;
+  auto subtarget =
+      subtargetOf(llvm::Triple(target.triple), target.cpu, target.features);
+  for (const auto &feature : llvm::sys::getHostCPUFeatures())
+    if ((!isHere || feature.second == *isHere) && subtarget &&
+        subtarget->checkFeatures(("+" + feature.first()).str()))
+      used.push_back(feature.first().str());
+  llvm::sort(used);
+  return used;
+}
+
+/// Whether code for `target` is for this kind of machine.
+static bool isOfThisArchitecture(const CodeTarget &target) {
+  return llvm::Triple(target.triple).getArch() ==
+         llvm::Triple(llvm::sys::getProcessTriple()).getArch();
+}
+
+std::string fp8::usedFeatures(const CodeTarget &target) {
+  if (!isOfThisArchitecture(target))
+    return target.features;
+  std::string text;
+  for (const std::string &feature : ::usedFeatures(target, std::nullopt))
+    text += (text.empty() ? "+" : ",+") + feature;
+  return text;
+}
+
 llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
-  llvm::Triple triple(target.triple);
-  llvm::Triple host(llvm::sys::getProcessTriple());
   auto fail = [&](const Twine &lacks) {
     return llvm::createStringError("this machine cannot run code for " +
                                    target.cpu + ": " + lacks);
   };
-  if (triple.getArch() != host.getArch())
-    return fail("it is " + host.getArchName() + " and not " +
-                triple.getArchName());
-  auto subtarget = subtargetOf(triple, target.cpu, target.features);
-  if (!subtarget)
-    return fail("LLVM does not know that target");
-  SmallVector<std::string> lacks;
-  for (const auto &feature : llvm::sys::getHostCPUFeatures())
-    if (!feature.second &&
-        subtarget->checkFeatures(("+" + feature.first()).str()))
-      lacks.push_back(feature.first().str());
-  llvm::sort(lacks);
+  if (!isOfThisArchitecture(target))
+    return fail("it is " +
+                llvm::Triple(llvm::sys::getProcessTriple()).getArchName() +
+                " and not " + llvm::Triple(target.triple).getArchName());
+  std::vector<std::string> lacks = ::usedFeatures(target, /*isHere=*/false);
   if (lacks.empty())
     return llvm::Error::success();
   return fail("it lacks " + llvm::join(lacks, ", "));
