@@ -112,7 +112,7 @@ def settle(c):
     - Optimizers that look for a step with the objective (line searches, L-BFGS)
       see the objective itself: no micro-batches and no scaled loss, and stay
       unwrapped, since wrappers drop or delay what they are told.
-    - GaLore does not know trees in two parts, lookahead no bf16 masters, adaptive
+    - GaLore does not know trees in two parts, lookahead no bf16 weights, adaptive
       clipping no kernels stacked twice.
     - Hand-written algorithms move parameters themselves: nothing of optax wraps
       them.
@@ -156,8 +156,8 @@ def settle(c):
     # It maps trees with None for leaves, which a tree in two parts has.
     if c.optimizer == "galore" and c.frozen in ("argument", "returned"):
         c.frozen = "stop"
-    # Its parameters are a pair, which bf16 parameters with f32 masters have no place for.
-    if c.wrap == "lookahead" and (c.dtype == "masters" or c.task != "supervised"):
+    # Its parameters are a pair, made of f32 ones.
+    if c.wrap == "lookahead" and (c.dtype in ("masters", "all_bf16") or c.task != "supervised"):
         c.wrap = "none"
     return c
 
