@@ -42,7 +42,7 @@ func.func public @main(%x: f32 {fp8.path = "x", fp8.role = "frozen"}) -> (f32 {f
 
 // -----
 
-// expected-error @+1 {{expected 'fp8.role' of argument 0 to be state, frozen, batch, key or constant but got 'weight'}}
+// expected-error @+1 {{expected attribute 'fp8.role' to be state, frozen, batch, key or constant but got "weight"}}
 func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "weight"}) -> (tensor<f32> {fp8.path = "result", fp8.kind = "output"}) {
   return %x : tensor<f32>
 }
