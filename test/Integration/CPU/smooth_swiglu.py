@@ -246,7 +246,9 @@ def run_function(x, text, folder, inputs):
 def smooth_alone(x, text, *sets):
     """The step smoothed with all dots in high precision."""
     settings = " ".join(f"set=smooth_swiglu.{s}" for s in sets)
-    return optimize(x, text, x.folder, "--fp8-import", f"--fp8-resolve-recipe=recipe=none {settings}", "--fp8-smooth-swiglu=all-dots")
+    smoothed = optimize(x, text, x.folder, "--fp8-import", f"--fp8-resolve-recipe=recipe=none {settings}", "--fp8-smooth-swiglu=all-dots")
+    # What runs it has a recipe of its own.
+    return re.sub(r"fp8\.recipe = #fp8\.recipe<.*>(, )?", "", smoothed, count=1)
 
 
 def named(p, data):
