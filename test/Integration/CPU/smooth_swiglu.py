@@ -411,7 +411,7 @@ def check_traffic(x):
     for settings in ("granularity=channel scaling=delayed initial=one", "granularity=token"):
         sets = " ".join(f"set=smooth_swiglu.{s}" for s in settings.split())
         kernels = optimize(x, text, x.folder, "--fp8-import", f"--fp8-quantize={recipe} {sets}", "--fp8-structure", "--fp8-kernels")
-        buffers = [set(re.findall(r"memref<([^,>]*)", args)) for args in re.findall(r"func\.func[^@]*@kernel_\w+\(([^)]*)\)", kernels)]
+        buffers = [set(re.findall(r"memref<([^,>]*)", args)) for args in re.findall(r"fp8\.kernel @kernel_\w+\(([^)]*)\)", kernels)]
         made = [kernel for kernel in buffers if payload in kernel and operands <= kernel]
         assert made, f"{settings}: expected a kernel of a branch's dot that writes the product's payload"
 

@@ -29,12 +29,32 @@ FORMATS = {
 NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x80, "f8E5M2FNUZ": 0x80}
 NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32,
          "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-LOWERING = (
-    "--canonicalize --convert-scf-to-cf --convert-vector-to-llvm=enable-x86vector "
-    "--expand-strided-metadata --lower-affine --convert-math-to-llvm --convert-arith-to-llvm --convert-index-to-llvm "
-    "--finalize-memref-to-llvm --convert-func-to-llvm=use-bare-ptr-memref-call-conv "
-    "--convert-cf-to-llvm --reconcile-unrealized-casts"
-).split()
+# What the runtime does with a compiled schedule, in a few lines: see
+# fp8_launch and fp8_operand in include/fp8-c/Runtime.h.
+RUNTIME = """
+#include <stdint.h>
+struct step { char *arena, *scratch; char **external; };
+void *fp8_operand(struct step *step, int64_t code) {
+  return code >= 0 ? step->arena + code : step->external[~code];
+}
+void fp8_launch(struct step *step, int64_t number, void (*fn)(int64_t, void *const *, void *), int64_t tasks,
+                const int64_t *codes, const int64_t *offsets, int64_t n) {
+  void *operands[64];
+  for (int64_t i = 0; i < n; ++i)
+    operands[i] = (char *)fp8_operand(step, codes[i]) + (offsets ? offsets[i] : 0);
+  for (int64_t task = 0; task < tasks; ++task)
+    fn(task, operands, step->scratch);
+}
+"""
+
+
+class Step(ctypes.Structure):
+    _fields_ = [("arena", ctypes.c_void_p), ("scratch", ctypes.c_void_p), ("external", ctypes.POINTER(ctypes.c_void_p))]
+
+
+def aligned(size):
+    memory = np.zeros(size + 64, np.uint8)
+    return memory[-memory.ctypes.data % 64 :]
 
 
 # The reference: how the words of the dialect's documentation compute.
@@ -149,34 +169,52 @@ class Program:
         # One module a function: a schedule is of one function.
         functions = [f + "}\n" for f in self.text.split("\n}\n") if f.strip()]
         self.libraries = {}
-        processes = []
+
+        def run(command, text):
+            result = subprocess.run(command, capture_output=True, text=True)
+            if result.returncode:
+                sys.exit(f"{' '.join(command)}\n{result.stderr}\n{text}")
+
+        runtime = os.path.join(directory, "runtime")
+        with open(runtime + ".c", "w") as f:
+            f.write(RUNTIME)
+        run(["clang", "-O1", "-fPIC", "-c", runtime + ".c", "-o", runtime + ".o"], RUNTIME)
         for name, function in zip(self.results, functions):
             path = f"{stem}-{name}"
             with open(path + ".mlir", "w") as f:
                 f.write(function.replace(f"@{name}", "@main"))
             commands = [
                 [compiler, path + ".mlir", "--fp8-structure", "--fp8-kernels", "--fp8-codegen", "-o", path + ".loops.mlir"],
-                ["mlir-opt", path + ".loops.mlir", *LOWERING, "-o", path + ".llvm.mlir"],
-                ["mlir-translate", "--mlir-to-llvmir", path + ".llvm.mlir", "-o", path + ".ll"],
+                [compiler, path + ".loops.mlir", "--fp8-to-llvm", "-o", path + ".llvm.mlir"],
+                ["mlir-translate", "--mlir-to-llvmir", "--allow-unregistered-dialect", path + ".llvm.mlir", "-o", path + ".ll"],
                 ["opt", "-O2", "-mcpu=native", path + ".ll", "-o", path + ".bc"],
                 ["llc", "-O2", "-mcpu=native", "-filetype=obj", "-relocation-model=pic", path + ".bc", "-o", path + ".o"],
-                ["ld.lld", "-shared", path + ".o", "-o", path + ".so"],
+                ["ld.lld", "-shared", path + ".o", runtime + ".o", "-o", path + ".so"],
             ]
             for command in commands:
-                result = subprocess.run(command, capture_output=True, text=True)
-                if result.returncode:
-                    sys.exit(f"{' '.join(command)}\n{result.stderr}\n{function}")
-            arena = int(re.search(r"fp8.arena_bytes = (\d+)", open(path + ".loops.mlir").read())[1])
-            self.libraries[name] = path + ".so", arena
+                run(command, function)
+                if command[0] == "mlir-translate":
+                    # The runtime hands constants on: they must be found.
+                    text = pathlib.Path(path + ".ll").read_text()
+                    pathlib.Path(path + ".ll").write_text(text.replace(" = private constant ", " = constant "))
+            loops = open(path + ".loops.mlir").read()
+            constants = re.findall(r"memref.global .*@(\w+) :.*fp8.number = (\d+)", loops)
+            constants = [name for name, number in sorted(constants, key=lambda constant: int(constant[1]))]
+            arena = int(re.search(r"arena_bytes = (\d+)", loops)[1])
+            scratch = max(map(int, re.findall(r"fp8.scratch_bytes = (\d+)", loops)))
+            self.libraries[name] = path + ".so", arena, scratch, constants
         return self
 
     def __call__(self, name, *arguments):
-        path, arena_bytes = self.libraries[name]
-        arena = np.zeros(arena_bytes + 64, np.uint8)
-        arena = arena[-arena.ctypes.data % 64 :]
+        path, arena_bytes, scratch_bytes, constants = self.libraries[name]
+        arena, scratch = aligned(arena_bytes), aligned(scratch_bytes)
         arrays = [np.ascontiguousarray(a) for a in arguments]
         results = [np.zeros(s, NUMPY.get(e, np.uint8)) for s, e in self.results[name]]
-        ctypes.CDLL(path).main(*(ctypes.c_void_p(a.ctypes.data) for a in [arena, *arrays, *results]))
+        library = ctypes.CDLL(path)
+        buffers = [a.ctypes.data for a in [*arrays, *results]]
+        buffers += [ctypes.addressof(ctypes.c_char.in_dll(library, constant)) for constant in constants]
+        external = (ctypes.c_void_p * len(buffers))(*buffers)
+        library.fp8_entry(ctypes.byref(Step(arena.ctypes.data, scratch.ctypes.data, external)))
         return results
 
 

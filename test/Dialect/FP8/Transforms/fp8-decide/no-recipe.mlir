@@ -5,5 +5,5 @@ module {}
 
 // -----
 
-// expected-error @+1 {{expected #fp8.recipe in 'fp8.recipe' but got "tensorwise"; run fp8-resolve-recipe first}}
+// expected-error @+1 {{expected attribute 'fp8.recipe' to be a #fp8.recipe but got "tensorwise"}}
 module attributes {fp8.recipe = "tensorwise"} {}
