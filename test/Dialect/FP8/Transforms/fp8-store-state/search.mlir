@@ -1,4 +1,4 @@
-// RUN: fp8-opt %s --fp8-store-state="set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=1" | FileCheck %s
+// RUN: fp8-opt %s --fp8-resolve-recipe="set=optimizer.master.format=bf16 set=optimizer.master.rounding=stochastic set=optimizer.min_elements=1" --fp8-store-state | FileCheck %s
 
 // A loop that ends on another condition than its count, as a line search does,
 // counts all the same: the seed of an iteration follows from that.
