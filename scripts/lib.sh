@@ -40,6 +40,10 @@ install_packages() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
+# ccache keeps what used a precompiled header only if it may overlook the
+# header's defines and the time macros, of which this project has none.
+ccache_settings=CCACHE_SLOPPINESS=pch_defines,time_macros
+
 # Configures build/. FP8_WERROR=ON in the environment makes warnings errors.
 # GCC's libraries may sit beside Debian's; clang takes Debian's own.
 configure() {
@@ -49,11 +53,24 @@ configure() {
   cmake -G Ninja -S "$root" -B "$build" \
     -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
     -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld-22 -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld-22 \
-    -DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache \
+    -DCMAKE_C_COMPILER_LAUNCHER=ccache "-DCMAKE_CXX_COMPILER_LAUNCHER=env;$ccache_settings;ccache" \
     -DFP8_WERROR="${FP8_WERROR:-OFF}" -DFP8_PYTHON="${FP8_PYTHON:-$build/venv/bin/python}" >"$log" 2>&1 || {
     tail -30 "$log" >&2
     die "CMake failed; the whole output is in $log"
   }
+}
+
+# Passes on of ninja's output, where no terminal shows it, a line for each tenth
+# of the build that is done.
+show_progress() {
+  local line tenth shown=0
+  while IFS= read -r line; do
+    [[ $line =~ ^\[([0-9]+)/([0-9]+)\] ]] || continue
+    tenth=$((10 * BASH_REMATCH[1] / BASH_REMATCH[2]))
+    [ "$tenth" -gt "$shown" ] || continue
+    shown=$tenth
+    printf '    %d of %d after %d s\n' "${BASH_REMATCH[1]}" "${BASH_REMATCH[2]}" "$SECONDS"
+  done
 }
 
 # Builds the given targets, or everything.
@@ -63,7 +80,7 @@ build_targets() {
   if [ -t 1 ]; then
     ninja -C "$build" "$@"
   else
-    ninja -C "$build" "$@" >"$log" 2>&1 || {
+    ninja -C "$build" "$@" 2>&1 | tee "$log" | show_progress || {
       grep -E 'FAILED|error:|warning:' -A4 "$log" | head -60 >&2
       die "the build failed; the whole output is in $log"
     }

@@ -577,22 +577,22 @@ static bool canonicalizeCase(CaseOp op) {
 
 namespace {
 /// The values an index has: a constant or those of a counter.
-struct Range {
+struct IndexRange {
   int64_t min, max;
 };
 } // namespace
 
-static std::optional<Range> rangeOf(Value value) {
+static std::optional<IndexRange> rangeOf(Value value) {
   if (std::optional<int64_t> constant = matchConstantInteger(value))
-    return Range{*constant, *constant};
+    return IndexRange{*constant, *constant};
   if (std::optional<AffineIndex> index = matchAffineIndex(value))
-    return Range{index->min, index->max};
+    return IndexRange{index->min, index->max};
   return std::nullopt;
 }
 
 /// What the comparison gives for all values of both sides, if it is the same.
 static std::optional<bool> compareRanges(ComparisonDirection direction,
-                                         Range lhs, Range rhs) {
+                                         IndexRange lhs, IndexRange rhs) {
   switch (direction) {
   case ComparisonDirection::LT:
     if (lhs.max < rhs.min)
@@ -628,8 +628,9 @@ static std::optional<bool> compareRanges(ComparisonDirection direction,
 static bool simplifyByRange(Operation *op) {
   if (op->getNumOperands() < 2)
     return false;
-  std::optional<Range> lhs = rangeOf(op->getOperand(0));
-  std::optional<Range> rhs = lhs ? rangeOf(op->getOperand(1)) : std::nullopt;
+  std::optional<IndexRange> lhs = rangeOf(op->getOperand(0));
+  std::optional<IndexRange> rhs =
+      lhs ? rangeOf(op->getOperand(1)) : std::nullopt;
   if (!lhs || !rhs)
     return false;
   if (auto compare = dyn_cast<CompareOp>(op)) {
@@ -655,7 +656,7 @@ static bool simplifyByRange(Operation *op) {
   else if (isa<RemOp>(op) && lhs->min >= 0 && lhs->max < rhs->min)
     result = op->getOperand(0);
   else if (auto clamp = dyn_cast<ClampOp>(op)) {
-    std::optional<Range> max = rangeOf(clamp.getMax());
+    std::optional<IndexRange> max = rangeOf(clamp.getMax());
     if (max && lhs->max <= rhs->min && rhs->max <= max->min)
       result = clamp.getOperand();
   }
@@ -790,7 +791,7 @@ static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
                     : slice.getStartIndices().front();
   if (!start || !isLayer(slice.getSliceSizes(), type.getShape()))
     return std::nullopt;
-  std::optional<Range> range = rangeOf(start);
+  std::optional<IndexRange> range = rangeOf(start);
   if (!range || range->min < 0 || range->max >= type.getDimSize(0))
     return std::nullopt;
   Stacked result;
@@ -914,7 +915,7 @@ static Value readProgression(DynamicSliceOp slice) {
       slice.getType().getNumElements() != 1)
     return {};
   Value start = slice.getStartIndices().front();
-  std::optional<Range> range = rangeOf(start);
+  std::optional<IndexRange> range = rangeOf(start);
   if (!range || range->min < 0 || range->max >= type.getDimSize(0))
     return {};
   int64_t first = 0, by = 1;
