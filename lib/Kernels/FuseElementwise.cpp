@@ -1,5 +1,7 @@
 //===- FuseElementwise.cpp - Producers into consumers ---------------------===//
 
+#include "InlineProducer.h"
+
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
@@ -413,25 +415,42 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
       if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand) ||
           !canReadOperands(operand))
         continue;
-      FailureOr<linalg::ElementwiseOpFusionResult> fused =
-          linalg::fuseElementwiseOps(rewriter, operand);
-      if (failed(fused))
+      auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
+      bool recompute =
+          op->hasAttr(kRecomputeAttr) || producer->hasAttr(kRecomputeAttr);
+      Attribute sweep = sweepOf(op, producer);
+      linalg::GenericOp fused = fuse(op, *operand, rewriter);
+      if (!fused)
         continue;
       // What is computed again is not merged with what was computed before.
-      if (op->hasAttr(kRecomputeAttr) ||
-          operand->get().getDefiningOp()->hasAttr(kRecomputeAttr))
-        fused->fusedOp->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
-      if (op->hasAttr(kKeptAttr))
-        fused->fusedOp->setAttr(kKeptAttr, rewriter.getUnitAttr());
-      if (Attribute sweep = sweepOf(op, operand->get().getDefiningOp()))
-        fused->fusedOp->setAttr(kSweepAttr, sweep);
-      // The producer's own results stay with it: others read them earlier.
-      for (Value result : op.getResults())
-        rewriter.replaceAllUsesWith(result, fused->replacements.lookup(result));
-      rewriter.eraseOp(op);
+      if (recompute)
+        fused->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
+      if (sweep)
+        fused->setAttr(kSweepAttr, sweep);
       return success();
     }
     return failure();
+  }
+
+private:
+  /// The consumer with the producer of `operand` in it; null if upstream
+  /// declines.
+  static linalg::GenericOp fuse(linalg::GenericOp consumer, OpOperand &operand,
+                                PatternRewriter &rewriter) {
+    if (succeeded(inlineProducer(operand, rewriter)))
+      return consumer;
+    FailureOr<linalg::ElementwiseOpFusionResult> result =
+        linalg::fuseElementwiseOps(rewriter, &operand);
+    if (failed(result))
+      return {};
+    auto fused = cast<linalg::GenericOp>(result->fusedOp);
+    if (consumer->hasAttr(kKeptAttr))
+      fused->setAttr(kKeptAttr, rewriter.getUnitAttr());
+    // The producer's own results stay with it: others read them earlier.
+    for (Value old : consumer.getResults())
+      rewriter.replaceAllUsesWith(old, result->replacements.lookup(old));
+    rewriter.eraseOp(consumer);
+    return fused;
   }
 };
 
