@@ -56,10 +56,10 @@ void fp8::buildLLVMPipeline(OpPassManager &pm) {
   vectorOptions.x86Vector = true;
   vectorOptions.vectorTransposeLowering =
       vector::VectorTransposeLowering::Shuffle16x16;
-  pm.addPass(createConvertVectorToLLVMPass(vectorOptions));
-  pm.nest<func::FuncOp>().addPass(createConvertMathToLLVMPass());
-  pm.addPass(createArithToLLVMConversionPass());
-  pm.addPass(createConvertIndexToLLVMPass());
+  kernel.addPass(createConvertVectorToLLVMPass(vectorOptions));
+  kernel.addPass(createConvertMathToLLVMPass());
+  kernel.addPass(createArithToLLVMConversionPass());
+  kernel.addPass(createConvertIndexToLLVMPass());
   pm.addPass(createFinalizeMemRefToLLVMConversionPass());
   ConvertFuncToLLVMPassOptions funcOptions;
   funcOptions.useBarePtrCallConv = true;
