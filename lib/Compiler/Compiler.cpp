@@ -78,6 +78,18 @@ fp8_dtype dtypeOf(Type type) {
     return FP8_DTYPE_F8_E4M3FN;
   if (isa<Float8E5M2Type>(type))
     return FP8_DTYPE_F8_E5M2;
+  if (isa<Float8E4M3FNUZType>(type))
+    return FP8_DTYPE_F8_E4M3FNUZ;
+  if (isa<Float8E5M2FNUZType>(type))
+    return FP8_DTYPE_F8_E5M2FNUZ;
+  if (isa<Float8E8M0FNUType>(type))
+    return FP8_DTYPE_F8_E8M0FNU;
+  if (isa<Float8E4M3Type>(type))
+    return FP8_DTYPE_F8_E4M3;
+  if (isa<Float8E3M4Type>(type))
+    return FP8_DTYPE_F8_E3M4;
+  if (isa<Float8E4M3B11FNUZType>(type))
+    return FP8_DTYPE_F8_E4M3B11FNUZ;
   if (type.isF16())
     return FP8_DTYPE_F16;
   if (type.isBF16())

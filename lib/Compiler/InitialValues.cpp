@@ -39,6 +39,18 @@ static Type elementTypeOf(fp8_dtype dtype, MLIRContext &context) {
     return builder.getType<Float8E4M3FNType>();
   case FP8_DTYPE_F8_E5M2:
     return builder.getType<Float8E5M2Type>();
+  case FP8_DTYPE_F8_E4M3FNUZ:
+    return builder.getType<Float8E4M3FNUZType>();
+  case FP8_DTYPE_F8_E5M2FNUZ:
+    return builder.getType<Float8E5M2FNUZType>();
+  case FP8_DTYPE_F8_E8M0FNU:
+    return builder.getType<Float8E8M0FNUType>();
+  case FP8_DTYPE_F8_E4M3:
+    return builder.getType<Float8E4M3Type>();
+  case FP8_DTYPE_F8_E3M4:
+    return builder.getType<Float8E3M4Type>();
+  case FP8_DTYPE_F8_E4M3B11FNUZ:
+    return builder.getType<Float8E4M3B11FNUZType>();
   case FP8_DTYPE_F16:
     return builder.getF16Type();
   case FP8_DTYPE_BF16:

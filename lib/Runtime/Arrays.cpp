@@ -21,7 +21,8 @@ static bool isWhole(fp8_dtype dtype) {
 /// Float types whose every value the other one has.
 static bool widens(fp8_dtype from, fp8_dtype to) {
   return isFloat(from) && ((to == FP8_DTYPE_F64 && from != FP8_DTYPE_F64) ||
-                           (to == FP8_DTYPE_F32 && from < FP8_DTYPE_F32));
+                           (to == FP8_DTYPE_F32 && from != FP8_DTYPE_F32 &&
+                            from != FP8_DTYPE_F64));
 }
 
 static std::string listOf(const TensorFile &file) {

@@ -51,7 +51,43 @@ static json parseUniqueKeys(const std::string &text, const char *begin,
     return json::parse(begin, end, callback);
   } catch (const json::exception &error) {
     throw Error(FP8_ERROR_FORMAT,
-                str(text, "the header is not valid JSON: ", error.what()));
+                str(text, "not valid JSON: ", error.what()));
+  }
+}
+
+/// The element type with this name.
+static std::optional<fp8_dtype> dtypeOf(const json &name) {
+  for (int dtype = 0; name.is_string() && dtype < FP8_NUM_DTYPES; ++dtype)
+    if (name.get<std::string>() ==
+        fp8_dtype_name(static_cast<fp8_dtype>(dtype)))
+      return static_cast<fp8_dtype>(dtype);
+  return std::nullopt;
+}
+
+/// The metadata that name the types of tensors for whose types safetensors has
+/// no name: a JSON object, by tensor. In the file these are of type U8.
+static constexpr const char *dtypesKey = "fp8.dtypes";
+
+/// Gives tensors the types that the metadata name.
+static void applyNamedTypes(TensorFile &file, const std::string &where) {
+  auto metadata = file.metadata.find(dtypesKey);
+  if (metadata == file.metadata.end())
+    return;
+  const std::string &text = metadata->second;
+  std::string context = str(where, "metadata '", dtypesKey, "': ");
+  json types = parseUniqueKeys(context, text.data(), text.data() + text.size());
+  for (const auto &[name, type] : types.items()) {
+    auto tensor = std::find_if(
+        file.tensors.begin(), file.tensors.end(),
+        [&name = name](const auto &tensor) { return tensor.name == name; });
+    std::optional<fp8_dtype> dtype = dtypeOf(type);
+    if (tensor == file.tensors.end() || tensor->type.dtype != FP8_DTYPE_U8 ||
+        !dtype || fp8_dtype_size(*dtype) != 1)
+      throw Error(FP8_ERROR_FORMAT,
+                  str(context,
+                      "expected the type of a tensor of bytes but got '", name,
+                      "': ", type.dump()));
+    tensor->type.dtype = *dtype;
   }
 }
 
@@ -76,7 +112,7 @@ TensorFile readSafeTensors(const std::string &path) {
              " follow (truncated?)"));
   if (headerBytes == 0 || bytes[8] != '{')
     fail("the header does not begin with '{'");
-  json header = parseUniqueKeys(where, bytes + 8, bytes + 8 + headerBytes);
+  json header = parseUniqueKeys(where + "the header: ", bytes + 8, bytes + 8 + headerBytes);
   uint64_t dataBytes = size - 8 - headerBytes;
 
   struct Entry {
@@ -105,15 +141,10 @@ TensorFile readSafeTensors(const std::string &path) {
                &offsets = value["data_offsets"];
     Entry entry;
     entry.tensor.name = name;
-    int found = 0;
-    while (found < FP8_NUM_DTYPES &&
-           !(dtype.is_string() &&
-             dtype.get<std::string>() ==
-                 fp8_dtype_name(static_cast<fp8_dtype>(found))))
-      ++found;
-    if (found == FP8_NUM_DTYPES)
+    std::optional<fp8_dtype> known = dtypeOf(dtype);
+    if (!known || !hasSafeTensorsName(*known))
       failTensor(str("dtype ", dtype.dump(), " is not supported"));
-    entry.tensor.type.dtype = static_cast<fp8_dtype>(found);
+    entry.tensor.type.dtype = *known;
     if (!shape.is_array())
       failTensor("shape is not a list");
     for (const json &dim : shape) {
@@ -160,6 +191,7 @@ TensorFile readSafeTensors(const std::string &path) {
   if (end != dataBytes)
     fail(str("its tensors take ", end, " bytes but ", dataBytes,
              " bytes of data follow the header"));
+  applyNamedTypes(file, where);
   return file;
 }
 
@@ -243,16 +275,14 @@ TensorFile readNpy(const std::string &path) {
 
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata) {
+                      std::map<std::string, std::string> metadata) {
   std::sort(tensors.begin(), tensors.end(),
             [](const TensorToWrite &a, const TensorToWrite &b) {
               size_t sizeA = fp8_dtype_size(a.type.dtype),
                      sizeB = fp8_dtype_size(b.type.dtype);
               return sizeA != sizeB ? sizeA > sizeB : a.name < b.name;
             });
-  json header = json::object();
-  if (!metadata.empty())
-    header["__metadata__"] = metadata;
+  json header = json::object(), namedTypes = json::object();
   std::vector<Piece> pieces(2);
   int64_t offset = 0;
   for (const TensorToWrite &tensor : tensors) {
@@ -261,12 +291,20 @@ void writeSafeTensors(const std::string &path,
       throw Error(FP8_ERROR_INVALID,
                   str("cannot write '", path, "': two tensors named '",
                       tensor.name, "'"));
-    header[tensor.name] = {{"dtype", fp8_dtype_name(tensor.type.dtype)},
-                           {"shape", tensor.type.dims},
-                           {"data_offsets", {offset, offset + size}}};
+    bool isNamed = hasSafeTensorsName(tensor.type.dtype);
+    if (!isNamed)
+      namedTypes[tensor.name] = fp8_dtype_name(tensor.type.dtype);
+    header[tensor.name] = {
+        {"dtype", fp8_dtype_name(isNamed ? tensor.type.dtype : FP8_DTYPE_U8)},
+        {"shape", tensor.type.dims},
+        {"data_offsets", {offset, offset + size}}};
     pieces.push_back({tensor.data, size});
     offset += size;
   }
+  if (!namedTypes.empty())
+    metadata[dtypesKey] = namedTypes.dump();
+  if (!metadata.empty())
+    header["__metadata__"] = metadata;
   // Names are bytes to us; JSON wants UTF-8.
   std::string text =
       header.dump(-1, ' ', false, json::error_handler_t::replace);

@@ -39,7 +39,7 @@ struct TensorToWrite {
 /// Atomic. Tensors are ordered by element size, so that all are aligned.
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,
-                      const std::map<std::string, std::string> &metadata);
+                      std::map<std::string, std::string> metadata);
 
 } // namespace fp8::rt
 

@@ -62,11 +62,28 @@ struct DtypeInfo {
 } // namespace
 
 static const DtypeInfo dtypes[FP8_NUM_DTYPES] = {
-    {"BOOL", "bool", 1},        {"U8", "u8", 1},          {"I8", "i8", 1},
-    {"U16", "u16", 2},          {"I16", "i16", 2},        {"U32", "u32", 4},
-    {"I32", "i32", 4},          {"U64", "u64", 8},        {"I64", "i64", 8},
-    {"F8_E4M3", "f8e4m3fn", 1}, {"F8_E5M2", "f8e5m2", 1}, {"F16", "f16", 2},
-    {"BF16", "bf16", 2},        {"F32", "f32", 4},        {"F64", "f64", 8},
+    {"BOOL", "bool", 1},
+    {"U8", "u8", 1},
+    {"I8", "i8", 1},
+    {"U16", "u16", 2},
+    {"I16", "i16", 2},
+    {"U32", "u32", 4},
+    {"I32", "i32", 4},
+    {"U64", "u64", 8},
+    {"I64", "i64", 8},
+    {"F8_E4M3", "f8e4m3fn", 1},
+    {"F8_E5M2", "f8e5m2", 1},
+    {"F16", "f16", 2},
+    {"BF16", "bf16", 2},
+    {"F32", "f32", 4},
+    {"F64", "f64", 8},
+    {"F8_E4M3FNUZ", "f8e4m3fnuz", 1},
+    {"F8_E5M2FNUZ", "f8e5m2fnuz", 1},
+    {"F8_E8M0", "f8e8m0fnu", 1},
+    // Safetensors has no name for these (see `hasSafeTensorsName`).
+    {"float8_e4m3", "f8e4m3", 1},
+    {"float8_e3m4", "f8e3m4", 1},
+    {"float8_e4m3b11fnuz", "f8e4m3b11fnuz", 1},
 };
 
 static bool isDtype(fp8_dtype dtype) {
@@ -110,8 +127,10 @@ bool isInteger(fp8_dtype dtype) {
 }
 
 bool isFloat(fp8_dtype dtype) {
-  return dtype >= FP8_DTYPE_F8_E4M3FN && dtype <= FP8_DTYPE_F64;
+  return dtype >= FP8_DTYPE_F8_E4M3FN && dtype < FP8_NUM_DTYPES;
 }
+
+bool hasSafeTensorsName(fp8_dtype dtype) { return dtype < FP8_DTYPE_F8_E4M3; }
 
 std::pair<int64_t, int64_t> integerRange(fp8_dtype dtype) {
   switch (dtype) {
@@ -191,6 +210,25 @@ void storeDouble(void *data, fp8_dtype dtype, int64_t index, double value) {
     store(data, index, value);
 }
 
+/// A byte of a format without infinities and without a negative zero, whose
+/// place the only NaN takes.
+static double decodeUnsignedZero(uint8_t bits, int mantissaBits, int bias) {
+  if (bits == 0x80)
+    return std::numeric_limits<double>::quiet_NaN();
+  int exponent = (bits & 0x7f) >> mantissaBits;
+  int mantissa = bits & ((1 << mantissaBits) - 1);
+  double value = exponent == 0 ? std::ldexp(mantissa, 1 - bias - mantissaBits)
+                               : std::ldexp(mantissa + (1 << mantissaBits),
+                                            exponent - bias - mantissaBits);
+  return bits & 0x80 ? -value : value;
+}
+
+/// A power of two, as in the scales of the OCP microscaling formats (5.4.1).
+static double decodePowerOfTwo(uint8_t bits) {
+  return bits == 0xff ? std::numeric_limits<double>::quiet_NaN()
+                      : std::ldexp(1.0, bits - 127);
+}
+
 /// Sign, exponent and mantissa of any format with IEEE's subnormals.
 static double decodeFloat(uint32_t bits, int exponentBits, int mantissaBits,
                           bool hasInfinity) {
@@ -220,6 +258,18 @@ double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index) {
     return decodeFloat(load<uint8_t>(data, index), 4, 3, false);
   case FP8_DTYPE_F8_E5M2:
     return decodeFloat(load<uint8_t>(data, index), 5, 2, true);
+  case FP8_DTYPE_F8_E4M3:
+    return decodeFloat(load<uint8_t>(data, index), 4, 3, true);
+  case FP8_DTYPE_F8_E3M4:
+    return decodeFloat(load<uint8_t>(data, index), 3, 4, true);
+  case FP8_DTYPE_F8_E4M3FNUZ:
+    return decodeUnsignedZero(load<uint8_t>(data, index), 3, 8);
+  case FP8_DTYPE_F8_E4M3B11FNUZ:
+    return decodeUnsignedZero(load<uint8_t>(data, index), 3, 11);
+  case FP8_DTYPE_F8_E5M2FNUZ:
+    return decodeUnsignedZero(load<uint8_t>(data, index), 2, 16);
+  case FP8_DTYPE_F8_E8M0FNU:
+    return decodePowerOfTwo(load<uint8_t>(data, index));
   case FP8_DTYPE_F16:
     return decodeFloat(load<uint16_t>(data, index), 5, 10, true);
   case FP8_DTYPE_BF16:
@@ -233,6 +283,14 @@ double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index) {
   default:
     return static_cast<double>(elementAsInteger(data, dtype, index));
   }
+}
+
+/// The first of `count` bytes that is `value`, the only NaN of its format.
+static int64_t firstEqual(const void *data, int64_t count, uint8_t value) {
+  const void *found = count ? std::memchr(data, value, count) : nullptr;
+  return found ? static_cast<const char *>(found) -
+                     static_cast<const char *>(data)
+               : -1;
 }
 
 /// The first of `count` words whose bits under `mask` mean NaN or infinity:
@@ -253,6 +311,16 @@ int64_t firstNonFinite(const void *data, const TensorType &type) {
     return firstAtLeast<uint8_t>(data, count, 0x7f, 0x7f);
   case FP8_DTYPE_F8_E5M2:
     return firstAtLeast<uint8_t>(data, count, 0x7f, 0x7c);
+  case FP8_DTYPE_F8_E4M3:
+    return firstAtLeast<uint8_t>(data, count, 0x7f, 0x78);
+  case FP8_DTYPE_F8_E3M4:
+    return firstAtLeast<uint8_t>(data, count, 0x7f, 0x70);
+  case FP8_DTYPE_F8_E4M3FNUZ:
+  case FP8_DTYPE_F8_E4M3B11FNUZ:
+  case FP8_DTYPE_F8_E5M2FNUZ:
+    return firstEqual(data, count, 0x80);
+  case FP8_DTYPE_F8_E8M0FNU:
+    return firstEqual(data, count, 0xff);
   case FP8_DTYPE_F16:
     return firstAtLeast<uint16_t>(data, count, 0x7fff, 0x7c00);
   case FP8_DTYPE_BF16:

@@ -79,6 +79,10 @@ int64_t tensorBytes(fp8_dtype dtype, const int64_t *dims, int64_t rank);
 
 bool isInteger(fp8_dtype dtype);
 bool isFloat(fp8_dtype dtype);
+
+/// Can a safetensors file say that a tensor has this type? Of the others it
+/// holds the bytes, and the metadata name the type.
+bool hasSafeTensorsName(fp8_dtype dtype);
 /// Least and largest value of an integer type, clipped to int64's.
 std::pair<int64_t, int64_t> integerRange(fp8_dtype dtype);
 /// One element as a number, whatever its type.

@@ -283,6 +283,7 @@ TEST(Executable, BadDescriptionsAreStatuses) {
 TEST(Dtype, NamesAndSizes) {
   EXPECT_STREQ(fp8_dtype_name(FP8_DTYPE_F8_E4M3FN), "F8_E4M3");
   EXPECT_STREQ(fp8_dtype_name(FP8_DTYPE_BF16), "BF16");
+  EXPECT_STREQ(fp8_dtype_name(FP8_DTYPE_F8_E3M4), "float8_e3m4");
   EXPECT_EQ(fp8_dtype_name(FP8_NUM_DTYPES), nullptr);
   EXPECT_EQ(fp8_dtype_size(FP8_DTYPE_F64), 8u);
   EXPECT_EQ(fp8_dtype_size(FP8_DTYPE_F8_E5M2), 1u);

@@ -59,14 +59,18 @@ def load_tensors(path):
     import numpy as np
 
     types = {"F64": np.float64, "F32": np.float32, "F16": np.float16, "BF16": ml_dtypes.bfloat16, "F8_E4M3": ml_dtypes.float8_e4m3fn,
-             "F8_E5M2": ml_dtypes.float8_e5m2, "I32": np.int32, "U32": np.uint32, "I64": np.int64, "BOOL": np.bool_}  # fmt: skip
+             "F8_E5M2": ml_dtypes.float8_e5m2, "F8_E4M3FNUZ": ml_dtypes.float8_e4m3fnuz, "F8_E5M2FNUZ": ml_dtypes.float8_e5m2fnuz,
+             "F8_E8M0": ml_dtypes.float8_e8m0fnu, "U8": np.uint8, "I32": np.int32, "U32": np.uint32, "I64": np.int64, "BOOL": np.bool_}  # fmt: skip
     data = pathlib.Path(path).read_bytes()
     (length,) = struct.unpack("<Q", data[:8])
     tensors = {}
-    for name, entry in json.loads(data[8 : 8 + length]).items():
-        if name != "__metadata__":
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
-            tensors[name] = np.frombuffer(data[begin:end], types[entry["dtype"]]).reshape(entry["shape"])
+    header = json.loads(data[8 : 8 + length])
+    # Types for which safetensors has no name.
+    named = json.loads(header.pop("__metadata__", {}).get("fp8.dtypes", "{}"))
+    for name, entry in header.items():
+        begin, end = (8 + length + offset for offset in entry["data_offsets"])
+        dtype = getattr(ml_dtypes, named[name]) if name in named else types[entry["dtype"]]
+        tensors[name] = np.frombuffer(data[begin:end], dtype).reshape(entry["shape"])
     return tensors
 
 
