@@ -58,10 +58,9 @@ struct ComputeTypes : fp8::impl::FP8ComputeTypesBase<ComputeTypes> {
       return signalPassFailure();
     if (recipe->compute.unquantizedDots != ComputeFormat::BF16)
       return markAllAnalysesPreserved();
-    // What stores the state is no part of the step.
+    // What makes the first copy of a weight computes it as the step does.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function->hasAttr(FP8Dialect::kEntryAttrName))
-        readBF16InDots(function);
+      readBF16InDots(function);
   }
 };
 } // namespace

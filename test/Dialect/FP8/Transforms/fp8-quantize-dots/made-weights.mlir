@@ -2,15 +2,15 @@
 // RUN: FileCheck %s --input-file=%t.json --check-prefix=JSON
 
 // The weight is made with a dot, which copies of weights repeat: at the end of
-// the step, and in the function that makes the first copy. The report has the
-// dots of the step alone.
+// the step, and in the function that makes the first copy: in bf16, as the step
+// computes it. The report has the dots of the step alone.
 // JSON: "total": 2,
 // JSON-NOT: "function": "fp8_store"
 
 // CHECK: func.func @main
 // CHECK: stablehlo.dot_general {{.*}} : (tensor<32x4xbf16>, tensor<4x16xbf16>) -> tensor<32x16xf32>
 // CHECK: func.func private @fp8_store
-// CHECK: stablehlo.dot_general {{.*}} : (tensor<32x4xf32>, tensor<4x16xf32>) -> tensor<32x16xf32>
+// CHECK: stablehlo.dot_general {{.*}} : (tensor<32x4xbf16>, tensor<4x16xbf16>) -> tensor<32x16xf32>
 func.func @main(%w: tensor<32x16xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
                 %a: tensor<32x4xf32> {fp8.kind = "parameter", fp8.path = "a", fp8.role = "state"},
                 %b: tensor<4x16xf32> {fp8.kind = "parameter", fp8.path = "b", fp8.role = "state"},
