@@ -26,19 +26,13 @@ namespace {
 
 /// The kernel as a function, which upstream's bufferization knows.
 func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
-  auto func = func::FuncOp::create(
-      builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  func::FuncOp func = moveToFunction(builder, kernel, kernel.getSymName());
   func.setPrivate();
-  func.getBody().takeBody(kernel.getBody());
   // Others read what is an input only: a loop that carries it copies it.
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (kernel.getAccess(i) == Access::Read)
       func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName,
                       builder.getBoolAttr(false));
-  auto end = cast<ReturnOp>(func.getBody().front().getTerminator());
-  OpBuilder atEnd(end);
-  func::ReturnOp::create(atEnd, end.getLoc(), end.getOperands());
-  end.erase();
   return func;
 }
 

@@ -16,6 +16,20 @@ Value fp8::memoryOf(Value buffer) {
   return buffer;
 }
 
+func::FuncOp fp8::moveToFunction(OpBuilder &builder, FunctionOpInterface op,
+                                 StringRef name) {
+  Block &body = op.getFunctionBody().front();
+  Operation *end = body.getTerminator();
+  auto func = func::FuncOp::create(
+      builder, op.getLoc(), name,
+      builder.getFunctionType(body.getArgumentTypes(), end->getOperandTypes()));
+  OpBuilder atEnd(end);
+  func::ReturnOp::create(atEnd, end->getLoc(), end->getOperands());
+  end->erase();
+  func.getBody().takeBody(op.getFunctionBody());
+  return func;
+}
+
 int64_t fp8::byteSize(MemRefType type) {
   int64_t bits = type.getElementType().getIntOrFloatBitWidth();
   return type.getNumElements() * llvm::divideCeil(bits, 8);

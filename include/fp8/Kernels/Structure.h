@@ -10,6 +10,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
 
 namespace mlir::fp8 {
@@ -21,6 +22,12 @@ inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 /// The argument, allocation or constant in whose memory `buffer`, which may be
 /// a view of it, lies.
 Value memoryOf(Value buffer);
+
+/// A function called `name`, where `builder` stands, that takes the body of
+/// `op` (a kernel or a schedule): passes of upstream know functions alone. `op`
+/// is left without a body.
+func::FuncOp moveToFunction(OpBuilder &builder, FunctionOpInterface op,
+                            StringRef name);
 
 /// The bytes of a dense buffer; elements of less than a byte take a whole one.
 int64_t byteSize(MemRefType type);

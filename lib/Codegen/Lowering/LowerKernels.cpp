@@ -1309,14 +1309,8 @@ void storeBooleansAsBytes(ModuleOp module) {
 /// The kernel as a function, for its tasks to be emitted into.
 func::FuncOp toFunction(KernelOp kernel) {
   OpBuilder builder(kernel);
-  auto func = func::FuncOp::create(
-      builder, kernel.getLoc(), kernel.getSymName(), kernel.getFunctionType());
+  func::FuncOp func = moveToFunction(builder, kernel, kernel.getSymName());
   func.setPrivate();
-  func.getBody().takeBody(kernel.getBody());
-  Operation *end = func.getBody().front().getTerminator();
-  builder.setInsertionPoint(end);
-  func::ReturnOp::create(builder, end->getLoc());
-  end->erase();
   kernel.erase();
   return func;
 }

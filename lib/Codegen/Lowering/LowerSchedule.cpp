@@ -327,13 +327,7 @@ void ScheduleLowering::becomeFunction() {
   Block &body = schedule.getBody().front();
   body.eraseArguments(0, body.getNumArguments() - 1);
   builder.setInsertionPoint(schedule);
-  auto entry = func::FuncOp::create(builder, schedule.getLoc(), entryName(),
-                                    builder.getFunctionType({pointer}, {}));
-  Operation *end = body.getTerminator();
-  builder.setInsertionPoint(end);
-  func::ReturnOp::create(builder, end->getLoc());
-  end->erase();
-  entry.getBody().takeBody(schedule.getBody());
+  moveToFunction(builder, schedule, entryName());
   schedule.erase();
 }
 
