@@ -4,17 +4,16 @@
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Support/StructuralHash.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
-#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SHA256.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <atomic>
@@ -125,23 +124,6 @@ compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
   return emitModule(*llvmModule, machine);
 }
 
-/// A hash of what the unit computes: its text, without locations.
-std::string hashUnit(ModuleOp unit) {
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  // All of it, whatever the command line says about printing.
-  constexpr int64_t kAll = std::numeric_limits<int64_t>::max();
-  unit.print(os, OpPrintingFlags()
-                     .enableDebugInfo(false)
-                     .elideLargeElementsAttrs(kAll)
-                     .elideLargeResourceString(kAll)
-                     .useLocalScope());
-  std::array<uint8_t, 32> hash =
-      llvm::SHA256::hash(llvm::arrayRefFromStringRef(text));
-  return llvm::toHex(ArrayRef<uint8_t>(hash).take_front(20),
-                     /*LowerCase=*/true);
-}
-
 /// Gives the functions of a kernel names that don't tell which one it is.
 void dropNames(Unit &unit) {
   for (auto func : unit.module->getOps<LLVM::LLVMFuncOp>())
@@ -161,7 +143,7 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
   for (Unit &unit : MutableArrayRef<Unit>(units).drop_back()) {
     std::string before = unit.symbol;
     dropNames(unit);
-    unit.symbol = "fp8_kernel_" + hashUnit(*unit.module);
+    unit.symbol = "fp8_kernel_" + structuralHash(*unit.module);
     unit.module->lookupSymbol<LLVM::LLVMFuncOp>("task").setName(unit.symbol);
     names[before] = unit.symbol;
     if (known.insert(unit.symbol).second)
@@ -185,7 +167,7 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
       address.setGlobalName(it->second);
   });
   auto entry = module.lookupSymbol<LLVM::LLVMFuncOp>(schedule.symbol);
-  schedule.symbol = "fp8_schedule_" + hashUnit(module);
+  schedule.symbol = "fp8_schedule_" + structuralHash(module);
   entry.setName(schedule.symbol);
   kept.push_back(std::move(schedule));
   units = std::move(kept);

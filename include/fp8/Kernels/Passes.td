@@ -135,7 +135,7 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
     Kernels whose bodies are equal but for locations and names become one, so
     compile time follows the number of distinct kernels and not the number of
     layers. The symbol of a kernel becomes the hash of what it computes
-    (`kernelHash`); what it is for is told by the labels of its launches.
+    (`structuralHash`); what it is for is told by the labels of its launches.
 
     Example (a kernel of one task):
 
