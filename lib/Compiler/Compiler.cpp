@@ -291,15 +291,13 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
     return failure();
   if (failed(runStage(module, options, "structured", stats.structureSeconds,
                       buildStructurePipeline)) ||
-      failed(runStage(module, options, "kernels", stats.kernelsSeconds,
-                      [&](OpPassManager &pm) {
-                        SetTargetOptions target;
-                        target.cpu = options.targetCPU;
-                        pm.addPass(createSetTarget(target));
-                        buildKernelsPipeline(pm, &memory);
-                      })) ||
+      failed(runStage(
+          module, options, "kernels", stats.kernelsSeconds,
+          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })) ||
       failed(runStage(module, options, "codegen", stats.codegenSeconds,
-                      buildCodegenPipeline)))
+                      [&](OpPassManager &pm) {
+                        buildCodegenPipeline(pm, options.targetCPU);
+                      })))
     return failure();
 
   for (auto func : module.getOps<func::FuncOp>())

@@ -3,6 +3,8 @@
 #ifndef FP8_PIPELINES_LOWERING_H
 #define FP8_PIPELINES_LOWERING_H
 
+#include "llvm/ADT/StringRef.h"
+
 namespace mlir {
 class OpPassManager;
 namespace fp8 {
@@ -16,8 +18,9 @@ void buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink = nullptr);
 void buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
                           MemoryReport *sink = nullptr);
 
-/// Kernels to the loops of one task: vectors, explicit math and casts.
-void buildCodegenPipeline(OpPassManager &pm);
+/// Kernels to the loops of one task: vectors, explicit math and casts. The code
+/// is for `cpu`; empty: what the module says, else this machine.
+void buildCodegenPipeline(OpPassManager &pm, llvm::StringRef cpu = "");
 
 /// Everything to the LLVM dialect. Ends in the contract check
 /// `fp8-verify-lowered`.

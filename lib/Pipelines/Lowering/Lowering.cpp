@@ -33,8 +33,10 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
   pm.addPass(createVerifyScheduled());
 }
 
-void fp8::buildCodegenPipeline(OpPassManager &pm) {
-  pm.addPass(createSetTarget());
+void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu) {
+  SetTargetOptions target;
+  target.cpu = cpu.str();
+  pm.addPass(createSetTarget(target));
   pm.addPass(createPlanTiles());
   pm.addPass(createLowerKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
@@ -75,9 +77,9 @@ void fp8::registerLoweringPipelines() {
       "fp8-kernels",
       "Stage 4: structured tensors to a planned schedule of kernels",
       [](OpPassManager &pm) { buildKernelsPipeline(pm); });
-  PassPipelineRegistration<>("fp8-codegen",
-                             "Stage 5a: kernels to vector loops of one task",
-                             buildCodegenPipeline);
+  PassPipelineRegistration<>(
+      "fp8-codegen", "Stage 5a: kernels to vector loops of one task",
+      [](OpPassManager &pm) { buildCodegenPipeline(pm); });
   PassPipelineRegistration<>(
       "fp8-to-llvm", "Stage 5b: kernels and schedule to the LLVM dialect",
       buildLLVMPipeline);
