@@ -60,16 +60,20 @@ bool writesF8(linalg::GenericOp op) {
 
 } // namespace
 
-/// `max`, `exp` and `sum` over rows.
-static void mergeSoftmax(llvm::SmallSetVector<StringRef, 8> &parts,
-                         bool hasExp) {
-  if (!hasExp || !parts.contains("max") || !parts.contains("sum"))
-    return;
+/// What reductions and a function of their results compute together has a name
+/// of its own.
+static void mergeReductions(llvm::SmallSetVector<StringRef, 8> &parts,
+                            bool hasExp, bool hasRoot) {
+  bool hasSum = parts.contains("sum");
+  bool isSoftmax = hasExp && hasSum && parts.contains("max");
+  bool isNorm = hasRoot && hasSum && !isSoftmax;
   llvm::SmallSetVector<StringRef, 8> merged;
   for (StringRef part : parts)
-    if (part == "max")
+    if (isSoftmax && part == "max")
       merged.insert("softmax");
-    else if (part != "sum")
+    else if (isNorm && part == "sum")
+      merged.insert("norm");
+    else if (!isSoftmax || part != "sum")
       merged.insert(part);
   parts = merged;
 }
@@ -92,13 +96,7 @@ std::string fp8::labelOf(ArrayRef<Operation *> ops, StringRef state) {
     else if (writesF8(generic))
       parts.insert("quantize");
   }
-  mergeSoftmax(parts, hasExp);
-  if (hasRoot && parts.contains("sum")) {
-    llvm::SmallSetVector<StringRef, 8> merged;
-    for (StringRef part : parts)
-      merged.insert(part == "sum" ? StringRef("norm") : part);
-    parts = merged;
-  }
+  mergeReductions(parts, hasExp, hasRoot);
   if (!state.empty())
     parts.insert("update");
   if (parts.empty())
