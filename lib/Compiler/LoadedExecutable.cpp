@@ -1,10 +1,9 @@
 //===- LoadedExecutable.cpp - An executable in this process ---------------===//
 
 #include "fp8/Compiler/LoadedExecutable.h"
+#include "fp8/Codegen/Target.h"
 
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
-#include "llvm/Support/TargetSelect.h"
-#include <mutex>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -16,11 +15,7 @@ LoadedExecutable::~LoadedExecutable() { fp8_package_close(functions); }
 /// Puts all objects into one library of the JIT. A function is linked when its
 /// schedule is first looked up.
 llvm::Error LoadedExecutable::link() {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeNativeTarget();
-    llvm::InitializeNativeTargetAsmPrinter();
-  });
+  initializeTargets();
   if (llvm::Error error = checkRunsHere(executable.target))
     return error;
   auto created = llvm::orc::LLJITBuilder().create();

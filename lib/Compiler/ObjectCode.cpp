@@ -1,6 +1,7 @@
 //===- ObjectCode.cpp - LLVM dialect to machine code ----------------------===//
 
 #include "ObjectCode.h"
+#include "fp8/Codegen/Target.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
@@ -14,7 +15,6 @@
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 #include <atomic>
 #include <thread>
@@ -176,13 +176,7 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
 /// LLVM's target machine for `target`.
 llvm::orc::JITTargetMachineBuilder
 makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargets();
-    llvm::InitializeAllTargetMCs();
-    llvm::InitializeAllAsmPrinters();
-  });
+  initializeTargets();
   llvm::orc::JITTargetMachineBuilder builder((llvm::Triple(target.triple)));
   SmallVector<StringRef> features;
   StringRef(target.features).split(features, ',', -1, /*KeepEmpty=*/false);
@@ -272,10 +266,8 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   FailureOr<CPUTargetAttr> target = targetOf(module);
   if (failed(target))
     return failure();
-  llvm::orc::JITTargetMachineBuilder builder = makeTargetMachineBuilder(
-      {target->getTriple().str(), target->getCpu().str(),
-       target->getFeatures().str()},
-      optimize);
+  llvm::orc::JITTargetMachineBuilder builder =
+      makeTargetMachineBuilder(CodeTarget::of(*target), optimize);
   SmallVector<Unit> units = splitUnits(module);
   nameByContents(units);
   KernelCache kernels(cache, builder, optimize);

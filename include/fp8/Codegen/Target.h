@@ -38,7 +38,14 @@ struct CodeTarget {
            features == other.features;
   }
   bool operator!=(const CodeTarget &other) const { return !(*this == other); }
+
+  static CodeTarget of(CPUTargetAttr target);
 };
+
+/// Has LLVM know all targets that it was built with, for descriptions, target
+/// machines and objects. Every use of LLVM's targets asks for it; it happens
+/// once.
+void initializeTargets();
 
 /// The target of a CPU: `native`, the machine that the compiler runs on, or
 /// LLVM's name of an x86-64 or AArch64 CPU.

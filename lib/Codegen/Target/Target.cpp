@@ -18,16 +18,22 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+void fp8::initializeTargets() {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    llvm::InitializeAllTargetInfos();
+    llvm::InitializeAllTargets();
+    llvm::InitializeAllTargetMCs();
+    llvm::InitializeAllAsmPrinters();
+  });
+}
+
 namespace {
 
 /// LLVM's description of a CPU; null where LLVM was built without its target.
 std::unique_ptr<llvm::MCSubtargetInfo>
 subtargetOf(const llvm::Triple &triple, StringRef cpu, StringRef features) {
-  static std::once_flag once;
-  std::call_once(once, [] {
-    llvm::InitializeAllTargetInfos();
-    llvm::InitializeAllTargetMCs();
-  });
+  initializeTargets();
   std::string error;
   const llvm::Target *target =
       llvm::TargetRegistry::lookupTarget(triple, error);
@@ -65,6 +71,11 @@ TargetInfo TargetInfo::of(CPUTargetAttr target) {
   TargetInfo info = subtarget ? infoOf(triple, *subtarget) : TargetInfo();
   info.vectorBits = target.getVectorBits();
   return info;
+}
+
+CodeTarget CodeTarget::of(CPUTargetAttr target) {
+  return {target.getTriple().str(), target.getCpu().str(),
+          target.getFeatures().str()};
 }
 
 /// The machine that the compiler runs on. All features are listed: a hypervisor
@@ -110,8 +121,8 @@ llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
 }
 
 /// The features of this machine, by whether it has them, that `target` uses.
-static std::vector<std::string> usedFeatures(const CodeTarget &target,
-                                             std::optional<bool> isHere) {
+static std::vector<std::string> hostFeaturesUsedBy(const CodeTarget &target,
+                                                   std::optional<bool> isHere) {
   std::vector<std::string> used;
   auto subtarget =
       subtargetOf(llvm::Triple(target.triple), target.cpu, target.features);
@@ -133,7 +144,7 @@ std::string fp8::usedFeatures(const CodeTarget &target) {
   if (!isOfThisArchitecture(target))
     return target.features;
   std::string text;
-  for (const std::string &feature : ::usedFeatures(target, std::nullopt))
+  for (const std::string &feature : hostFeaturesUsedBy(target, std::nullopt))
     text += (text.empty() ? "+" : ",+") + feature;
   return text;
 }
@@ -147,7 +158,7 @@ llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
     return fail("it is " +
                 llvm::Triple(llvm::sys::getProcessTriple()).getArchName() +
                 " and not " + llvm::Triple(target.triple).getArchName());
-  std::vector<std::string> lacks = ::usedFeatures(target, /*isHere=*/false);
+  std::vector<std::string> lacks = hostFeaturesUsedBy(target, /*isHere=*/false);
   if (lacks.empty())
     return llvm::Error::success();
   return fail("it lacks " + llvm::join(lacks, ", "));
