@@ -290,20 +290,18 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
   // about it.
   auto compileOther = [&](StringRef file, StringRef name,
                           bool hasRecipe) -> FailureOr<Executable> {
-    CompileOptions other;
+    CompileOptions other = options.compile;
     other.name = name.str();
-    other.entry = options.compile.entry;
-    if (hasRecipe) {
-      other.recipe = options.compile.recipe;
-      other.recipeOverrides = options.compile.recipeOverrides;
+    if (!hasRecipe) {
+      other.recipe = "none";
+      other.recipeOverrides.clear();
     }
+    other.signature = SignatureOptions();
     other.signature.functionKind = FunctionKind::Function;
+    other.failOnFallback = false;
+    other.trace = false;
     other.returnLogits = name == "check";
-    other.threads = options.compile.threads;
-    other.optimize = options.compile.optimize;
-    other.targetCPU = options.compile.targetCPU;
-    other.cache = options.compile.cache;
-    other.dumpDir = options.compile.dumpDir;
+    other.exportFormat = std::nullopt;
     return compileFile(file, other, context, options.notice);
   };
   std::vector<Executable> others;
