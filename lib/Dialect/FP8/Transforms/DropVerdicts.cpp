@@ -1,5 +1,6 @@
 //===- DropVerdicts.cpp - Take the verdicts off the program ---------------===//
 
+#include "EffectiveRecipe.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
@@ -32,8 +33,7 @@ void nameLocation(Operation *dot, VerdictAttr verdict) {
 struct DropVerdicts : fp8::impl::FP8DropVerdictsBase<DropVerdicts> {
   void runOnOperation() override {
     getOperation().walk([](Operation *op) {
-      if (auto verdict =
-              op->getAttrOfType<VerdictAttr>(FP8Dialect::kVerdictAttrName))
+      if (VerdictAttr verdict = getVerdict(op))
         nameLocation(op, verdict);
       op->removeAttr(FP8Dialect::kVerdictAttrName);
       op->removeAttr(FP8Dialect::kGatedUnitsAttrName);
