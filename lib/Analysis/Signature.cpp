@@ -99,6 +99,16 @@ std::optional<ResultKind> fp8::symbolizeResultKind(StringRef text) {
       .Default(std::nullopt);
 }
 
+BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
+  for (BlockArgument arg : func.getArguments()) {
+    auto name =
+        func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    if (name && name.getValue() == path)
+      return arg;
+  }
+  return {};
+}
+
 FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
   Signature signature;
   auto missing = [&](StringRef what, unsigned index,

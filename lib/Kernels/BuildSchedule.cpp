@@ -405,9 +405,8 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
     DictionaryAttr attrs = func.getResultAttrDict(index);
     BlockArgument target;
     if (StringAttr state = pathOf(attrs, kStateAttr))
-      for (unsigned i = 0; i < numArguments; ++i)
-        if (func.getArgAttrOfType<StringAttr>(i, kPathAttr) == state)
-          target = entry.getArgument(i);
+      if (BlockArgument replaced = findArgument(func, state))
+        target = entry.getArgument(replaced.getArgNumber());
     if (!target) {
       target = entry.addArgument(bufferType(value.getType()), loc);
       SmallVector<NamedAttribute> named;

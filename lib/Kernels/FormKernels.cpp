@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LaunchLabels.h"
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Kernels/ContractionDims.h"
 #include "fp8/Kernels/Passes.h"
@@ -543,19 +544,18 @@ StringRef KernelFormer::stateOf(ArrayRef<Value> results) {
     for (OpOperand &use : result.getUses()) {
       if (!isa<func::ReturnOp>(use.getOwner()))
         continue;
-      auto path = func.getResultAttrOfType<StringAttr>(
-          use.getOperandNumber(), FP8Dialect::kStateAttrName);
+      auto path = func.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
+                                                       kStateAttr);
       if (!path)
         continue;
       if (found.empty())
         found = path.getValue();
-      for (unsigned i = 0; i < func.getNumArguments(); ++i) {
-        auto kind =
-            func.getArgAttrOfType<StringAttr>(i, FP8Dialect::kKindAttrName);
-        if (kind && kind.getValue() == "parameter" &&
-            func.getArgAttr(i, FP8Dialect::kPathAttrName) == path)
-          return path.getValue();
-      }
+      BlockArgument arg = findArgument(func, path.getValue());
+      auto kind =
+          arg ? func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr)
+              : StringAttr();
+      if (kind && symbolizeStateKind(kind.getValue()) == StateKind::Parameter)
+        return path.getValue();
     }
   return found;
 }

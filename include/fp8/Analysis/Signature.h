@@ -139,6 +139,9 @@ struct Signature {
   bool isStep() const;
 };
 
+/// The argument of `func` at this path, or null.
+BlockArgument findArgument(func::FuncOp func, llvm::StringRef path);
+
 /// A leaf of a tree of tensors.
 struct TreeLeaf {
   std::string path;

@@ -46,11 +46,9 @@ func::FuncOp fp8::getStateFunction(func::FuncOp step, StringRef entry) {
 
 BlockArgument fp8::getStateArgument(func::FuncOp function, StringRef path,
                                     Type type, Location loc) {
+  if (BlockArgument known = findArgument(function, path))
+    return known;
   unsigned count = function.getNumArguments();
-  for (unsigned i = 0; i < count; ++i)
-    if (auto attr = function.getArgAttrOfType<StringAttr>(i, kPathAttr);
-        attr && attr.getValue() == path)
-      return function.getArgument(i);
   (void)function.insertArgument(count, type,
                                 makeAttributes(function.getContext(), path,
                                                kRoleAttr,

@@ -23,16 +23,6 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-static BlockArgument findArgument(func::FuncOp function, StringRef path) {
-  for (BlockArgument arg : function.getArguments()) {
-    auto name =
-        function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
-    if (name && name.getValue() == path)
-      return arg;
-  }
-  return {};
-}
-
 /// The vectors of the channels, as (layers..., vector, channel) in f64; null if
 /// they do not lie in the parameter as `channels` says. Of the dimensions
 /// `fixed` only one place belongs to them.
