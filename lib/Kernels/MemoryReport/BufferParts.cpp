@@ -1,0 +1,116 @@
+//===- BufferParts.cpp - What has a part in the buffers of a schedule -----===//
+
+#include "MemoryAnalyzer.h"
+
+#include "fp8/Kernels/Structure.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::memory;
+
+void BufferState::add(const BufferState &other) {
+  parts |= other.parts;
+  scores |= other.scores;
+  parameters |= other.parameters;
+  lastDot = std::max(lastDot, other.lastDot);
+}
+
+BufferState MemoryAnalyzer::emptyState() {
+  BufferState state;
+  state.scores.resize(dots.size());
+  state.parameters.resize(schedule.getNumArguments());
+  return state;
+}
+
+/// What an argument is made of before the step.
+BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
+  BufferState state = emptyState();
+  std::optional<ArgRole> role = roleOf(arg);
+  std::optional<StateKind> kind = kindOf(arg);
+  // Integers among the state are keys of a random number generator, as far as
+  // they are no step count.
+  bool isKey =
+      role == ArgRole::State && kind == StateKind::Other &&
+      isa<IntegerType>(cast<MemRefType>(arg.getType()).getElementType());
+  if (role == ArgRole::Batch || role == ArgRole::Key || isKey)
+    state.parts = BufferState::Data;
+  else if ((role && kind == StateKind::Parameter) || role == ArgRole::Frozen)
+    state.parts = BufferState::Parameter;
+  if (state.parts == BufferState::Parameter)
+    state.parameters.set(arg.getArgNumber());
+  if (kind == StateKind::Moment1 || kind == StateKind::Moment2)
+    state.parts = BufferState::Update;
+  return state;
+}
+
+/// All that has a part in what the launch `call` leaves in an output.
+BufferState MemoryAnalyzer::readBy(LaunchOp call,
+                                   const KernelFlow::Output &output) {
+  BufferState state = emptyState();
+  for (unsigned index : output.any.set_bits()) {
+    auto it = states.find(memoryOf(call.getOperand(index)));
+    if (it == states.end())
+      continue;
+    BufferState part = it->second;
+    // Scores end at a dot; sums and largest values over scores are none.
+    int64_t elements =
+        cast<MemRefType>(call.getOperand(index).getType()).getNumElements();
+    for (unsigned score : it->second.scores.set_bits())
+      if (!output.withoutDot.test(index) ||
+          elements < dots[score].numElements())
+        part.scores.reset(score);
+    state.add(part);
+  }
+  auto dot = dotOf.find(call);
+  if (output.fromDot && dot != dotOf.end()) {
+    state.lastDot = std::max(state.lastDot, dot->second);
+    if (dots[dot->second].ofActivations())
+      state.scores.set(dot->second);
+  }
+  return state;
+}
+
+/// All that has a part in what `write` leaves.
+BufferState MemoryAnalyzer::readBy(const Write &write) {
+  if (auto call = dyn_cast<LaunchOp>(write.op))
+    return readBy(call, *flowOf(call).outputs[write.operand]);
+  BufferState state = emptyState();
+  for (Value root : operandsOf(write.op, [](unsigned) { return true; })) {
+    auto it = states.find(root);
+    if (it == states.end())
+      continue;
+    BufferState part = it->second;
+    part.scores.reset(); // A scalar is no score.
+    state.add(part);
+  }
+  return state;
+}
+
+/// Finds the parts of all buffers; arguments have theirs from the start.
+void MemoryAnalyzer::propagate() {
+  states.clear();
+  DenseSet<Value> fixed;
+  for (BlockArgument arg : schedule.getArguments())
+    if (!schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kOutputAttrName)) {
+      states[arg] = startOf(arg);
+      fixed.insert(arg);
+    }
+  for (Value gradient : gradients)
+    states[gradient].parts |= BufferState::Update;
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (auto &[root, writes] : writesOf) {
+      if (fixed.contains(root))
+        continue;
+      BufferState merged = emptyState();
+      merged.add(states[root]);
+      for (const Write &write : writes)
+        merged.add(readBy(write));
+      BufferState &old = states[root];
+      if (!(old == merged)) {
+        old = merged;
+        changed = true;
+      }
+    }
+  }
+}

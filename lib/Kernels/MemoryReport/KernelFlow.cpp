@@ -1,0 +1,191 @@
+//===- KernelFlow.cpp - What the outputs of a kernel are made of ----------===//
+
+#include "KernelFlow.h"
+
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::memory;
+
+void KernelFlow::Output::add(const Output &other) {
+  any |= other.any;
+  withoutDot |= other.withoutDot;
+  elementwise |= other.elementwise;
+  fromDot |= other.fromDot;
+}
+
+namespace {
+
+/// The memory that an op of a kernel reads and writes.
+struct Accesses {
+  SetVector<Value> reads, writes;
+
+  void collect(DestinationStyleOpInterface op);
+  void collect(Operation *top);
+};
+
+/// Follows the ops of a kernel in their order.
+class FlowBuilder {
+public:
+  FlowBuilder(KernelOp kernel, KernelFlow &result)
+      : kernel(kernel), result(result), size(kernel.getNumArguments()) {}
+
+  void run();
+
+private:
+  void visit(Operation &op);
+  KernelFlow::Output flowOf(ArrayRef<Value> reads, linalg::GenericOp generic);
+  KernelFlow::Dot dotOf(linalg::GenericOp generic);
+  void write(Value memory, const KernelFlow::Output &flow);
+
+  KernelOp kernel;
+  KernelFlow &result;
+  unsigned size;
+  DenseMap<Value, KernelFlow::Output> flows;
+  DenseSet<Value> written;
+};
+
+} // namespace
+
+void Accesses::collect(DestinationStyleOpInterface op) {
+  auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (!isa<MemRefType>(operand.get().getType()))
+      continue;
+    Value memory = memoryOf(operand.get());
+    bool isInit = op.isDpsInit(&operand);
+    if (isInit)
+      writes.insert(memory);
+    if (!isInit || (generic && generic.payloadUsesValueFromOperand(&operand)))
+      reads.insert(memory);
+  }
+}
+
+void Accesses::collect(Operation *top) {
+  top->walk([&](Operation *op) {
+    if (auto dps = dyn_cast<DestinationStyleOpInterface>(op)) {
+      collect(dps);
+    } else if (auto load = dyn_cast<memref::LoadOp>(op)) {
+      reads.insert(memoryOf(load.getMemRef()));
+    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      writes.insert(memoryOf(store.getMemRef()));
+    } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
+      reads.insert(memoryOf(copy.getSource()));
+      writes.insert(memoryOf(copy.getTarget()));
+    }
+  });
+}
+
+/// What an op makes of what it reads. `generic`: the op, if it is one.
+KernelFlow::Output FlowBuilder::flowOf(ArrayRef<Value> reads,
+                                       linalg::GenericOp generic) {
+  bool isElementwise = generic && allParallel(generic);
+  KernelFlow::Output flow(size);
+  for (Value read : reads) {
+    auto it = flows.find(read);
+    if (it == flows.end())
+      continue;
+    flow.any |= it->second.any;
+    flow.withoutDot |= it->second.withoutDot;
+    flow.fromDot |= it->second.fromDot;
+    if (isElementwise && cast<MemRefType>(read.getType()).getNumElements() ==
+                             iterationVolume(generic))
+      flow.elementwise |= it->second.elementwise;
+  }
+  return flow;
+}
+
+/// The sides and extents of a dot.
+KernelFlow::Dot FlowBuilder::dotOf(linalg::GenericOp generic) {
+  ContractionDims dims = *inferContractionDims(generic);
+  SmallVector<int64_t> extents = generic.getStaticLoopRanges();
+  auto product = [&](ArrayRef<unsigned> loops) {
+    int64_t result = 1;
+    for (unsigned loop : loops)
+      result *= extents[loop];
+    return result;
+  };
+  KernelFlow::Dot dot{llvm::BitVector(size), llvm::BitVector(size),
+                      product(dims.batch),   product(dims.m),
+                      product(dims.n),       product(dims.k)};
+  for (OpOperand *input : generic.getDpsInputOperands()) {
+    auto it = flows.find(memoryOf(input->get()));
+    if (it == flows.end())
+      continue;
+    AffineMap map = generic.getMatchingIndexingMap(input);
+    auto reads = [&](ArrayRef<unsigned> loops) {
+      return llvm::any_of(
+          loops, [&](unsigned loop) { return map.isFunctionOfDim(loop); });
+    };
+    if (reads(dims.m))
+      dot.lhs |= it->second.any;
+    if (reads(dims.n))
+      dot.rhs |= it->second.any;
+  }
+  return dot;
+}
+
+void FlowBuilder::write(Value memory, const KernelFlow::Output &flow) {
+  KernelFlow::Output &known = flows[memory];
+  // Parts of a result may be written one after another.
+  if (written.insert(memory).second)
+    known = flow;
+  else
+    known.add(flow);
+  auto arg = dyn_cast<BlockArgument>(memory);
+  if (arg && arg.getOwner()->getParentOp() == kernel)
+    result.outputs[arg.getArgNumber()] = known;
+}
+
+void FlowBuilder::visit(Operation &op) {
+  Accesses accesses;
+  accesses.collect(&op);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  KernelFlow::Output flow = flowOf(accesses.reads.getArrayRef(), generic);
+  if (generic && isDot(generic)) {
+    result.dot = dotOf(generic);
+    flow.withoutDot.reset();
+    flow.fromDot = true;
+  }
+  for (Value memory : accesses.writes)
+    write(memory, flow);
+}
+
+void FlowBuilder::run() {
+  for (BlockArgument arg : kernel.getArguments()) {
+    KernelFlow::Output flow(size);
+    flow.any.set(arg.getArgNumber());
+    flow.withoutDot.set(arg.getArgNumber());
+    flow.elementwise.set(arg.getArgNumber());
+    flows[arg] = flow;
+  }
+  for (Operation &op : kernel.getBody().front())
+    visit(op);
+}
+
+/// In a kernel that is defined elsewhere, all that is read may be in all that
+/// is written.
+static void assumeAll(KernelOp kernel, KernelFlow &result) {
+  unsigned size = kernel.getNumArguments();
+  KernelFlow::Output all(size);
+  for (unsigned i = 0; i < size; ++i)
+    if (kernel.getAccess(i) != Access::Write)
+      all.any.set(i);
+  all.withoutDot = all.any;
+  for (unsigned i = 0; i < size; ++i)
+    if (kernel.getAccess(i) != Access::Read)
+      result.outputs[i] = all;
+}
+
+KernelFlow::KernelFlow(KernelOp kernel) : outputs(kernel.getNumArguments()) {
+  if (kernel.isExternal())
+    assumeAll(kernel, *this);
+  else
+    FlowBuilder(kernel, *this).run();
+}

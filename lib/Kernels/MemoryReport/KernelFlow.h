@@ -1,0 +1,40 @@
+//===- KernelFlow.h - What the outputs of a kernel are made of --*- C++ -*-===//
+
+#ifndef FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H
+#define FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+#include "llvm/ADT/BitVector.h"
+
+#include <optional>
+
+namespace mlir::fp8::memory {
+
+/// What the outputs of a kernel are made of, by argument number.
+struct KernelFlow {
+  struct Output {
+    /// The arguments that have a part in it; those that have one without the
+    /// kernel's dot, and elementwise.
+    llvm::BitVector any, withoutDot, elementwise;
+    bool fromDot = false;
+
+    Output() = default;
+    explicit Output(unsigned numArguments)
+        : any(numArguments), withoutDot(numArguments),
+          elementwise(numArguments) {}
+    void add(const Output &other);
+  };
+  struct Dot {
+    llvm::BitVector lhs, rhs;
+    int64_t batch = 1, m = 1, n = 1, k = 1;
+  };
+  SmallVector<std::optional<Output>> outputs; // by argument
+  std::optional<Dot> dot;
+
+  explicit KernelFlow(KernelOp kernel);
+};
+
+} // namespace mlir::fp8::memory
+
+#endif // FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H

@@ -1,0 +1,74 @@
+//===- MemoryAnalyzer.cpp - What the buffers of a schedule hold -----------===//
+
+#include "MemoryAnalyzer.h"
+
+#include "fp8/Support/Locations.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::memory;
+
+std::string memory::printBufferType(Type type) {
+  auto buffer = cast<MemRefType>(type);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (int64_t dim : buffer.getShape())
+    os << dim << "x";
+  os << buffer.getElementType();
+  return text;
+}
+
+bool memory::isFP8Buffer(MemRefType type) {
+  return type.getElementTypeBitWidth() == 8 &&
+         isa<FloatType>(type.getElementType());
+}
+
+void MemoryAnalyzer::run() {
+  collectWrites();
+  propagate();
+  findForwardPass();
+  findForwardDots();
+  findTurn();
+  findGradients();
+  // Anew, with what is known of dots and gradients.
+  propagate();
+  findLayers();
+  findLayerParameters();
+  categorize();
+  fillState();
+  fillGrowth();
+}
+
+/// Where most of the arena is alive.
+static void findPeak(MemoryReport &report) {
+  for (const PlannedBuffer &buffer : report.buffers) {
+    int64_t alive = 0;
+    for (const PlannedBuffer &other : report.buffers)
+      if (other.begin <= buffer.begin && buffer.begin <= other.end)
+        alive += other.bytes;
+    if (alive > report.peakBytes) {
+      report.peakBytes = alive;
+      report.peak = buffer.begin;
+    }
+  }
+}
+
+MemoryReport
+fp8::makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
+                      int64_t arenaBytes,
+                      llvm::function_ref<unsigned(Operation *)> positionOf) {
+  MemoryReport report;
+  report.function = schedule.getName().str();
+  report.arenaBytes = arenaBytes;
+  report.buffers = std::move(buffers);
+  for (PlannedBuffer &buffer : report.buffers) {
+    buffer.type = printBufferType(buffer.alloc.getType());
+    buffer.location = describeLocation(buffer.alloc.getLoc());
+  }
+  findPeak(report);
+  MemoryAnalyzer(schedule, report, positionOf).run();
+  // The plan replaces them.
+  for (PlannedBuffer &buffer : report.buffers)
+    buffer.alloc = nullptr;
+  return report;
+}

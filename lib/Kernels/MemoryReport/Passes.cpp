@@ -1,0 +1,132 @@
+//===- Passes.cpp - Where a step goes forward and where back --------------===//
+
+#include "MemoryAnalyzer.h"
+
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::memory;
+
+/// The buffers of the losses, which the end of the schedule reads.
+SmallVector<std::pair<Value, Operation *>> MemoryAnalyzer::findLosses() {
+  SmallVector<std::pair<Value, Operation *>> losses;
+  Operation *terminator = schedule.getBody().front().getTerminator();
+  for (BlockArgument arg : schedule.getArguments()) {
+    auto kind =
+        schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
+    if (kind && symbolizeResultKind(kind.getValue()) == ResultKind::Loss &&
+        schedule.getArgAttr(arg.getArgNumber(), FP8Dialect::kOutputAttrName))
+      losses.push_back({arg, terminator});
+  }
+  return losses;
+}
+
+/// The writes that the loss depends on.
+void MemoryAnalyzer::findForwardPass() {
+  SmallVector<std::pair<Value, Operation *>> worklist = findLosses();
+  while (!worklist.empty()) {
+    auto [root, reader] = worklist.pop_back_val();
+    // How a parameter came to its value is the business of earlier steps.
+    if (kindOf(root) == StateKind::Parameter)
+      continue;
+    auto it = writesOf.find(root);
+    if (it == writesOf.end())
+      continue;
+    for (const Write &write : it->second) {
+      if (!mayPrecede(write.op, reader, root) ||
+          !forward.insert({write.op, write.operand}).second)
+        continue;
+      auto call = dyn_cast<LaunchOp>(write.op);
+      for (Value read : operandsOf(write.op, [&](unsigned index) {
+             return flowOf(call).outputs[write.operand]->any.test(index);
+           }))
+        worklist.push_back({read, write.op});
+    }
+  }
+}
+
+/// The dots of the forward pass, in the order of the program.
+void MemoryAnalyzer::findForwardDots() {
+  auto dependsOnData = [&](LaunchOp call, const llvm::BitVector &side) {
+    return llvm::any_of(side.set_bits(), [&](unsigned index) {
+      return states[memoryOf(call.getOperand(index))].parts & BufferState::Data;
+    });
+  };
+  schedule.walk([&](LaunchOp call) {
+    const KernelFlow &flow = flowOf(call);
+    bool isForward =
+        llvm::any_of(llvm::seq(call.getNumOperands()), [&](unsigned index) {
+          return flow.outputs[index] && flow.outputs[index]->fromDot &&
+                 forward.contains({call.getOperation(), index});
+        });
+    if (!flow.dot || !isForward)
+      return;
+    dotOf[call] = dots.size();
+    dots.push_back({call, &*flow.dot, dependsOnData(call, flow.dot->lhs),
+                    dependsOnData(call, flow.dot->rhs)});
+  });
+}
+
+/// The first dot of the backward pass.
+void MemoryAnalyzer::findTurn() {
+  if (dots.empty())
+    return;
+  lastForwardDot = positionOf(dots.back().call);
+  schedule.walk([&](LaunchOp call) {
+    if (!turn && flowOf(call).dot && !dotOf.contains(call) &&
+        positionOf(call) > lastForwardDot)
+      turn = call;
+  });
+  if (!turn)
+    return;
+  report.turn = positionOf(turn);
+  for (Operation *loop = turn->getParentOp(); loop && loop != schedule;
+       loop = loop->getParentOp())
+    if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(dots.back().call)) {
+      stepLoop = loop;
+      return;
+    }
+}
+
+/// The buffers of the arena that `write` is made of elementwise.
+void MemoryAnalyzer::followElementwise(const Write &write,
+                                       SetVector<Value> &found) {
+  auto call = dyn_cast<LaunchOp>(write.op);
+  if (!call)
+    return;
+  const KernelFlow::Output &output = *flowOf(call).outputs[write.operand];
+  for (unsigned index : output.elementwise.set_bits()) {
+    Value root = memoryOf(call.getOperand(index));
+    if (root.getDefiningOp<memref::AllocOp>() &&
+        (states[root].parts & BufferState::Data) &&
+        cast<MemRefType>(root.getType()).getNumElements() > 1)
+      found.insert(root);
+  }
+}
+
+/// From what is written to parameters and moments back along elementwise steps,
+/// as far as no moment has a part.
+void MemoryAnalyzer::findGradients() {
+  if (!turn)
+    return;
+  SetVector<Value> found;
+  for (auto &[root, writes] : writesOf) {
+    std::optional<StateKind> kind = kindOf(root);
+    if (kind == StateKind::Parameter || kind == StateKind::Moment1 ||
+        kind == StateKind::Moment2)
+      for (const Write &write : writes)
+        followElementwise(write, found);
+  }
+  for (unsigned i = 0; i < found.size(); ++i) {
+    Value root = found[i];
+    if (!(states[root].parts & BufferState::Update))
+      gradients.insert(root);
+    for (const Write &write : writesOf[root])
+      followElementwise(write, found);
+  }
+}

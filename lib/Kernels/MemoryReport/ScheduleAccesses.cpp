@@ -1,0 +1,88 @@
+//===- ScheduleAccesses.cpp - What the ops of a schedule read and write ---===//
+
+#include "MemoryAnalyzer.h"
+
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Interfaces/LoopLikeInterface.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::memory;
+
+const KernelFlow &MemoryAnalyzer::flowOf(LaunchOp call) {
+  auto kernel = symbols.lookup<KernelOp>(call.getKernel());
+  auto it = flows.find(kernel);
+  if (it == flows.end())
+    it = flows.try_emplace(kernel, kernel).first;
+  return it->second;
+}
+
+std::optional<ArgRole> MemoryAnalyzer::roleOf(BlockArgument arg) {
+  auto text =
+      schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
+  return text ? symbolizeArgRole(text.getValue()) : std::nullopt;
+}
+
+/// What `root` is to the optimizer, if it is an argument that says so.
+std::optional<StateKind> MemoryAnalyzer::kindOf(Value root) {
+  auto arg = dyn_cast<BlockArgument>(root);
+  if (!arg || arg.getOwner() != &schedule.getBody().front())
+    return std::nullopt;
+  auto text =
+      schedule.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr);
+  return text ? symbolizeStateKind(text.getValue()) : std::nullopt;
+}
+
+/// The buffers that an op of the schedule reads: of a call the wanted operands.
+SmallVector<Value>
+MemoryAnalyzer::operandsOf(Operation *op,
+                           llvm::function_ref<bool(unsigned)> wanted) {
+  SmallVector<Value> buffers;
+  if (auto call = dyn_cast<LaunchOp>(op)) {
+    for (auto [index, operand] : llvm::enumerate(call.getOperands()))
+      if (wanted(index))
+        buffers.push_back(memoryOf(operand));
+    return buffers;
+  }
+  // A scalar that is stored: what its computation has loaded.
+  SmallVector<Value> worklist(op->getOperands().take_front(1));
+  while (!worklist.empty()) {
+    Operation *def = worklist.pop_back_val().getDefiningOp();
+    if (!def)
+      continue;
+    if (auto load = dyn_cast<memref::LoadOp>(def))
+      buffers.push_back(memoryOf(load.getMemRef()));
+    else
+      llvm::append_range(worklist, def->getOperands());
+  }
+  return buffers;
+}
+
+/// Can what `write` leaves in `root` be what `read` finds there?
+bool MemoryAnalyzer::mayPrecede(Operation *write, Operation *read, Value root) {
+  if (positionOf(write) < positionOf(read))
+    return true;
+  // What a loop's body makes anew does not outlive the iteration.
+  for (Operation *loop = read->getParentOp(); loop && loop != schedule;
+       loop = loop->getParentOp())
+    if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(write) &&
+        !loop->isAncestor(root.getParentBlock()->getParentOp()))
+      return true;
+  return false;
+}
+
+void MemoryAnalyzer::collectWrites() {
+  schedule.walk([&](Operation *op) {
+    if (auto call = dyn_cast<LaunchOp>(op)) {
+      const KernelFlow &flow = flowOf(call);
+      for (auto [index, output] : llvm::enumerate(flow.outputs))
+        if (output)
+          writesOf[memoryOf(call.getOperand(index))].push_back(
+              {op, static_cast<unsigned>(index)});
+    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
+      writesOf[memoryOf(store.getMemRef())].push_back({op, 0});
+    }
+  });
+}
