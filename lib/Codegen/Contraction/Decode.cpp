@@ -1,0 +1,147 @@
+//===- Decode.cpp - Elements to f32 and bf16, exactly ---------------------===//
+
+#include "LaneBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::contraction;
+
+bool contraction::isDecodedF8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+}
+
+/// E4M3FN and E5M2 bytes as f16 bits; E4M3FN values come out 2^-8 too small.
+Value LaneBuilder::decodeBytesToHalves(Value v, Type element) {
+  Type i8 = b.getI8Type(), i16 = b.getI16Type(), f16 = b.getF16Type();
+  auto like = [&](Type element) -> Type {
+    if (auto vector = dyn_cast<VectorType>(v.getType()))
+      return VectorType::get(vector.getShape(), element);
+    return element;
+  };
+  Type words = like(i16);
+  Value byte = arith::BitcastOp::create(b, loc, like(i8), v);
+  auto shl = [&](Value x, int64_t n) -> Value {
+    return arith::ShLIOp::create(b, loc, x, intConstant(words, n));
+  };
+  Value bits;
+  if (isa<Float8E5M2Type>(element)) {
+    bits = shl(arith::ExtUIOp::create(b, loc, words, byte), 8);
+  } else {
+    // Sign-extended and moved, the copies of the sign end above the exponent:
+    // s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose second bit is
+    // cleared.
+    Value moved = shl(arith::ExtSIOp::create(b, loc, words, byte), 7);
+    bits = arith::AndIOp::create(b, loc, moved, intConstant(words, -0x4001));
+    // All ones is NaN: one more carries into the cleared bit, which makes the
+    // exponent the largest.
+    Value carry = arith::AndIOp::create(
+        b, loc, arith::AddIOp::create(b, loc, bits, intConstant(words, 0x80)),
+        intConstant(words, 0x4000));
+    bits = arith::OrIOp::create(b, loc, bits, carry);
+  }
+  return arith::BitcastOp::create(b, loc, like(f16), bits);
+}
+
+Value LaneBuilder::decode(Value v) {
+  Type type = v.getType(), element = getElementTypeOrSelf(type);
+  if (element.isF32())
+    return v;
+  Type f32 = b.getF32Type();
+  if (auto vector = dyn_cast<VectorType>(type))
+    f32 = VectorType::get(vector.getShape(), f32);
+  if (!isDecodedF8(element) || !target.hasF16C)
+    return arith::ExtFOp::create(b, loc, f32, v);
+  Value half = decodeBytesToHalves(v, element);
+  Value wide = arith::ExtFOp::create(b, loc, f32, half);
+  if (isa<Float8E5M2Type>(element))
+    return wide;
+  TypedAttr scale = b.getF32FloatAttr(256.0f);
+  if (auto vector = dyn_cast<VectorType>(f32))
+    scale = DenseElementsAttr::get(vector, scale);
+  return arith::MulFOp::create(b, loc, wide,
+                               arith::ConstantOp::create(b, loc, scale));
+}
+
+Value LaneBuilder::decodeToWords(Value v) {
+  Type element = getElementTypeOrSelf(v.getType());
+  auto like = [&](Type element) -> Type {
+    if (auto vector = dyn_cast<VectorType>(v.getType()))
+      return VectorType::get(vector.getShape(), element);
+    return element;
+  };
+  auto vector = dyn_cast<VectorType>(v.getType());
+  // The table leaves the sign alone, which is part of a FNUZ format's NaN.
+  if (vector && target.hasVBMI &&
+      !isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(element)) {
+    int64_t n = vector.getDimSize(0);
+    Value bytes = arith::BitcastOp::create(b, loc, like(b.getI8Type()), v);
+    if (n > 64) {
+      assert(n == 128 && "lines are cut into at most 128 elements");
+      return concat(decodeByTable(slice(bytes, 0, 64), element),
+                    decodeByTable(slice(bytes, 64, 64), element));
+    }
+    if (n < 64) {
+      // The rest does not matter.
+      SmallVector<int64_t> mask;
+      for (int64_t i = 0; i < 64; ++i)
+        mask.push_back(i < n ? i : vector::ShuffleOp::kPoisonIndex);
+      bytes = vector::ShuffleOp::create(b, loc, bytes, bytes, mask);
+    }
+    return slice(decodeByTable(bytes, element), 0, n);
+  }
+  Type ints = like(b.getI32Type());
+  Value bits = arith::BitcastOp::create(b, loc, ints, decode(v));
+  return arith::TruncIOp::create(
+      b, loc, like(b.getI16Type()),
+      arith::ShRUIOp::create(b, loc, bits, intConstant(ints, 16)));
+}
+
+/// Looks both bytes of the 128 magnitudes up in registers.
+Value LaneBuilder::decodeByTable(Value bytes, Type element) {
+  auto type = cast<VectorType>(bytes.getType());
+  auto table = [&](bool high, int64_t from) -> Value {
+    SmallVector<int8_t> entries;
+    for (int64_t code = from; code < from + 64; ++code) {
+      APFloat value(cast<FloatType>(element).getFloatSemantics(),
+                    APInt(8, code));
+      bool inexact;
+      value.convert(APFloat::BFloat(), APFloat::rmNearestTiesToEven, &inexact);
+      uint64_t bits = value.bitcastToAPInt().getZExtValue();
+      entries.push_back(int8_t(high ? bits >> 8 : bits));
+    }
+    return arith::ConstantOp::create(
+        b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(entries)));
+  };
+  auto lookUp = [&](bool high) -> Value {
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, type,
+               b.getStringAttr("llvm.x86.avx512.vpermi2var.qi.512"),
+               ValueRange{table(high, 0), bytes, table(high, 64)})
+        .getResult(0);
+  };
+  Value low = lookUp(false), high = lookUp(true);
+  // The index has seven bits: the sign is not looked at.
+  high = arith::OrIOp::create(
+      b, loc, high,
+      arith::AndIOp::create(b, loc, bytes, intConstant(type, -128)));
+  Value both = vector::InterleaveOp::create(b, loc, low, high);
+  return vector::BitCastOp::create(b, loc,
+                                   VectorType::get({64}, b.getI16Type()), both);
+}
+
+Value LaneBuilder::loadPairs(Ref ref, int64_t lanes, int64_t width) {
+  Value words = decodeToWords(loadLanes(ref, lanes, width));
+  return vector::BitCastOp::create(b, loc, f32Vector(width / 2), words);
+}
+
+Value LaneBuilder::loadInterleaved(Ref ref, std::optional<Ref> second,
+                                   int64_t lanes, int64_t width) {
+  Value x = decodeToWords(loadLanes(ref, lanes, width));
+  Value y = second ? decodeToWords(loadLanes(*second, lanes, width))
+                   : intConstant(x.getType(), 0);
+  return vector::BitCastOp::create(b, loc, f32Vector(width),
+                                   vector::InterleaveOp::create(b, loc, x, y));
+}

@@ -1,0 +1,299 @@
+//===- Emitter.cpp - The loops of one tile of a contraction ---------------===//
+//
+// The shape of the code, after the dimensions of each group are merged where
+// the strides nest (what does not nest becomes outer loops):
+//
+//   for k0 in K by kc:                      sums over blocks go through memory
+//     pack A[m, k0:k0+kc]                   decoded; or read where it lies
+//     for j in N by NR:
+//       pack B[k0:k0+kc, j:j+NR] as [k][NR] decoded, columns padded with zeros
+//       for i in M by MR:
+//         for k in kc: MR x NR accumulators in registers
+//
+// Scales of an operand multiply the sums of each block of k, over which they
+// are constant: blocks are as long as the tiles that share a scale.
+//
+// On AVX512-BF16 two f8 values of neighbouring k form one 32-bit lane of two
+// bf16 values; the geometry of the panels stays the same with half the k.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::contraction;
+
+Ref Emitter::scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i) {
+  ScaleStep step = dim.scales[operand];
+  if (!plan.scaled[operand] || step.stride == 0)
+    return ref;
+  for (auto [loop, stride] : dim.loops)
+    i = add(i, mul(offsets[loop], stride));
+  return at(ref, div(i, step.tile), step.stride);
+}
+
+Places Emitter::moved(Places places, const Dim &dim, Value i) {
+  for (int j = 0; j < 3; ++j)
+    if (dim.strides[j])
+      places.data[j] = at(places.data[j], i, dim.strides[j]);
+  for (int j = 0; j < 2; ++j)
+    places.scales[j] = scaleAt(places.scales[j], dim, j, i);
+  return places;
+}
+
+void Emitter::forDims(ArrayRef<Dim> dims, Places places,
+                      function_ref<void(Places)> body) {
+  if (dims.empty())
+    return body(places);
+  forLoop(0, dims[0].size, 1, [&](Value i) {
+    forDims(dims.drop_front(), moved(places, dims[0], i), body);
+  });
+}
+
+Value Emitter::alsoZero(Value condition, Value i) {
+  Value zero =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, i, cst(0));
+  if (!condition)
+    return zero;
+  return arith::AndIOp::create(b, loc, condition, zero);
+}
+
+void Emitter::forOuterK(ArrayRef<Dim> dims, Places places,
+                        function_ref<void(Places)> body) {
+  if (dims.empty())
+    return body(places);
+  Value outerFirst = first;
+  forLoop(0, dims[0].size, 1, [&](Value i) {
+    first = alsoZero(outerFirst, i);
+    forOuterK(dims.drop_front(), moved(places, dims[0], i), body);
+  });
+  first = outerFirst;
+}
+
+void Emitter::ifFirst(function_ref<void()> then,
+                      function_ref<void()> otherwise) {
+  if (!first)
+    return then();
+  auto branch = scf::IfOp::create(b, loc, first, /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  then();
+  b.setInsertionPointToStart(branch.elseBlock());
+  otherwise();
+}
+
+/// A flat view of a buffer, from its first element on: every access is an index
+/// into one dimension.
+Ref Emitter::flatten(Value buffer, SmallVector<int64_t> &strides) {
+  auto type = cast<MemRefType>(buffer.getType());
+  int64_t offset, span = 1;
+  if (failed(type.getStridesAndOffset(strides, offset)))
+    return Ref();
+  for (auto [size, stride] : llvm::zip(type.getShape(), strides))
+    span += (size - 1) * stride;
+  Value base = buffer;
+  OpFoldResult offsetValue = b.getIndexAttr(offset);
+  if (ShapedType::isDynamic(offset)) {
+    auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, base);
+    base = metadata.getBaseBuffer();
+    offsetValue = metadata.getOffset();
+  }
+  bool plain = offset == 0;
+  MemRefLayoutAttrInterface layout;
+  if (!plain)
+    layout = StridedLayoutAttr::get(b.getContext(), offset, {1});
+  auto flat = MemRefType::get({span}, type.getElementType(), layout,
+                              type.getMemorySpace());
+  Value view = memref::ReinterpretCastOp::create(
+      b, loc, flat, base, offsetValue,
+      ArrayRef<OpFoldResult>{b.getIndexAttr(span)},
+      ArrayRef<OpFoldResult>{b.getIndexAttr(1)});
+  return {view, cst(0)};
+}
+
+LogicalResult Emitter::placeData(const ContractionTile &tile, Places &places) {
+  linalg::GenericOp op = tile.op;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  Value buffers[3] = {op.getDpsInputs()[0], op.getDpsInputs()[1], tile.out};
+  AffineMap operandMaps[3] = {maps[0], maps[1], maps.back()};
+  for (int i = 0; i < 3; ++i) {
+    SmallVector<int64_t> strides;
+    Ref &ref = places.data[i];
+    ref = flatten(buffers[i], strides);
+    if (!ref.memref)
+      return failure();
+    if (i == 2 && tile.outIsLocal)
+      continue;
+    SmallVector<int64_t> loops = stridesOfLoops(operandMaps[i], strides);
+    for (auto [d, stride] : llvm::enumerate(loops))
+      if (stride)
+        ref = at(ref, tile.offsets[d], stride);
+  }
+  return success();
+}
+
+LogicalResult Emitter::placeScales(const ContractionTile &tile,
+                                   Places &places) {
+  linalg::GenericOp op = tile.op;
+  SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+  ContractionDims dims = *inferContractionDims(op);
+  for (int i = 0; i < 2; ++i) {
+    if (!plan.scaled[i])
+      continue;
+    unsigned input = *dims.scales[i];
+    SmallVector<int64_t> strides;
+    Ref &ref = places.scales[i];
+    ref = flatten(op.getDpsInputs()[input], strides);
+    if (!ref.memref)
+      return failure();
+    // Loops of one iteration are in no dimension of the plan.
+    SmallVector<ScaleStep> steps = stepsOfLoops(maps[input], strides);
+    for (auto [d, step] : llvm::enumerate(steps))
+      if (tile.sizes[d] == 1) {
+        Dim dim;
+        dim.scales[i] = step;
+        ref = scaleAt(ref, dim, i, tile.offsets[d]);
+      }
+  }
+  return success();
+}
+
+void Emitter::carveScratch(Value scratch) {
+  int64_t used = 0;
+  auto carve = [&](int64_t size) -> Ref {
+    if (size == 0)
+      return Ref();
+    Value view =
+        memref::ViewOp::create(b, loc, MemRefType::get({size}, b.getF32Type()),
+                               scratch, cst(4 * used), ValueRange());
+    used += size;
+    return {view, cst(0)};
+  };
+  rhsPanel = carve(plan.rhsSize);
+  lhsPanel = carve(plan.lhsSize);
+  tileBuffer = carve(plan.tileSize);
+  for (int i = 0; i < 2; ++i)
+    scaleLines[i] = carve(plan.scaleSizes[i]);
+}
+
+LogicalResult Emitter::emit(const ContractionTile &tile) {
+  auto scratchType = cast<MemRefType>(tile.scratch.getType());
+  if (scratchType.hasStaticShape() &&
+      scratchType.getNumElements() < plan.getScratchBytes()) {
+    linalg::GenericOp op = tile.op;
+    return op.emitError("expected at least ")
+           << plan.getScratchBytes() << " bytes of scratch but got "
+           << scratchType.getNumElements();
+  }
+  offsets.assign(tile.offsets.begin(), tile.offsets.end());
+  Places places;
+  if (failed(placeData(tile, places)) || failed(placeScales(tile, places)))
+    return failure();
+  carveScratch(tile.scratch);
+  forDims(plan.outer, places, [&](Places places) {
+    forOuterK(plan.outerK, places, [&](Places places) { blocks(places); });
+  });
+  return success();
+}
+
+void Emitter::blocks(Places places) {
+  if (plan.kc == plan.k.size)
+    return block(places, cst(0), cst(plan.kc), plan.k.size);
+  Value outerFirst = first;
+  if (plan.fixedBlocks) {
+    // Whole blocks, and the rest: both of static extent.
+    int64_t full = plan.k.size / plan.kc * plan.kc;
+    forLoop(0, full, plan.kc, [&](Value k0) {
+      first = alsoZero(outerFirst, k0);
+      block(places, k0, cst(plan.kc), plan.kc);
+    });
+    if (int64_t rest = plan.k.size - full) {
+      first = alsoZero(outerFirst, cst(full));
+      block(places, cst(full), cst(rest), rest);
+    }
+  } else {
+    forLoop(0, plan.k.size, plan.kc, [&](Value k0) {
+      first = alsoZero(outerFirst, k0);
+      Value kEnd = cst(plan.kc);
+      if (plan.k.size % plan.kc) {
+        Value left = arith::SubIOp::create(b, loc, cst(plan.k.size), k0);
+        kEnd = arith::MinUIOp::create(b, loc, kEnd, left);
+      }
+      block(places, k0, kEnd, plan.k.size);
+    });
+  }
+  first = outerFirst;
+}
+
+void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
+  kExtent = extent;
+  unsigned lhs = plan.operand[0], rhs = plan.operand[1];
+  Block block{moved(places, plan.k, k0), kEnd, kEnd};
+  if (plan.scaled[lhs])
+    gatherScales(block.places.scales[lhs], lhs, plan.m, scaleLines[0]);
+  if (plan.scaled[rhs])
+    gatherScales(block.places.scales[rhs], rhs, plan.n, scaleLines[1]);
+  packLhs(block.places.data[lhs], kEnd);
+  if (plan.pack == 2)
+    block.steps = div(add(kEnd, 1), 2);
+
+  int64_t width = plan.panelColumns();
+  int64_t full = plan.n.size / width * width;
+  forLoop(0, full, width, [&](Value j) { panel(block, j, width); });
+  if (full != plan.n.size)
+    panel(block, cst(full), plan.n.size - full);
+}
+
+void Emitter::placeLhs(const Block &block, Value i, RegisterTile &tile) {
+  unsigned lhs = plan.operand[0];
+  switch (plan.lhs) {
+  case LhsForm::Direct:
+    tile.lhsM = plan.m.strides[lhs];
+    tile.lhsK = plan.k.strides[lhs];
+    tile.lhs = at(block.places.data[lhs], i, tile.lhsM);
+    return;
+  case LhsForm::RowMajor:
+    tile.lhsM = plan.lhsRowStride();
+    tile.lhsK = 1;
+    tile.lhs = at(lhsPanel, i, tile.lhsM);
+    return;
+  case LhsForm::Panels:
+    tile.lhsM = 1;
+    tile.lhsK = tile.rows;
+    tile.lhs = at(lhsPanel, i, plan.packedK());
+    return;
+  }
+}
+
+void Emitter::panel(const Block &block, Value j, int64_t columns) {
+  unsigned lhs = plan.operand[0], rhs = plan.operand[1];
+  RegisterTile tile;
+  tile.rhs = at(block.places.data[rhs], j, plan.n.strides[rhs]);
+  tile.rhsK = plan.k.strides[rhs];
+  if (plan.packRhs) {
+    packRhsPanel(tile.rhs, rhsPanel, block.kEnd, columns);
+    tile.rhs = rhsPanel;
+    tile.rhsK = llvm::alignTo(columns, plan.lanes);
+  }
+  tile.columns = columns;
+  tile.steps = block.steps;
+  Ref outColumn = at(block.places.data[2], j, plan.n.strides[2]);
+  auto rows = [&](Value i, int64_t count) {
+    tile.rows = count;
+    tile.out = at(outColumn, i, plan.m.strides[2]);
+    if (plan.scaled[lhs])
+      tile.scales[0] = at(scaleLines[0], i, 1);
+    if (plan.scaled[rhs])
+      tile.scales[1] = at(scaleLines[1], j, 1);
+    placeLhs(block, i, tile);
+    registerTile(tile);
+  };
+  int64_t full = plan.m.size / plan.rows * plan.rows;
+  forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
+  if (full != plan.m.size)
+    rows(cst(full), plan.m.size - full);
+}

@@ -1,0 +1,136 @@
+//===- Emitter.h - The loops of one tile of a contraction -------*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_CONTRACTION_EMITTER_H
+#define FP8_LIB_CODEGEN_CONTRACTION_EMITTER_H
+
+#include "LaneBuilder.h"
+#include "Plan.h"
+
+#include "fp8/Codegen/Contraction.h"
+
+namespace mlir::fp8::contraction {
+
+/// Where the code is in the operands, and in their scales.
+struct Places {
+  std::array<Ref, 3> data;
+  std::array<Ref, 2> scales;
+};
+
+/// The block of k that is being computed.
+struct Block {
+  /// Where it begins.
+  Places places;
+  /// Its extent, and how many lanes of a panel that is.
+  Value kEnd, steps;
+};
+
+/// Some rows and columns whose sums are in registers.
+struct RegisterTile {
+  /// The lhs, with the strides of rows and of k.
+  Ref lhs;
+  int64_t lhsM = 0, lhsK = 0;
+  /// The rhs, whose columns are adjacent.
+  Ref rhs;
+  int64_t rhsK = 0;
+  Value steps;
+  Ref out;
+  /// One for each row and each column, where there are scales.
+  std::array<Ref, 2> scales;
+  int64_t rows = 0, columns = 0;
+};
+
+/// Emits what the plan of a tile says.
+class Emitter : public LaneBuilder {
+public:
+  Emitter(OpBuilder &b, Location loc, const TargetInfo &target,
+          const Plan &plan)
+      : LaneBuilder(b, loc, target), plan(plan) {}
+
+  LogicalResult emit(const ContractionTile &tile);
+
+private:
+  // Operands.
+  Ref flatten(Value buffer, SmallVector<int64_t> &strides);
+  LogicalResult placeData(const ContractionTile &tile, Places &places);
+  LogicalResult placeScales(const ContractionTile &tile, Places &places);
+  void carveScratch(Value scratch);
+
+  // Loops around blocks.
+  /// Calls `body` for every dimension's whole extent, with the references
+  /// moved along.
+  void forDims(ArrayRef<Dim> dims, Places places,
+               function_ref<void(Places)> body);
+  /// The same for dimensions of k, which keeps track of the first pass.
+  void forOuterK(ArrayRef<Dim> dims, Places places,
+                 function_ref<void(Places)> body);
+  Value alsoZero(Value condition, Value i);
+  /// The scale of an operand at index `i` of a dimension.
+  Ref scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i);
+  Places moved(Places places, const Dim &dim, Value i);
+  void ifFirst(function_ref<void()> then, function_ref<void()> otherwise);
+
+  // Blocks.
+  /// All of k, in blocks.
+  void blocks(Places places);
+  /// The block of k from k0 to k0 + kEnd; `extent` is a static number with the
+  /// same remainders as kEnd.
+  void block(Places places, Value k0, Value kEnd, int64_t extent);
+  /// All rows of some columns of a block.
+  void panel(const Block &block, Value j, int64_t columns);
+  /// Points a register tile to its rows of the lhs.
+  void placeLhs(const Block &block, Value i, RegisterTile &tile);
+
+  // Packing.
+  /// Calls `body` for every lane along k: with its first k, and whether the
+  /// second half of a pair is there.
+  void forSteps(Value kEnd, function_ref<void(Value, bool)> body);
+  void packLhs(Ref source, Value kEnd);
+  void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
+  void packLhsPanels(Ref source, Ref panel, Value kEnd);
+  void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
+  /// Packs lines of adjacent elements: for each k, `count` of them from
+  /// source + k * stride to panel + k * panelStride, in whole vectors.
+  void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
+                 Value kEnd, int64_t count);
+  void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
+                   int64_t lineStride, int64_t kStride, Value kEnd);
+  Value loadScalar(Ref ref);
+  Value packPair(Value x, Ref place, int64_t stride, bool hasSecond);
+  /// Packs columns from `j` on that are adjacent along k: square blocks
+  /// transposed in registers.
+  void packSquares(Ref source, Value j, int64_t columns, Ref panel,
+                   int64_t width, Value kEnd);
+  SmallVector<Value> loadSquare(Ref source, int64_t columns, int64_t lanes);
+
+  // The register tile.
+  /// Writes down the scales of an operand, one for every row or column.
+  void gatherScales(Ref from, unsigned operand, const Dim &dim, Ref to);
+  void scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
+                 int64_t rows, int64_t vectors);
+  Value multiply(Value x, Value y, Value sum);
+  Value emulateBF16Dot(Value x, Value y, Value sum);
+  SmallVector<Value> sumProducts(const RegisterTile &tile);
+  void store(const RegisterTile &tile, ArrayRef<Value> sums, bool accumulate);
+  void storeThroughScratch(const RegisterTile &tile, ArrayRef<Value> sums);
+  void registerTile(const RegisterTile &tile);
+  using LaneBuilder::store;
+
+  int64_t vectorsOf(const RegisterTile &tile) const {
+    return llvm::divideCeil(tile.columns, plan.lanes);
+  }
+
+  const Plan &plan;
+  Ref lhsPanel, rhsPanel, tileBuffer;
+  /// The scales of rows and of columns in the current block of k.
+  std::array<Ref, 2> scaleLines;
+  /// The first index of the tile, per loop.
+  SmallVector<Value> offsets;
+  /// A static number with the same remainders as the current block of k.
+  int64_t kExtent = 0;
+  /// Whether this is the first block of k; null where there is only one.
+  Value first;
+};
+
+} // namespace mlir::fp8::contraction
+
+#endif // FP8_LIB_CODEGEN_CONTRACTION_EMITTER_H

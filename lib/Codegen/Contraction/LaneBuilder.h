@@ -1,0 +1,58 @@
+//===- LaneBuilder.h - Vectors of elements, loaded and decoded --*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H
+#define FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H
+
+#include "IndexBuilder.h"
+
+#include "fp8/Codegen/Target.h"
+
+#include "mlir/IR/BuiltinTypes.h"
+
+namespace mlir::fp8::contraction {
+
+/// The formats that are decoded here; the others by `arith.extf`.
+bool isDecodedF8(Type type);
+
+/// Emits vectors of elements: loads that decode, stores and shuffles.
+class LaneBuilder : public IndexBuilder {
+public:
+  LaneBuilder(OpBuilder &b, Location loc, const TargetInfo &target)
+      : IndexBuilder(b, loc), target(target) {}
+
+protected:
+  VectorType f32Vector(int64_t lanes) {
+    return VectorType::get({lanes}, b.getF32Type());
+  }
+  Value zeroVector(int64_t lanes) {
+    return arith::ConstantOp::create(b, loc, b.getZeroAttr(f32Vector(lanes)));
+  }
+  Value intConstant(Type like, int64_t value);
+  Value slice(Value vector, int64_t from, int64_t count);
+  Value concat(Value x, Value y);
+
+  /// Loads `lanes` contiguous elements into a vector of `width`, zeros behind.
+  Value loadLanes(Ref ref, int64_t lanes, int64_t width);
+  /// Decodes elements, scalar or vector, to f32.
+  Value decode(Value v);
+  Value decodeBytesToHalves(Value v, Type element);
+  Value load(Ref ref, int64_t lanes, int64_t width) {
+    return decode(loadLanes(ref, lanes, width));
+  }
+  void store(Value vector, Ref ref, int64_t lanes);
+  /// Elements as the bits of bf16, which every f8 is exactly.
+  Value decodeToWords(Value v);
+  Value decodeByTable(Value bytes, Type element);
+  /// Neighbouring elements in one f32 lane, the first in the lower half.
+  Value loadPairs(Ref ref, int64_t lanes, int64_t width);
+  /// Elements of `ref` and of `second`, when there is one, in one lane.
+  Value loadInterleaved(Ref ref, std::optional<Ref> second, int64_t lanes,
+                        int64_t width);
+  void transpose(SmallVectorImpl<Value> &rows);
+
+  const TargetInfo &target;
+};
+
+} // namespace mlir::fp8::contraction
+
+#endif // FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H

@@ -1,0 +1,60 @@
+//===- Loops.h - The loops of a contraction, merged -------------*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
+#define FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
+
+#include "fp8/Kernels/ContractionDims.h"
+
+#include <array>
+
+namespace mlir::fp8::contraction {
+
+/// How the place of a scale depends on a dimension: (d floordiv tile) * stride.
+struct ScaleStep {
+  int64_t stride = 0;
+  int64_t tile = 1;
+};
+
+/// One dimension after merging: its extent, its stride in lhs, rhs and out, and
+/// its part in the place of their scales.
+struct Dim {
+  int64_t size = 1;
+  std::array<int64_t, 3> strides = {0, 0, 0};
+  std::array<ScaleStep, 2> scales = {};
+  /// Loops with the stride of each in this dimension.
+  SmallVector<std::pair<unsigned, int64_t>, 2> loops = {};
+};
+
+/// The stride of every loop dimension in an operand.
+SmallVector<int64_t> stridesOfLoops(AffineMap map, ArrayRef<int64_t> strides);
+
+/// The step of every loop in the scales of an operand.
+SmallVector<ScaleStep> stepsOfLoops(AffineMap map, ArrayRef<int64_t> strides);
+
+SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape);
+
+/// The strides of a value, row-major for a tensor.
+LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides);
+
+/// The loops of an operation: extents in the tile and in all, strides in lhs,
+/// rhs and out, steps in their scales.
+struct LoopInfo {
+  SmallVector<int64_t> sizes, extents;
+  std::array<SmallVector<int64_t>, 3> strides;
+  std::array<SmallVector<ScaleStep>, 2> scales;
+
+  /// What is known of the tile of `op`; fails for operands of unknown strides.
+  static FailureOr<LoopInfo> of(linalg::GenericOp op,
+                                const ContractionDims &dims,
+                                ArrayRef<int64_t> sizes,
+                                ArrayRef<int64_t> outStrides);
+};
+
+/// Merges the dimensions of a group that nest in every operand. Sorted by
+/// stride, outermost first.
+SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims, const LoopInfo &loops,
+                           unsigned sortOperand);
+
+} // namespace mlir::fp8::contraction
+
+#endif // FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H

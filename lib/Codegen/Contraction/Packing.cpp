@@ -1,0 +1,182 @@
+//===- Packing.cpp - Operands of a contraction to panels ------------------===//
+
+#include "Emitter.h"
+
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::contraction;
+
+void Emitter::forSteps(Value kEnd, function_ref<void(Value, bool)> body) {
+  if (plan.pack == 1)
+    return forLoop(cst(0), kEnd, 1, [&](Value k) { body(k, true); });
+  Value even = alignDown(kEnd, 2);
+  forLoop(cst(0), even, 2, [&](Value k) { body(k, true); });
+  if (kExtent % 2)
+    forLoop(even, kEnd, 2, [&](Value k) { body(k, false); });
+}
+
+Value Emitter::loadScalar(Ref ref) {
+  return memref::LoadOp::create(b, loc, ref.memref, ref.index);
+}
+
+void Emitter::packLines(Ref source, int64_t stride, Ref panel,
+                        int64_t panelStride, Value kEnd, int64_t count) {
+  // Whole vectors in one go, so that the decoding works on wide ones.
+  forSteps(kEnd, [&](Value k, bool hasSecond) {
+    Ref from = at(source, k, stride);
+    Value step = div(k, plan.pack);
+    Ref to = at(panel, step, panelStride);
+    int64_t full = llvm::alignDown(count, plan.lanes);
+    auto piece = [&](int64_t j, int64_t lanes, int64_t width) {
+      std::optional<Ref> second;
+      if (hasSecond)
+        second = at(from, j + stride);
+      Value x = plan.pack == 2
+                    ? loadInterleaved(at(from, j), second, lanes, width)
+                    : load(at(from, j), lanes, width);
+      for (int64_t i = 0; i < width; i += plan.lanes)
+        store(slice(x, i, plan.lanes), at(to, j + i), plan.lanes);
+    };
+    if (full)
+      piece(0, full, full);
+    if (count > full)
+      piece(full, count - full, plan.lanes);
+  });
+}
+
+/// A pair in one lane: `x`, which is at `place`, and the element that is
+/// `stride` further, if there is one.
+Value Emitter::packPair(Value x, Ref place, int64_t stride, bool hasSecond) {
+  Type i32 = b.getI32Type();
+  x = arith::ExtUIOp::create(b, loc, i32, decodeToWords(x));
+  if (hasSecond) {
+    Value y = loadScalar(at(place, stride));
+    y = arith::ExtUIOp::create(b, loc, i32, decodeToWords(y));
+    y = arith::ShLIOp::create(b, loc, y, intConstant(i32, 16));
+    x = arith::OrIOp::create(b, loc, x, y);
+  }
+  return arith::BitcastOp::create(b, loc, b.getF32Type(), x);
+}
+
+void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
+                          int64_t lineStride, int64_t kStride, Value kEnd) {
+  int64_t k1 = plan.k.strides[operand];
+  forLoop(0, dim.size, 1, [&](Value i) {
+    Ref from = at(source, i, dim.strides[operand]);
+    Ref to = at(panel, i, lineStride);
+    forSteps(kEnd, [&](Value k, bool hasSecond) {
+      Ref place = at(from, k, k1);
+      Value x = loadScalar(place), step = div(k, plan.pack);
+      x = plan.pack == 2 ? packPair(x, place, k1, hasSecond) : decode(x);
+      Ref target = at(to, step, kStride);
+      memref::StoreOp::create(b, loc, x, target.memref, target.index);
+    });
+  });
+}
+
+void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
+  unsigned lhs = plan.operand[0];
+  int64_t rowStride = plan.lhsRowStride();
+  if (plan.k.strides[lhs] != 1)
+    return packScalars(source, plan.m, lhs, panel, rowStride, 1, kEnd);
+  forLoop(0, plan.m.size, 1, [&](Value i) {
+    Ref from = at(source, i, plan.m.strides[lhs]);
+    Ref to = at(panel, i, rowStride);
+    forChunks(
+        kEnd, kExtent, plan.lanes * plan.pack, [&](Value k, int64_t lanes) {
+          int64_t width = llvm::alignTo(lanes, plan.lanes * plan.pack);
+          Ref line = at(from, k, 1);
+          Value x = plan.pack == 2 ? loadPairs(line, lanes, width)
+                                   : load(line, lanes, width);
+          Value step = div(k, plan.pack);
+          // Behind the row there is room for a vector.
+          for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
+            store(slice(x, j, plan.lanes), at(at(to, step, 1), j), plan.lanes);
+        });
+  });
+}
+
+void Emitter::packLhsPanels(Ref source, Ref panel, Value kEnd) {
+  unsigned lhs = plan.operand[0];
+  int64_t full = plan.m.size / plan.rows * plan.rows;
+  auto rows = [&](Value i, int64_t count) {
+    // A line's last vector overlaps the next line, which is written later.
+    packLines(at(source, i, plan.m.strides[lhs]), plan.k.strides[lhs],
+              at(panel, i, plan.packedK()), count, kEnd, count);
+  };
+  forLoop(0, full, plan.rows, [&](Value i) { rows(i, plan.rows); });
+  if (full != plan.m.size)
+    rows(cst(full), plan.m.size - full);
+}
+
+void Emitter::packLhs(Ref source, Value kEnd) {
+  if (plan.lhs == LhsForm::RowMajor)
+    packRowMajorLhs(source, lhsPanel, kEnd);
+  else if (plan.lhs == LhsForm::Panels)
+    packLhsPanels(source, lhsPanel, kEnd);
+}
+
+SmallVector<Value> Emitter::loadSquare(Ref source, int64_t columns,
+                                       int64_t lanes) {
+  int64_t unit = plan.lanes * plan.pack;
+  SmallVector<Value> lines;
+  for (int64_t i = 0; i < plan.lanes; ++i) {
+    if (i >= columns) {
+      lines.push_back(zeroVector(plan.lanes));
+      continue;
+    }
+    Ref line = at(source, i * plan.n.strides[plan.operand[1]]);
+    lines.push_back(plan.pack == 2 ? loadPairs(line, lanes, unit)
+                                   : load(line, lanes, unit));
+  }
+  transpose(lines);
+  return lines;
+}
+
+void Emitter::packSquares(Ref source, Value j, int64_t columns, Ref panel,
+                          int64_t width, Value kEnd) {
+  Ref from = at(source, j, plan.n.strides[plan.operand[1]]);
+  auto square = [&](Value k, int64_t lanes) {
+    SmallVector<Value> lines = loadSquare(at(from, k, 1), columns, lanes);
+    Ref to = at(at(panel, div(k, plan.pack), width), j, 1);
+    int64_t steps = llvm::divideCeil(lanes, plan.pack);
+    for (int64_t i = 0; i < steps; ++i)
+      store(lines[i], at(to, i * width), plan.lanes);
+  };
+  int64_t unit = plan.lanes * plan.pack;
+  int64_t rest = kExtent % unit;
+  Value done = cst(0);
+  if (kExtent >= unit) {
+    Value to = rest ? alignDown(kEnd, unit) : kEnd;
+    forLoop(done, to, unit, [&](Value k) { square(k, unit); });
+    done = to;
+  }
+  if (rest)
+    forLoop(done, kEnd, unit, [&](Value k) { square(k, rest); });
+}
+
+void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {
+  unsigned rhs = plan.operand[1];
+  int64_t width = llvm::alignTo(columns, plan.lanes);
+  if (plan.n.strides[rhs] == 1 || columns == 1)
+    return packLines(source, plan.k.strides[rhs], panel, width, kEnd, columns);
+  if (plan.k.strides[rhs] != 1) {
+    if (width != columns)
+      forLoop(0, plan.packedK(), 1, [&](Value k) {
+        store(zeroVector(plan.lanes),
+              at(at(panel, k, width), width - plan.lanes), plan.lanes);
+      });
+    Dim line = plan.n;
+    line.size = columns;
+    return packScalars(source, line, rhs, panel, 1, width, kEnd);
+  }
+  auto squares = [&](Value j, int64_t count) {
+    packSquares(source, j, count, panel, width, kEnd);
+  };
+  int64_t full = llvm::alignDown(columns, plan.lanes);
+  forLoop(0, full, plan.lanes, [&](Value j) { squares(j, plan.lanes); });
+  if (full != columns)
+    squares(cst(full), columns - full);
+}

@@ -1,0 +1,218 @@
+//===- Plan.cpp - How the tile of a contraction is computed ---------------===//
+
+#include "Plan.h"
+
+#include "LaneBuilder.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::contraction;
+
+/// Every number of these formats is one of bf16.
+static bool isExactInBF16(Type type) { return fp8::isFormat(type); }
+
+/// Takes the dimension for the inner loops out of a group: the one with unit
+/// stride in `unitOperand` if asked for, else the largest.
+static Dim takeInner(SmallVector<Dim> &group, int unitOperand) {
+  if (group.empty())
+    return Dim();
+  unsigned best = 0;
+  auto rank = [&](const Dim &dim) {
+    bool unit = unitOperand >= 0 && dim.strides[unitOperand] == 1;
+    return std::pair<bool, int64_t>(unit, dim.size);
+  };
+  for (unsigned i = 1; i < group.size(); ++i)
+    if (rank(group[i]) >= rank(group[best]))
+      best = i;
+  Dim dim = group[best];
+  group.erase(group.begin() + best);
+  return dim;
+}
+
+/// Decides which dimensions are the inner loops, and which operand has rows.
+static void assignDims(const ContractionDims &dims, const LoopInfo &loops,
+                       Plan &plan) {
+  SmallVector<Dim> batch = mergeDims(dims.batch, loops, 2);
+  SmallVector<Dim> m = mergeDims(dims.m, loops, 2);
+  SmallVector<Dim> n = mergeDims(dims.n, loops, 2);
+  SmallVector<Dim> k = mergeDims(dims.k, loops, 0);
+
+  // Vectors run along n, so n should be where the result is contiguous.
+  auto hasUnit = [](ArrayRef<Dim> group) {
+    return llvm::any_of(group, [](const Dim &d) { return d.strides[2] == 1; });
+  };
+  if (!hasUnit(n) && (hasUnit(m) || (n.empty() && !m.empty()))) {
+    plan.operand = {1, 0};
+    std::swap(m, n);
+  }
+  plan.m = takeInner(m, -1);
+  plan.n = takeInner(n, 2);
+  plan.k = takeInner(k, -1);
+  llvm::append_range(plan.outer, batch);
+  llvm::append_range(plan.outer, m);
+  llvm::append_range(plan.outer, n);
+  plan.outerK = k;
+  plan.storeThroughScratch = plan.n.size > 1 && plan.n.strides[2] != 1;
+}
+
+/// Cycles that one step of k takes over the whole tile with a register tile of
+/// `rows` x `columns` vectors: two FMA and two loads a cycle, and no sum
+/// faster than the latency of an FMA.
+static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
+                         int64_t columns) {
+  auto one = [](int64_t rows, int64_t columns) {
+    if (rows == 0 || columns == 0)
+      return 0.0;
+    return std::max({0.5 * rows * columns, 0.5 * (rows + columns), 4.0}) +
+           // Loop control and what little does not overlap.
+           0.25;
+  };
+  int64_t i = m / rows, j = vectors / columns;
+  int64_t mRest = m % rows, nRest = vectors % columns;
+  return i * j * one(rows, columns) + j * one(mRest, columns) +
+         i * one(rows, nRest) + one(mRest, nRest);
+}
+
+/// Do the rows of the lhs lie beside each other?
+static bool hasAdjacentRows(const Plan &plan) {
+  unsigned lhs = plan.operand[0];
+  return plan.m.strides[lhs] == 1 && plan.k.strides[lhs] != 1;
+}
+
+/// The register tile: the sums, a row's vectors of rhs and one of lhs.
+static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
+                               Plan &plan) {
+  int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
+  int64_t registers = target.vectorBits == 512 ? 32 : 16;
+  int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
+  double best = std::numeric_limits<double>::max();
+  for (int64_t columns = 1; columns <= std::min(maxColumns, vectors);
+       ++columns) {
+    int64_t maxRows = std::min<int64_t>(
+        {(registers - columns - 1) / columns, plan.m.size, 16});
+    for (int64_t rows = 1; rows <= maxRows; ++rows) {
+      double cost = costOfTile(plan.m.size, vectors, rows, columns);
+      // Panels of few rows waste lanes while packing.
+      if (hasAdjacentRows(plan))
+        cost += llvm::divideCeil(plan.m.size, rows) *
+                (isDecodedF8(lhsType) ? 4 : 2);
+      if (cost < best) {
+        best = cost;
+        plan.rows = rows;
+        plan.columns = columns;
+      }
+    }
+  }
+}
+
+/// Makes blocks of k such that scales are constant over each, and that no
+/// partial sum is longer than asked for.
+static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
+  int64_t run = 0;
+  for (const ScaleStep &step : plan.k.scales)
+    if (step.stride != 0)
+      run = std::gcd(run, step.tile);
+  auto every =
+      op->getAttrOfType<IntegerAttr>(FP8Dialect::kPromoteEveryAttrName);
+  int64_t limit = std::max<int64_t>(maxK, 1);
+  if (every)
+    limit = std::min(limit, every.getInt());
+  if ((run == 0 || run >= plan.k.size) && plan.kc <= limit)
+    return;
+  plan.fixedBlocks = true;
+  if (run == 0 || run >= plan.k.size) {
+    plan.kc = limit;
+    return;
+  }
+  // The longest part of a run that fits.
+  plan.kc = run;
+  for (int64_t parts = 2; plan.kc > limit; ++parts)
+    if (run % parts == 0)
+      plan.kc = run / parts;
+}
+
+/// Chooses the extent of a block of k.
+static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
+  // A panel of rhs stays in the first-level cache: 32 KiB.
+  // Blocks are cut into chunks of 4 vectors.
+  int64_t maxK = 8192 / plan.panelColumns() * plan.pack;
+  int64_t chunk = 4 * plan.lanes * plan.pack;
+  maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
+  int64_t blocks = llvm::divideCeil(plan.k.size, maxK);
+  plan.kc = plan.k.size;
+  if (blocks > 1)
+    plan.kc = llvm::alignTo(llvm::divideCeil(plan.k.size, blocks), chunk);
+  fixBlocks(op, plan, maxK);
+}
+
+/// Decides how the lhs is read.
+static void chooseLhsForm(Type lhsType, Plan &plan) {
+  unsigned lhs = plan.operand[0];
+  int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
+  int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
+  // Rows a multiple of the page apart would share one set of the cache.
+  bool direct =
+      lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
+  plan.lhs = direct                  ? LhsForm::Direct
+             : hasAdjacentRows(plan) ? LhsForm::Panels
+                                     : LhsForm::RowMajor;
+  if (plan.lhs == LhsForm::RowMajor)
+    plan.lhsSize = plan.m.size * plan.lhsRowStride();
+  else if (plan.lhs == LhsForm::Panels)
+    plan.lhsSize = plan.m.size * plan.packedK() + plan.lanes;
+  plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
+}
+
+/// Decides whether the rhs is packed, and gives all else its scratch.
+static void chooseScratch(Type rhsType, Plan &plan) {
+  unsigned lhs = plan.operand[0], rhs = plan.operand[1];
+  int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
+  plan.packRhs = !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
+                   plan.n.size % plan.lanes == 0 && blocksOfRows <= 2);
+  if (plan.packRhs)
+    plan.rhsSize = llvm::alignTo(plan.packedK() * plan.panelColumns(), 16);
+  if (plan.storeThroughScratch)
+    plan.tileSize = plan.rows * plan.panelColumns();
+  // A whole vector may be read from the last scale on.
+  if (plan.scaled[lhs])
+    plan.scaleSizes[0] = llvm::alignTo(plan.m.size, 16);
+  if (plan.scaled[rhs])
+    plan.scaleSizes[1] = llvm::alignTo(plan.n.size + plan.lanes, 16);
+}
+
+FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
+                                      ArrayRef<int64_t> sizes,
+                                      ArrayRef<int64_t> outStrides,
+                                      const TargetInfo &target) {
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
+  if (failed(dims))
+    return failure();
+  FailureOr<LoopInfo> loops = LoopInfo::of(op, *dims, sizes, outStrides);
+  if (failed(loops))
+    return failure();
+  Plan plan;
+  for (unsigned i = 0; i < 2; ++i)
+    plan.scaled[i] = dims->scales[i].has_value();
+  assignDims(*dims, *loops, plan);
+
+  auto elementType = [&](unsigned operand) {
+    return cast<ShapedType>(op.getDpsInputs()[operand].getType())
+        .getElementType();
+  };
+  Type lhsType = elementType(plan.operand[0]);
+  Type rhsType = elementType(plan.operand[1]);
+  plan.lanes = target.getLanes();
+  if ((target.hasAVX512BF16 || target.emulateBF16Dots) &&
+      isExactInBF16(lhsType) && isExactInBF16(rhsType))
+    plan.pack = 2;
+  chooseRegisterTile(lhsType, target, plan);
+  chooseBlocks(op, plan);
+  chooseLhsForm(lhsType, plan);
+  chooseScratch(rhsType, plan);
+  return plan;
+}
