@@ -1,0 +1,86 @@
+//===- FormKernels.cpp - Group ops into kernels and outline them ----------===//
+
+#include "Groups.h"
+#include "Outline.h"
+#include "Preparation.h"
+#include "Work.h"
+
+#include "fp8/Kernels/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FORMKERNELS
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Moves the nodes of `block` into the order of their groups, with the views
+/// after what they read.
+static void reorder(Block &block, const KernelGroups &groups,
+                    ArrayRef<unsigned> order) {
+  Operation *terminator = block.getTerminator();
+  SmallVector<Operation *> views;
+  for (Operation &op : block)
+    if (isTensorView(&op))
+      views.push_back(&op);
+  for (unsigned group : order)
+    for (unsigned node : groups.membersOf(group)) {
+      for (Operation *attached : llvm::reverse(groups.node(node).attached))
+        attached->moveBefore(terminator);
+      groups.node(node).op->moveBefore(terminator);
+    }
+  for (Operation *view : views) {
+    Operation *def = view->getOperand(0).getDefiningOp();
+    if (def && def->getBlock() == &block)
+      view->moveAfter(def);
+    else
+      view->moveBefore(&block, block.begin());
+  }
+}
+
+namespace {
+
+class FormKernels : public fp8::impl::FormKernelsBase<FormKernels> {
+public:
+  void runOnOperation() override {
+    numKernels = 0;
+    for (auto func :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (!func.isDeclaration() && failed(form(func)))
+        return signalPassFailure();
+  }
+
+private:
+  LogicalResult form(func::FuncOp func) {
+    SmallVector<Block *> blocks = scheduleBlocks(func);
+    prepareForGrouping(blocks);
+    for (Block *block : blocks)
+      if (failed(form(func, *block)))
+        return failure();
+    return success();
+  }
+
+  /// Forms the kernels of one block.
+  LogicalResult form(func::FuncOp func, Block &block) {
+    KernelGroups groups(block);
+    if (failed(groups.form()))
+      return failure();
+    SmallVector<unsigned> order = groups.order();
+    reorder(block, groups, order);
+    for (unsigned group : order)
+      if (!groups.group(group).schedule)
+        outlineKernel(func, block, groups, group,
+                      "kernel_" + std::to_string(numKernels++));
+    return success();
+  }
+
+  unsigned numKernels = 0;
+};
+
+} // namespace

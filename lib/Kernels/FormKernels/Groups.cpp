@@ -1,0 +1,394 @@
+//===- Groups.cpp - Ops of a block that will be one kernel ----------------===//
+
+#include "Groups.h"
+
+#include "Work.h"
+
+#include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/Transforms/RegionUtils.h"
+#include <numeric>
+#include <queue>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// A joined kernel keeps at least this many domain points, unless it is small.
+static constexpr int64_t kMinTasks = 16;
+/// Work (iterations) below which parallelism does not matter.
+static constexpr int64_t kSmallWork = 1 << 14;
+/// Ops that a kernel without parallel loops may have: many small computations
+/// that share one value (the flags of an optimizer, the scales of a recipe)
+/// would become one kernel like no other, instead of one for all of them.
+static constexpr unsigned kMaxSmallOps = 16;
+
+/// The op that makes `value`, behind reshapes.
+static Operation *definitionOf(Value value) {
+  Operation *def = value.getDefiningOp();
+  while (def && isTensorView(def))
+    def = def->getOperand(0).getDefiningOp();
+  return def;
+}
+
+/// May an op that is no work stay in the schedule?
+static bool mayStay(Operation *op) {
+  return isControlFlow(op) ||
+         isa<tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ExtractOp,
+             tensor::FromElementsOp>(op) ||
+         isa<arith::ArithDialect>(op->getDialect());
+}
+
+SmallVector<unsigned> KernelGroups::membersOf(unsigned group) const {
+  const SetVector<unsigned> &members = groups[group].nodes;
+  SmallVector<unsigned> order(members.begin(), members.end());
+  llvm::sort(order);
+  return order;
+}
+
+/// Fills and empties that a node writes into belong to it.
+void KernelGroups::attachDestinations(unsigned index) {
+  for (OpOperand &init : destinationsOf(nodes[index].op)) {
+    Value destination = init.get();
+    while (Operation *def = destination.getDefiningOp()) {
+      if (!isDestination(def) || def->getBlock() != &block)
+        break;
+      nodes[index].attached.push_back(def);
+      nodeOf[def] = index;
+      auto fill = dyn_cast<linalg::FillOp>(def);
+      if (!fill)
+        break;
+      destination = fill.getOutputs()[0];
+    }
+  }
+}
+
+/// Dependences between nodes, through views.
+void KernelGroups::findDependences(unsigned index) {
+  KernelNode &node = nodes[index];
+  SetVector<Value> used;
+  for (Value operand : node.op->getOperands())
+    used.insert(operand);
+  getUsedValuesDefinedAbove(node.op->getRegions(), used);
+  for (Operation *attached : node.attached)
+    used.insert(attached->operand_begin(), attached->operand_end());
+  llvm::SmallSetVector<unsigned, 8> preds;
+  for (Value value : used) {
+    Operation *def = definitionOf(value);
+    auto it = nodeOf.find(def);
+    if (def && it != nodeOf.end() && it->second != index)
+      preds.insert(it->second);
+  }
+  nodePreds[index] = preds.takeVector();
+  node.late = node.op->hasAttr(kRecomputeAttr) ||
+              llvm::any_of(nodePreds[index],
+                           [&](unsigned pred) { return nodes[pred].late; });
+}
+
+LogicalResult KernelGroups::collectNodes() {
+  for (Operation &op : block.without_terminator()) {
+    if (isDestination(&op) || isTensorView(&op) || isa<arith::ConstantOp>(op))
+      continue;
+    if (!isWork(&op) && !mayStay(&op))
+      return op.emitOpError("expected structured ops, reshapes, slices, "
+                            "control flow and constants before kernels are "
+                            "formed");
+    unsigned index = nodes.size();
+    nodeOf[&op] = index;
+    nodes.emplace_back().op = &op;
+    if (isWork(&op))
+      attachDestinations(index);
+  }
+  nodePreds.resize(nodes.size());
+  for (unsigned index = 0; index < nodes.size(); ++index)
+    findDependences(index);
+  return success();
+}
+
+/// Alone, an op's domain is every parallel loop that all its results are
+/// indexed by exactly once.
+void KernelGroups::initGroup(unsigned index) {
+  KernelGroup group;
+  group.nodes.insert(index);
+  Operation *op = nodes[index].op;
+  group.schedule = !isWork(op);
+  group.recompute = op->hasAttr(kRecomputeAttr);
+  group.late = nodes[index].late;
+  group.sweep = op->getAttr(kSweepAttr);
+  SmallVector<unsigned> loops;
+  if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
+    group.contraction = isDot(generic);
+    group.work = iterationVolume(generic);
+    SmallVector<int64_t> extents = generic.getStaticLoopRanges();
+    SmallVector<utils::IteratorType> iterators =
+        generic.getIteratorTypesArray();
+    for (unsigned loop = 0; loop < extents.size(); ++loop) {
+      // An empty loop cannot be cut into tiles.
+      if (iterators[loop] != utils::IteratorType::parallel ||
+          extents[loop] == 0)
+        continue;
+      bool plain =
+          llvm::all_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {
+            return plainPosition(generic.getMatchingIndexingMap(&init), loop)
+                .has_value();
+          });
+      if (!plain)
+        continue;
+      loops.push_back(loop);
+      group.domain.push_back(extents[loop]);
+    }
+  }
+  group.loops[index] = loops;
+  nodes[index].group = groups.size();
+  groups.push_back(std::move(group));
+}
+
+bool KernelGroups::isIn(const KernelGroup &group, Operation *op) const {
+  auto it = nodeOf.find(op);
+  return op && it != nodeOf.end() && group.nodes.contains(it->second);
+}
+
+/// Finds the consumer's position of each of the producer's that `operand` is
+/// written and read alike along. In `mapping`: -2 for unseen, -1 for none.
+void KernelGroups::matchLoops(const KernelGroup &producer,
+                              const KernelGroup &consumer, OpOperand &operand,
+                              unsigned consumerNode,
+                              MutableArrayRef<int> mapping) {
+  auto writer = operand.get().getDefiningOp<linalg::GenericOp>();
+  auto reader = cast<linalg::GenericOp>(operand.getOwner());
+  AffineMap write =
+      writer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
+  AffineMap read = reader.getMatchingIndexingMap(&operand);
+  SmallVector<unsigned> writeLoops =
+      producer.loops.lookup(nodeOf.lookup(writer));
+  SmallVector<unsigned> readLoops = consumer.loops.lookup(consumerNode);
+  for (unsigned i = 0; i < mapping.size(); ++i) {
+    int found = -1;
+    if (auto position = plainPosition(write, writeLoops[i]))
+      if (auto dim = dyn_cast<AffineDimExpr>(read.getResult(*position)))
+        if (plainPosition(read, dim.getPosition()))
+          for (unsigned j = 0; j < readLoops.size(); ++j)
+            if (readLoops[j] == dim.getPosition() &&
+                consumer.domain[j] == producer.domain[i])
+              found = j;
+    mapping[i] = mapping[i] == -2 || mapping[i] == found ? found : -1;
+  }
+}
+
+/// Pairs (domain position in producer, domain position in consumer) along which
+/// all values that pass between the groups are written and read alike. nullopt
+/// when a value passes through a reshape, or is captured by a region.
+std::optional<KernelGroups::DomainPairs>
+KernelGroups::sharedDomain(const KernelGroup &producer,
+                           const KernelGroup &consumer) {
+  SmallVector<int> mapping(producer.domain.size(), -2);
+  bool connected = false;
+  for (unsigned consumerNode : consumer.nodes) {
+    Operation *op = nodes[consumerNode].op;
+    // A region that captures a value of the producer may read it anywhere.
+    SetVector<Value> captured;
+    getUsedValuesDefinedAbove(op->getRegions(), captured);
+    for (Value value : captured)
+      if (isIn(producer, value.getDefiningOp()))
+        return std::nullopt;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Operation *def = definitionOf(operand.get());
+      if (!isIn(producer, def))
+        continue;
+      bool throughView = def != operand.get().getDefiningOp();
+      if (throughView || !isa<linalg::GenericOp>(op) ||
+          !isa<linalg::GenericOp>(def))
+        return std::nullopt;
+      connected = true;
+      matchLoops(producer, consumer, operand, consumerNode, mapping);
+    }
+  }
+  if (!connected)
+    return std::nullopt;
+  DomainPairs pairs;
+  llvm::SmallDenseSet<int> taken;
+  for (auto [i, j] : llvm::enumerate(mapping))
+    if (j >= 0 && taken.insert(j).second)
+      pairs.push_back({static_cast<unsigned>(i), static_cast<unsigned>(j)});
+  return pairs;
+}
+
+/// Is there a path from group a to group b (or back) through a third group?
+bool KernelGroups::joinMakesCycle(unsigned a, unsigned b) {
+  // Walk backwards from both; reaching one of them again through another group
+  // is a cycle. Program order bounds the walk: a node before the first node of
+  // the pair cannot depend on it, unless it or another node before it is in one
+  // group with a later one.
+  unsigned first = std::min(*llvm::min_element(groups[a].nodes),
+                            *llvm::min_element(groups[b].nodes));
+  SmallVector<unsigned> stack;
+  llvm::SmallDenseSet<unsigned> seen;
+  auto inPair = [&](unsigned group) { return group == a || group == b; };
+  auto push = [&](unsigned node) {
+    unsigned group = nodes[node].group;
+    if (!inPair(group) && seen.insert(group).second)
+      stack.push_back(group);
+  };
+  for (unsigned group : {a, b})
+    for (unsigned node : groups[group].nodes)
+      for (unsigned pred : nodePreds[node])
+        push(pred);
+  while (!stack.empty()) {
+    unsigned group = stack.pop_back_val();
+    for (unsigned node : groups[group].nodes) {
+      if (lastWith[node] < first)
+        continue;
+      for (unsigned pred : nodePreds[node]) {
+        if (inPair(nodes[pred].group))
+          return true;
+        push(pred);
+      }
+    }
+  }
+  return false;
+}
+
+/// Are two groups better one kernel, with the loops of `domain` in common?
+bool KernelGroups::isWorthJoining(const KernelGroup &producer,
+                                  const KernelGroup &consumer,
+                                  ArrayRef<int64_t> domain) {
+  auto volume = [](ArrayRef<int64_t> extents) {
+    return std::accumulate(extents.begin(), extents.end(), int64_t(1),
+                           std::multiplies<>());
+  };
+  int64_t before = std::max(volume(producer.domain), volume(consumer.domain));
+  bool small = producer.work + consumer.work <= kSmallWork;
+  if (!small && volume(domain) < std::min(kMinTasks, before))
+    return false;
+  if (!domain.empty())
+    return true;
+  // A contraction keeps a row loop that is long enough to share a panel over.
+  return !producer.contraction &&
+         producer.nodes.size() + consumer.nodes.size() <= kMaxSmallOps;
+}
+
+/// Brings the nodes of the consumer into the producer.
+void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
+                        const DomainPairs &pairs) {
+  KernelGroup &producer = groups[producerIndex];
+  KernelGroup &consumer = groups[consumerIndex];
+  SmallVector<int64_t> domain;
+  for (auto [i, j] : pairs)
+    domain.push_back(producer.domain[i]);
+  for (unsigned node : producer.nodes) {
+    SmallVector<unsigned> kept;
+    for (auto [i, j] : pairs)
+      kept.push_back(producer.loops[node][i]);
+    producer.loops[node] = kept;
+  }
+  for (unsigned node : consumer.nodes) {
+    SmallVector<unsigned> kept;
+    for (auto [i, j] : pairs)
+      kept.push_back(consumer.loops[node][j]);
+    producer.loops[node] = kept;
+    producer.nodes.insert(node);
+    nodes[node].group = producerIndex;
+  }
+  unsigned last = *llvm::max_element(producer.nodes);
+  for (unsigned node = *llvm::min_element(producer.nodes);
+       node < nodes.size() && lastWith[node] < last; ++node)
+    lastWith[node] = last;
+  producer.domain = domain;
+  producer.work += consumer.work;
+  producer.recompute |= consumer.recompute;
+  producer.late |= consumer.late;
+  consumer = KernelGroup();
+}
+
+/// Joins two groups if they may be one kernel and are better so.
+void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
+  const KernelGroup &producer = groups[producerIndex];
+  const KernelGroup &consumer = groups[consumerIndex];
+  // What a contraction reads is complete before it starts.
+  if (consumer.contraction || producer.schedule || consumer.schedule)
+    return;
+  // Computed again beside what it was first computed from, it would have to be
+  // kept from there on.
+  if (consumer.recompute && !producer.late)
+    return;
+  // A sweep begins with what it computes again.
+  if (consumer.sweep && consumer.sweep != producer.sweep)
+    return;
+  std::optional<DomainPairs> pairs = sharedDomain(producer, consumer);
+  if (!pairs)
+    return;
+  SmallVector<int64_t> domain;
+  for (auto [i, j] : *pairs)
+    domain.push_back(producer.domain[i]);
+  if (isWorthJoining(producer, consumer, domain) &&
+      !joinMakesCycle(producerIndex, consumerIndex))
+    join(producerIndex, consumerIndex, *pairs);
+}
+
+void KernelGroups::grow() {
+  for (unsigned index = 0; index < nodes.size(); ++index) {
+    initGroup(index);
+    lastWith.push_back(index);
+  }
+  for (unsigned index = 0; index < nodes.size(); ++index) {
+    // Latest producer first: its data is the warmest.
+    SmallVector<unsigned> preds = nodePreds[index];
+    llvm::sort(preds, std::greater<>());
+    for (unsigned pred : preds) {
+      unsigned from = nodes[pred].group, to = nodes[index].group;
+      if (from != to)
+        tryJoin(from, to);
+    }
+  }
+}
+
+LogicalResult KernelGroups::form() {
+  if (failed(collectNodes()))
+    return failure();
+  grow();
+  // Kernels are the same as those that computed it first.
+  for (KernelNode &node : nodes) {
+    node.op->removeAttr(kRecomputeAttr);
+    node.op->removeAttr(kKeptAttr);
+    node.op->removeAttr(kSweepAttr);
+  }
+  return success();
+}
+
+SmallVector<unsigned> KernelGroups::order() const {
+  SmallVector<llvm::SmallDenseSet<unsigned>> preds(groups.size());
+  SmallVector<SmallVector<unsigned>> succs(groups.size());
+  SmallVector<unsigned> first(groups.size(), nodes.size());
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    unsigned group = nodes[node].group;
+    first[group] = std::min(first[group], node);
+    for (unsigned pred : nodePreds[node]) {
+      unsigned before = nodes[pred].group;
+      if (before != group && preds[group].insert(before).second)
+        succs[before].push_back(group);
+    }
+  }
+  std::priority_queue<std::pair<unsigned, unsigned>,
+                      std::vector<std::pair<unsigned, unsigned>>,
+                      std::greater<>>
+      ready;
+  SmallVector<unsigned> missing(groups.size());
+  for (unsigned group = 0; group < groups.size(); ++group) {
+    missing[group] = preds[group].size();
+    if (first[group] < nodes.size() && missing[group] == 0)
+      ready.push({first[group], group});
+  }
+  SmallVector<unsigned> order;
+  while (!ready.empty()) {
+    unsigned group = ready.top().second;
+    ready.pop();
+    order.push_back(group);
+    for (unsigned next : succs[group])
+      if (--missing[next] == 0)
+        ready.push({first[next], next});
+  }
+  return order;
+}

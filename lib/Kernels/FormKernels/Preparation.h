@@ -1,0 +1,17 @@
+//===- Preparation.h - Every op its own destinations ------------*- C++ -*-===//
+
+#ifndef FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
+#define FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
+
+#include "mlir/IR/Block.h"
+
+namespace mlir::fp8 {
+
+/// Brings `blocks`, inner ones first, into a form whose ops can be grouped:
+/// every op has its own fill or empty as destination and captures no scalars,
+/// and a fill that is read is an op.
+void prepareForGrouping(ArrayRef<Block *> blocks);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
