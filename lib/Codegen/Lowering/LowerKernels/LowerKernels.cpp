@@ -1,0 +1,62 @@
+//===- LowerKernels.cpp - Structured ops to the loops of one task ---------===//
+
+#include "Booleans.h"
+#include "KernelLowering.h"
+
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/Dialect/X86Vector/X86VectorDialect.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_LOWERKERNELS
+#include "fp8/Codegen/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::lowering;
+
+/// The kernel as a function, for its tasks to be emitted into.
+static func::FuncOp toFunction(KernelOp kernel) {
+  OpBuilder builder(kernel);
+  func::FuncOp func = moveToFunction(builder, kernel, kernel.getSymName());
+  func.setPrivate();
+  kernel.erase();
+  return func;
+}
+
+namespace {
+
+class LowerKernels : public fp8::impl::LowerKernelsBase<LowerKernels> {
+public:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<CPUTargetAttr> attr = targetOf(module);
+    if (failed(attr))
+      return signalPassFailure();
+    TargetInfo target = TargetInfo::of(*attr);
+    for (auto schedule : module.getOps<ScheduleOp>())
+      storeBooleansAsBytes(schedule);
+    storeBooleansAsBytes(module);
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+      if (failed(lower(kernel, target)))
+        return signalPassFailure();
+  }
+
+private:
+  static LogicalResult lower(KernelOp kernel, const TargetInfo &target) {
+    CPUPlanAttr plan = kernel.getPlanAttr();
+    if (kernel.isExternal() || !plan)
+      return kernel.emitOpError(
+          "expected a body and a plan: run --fp8-plan-tiles first");
+    SmallVector<int64_t> domain(kernel.getDomain());
+    return KernelLowering(toFunction(kernel), domain, plan.getTile(), target)
+        .run();
+  }
+};
+
+} // namespace

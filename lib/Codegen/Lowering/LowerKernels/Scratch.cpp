@@ -1,0 +1,120 @@
+//===- Scratch.cpp - What a task keeps to itself --------------------------===//
+
+#include "Booleans.h"
+#include "KernelLowering.h"
+
+#include "fp8/Codegen/Contraction.h"
+#include "fp8/Codegen/Passes.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::lowering;
+
+/// Where locals begin in the scratch of a task.
+static constexpr int64_t kAlignment = 64;
+
+SmallVector<int> lowering::domainLoopsOf(Value buffer) {
+  SmallVector<int> loops(cast<MemRefType>(buffer.getType()).getRank(), -1);
+  for (OpOperand &use : buffer.getUses()) {
+    auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
+    if (!generic || !generic.isDpsInit(&use))
+      continue;
+    AffineMap map = generic.getMatchingIndexingMap(&use);
+    for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
+      if (auto position = plainPosition(map, dim))
+        loops[*position] = i;
+  }
+  return loops;
+}
+
+/// Calls `visit` with the sizes of every tile that there is: the last one of a
+/// domain loop may be smaller.
+void KernelLowering::forEachTileSize(
+    llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
+  SmallVector<SmallVector<int64_t>> tiles(1);
+  for (auto [extent, size] : llvm::zip(domain, tile)) {
+    SmallVector<SmallVector<int64_t>> longer;
+    for (int64_t last : {size, extent % size})
+      for (SmallVector<int64_t> prefix : tiles)
+        if (last > 0) {
+          prefix.push_back(last);
+          longer.push_back(std::move(prefix));
+        }
+    tiles = std::move(longer);
+  }
+  llvm::for_each(tiles, visit);
+}
+
+/// Finds every intermediate buffer and how the domain cuts it.
+void KernelLowering::collectLocals() {
+  int64_t offset = 0;
+  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
+    Local local;
+    local.type = alloc.getType();
+    local.domainLoop = domainLoopsOf(alloc);
+    int64_t bytes = llvm::divideCeil(
+        storageType(local.type.getElementType()).getIntOrFloatBitWidth(), 8);
+    for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
+      bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
+    local.scratchOffset = offset;
+    offset += llvm::alignTo(bytes, kAlignment);
+    locals[alloc.getResult()] = local;
+  }
+  contractionScratch = offset;
+  int64_t total = offset;
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>()) {
+    if (!isDot(generic))
+      continue;
+    // A smaller tile may be packed where a whole one is not.
+    forEachTileSize([&](ArrayRef<int64_t> tileSizes) {
+      SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
+      for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
+        sizes[dim] = tileSizes[i];
+      total = std::max(
+          total, offset + contractionScratchBytes(generic, sizes, target));
+    });
+  }
+  kernel->setAttr(kScratchBytesAttr,
+                  builder.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
+}
+
+/// A fill of constant that a reduction overwrites is only its start value.
+void KernelLowering::collectInits() {
+  for (auto fill : kernel.getBody().front().getOps<linalg::FillOp>()) {
+    Value buffer = fill.getOutputs()[0];
+    Operation *next = nullptr;
+    for (Operation *user : buffer.getUsers())
+      if (user != fill && fill->isBeforeInBlock(user) &&
+          (!next || user->isBeforeInBlock(next)))
+        next = user;
+    auto generic = dyn_cast_or_null<linalg::GenericOp>(next);
+    if (!generic)
+      continue;
+    for (auto [index, init] : llvm::enumerate(generic.getDpsInitsMutable())) {
+      if (init.get() != buffer)
+        continue;
+      AffineMap map = generic.getMatchingIndexingMap(&init);
+      bool covers =
+          llvm::all_of(map.getResults(), llvm::IsaPred<AffineDimExpr>);
+      if (!covers || llvm::is_contained(generic.getInputs(), buffer))
+        continue;
+      constantInit[{generic, static_cast<unsigned>(index)}] =
+          fill.getInputs()[0];
+      absorbedFills.insert(fill);
+    }
+  }
+}
+
+/// Makes the locals of the tile, of its size.
+void KernelLowering::placeLocals() {
+  for (auto &[buffer, local] : locals) {
+    SmallVector<int64_t> shape;
+    for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
+      shape.push_back(loop < 0 ? local.type.getDimSize(dim) : tileSizes[loop]);
+    auto type =
+        MemRefType::get(shape, storageType(local.type.getElementType()));
+    local.memref = memref::ViewOp::create(builder, loc, type, scratch,
+                                          constantIndex(local.scratchOffset),
+                                          ValueRange{});
+  }
+}

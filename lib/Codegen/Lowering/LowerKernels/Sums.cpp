@@ -1,0 +1,201 @@
+//===- Sums.cpp - Loops that reduce, and long float sums ------------------===//
+
+#include "KernelLowering.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::lowering;
+
+/// Terms that a sum adds one after the other. The sums of such blocks are added
+/// with compensation, so that the error of long sums does not grow.
+static constexpr int64_t kSumBlock = 16;
+
+static int64_t volumeOf(ArrayRef<ReductionLoop> order) {
+  int64_t volume = 1;
+  for (const ReductionLoop &loop : order)
+    volume *= loop.count();
+  return volume;
+}
+
+Value KernelLowering::combine(Operation *combiner, Value a, Value b) {
+  Operation *op =
+      builder.create(loc, combiner->getName().getIdentifier(), ValueRange{a, b},
+                     TypeRange{a.getType()}, combiner->getAttrs());
+  if (combiner->getPropertiesStorageSize())
+    op->copyProperties(combiner->getPropertiesStorage());
+  return op->getResult(0);
+}
+
+/// Halves the vector until one lane is left.
+Value KernelLowering::reduceLanes(Value vector, Operation *combiner) {
+  int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
+  Value odd;
+  while (lanes > 1) {
+    if (lanes % 2) {
+      Value last = lane(vector, lanes - 1);
+      odd = odd ? combine(combiner, odd, last) : last;
+    }
+    int64_t half = lanes / 2;
+    auto slice = [&](int64_t offset) -> Value {
+      return vector::ExtractStridedSliceOp::create(
+          builder, loc, vector, ArrayRef<int64_t>{offset},
+          ArrayRef<int64_t>{half}, ArrayRef<int64_t>{1});
+    };
+    vector = combine(combiner, slice(0), slice(half));
+    lanes = half;
+  }
+  Value result = lane(vector, 0);
+  return odd ? combine(combiner, result, odd) : result;
+}
+
+/// A loop that carries values; `body` has the offset of its iteration.
+SmallVector<Value> KernelLowering::emitLoop(
+    int64_t begin, int64_t end, int64_t step, ValueRange carried,
+    function_ref<SmallVector<Value>(Value, ValueRange)> body) {
+  auto forOp =
+      scf::ForOp::create(builder, loc, constantIndex(begin), constantIndex(end),
+                         constantIndex(step), carried);
+  OpBuilder::InsertionGuard guard(builder);
+  Block *block = forOp.getBody();
+  if (!block->empty() && isa<scf::YieldOp>(block->back()))
+    block->back().erase();
+  builder.setInsertionPointToEnd(block);
+  SmallVector<Value> next =
+      body(forOp.getInductionVar(), forOp.getRegionIterArgs());
+  scf::YieldOp::create(builder, loc, next);
+  return forOp.getResults();
+}
+
+/// Sequential loops over `order`, carrying accumulators.
+SmallVector<Value>
+KernelLowering::emitReductionLoops(Loops &loops, ArrayRef<ReductionLoop> order,
+                                   ValueRange accumulators,
+                                   ReductionBody body) {
+  if (order.empty())
+    return body(accumulators);
+  const ReductionLoop &loop = order.front();
+  return emitLoop(
+      0, loop.extent, loop.step, accumulators,
+      [&](Value offset, ValueRange running) {
+        loops.index[loop.loop] =
+            arith::AddIOp::create(builder, loc, offset, loops.lower[loop.loop]);
+        return emitReductionLoops(loops, order.drop_front(), running, body);
+      });
+}
+
+static bool isFloatSum(Operation *combiner) {
+  return isa_and_nonnull<arith::AddFOp>(combiner);
+}
+
+Value KernelLowering::neutralValue(Operation *combiner, Type type) {
+  Value neutral = arith::ConstantOp::create(
+      builder, loc, *arith::getNeutralElement(combiner));
+  auto vector = dyn_cast<VectorType>(type);
+  return vector ? vector::BroadcastOp::create(builder, loc, vector, neutral)
+                : neutral;
+}
+
+/// Kahan's addition: the new sum and what it lost. An infinite sum has lost
+/// nothing (its difference to itself would be NaN).
+std::pair<Value, Value> KernelLowering::addCompensated(Value sum, Value lost,
+                                                       Value term) {
+  Value y = arith::SubFOp::create(builder, loc, term, lost);
+  Value next = arith::AddFOp::create(builder, loc, sum, y);
+  Value added = arith::SubFOp::create(builder, loc, next, sum);
+  Value nextLost = arith::SubFOp::create(builder, loc, added, y);
+  Value isNumber = arith::CmpFOp::create(
+      builder, loc, arith::CmpFPredicate::ORD, nextLost, nextLost);
+  Value none = arith::ConstantOp::create(builder, loc,
+                                         builder.getZeroAttr(sum.getType()));
+  return {next,
+          arith::SelectOp::create(builder, loc, isNumber, nextLost, none)};
+}
+
+/// One block of a sum, `order` at the current indices: its own sums, and what
+/// becomes of the sums of all.
+SmallVector<Value> KernelLowering::emitSumBlock(Loops &loops,
+                                                ArrayRef<ReductionLoop> order,
+                                                ValueRange carried,
+                                                ArrayRef<Operation *> combiners,
+                                                ReductionBody body) {
+  unsigned count = combiners.size();
+  SmallVector<Value> start, next, losses;
+  for (unsigned i = 0; i < count; ++i)
+    start.push_back(isFloatSum(combiners[i])
+                        ? neutralValue(combiners[i], carried[i].getType())
+                        : carried[i]);
+  SmallVector<Value> parts = emitReductionLoops(loops, order, start, body);
+  for (unsigned i = 0, sum = count; i < count; ++i) {
+    if (!isFloatSum(combiners[i])) {
+      next.push_back(parts[i]);
+      continue;
+    }
+    auto [total, lost] = addCompensated(carried[i], carried[sum++], parts[i]);
+    next.push_back(total);
+    losses.push_back(lost);
+  }
+  llvm::append_range(next, losses);
+  return next;
+}
+
+/// Loops over `order` whose float sums are sums of short blocks. `carried` has
+/// the accumulators, then what each of the sums lost.
+SmallVector<Value> KernelLowering::emitSumBlocks(
+    Loops &loops, ArrayRef<ReductionLoop> order, ValueRange carried,
+    ArrayRef<Operation *> combiners, ReductionBody body) {
+  if (volumeOf(order) <= kSumBlock)
+    return emitSumBlock(loops, order, carried, combiners, body);
+  ReductionLoop loop = order.front();
+  ArrayRef<ReductionLoop> rest = order.drop_front();
+  int64_t perBlock = kSumBlock / volumeOf(rest);
+  if (perBlock <= 1)
+    return emitLoop(0, loop.extent, loop.step, carried,
+                    [&](Value offset, ValueRange running) {
+                      loops.index[loop.loop] = arith::AddIOp::create(
+                          builder, loc, offset, loops.lower[loop.loop]);
+                      return emitSumBlocks(loops, rest, running, combiners,
+                                           body);
+                    });
+  // Several iterations of this loop are one block.
+  int64_t width = perBlock * loop.step;
+  int64_t whole = loop.extent / width * width;
+  Value lower = loops.lower[loop.loop];
+  auto part = [&](Value offset, int64_t extent, ValueRange running) {
+    loops.lower[loop.loop] = arith::AddIOp::create(builder, loc, offset, lower);
+    SmallVector<ReductionLoop> inner{{loop.loop, extent, loop.step}};
+    llvm::append_range(inner, rest);
+    SmallVector<Value> next =
+        emitSumBlock(loops, inner, running, combiners, body);
+    loops.lower[loop.loop] = lower;
+    return next;
+  };
+  SmallVector<Value> next =
+      emitLoop(0, whole, width, carried, [&](Value offset, ValueRange running) {
+        return part(offset, width, running);
+      });
+  if (whole < loop.extent)
+    next = part(constantIndex(whole), loop.extent - whole, next);
+  return next;
+}
+
+/// Loops over `order`; long float sums are blocked where every output has a
+/// combiner.
+SmallVector<Value> KernelLowering::emitBlockedSums(
+    Loops &loops, ArrayRef<ReductionLoop> order, ValueRange accumulators,
+    ArrayRef<Operation *> combiners, ReductionBody body) {
+  if (volumeOf(order) <= 2 * kSumBlock || llvm::none_of(combiners, isFloatSum))
+    return emitReductionLoops(loops, order, accumulators, body);
+  SmallVector<Value> carried = llvm::to_vector(accumulators);
+  for (auto [value, combiner] : llvm::zip(accumulators, combiners))
+    if (isFloatSum(combiner))
+      carried.push_back(arith::ConstantOp::create(
+          builder, loc, builder.getZeroAttr(value.getType())));
+  SmallVector<Value> results =
+      emitSumBlocks(loops, order, carried, combiners, body);
+  results.resize(combiners.size());
+  return results;
+}
