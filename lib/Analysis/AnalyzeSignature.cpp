@@ -1,7 +1,7 @@
 //===- AnalyzeSignature.cpp - Finds the roles of a step's values ----------===//
 
 #include "SignatureAnalyzer.h"
-#include "fp8-c/Runtime.h"
+#include "fp8/Binding/PathBinding.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -227,32 +227,22 @@ void SignatureAnalyzer::findOtherArgs() {
   }
 }
 
+static std::vector<fp8binding::Leaf> toBinding(ArrayRef<TreeLeaf> leaves) {
+  std::vector<fp8binding::Leaf> out;
+  for (const TreeLeaf &leaf : leaves) {
+    out.push_back({leaf.path, {}});
+    llvm::raw_string_ostream(out.back().type) << leaf.type;
+  }
+  return out;
+}
+
 /// The sources that targets take their initial values from, as the runtime
 /// binds them.
 static SmallVector<std::optional<unsigned>> bind(ArrayRef<TreeLeaf> targets,
                                                  ArrayRef<TreeLeaf> sources) {
-  struct Paths {
-    std::vector<std::string> types;
-    std::vector<const char *> names, typeNames;
-    fp8_paths paths;
-
-    Paths(ArrayRef<TreeLeaf> leaves) {
-      for (const TreeLeaf &leaf : leaves) {
-        names.push_back(leaf.path.c_str());
-        llvm::raw_string_ostream(types.emplace_back()) << leaf.type;
-      }
-      for (const std::string &type : types)
-        typeNames.push_back(type.c_str());
-      paths = {names.data(), typeNames.data(), int64_t(names.size())};
-    }
-  };
-  Paths from(targets), to(sources);
-  SmallVector<int64_t> bound(targets.size(), -1);
-  fp8_status status = fp8_bind_by_path(&from.paths, &to.paths, bound.data());
-  assert(status == FP8_OK && "expected paths that can be bound");
-  (void)status;
   SmallVector<std::optional<unsigned>> out;
-  for (int64_t source : bound)
+  for (int64_t source :
+       fp8binding::bindByPath(toBinding(targets), toBinding(sources)).sources)
     out.push_back(source < 0 ? std::nullopt : std::optional<unsigned>(source));
   return out;
 }

@@ -1,0 +1,56 @@
+//===- PathBinding.h - Finding tensors by tree path -------------*- C++ -*-===//
+//
+// An initializer, a file and a step name the same tensor by paths whose ends
+// agree: "p['layers'][0]['wq']" of the step is "result[0]['layers'][0]['wq']"
+// of the initializer and may be "layers.0.wq" in a file.
+//
+// Paths are split into keys ("p", "layers", "0", "wq"). All targets with the
+// same first key (one pytree argument) bind together: a prefix of the source's
+// paths takes the place of that key, the one under which most of them are
+// found with the right type; of equals, the one with the same name, then the
+// shortest, then the first. So first moments, which have the parameters' paths
+// and types, never pass for them.
+//
+// The runtime binds initial values this way, and the compiler's analysis asks
+// what the runtime will bind. So this is a library without LLVM and without the
+// runtime, which both link.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_BINDING_PATHBINDING_H
+#define FP8_BINDING_PATHBINDING_H
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace fp8binding {
+
+/// A tensor that has a path. Types are only compared, so that any text will do
+/// that is the same for the same type.
+struct Leaf {
+  std::string path;
+  std::string type;
+};
+
+struct Binding {
+  /// For each target the source, or -1.
+  std::vector<int64_t> sources;
+  std::vector<int64_t> missing; // targets without a source
+  /// Targets whose source has another type, with it.
+  std::vector<std::pair<int64_t, int64_t>> misshaped;
+  std::vector<int64_t> extra; // sources without a target
+
+  bool complete() const { return missing.empty() && misshaped.empty(); }
+};
+
+Binding bindByPath(const std::vector<Leaf> &targets,
+                   const std::vector<Leaf> &sources);
+
+/// The keys of a tree path, in the spelling of JAX or of a file.
+std::vector<std::string> splitPath(const std::string &path);
+
+} // namespace fp8binding
+
+#endif // FP8_BINDING_PATHBINDING_H

@@ -1,0 +1,326 @@
+//===- PathBinding.cpp - Finding tensors by tree path ---------------------===//
+
+#include "fp8/Binding/PathBinding.h"
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <unordered_map>
+
+namespace fp8binding {
+
+using Keys = std::vector<std::string>;
+
+//===----------------------------------------------------------------------===//
+// Paths
+//===----------------------------------------------------------------------===//
+
+std::vector<std::string> splitPath(const std::string &path) {
+  Keys keys;
+  std::string key;
+  auto endKey = [&] {
+    if (!key.empty())
+      keys.push_back(key);
+    key.clear();
+  };
+  for (size_t i = 0; i < path.size(); ++i) {
+    char c = path[i];
+    if (c == '.' || c == '/' || c == ']') {
+      endKey();
+    } else if (c == '[') {
+      endKey();
+      char quote = i + 1 < path.size() ? path[i + 1] : 0;
+      if (quote == '\'' || quote == '"') {
+        // A quoted key may hold dots and brackets.
+        size_t end = path.find(std::string(1, quote) + "]", i + 2);
+        if (end == std::string::npos)
+          end = path.size();
+        keys.push_back(path.substr(i + 2, end - i - 2));
+        i = std::min(end + 1, path.size());
+      }
+    } else {
+      key += c;
+    }
+  }
+  endKey();
+  return keys;
+}
+
+/// The keys from `begin` on as one text; no key holds the separator.
+static std::string join(Keys::const_iterator begin, Keys::const_iterator end) {
+  std::string text;
+  for (; begin != end; ++begin)
+    text += *begin + '\0';
+  return text;
+}
+
+static bool startsWith(const Keys &keys, const Keys &prefix) {
+  return keys.size() >= prefix.size() &&
+         std::equal(prefix.begin(), prefix.end(), keys.begin());
+}
+
+static bool endsWith(const Keys &keys, const Keys &suffix) {
+  return keys.size() >= suffix.size() &&
+         std::equal(suffix.rbegin(), suffix.rend(), keys.rbegin());
+}
+
+/// "arg12" or "result3": a name that only counts.
+static bool isCounted(const std::string &name) {
+  size_t digits = name.rfind("arg", 0) == 0      ? 3
+                  : name.rfind("result", 0) == 0 ? 6
+                                                 : 0;
+  return digits && digits < name.size() &&
+         name.find_first_not_of("0123456789", digits) == std::string::npos;
+}
+
+//===----------------------------------------------------------------------===//
+// Binding
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Binds in steps from the surest evidence to the weakest; each one looks only
+/// at what those before have left.
+class Binder {
+public:
+  Binder(const std::vector<Leaf> &targets, const std::vector<Leaf> &sources)
+      : targets(targets), sources(sources) {
+    result.sources.assign(targets.size(), -1);
+    used.assign(sources.size(), false);
+    for (const Leaf &target : targets)
+      targetKeys.push_back(splitPath(target.path));
+    for (const Leaf &source : sources)
+      sourceKeys.push_back(splitPath(source.path));
+  }
+
+  Binding run() {
+    bindEqualPaths();
+    bindCounted();
+    bindGroups();
+    bindSuffixes();
+    listUnbound();
+    return std::move(result);
+  }
+
+private:
+  /// The targets with the same first key.
+  struct Group {
+    std::vector<size_t> members;
+    std::unordered_map<std::string, size_t> byRest; // path without first key
+  };
+
+  /// A prefix of sources' paths that may stand for a group's first key.
+  struct Candidate {
+    Keys prefix;
+    size_t first = 0;            // source
+    size_t typed = 0, named = 0; // sources with a target below the prefix
+  };
+  using Candidates = std::map<std::string, Candidate>;
+
+  void bind(size_t target, size_t source);
+  bool isOpen(size_t target) const {
+    return result.sources[target] < 0 && !wrongSource.count(target);
+  }
+  void bindEqualPaths();
+  void bindCounted();
+  void bindGroups();
+  std::vector<Group> findGroups() const;
+  Candidates findCandidates(const Group &group) const;
+  const Candidate *choose(const Candidates &candidates,
+                          const std::string &root) const;
+  void bindBelow(const Keys &prefix, const Group &group);
+  void bindSuffixes();
+  int64_t findBySuffix(size_t source) const;
+  void listUnbound();
+
+  const std::vector<Leaf> &targets;
+  const std::vector<Leaf> &sources;
+  std::vector<Keys> targetKeys, sourceKeys;
+  std::vector<bool> used;
+  std::vector<Keys> taken; // prefixes that have a group
+  std::map<size_t, size_t> wrongSource;
+  Binding result;
+};
+} // namespace
+
+void Binder::bind(size_t target, size_t source) {
+  if (targets[target].type != sources[source].type) {
+    wrongSource.emplace(target, source);
+    return;
+  }
+  result.sources[target] = static_cast<int64_t>(source);
+  used[source] = true;
+}
+
+/// A checkpoint of this very step leaves nothing to guess.
+void Binder::bindEqualPaths() {
+  std::unordered_map<std::string, size_t> byPath;
+  for (size_t i = 0; i < sources.size(); ++i)
+    byPath.emplace(sources[i].path, i);
+  for (size_t i = 0; i < targets.size(); ++i) {
+    auto found = byPath.find(targets[i].path);
+    if (found != byPath.end())
+      bind(i, found->second);
+  }
+}
+
+/// Without names on both sides the order decides.
+void Binder::bindCounted() {
+  if (targets.size() != sources.size())
+    return;
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (!isCounted(targets[i].path) || !isCounted(sources[i].path) ||
+        targets[i].type != sources[i].type || result.sources[i] >= 0)
+      return;
+  for (size_t i = 0; i < targets.size(); ++i)
+    bind(i, i);
+}
+
+std::vector<Binder::Group> Binder::findGroups() const {
+  std::map<std::string, size_t> indices;
+  std::vector<Group> groups;
+  for (size_t i = 0; i < targets.size(); ++i) {
+    const Keys &keys = targetKeys[i];
+    if (!isOpen(i) || keys.empty())
+      continue;
+    auto [found, isNew] = indices.emplace(keys[0], groups.size());
+    if (isNew)
+      groups.emplace_back();
+    Group &group = groups[found->second];
+    group.members.push_back(i);
+    group.byRest.emplace(join(keys.begin() + 1, keys.end()), i);
+  }
+  return groups;
+}
+
+void Binder::bindGroups() {
+  std::vector<Group> groups = findGroups();
+  // Large trees go first: what lies inside them is no scalar of its own.
+  std::sort(groups.begin(), groups.end(), [](const Group &a, const Group &b) {
+    return a.members.size() != b.members.size()
+               ? a.members.size() > b.members.size()
+               : a.members[0] < b.members[0];
+  });
+  for (const Group &group : groups) {
+    Candidates candidates = findCandidates(group);
+    const Candidate *best = choose(candidates, targetKeys[group.members[0]][0]);
+    if (!best)
+      continue;
+    bindBelow(best->prefix, group);
+    if (!best->prefix.empty())
+      taken.push_back(best->prefix);
+  }
+}
+
+Binder::Candidates Binder::findCandidates(const Group &group) const {
+  Candidates candidates;
+  const std::string &root = targetKeys[group.members[0]][0];
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (used[i])
+      continue;
+    const Keys &keys = sourceKeys[i];
+    for (size_t split = 0; split <= keys.size(); ++split) {
+      auto found = group.byRest.find(join(keys.begin() + split, keys.end()));
+      if (found == group.byRest.end())
+        continue;
+      bool sameType = targets[found->second].type == sources[i].type;
+      // A whole path stands for any name: only the type tells.
+      if (split == keys.size() && !sameType &&
+          (keys.empty() || keys.back() != root))
+        continue;
+      Candidate &candidate =
+          candidates[join(keys.begin(), keys.begin() + split)];
+      if (candidate.named == 0) {
+        candidate.prefix.assign(keys.begin(), keys.begin() + split);
+        candidate.first = i;
+      }
+      ++candidate.named;
+      candidate.typed += sameType;
+    }
+  }
+  return candidates;
+}
+
+/// The best candidate that lies in no group that is bound already.
+const Binder::Candidate *Binder::choose(const Candidates &candidates,
+                                        const std::string &root) const {
+  auto rank = [&](const Candidate &candidate) {
+    bool sameName =
+        !candidate.prefix.empty() && candidate.prefix.back() == root;
+    return std::make_tuple(-static_cast<int64_t>(candidate.typed),
+                           -static_cast<int64_t>(candidate.named), !sameName,
+                           candidate.prefix.size(), candidate.first);
+  };
+  const Candidate *best = nullptr;
+  for (const auto &[text, candidate] : candidates) {
+    bool isTaken = std::any_of(taken.begin(), taken.end(),
+                               [&, &c = candidate](const Keys &other) {
+                                 return startsWith(c.prefix, other);
+                               });
+    if (!isTaken && (!best || rank(candidate) < rank(*best)))
+      best = &candidate;
+  }
+  return best;
+}
+
+void Binder::bindBelow(const Keys &prefix, const Group &group) {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    const Keys &keys = sourceKeys[i];
+    if (used[i] || !startsWith(keys, prefix))
+      continue;
+    auto found =
+        group.byRest.find(join(keys.begin() + prefix.size(), keys.end()));
+    if (found != group.byRest.end() && result.sources[found->second] < 0)
+      bind(found->second, i);
+  }
+}
+
+/// A source that is left goes to the target whose path its whole path ends.
+void Binder::bindSuffixes() {
+  for (size_t i = 0; i < sources.size(); ++i) {
+    if (used[i] || sourceKeys[i].empty())
+      continue;
+    int64_t target = findBySuffix(i);
+    if (target >= 0)
+      bind(target, i);
+  }
+}
+
+/// Of several targets, the one with the shortest path; -1 if two have it.
+int64_t Binder::findBySuffix(size_t source) const {
+  int64_t best = -1;
+  bool isUnique = true;
+  for (size_t j = 0; j < targets.size(); ++j) {
+    const Keys &keys = targetKeys[j];
+    if (!isOpen(j) || targets[j].type != sources[source].type ||
+        !endsWith(keys, sourceKeys[source]))
+      continue;
+    if (best >= 0 && keys.size() == targetKeys[best].size())
+      isUnique = false;
+    if (best < 0 || keys.size() < targetKeys[best].size()) {
+      best = static_cast<int64_t>(j);
+      isUnique = true;
+    }
+  }
+  return isUnique ? best : -1;
+}
+
+void Binder::listUnbound() {
+  for (size_t i = 0; i < targets.size(); ++i)
+    if (isOpen(i))
+      result.missing.push_back(static_cast<int64_t>(i));
+  for (auto [target, source] : wrongSource)
+    if (result.sources[target] < 0) {
+      result.misshaped.emplace_back(target, source);
+      used[source] = true;
+    }
+  for (size_t i = 0; i < sources.size(); ++i)
+    if (!used[i])
+      result.extra.push_back(static_cast<int64_t>(i));
+}
+
+Binding bindByPath(const std::vector<Leaf> &targets,
+                   const std::vector<Leaf> &sources) {
+  return Binder(targets, sources).run();
+}
+
+} // namespace fp8binding
