@@ -6,7 +6,6 @@
 
 #include "fp8/Init.h"
 
-#include "fp8/Codegen/Contraction.h"
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
 #include "fp8/Conversion/FP8ToLinalg/FP8ToLinalg.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
@@ -52,7 +51,6 @@ void fp8::registerAllPasses() {
   registerFP8KernelsPasses();
   registerFP8CodegenPasses();
   registerLoweringPipelines();
-  registerTestContractionPass();
   registerFP8ToLinalgPasses();
   registerFP8ExpandCastsPasses();
   registerExpandMathPasses();

@@ -1,10 +1,14 @@
 //===- fp8-opt.cpp - Any pass, any stage ----------------------------------===//
 //
 // The pass driver: every fp8 dialect, pass and pipeline, and all of upstream.
+// Passes that only tests need are linked into it alone.
 //
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Init.h"
+#ifdef FP8_INCLUDE_TESTS
+#include "TestPasses.h"
+#endif
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -24,6 +28,9 @@ int main(int argc, char **argv) {
   mlir::DialectRegistry registry;
   mlir::fp8::registerAllDialects(registry);
   mlir::fp8::registerAllPasses();
+#ifdef FP8_INCLUDE_TESTS
+  mlir::fp8::test::registerTestPasses();
+#endif
   keepErrorsShort();
   return mlir::asMainReturnCode(mlir::MlirOptMain(
       argc, argv, "fp8 training step compiler: pass driver\n", registry));

@@ -43,9 +43,6 @@ LogicalResult emitContraction(OpBuilder &builder, Location loc,
                               const ContractionTile &tile,
                               const TargetInfo &target);
 
-/// Registers the pass test-fp8-contraction.
-void registerTestContractionPass();
-
 } // namespace fp8
 } // namespace mlir
 

@@ -1,12 +1,14 @@
 //===- TestContraction.cpp - A pass that emits contractions ---------------===//
 //
 // Replaces every contraction on memrefs by loops over tiles, so that the
-// emitted code can be checked and measured by itself.
+// emitted code can be checked and measured by itself. Only fp8-opt has it: no
+// pipeline emits contractions outside of kernels.
 //
 //===----------------------------------------------------------------------===//
 
-#include "fp8/Codegen/Contraction.h"
+#include "TestPasses.h"
 
+#include "fp8/Codegen/Contraction.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -110,7 +112,7 @@ struct TestContraction
       return arith::ConstantIndexOp::create(builder, loc, v);
     };
     if (d == extents.size())
-      return one(builder, op, sizes, target, scratch, offsets);
+      return emitTile(builder, op, sizes, target, scratch, offsets);
     int64_t full = extents[d] / sizes[d] * sizes[d];
     if (full == sizes[d]) {
       offsets[d] = cst(0);
@@ -134,9 +136,9 @@ struct TestContraction
     return tile(builder, op, extents, sizes, target, scratch, offsets, d + 1);
   }
 
-  LogicalResult one(OpBuilder &builder, linalg::GenericOp op,
-                    ArrayRef<int64_t> sizes, const TargetInfo &target,
-                    Value scratch, ArrayRef<Value> offsets) {
+  LogicalResult emitTile(OpBuilder &builder, linalg::GenericOp op,
+                         ArrayRef<int64_t> sizes, const TargetInfo &target,
+                         Value scratch, ArrayRef<Value> offsets) {
     Location loc = op.getLoc();
     ContractionTile tile;
     tile.op = op;
@@ -203,4 +205,6 @@ struct TestContraction
 
 } // namespace
 
-void fp8::registerTestContractionPass() { PassRegistration<TestContraction>(); }
+void mlir::fp8::test::registerTestContractionPass() {
+  PassRegistration<TestContraction>();
+}

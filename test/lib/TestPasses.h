@@ -1,0 +1,24 @@
+//===- TestPasses.h - Passes that only tests need ---------------*- C++ -*-===//
+//
+// fp8-opt registers them; no library of the compiler knows of them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_TEST_LIB_TESTPASSES_H
+#define FP8_TEST_LIB_TESTPASSES_H
+
+namespace mlir {
+namespace fp8 {
+namespace test {
+
+/// Registers test-fp8-contraction.
+void registerTestContractionPass();
+
+/// Registers all of them.
+inline void registerTestPasses() { registerTestContractionPass(); }
+
+} // namespace test
+} // namespace fp8
+} // namespace mlir
+
+#endif // FP8_TEST_LIB_TESTPASSES_H
