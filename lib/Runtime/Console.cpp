@@ -1,0 +1,125 @@
+//===- Console.cpp - What a run tells people ------------------------------===//
+
+#include "Console.h"
+#include "Binding.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace fp8::rt {
+
+//===----------------------------------------------------------------------===//
+// Texts
+//===----------------------------------------------------------------------===//
+
+std::string durationText(double seconds) {
+  int64_t whole = std::max<int64_t>(0, std::llround(seconds));
+  if (whole < 60)
+    return str(whole, "s");
+  auto two = [](int64_t value) {
+    return (value < 10 ? "0" : "") + std::to_string(value);
+  };
+  if (whole < 3600)
+    return str(whole / 60, "m", two(whole % 60), "s");
+  return str(whole / 3600, "h", two(whole / 60 % 60), "m");
+}
+
+std::string lossText(double loss) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.4f", loss);
+  return text;
+}
+
+std::string metricText(const std::vector<std::string> &names,
+                       const std::vector<double> &values) {
+  std::string text;
+  for (size_t i = 0; i < names.size() && i < values.size(); ++i) {
+    char number[40];
+    bool isWhole = values[i] == std::floor(values[i]) &&
+                   std::abs(values[i]) < 1e15; // counts, step numbers
+    std::snprintf(number, sizeof(number), isWhole ? "%.0f" : "%.5g", values[i]);
+    text += str("  ", names[i], " ", number);
+  }
+  return text;
+}
+
+static std::string lastKeys(const std::string &path, size_t count) {
+  std::vector<std::string> keys = splitPath(path);
+  std::string text;
+  for (size_t i = keys.size() - std::min(count, keys.size()); i < keys.size();
+       ++i)
+    text += (text.empty() ? "" : ".") + keys[i];
+  return text.empty() ? path : text;
+}
+
+std::vector<std::string> shortNames(const std::vector<std::string> &paths) {
+  std::vector<std::string> names;
+  for (const std::string &path : paths) {
+    size_t most = splitPath(path).size(), count = 1;
+    auto isShared = [&] {
+      return std::count_if(
+                 paths.begin(), paths.end(), [&](const std::string &other) {
+                   return lastKeys(other, count) == lastKeys(path, count);
+                 }) > 1;
+    };
+    while (count < most && isShared())
+      ++count;
+    names.push_back(lastKeys(path, count));
+  }
+  return names;
+}
+
+//===----------------------------------------------------------------------===//
+// Console
+//===----------------------------------------------------------------------===//
+
+Console::Console(const fp8_train_options &options)
+    : options(options),
+      terminal(options.live > 0 || (options.live == 0 && isatty(1))) {}
+
+void Console::say(const std::string &text) {
+  if (options.quiet)
+    return;
+  if (options.message) {
+    options.message(options.user, text.c_str());
+    return;
+  }
+  std::fputs(text.c_str(), stdout);
+  std::fflush(stdout);
+}
+
+void Console::sayLine(const std::string &text) {
+  endLiveLine();
+  say(text + "\n");
+}
+
+void Console::showProgress(std::string line) {
+  if (!terminal) {
+    say(line + "\n");
+    return;
+  }
+  // A live line must not be longer than the terminal is wide.
+  struct winsize size = {};
+  if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
+    line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
+  say("\r" + line + "\x1b[K");
+  lineIsLive = true;
+}
+
+void Console::endLiveLine() {
+  if (lineIsLive)
+    say("\n");
+  lineIsLive = false;
+}
+
+void Console::warn(const std::string &text) {
+  if (options.message)
+    options.message(options.user, (text + "\n").c_str());
+  else
+    std::fputs((text + "\n").c_str(), stderr);
+}
+
+} // namespace fp8::rt

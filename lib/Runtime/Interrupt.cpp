@@ -1,0 +1,37 @@
+//===- Interrupt.cpp - Stopping a run by a signal -------------------------===//
+
+#include "Interrupt.h"
+
+namespace fp8::rt {
+
+static volatile std::sig_atomic_t interrupted = 0;
+
+extern "C" {
+static void onInterrupt(int) { interrupted = 1; }
+}
+
+bool isInterrupted() { return interrupted != 0; }
+
+SignalScope::SignalScope(bool active) : active(active) {
+  interrupted = 0;
+  if (!active)
+    return;
+  struct sigaction action = {};
+  action.sa_handler = onInterrupt;
+  action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
+  sigaction(SIGINT, &action, &oldInt);
+  sigaction(SIGTERM, &action, &oldTerm);
+  // A file that grows beyond its limit is to be an error, not the end.
+  action.sa_handler = SIG_IGN;
+  sigaction(SIGXFSZ, &action, &oldFileSize);
+}
+
+SignalScope::~SignalScope() {
+  if (!active)
+    return;
+  sigaction(SIGINT, &oldInt, nullptr);
+  sigaction(SIGTERM, &oldTerm, nullptr);
+  sigaction(SIGXFSZ, &oldFileSize, nullptr);
+}
+
+} // namespace fp8::rt

@@ -1,0 +1,186 @@
+//===- TrainBegin.cpp - What a run begins with ----------------------------===//
+
+#include "Trainer.h"
+
+#include <cstring>
+
+namespace fp8::rt {
+
+void Trainer::initialize() {
+  std::unique_ptr<InitialValues> initial;
+  auto isMissing = [](const std::unique_ptr<Evaluation> &each) {
+    return each && !each->missing().empty();
+  };
+  if (!options.resume || isMissing(evaluation) || isMissing(exportEvaluation))
+    initial = std::make_unique<InitialValues>(options.init_file, options.init,
+                                              options.seed, options.threads);
+  if (options.resume)
+    resume();
+  else
+    begin(*initial);
+  readKeys();
+  if (position.shuffle)
+    arrays.shuffle(position.seed);
+  mayBeInfinite.assign(arguments().size(), false);
+  for (size_t i : stateArguments(step->executable))
+    mayBeInfinite[i] =
+        firstNonFinite(step->argument(i), arguments()[i].type) >= 0;
+  for (Evaluation *each : {evaluation.get(), exportEvaluation.get()})
+    if (each)
+      prepareEvaluation(*each, initial.get());
+}
+
+//===----------------------------------------------------------------------===//
+// A new run
+//===----------------------------------------------------------------------===//
+
+void Trainer::begin(const InitialValues &initial) {
+  // A checkpoint of this recipe has the state as it is stored.
+  StoredState asStored(step->executable, nullptr, nullptr, options.threads);
+  bool isStored = state->changes() && initial.fileHas(state->storedNames());
+  StoredState &form = isStored ? asStored : *state;
+  const std::vector<StoredState::Leaf> &tree = form.tree();
+  std::vector<size_t> leaves, optionalLeaves; // behind the keys
+  std::vector<Named> targets, optional;
+  for (size_t i : keyArguments(step->executable))
+    optional.push_back({arguments()[i].name, arguments()[i].type});
+  size_t numKeys = optional.size();
+  for (size_t i = 0; i < tree.size(); ++i) {
+    (tree[i].zeroInit ? optional : targets).push_back(tree[i].named);
+    (tree[i].zeroInit ? optionalLeaves : leaves).push_back(i);
+  }
+  InitialValues::Found found = initial.find(targets, optional);
+  if (!found.unused.empty())
+    console.sayLine(str("note: ", found.unused.size(), " tensors of '",
+                        options.init_file, "' are not used, '",
+                        found.unused[0].name, "' first"));
+  setKeys(found.optional);
+  std::vector<const void *> values(tree.size());
+  for (size_t i = 0; i < leaves.size(); ++i)
+    values[leaves[i]] = found.targets[i];
+  for (size_t i = 0; i < optionalLeaves.size(); ++i)
+    values[optionalLeaves[i]] = found.optional[numKeys + i];
+  form.write(values, *step);
+}
+
+/// Writes the key arguments; those without a value get a key of the seed.
+void Trainer::setKeys(const std::vector<const void *> &values) {
+  std::vector<size_t> indices = keyArguments(step->executable);
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const TensorInfo &argument = arguments()[indices[i]];
+    Key first;
+    const void *value = values[i];
+    if (!value) {
+      first = firstKey(i, argument);
+      value = first.data();
+    }
+    std::memcpy(step->argument(indices[i]), value, argument.type.bytes());
+  }
+}
+
+/// The key of a seed; of several key arguments each has another. (Numbers from
+/// the top, which no step reaches.)
+Key Trainer::firstKey(size_t ordinal, const TensorInfo &info) const {
+  if (!isKeyType(info.type) || info.type.dims.size() != 1)
+    throw Error(FP8_ERROR_MISMATCH, str("key argument '", info.name,
+                                        "': expected u32[2], u32[4] "
+                                        "or an initial value but got ",
+                                        info.type.text()));
+  Key key = keyFromSeed(position.seed, info.type.dims[0]);
+  return ordinal == 0 ? key : foldIn(key, -static_cast<uint32_t>(ordinal));
+}
+
+//===----------------------------------------------------------------------===//
+// A run that goes on
+//===----------------------------------------------------------------------===//
+
+void Trainer::resume() {
+  CheckpointInfo info =
+      resumeFromNewest(directory, *step, position.fingerprint, checkpoint,
+                       [&](const std::string &text) { console.sayLine(text); });
+  savedStep = info.step;
+  checkResumed(info);
+  position.step = info.step;
+  position.seed = info.seed;
+  position.rows = info.rows;
+  console.sayLine(str("resuming from ", checkpoint));
+}
+
+/// Fails where the run cannot go on, and says in what it will not be the same.
+void Trainer::checkResumed(const CheckpointInfo &info) {
+  if (options.steps < info.step)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected at least ", info.step, " steps, which is where '",
+                    checkpoint, "' stands, but got ", options.steps,
+                    ": steps count in all, those before a resume included"));
+  if (info.seed != position.seed)
+    console.sayLine(
+        str("note: going on with the checkpoint's seed ", info.seed));
+  if (!missingData.empty() && info.step < options.steps)
+    throw Error(FP8_ERROR_DATA, missingData);
+  if (missingData.empty() && info.dataFingerprint != position.dataFingerprint)
+    console.warn("warning: the data are not those that the checkpoint was "
+                 "trained on: the run does not continue exactly");
+  if (info.fingerprint != position.fingerprint)
+    warnOfOtherRun(info.fingerprint);
+  if (info.shuffle != position.shuffle)
+    console.warn(str("warning: the checkpoint's run ",
+                     info.shuffle ? "shuffled" : "did not shuffle",
+                     " its data, this one does", position.shuffle ? "" : " not",
+                     ": the run does not continue exactly"));
+}
+
+/// Says that the checkpoint was written by a run that is not this one.
+void Trainer::warnOfOtherRun(const std::string &fingerprint) {
+  FingerprintDifference other =
+      compareFingerprints(fingerprint, position.fingerprint);
+  std::string names =
+      str(" ('", other.found, "', this is '", other.expected, "')");
+  if (other.isEarlier)
+    console.warn(
+        "warning: the checkpoint is of an earlier version, which kept its "
+        "recipe's name alone and no compiler: whether the run continues "
+        "exactly is not known");
+  else if (other.isCompilerAlone)
+    console.warn(str("warning: the compiler is not that of the checkpoint",
+                     names, ": the run may not continue exactly"));
+  else
+    console.warn(
+        str("warning: module or recipe are not those of the checkpoint", names,
+            ": the run does not continue exactly"));
+}
+
+//===----------------------------------------------------------------------===//
+// Both
+//===----------------------------------------------------------------------===//
+
+/// Keeps the values that keys begin with: each step's follow from these.
+void Trainer::readKeys() {
+  for (size_t i : keyArguments(step->executable)) {
+    const TensorType &type = arguments()[i].type;
+    if (!isKeyType(type))
+      throw Error(FP8_ERROR_INVALID,
+                  str("key argument '", arguments()[i].name,
+                      "': expected u32[2] or u32[4] but got ", type.text()));
+    Key key(type.elements());
+    std::memcpy(key.data(), step->argument(i), type.bytes());
+    keys.emplace_back(i, std::move(key));
+  }
+}
+
+void Trainer::prepareEvaluation(Evaluation &each,
+                                const InitialValues *initial) {
+  std::vector<const void *> values;
+  if (initial)
+    values = initial->find({}, each.missing()).optional;
+  auto keyOf = [&](const TensorInfo &info) {
+    for (const auto &[argument, key] : keys)
+      if (arguments()[argument].name == info.name &&
+          arguments()[argument].type == info.type)
+        return key;
+    return firstKey(0, info);
+  };
+  each.prepare(*step, values, keyOf, options.threads);
+}
+
+} // namespace fp8::rt

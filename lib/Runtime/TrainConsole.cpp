@@ -1,0 +1,151 @@
+//===- TrainConsole.cpp - What a run says ---------------------------------===//
+
+#include "Trainer.h"
+
+#include <cmath>
+
+namespace fp8::rt {
+
+//===----------------------------------------------------------------------===//
+// Before and during the loop
+//===----------------------------------------------------------------------===//
+
+void Trainer::sayData() {
+  if (trainingData)
+    console.sayLine(
+        str("data      ", groupedText(trainingData->trainingTokens()), " ",
+            trainingData->unit(), " to train on, ",
+            groupedText((separateEvalData ? *separateEvalData : *trainingData)
+                            .heldOutTokens()),
+            " held out, ", trainingData->numFiles(),
+            trainingData->numFiles() == 1 ? " file; " : " files; ", text.rows,
+            " rows of ", text.window, " a step"));
+  if (!arrays.hasRows())
+    return;
+  std::string where;
+  if (position.rows.epoch > 0 || position.rows.index > 0)
+    where = str("; at row ", groupedText(position.rows.index), " of epoch ",
+                position.rows.epoch);
+  console.sayLine(str(
+      "arrays    ", groupedText(arrays.rows()), " rows, ",
+      groupedText(arrays.rowsPerStep()), " a step, ",
+      position.shuffle ? "shuffled in every epoch" : "in their order", where));
+}
+
+bool Trainer::isProgressDue(const LogRow &row, bool isLast) const {
+  if (isLast || row.hasHeldOut)
+    return true;
+  if (console.isTerminal())
+    return secondsSince(lastProgress) > 0.1;
+  int64_t every = options.log_every > 0 ? options.log_every : 10;
+  return row.step % every == 0 || row.step == summary.first_step + 1;
+}
+
+void Trainer::sayProgress(const LogRow &row, bool isLast) {
+  if (!isProgressDue(row, isLast))
+    return;
+  lastProgress = Clock::now();
+  int64_t done = row.step - summary.first_step;
+  std::string line =
+      str("step ", row.step, "/", options.steps, "  loss ", lossText(row.loss));
+  line += metricText(metricLabels, row.metrics);
+  if (std::isfinite(lastEvaluated.heldOut))
+    line += "  held-out " + lossText(lastEvaluated.heldOut);
+  line +=
+      str("  ", groupedText(std::llround(row.tokensPerSecond)), " tokens/s");
+  if (!isLast)
+    line += str("  ",
+                durationText(secondsSince(beginTime) / done *
+                             (options.steps - row.step)),
+                " left");
+  console.showProgress(line);
+}
+
+//===----------------------------------------------------------------------===//
+// After the loop
+//===----------------------------------------------------------------------===//
+
+void Trainer::saySummary() {
+  console.endLiveLine();
+  const std::vector<LogRow> &rows = report->rows();
+  if (!rows.empty())
+    console.sayLine(str("loss      ", lossText(summary.first_loss), " -> ",
+                        lossText(summary.last_loss), " in ", summary.last_step,
+                        " steps (mean of the last 10 ",
+                        lossText(summary.mean_loss_10), ", of the last 20 ",
+                        lossText(summary.mean_loss_20), ")"));
+  if (!rows.empty() && !metrics.empty())
+    console.sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
+  if (skippedSteps > 0)
+    console.sayLine(str("skipped   ", skippedSteps, " of ",
+                        summary.last_step - summary.first_step, " steps"));
+  std::vector<std::string> traceLines = traceSummary.lines();
+  for (size_t i = 0; i < traceLines.size(); ++i)
+    console.sayLine((i ? "          " : "trace     ") + traceLines[i]);
+  sayHeldOut();
+  saySpeed();
+  sayMemory();
+  sayFiles();
+}
+
+void Trainer::sayHeldOut() {
+  if (evaluation && lastEvaluated.hasHeldOut)
+    console.sayLine(str("held out  ", lossText(lastEvaluated.heldOut),
+                        lossUnit.empty() ? "" : " " + lossUnit, ", on ",
+                        evaluation->dataText(),
+                        metricText(evalLabels, lastEvaluated.evalMetrics)));
+}
+
+void Trainer::saySpeed() {
+  if (!stepSeconds.empty())
+    console.sayLine(str(
+        "speed     ", groupedText(std::llround(summary.tokens_per_second)),
+        " tokens/s, ", numberText(std::round(summary.step_seconds * 1e5) / 1e2),
+        " ms a step (medians), ", step->threads(),
+        step->threads() == 1 ? " thread" : " threads"));
+}
+
+/// What was planned, beside what the process took.
+void Trainer::sayMemory() {
+  const fp8_memory &memory = summary.memory;
+  double agreement = memory.arena_planned
+                         ? 100.0 * memory.arena_touched / memory.arena_planned
+                         : 100;
+  console.sayLine(str("memory    arena ", bytesText(memory.arena_planned),
+                      " planned, ", bytesText(memory.arena_touched),
+                      " touched (", numberText(std::round(agreement * 10) / 10),
+                      " %); arguments ", bytesText(memory.arguments),
+                      ", results ", bytesText(memory.results), ", constants ",
+                      bytesText(memory.constants), ", scratch ",
+                      bytesText(memory.scratch)));
+  console.sayLine(str("          the process at most ",
+                      bytesText(memory.peak_rss), ", of these ",
+                      bytesText(restOfProcess()),
+                      " beside the step: code, compiler, data, heap"));
+}
+
+void Trainer::sayFiles() {
+  console.sayLine(str("files     ", directory,
+                      "/log.csv, log.jsonl, loss.svg, memory.json",
+                      options.verdicts ? ", verdicts.json" : "",
+                      traceFile ? ", trace.jsonl" : "",
+                      options.profile ? ", profile.json" : ""));
+  if (!checkpoint.empty())
+    console.sayLine(str("          ", checkpoint));
+}
+
+void Trainer::sayExport(const std::optional<WeightExport::Check> &check) {
+  console.sayLine(str("export    ", exporter->file(), ", ",
+                      bytesText(exporter->bytes()), "; export.json"));
+  if (!check)
+    return;
+  std::string snr;
+  if (check->logitsSNR && std::isfinite(*check->logitsSNR))
+    snr = str(", logits at ",
+              numberText(std::round(*check->logitsSNR * 10) / 10), " dB");
+  console.sayLine(str("          held out ", lossText(check->model),
+                      " as trained, ", lossText(check->exported),
+                      " as exported", snr));
+}
+
+} // namespace fp8::rt

@@ -1,0 +1,203 @@
+//===- TrainFiles.cpp - The files of a run --------------------------------===//
+
+#include "Interrupt.h"
+#include "Trainer.h"
+
+#include <cerrno>
+#include <cmath>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace fp8::rt {
+
+//===----------------------------------------------------------------------===//
+// The directory and the logs
+//===----------------------------------------------------------------------===//
+
+void Trainer::prepareDirectory() {
+  createDirectories(directory);
+  if (access(directory.c_str(), W_OK) != 0)
+    throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
+                                  "': ", errnoText(errno)));
+  if (options.resume || options.overwrite) {
+    removeTemporaryFiles(directory);
+    return;
+  }
+  std::vector<CheckpointFile> old = listCheckpoints(directory);
+  std::string what = !old.empty() ? old[0].path
+                     : fileExists(directory + "/log.jsonl")
+                         ? directory + "/log.jsonl"
+                         : "";
+  if (!what.empty())
+    throw Error(
+        FP8_ERROR_IO,
+        str("'", directory, "' holds an earlier run ('", what,
+            "'): resume it, overwrite it, or choose another directory"));
+}
+
+void Trainer::removeOldCheckpoints() {
+  for (const CheckpointFile &file : listCheckpoints(directory))
+    if (unlink(file.path.c_str()) != 0)
+      throw Error(FP8_ERROR_IO,
+                  str("cannot remove '", file.path, "': ", errnoText(errno)));
+}
+
+void Trainer::openLogs() {
+  std::vector<std::string> metricNames, evalNames;
+  for (size_t i : metrics)
+    metricNames.push_back(results()[i].name);
+  if (evaluation)
+    evalNames = evaluation->metricNames();
+  metricLabels = shortNames(metricNames);
+  evalLabels = shortNames(evalNames);
+  if (trainingData)
+    lossUnit = std::strcmp(trainingData->unit(), "bytes") == 0
+                   ? "nats per byte"
+                   : "nats per token";
+  report =
+      std::make_unique<Report>(directory, metricNames, evalNames, lossUnit);
+  report->open(options.resume ? position.step : -1);
+  openTrace();
+  if (options.verdicts)
+    writeFileAtomically(directory + "/verdicts.json", options.verdicts);
+  if (!report->rows().empty())
+    secondsBefore = report->rows().back().seconds;
+  for (const LogRow &row : report->rows())
+    if (row.hasHeldOut)
+      lastEvaluated = row;
+}
+
+//===----------------------------------------------------------------------===//
+// Checkpoints
+//===----------------------------------------------------------------------===//
+
+void Trainer::saveCheckpoint() {
+  if (savedStep == position.step)
+    return;
+  checkStateFinite();
+  // A checkpoint has the keys that the run began with: the step tells the rest.
+  for (const auto &[argument, key] : keys)
+    std::memcpy(step->argument(argument), key.data(),
+                key.size() * sizeof(uint32_t));
+  StoredTrees trees;
+  if (state->changes())
+    trees = {state->treeJson(), state->storedJson()};
+  checkpoint = writeCheckpoint(directory, *step, position,
+                               state->changes() ? &trees : nullptr);
+  savedStep = position.step;
+  removeSurplusCheckpoints();
+}
+
+void Trainer::removeSurplusCheckpoints() {
+  if (options.keep_checkpoints <= 0)
+    return;
+  int64_t kept = 0;
+  for (const CheckpointFile &file : listCheckpoints(directory))
+    if (++kept > options.keep_checkpoints && file.step < position.step)
+      unlink(file.path.c_str());
+}
+
+/// Saves what is worth it after a failure, and returns the message of both. The
+/// steps since the last checkpoint are, unless they are what went wrong.
+std::string Trainer::saveAfter(const Error &error) {
+  std::string message = error.what();
+  if (error.status == FP8_ERROR_NONFINITE) {
+    try {
+      report->writePicture();
+      writeMemory();
+    } catch (const Error &) {
+      // The first failure is the one to tell.
+    }
+    return message;
+  }
+  if (savedStep == position.step || position.step <= 0)
+    return message;
+  try {
+    saveCheckpoint();
+    return message + str("; step ", position.step, " is saved in ", checkpoint);
+  } catch (const Error &) {
+    return message + (checkpoint.empty()
+                          ? "; no checkpoint had been written"
+                          : str("; the last checkpoint is ", checkpoint));
+  }
+}
+
+void Trainer::copyCheckpointPath() {
+  std::snprintf(summary.checkpoint, sizeof(summary.checkpoint), "%s",
+                checkpoint.c_str());
+}
+
+//===----------------------------------------------------------------------===//
+// Memory, profile, weights
+//===----------------------------------------------------------------------===//
+
+static nlohmann::json memoryJson(const fp8_memory &memory) {
+  return {{"arena_planned", memory.arena_planned},
+          {"arena_reserved", memory.arena_reserved},
+          {"arena_touched", memory.arena_touched},
+          {"arguments", memory.arguments},
+          {"results", memory.results},
+          {"constants", memory.constants},
+          {"scratch", memory.scratch}};
+}
+
+void Trainer::writeMemory() {
+  step->memory(summary.memory);
+  nlohmann::json json;
+  json["step"] = memoryJson(summary.memory);
+  if (evaluation) {
+    fp8_memory memory;
+    evaluation->memory(memory);
+    json["eval"] = memoryJson(memory);
+  }
+  if (state->storeMemory())
+    json["store"] = memoryJson(*state->storeMemory());
+  if (state->loadMemory())
+    json["load"] = memoryJson(*state->loadMemory());
+  json["threads"] = step->threads();
+  json["peak_rss"] = summary.memory.peak_rss;
+  json["rest_of_process"] = restOfProcess();
+  if (options.memory_plan)
+    json["plan"] = nlohmann::json::parse(options.memory_plan);
+  writeFileAtomically(directory + "/memory.json", json.dump(2) + "\n");
+}
+
+/// What the process holds beside the memory of the step: code, compiler, data,
+/// heap.
+int64_t Trainer::restOfProcess() const {
+  const fp8_memory &memory = summary.memory;
+  return std::max<int64_t>(0, memory.peak_rss - memory.arena_touched -
+                                  memory.arguments - memory.results -
+                                  memory.constants - memory.scratch);
+}
+
+void Trainer::writeProfile() {
+  if (!options.profile)
+    return;
+  std::string text = "[\n";
+  for (size_t i = 0; i < step->profile.size(); ++i) {
+    const fp8_launch_stat &stat = step->profile[i];
+    text +=
+        str(i ? ",\n" : "", "  {\"launch\": ", i,
+            ", \"name\": ", nlohmann::json(stat.name ? stat.name : "").dump(),
+            ", \"tasks\": ", stat.tasks, ", \"runs\": ", stat.runs,
+            ", \"microseconds\": ",
+            numberText(std::round(stat.seconds /
+                                  std::max<int64_t>(stat.runs, 1) * 1e7) /
+                       10),
+            "}");
+  }
+  writeFileAtomically(directory + "/profile.json", text + "\n]\n");
+}
+
+void Trainer::exportWeights() {
+  exporter->write(*state, *step);
+  std::optional<WeightExport::Check> check;
+  if (exportEvaluation)
+    check = exporter->check(*exportEvaluation, isInterrupted);
+  exporter->finish(position.step, check);
+  sayExport(check);
+}
+
+} // namespace fp8::rt

@@ -1,0 +1,69 @@
+//===- TrainFinite.cpp - A run ends at values that are not finite ---------===//
+
+#include "Trainer.h"
+
+#include <cmath>
+
+namespace fp8::rt {
+
+/// "[3, 17]" for an element of a tensor; "" for a scalar.
+static std::string elementText(const TensorType &type, int64_t index) {
+  if (type.dims.empty())
+    return "";
+  std::vector<int64_t> position(type.dims.size());
+  for (size_t i = type.dims.size(); i-- > 0;) {
+    position[i] = index % type.dims[i];
+    index /= type.dims[i];
+  }
+  std::string text = "[";
+  for (size_t i = 0; i < position.size(); ++i)
+    text += (i ? ", " : "") + std::to_string(position[i]);
+  return text + "]";
+}
+
+/// "w[3, 17] is nan" of a tensor's first such element; "" if there is none.
+static std::string nonFiniteText(const TensorInfo &info, const void *data) {
+  int64_t at = firstNonFinite(data, info.type);
+  if (at < 0)
+    return "";
+  return str(info.name, elementText(info.type, at), " is ",
+             numberText(elementAsDouble(data, info.type.dtype, at)));
+}
+
+void Trainer::failNonFinite(const std::string &what) {
+  throw Error(FP8_ERROR_NONFINITE,
+              what + (checkpoint.empty()
+                          ? "; no checkpoint had been written"
+                          : str("; the last good checkpoint is ", checkpoint)));
+}
+
+/// State comes first: what is wrong there is nearer to the cause.
+std::string Trainer::firstNonFiniteText() {
+  std::string text;
+  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
+    if (arguments()[i].role == FP8_ROLE_STATE && !mayBeInfinite[i])
+      text = nonFiniteText(arguments()[i], step->argument(i));
+  for (size_t i = 0; i < results().size() && text.empty(); ++i)
+    if (results()[i].stateArg < 0 && !isTrace(results()[i].kind))
+      text = nonFiniteText(results()[i], step->result(i));
+  return text;
+}
+
+void Trainer::checkFinite(const LogRow &row) {
+  if (!std::isfinite(row.loss))
+    failNonFinite(str("step ", row.step, ": the loss is ", numberText(row.loss),
+                      "; first non-finite value: ", firstNonFiniteText()));
+}
+
+void Trainer::checkStateFinite() {
+  for (size_t i = 0; i < arguments().size(); ++i) {
+    if (arguments()[i].role != FP8_ROLE_STATE || mayBeInfinite[i])
+      continue;
+    std::string text = nonFiniteText(arguments()[i], step->argument(i));
+    if (!text.empty())
+      failNonFinite(
+          str("step ", position.step, ": the state is not finite: ", text));
+  }
+}
+
+} // namespace fp8::rt
