@@ -316,41 +316,54 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
 }
 
 LogicalResult SignatureAnalyzer::findLoss() {
-  std::vector<Candidate> all = findLossCandidates();
-  dropHiddenStates(all);
-  dropWithoutBatch(all);
-  if (!loss) {
-    if (all.empty())
-      return emitNoLoss();
-    lossWhy = "gradients flow from it to the parameters";
-    std::vector<Candidate> candidates(all);
-    using Filter = void (SignatureAnalyzer::*)(std::vector<Candidate> &);
-    for (Filter filter :
-         {&SignatureAnalyzer::dropFunctionsOfOthers,
-          &SignatureAnalyzer::dropUnused, &SignatureAnalyzer::dropAfterOthers,
-          &SignatureAnalyzer::chooseFirstOfSeveral,
-          &SignatureAnalyzer::keepMostParameters,
-          &SignatureAnalyzer::chooseByName})
-      if (candidates.size() > 1)
-        (this->*filter)(candidates);
-    // One value returned under two names is no ambiguity.
-    if (llvm::all_of(candidates, [&](const Candidate &c) {
-          return c.value == candidates.front().value;
-        }))
-      candidates.erase(candidates.begin() + 1, candidates.end());
-    if (candidates.size() > 1) {
-      InFlightDiagnostic diag =
-          emitError(func.getLoc())
-          << "ambiguous loss: gradients could flow from any of: ";
-      llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
-        diag << signature.results[c.index].path;
-      });
-      diag << "; name it with a loss option";
-      return diag;
-    }
-    loss = candidates.front().index;
+  std::vector<Candidate> candidates = findLossCandidates();
+  dropHiddenStates(candidates);
+  dropWithoutBatch(candidates);
+  if (!loss && failed(chooseLoss(candidates)))
+    return failure();
+  findOtherLosses(candidates);
+  return success();
+}
+
+/// Filters the candidates, by the surest reason first, until one is left.
+LogicalResult SignatureAnalyzer::chooseLoss(std::vector<Candidate> candidates) {
+  if (candidates.empty())
+    return emitNoLoss();
+  lossWhy = "gradients flow from it to the parameters";
+  using Filter = void (SignatureAnalyzer::*)(std::vector<Candidate> &);
+  constexpr Filter filters[] = {
+      // Perplexity is a function of the loss, a regularizer a term of it.
+      &SignatureAnalyzer::dropFunctionsOfOthers,
+      // An accuracy that is differentiable has no gradient in any update.
+      &SignatureAnalyzer::dropUnused,
+      // The norm of a gradient that only moves weights for a second one.
+      &SignatureAnalyzer::dropAfterOthers,
+      // All are losses, each of parameters of its own: one stands for them.
+      &SignatureAnalyzer::chooseFirstOfSeveral,
+      // The loss reaches what its parts reach, and more.
+      &SignatureAnalyzer::keepMostParameters,
+      // Nothing but the name tells them apart.
+      &SignatureAnalyzer::chooseByName,
+  };
+  for (Filter filter : filters)
+    if (candidates.size() > 1)
+      (this->*filter)(candidates);
+  // One value returned under two names is no ambiguity.
+  if (llvm::all_of(candidates, [&](const Candidate &c) {
+        return c.value == candidates.front().value;
+      }))
+    candidates.erase(candidates.begin() + 1, candidates.end());
+  if (candidates.size() > 1) {
+    InFlightDiagnostic diag =
+        emitError(func.getLoc())
+        << "ambiguous loss: gradients could flow from any of: ";
+    llvm::interleaveComma(candidates, diag, [&](const Candidate &c) {
+      diag << signature.results[c.index].path;
+    });
+    diag << "; name it with a loss option";
+    return diag;
   }
-  findOtherLosses(all);
+  loss = candidates.front().index;
   return success();
 }
 

@@ -17,6 +17,7 @@
 #include "fp8/Analysis/Signature.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 #include <set>
 
 namespace mlir {
@@ -91,12 +92,18 @@ private:
   void chooseFirstOfSeveral(std::vector<Candidate> &candidates);
   InFlightDiagnostic emitNoLoss();
   LogicalResult findLoss();
+  LogicalResult chooseLoss(std::vector<Candidate> candidates);
   void findOtherLosses(ArrayRef<Candidate> candidates);
   SmallVector<Value> getLosses();
+  llvm::StringSet<> findChangingSubtrees();
+  bool addsForwardOnly(const Chain &chain);
+  bool isSumOfForward(const SignatureArg &arg);
   void dropOutputs();
   void findStateKinds();
   void setKind(unsigned index, StateKind kind, const Twine &why);
   std::optional<unsigned> findFollowed(unsigned index);
+  bool isCounter(const SignatureArg &arg);
+  bool isParameter(const SignatureArg &arg, bool isRead);
   SmallVector<unsigned> findParameters();
   /// A parameter, and the argument that the optimizer updates for it.
   struct Trained {
@@ -114,8 +121,15 @@ private:
 
     bool isLinear() const { return degree % 2 == 1; }
   };
+  DenseMap<unsigned, SmallVector<Trained>>
+  findReaders(ArrayRef<Trained> trained);
+  Fed describeFed(unsigned arg, const Trained &trained);
   SmallVector<Fed> findFed(ArrayRef<Trained> trained);
+  bool isResetSum(unsigned arg);
   DenseSet<unsigned> findAccumulators(ArrayRef<Fed> fed);
+  DenseSet<unsigned> findSquares(ArrayRef<Fed> fed,
+                                 const DenseSet<unsigned> &accumulators);
+  void setOwned(const Fed &entry, StateKind kind, StringRef why);
   void findMoments(ArrayRef<Fed> fed);
   std::optional<unsigned> findShown(unsigned arg);
   LogicalResult checkThatStateChanges();

@@ -8,27 +8,53 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Visits the subtrees that a leaf lies in. The root may be the tuple of all
+/// arguments, which says nothing.
+static void forEachSubtree(StringRef path,
+                           llvm::function_ref<void(StringRef)> visit) {
+  SmallVector<std::string> parts = splitTreePath(path);
+  size_t length = 0;
+  for (size_t i = 0; i + 1 < parts.size(); ++i) {
+    length += parts[i].size();
+    if (i > 0 || parts.size() == 2)
+      visit(path.take_front(length));
+  }
+}
+
+/// The subtrees with state that changes: what came with a name belongs there.
+llvm::StringSet<> SignatureAnalyzer::findChangingSubtrees() {
+  llvm::StringSet<> changing;
+  if (!argsAreNamed || !resultsAreNamed)
+    return changing;
+  for (const SignatureArg &arg : signature.args)
+    if (to[arg.index] && returned[*to[arg.index]] != argument(arg.index))
+      forEachSubtree(arg.path,
+                     [&](StringRef subtree) { changing.insert(subtree); });
+  return changing;
+}
+
+/// Whether all that an update adds is of the forward pass.
+bool SignatureAnalyzer::addsForwardOnly(const Chain &chain) {
+  return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
+           return isa<BlockArgument>(entry.first) ||
+                  forward.contains(entry.first);
+         });
+}
+
+/// A sum of data or activations: it adds values of the forward pass to itself.
+bool SignatureAnalyzer::isSumOfForward(const SignatureArg &arg) {
+  const Chain &chain = updateOf(arg.index);
+  auto self = chain.find(argument(arg.index));
+  return self != chain.end() && isFloat(arg.type) && !self->second.scaled &&
+         !isSameLeaf(arg.path, signature.results[*to[arg.index]].path) &&
+         addsForwardOnly(chain);
+}
+
 /// Takes back what only looked like state as long as the loss was unknown: data
 /// that is returned as it came, and sums of data and activations.
 void SignatureAnalyzer::dropOutputs() {
   forward = sliceOf(getLosses(), carried, updated);
-  // The subtrees with state that changes: what came with a name belongs there.
-  llvm::StringSet<> changing;
-  auto forEachSubtree = [](StringRef path, auto visit) {
-    SmallVector<std::string> parts = splitTreePath(path);
-    size_t length = 0;
-    for (size_t i = 0; i + 1 < parts.size(); ++i) {
-      length += parts[i].size();
-      // The root may be the tuple of all arguments.
-      if (i > 0 || parts.size() == 2)
-        visit(path.take_front(length));
-    }
-  };
-  if (argsAreNamed && resultsAreNamed)
-    for (const SignatureArg &arg : signature.args)
-      if (to[arg.index] && returned[*to[arg.index]] != argument(arg.index))
-        forEachSubtree(arg.path,
-                       [&](StringRef subtree) { changing.insert(subtree); });
+  llvm::StringSet<> changing = findChangingSubtrees();
   std::vector<ArgumentUse> uses = findUses();
   for (const SignatureArg &arg : signature.args) {
     unsigned index = arg.index;
@@ -40,21 +66,9 @@ void SignatureAnalyzer::dropOutputs() {
     forEachSubtree(arg.path, [&](StringRef subtree) {
       named |= changing.contains(subtree);
     });
-    if (returned[*to[index]] == argument(index)) {
-      if (!named && (!isFloat(arg.type) || uses[index] == ArgumentUse::Data))
-        unpair(index);
-      continue;
-    }
-    const Chain &chain = updateOf(index);
-    auto self = chain.find(argument(index));
-    if (self == chain.end() || !isFloat(arg.type) || self->second.scaled ||
-        !hasLeaf(chain) ||
-        isSameLeaf(arg.path, signature.results[*to[index]].path))
-      continue;
-    if (llvm::all_of(chain, [&](auto &entry) {
-          return isa<BlockArgument>(entry.first) ||
-                 forward.contains(entry.first);
-        }))
+    bool isReturnedAsIs = returned[*to[index]] == argument(index);
+    bool isData = !isFloat(arg.type) || uses[index] == ArgumentUse::Data;
+    if (isReturnedAsIs ? !named && isData : isSumOfForward(arg))
       unpair(index);
   }
 }
@@ -92,47 +106,52 @@ std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
   return std::nullopt;
 }
 
+/// A scalar integer that grows by itself alone.
+bool SignatureAnalyzer::isCounter(const SignatureArg &arg) {
+  const Chain &chain = updateOf(arg.index);
+  auto self = chain.find(argument(arg.index));
+  return isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
+         self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
+         returned[*to[arg.index]] != argument(arg.index);
+}
+
+/// Whether gradients flow to it (`isRead`: the loss depends on it). What is
+/// replaced by a value of the forward pass is a hidden state.
+bool SignatureAnalyzer::isParameter(const SignatureArg &arg, bool isRead) {
+  const Chain &chain = updateOf(arg.index);
+  return (isRead || learning.contains(arg.index)) &&
+         (!isScalar(arg.type) || hasLeaf(chain)) && !addsForwardOnly(chain);
+}
+
 /// Parameters are what gradients flow to, and what is computed from these.
 SmallVector<unsigned> SignatureAnalyzer::findParameters() {
   ValueSet gradient;
   for (Value value : getLosses())
     gradient.insert_range(differentiableSliceOf(value, carried, updated));
-  // What is replaced by a value of the forward pass is a hidden state.
-  auto isForward = [&](const Chain &chain) {
-    return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
-             return isa<BlockArgument>(entry.first) ||
-                    forward.contains(entry.first);
-           });
-  };
   SmallVector<unsigned> params;
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index])
       continue;
     arg.role = ArgRole::State;
     setKind(arg.index, StateKind::Other, "none of the known kinds of state");
-    const Chain &chain = updateOf(arg.index);
-    if (isFloat(arg.type)) {
-      if (auto followed = findFollowed(arg.index)) {
-        setKind(arg.index, StateKind::Average,
-                "follows the weights of " + signature.args[*followed].path);
-        continue;
-      }
-      bool isRead = gradient.contains(argument(arg.index));
-      if ((isRead || learning.contains(arg.index)) &&
-          (!isScalar(arg.type) || hasLeaf(chain)) && !isForward(chain)) {
-        setKind(arg.index, StateKind::Parameter,
-                isRead ? "the loss depends on it"
-                       : "its gradient updates it, of a loss that is not "
-                         "returned");
-        params.push_back(arg.index);
-      }
+    if (!isFloat(arg.type)) {
+      if (isCounter(arg))
+        setKind(arg.index, StateKind::Step, "a counter");
       continue;
     }
-    auto self = chain.find(argument(arg.index));
-    if (isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
-        self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
-        returned[*to[arg.index]] != argument(arg.index))
-      setKind(arg.index, StateKind::Step, "a counter");
+    if (auto followed = findFollowed(arg.index)) {
+      setKind(arg.index, StateKind::Average,
+              "follows the weights of " + signature.args[*followed].path);
+      continue;
+    }
+    bool isRead = gradient.contains(argument(arg.index));
+    if (!isParameter(arg, isRead))
+      continue;
+    setKind(arg.index, StateKind::Parameter,
+            isRead ? "the loss depends on it"
+                   : "its gradient updates it, of a loss that is not "
+                     "returned");
+    params.push_back(arg.index);
   }
   return params;
 }
@@ -162,6 +181,36 @@ SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
   return trained;
 }
 
+/// By argument, the parameters whose update reads it, times a rate.
+DenseMap<unsigned, SmallVector<SignatureAnalyzer::Trained>>
+SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
+  DenseMap<unsigned, SmallVector<Trained>> readers;
+  for (const Trained &entry : trained)
+    for (auto &[source, reach] : updateOf(entry.updated))
+      if (auto arg = argumentIndex(source);
+          arg && *arg != entry.updated && reach.strength < 3)
+        readers[*arg].push_back(entry);
+  return readers;
+}
+
+/// What of a parameter's gradient feeds an argument; degree 0 if nothing does.
+SignatureAnalyzer::Fed SignatureAnalyzer::describeFed(unsigned arg,
+                                                      const Trained &trained) {
+  const Chain &chain = updateOf(arg);
+  const Reach &self = chain.find(argument(arg))->second;
+  const Chain &update = updateOf(trained.updated);
+  Fed fed{arg, trained.param, 0, self.decays, self.factor, {}};
+  for (auto &[source, reach] : chain) {
+    if (auto other = argumentIndex(source)) {
+      if (*other != arg && *other != trained.updated)
+        fed.others.push_back(*other);
+    } else if (update.count(source)) {
+      fed.degree = std::max(fed.degree, reach.degree);
+    }
+  }
+  return fed;
+}
+
 /// State of a parameter's shape that is fed by the same gradient, and that the
 /// parameter's update reads, times a rate. What reads other state as well is an
 /// average of weights, or reads gradients out of an accumulator, or divided by
@@ -169,12 +218,7 @@ SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
 SmallVector<SignatureAnalyzer::Fed>
 SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
   SmallVector<Fed> fed;
-  DenseMap<unsigned, SmallVector<Trained>> readBy;
-  for (const Trained &entry : trained)
-    for (auto &[source, reach] : updateOf(entry.updated))
-      if (auto arg = argumentIndex(source);
-          arg && *arg != entry.updated && reach.strength < 3)
-        readBy[*arg].push_back(entry);
+  DenseMap<unsigned, SmallVector<Trained>> readers = findReaders(trained);
   for (SignatureArg &arg : signature.args) {
     if (!to[arg.index] || !isFloat(arg.type) ||
         arg.kind == StateKind::Parameter || arg.kind == StateKind::Average)
@@ -183,29 +227,33 @@ SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
     auto self = chain.find(argument(arg.index));
     if (self == chain.end())
       continue;
-    for (auto [param, updated] : readBy[arg.index]) {
-      // Weights that follow others do not decay, as a moment that weights decay
-      // into does.
-      bool follows = chain.count(argument(updated)) && !self->second.scaled;
-      if (follows || shapeOf(arg.type) != shapeOf(signature.args[param].type))
-        continue;
-      const Chain &update = updateOf(updated);
-      Fed entry{arg.index,           param, 0, self->second.decays,
-                self->second.factor, {}};
-      for (auto &[source, reach] : chain) {
-        if (auto other = argumentIndex(source)) {
-          if (*other != arg.index && *other != updated)
-            entry.others.push_back(*other);
-        } else if (update.count(source)) {
-          entry.degree = std::max(entry.degree, reach.degree);
-        }
-      }
-      if (entry.degree > 0)
-        fed.push_back(entry);
-      break;
-    }
+    // Weights that follow others do not decay, as a moment that weights decay
+    // into does.
+    auto isOwner = [&](const Trained &reader) {
+      bool follows =
+          chain.count(argument(reader.updated)) && !self->second.scaled;
+      return !follows &&
+             shapeOf(arg.type) == shapeOf(signature.args[reader.param].type);
+    };
+    ArrayRef<Trained> own = readers[arg.index];
+    auto owner = llvm::find_if(own, isOwner);
+    if (owner == own.end())
+      continue;
+    Fed entry = describeFed(arg.index, *owner);
+    if (entry.degree > 0)
+      fed.push_back(entry);
   }
   return fed;
+}
+
+/// Whether it starts from zero again, and does not decay before.
+bool SignatureAnalyzer::isResetSum(unsigned arg) {
+  Value before = getBeforeReset(returned[*to[arg]]);
+  if (!before)
+    return false;
+  const Chain &chain = chains.of(before);
+  auto self = chain.find(argument(arg));
+  return self != chain.end() && !self->second.decays;
 }
 
 /// Sums of gradients over several calls.
@@ -226,15 +274,9 @@ DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
         if (sums.contains(other) ||
             (linear.contains(other) && readByLinear.contains(other)))
           accumulators.insert(other);
-  // So is what starts from zero again, and does not decay before.
   for (const Fed &entry : fed)
-    if (entry.degree == 1 && entry.others.empty())
-      if (Value before = getBeforeReset(returned[*to[entry.arg]])) {
-        const Chain &chain = chains.of(before);
-        auto self = chain.find(argument(entry.arg));
-        if (self != chain.end() && !self->second.decays)
-          accumulators.insert(entry.arg);
-      }
+    if (entry.degree == 1 && entry.others.empty() && isResetSum(entry.arg))
+      accumulators.insert(entry.arg);
   return accumulators;
 }
 
@@ -242,8 +284,11 @@ DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
 /// less than half of the distance of its numbers.
 static bool isSlow(double decay) { return decay > 0.995; }
 
-void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
-  DenseSet<unsigned> accumulators = findAccumulators(fed), linear, squares;
+/// Squares of gradients, read from accumulators or first moments or directly.
+DenseSet<unsigned>
+SignatureAnalyzer::findSquares(ArrayRef<Fed> fed,
+                               const DenseSet<unsigned> &accumulators) {
+  DenseSet<unsigned> linear, squares;
   for (const Fed &entry : fed)
     if (entry.degree == 1 && entry.decays && entry.others.empty())
       linear.insert(entry.arg);
@@ -252,6 +297,19 @@ void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
           return accumulators.contains(other) || linear.contains(other);
         }))
       squares.insert(entry.arg);
+  return squares;
+}
+
+void SignatureAnalyzer::setOwned(const Fed &entry, StateKind kind,
+                                 StringRef why) {
+  const std::string &param = signature.args[entry.param].path;
+  setKind(entry.arg, kind, why + param);
+  signature.args[entry.arg].parameter = param;
+}
+
+void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
+  DenseSet<unsigned> accumulators = findAccumulators(fed);
+  DenseSet<unsigned> squares = findSquares(fed, accumulators);
   // A moment decays, and gradients alone feed it. What steps by the gradient
   // and stays is weights, or a sum over the whole training.
   auto isFirstMoment = [&](const Fed &entry) {
@@ -261,33 +319,27 @@ void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
              return accumulators.contains(other) || squares.contains(other);
            });
   };
-  auto setOwned = [&](const Fed &entry, StateKind kind, StringRef why) {
-    const std::string &param = signature.args[entry.param].path;
-    setKind(entry.arg, kind, why + param);
-    signature.args[entry.arg].parameter = param;
+  // Of two averages of one gradient the one with a constant decay is the
+  // moment; the decay of the other one is scheduled, for it is slow.
+  auto hasConstantSibling = [&](const Fed &entry) {
+    return std::isnan(entry.decay) && llvm::any_of(fed, [&](const Fed &other) {
+             return other.arg != entry.arg && other.param == entry.param &&
+                    isFirstMoment(other) && !std::isnan(other.decay);
+           });
   };
   for (const Fed &entry : fed) {
-    // Of two averages of one gradient the one with a constant decay is the
-    // moment; the decay of the other one is scheduled, for it is slow.
-    bool isOther = llvm::any_of(fed, [&](const Fed &other) {
-      return other.arg != entry.arg && other.param == entry.param &&
-             isFirstMoment(other) && std::isnan(entry.decay) &&
-             !std::isnan(other.decay);
-    });
+    const std::string &param = signature.args[entry.param].path;
     if (accumulators.contains(entry.arg))
       setOwned(entry, StateKind::Gradient, "accumulates the gradient of ");
     else if (squares.contains(entry.arg))
       setOwned(entry, StateKind::Moment2, "square of the gradient of ");
-    else if (isFirstMoment(entry) && !isOther)
+    else if (isFirstMoment(entry) && !hasConstantSibling(entry))
       setOwned(entry, StateKind::Moment1, "linear in the gradient of ");
-    else if (entry.isLinear() && entry.decays && entry.others.empty())
+    else if (entry.isLinear() && entry.others.empty())
       setKind(entry.arg, StateKind::Other,
-              "a slow average of the gradient of " +
-                  signature.args[entry.param].path);
-    else if (entry.isLinear() && !entry.decays && entry.others.empty())
-      setKind(entry.arg, StateKind::Other,
-              "steps by the gradient of " + signature.args[entry.param].path +
-                  " and does not decay");
+              entry.decays ? "a slow average of the gradient of " + param
+                           : "steps by the gradient of " + param +
+                                 " and does not decay");
   }
 }
 

@@ -52,6 +52,7 @@ struct Subtree {
   llvm::MapVector<StringRef, unsigned> leaves;
 };
 
+/// All subtrees of some leaves, down to the leaves themselves.
 struct Forest {
   explicit Forest(ArrayRef<TreeLeaf> leaves) {
     llvm::StringMap<unsigned> byPrefix;
@@ -72,9 +73,20 @@ struct Forest {
       }
     }
   }
+
+  /// Of these trees each one once, in the order of their first leaves, which is
+  /// that of arguments and results.
+  void sortByFirstLeaf(SmallVectorImpl<unsigned> &indices) const {
+    llvm::sort(indices, [&](unsigned a, unsigned b) {
+      return trees[a].leaves.front().second < trees[b].leaves.front().second;
+    });
+    indices.erase(llvm::unique(indices), indices.end());
+  }
+
   std::vector<Subtree> trees;
 };
 
+/// A subtree of `to` that a subtree of `from` fits.
 struct Candidate {
   unsigned from, to;
   double score;
@@ -97,278 +109,399 @@ static bool sameLastKey(StringRef a, StringRef b) {
   return lastKey(a, first) == lastKey(b, second);
 }
 
-SmallVector<std::optional<unsigned>>
-fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
-                LeafScore hint, SmallVectorImpl<std::string> *ambiguities) {
-  constexpr double kTie = 1e-9;
-  SmallVector<std::optional<unsigned>> partner(from.size());
-  std::vector<bool> claimed(to.size(), false);
-  Forest fromForest(from), toForest(to);
+static bool sameFrom(const Candidate &a, const Candidate &b) {
+  return a.from == b.from;
+}
 
-  // Does the subtree `target` hold every leaf of `source`, free and typed
-  // alike?
-  auto fits = [&](const Subtree &source, const Subtree &target) {
-    if (target.leaves.size() < source.leaves.size())
-      return false;
-    for (auto &[path, leaf] : source.leaves) {
-      auto it = target.leaves.find(path);
-      if (it == target.leaves.end() || claimed[it->second] ||
-          to[it->second].type != from[leaf].type)
-        return false;
-    }
-    return true;
-  };
-  auto average = [&](const Subtree &source, const Subtree &target) {
-    if (!score)
-      return 1.0;
-    double sum = 0;
-    for (auto &[path, leaf] : source.leaves)
-      sum += score(leaf, target.leaves.find(path)->second);
-    return sum / source.leaves.size();
-  };
+/// Scores that differ by less are as good as one another.
+constexpr double kTie = 1e-9;
 
-  SmallVector<unsigned> pending;
-  for (auto [index, tree] : llvm::enumerate(fromForest.trees))
-    if (tree.depth == 0)
-      pending.push_back(index);
+//===----------------------------------------------------------------------===//
+// Matching
+//===----------------------------------------------------------------------===//
 
-  // Replaces a subtree that fits nowhere as a whole by its children.
-  auto descend = [&](unsigned index, SmallVectorImpl<unsigned> &into) {
-    const Subtree &tree = fromForest.trees[index];
-    for (auto [child, other] : llvm::enumerate(fromForest.trees))
-      if (other.depth == tree.depth + 1 &&
-          StringRef(other.prefix).starts_with(tree.prefix) &&
-          tree.leaves.count(StringRef(from[other.leaves.front().second].path)
-                                .drop_front(tree.prefix.size())))
-        into.push_back(child);
-  };
+namespace {
+/// Pairs whole subtrees, the surest first, and breaks up only what fits nowhere
+/// as a whole.
+class TreeMatcher {
+public:
+  TreeMatcher(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
+              LeafScore hint, SmallVectorImpl<std::string> *ambiguities)
+      : from(from), to(to), score(score), hint(hint), ambiguities(ambiguities),
+        fromForest(from), toForest(to), partner(from.size()),
+        claimed(to.size(), false) {
+    for (auto [index, tree] : llvm::enumerate(fromForest.trees))
+      if (tree.depth == 0)
+        pending.push_back(index);
+  }
 
-  auto assign = [&](unsigned source, unsigned target) {
-    const Subtree &tree = toForest.trees[target];
-    for (auto &[path, leaf] : fromForest.trees[source].leaves) {
-      unsigned other = tree.leaves.find(path)->second;
-      partner[leaf] = other;
-      claimed[other] = true;
-    }
-    llvm::erase(pending, source);
-  };
-
-  auto isNamedAlike = [&](const Candidate &candidate) {
-    return sameLastKey(fromForest.trees[candidate.from].prefix,
-                       toForest.trees[candidate.to].prefix);
-  };
-  // Whether two candidates are for different subtrees that share leaves.
-  auto sharesLeaves = [&](ArrayRef<Candidate> candidates) {
-    SmallVector<StringRef> prefixes;
-    for (const Candidate &candidate : candidates)
-      prefixes.push_back(toForest.trees[candidate.to].prefix);
-    llvm::sort(prefixes);
-    prefixes.erase(llvm::unique(prefixes), prefixes.end());
-    for (size_t i = 1; i < prefixes.size(); ++i)
-      if (prefixes[i].starts_with(prefixes[i - 1]))
-        return true;
-    return false;
-  };
-  // The best pairing of all of them; then names, order and hints decide.
-  auto assignTogether = [&](ArrayRef<Candidate> candidates) {
-    constexpr double kSameName = 0.1;
-    // By their first leaves, which is the order of arguments and results.
-    SmallVector<unsigned> sources, targets;
-    auto firstLeaf = [](const Forest &forest, unsigned tree) {
-      return forest.trees[tree].leaves.front().second;
-    };
-    for (const Candidate &candidate : candidates) {
-      sources.push_back(candidate.from);
-      targets.push_back(candidate.to);
-    }
-    auto sortByLeaf = [&](SmallVectorImpl<unsigned> &trees,
-                          const Forest &forest) {
-      llvm::sort(trees, [&](unsigned a, unsigned b) {
-        return firstLeaf(forest, a) < firstLeaf(forest, b);
-      });
-      trees.erase(llvm::unique(trees), trees.end());
-    };
-    sortByLeaf(sources, fromForest);
-    sortByLeaf(targets, toForest);
-    std::vector<WeightedPair> pairs;
-    for (const Candidate &candidate : candidates)
-      pairs.push_back(
-          {unsigned(llvm::find(sources, candidate.from) - sources.begin()),
-           unsigned(llvm::find(targets, candidate.to) - targets.begin()),
-           candidate.score + (isNamedAlike(candidate) ? kSameName : 0)});
-    // Order and hints count if everything that is paired already agrees.
-    bool inOrder = true;
-    LeafScore agreeing = hint;
-    std::optional<unsigned> last;
-    for (auto [leaf, other] : llvm::enumerate(partner)) {
-      if (!other)
-        continue;
-      inOrder &= !last || *last < *other;
-      last = other;
-      for (unsigned target = 0; agreeing && target < to.size(); ++target)
-        if (target != *other && hint(leaf, target) > 0)
-          agreeing = nullptr;
-    }
-    auto averageHint = [&](unsigned source, unsigned target) {
-      const Subtree &from = fromForest.trees[sources[source]];
-      const Subtree &to = toForest.trees[targets[target]];
-      double sum = 0;
-      for (auto &[path, leaf] : from.leaves)
-        sum += agreeing ? agreeing(leaf, to.leaves.find(path)->second) : 0;
-      return sum / from.leaves.size();
-    };
-    std::vector<Ambiguity> found;
-    auto partners = assignPairs(
-        sources.size(), pairs, [](unsigned, unsigned) { return false; }, found,
-        averageHint, inOrder);
-    for (const Ambiguity &ambiguity : found)
-      if (ambiguities) {
-        std::string message =
-            fromForest.trees[sources[ambiguity.from]].prefix + ": ";
-        for (auto [i, target] : llvm::enumerate(ambiguity.to))
-          message += (i ? ", " : "") + toForest.trees[targets[target]].prefix;
-        ambiguities->push_back(message);
-      }
-    for (auto [source, target] : llvm::enumerate(partners))
-      if (target)
-        assign(sources[source], targets[*target]);
-  };
-
-  while (!pending.empty()) {
-    // All fitting pairs, exact ones only where there are any.
-    SmallVector<Candidate> candidates;
-    SmallVector<unsigned> homeless;
-    for (unsigned source : pending) {
-      const Subtree &tree = fromForest.trees[source];
-      SmallVector<Candidate> own;
-      bool anyExact = false;
-      for (auto [target, other] : llvm::enumerate(toForest.trees)) {
-        if (!fits(tree, other))
-          continue;
-        bool exact = other.leaves.size() == tree.leaves.size();
-        own.push_back({source, unsigned(target), average(tree, other), exact});
-        anyExact |= exact && own.back().score > 0;
-      }
-      if (anyExact)
-        llvm::erase_if(own, [](const Candidate &c) { return !c.exact; });
-      if (own.empty())
-        homeless.push_back(source);
-      candidates.append(own);
-    }
-    if (!homeless.empty()) {
-      SmallVector<unsigned> children;
-      for (unsigned source : homeless) {
-        llvm::erase(pending, source);
-        descend(source, children);
-      }
-      pending.append(children);
-      if (!children.empty())
-        continue;
-      if (candidates.empty())
+  SmallVector<std::optional<unsigned>> run() {
+    while (!pending.empty())
+      if (!advance())
         break;
-    }
+    return std::move(partner);
+  }
 
-    SmallVector<Candidate> alive;
-    llvm::copy_if(candidates, std::back_inserter(alive),
-                  [](const Candidate &c) { return c.score > 0; });
-    if (alive.empty()) {
-      // Data flow says nothing about the rest. Whole trees still pair by
-      // structure if there is only one way; single leaves would be a guess.
-      bool progress = false;
-      for (unsigned source : llvm::to_vector(pending)) {
-        SmallVector<Candidate> own;
-        llvm::copy_if(candidates, std::back_inserter(own),
-                      [&](const Candidate &c) { return c.from == source; });
-        const Subtree &tree = fromForest.trees[source];
-        if (own.size() == 1 && own.front().exact && tree.leaves.size() > 1 &&
-            llvm::count_if(candidates, [&](const Candidate &c) {
-              return c.to == own.front().to;
-            }) == 1) {
-          assign(source, own.front().to);
-          progress = true;
-          break;
-        }
-      }
-      if (progress)
-        continue;
+private:
+  bool advance();
+
+  // What fits what.
+  bool fits(const Subtree &source, const Subtree &target) const;
+  double averageScore(const Subtree &source, const Subtree &target) const;
+  SmallVector<Candidate> candidatesOf(unsigned source) const;
+  bool isNamedAlike(const Candidate &candidate) const;
+  bool collide(const Candidate &a, const Candidate &b) const;
+  bool anyShareLeaves(ArrayRef<Candidate> candidates) const;
+
+  // Ways to go on.
+  void assign(unsigned source, unsigned target);
+  void descend(unsigned source, SmallVectorImpl<unsigned> &into) const;
+  bool breakUp(ArrayRef<unsigned> homeless);
+  bool assignOnlyWay(ArrayRef<Candidate> candidates);
+  bool assignSure(ArrayRef<Candidate> candidates);
+  void assignTogether(ArrayRef<Candidate> candidates);
+  void assignBest(ArrayRef<Candidate> candidates);
+  const Candidate *findCornered(ArrayRef<Candidate> candidates) const;
+  const Candidate *findNamesake(ArrayRef<Candidate> candidates) const;
+  const Candidate *findHighest(ArrayRef<Candidate> candidates) const;
+
+  // Order and hints.
+  bool pairsAreInOrder() const;
+  bool pairsAgreeWithHints() const;
+
+  void reportTies(const Candidate &chosen, ArrayRef<Candidate> candidates);
+  void reportAmbiguity(unsigned source, ArrayRef<unsigned> targets);
+
+  ArrayRef<TreeLeaf> from, to;
+  LeafScore score, hint;
+  SmallVectorImpl<std::string> *ambiguities;
+  Forest fromForest, toForest;
+  SmallVector<std::optional<unsigned>> partner;
+  std::vector<bool> claimed;
+  /// The subtrees of `from` that have no partner yet.
+  SmallVector<unsigned> pending;
+};
+} // namespace
+
+/// Pairs or breaks up some subtrees; false if nothing is left to be done.
+bool TreeMatcher::advance() {
+  SmallVector<Candidate> candidates;
+  SmallVector<unsigned> homeless;
+  for (unsigned source : pending) {
+    SmallVector<Candidate> own = candidatesOf(source);
+    if (own.empty())
+      homeless.push_back(source);
+    candidates.append(own);
+  }
+  if (!homeless.empty()) {
+    if (breakUp(homeless))
+      return true;
+    if (candidates.empty())
+      return false;
+  }
+  SmallVector<Candidate> alive;
+  llvm::copy_if(candidates, std::back_inserter(alive),
+                [](const Candidate &c) { return c.score > 0; });
+  if (alive.empty()) {
+    // Data flow says nothing about the rest.
+    if (!assignOnlyWay(candidates)) {
       SmallVector<unsigned> children;
       for (unsigned source : pending)
         descend(source, children);
       pending = children;
-      continue;
     }
-
-    auto isUniqueBest = [&](const Candidate &candidate, auto sameSide) {
-      return llvm::none_of(alive, [&](const Candidate &other) {
-        return &other != &candidate && sameSide(other, candidate) &&
-               other.score > candidate.score - kTie;
-      });
-    };
-    auto sameFrom = [](const Candidate &a, const Candidate &b) {
-      return a.from == b.from;
-    };
-    // Two subtrees of the results collide when they share leaves.
-    auto sameTo = [&](const Candidate &a, const Candidate &b) {
-      if (a.to == b.to)
-        return true;
-      StringRef first = toForest.trees[a.to].prefix;
-      StringRef second = toForest.trees[b.to].prefix;
-      return first.starts_with(second) || second.starts_with(first);
-    };
-    // Best for each other, and nothing else comes close. Such pairs do not
-    // touch one another, so that all are made at once.
-    SmallVector<const Candidate *> sure;
-    for (const Candidate &candidate : alive)
-      if (isUniqueBest(candidate, sameFrom) && isUniqueBest(candidate, sameTo))
-        sure.push_back(&candidate);
-    for (const Candidate *candidate : sure)
-      assign(candidate->from, candidate->to);
-    if (!sure.empty())
-      continue;
-    if (!sharesLeaves(alive)) {
+  } else if (!assignSure(alive)) {
+    if (anyShareLeaves(alive))
+      assignBest(alive);
+    else
       assignTogether(alive);
-      continue;
-    }
-    const Candidate *chosen = nullptr;
-    // Nowhere else to go: the most probable of these first.
-    for (const Candidate &candidate : alive)
-      if (llvm::count_if(alive,
-                         [&](const Candidate &c) {
-                           return c.from == candidate.from;
-                         }) == 1 &&
-          (!chosen || candidate.score > chosen->score + kTie))
-        chosen = &candidate;
-    // The same name (`mu` and `.mu`), unless two have it.
-    if (!chosen)
-      for (const Candidate &candidate : alive) {
-        auto named = [&](const Candidate &c) { return isNamedAlike(c); };
-        if (named(candidate) && llvm::count_if(alive, [&](const Candidate &c) {
-                                  return c.from == candidate.from && named(c);
-                                }) == 1) {
-          chosen = &candidate;
-          break;
-        }
-      }
-    if (!chosen) {
-      // The best score, in order; and say so if another is as good.
-      for (const Candidate &candidate : alive)
-        if (!chosen || candidate.score > chosen->score + kTie)
-          chosen = &candidate;
-      if (ambiguities) {
-        std::string message;
-        llvm::raw_string_ostream os(message);
-        unsigned count = 0;
-        for (const Candidate &other : alive)
-          if (other.from == chosen->from &&
-              other.score > chosen->score - kTie) {
-            os << (count++ ? ", " : "") << toForest.trees[other.to].prefix;
-          }
-        if (count > 1)
-          ambiguities->push_back(
-              (fromForest.trees[chosen->from].prefix + ": " + message));
-      }
-    }
-    assign(chosen->from, chosen->to);
   }
-  return partner;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What fits what
+//===----------------------------------------------------------------------===//
+
+/// Whether `target` holds every leaf of `source`, free and typed alike.
+bool TreeMatcher::fits(const Subtree &source, const Subtree &target) const {
+  if (target.leaves.size() < source.leaves.size())
+    return false;
+  return llvm::all_of(source.leaves, [&](auto &entry) {
+    auto it = target.leaves.find(entry.first);
+    return it != target.leaves.end() && !claimed[it->second] &&
+           to[it->second].type == from[entry.second].type;
+  });
+}
+
+double TreeMatcher::averageScore(const Subtree &source,
+                                 const Subtree &target) const {
+  if (!score)
+    return 1.0;
+  double sum = 0;
+  for (auto &[path, leaf] : source.leaves)
+    sum += score(leaf, target.leaves.find(path)->second);
+  return sum / source.leaves.size();
+}
+
+/// All that a subtree fits; exact ones only where there are any.
+SmallVector<Candidate> TreeMatcher::candidatesOf(unsigned source) const {
+  const Subtree &tree = fromForest.trees[source];
+  SmallVector<Candidate> own;
+  bool anyExact = false;
+  for (auto [target, other] : llvm::enumerate(toForest.trees)) {
+    if (!fits(tree, other))
+      continue;
+    bool exact = other.leaves.size() == tree.leaves.size();
+    own.push_back({source, unsigned(target), averageScore(tree, other), exact});
+    anyExact |= exact && own.back().score > 0;
+  }
+  if (anyExact)
+    llvm::erase_if(own, [](const Candidate &c) { return !c.exact; });
+  return own;
+}
+
+bool TreeMatcher::isNamedAlike(const Candidate &candidate) const {
+  return sameLastKey(fromForest.trees[candidate.from].prefix,
+                     toForest.trees[candidate.to].prefix);
+}
+
+/// Two subtrees of the results collide when they share leaves.
+bool TreeMatcher::collide(const Candidate &a, const Candidate &b) const {
+  StringRef first = toForest.trees[a.to].prefix;
+  StringRef second = toForest.trees[b.to].prefix;
+  return first.starts_with(second) || second.starts_with(first);
+}
+
+/// Whether two candidates are for different subtrees that share leaves.
+bool TreeMatcher::anyShareLeaves(ArrayRef<Candidate> candidates) const {
+  SmallVector<StringRef> prefixes;
+  for (const Candidate &candidate : candidates)
+    prefixes.push_back(toForest.trees[candidate.to].prefix);
+  llvm::sort(prefixes);
+  prefixes.erase(llvm::unique(prefixes), prefixes.end());
+  for (size_t i = 1; i < prefixes.size(); ++i)
+    if (prefixes[i].starts_with(prefixes[i - 1]))
+      return true;
+  return false;
+}
+
+//===----------------------------------------------------------------------===//
+// Ways to go on
+//===----------------------------------------------------------------------===//
+
+void TreeMatcher::assign(unsigned source, unsigned target) {
+  const Subtree &tree = toForest.trees[target];
+  for (auto &[path, leaf] : fromForest.trees[source].leaves) {
+    unsigned other = tree.leaves.find(path)->second;
+    partner[leaf] = other;
+    claimed[other] = true;
+  }
+  llvm::erase(pending, source);
+}
+
+/// Appends the children of a subtree.
+void TreeMatcher::descend(unsigned source,
+                          SmallVectorImpl<unsigned> &into) const {
+  const Subtree &tree = fromForest.trees[source];
+  for (auto [child, other] : llvm::enumerate(fromForest.trees))
+    if (other.depth == tree.depth + 1 &&
+        StringRef(other.prefix).starts_with(tree.prefix) &&
+        tree.leaves.count(StringRef(from[other.leaves.front().second].path)
+                              .drop_front(tree.prefix.size())))
+      into.push_back(child);
+}
+
+/// Replaces subtrees that fit nowhere as a whole by their children; false if
+/// they have none.
+bool TreeMatcher::breakUp(ArrayRef<unsigned> homeless) {
+  SmallVector<unsigned> children;
+  for (unsigned source : homeless) {
+    llvm::erase(pending, source);
+    descend(source, children);
+  }
+  pending.append(children);
+  return !children.empty();
+}
+
+/// Whole trees still pair by structure if there is only one way; single leaves
+/// would be a guess.
+bool TreeMatcher::assignOnlyWay(ArrayRef<Candidate> candidates) {
+  for (unsigned source : pending) {
+    SmallVector<Candidate> own;
+    llvm::copy_if(candidates, std::back_inserter(own),
+                  [&](const Candidate &c) { return c.from == source; });
+    if (own.size() != 1 || !own.front().exact ||
+        fromForest.trees[source].leaves.size() <= 1)
+      continue;
+    unsigned target = own.front().to;
+    if (llvm::count_if(candidates,
+                       [&](const Candidate &c) { return c.to == target; }) != 1)
+      continue;
+    assign(source, target);
+    return true;
+  }
+  return false;
+}
+
+/// Those that are best for each other, with nothing else close to them. Such
+/// pairs do not touch one another, so that all are made at once.
+bool TreeMatcher::assignSure(ArrayRef<Candidate> candidates) {
+  auto isUniqueBest = [&](const Candidate &candidate, auto isSameSide) {
+    return llvm::none_of(candidates, [&](const Candidate &other) {
+      return &other != &candidate && isSameSide(other, candidate) &&
+             other.score > candidate.score - kTie;
+    });
+  };
+  auto sameTo = [&](const Candidate &a, const Candidate &b) {
+    return collide(a, b);
+  };
+  SmallVector<const Candidate *> sure;
+  for (const Candidate &candidate : candidates)
+    if (isUniqueBest(candidate, sameFrom) && isUniqueBest(candidate, sameTo))
+      sure.push_back(&candidate);
+  for (const Candidate *candidate : sure)
+    assign(candidate->from, candidate->to);
+  return !sure.empty();
+}
+
+/// The best pairing of all of them; then names, order and hints decide.
+void TreeMatcher::assignTogether(ArrayRef<Candidate> candidates) {
+  constexpr double kSameName = 0.1;
+  SmallVector<unsigned> sources, targets;
+  for (const Candidate &candidate : candidates) {
+    sources.push_back(candidate.from);
+    targets.push_back(candidate.to);
+  }
+  fromForest.sortByFirstLeaf(sources);
+  toForest.sortByFirstLeaf(targets);
+  std::vector<WeightedPair> pairs;
+  for (const Candidate &candidate : candidates)
+    pairs.push_back(
+        {unsigned(llvm::find(sources, candidate.from) - sources.begin()),
+         unsigned(llvm::find(targets, candidate.to) - targets.begin()),
+         candidate.score + (isNamedAlike(candidate) ? kSameName : 0)});
+  bool useHints = hint && pairsAgreeWithHints();
+  auto averageHint = [&](unsigned source, unsigned target) {
+    const Subtree &from = fromForest.trees[sources[source]];
+    const Subtree &to = toForest.trees[targets[target]];
+    double sum = 0;
+    for (auto &[path, leaf] : from.leaves)
+      sum += useHints ? hint(leaf, to.leaves.find(path)->second) : 0;
+    return sum / from.leaves.size();
+  };
+  std::vector<Ambiguity> found;
+  auto partners = assignPairs(
+      sources.size(), pairs, [](unsigned, unsigned) { return false; }, found,
+      averageHint, pairsAreInOrder());
+  for (const Ambiguity &ambiguity : found)
+    reportAmbiguity(sources[ambiguity.from],
+                    llvm::map_to_vector(ambiguity.to, [&](unsigned target) {
+                      return targets[target];
+                    }));
+  for (auto [source, target] : llvm::enumerate(partners))
+    if (target)
+      assign(sources[source], targets[*target]);
+}
+
+/// One pair that is most probable where subtrees of the results overlap.
+void TreeMatcher::assignBest(ArrayRef<Candidate> candidates) {
+  const Candidate *chosen = findCornered(candidates);
+  if (!chosen)
+    chosen = findNamesake(candidates);
+  if (!chosen) {
+    chosen = findHighest(candidates);
+    reportTies(*chosen, candidates);
+  }
+  assign(chosen->from, chosen->to);
+}
+
+/// Of subtrees with nowhere else to go, the most probable one.
+const Candidate *
+TreeMatcher::findCornered(ArrayRef<Candidate> candidates) const {
+  const Candidate *chosen = nullptr;
+  for (const Candidate &candidate : candidates)
+    if (llvm::count_if(
+            candidates,
+            [&](const Candidate &c) { return sameFrom(c, candidate); }) == 1 &&
+        (!chosen || candidate.score > chosen->score + kTie))
+      chosen = &candidate;
+  return chosen;
+}
+
+/// The first with the same name (`mu` and `.mu`), unless two have it.
+const Candidate *
+TreeMatcher::findNamesake(ArrayRef<Candidate> candidates) const {
+  for (const Candidate &candidate : candidates)
+    if (isNamedAlike(candidate) &&
+        llvm::count_if(candidates, [&](const Candidate &c) {
+          return sameFrom(c, candidate) && isNamedAlike(c);
+        }) == 1)
+      return &candidate;
+  return nullptr;
+}
+
+/// The first with the best score.
+const Candidate *
+TreeMatcher::findHighest(ArrayRef<Candidate> candidates) const {
+  const Candidate *chosen = nullptr;
+  for (const Candidate &candidate : candidates)
+    if (!chosen || candidate.score > chosen->score + kTie)
+      chosen = &candidate;
+  return chosen;
+}
+
+//===----------------------------------------------------------------------===//
+// Order and hints count if everything that is paired already agrees
+//===----------------------------------------------------------------------===//
+
+bool TreeMatcher::pairsAreInOrder() const {
+  bool inOrder = true;
+  std::optional<unsigned> last;
+  for (std::optional<unsigned> other : partner) {
+    if (!other)
+      continue;
+    inOrder &= !last || *last < *other;
+    last = other;
+  }
+  return inOrder;
+}
+
+bool TreeMatcher::pairsAgreeWithHints() const {
+  for (auto [leaf, other] : llvm::enumerate(partner))
+    for (unsigned target = 0; other && target < to.size(); ++target)
+      if (target != *other && hint(leaf, target) > 0)
+        return false;
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// Ambiguities
+//===----------------------------------------------------------------------===//
+
+void TreeMatcher::reportTies(const Candidate &chosen,
+                             ArrayRef<Candidate> candidates) {
+  SmallVector<unsigned> targets;
+  for (const Candidate &other : candidates)
+    if (sameFrom(other, chosen) && other.score > chosen.score - kTie)
+      targets.push_back(other.to);
+  if (targets.size() > 1)
+    reportAmbiguity(chosen.from, targets);
+}
+
+void TreeMatcher::reportAmbiguity(unsigned source, ArrayRef<unsigned> targets) {
+  if (!ambiguities)
+    return;
+  std::string message = fromForest.trees[source].prefix + ": ";
+  llvm::raw_string_ostream os(message);
+  llvm::interleaveComma(targets, os, [&](unsigned target) {
+    os << toForest.trees[target].prefix;
+  });
+  ambiguities->push_back(message);
+}
+
+SmallVector<std::optional<unsigned>>
+fp8::matchTrees(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
+                LeafScore hint, SmallVectorImpl<std::string> *ambiguities) {
+  return TreeMatcher(from, to, score, hint, ambiguities).run();
 }
