@@ -25,6 +25,12 @@ LogicalResult expectInRange(Operation *op, ArrayRef<int64_t> dims,
 LogicalResult expectUnique(Operation *op, ArrayRef<int64_t> dims,
                            const Twine &what);
 
+LogicalResult expectSorted(Operation *op, ArrayRef<int64_t> dims,
+                           const Twine &what);
+
+/// "[0, 2]", as errors print dimensions.
+std::string toString(ArrayRef<int64_t> dims);
+
 /// A reduction body over the element types of `inputs`: (E..., E...) -> E...
 LogicalResult expectReducer(Operation *op, Region &region, ValueRange inputs,
                             const Twine &what);

@@ -31,7 +31,7 @@ static Type withElementType(RankedTensorType type, Type element) {
   return RankedTensorType::get(type.getShape(), element);
 }
 
-static std::string toString(ArrayRef<int64_t> dims) {
+std::string stablehlo::toString(ArrayRef<int64_t> dims) {
   std::string text;
   llvm::raw_string_ostream os(text);
   os << '[';
@@ -75,8 +75,8 @@ LogicalResult stablehlo::expectUnique(Operation *op, ArrayRef<int64_t> dims,
          << what << " but got " << toString(dims);
 }
 
-static LogicalResult expectSorted(Operation *op, ArrayRef<int64_t> dims,
-                                  const Twine &what) {
+LogicalResult stablehlo::expectSorted(Operation *op, ArrayRef<int64_t> dims,
+                                      const Twine &what) {
   if (llvm::is_sorted(dims))
     return success();
   return op->emitOpError("expected sorted ")
@@ -478,122 +478,6 @@ LogicalResult DynamicUpdateSliceOp::verify() {
   return success();
 }
 
-LogicalResult GatherOp::verify() {
-  RankedTensorType operand = getOperand().getType(),
-                   indices = getStartIndices().getType(), result = getType();
-  GatherDimensionNumbersAttr dims = getDimensionNumbers();
-  ArrayRef<int64_t> offset = dims.getOffsetDims(),
-                    collapsed = dims.getCollapsedSliceDims(),
-                    operandBatching = dims.getOperandBatchingDims(),
-                    indicesBatching = dims.getStartIndicesBatchingDims(),
-                    map = dims.getStartIndexMap(), sizes = getSliceSizes();
-  int64_t vectorDim = dims.getIndexVectorDim();
-  // gather_c1
-  if (failed(
-          expectSize(*this, operand.getRank(),
-                     offset.size() + collapsed.size() + operandBatching.size(),
-                     "offset, collapsed and batching dimensions of the "
-                     "operand")))
-    return failure();
-  // gather_c2
-  if (vectorDim < 0 || vectorDim > indices.getRank())
-    return emitOpError("expected index_vector_dim in [0, ")
-           << indices.getRank() << "] but got " << vectorDim;
-  // gather_c3
-  if (failed(expectSize(
-          *this,
-          vectorDim < indices.getRank() ? indices.getDimSize(vectorDim) : 1,
-          map.size(), "entries of start_index_map")))
-    return failure();
-  SmallVector<int64_t> removed(collapsed), mapped(map);
-  llvm::append_range(removed, operandBatching);
-  llvm::append_range(mapped, operandBatching);
-  // gather_c4
-  if (failed(expectUnique(*this, offset, "offset_dims")) ||
-      failed(expectSorted(*this, offset, "offset_dims")) ||
-      // gather_c5
-      failed(expectInRange(*this, offset, result.getRank(), "offset_dims")) ||
-      // gather_c6
-      failed(expectUnique(*this, removed,
-                          "collapsed_slice_dims and operand_batching_dims")) ||
-      // gather_c7
-      failed(expectSorted(*this, collapsed, "collapsed_slice_dims")) ||
-      // gather_c8
-      failed(expectInRange(*this, collapsed, operand.getRank(),
-                           "collapsed_slice_dims")) ||
-      // gather_c10
-      failed(expectSorted(*this, operandBatching, "operand_batching_dims")) ||
-      // gather_c11
-      failed(expectInRange(*this, operandBatching, operand.getRank(),
-                           "operand_batching_dims")) ||
-      // gather_c13
-      failed(expectUnique(*this, indicesBatching,
-                          "start_indices_batching_dims")) ||
-      // gather_c14
-      failed(expectInRange(*this, indicesBatching, indices.getRank(),
-                           "start_indices_batching_dims")))
-    return failure();
-  // gather_c15
-  if (llvm::is_contained(indicesBatching, vectorDim))
-    return emitOpError("expected start_indices_batching_dims without "
-                       "index_vector_dim ")
-           << vectorDim << " but got " << toString(indicesBatching);
-  // gather_c16
-  if (failed(expectSize(*this, operandBatching.size(), indicesBatching.size(),
-                        "start_indices_batching_dims")))
-    return failure();
-  // gather_c17
-  for (auto [a, b] : llvm::zip(operandBatching, indicesBatching))
-    if (operand.getDimSize(a) != indices.getDimSize(b))
-      return emitOpError("expected start_indices dimension ")
-             << b << " of size " << operand.getDimSize(a) << " but got "
-             << indices.getDimSize(b);
-  // gather_c18
-  if (failed(expectUnique(*this, mapped,
-                          "start_index_map and operand_batching_dims")) ||
-      // gather_c19
-      failed(expectInRange(*this, map, operand.getRank(), "start_index_map")) ||
-      // gather_c20
-      failed(expectSize(*this, operand.getRank(), sizes.size(), "slice_sizes")))
-    return failure();
-  // gather_c21
-  for (auto [i, size] : llvm::enumerate(sizes))
-    if (size < 0 || size > operand.getDimSize(i))
-      return emitOpError("expected slice size ")
-             << i << " in [0, " << operand.getDimSize(i) << "] but got "
-             << size;
-  // gather_c9, gather_c12
-  for (int64_t dim : removed)
-    if (sizes[dim] > 1)
-      return emitOpError("expected slice size ")
-             << dim << " of a collapsed or batching dimension in [0, 1] but "
-             << "got " << sizes[dim];
-  // gather_c22: offset dimensions hold the slice, the others the indices.
-  SmallVector<int64_t> batchSizes, offsetSizes, shape;
-  for (int64_t i = 0; i < indices.getRank(); ++i)
-    if (i != vectorDim)
-      batchSizes.push_back(indices.getDimSize(i));
-  for (int64_t i = 0; i < operand.getRank(); ++i)
-    if (!llvm::is_contained(removed, i))
-      offsetSizes.push_back(sizes[i]);
-  size_t nextBatch = 0, nextOffset = 0;
-  for (int64_t i = 0, rank = static_cast<int64_t>(batchSizes.size() +
-                                                  offsetSizes.size());
-       i < rank; ++i) {
-    bool isOffset = llvm::is_contained(offset, i);
-    if (isOffset ? nextOffset == offsetSizes.size()
-                 : nextBatch == batchSizes.size())
-      return emitOpError("expected offset_dims in [0, ")
-             << rank << ") but got " << toString(offset);
-    shape.push_back(isOffset ? offsetSizes[nextOffset++]
-                             : batchSizes[nextBatch++]);
-  }
-  // gather_c23
-  return expectType(*this,
-                    RankedTensorType::get(shape, operand.getElementType()),
-                    result, "a result");
-}
-
 LogicalResult PadOp::verify() {
   RankedTensorType type = getOperand().getType();
   ArrayRef<int64_t> low = getEdgePaddingLow(), high = getEdgePaddingHigh(),
@@ -643,144 +527,6 @@ LogicalResult ReverseOp::verify() {
   // reverse_c3
   return expectInRange(*this, getDimensions(), getType().getRank(),
                        "dimensions");
-}
-
-LogicalResult ScatterOp::verify() {
-  // scatter_c5
-  if (getInputs().empty())
-    return emitOpError("expected one input or more but got none");
-  if (getNumOperands() != 2 * getInputs().size() + 1)
-    return emitOpError("expected updates for each input but got ")
-           << getNumOperands() << " operands";
-  if (failed(expectSize(*this, getInputs().size(), getNumResults(), "results")))
-    return failure();
-  RankedTensorType input = ::getType(getInputs().front()),
-                   update = ::getType(getUpdates().front()),
-                   indices = getScatterIndices().getType();
-  for (auto [in, up, out] :
-       llvm::zip(getInputs(), getUpdates(), getResults())) {
-    // scatter_c1
-    if (::getType(in).getShape() != input.getShape())
-      return emitOpError("expected inputs of one shape but got ")
-             << input << " and " << in.getType();
-    // scatter_c3
-    if (::getType(up).getShape() != update.getShape())
-      return emitOpError("expected updates of one shape but got ")
-             << update << " and " << up.getType();
-    // scatter_c6
-    if (failed(expectType(*this, ::getType(in).getElementType(),
-                          ::getType(up).getElementType(), "update elements")) ||
-        // scatter_c24, scatter_c25
-        failed(expectType(*this, in.getType(), out.getType(), "a result")))
-      return failure();
-  }
-  ScatterDimensionNumbersAttr dims = getScatterDimensionNumbers();
-  ArrayRef<int64_t> window = dims.getUpdateWindowDims(),
-                    inserted = dims.getInsertedWindowDims(),
-                    inputBatching = dims.getInputBatchingDims(),
-                    indicesBatching = dims.getScatterIndicesBatchingDims(),
-                    map = dims.getScatterDimsToOperandDims();
-  int64_t vectorDim = dims.getIndexVectorDim();
-  // scatter_c2
-  if (failed(expectSize(*this, input.getRank(),
-                        window.size() + inserted.size() + inputBatching.size(),
-                        "window, inserted and batching dimensions of the "
-                        "input")))
-    return failure();
-  // scatter_c22
-  if (vectorDim < 0 || vectorDim > indices.getRank())
-    return emitOpError("expected index_vector_dim in [0, ")
-           << indices.getRank() << "] but got " << vectorDim;
-  SmallVector<int64_t> removed(inserted), mapped(map);
-  llvm::append_range(removed, inputBatching);
-  llvm::append_range(mapped, inputBatching);
-  // scatter_c7
-  if (failed(expectUnique(*this, window, "update_window_dims")) ||
-      failed(expectSorted(*this, window, "update_window_dims")) ||
-      // scatter_c8
-      failed(expectInRange(*this, window, update.getRank(),
-                           "update_window_dims")) ||
-      // scatter_c9
-      failed(expectUnique(*this, removed,
-                          "inserted_window_dims and input_batching_dims")) ||
-      // scatter_c10
-      failed(expectSorted(*this, inserted, "inserted_window_dims")) ||
-      // scatter_c11
-      failed(expectInRange(*this, inserted, input.getRank(),
-                           "inserted_window_dims")) ||
-      // scatter_c12
-      failed(expectSorted(*this, inputBatching, "input_batching_dims")) ||
-      // scatter_c13
-      failed(expectInRange(*this, inputBatching, input.getRank(),
-                           "input_batching_dims")) ||
-      // scatter_c14
-      failed(expectUnique(*this, indicesBatching,
-                          "scatter_indices_batching_dims")) ||
-      // scatter_c15
-      failed(expectInRange(*this, indicesBatching, indices.getRank(),
-                           "scatter_indices_batching_dims")))
-    return failure();
-  // scatter_c16
-  if (llvm::is_contained(indicesBatching, vectorDim))
-    return emitOpError("expected scatter_indices_batching_dims without "
-                       "index_vector_dim ")
-           << vectorDim << " but got " << toString(indicesBatching);
-  // scatter_c17
-  if (failed(expectSize(*this, inputBatching.size(), indicesBatching.size(),
-                        "scatter_indices_batching_dims")))
-    return failure();
-  // scatter_c18
-  for (auto [a, b] : llvm::zip(inputBatching, indicesBatching))
-    if (input.getDimSize(a) != indices.getDimSize(b))
-      return emitOpError("expected scatter_indices dimension ")
-             << b << " of size " << input.getDimSize(a) << " but got "
-             << indices.getDimSize(b);
-  // scatter_c19
-  if (failed(expectSize(
-          *this,
-          vectorDim < indices.getRank() ? indices.getDimSize(vectorDim) : 1,
-          map.size(), "entries of scatter_dims_to_operand_dims")) ||
-      // scatter_c20
-      failed(expectUnique(
-          *this, mapped,
-          "scatter_dims_to_operand_dims and input_batching_dims")) ||
-      // scatter_c21
-      failed(expectInRange(*this, map, input.getRank(),
-                           "scatter_dims_to_operand_dims")))
-    return failure();
-  // scatter_c4: window dimensions fit the input, the others are the indices'.
-  SmallVector<int64_t> bounds, scatterSizes;
-  for (int64_t i = 0; i < input.getRank(); ++i)
-    if (!llvm::is_contained(removed, i))
-      bounds.push_back(input.getDimSize(i));
-  for (int64_t i = 0; i < indices.getRank(); ++i)
-    if (i != vectorDim)
-      scatterSizes.push_back(indices.getDimSize(i));
-  if (failed(expectSize(*this, scatterSizes.size() + window.size(),
-                        update.getRank(), "dimensions of the updates")))
-    return failure();
-  size_t nextWindow = 0, nextScatter = 0;
-  for (int64_t i = 0; i < update.getRank(); ++i) {
-    int64_t size = update.getDimSize(i);
-    if (llvm::is_contained(window, i)) {
-      int64_t bound = bounds[nextWindow++];
-      if (size > bound)
-        return emitOpError("expected update dimension ")
-               << i << " in [0, " << bound << "] but got " << size;
-    } else {
-      int64_t expected = scatterSizes[nextScatter++];
-      if (size != expected)
-        return emitOpError("expected update dimension ")
-               << i << " of size " << expected << " but got " << size;
-    }
-  }
-  return success();
-}
-
-LogicalResult ScatterOp::verifyRegions() {
-  // scatter_c23
-  return expectReducer(*this, getUpdateComputation(), getInputs(),
-                       "the update computation");
 }
 
 static RankedTensorType inferSlice(RankedTensorType type,
