@@ -1,0 +1,177 @@
+//===- CounterArithmetic.cpp - What the ranges of counters tell -----------===//
+
+#include "LoopRewriting.h"
+
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::stablehlo;
+
+/// What the comparison gives for all values of both sides, if it is the same.
+static std::optional<bool> compareRanges(ComparisonDirection direction,
+                                         IndexRange lhs, IndexRange rhs) {
+  switch (direction) {
+  case ComparisonDirection::LT:
+    if (lhs.max < rhs.min)
+      return true;
+    if (lhs.min >= rhs.max)
+      return false;
+    return std::nullopt;
+  case ComparisonDirection::LE:
+    if (lhs.max <= rhs.min)
+      return true;
+    if (lhs.min > rhs.max)
+      return false;
+    return std::nullopt;
+  case ComparisonDirection::GT:
+    return compareRanges(ComparisonDirection::LT, rhs, lhs);
+  case ComparisonDirection::GE:
+    return compareRanges(ComparisonDirection::LE, rhs, lhs);
+  case ComparisonDirection::EQ:
+    if (lhs.max < rhs.min || rhs.max < lhs.min)
+      return false;
+    if (lhs.min == lhs.max && rhs.min == rhs.max)
+      return true;
+    return std::nullopt;
+  case ComparisonDirection::NE:
+    if (auto equal = compareRanges(ComparisonDirection::EQ, lhs, rhs))
+      return !*equal;
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The operand that a minimum, a maximum, a remainder or a clamp gives for all
+/// values of its operands; null if that is not known.
+static Value findResult(Operation *op, IndexRange lhs, IndexRange rhs) {
+  bool lhsIsLess = lhs.max <= rhs.min, rhsIsLess = rhs.max <= lhs.min;
+  if (isa<MaxOp>(op))
+    return lhsIsLess   ? op->getOperand(1)
+           : rhsIsLess ? op->getOperand(0)
+                       : Value();
+  if (isa<MinOp>(op))
+    return lhsIsLess   ? op->getOperand(0)
+           : rhsIsLess ? op->getOperand(1)
+                       : Value();
+  if (isa<RemOp>(op))
+    return lhs.min >= 0 && lhs.max < rhs.min ? op->getOperand(0) : Value();
+  auto clamp = dyn_cast<ClampOp>(op);
+  if (!clamp || !lhsIsLess)
+    return {};
+  std::optional<IndexRange> max = rangeOf(clamp.getMax());
+  return max && rhs.max <= max->min ? Value(clamp.getOperand()) : Value();
+}
+
+bool stablehlo::simplifyByRange(Operation *op) {
+  if (op->getNumOperands() < 2)
+    return false;
+  std::optional<IndexRange> lhs = rangeOf(op->getOperand(0));
+  std::optional<IndexRange> rhs =
+      lhs ? rangeOf(op->getOperand(1)) : std::nullopt;
+  if (!lhs || !rhs)
+    return false;
+  Value result;
+  if (auto compare = dyn_cast<CompareOp>(op)) {
+    std::optional<bool> known =
+        compareRanges(compare.getComparisonDirection(), *lhs, *rhs);
+    OpBuilder b(op);
+    if (known)
+      result = ConstantOp::create(
+          b, op->getLoc(), DenseElementsAttr::get(compare.getType(), *known));
+  } else {
+    result = findResult(op, *lhs, *rhs);
+  }
+  if (!result)
+    return false;
+  op->replaceAllUsesWith(ValueRange(result));
+  op->erase();
+  return true;
+}
+
+/// The op that combines what is there (`old`) with what is scattered on whole
+/// tensors: the scattered value itself, or one op of both. Null if the body is
+/// anything else.
+static Value combineAll(OpBuilder &b, Location loc, Block &body, Value old,
+                        Value update) {
+  Value result = body.getTerminator()->getOperand(0);
+  if (result == body.getArgument(1))
+    return update;
+  Operation *op = result.getDefiningOp();
+  if (!isa_and_nonnull<AddOp, MulOp, MaxOp, MinOp>(op))
+    return {};
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), old);
+  mapping.map(body.getArgument(1), update);
+  SmallVector<Value> operands;
+  for (Value operand : op->getOperands()) {
+    if (operand != body.getArgument(0) && operand != body.getArgument(1))
+      return {};
+    operands.push_back(mapping.lookup(operand));
+  }
+  return b
+      .create(loc, op->getName().getIdentifier(), operands, update.getType())
+      ->getResult(0);
+}
+
+/// The shape of a scatter's one window, with the dimensions of size one that
+/// the update leaves out.
+static SmallVector<int64_t> windowOf(ScatterOp op) {
+  auto updateType = cast<RankedTensorType>(op.getUpdates()[0].getType());
+  auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
+  ArrayRef<int64_t> inserted =
+      op.getScatterDimensionNumbers().getInsertedWindowDims();
+  SmallVector<int64_t> window;
+  for (int64_t i = 0, next = 0; i < type.getRank(); ++i)
+    window.push_back(
+        llvm::is_contained(inserted, i) ? 1 : updateType.getDimSize(next++));
+  return window;
+}
+
+/// The dimension that the one index of a scatter is an index of, if the scatter
+/// has one input, one index and one window.
+static std::optional<int64_t> matchOneWindow(ScatterOp op) {
+  if (op.getInputs().size() != 1)
+    return std::nullopt;
+  auto updateType = cast<RankedTensorType>(op.getUpdates()[0].getType());
+  auto numbers = op.getScatterDimensionNumbers();
+  ArrayRef<int64_t> dims = numbers.getScatterDimsToOperandDims();
+  if (dims.size() != 1 || !numbers.getInputBatchingDims().empty() ||
+      int64_t(numbers.getUpdateWindowDims().size()) != updateType.getRank())
+    return std::nullopt;
+  return dims[0];
+}
+
+bool stablehlo::scatterToUpdate(ScatterOp op) {
+  std::optional<int64_t> dim = matchOneWindow(op);
+  if (!dim)
+    return false;
+  Value index = op.getScatterIndices();
+  while (isa_and_nonnull<BroadcastInDimOp, ReshapeOp>(index.getDefiningOp()))
+    index = index.getDefiningOp()->getOperand(0);
+  std::optional<AffineIndex> affine = matchAffineIndex(index);
+  if (!affine || cast<RankedTensorType>(index.getType()).getRank() != 0)
+    return false;
+  Value input = op.getInputs()[0], update = op.getUpdates()[0];
+  auto type = cast<RankedTensorType>(input.getType());
+  SmallVector<int64_t> window = windowOf(op);
+  if (affine->min < 0 || affine->max > type.getDimSize(*dim) - window[*dim])
+    return false;
+  OpBuilder b(op);
+  Location loc = op.getLoc();
+  auto windowType = type.clone(window);
+  SmallVector<Value> starts(type.getRank());
+  for (int64_t i = 0; i < type.getRank(); ++i)
+    starts[i] = i == *dim ? index : integerConstant(b, loc, index.getType(), 0);
+  if (update.getType() != windowType)
+    update = ReshapeOp::create(b, loc, windowType, update);
+  Value old = DynamicSliceOp::create(b, loc, windowType, input, starts,
+                                     b.getDenseI64ArrayAttr(window));
+  Value combined =
+      combineAll(b, loc, op.getUpdateComputation().front(), old, update);
+  if (!combined)
+    return false;
+  op->getResult(0).replaceAllUsesWith(
+      DynamicUpdateSliceOp::create(b, loc, type, input, combined, starts));
+  op.erase();
+  return true;
+}

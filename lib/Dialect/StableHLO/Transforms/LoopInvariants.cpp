@@ -1,0 +1,100 @@
+//===- LoopInvariants.cpp - What is the same in every iteration -----------===//
+
+#include "LoopRewriting.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "llvm/ADT/SetVector.h"
+
+using namespace mlir;
+using namespace mlir::stablehlo;
+
+/// Invariant results up to this size leave a loop whatever computes them.
+static constexpr int64_t kSmallElements = 1024;
+
+/// Ops worth keeping a large result for, rather than computing it again.
+static bool isExpensive(Operation *op) {
+  return op->getNumRegions() != 0 ||
+         isa<DotGeneralOp, ConvolutionOp, RngBitGeneratorOp>(op);
+}
+
+/// Types of other dialects, which this pass meets after quantization too, say
+/// nothing about their size.
+static bool isSmall(Operation *op) {
+  return llvm::all_of(op->getResultTypes(), [](Type type) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    return tensor && tensor.getNumElements() <= kSmallElements;
+  });
+}
+
+/// The ops of a region of `loop` that are the same in every iteration, each one
+/// behind those that it reads.
+static llvm::SetVector<Operation *> findInvariantOps(WhileOp loop,
+                                                     Region &region) {
+  llvm::SetVector<Operation *> invariant;
+  for (Operation &op : region.front().without_terminator()) {
+    // A barrier is a fence: nothing moves over it.
+    if (isa<OptimizationBarrierOp>(op) || !isMemoryEffectFree(&op))
+      continue;
+    bool isSame = true;
+    forEachRead(&op, [&](Value value) {
+      if (isOutside(value, loop) ||
+          op.isAncestor(value.getParentBlock()->getParentOp()))
+        return;
+      Operation *def = value.getDefiningOp();
+      isSame &= def && invariant.contains(def);
+    });
+    if (isSame)
+      invariant.insert(&op);
+  }
+  return invariant;
+}
+
+namespace {
+/// Moves invariant ops of one region before their loop.
+class Hoister {
+public:
+  Hoister(WhileOp loop, Region &region)
+      : loop(loop), invariant(findInvariantOps(loop, region)) {}
+
+  bool run(bool runsAtLeastOnce) {
+    for (Operation *op : invariant)
+      if (isExpensive(op) ? runsAtLeastOnce
+                          : isSmall(op) && operandsAreOutside(op))
+        hoistWithOperands(op);
+    return !hoisted.empty();
+  }
+
+private:
+  /// Operands go before their readers.
+  void hoistWithOperands(Operation *op) {
+    if (!hoisted.insert(op).second)
+      return;
+    forEachRead(op, [&](Value value) {
+      Operation *def = value.getDefiningOp();
+      if (def && invariant.contains(def))
+        hoistWithOperands(def);
+    });
+    op->moveBefore(loop);
+  }
+
+  bool operandsAreOutside(Operation *op) const {
+    bool areOutside = true;
+    forEachRead(op, [&](Value value) {
+      Operation *def = value.getDefiningOp();
+      areOutside &= !def || !invariant.contains(def) || hoisted.contains(def);
+    });
+    return areOutside;
+  }
+
+  WhileOp loop;
+  llvm::SetVector<Operation *> invariant;
+  DenseSet<Operation *> hoisted;
+};
+} // namespace
+
+bool stablehlo::hoistInvariantOps(WhileOp loop, bool runsAtLeastOnce) {
+  bool changed = false;
+  for (Region *region : {&loop.getCond(), &loop.getBody()})
+    changed |= Hoister(loop, *region).run(runsAtLeastOnce);
+  return changed;
+}

@@ -1,0 +1,74 @@
+//===- LoopRewriting.cpp - What rewriting loops is made of ----------------===//
+
+#include "LoopRewriting.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::stablehlo;
+
+Value stablehlo::integerConstant(OpBuilder &b, Location loc, Type type,
+                                 int64_t value) {
+  Type element = getElementTypeOrSelf(type);
+  APInt number(element.getIntOrFloatBitWidth(), value, /*isSigned=*/true,
+               /*implicitTrunc=*/true);
+  return ConstantOp::create(
+      b, loc,
+      DenseElementsAttr::get(cast<ShapedType>(type),
+                             Attribute(IntegerAttr::get(element, number))));
+}
+
+bool stablehlo::isOutside(Value value, Operation *op) {
+  return !op->isAncestor(value.getParentBlock()->getParentOp());
+}
+
+SmallVector<Value> stablehlo::cloneBefore(Operation *op, Block &block,
+                                          ValueRange arguments) {
+  OpBuilder b(op);
+  IRMapping mapping;
+  mapping.map(block.getArguments(), arguments);
+  for (Operation &inner : block.without_terminator())
+    b.clone(inner, mapping);
+  SmallVector<Value> results;
+  for (Value value : block.getTerminator()->getOperands())
+    results.push_back(mapping.lookupOrDefault(value));
+  return results;
+}
+
+SmallVector<Value> stablehlo::moveBefore(Operation *op, Block &block,
+                                         ValueRange arguments) {
+  for (auto [argument, value] : llvm::zip(block.getArguments(), arguments))
+    argument.replaceAllUsesWith(value);
+  Operation *terminator = block.getTerminator();
+  SmallVector<Value> results(terminator->getOperands());
+  terminator->erase();
+  op->getBlock()->getOperations().splice(op->getIterator(),
+                                         block.getOperations());
+  return results;
+}
+
+bool stablehlo::eraseDeadOps(Block &block) {
+  bool changed = false;
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op)) {
+      op.erase();
+      changed = true;
+    }
+  return changed;
+}
+
+void stablehlo::forEachRead(Operation *op, function_ref<void(Value)> visit) {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      visit(operand);
+  });
+}
+
+std::optional<IndexRange> stablehlo::rangeOf(Value value) {
+  if (std::optional<int64_t> constant = matchConstantInteger(value))
+    return IndexRange{*constant, *constant};
+  if (std::optional<AffineIndex> index = matchAffineIndex(value))
+    return IndexRange{index->min, index->max};
+  return std::nullopt;
+}

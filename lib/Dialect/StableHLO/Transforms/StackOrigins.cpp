@@ -1,0 +1,262 @@
+//===- StackOrigins.cpp - Reading what is there instead of a stack of it --===//
+
+#include "LoopRewriting.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::stablehlo;
+
+namespace {
+/// What a part of a stack is computed from: the value that a loop stacked, and
+/// which iterations of the loops around it the part is of.
+struct Stacked {
+  Value value;
+  /// A loop's counter is `scale * index + offset` with an index of the reader.
+  struct Iteration {
+    BlockArgument counter;
+    Value index;
+    int64_t scale, offset;
+  };
+  SmallVector<Iteration> iterations;
+};
+} // namespace
+
+/// The value with the same elements before reshapes.
+static Value stripReshapes(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<ReshapeOp>(op) &&
+        !(isa<BroadcastInDimOp>(op) &&
+          cast<RankedTensorType>(op->getOperand(0).getType())
+                  .getNumElements() ==
+              cast<RankedTensorType>(value.getType()).getNumElements() &&
+          llvm::is_sorted(cast<BroadcastInDimOp>(op).getBroadcastDimensions())))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+/// Whether a slice takes one element off the first dimension, all of others.
+static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
+  return !part.empty() && part.front() == 1 &&
+         part.drop_front() == stack.drop_front();
+}
+
+namespace {
+/// A loop that fills one slot of a stack in each iteration.
+struct StackingLoop {
+  Value update;     ///< What it puts there.
+  AffineIndex slot; ///< Where.
+};
+} // namespace
+
+/// The loop that returns `stack`, if each of its iterations fills one slot.
+static std::optional<StackingLoop> matchStackingLoop(Value stack) {
+  auto loop = stack.getDefiningOp<WhileOp>();
+  std::optional<CountedLoop> counted;
+  if (loop)
+    counted = matchCountedLoop(loop);
+  auto type = cast<RankedTensorType>(stack.getType());
+  if (!counted || counted->trips != type.getDimSize(0))
+    return std::nullopt;
+  unsigned carry = cast<OpResult>(stack).getResultNumber();
+  Block &body = loop.getBody().front();
+  auto update = body.getTerminator()
+                    ->getOperand(carry)
+                    .getDefiningOp<DynamicUpdateSliceOp>();
+  if (!update || update.getOperand() != body.getArgument(carry) ||
+      update->getBlock() != &body ||
+      !isLayer(cast<RankedTensorType>(update.getUpdate().getType()).getShape(),
+               type.getShape()))
+    return std::nullopt;
+  std::optional<AffineIndex> slot =
+      matchAffineIndex(update.getStartIndices().front());
+  if (!slot || slot->counter != body.getArgument(counted->counter) ||
+      std::abs(slot->scale) != 1 || slot->min != 0 ||
+      slot->max != type.getDimSize(0) - 1)
+    return std::nullopt;
+  return StackingLoop{update.getUpdate(), *slot};
+}
+
+/// The value that a loop stacked for `slice`, if each iteration of the loop
+/// fills one slot of the stack.
+static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
+  Value stack = slice.getOperand();
+  auto type = cast<RankedTensorType>(stack.getType());
+  Value start = slice.getStartIndices().empty()
+                    ? Value()
+                    : slice.getStartIndices().front();
+  if (!start || !isLayer(slice.getSliceSizes(), type.getShape()))
+    return std::nullopt;
+  std::optional<IndexRange> range = rangeOf(start);
+  if (!range || !range->isInside(type.getDimSize(0)))
+    return std::nullopt;
+  Stacked result;
+  if (auto outer = stripReshapes(stack).getDefiningOp<DynamicSliceOp>()) {
+    std::optional<Stacked> found = findStacked(outer);
+    if (!found)
+      return std::nullopt;
+    result = *found;
+    stack = found->value;
+  }
+  if (stack.getType() != type)
+    return std::nullopt;
+  std::optional<StackingLoop> loop = matchStackingLoop(stack);
+  if (!loop)
+    return std::nullopt;
+  // slot = scale * counter + offset, solved for the counter.
+  const AffineIndex &slot = loop->slot;
+  result.iterations.push_back(
+      {slot.counter, start, slot.scale, -slot.scale * slot.offset});
+  result.value = stripReshapes(loop->update);
+  return result;
+}
+
+namespace {
+/// Computes again, before `reader`, what is cut from arrays that it could cut
+/// itself, or computed of counters.
+class Recomputer {
+public:
+  Recomputer(Operation *reader, const Stacked &stacked)
+      : reader(reader), stacked(stacked), builder(reader) {}
+
+  /// Null if it cannot, or should not.
+  Value get(Value value) {
+    // First without changing anything.
+    return check(value, /*depth=*/8) ? make(value) : Value();
+  }
+
+private:
+  const Stacked::Iteration *getIteration(Value value) const {
+    auto found = llvm::find_if(stacked.iterations, [&](const auto &iteration) {
+      return iteration.counter == value;
+    });
+    return found == stacked.iterations.end() ? nullptr : found;
+  }
+  bool isVisible(Value value) const {
+    Operation *ancestor =
+        value.getParentBlock()->findAncestorOpInBlock(*reader);
+    Operation *def = value.getDefiningOp();
+    return ancestor && (!def || def->isBeforeInBlock(ancestor));
+  }
+  bool check(Value value, unsigned depth) const {
+    if (getIteration(value) || isVisible(value))
+      return true;
+    Operation *op = value.getDefiningOp();
+    if (!op || depth == 0)
+      return false;
+    auto type = cast<RankedTensorType>(value.getType());
+    bool isIndex = isa<IntegerType>(type.getElementType()) &&
+                   !type.getElementType().isInteger(1) &&
+                   type.getNumElements() == 1;
+    if (!isa<DynamicSliceOp, ReshapeOp>(op) &&
+        !(isIndex && isa<ConstantOp, AddOp, SubtractOp, MulOp, NegOp, ConvertOp,
+                         BroadcastInDimOp>(op)))
+      return false;
+    return llvm::all_of(op->getOperands(), [&](Value operand) {
+      return check(operand, depth - 1);
+    });
+  }
+  /// The counter of an iteration, from the reader's index.
+  Value makeCounter(const Stacked::Iteration &iteration) {
+    Location loc = reader->getLoc();
+    Type type = iteration.counter.getType();
+    Value index = iteration.index;
+    if (index.getType() != type)
+      index = ConvertOp::create(builder, loc, type, index);
+    if (iteration.scale == -1)
+      index = NegOp::create(builder, loc, index);
+    if (iteration.offset != 0)
+      index =
+          AddOp::create(builder, loc, index,
+                        integerConstant(builder, loc, type, iteration.offset));
+    return index;
+  }
+  Value make(Value value) {
+    if (const Stacked::Iteration *iteration = getIteration(value))
+      return makeCounter(*iteration);
+    if (isVisible(value))
+      return value;
+    IRMapping operands;
+    for (Value operand : value.getDefiningOp()->getOperands())
+      operands.map(operand, make(operand));
+    return builder.clone(*value.getDefiningOp(), operands)->getResult(0);
+  }
+
+  Operation *reader;
+  const Stacked &stacked;
+  OpBuilder builder;
+};
+} // namespace
+
+namespace {
+/// Whole numbers `first + i * by`.
+struct Progression {
+  int64_t first, by;
+};
+} // namespace
+
+/// The numbers of an array, if they grow by the same amount.
+static std::optional<Progression> matchProgression(Value array,
+                                                   IntegerType element) {
+  if (array.getDefiningOp<IotaOp>())
+    return Progression{0, 1};
+  DenseElementsAttr constant;
+  if (!matchPattern(array, m_Constant(&constant)))
+    return std::nullopt;
+  SmallVector<int64_t> numbers;
+  for (const APInt &number : constant.getValues<APInt>())
+    numbers.push_back(element.isUnsigned() ? number.getZExtValue()
+                                           : number.getSExtValue());
+  Progression found{numbers.front(),
+                    numbers.size() > 1 ? numbers[1] - numbers[0] : 0};
+  for (auto [i, number] : llvm::enumerate(numbers))
+    if (number != found.first + found.by * int64_t(i))
+      return std::nullopt;
+  return found;
+}
+
+/// The element of an array of whole numbers that grow by the same amount, as
+/// `arange` makes it, follows from its index.
+static Value readProgression(DynamicSliceOp slice) {
+  auto type = cast<RankedTensorType>(slice.getOperand().getType());
+  auto element = dyn_cast<IntegerType>(type.getElementType());
+  if (type.getRank() != 1 || !element || element.getWidth() < 32 ||
+      slice.getType().getNumElements() != 1)
+    return {};
+  Value start = slice.getStartIndices().front();
+  std::optional<IndexRange> range = rangeOf(start);
+  if (!range || !range->isInside(type.getDimSize(0)))
+    return {};
+  std::optional<Progression> numbers =
+      matchProgression(slice.getOperand(), element);
+  if (!numbers)
+    return {};
+  OpBuilder b(slice);
+  Location loc = slice.getLoc();
+  auto scalar = RankedTensorType::get({}, element);
+  Value index = start;
+  if (index.getType() != scalar)
+    index = ConvertOp::create(b, loc, scalar, index);
+  index = MulOp::create(b, loc, index,
+                        integerConstant(b, loc, scalar, numbers->by));
+  return AddOp::create(b, loc, index,
+                       integerConstant(b, loc, scalar, numbers->first));
+}
+
+bool stablehlo::readOrigin(DynamicSliceOp slice) {
+  Value value = readProgression(slice);
+  if (!value)
+    if (std::optional<Stacked> stacked = findStacked(slice))
+      value = Recomputer(slice, *stacked).get(stacked->value);
+  if (!value)
+    return false;
+  OpBuilder b(slice);
+  if (value.getType() != slice.getType())
+    value = ReshapeOp::create(b, slice.getLoc(), slice.getType(), value);
+  slice.replaceAllUsesWith(value);
+  slice.erase();
+  return true;
+}
