@@ -1,0 +1,122 @@
+"""What docs/Architecture.md and its neighbours show is what the project does.
+
+    python3 architecture.py FP8_OPT ROOT      checks
+    python3 architecture.py --layers ROOT     prints the layers for the page
+
+- The diagram of the layers is what the CMake files link: an arrow for each
+  library that another one links, but for those that follow from other arrows.
+- Each line of an excerpt under "One dot, stage by stage" is in the output of
+  the pipelines that the excerpt's first line names, in this order; `...` stands
+  for anything. Each excerpt is compiled from the output of the one before.
+- Files that these pages name exist.
+"""
+
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+PAGES = ("Architecture", "AddingATarget", "Glossary")
+
+
+def commands(text, name):
+    """The words of each call of a CMake command."""
+    text = re.sub(r"#.*", "", text)
+    for call in re.findall(rf"\b{name}\(([^()]*)\)", text):
+        yield call.split()
+
+
+def linked_libraries(root):
+    """What each library and program of the project links."""
+    links = {}
+    for path in sorted([*root.glob("lib/**/CMakeLists.txt"), *root.glob("tools/**/CMakeLists.txt")]):
+        text = path.read_text()
+        for command in ("add_library", "add_llvm_executable", "add_executable", "add_fp8_library"):
+            for name, *words in commands(text, command):
+                links.setdefault(name, set())
+                key = None
+                for word in words:
+                    if word in ("DEPENDS", "FP8_LIBS", "MLIR_LIBS"):
+                        key = word
+                    elif key == "FP8_LIBS":
+                        links[name].add(word)
+        for name, *words in commands(text, "target_link_libraries"):
+            links.setdefault(name, set()).update(words)
+    # What tests add to fp8-opt is no layer.
+    return {name: {other for other in found if other in links} for name, found in links.items()}
+
+
+def reachable(links, name):
+    found, stack = set(), [name]
+    while stack:
+        for other in links[stack.pop()]:
+            if other not in found:
+                found.add(other)
+                stack.append(other)
+    return found
+
+
+def layers(root):
+    """The arrows of the diagram: none that follows from two others."""
+    links = linked_libraries(root)
+    lines = set()
+    for name, found in links.items():
+        for other in found:
+            if not any(other in reachable(links, between) for between in found - {other}):
+                lines.add(f"{name} --> {other}")
+    return sorted(lines, key=str.lower)
+
+
+def check_layers(page, root):
+    diagram = re.search(r"^```mermaid\ngraph LR\n(.*?)^```$", page, re.M | re.S).group(1)
+    shown = {line.strip() for line in diagram.splitlines() if "-->" in line}
+    expected = set(layers(root))
+    assert shown == expected, (
+        f"the diagram of docs/Architecture.md lacks {sorted(expected - shown)} "
+        f"and has {sorted(shown - expected)}: run architecture.py --layers"
+    )
+
+
+def check_excerpts(page, fp8_opt, root):
+    section = page.split("## One dot, stage by stage")[1].split("\n## ")[0]
+    excerpts = re.findall(r"^```mlir\n// (--.*?)\n(.*?)^```$", section, re.M | re.S)
+    assert len(excerpts) == 6, f"expected 6 excerpts but got {len(excerpts)}"
+    source = root / "test/Docs/Inputs/stages.mlir"
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (flags, excerpt) in enumerate(excerpts, 1):
+            output = pathlib.Path(folder) / f"{number}.mlir"
+            subprocess.run([fp8_opt, *flags.split(), source, "-o", output], check=True)
+            lines = iter(output.read_text().splitlines())
+            for wanted in excerpt.splitlines():
+                pattern = re.escape(wanted.strip()).replace(r"\.\.\.", ".*")
+                assert any(re.search(pattern, line) for line in lines), (
+                    f"expected this line, behind those before it, in the output of {flags}:\n{wanted}"
+                )
+            source = output
+
+
+def check_names(root):
+    for page in PAGES:
+        text = (root / f"docs/{page}.md").read_text()
+        named = set(re.findall(r"(?<![/\w.])(?:docs|include|lib|scripts|test|tools)/[\w./-]*\w", text))
+        # Headers, sources and folders; a target of one's own is not there yet.
+        missing = sorted(name for name in named if not (root / name).exists())
+        assert not missing, f"docs/{page}.md: expected these files to exist: {missing}"
+        for link in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text):
+            assert (root / "docs" / link).exists(), f"docs/{page}.md: expected {link} to exist"
+
+
+def main():
+    if sys.argv[1] == "--layers":
+        print("\n".join(f"  {line}" for line in layers(pathlib.Path(sys.argv[2]))))
+        return
+    fp8_opt, root = sys.argv[1], pathlib.Path(sys.argv[2])
+    page = (root / "docs/Architecture.md").read_text()
+    check_layers(page, root)
+    check_excerpts(page, fp8_opt, root)
+    check_names(root)
+
+
+if __name__ == "__main__":
+    main()
