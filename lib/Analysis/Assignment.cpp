@@ -143,7 +143,7 @@ static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
 }
 
 namespace {
-/// What decides between pairings that weigh the same.
+/// Decides between pairings that weigh the same.
 class TieBreak {
 public:
   using Partners = ArrayRef<std::optional<unsigned>>;

@@ -135,7 +135,7 @@ bool Dependence::add(Value to, Value from) {
   if (!find(from) || barred.contains(to))
     return false;
   Word *target = row(to);
-  // Only now, since a new row may move the others.
+  // The source is looked up after the target, since a new row may move others.
   const Word *source = find(from);
   Word added = 0;
   for (unsigned i = 0; i < words; ++i) {

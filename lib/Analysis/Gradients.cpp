@@ -69,7 +69,7 @@ void Gradients::define(Value value, Form form) {
     return;
   }
   unsigned number = fresh(value);
-  // What follows from constants alone, a mask, is one.
+  // A value that follows from constants alone, such as a mask, is a constant.
   form.isConstant = forms[number].isConstant ||
                     (!form.operands.empty() && op->getNumRegions() == 0 &&
                      llvm::all_of(form.operands, [&](unsigned operand) {
@@ -88,7 +88,8 @@ void Gradients::visit(Block &block) {
 void Gradients::visitLoop(Operation &loop) {
   Region &body = loop.getRegion(1);
   for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-    // What a loop changes stays the same tensor: weights in a loop over steps.
+    // A tensor keeps its number while a loop changes it: weights in a loop over
+    // steps are still these weights.
     unsigned initial = numberOf(loop.getOperand(i));
     if (forms[initial].isConstant)
       fresh(argument);
@@ -228,7 +229,8 @@ Gradients::Factors Gradients::factorsOf(unsigned start) const {
         push(operand, weight / 2);
       break;
     case Form::Reduction: {
-      // Of a bias: what else the same gradient is multiplied with.
+      // The gradient of a bias is a reduction, so its factors are the other
+      // values that the reduced gradient is multiplied with.
       unsigned inner = form.operands.front();
       if (forms[inner].kind == Form::Product || forms[inner].kind == Form::Sum)
         push(inner, weight);

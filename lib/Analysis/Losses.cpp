@@ -124,7 +124,7 @@ SignatureAnalyzer::findLossCandidates() {
   return candidates;
 }
 
-/// Where no gradient was recognized, they are where update chains end. State
+/// Where no gradient was recognized, update chains end at the gradients. State
 /// that is no update of itself (a hidden state) ends at no gradient; copies of
 /// weights in another type only count if there is nothing else.
 void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
@@ -154,7 +154,8 @@ void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
   });
 }
 
-/// Not what is computed without the batch: the norm of the weights.
+/// Drops scalars that do not depend on the batch, such as a norm of the
+/// weights.
 void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
   auto readsBatch = [&](const Candidate &candidate) {
     return onArguments.dependsOnAny(candidate.value,
@@ -165,8 +166,8 @@ void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
                    [&](const Candidate &c) { return !readsBatch(c); });
 }
 
-/// Of two where one is computed from the other: a function of the loss alone
-/// (perplexity) is a metric, and so is a term of a sum.
+/// Drops one of two scalars where one is computed from the other: a function of
+/// the loss alone (perplexity) is a metric, and so is a term of the loss.
 void SignatureAnalyzer::dropFunctionsOfOthers(
     std::vector<Candidate> &candidates) {
   auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
@@ -228,8 +229,8 @@ void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
     llvm::erase_if(candidates, isRefuted);
 }
 
-/// Not what is computed from gradients that no update ends at: the norm of a
-/// first gradient that only moves the weights for a second one.
+/// Drops scalars that are computed from gradients that no update ends at: the
+/// norm of a first gradient that only moves the weights for a second one.
 void SignatureAnalyzer::dropAfterOthers(std::vector<Candidate> &candidates) {
   Dependence onOthers(func, findGradientDots(learning), carried,
                       /*together=*/true, updated);

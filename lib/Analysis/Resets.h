@@ -8,10 +8,10 @@
 namespace mlir {
 namespace fp8 {
 
-/// Where a new state is zero under some condition and `x` otherwise: `x`. Such
-/// is what is summed up over several calls: `optax.MultiSteps` multiplies its
-/// sum by a flag, others choose by a select or a branch. Null if `next` is not
-/// of that form.
+/// The value `x` of a new state that is zero under some condition and `x`
+/// otherwise. A sum over several calls has that form: `optax.MultiSteps`
+/// multiplies its sum by a flag, others choose by a select or a branch. Null if
+/// `next` is not of that form.
 Value getBeforeReset(Value next);
 
 } // namespace fp8

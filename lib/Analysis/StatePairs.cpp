@@ -95,19 +95,22 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
   });
 }
 
-/// Weights of pairs, beside the strength of an update chain. What is returned
-/// as it came may be a metric: the step that this was.
+/// The weights of pairs that are not the strength of an update chain. A result
+/// that is an argument as it came may be a metric, such as the number of the
+/// step.
 constexpr double kReturnedAsItCame = 0.5;
 /// The same where another result adds something to it.
 constexpr double kOldValue = 0.1;
-/// What an update reads and no chain leads on from: the last value of another
-/// argument, say.
+/// An update reads the argument, but no chain leads from it to the result: it
+/// may be the last value of another argument.
 constexpr double kHome = 0.2;
-/// The same place in trees of state, and nothing else.
+/// Both have the same place in trees of state, and nothing else speaks for
+/// them.
 constexpr double kSamePlace = 0.02;
-/// What is subtracted: no state is replaced by its negative.
+/// The result subtracts the argument: no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
-/// What a loop over whole steps carries, above all chains.
+/// A loop over whole steps carries the argument to the result, which is
+/// stronger than any chain.
 constexpr double kCarried = 4;
 /// The strength of what an update reads through more than sums and factors.
 constexpr double kNonlinear = 1;
@@ -204,8 +207,8 @@ void SignatureAnalyzer::findLearning() {
   }
 }
 
-/// What an update steps by its gradients: those, or, where none reaches it,
-/// what it is added to.
+/// The values that an update moves by its gradients: the parameters of these
+/// gradients, or, where no gradient is known, the values that it adds to.
 ValueSet SignatureAnalyzer::findStepped(unsigned update) {
   ValueSet stepped;
   for (unsigned param : learnedBy[update])

@@ -81,7 +81,8 @@ static void merge(Chain &into, const Chain &from, bool isChoice = false) {
   }
 }
 
-/// Of a product with, or a quotient by, what has no chain: a coefficient.
+/// The chain of a product with, or a quotient by, a coefficient: a value that
+/// has no chain.
 static Chain scale(Chain chain, Value by, bool divides = false) {
   for (auto &[value, reach] : chain) {
     reach.strength = std::min<uint8_t>(reach.strength, 2);

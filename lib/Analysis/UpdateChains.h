@@ -1,5 +1,4 @@
-//===- UpdateChains.h - What an optimizer updates -----------------*- C++
-//-*-===//
+//===- UpdateChains.h - What an optimizer updates ---------------*- C++ -*-===//
 //
 // The *update chain* of a value is what reaches it through elementwise
 // operations of its own shape: this is how an optimizer reads the state that it
@@ -21,14 +20,15 @@ namespace fp8 {
 
 /// How a source reaches the end of an update chain.
 struct Reach {
-  /// 3: added as it is; 2: times something that isn't in the chain; 1: else.
+  /// 3 if it is added as it is, 2 if it is multiplied by something that is not
+  /// in the chain, 1 if it is read in any other way.
   uint8_t strength = 3;
   /// Degree of the polynomial, at most 3: 2 for the square or the magnitude of
   /// a gradient, 0 in a denominator.
   uint8_t degree = 1;
-  /// Only with a factor before it, as in an average that decays.
+  /// Every path has a factor on it, as in an average that decays.
   bool scaled = false;
-  /// The same, but where a choice keeps the old value it does not count.
+  /// Every path that is not a choice to keep the old value has a factor.
   bool decays = false;
   /// 1 or -1 with which it is added, 0 if that is unknown. Factors that are not
   /// known to be negative, such as rates, count as positive.

@@ -196,7 +196,8 @@ ArgumentUse UseReader::read(Value argument) {
 void fp8::findArgumentUses(func::FuncOp func, const ValueSet &forward,
                            const Dependence &onArguments,
                            std::vector<ArgumentUse> &uses) {
-  // What becomes known says more about the others.
+  // Each use that becomes known may tell the use of other arguments, so the
+  // search goes on until nothing changes.
   bool changed = true;
   while (changed) {
     changed = false;

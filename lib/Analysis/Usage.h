@@ -15,14 +15,14 @@ bool isKeyType(Type type);
 /// bit into a stream, by a generator or by its rounds written out.
 bool drawsBits(Value key);
 
-/// What the forward pass takes an argument for.
+/// How the forward pass uses an argument.
 enum class ArgumentUse {
   Unknown,
   /// Each step has its own: weights are applied to it.
   Data,
   /// It is applied to data. Trained ones are known to be this beforehand.
   Weights,
-  /// A scalar or a key says nothing about what it meets.
+  /// It is a scalar or a key, which tells nothing of what it meets.
   Neither
 };
 

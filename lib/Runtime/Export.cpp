@@ -161,8 +161,8 @@ WeightExport::check(Evaluation &evaluation, const std::function<bool()> &stop) {
   return check;
 }
 
-void WeightExport::finish(int64_t step,
-                          const std::optional<Check> &check) const {
+void WeightExport::writeManifest(int64_t step,
+                                 const std::optional<Check> &check) const {
   json manifest = json::parse(options.manifest ? options.manifest : "{}");
   manifest["step"] = step;
   const std::vector<TensorInfo> &results = options.encode->results;

@@ -14,7 +14,7 @@ public:
   WeightExport(const fp8_export &options, const fp8_executable &step,
                const StoredState &state, int threads);
 
-  /// model.safetensors; the manifest is complete with `finish`.
+  /// model.safetensors; the manifest is written by `writeManifest`.
   void write(StoredState &state, fp8_step &step);
 
   /// The held-out loss of the model and of what the file says.
@@ -26,7 +26,7 @@ public:
   std::optional<Check> check(Evaluation &evaluation,
                              const std::function<bool()> &stop);
   /// export.json: the manifest, with what is known since.
-  void finish(int64_t step, const std::optional<Check> &check) const;
+  void writeManifest(int64_t step, const std::optional<Check> &check) const;
 
   const std::string &file() const { return path; }
   int64_t bytes() const { return fileBytes; }

@@ -78,10 +78,10 @@ static Binding bindLeft(const Binding &binding,
   return result;
 }
 
-InitialValues::Found
+InitialValues::Values
 InitialValues::find(const std::vector<Named> &targets,
                     const std::vector<Named> &optional) const {
-  Found found;
+  Values found;
   found.targets.assign(targets.size(), nullptr);
   found.optional.assign(optional.size(), nullptr);
   auto take = [&](const std::vector<Named> &sources, auto &&dataOf) {

@@ -23,12 +23,12 @@ public:
 
   /// Finds all of `targets` by path (an error lists what does not fit), and
   /// those of `optional` that what is left has; the others get nullptr.
-  struct Found {
+  struct Values {
     std::vector<const void *> targets, optional;
     std::vector<Named> unused; // of the file
   };
-  Found find(const std::vector<Named> &targets,
-             const std::vector<Named> &optional) const;
+  Values find(const std::vector<Named> &targets,
+              const std::vector<Named> &optional) const;
 
   /// Whether the file has all of these, by name and type.
   bool fileHas(const std::vector<Named> &names) const;

@@ -49,7 +49,7 @@ void Trainer::begin(const InitialValues &initial) {
     (tree[i].zeroInit ? optional : targets).push_back(tree[i].named);
     (tree[i].zeroInit ? optionalLeaves : leaves).push_back(i);
   }
-  InitialValues::Found found = initial.find(targets, optional);
+  InitialValues::Values found = initial.find(targets, optional);
   if (!found.unused.empty())
     console.sayLine(str("note: ", found.unused.size(), " tensors of '",
                         options.init_file, "' are not used, '",

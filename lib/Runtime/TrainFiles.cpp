@@ -196,7 +196,7 @@ void Trainer::exportWeights() {
   std::optional<WeightExport::Check> check;
   if (exportEvaluation)
     check = exporter->check(*exportEvaluation, isInterrupted);
-  exporter->finish(position.step, check);
+  exporter->writeManifest(position.step, check);
   sayExport(check);
 }
 

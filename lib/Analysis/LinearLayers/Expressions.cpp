@@ -111,7 +111,7 @@ static std::optional<double> computeElement(Operation *op,
     return std::min(std::max(in[1], in[0]), in[2]);
   if (auto compare = dyn_cast<stablehlo::CompareOp>(op))
     return compares(compare.getComparisonDirection(), x, y);
-  // Of predicates.
+  // The operands of these are predicates.
   if (isa<stablehlo::AndOp>(op))
     return x != 0 && y != 0;
   if (isa<stablehlo::OrOp>(op))

@@ -23,9 +23,9 @@ using Index = SmallVector<int64_t>;
 /// A result of a linear layer: perhaps a slice of it, with its bias.
 struct Branch {
   Value value;
-  /// As the expression reads it: a view of `value`.
+  /// The view of `value` that the expression reads.
   Value read;
-  /// Equal for equal values.
+  /// The number of `value` (ValueNumbers): equal for equal values.
   unsigned number;
   const DotInfo *dot;
 };
@@ -372,8 +372,8 @@ bool Finder::traceToParameter(Value value, Index index, Value &parameter,
   return origins.get(value) == Origin::Weight;
 }
 
-/// Where `place` puts channel 0, 1, ... of some parameter; none if they are not
-/// at regular distances.
+/// The places of channels 0, 1, ... in a parameter, as `place` finds each one;
+/// none if they are not at regular distances.
 template <typename Place>
 std::optional<ParameterChannels> Finder::getChannels(int64_t count,
                                                      Place place) {

@@ -107,10 +107,10 @@ struct Analyzer {
   Views views;
   Origins origins;
   std::vector<Layer> layers;
-  /// Of every dot, the layers whose weight or activation it reads.
+  /// By dot, the layers whose weight or activation it reads.
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
   bool hasLoss = false, updatesParameters = false;
-  /// What the loss and what the next state is computed by.
+  /// The ops that compute the loss, and those that compute the next state.
   DenseSet<Operation *> forwardSlice, updateSlice;
 };
 } // namespace

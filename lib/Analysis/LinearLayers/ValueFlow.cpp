@@ -160,7 +160,7 @@ Value Views::getSameElementsSource(Value value, Operation *user) const {
     return source;
   if (Value source = getReshapeSource(value))
     return source;
-  // To a layer it is the same tensor.
+  // A rescaled tensor is the same tensor to a layer.
   if (auto rescale = value.getDefiningOp<RescaleOp>())
     return rescale.getInput();
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
@@ -287,8 +287,9 @@ static bool isConstant(Value value) {
   return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
 }
 
-/// What a branch makes `value` one of, in the order of its regions: its result,
-/// or a scalar selection by the predicate of an `if`.
+/// The values that `value` may be, in the order of a branch's regions: `value`
+/// is a result of the branch, or a scalar selection by the predicate of an
+/// `if`.
 static SmallVector<Value> getAlternatives(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && isBranch(op))

@@ -75,7 +75,7 @@ public:
 
   /// The same elements, perhaps rounded, rescaled or stored in between.
   Value getSameElementsSource(Value value, Operation *user) const;
-  /// Of slices and broadcasts too.
+  /// The source of a view: slices and broadcasts are looked through as well.
   Value getViewSource(Value value, Operation *user) const;
 
   /// The value and its sources, from `value` to its root.
@@ -95,7 +95,8 @@ private:
 /// For every dimension of a value, the dimensions of its root that it spans.
 using DimSets = SmallVector<llvm::SmallBitVector>;
 
-/// Of the first value of a chain of views, in terms of the last one.
+/// The dimensions that the first value of a chain of views spans of the last
+/// one.
 DimSets getDimSets(ArrayRef<Value> chain);
 
 llvm::SmallBitVector unite(const DimSets &sets, ArrayRef<int64_t> dims,

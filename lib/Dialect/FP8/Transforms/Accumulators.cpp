@@ -97,7 +97,7 @@ void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
   }
 }
 
-SmallVector<Value> Accumulators::finish() {
+SmallVector<Value> Accumulators::materialize() {
   // Only now: loops may have been replaced by others since.
   for (auto &[op, found] : records)
     for (Operation *parent = op->getParentOp(); parent != function;

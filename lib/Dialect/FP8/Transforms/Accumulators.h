@@ -29,7 +29,8 @@ public:
   explicit Accumulators(func::FuncOp function)
       : function(function), builder(function.getContext()) {}
 
-  /// What a slot becomes that held `before`, when `value` is recorded.
+  /// Makes the new value of a slot that holds `before`, when `value` is
+  /// recorded.
   using Combine = std::function<Value(OpBuilder &builder, Location loc,
                                       Value before, Value value)>;
 
@@ -40,9 +41,9 @@ public:
   /// Adds `value`, the result of an op, whenever that op is executed.
   void record(unsigned accumulator, Value value, ArrayRef<LayerSlot> slots);
 
-  /// Does it, and returns what the accumulators hold at the end of the
-  /// function.
-  SmallVector<Value> finish();
+  /// Rewrites the function so that it records, and returns the values that the
+  /// accumulators hold at its end.
+  SmallVector<Value> materialize();
 
 private:
   struct Accumulator {

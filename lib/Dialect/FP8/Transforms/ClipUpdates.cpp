@@ -13,7 +13,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
-/// Where an update is divided by the root of a second moment.
+/// The op that divides an update by the root of a second moment.
 struct Division {
   Operation *op = nullptr;
   /// What is added to the root.

@@ -42,8 +42,8 @@ static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   return "";
 }
 
-/// What a loop has stored of what `slice` reads; null if it reads no stack that
-/// a loop writes.
+/// The value that a loop has stored in the stack that `slice` reads; null if it
+/// reads no stack of a loop.
 static Value getStored(stablehlo::DynamicSliceOp slice) {
   auto stack = dyn_cast<OpResult>(slice.getOperand());
   auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner())
@@ -139,7 +139,7 @@ static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
   return size;
 }
 
-/// What is said of a dot whatever becomes of it.
+/// The facts of a dot that are reported whatever its verdict is.
 DotDecision Decider::describe(const DotInfo &info) const {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   DotDecision decision;
@@ -178,7 +178,7 @@ DotDecision Decider::describe(const DotInfo &info) const {
 static std::string describeLoops(ArrayRef<int64_t> loops) {
   std::string text = loops.size() == 1 ? "in a loop of " : "in loops of ";
   llvm::raw_string_ostream os(text);
-  // As one reads it: the outer loop first.
+  // The outer loop comes first.
   llvm::interleave(
       llvm::reverse(loops), os,
       [&](int64_t trips) {

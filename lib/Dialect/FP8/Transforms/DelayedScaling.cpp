@@ -261,11 +261,11 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   state.nextQuantizer = quantizer;
 }
 
-void DelayedScaling::finish(TakenUpdate when) {
+void DelayedScaling::addResults(TakenUpdate when) {
   if (states.empty())
     return;
   Location loc = function.getLoc();
-  SmallVector<Value> largestOf = amaxes.finish();
+  SmallVector<Value> largestOf = amaxes.materialize();
   builder.setInsertionPoint(function.getBody().front().getTerminator());
   for (auto [state, amax] : given)
     largestOf[state] =

@@ -87,15 +87,15 @@ public:
   unsigned getState(StringRef name, ArrayRef<LayerSlot> slots,
                     const OperandRecipe &recipe, const Rule &rule);
 
-  /// What a state is called in the end: another format, tile or shape under the
-  /// same name has a number behind it.
+  /// The name of a state. A second format, tile or shape under one name gets a
+  /// number behind it.
   StringRef getName(unsigned state) const { return states[state].name; }
 
   /// Adds this step's amax of a state, known at the end of the function, to
   /// those that are recorded.
   void addAmax(unsigned state, Value amax) { given.push_back({state, amax}); }
 
-  /// The quantizer of the next step, after `finish`.
+  /// The quantizer of the next step, after `addResults`.
   Value getNextQuantizer(unsigned state) const {
     return states[state].nextQuantizer;
   }
@@ -106,9 +106,9 @@ public:
                        function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Adds the new states to the function's results.
-  void finish() { finish(findTakenUpdate(function)); }
+  void addResults() { addResults(findTakenUpdate(function)); }
   /// The same where it is known when the step takes its update.
-  void finish(TakenUpdate when);
+  void addResults(TakenUpdate when);
 
   bool empty() const { return states.empty(); }
 
@@ -118,7 +118,7 @@ private:
     OperandRecipe recipe;
     ScaleRuleAttr rule;
     TypeAttr format;
-    RankedTensorType type; ///< Of one quantizer for each slot and tile.
+    RankedTensorType type; ///< One quantizer for each slot and tile.
     BlockArgument history, quantizer;
     Value nextQuantizer = {};
   };

@@ -42,7 +42,8 @@ bool isAround(const LayerSlot &slot, Block *block);
 /// result goes another way, or those of a weight that all layers share.
 class LayerLoops {
 public:
-  /// What one dot tells: its weight, or, if it has none, its result.
+  /// The slots that a dot tells by its weight or, if it has none, by its
+  /// result.
   struct Evidence {
     SmallVector<LayerSlot> ofWeights, ofGradients;
     void add(const Evidence &other);

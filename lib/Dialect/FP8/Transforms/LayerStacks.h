@@ -15,7 +15,7 @@ struct LayerStack {
   stablehlo::DynamicUpdateSliceOp update;
   SmallVector<stablehlo::DynamicSliceOp> slices;
 
-  /// What a slot is a reshape of.
+  /// The value that a slot holds, before it was reshaped.
   Value getValue() const;
 };
 

@@ -66,14 +66,14 @@ struct QuantizeDots : fp8::impl::FP8QuantizeDotsBase<QuantizeDots> {
     FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
     if (failed(recipe) || failed(verifyDecided(getOperation())))
       return signalPassFailure();
-    // What stores copies of weights is a new function.
+    // The list is taken first: functions that store weight copies are added.
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (failed(quantize(function, *recipe)))
         signalPassFailure();
   }
 
   LogicalResult quantize(func::FuncOp function, const Recipe &recipe) {
-    // What no step updates has no other copy after it.
+    // A function that replaces no state has no next step to make copies for.
     Quantizer quantizer(function, recipe.seed, nameTensors,
                         replacesState(function) ? recipe.weightCopies
                                                 : WeightCopyTime::Step);

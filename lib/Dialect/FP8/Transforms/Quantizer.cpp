@@ -529,9 +529,9 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
   return PackOp::create(builder, loc, result, payload, scale);
 }
 
-/// Quantizes where the first dot reads it, perhaps from the payload that the
-/// forward pass has made.
-Value Quantizer::quantizeLate(Group &group, Operation *first) {
+/// Quantizes a group before the first dot that reads it, so that the payload is
+/// not kept until then; perhaps from the payload of the forward pass.
+Value Quantizer::quantizeAtReader(Group &group, Operation *first) {
   Value value = group.point;
   builder.setInsertionPoint(first);
   if (group.copy == SecondPayload::Requantized) {
@@ -562,7 +562,7 @@ Value Quantizer::getQuantized(Group &group) {
   if (slice) {
     group.quantized = quantizeStack(group, slice, conversions);
   } else if (first) {
-    group.quantized = quantizeLate(group, first);
+    group.quantized = quantizeAtReader(group, first);
   } else {
     setInsertionPointToQuantize(builder, group.point);
     group.quantized =
@@ -681,8 +681,8 @@ LogicalResult Quantizer::rewrite() {
   TakenUpdate when;
   if (!delayed.empty())
     when = findTakenUpdate(function);
-  delayed.finish(when);
-  copies.finish(when);
+  delayed.addResults(when);
+  copies.makeNextPayloads(when);
   eraseUnread();
   return success();
 }

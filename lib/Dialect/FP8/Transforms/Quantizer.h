@@ -25,7 +25,7 @@ namespace fp8 {
 struct OperandPlan {
   OperandRecipe recipe;
   bool isWeight = false;
-  /// Of the activation that a wgrad dot reads.
+  /// How the activation of a wgrad dot gets its payload.
   SecondPayload copy = SecondPayload::Saved;
   /// What the scale state of the tensor is called.
   std::string name = {};
@@ -72,7 +72,7 @@ private:
     Value root, point;
     bool isWeight = false;
     SecondPayload copy = SecondPayload::Saved;
-    /// Of its scale state: the name, and what its dots tell of the layer.
+    /// The name of its scale state, and what its dots tell of the layer.
     std::string name;
     LayerLoops::Evidence layer;
     /// The dots that read it.
@@ -104,7 +104,7 @@ private:
                  Block *home, bool early, Location loc);
   Value quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                       ArrayRef<Type> conversions);
-  Value quantizeLate(Group &group, Operation *first);
+  Value quantizeAtReader(Group &group, Operation *first);
   Value getView(Group &group, Value value);
   Value getScaled(Operand &operand);
   Value rewriteDot(Dot &dot);
@@ -118,12 +118,12 @@ private:
   LayerLoops layerLoops;
   /// Layout ops between the quantized tensors and the dots.
   llvm::SetVector<Operation *> layouts;
-  /// Of a value or of its tiles.
+  /// The amaxes that exist already, by value and tile.
   DenseMap<std::pair<Value, Attribute>, Value> amaxes;
   std::vector<Stack> stacks;
   /// Operands brought into the form that a tile needs.
   DenseMap<std::pair<Value, Attribute>, Value> arranged;
-  /// Of stochastic rounding: the seeds, and the numbers of the tensors that are
+  /// For stochastic rounding, the seeds and the numbers of the tensors that are
   /// rounded.
   Seeds seeds;
   DenseMap<Value, int64_t> tensors;

@@ -286,7 +286,7 @@ bool Saver::isDerivable(Value value) {
   return true;
 }
 
-/// What a value is saved in; nothing: as it is.
+/// The format that a value is saved in; none if it is saved as it is.
 std::optional<SavedFormat> Saver::getForm(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
   // The mask of a rectifier follows from the norm's input, too.
@@ -302,8 +302,9 @@ std::optional<SavedFormat> Saver::getForm(Value value) const {
   return std::nullopt;
 }
 
-/// What is stored of a value is not computed where it is read, and what is
-/// computed of it belongs to the backward pass: a barrier says so.
+/// Puts a barrier behind the stored form of a value. Otherwise it would be
+/// computed again where it is read, and the ops of the backward pass would join
+/// those of the forward pass.
 Value Saver::keep(Value narrow) {
   Value &kept = barriers[narrow];
   if (kept)
@@ -324,7 +325,7 @@ Value Saver::keep(Value narrow) {
                                barrier->getResult(1));
 }
 
-/// What `reader` reads of a value that is saved.
+/// Makes the value that `reader` reads in place of one that is saved.
 Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   auto type = cast<RankedTensorType>(value.getType());
   Location loc = value.getLoc();

@@ -41,7 +41,7 @@ static bool isUniform(Value value, unsigned depth = 8) {
   });
 }
 
-/// What `value` is a multiple of, one factor less; null if it is none.
+/// `value` without one factor; null if it is no multiple of anything.
 static Value dropFactor(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<stablehlo::ConvertOp, stablehlo::NegOp>(op))
@@ -89,7 +89,7 @@ static Value matchSquare(Operation *op) {
     return right.front();
   if (llvm::is_contained(right, left.front()))
     return left.front();
-  // Both are multiples of it.
+  // Both may be multiples of one value.
   return left.back() == right.back() ? left.back() : Value();
 }
 

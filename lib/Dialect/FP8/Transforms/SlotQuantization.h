@@ -25,14 +25,14 @@ class SlotQuantization {
 public:
   SlotQuantization() = default;
 
-  /// Of the tensor that `op` quantizes, which belongs to the slot at `index`;
-  /// none if something else has a part in it.
+  /// How `op` quantizes its tensor, which belongs to the slot at `index`; none
+  /// if anything but the tensor and the slot has a part in it.
   static std::optional<SlotQuantization> match(QuantizeOp op, Value index);
 
   QuantizeOp getQuantize() const { return cast<QuantizeOp>(ops.back()); }
   /// Whether `op` is a part of it.
   bool contains(Operation *op) const;
-  /// What it reads from outside of the loop.
+  /// The values that it reads from outside of the loop.
   ArrayRef<Value> getOuterValues() const { return outer; }
 
   /// Whether both do the same, each with its tensor and its slot.

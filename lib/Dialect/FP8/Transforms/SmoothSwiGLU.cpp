@@ -168,12 +168,12 @@ getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a dot does with the dimensions of one operand.
+/// The dimensions of one operand of a dot, by what the dot does with them.
 struct Side {
   Value value;
   ArrayRef<int64_t> batching, contracting;
   Dims free;
-  /// Of the free dimensions, in the result.
+  /// The place of the first free dimension in the result.
   int64_t firstFreeInResult;
 };
 } // namespace
@@ -320,10 +320,11 @@ private:
   DominanceInfo dominance;
   DelayedScaling delayed;
   LayerLoops layerLoops;
-  /// Whether a dot is smoothed as far as the recipe is concerned, by its place,
-  /// and those that are by now.
+  /// The dots that the recipe wants to be smoothed, by their place, and those
+  /// that have been smoothed.
   llvm::BitVector wanted, done;
-  /// What was rescaled already, by value and factor, and views of that.
+  /// The rescaled values that exist already, by value and factor, with their
+  /// views.
   DenseMap<std::pair<Value, Value>, Value> rescaled;
   /// What was read from states.
   struct StateRead {
@@ -883,7 +884,7 @@ LogicalResult Smoother::run(
   }
   for (Unit &unit : units)
     smoothUnit(unit);
-  delayed.finish();
+  delayed.addResults();
   return success();
 }
 

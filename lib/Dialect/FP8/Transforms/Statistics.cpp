@@ -136,10 +136,10 @@ void Statistics::record(StringRef name, ResultKind kind, Value row,
   accumulators.record(number, row, slots);
 }
 
-void Statistics::finish() {
+void Statistics::addResults() {
   if (entries.empty())
     return;
-  SmallVector<Value> values = accumulators.finish();
+  SmallVector<Value> values = accumulators.materialize();
   for (const Entry &entry : entries)
     addStatistic(function, entry.name, entry.kind, values[entry.accumulator]);
 }

@@ -81,8 +81,8 @@ public:
   void record(StringRef name, ResultKind kind, Value row, Type quantized,
               ArrayRef<LayerSlot> slots, ArrayRef<bool> isMax);
 
-  /// Adds them to the results.
-  void finish();
+  /// Adds the statistics to the results of the function.
+  void addResults();
 
 private:
   struct Entry {

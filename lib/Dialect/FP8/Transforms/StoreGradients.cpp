@@ -126,7 +126,7 @@ static std::optional<unsigned> matchCarry(Value argument, Value next) {
 // Storing
 //===----------------------------------------------------------------------===//
 
-/// What is stored of `value`, made where the builder stands.
+/// Makes the stored form of `value` where the builder stands.
 FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
                                                         unsigned layers) {
   // Others than those of the tensors that dots read and of the state.
@@ -164,7 +164,7 @@ stablehlo::WhileOp GradientStorer::addCarries(stablehlo::WhileOp loop,
   return cast<stablehlo::WhileOp>(copy);
 }
 
-/// What is stored of zeros.
+/// Makes the stored form of zeros.
 GradientStorer::Parts GradientStorer::makeZeroParts(Location loc,
                                                     const StoredForm &form) {
   return llvm::map_to_vector(form.getPartTypes(), [&](Type type) {
@@ -172,7 +172,7 @@ GradientStorer::Parts GradientStorer::makeZeroParts(Location loc,
   });
 }
 
-/// What is stored before anything is summed up.
+/// Makes the stored form of a sum before anything is added to it.
 FailureOr<GradientStorer::Parts>
 GradientStorer::encodeInitial(Value initial, unsigned layers) {
   if (!isZero(initial))
@@ -247,7 +247,7 @@ LogicalResult GradientStorer::storeStack(stablehlo::DynamicUpdateSliceOp update,
   return follow(gradients, /*layers=*/1);
 }
 
-/// What becomes of a stored gradient: sums with others are stored too.
+/// Stores the sums of a stored gradient with others as well.
 LogicalResult GradientStorer::follow(Value gradient, unsigned layers) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : gradient.getUses())
@@ -305,7 +305,7 @@ LogicalResult GradientStorer::storeHere(Value value, unsigned layers) {
 }
 
 LogicalResult GradientStorer::store(Value gradient) {
-  // As the optimizer has it.
+  // The gradient is stored in the shape in which the optimizer reads it.
   while (gradient.hasOneUse() && isArrangement(*gradient.use_begin()))
     gradient = gradient.use_begin()->getOwner()->getResult(0);
   return stored.contains(gradient) ? success() : storeHere(gradient, 0);
@@ -315,8 +315,8 @@ LogicalResult GradientStorer::store(Value gradient) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// What the wgrad dots of a function compute, those left out that a rule keeps
-/// in high precision: such a layer is kept whole.
+/// The results of a function's wgrad dots, but of those that a rule keeps in
+/// high precision: their layers are kept in high precision as a whole.
 static SmallVector<Value> findGradients(func::FuncOp function) {
   SmallVector<Value> gradients;
   function.walk([&](Operation *op) {

@@ -101,9 +101,9 @@ public:
   LogicalResult run();
 
 private:
-  /// What stands for an array inside of a block: its value, and what that was
-  /// loaded from.
-  struct Own {
+  /// An array of the state inside of a block: its value, and the parts
+  /// (payload, scale, ...) that the value was loaded from.
+  struct LoadedArray {
     Value value;
     SmallVector<Value> parts;
   };
@@ -119,18 +119,19 @@ private:
   LogicalResult storeResult(StoredArray &array);
   Value pack(StoredArray &array, ArrayRef<Value> parts, Location loc);
   SmallVector<Value> unpack(StoredArray &array, Value stored, Location loc);
-  FailureOr<SmallVector<Value>> store(StoredArray &array, const Own &own,
-                                      OpOperand &value);
+  FailureOr<SmallVector<Value>>
+  store(StoredArray &array, const LoadedArray &loaded, OpOperand &value);
   FailureOr<SmallVector<Value>> storeInBranches(StoredArray &array,
-                                                const Own &own, OpResult value);
-  FailureOr<SmallVector<Value>> storeInLoop(StoredArray &array, const Own &own,
-                                            OpResult value);
-  FailureOr<SmallVector<Value>> storeFresh(StoredArray &array, const Own &own,
-                                           OpOperand &value);
+                                                const LoadedArray &loaded,
+                                                OpResult value);
+  FailureOr<SmallVector<Value>>
+  storeInLoop(StoredArray &array, const LoadedArray &loaded, OpResult value);
+  FailureOr<SmallVector<Value>>
+  storeFresh(StoredArray &array, const LoadedArray &loaded, OpOperand &value);
   FailureOr<SmallVector<Value>> quantize(StoredArray &array, Value value,
                                          Location loc, bool initial);
   void loadInBranches(StoredArray &array);
-  bool passesOn(Value value, Value own) const;
+  bool passesOn(Value value, Value loaded) const;
   unsigned addArgument(const StoredArray &array, Type type, StringRef suffix);
   void addResult(const StoredArray &array, Value value, StringRef suffix);
   void makeStateFunctions();
@@ -141,7 +142,7 @@ private:
   Seeds seeds;
   DelayedScaling delayed;
   std::vector<StoredArray> arrays;
-  DenseMap<unsigned, Own> owns; ///< By argument.
+  DenseMap<unsigned, LoadedArray> loadedArrays; ///< By argument.
 };
 
 } // namespace
@@ -297,9 +298,9 @@ unsigned StateStorer::addArgument(const StoredArray &array, Type type,
 void StateStorer::changeArgument(StoredArray &array) {
   BlockArgument arg = function.getArgument(array.argument);
   array.arguments.push_back(array.argument);
-  Own own;
+  LoadedArray loaded;
   if (!array.changesType()) {
-    owns[array.argument] = {arg, {arg}};
+    loadedArrays[array.argument] = {arg, {arg}};
     return;
   }
   // Uses move to the loaded value, which is made of the argument.
@@ -310,16 +311,16 @@ void StateStorer::changeArgument(StoredArray &array) {
           .getResult(0);
   arg.replaceAllUsesWith(placeholder);
   arg.setType(array.getType());
-  own.parts = unpack(array, arg, loc);
+  loaded.parts = unpack(array, arg, loc);
   for (StringRef suffix : getSuffixes(array)) {
     array.arguments.push_back(
         addArgument(array, getQuantizerType(array.scaled), suffix));
-    own.parts.push_back(function.getArgument(array.arguments.back()));
+    loaded.parts.push_back(function.getArgument(array.arguments.back()));
   }
-  own.value = array.load(builder, loc, own.parts);
-  placeholder.replaceAllUsesWith(own.value);
+  loaded.value = array.load(builder, loc, loaded.parts);
+  placeholder.replaceAllUsesWith(loaded.value);
   placeholder.getDefiningOp()->erase();
-  owns[array.argument] = own;
+  loadedArrays[array.argument] = loaded;
 }
 
 /// What the step takes or returns, without the parts of an expansion.
@@ -344,18 +345,18 @@ SmallVector<Value> StateStorer::unpack(StoredArray &array, Value stored,
 //===----------------------------------------------------------------------===//
 
 /// Whether a branch, or a loop that does not run, passes on what an array was.
-bool StateStorer::passesOn(Value value, Value own) const {
-  if (value == own)
+bool StateStorer::passesOn(Value value, Value loaded) const {
+  if (value == loaded)
     return true;
   Operation *op = value.getDefiningOp();
   if (!op)
     return false;
   unsigned index = cast<OpResult>(value).getResultNumber();
   if (isa<stablehlo::OptimizationBarrierOp, stablehlo::WhileOp>(op))
-    return passesOn(op->getOperand(index), own);
+    return passesOn(op->getOperand(index), loaded);
   if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
     return llvm::any_of(op->getRegions(), [&](Region &region) {
-      return passesOn(yielded(region, index), own);
+      return passesOn(yielded(region, index), loaded);
     });
   return false;
 }
@@ -372,32 +373,33 @@ static bool isSliced(stablehlo::WhileOp loop, unsigned index) {
 
 /// What is stored of a value that a terminator returns: parts that are made
 /// before the terminator.
-FailureOr<SmallVector<Value>>
-StateStorer::store(StoredArray &array, const Own &own, OpOperand &use) {
+FailureOr<SmallVector<Value>> StateStorer::store(StoredArray &array,
+                                                 const LoadedArray &loaded,
+                                                 OpOperand &use) {
   Value value = use.get();
   while (isa_and_nonnull<stablehlo::OptimizationBarrierOp>(
              value.getDefiningOp()) &&
-         passesOn(value, own.value))
+         passesOn(value, loaded.value))
     value = value.getDefiningOp()->getOperand(
         cast<OpResult>(value).getResultNumber());
-  if (value == own.value)
-    return own.parts;
+  if (value == loaded.value)
+    return loaded.parts;
   Operation *op = value.getDefiningOp();
   if (op && op->getBlock() == use.getOwner()->getBlock() &&
-      passesOn(value, own.value)) {
+      passesOn(value, loaded.value)) {
     if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
-      return storeInBranches(array, own, cast<OpResult>(value));
+      return storeInBranches(array, loaded, cast<OpResult>(value));
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op);
         loop && !isSliced(loop, cast<OpResult>(value).getResultNumber()))
-      return storeInLoop(array, own, cast<OpResult>(value));
+      return storeInLoop(array, loaded, cast<OpResult>(value));
   }
-  return storeFresh(array, own, use);
+  return storeFresh(array, loaded, use);
 }
 
 /// Every branch stores, or passes on, what it returns.
-FailureOr<SmallVector<Value>> StateStorer::storeInBranches(StoredArray &array,
-                                                           const Own &own,
-                                                           OpResult value) {
+FailureOr<SmallVector<Value>>
+StateStorer::storeInBranches(StoredArray &array, const LoadedArray &loaded,
+                             OpResult value) {
   Operation *op = value.getOwner();
   unsigned index = value.getResultNumber(), first = op->getNumResults();
   SmallVector<Type> types(op->getResultTypes());
@@ -408,7 +410,7 @@ FailureOr<SmallVector<Value>> StateStorer::storeInBranches(StoredArray &array,
   for (Region &region : copy->getRegions()) {
     Operation *yield = region.front().getTerminator();
     FailureOr<SmallVector<Value>> parts =
-        store(array, own, yield->getOpOperand(index));
+        store(array, loaded, yield->getOpOperand(index));
     if (failed(parts))
       return failure();
     yield->insertOperands(yield->getNumOperands(), *parts);
@@ -418,11 +420,12 @@ FailureOr<SmallVector<Value>> StateStorer::storeInBranches(StoredArray &array,
 
 /// A loop over whole steps carries what is stored.
 FailureOr<SmallVector<Value>>
-StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
+StateStorer::storeInLoop(StoredArray &array, const LoadedArray &loaded,
+                         OpResult value) {
   auto loop = cast<stablehlo::WhileOp>(value.getOwner());
   unsigned index = value.getResultNumber(), first = loop->getNumResults();
   FailureOr<SmallVector<Value>> initial =
-      store(array, own, loop->getOpOperand(index));
+      store(array, loaded, loop->getOpOperand(index));
   if (failed(initial))
     return failure();
   SmallVector<Value> operands(loop->getOperands());
@@ -431,7 +434,7 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
   llvm::append_range(types, array.getPartTypes());
   Operation *copy = cloneAroundRegions(builder, loop, operands, types);
   loop->erase();
-  Own inside;
+  LoadedArray inside;
   for (Region &region : copy->getRegions()) {
     Block &block = region.front();
     inside.parts.clear();
@@ -454,8 +457,8 @@ StateStorer::storeInLoop(StoredArray &array, const Own &own, OpResult value) {
   yield->setOperand(index, copy->getRegion(1).front().getArgument(index));
   SmallVector<Value> results(copy->getResults().drop_front(first));
   builder.setInsertionPointAfter(copy);
-  Value loaded = array.load(builder, copy->getLoc(), results);
-  copy->getResult(index).replaceAllUsesWith(loaded);
+  Value after = array.load(builder, copy->getLoc(), results);
+  copy->getResult(index).replaceAllUsesWith(after);
   return results;
 }
 
@@ -470,11 +473,12 @@ static Value makeOrNaN(OpBuilder &builder, Location loc, Value changed,
 }
 
 /// Quantizes a new value, unless the update that made it is not taken.
-FailureOr<SmallVector<Value>>
-StateStorer::storeFresh(StoredArray &array, const Own &own, OpOperand &use) {
+FailureOr<SmallVector<Value>> StateStorer::storeFresh(StoredArray &array,
+                                                      const LoadedArray &loaded,
+                                                      OpOperand &use) {
   Operation *terminator = use.getOwner();
   Change change =
-      findChange(function, use.get(), own.value, terminator->getBlock());
+      findChange(function, use.get(), loaded.value, terminator->getBlock());
   Value value = use.get();
   // What the step rounds at the end is stored as it was before.
   if (auto convert = value.getDefiningOp<stablehlo::ConvertOp>())
@@ -490,7 +494,7 @@ StateStorer::storeFresh(StoredArray &array, const Own &own, OpOperand &use) {
   Value changed = change.changed, changesElement = changed;
   if (change.assumesFinite)
     changesElement = makeOrNaN(builder, loc, changed, value);
-  for (auto [part, old] : llvm::zip_equal(*parts, own.parts))
+  for (auto [part, old] : llvm::zip_equal(*parts, loaded.parts))
     part = stablehlo::SelectOp::create(
         builder, loc, part == parts->front() ? changesElement : changed, part,
         old);
@@ -538,9 +542,9 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
 /// Loads an array again in the branches that read it: what is computed there is
 /// made of what is stored, with no f32 copy before the branch.
 void StateStorer::loadInBranches(StoredArray &array) {
-  const Own &own = owns[array.argument];
-  DenseMap<Block *, Value> loaded;
-  for (OpOperand &use : llvm::make_early_inc_range(own.value.getUses())) {
+  const LoadedArray &loaded = loadedArrays[array.argument];
+  DenseMap<Block *, Value> inBranches;
+  for (OpOperand &use : llvm::make_early_inc_range(loaded.value.getUses())) {
     // The innermost branch with no loop between it and the function.
     Block *branch = nullptr;
     Block *block = use.getOwner()->getBlock();
@@ -555,10 +559,10 @@ void StateStorer::loadInBranches(StoredArray &array) {
     }
     if (!branch)
       continue;
-    Value &value = loaded[branch];
+    Value &value = inBranches[branch];
     if (!value) {
       builder.setInsertionPointToStart(branch);
-      value = array.load(builder, own.value.getLoc(), own.parts);
+      value = array.load(builder, loaded.value.getLoc(), loaded.parts);
     }
     use.set(value);
   }
@@ -582,7 +586,7 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
          builder.getStringAttr(array.path))
     ++index;
   FailureOr<SmallVector<Value>> parts =
-      store(array, owns[array.argument], ret->getOpOperand(index));
+      store(array, loadedArrays[array.argument], ret->getOpOperand(index));
   if (failed(parts))
     return failure();
   builder.setInsertionPoint(ret);
@@ -694,7 +698,7 @@ LogicalResult StateStorer::run() {
   function.setType(builder.getFunctionType(
       body.getArgumentTypes(), body.getTerminator()->getOperandTypes()));
   if (when)
-    delayed.finish(*when);
+    delayed.addResults(*when);
   dropUnusedResults(function);
   if (llvm::any_of(
           arrays, [](const StoredArray &array) { return array.changesType(); }))

@@ -33,8 +33,8 @@ struct Condition {
     Loop    ///< The part, in any iteration.
   };
   Kind kind;
-  /// Of a choice: a boolean (true is the first part) or the part's index. Of a
-  /// loop: what runs it.
+  /// A choice has a boolean (true is the first part) or the index of the part,
+  /// a loop the value that runs it.
   Value predicate = {};
   /// The branch or the loop, if the parts are of its regions.
   Operation *op = nullptr;
@@ -146,7 +146,7 @@ bool Conditions::judgesGradients(Value predicate) {
 const Condition *Conditions::choose(Value predicate,
                                     ArrayRef<const Condition *> parts,
                                     Operation *op) {
-  // Of a tensor of booleans only one that is spread from a scalar is known.
+  // A tensor of booleans is known only if it is spread from a scalar.
   while (auto broadcast =
              predicate.getDefiningOp<stablehlo::BroadcastInDimOp>())
     predicate = broadcast->getOperand(0);
@@ -223,10 +223,10 @@ const Condition *Conditions::findChanged(Value value, Value argument) {
     return never();
   auto same = [&](Value part) { return changed(part, argument); };
   Operation *op = value.getDefiningOp();
-  // What cannot hold the old value has changed it.
+  // A type that cannot hold the old value has changed it.
   if (!op || !holds(value.getType(), argument.getType()))
     return always();
-  // What it is stored in may differ from what the update computes in.
+  // The update may compute in another type than the one that is stored.
   if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
     return same(op->getOperand(0));
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -331,7 +331,7 @@ const Condition *Conditions::findNonZero(Value value) {
     for (Value bound : op->getOperands())
       if (!passesZero(bound))
         parts.push_back(nonZero(bound));
-    // Both are bounds: at least one is not zero, or both are.
+    // Where both pass zero, the result is zero if both operands are.
     return parts.empty() ? anyOf({operand(0), operand(1)}) : anyOf(parts);
   }
   if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
@@ -389,8 +389,8 @@ public:
   /// The value as no result of a loop or a branch, which others may replace.
   Value detach(Value value);
 
-  /// Removes the ops that others have replaced.
-  void finish();
+  /// Erases the loops and branches that others have replaced.
+  void eraseReplaced();
 
 private:
   Value makePart(const Condition *part, const Condition &parent, Block *block,
@@ -400,8 +400,8 @@ private:
   Value makeLoop(const Condition &loop, bool strictly);
   Value makeConstant(bool value);
   Value select(Value predicate, Value whenTrue, Value whenFalse);
-  Value now(Value value) const;
-  Operation *now(Operation *op) const;
+  Value current(Value value) const;
+  Operation *current(Operation *op) const;
 
   OpBuilder builder;
   Location loc;
@@ -427,16 +427,17 @@ Operation *fp8::cloneAroundRegions(OpBuilder &builder, Operation *op,
   return copy;
 }
 
-/// What stands for an op of the original function.
-Operation *ConditionBuilder::now(Operation *op) const {
+/// The op that has replaced an op of the original function, or the op itself.
+Operation *ConditionBuilder::current(Operation *op) const {
   while (op && replaced.contains(op))
     op = replaced.lookup(op);
   return op;
 }
 
-/// What stands for a value of the original function.
-Value ConditionBuilder::now(Value value) const {
-  Operation *op = now(value.getDefiningOp());
+/// The value that has replaced a value of the original function, or the value
+/// itself.
+Value ConditionBuilder::current(Value value) const {
+  Operation *op = current(value.getDefiningOp());
   return op && op != value.getDefiningOp()
              ? op->getResult(cast<OpResult>(value).getResultNumber())
              : value;
@@ -481,7 +482,7 @@ static bool waits(const Condition &condition) {
 
 Value ConditionBuilder::makePart(const Condition *part, const Condition &parent,
                                  Block *block, bool strictly) {
-  // What only waits for its call has not been rejected.
+  // An update that waits for a later call has not been rejected.
   if (!strictly && !parent.judges && part->kind == Condition::Never) {
     builder.setInsertionPoint(block->getTerminator());
     return makeConstant(true);
@@ -494,12 +495,12 @@ Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
   SmallVector<Value> parts;
   for (const Condition *part : choice.parts)
     parts.push_back(makePart(part, choice, block, strictly));
-  Value predicate = now(choice.predicate);
+  Value predicate = current(choice.predicate);
   builder.setInsertionPoint(block->getTerminator());
   if (getElementTypeOrSelf(predicate.getType()).isInteger(1))
-    return select(predicate, now(parts[0]), now(parts[1]));
+    return select(predicate, current(parts[0]), current(parts[1]));
   // An index that is out of range chooses the last one.
-  Value result = now(parts.back());
+  Value result = current(parts.back());
   for (unsigned i = parts.size() - 1; i-- > 0;) {
     Value index = stablehlo::ConstantOp::create(
         builder, loc,
@@ -507,21 +508,21 @@ Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
                                builder.getI32IntegerAttr(i)));
     Value isThis = stablehlo::CompareOp::create(
         builder, loc, predicate, index, stablehlo::ComparisonDirection::EQ);
-    result = select(isThis, now(parts[i]), result);
+    result = select(isThis, current(parts[i]), result);
   }
   return result;
 }
 
 /// A branch whose regions say what their conditions are.
 Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
-  Operation *op = now(branch.op);
+  Operation *op = current(branch.op);
   for (auto [region, part] : llvm::zip(op->getRegions(), branch.parts)) {
     Value value = makePart(part, branch, &region.front(), strictly);
     Operation *terminator = region.front().getTerminator();
     terminator->insertOperands(terminator->getNumOperands(), value);
   }
   // What was made inside may have replaced it.
-  op = now(op);
+  op = current(op);
   SmallVector<Type> types(op->getResultTypes());
   types.push_back(type);
   Operation *copy = cloneAroundRegions(
@@ -531,7 +532,7 @@ Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
 }
 
 Value ConditionBuilder::makeLoop(const Condition &condition, bool strictly) {
-  Operation *op = now(condition.op);
+  Operation *op = current(condition.op);
   builder.setInsertionPoint(op);
   SmallVector<Value> operands(op->getOperands());
   operands.push_back(makeConstant(!strictly && !condition.judges));
@@ -555,12 +556,12 @@ Value ConditionBuilder::make(const Condition *condition, Block *block,
                              bool strictly) {
   Value &known = made[{condition, block, strictly}];
   if (known)
-    return now(known);
+    return current(known);
   auto find = [&]() -> Value {
     bool inRegions =
         condition->op && (condition->kind == Condition::Loop ||
                           llvm::any_of(condition->parts, [&](const auto *part) {
-                            return isInside(*part, now(condition->op));
+                            return isInside(*part, current(condition->op));
                           }));
     switch (condition->kind) {
     case Condition::Never:
@@ -583,15 +584,15 @@ Value ConditionBuilder::make(const Condition *condition, Block *block,
       if (!result)
         result = value;
       else if (condition->kind == Condition::Any)
-        result = stablehlo::OrOp::create(builder, loc, now(result), value);
+        result = stablehlo::OrOp::create(builder, loc, current(result), value);
       else
-        result = stablehlo::AndOp::create(builder, loc, now(result), value);
+        result = stablehlo::AndOp::create(builder, loc, current(result), value);
     }
     return result;
   };
   Value value = find();
   made[{condition, block, strictly}] = value;
-  return now(value);
+  return current(value);
 }
 
 Value ConditionBuilder::detach(Value value) {
@@ -602,7 +603,7 @@ Value ConditionBuilder::detach(Value value) {
   return stablehlo::ReshapeOp::create(builder, loc, type, value);
 }
 
-void ConditionBuilder::finish() {
+void ConditionBuilder::eraseReplaced() {
   for (auto &[old, copy] : replaced)
     old->erase();
 }
@@ -632,12 +633,12 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   bool isOne = !waits(*change);
   if (!isOne) {
     valid = builder.make(change, &body, /*strictly=*/false);
-    // That may have replaced what the first is a result of.
+    // Making `valid` may have replaced the op that `taken` is a result of.
     taken = builder.make(change, &body, /*strictly=*/true);
   }
   taken = builder.detach(taken);
   valid = isOne ? taken : builder.detach(valid);
-  builder.finish();
+  builder.eraseReplaced();
   return {taken, getConstant(valid) ? Value() : valid, assumesFinite};
 }
 
@@ -649,6 +650,6 @@ Change fp8::findChange(func::FuncOp function, Value value, Value own,
     return {};
   ConditionBuilder builder(function);
   Value changed = builder.make(change, block, /*strictly=*/true);
-  builder.finish();
+  builder.eraseReplaced();
   return {changed, conditions.assumesFinite()};
 }

@@ -33,7 +33,7 @@ private:
                 IRMapping &known);
 
   WhileOp loop;
-  /// What the backward pass has of an iteration.
+  /// The values of an iteration that the backward pass reads from stacks.
   llvm::MapVector<Value, LayerStack> stacks;
   DenseMap<Value, unsigned> ops;
   int64_t largest = 0;

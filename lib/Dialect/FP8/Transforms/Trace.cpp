@@ -32,8 +32,8 @@ using namespace mlir::fp8;
 // What is said of a quantization
 //===----------------------------------------------------------------------===//
 
-/// Of a row of fp8.kind = "trace_quantization", in this order: see
-/// fp8_trace_quantization in fp8-c/Runtime.h.
+/// Which numbers of a row of fp8.kind = "trace_quantization" are maxima. Their
+/// order is that of fp8_trace_quantization in fp8-c/Runtime.h.
 static constexpr bool kQuantizationIsMax[] = {
     /*amax=*/true,       /*scale=*/true,      /*-scale=*/true,
     /*count=*/false,
@@ -279,7 +279,7 @@ void Tracer::run() {
   function.walk([&](QuantizeOp op) { quantizations.push_back(op); });
   for (QuantizeOp op : quantizations)
     traceQuantization(op);
-  statistics.finish();
+  statistics.addResults();
 }
 
 namespace {

@@ -20,7 +20,8 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Of g and v, the count and the sum of g^2 / v.
+/// Records the number of elements of a gradient g and a second moment v, and
+/// the sum of g^2 / v.
 static void traceUpdate(Statistics &statistics, const SecondMoment &update) {
   if (tensorOf(update.moment).getNumElements() == 0)
     return;
@@ -45,7 +46,7 @@ struct TraceUpdates : public fp8::impl::FP8TraceUpdatesBase<TraceUpdates> {
     Statistics statistics(getOperation());
     for (const SecondMoment &update : findSecondMoments(getOperation()))
       traceUpdate(statistics, update);
-    statistics.finish();
+    statistics.addResults();
   }
 };
 } // namespace

@@ -102,8 +102,8 @@ static llvm::StringMap<Type> getTypes(TypeRange types, GetAttr getAttr) {
   return byPath;
 }
 
-/// What the function that stores returns, the step takes, and the one that
-/// loads makes what the other one takes.
+/// The function that stores returns what the step takes as state, and the one
+/// that loads returns what the function that stores takes.
 static LogicalResult verifyEntries(ModuleOp module) {
   func::FuncOp step, store, load;
   for (auto function : module.getOps<func::FuncOp>()) {

@@ -172,9 +172,9 @@ ComputeScaleOp WeightCopies::makeScale(const Copy &copy, Value amax) {
       copy.rule.format);
 }
 
-/// What the next step's scale is, known before the weight: unless no scale was
-/// ever set. Then its own amax gives it, in a branch, so that otherwise nothing
-/// waits for an amax.
+/// The scale of the next step, which is known before the weight. If no scale
+/// was ever set, the weight's own amax gives it, in a branch, so that in all
+/// other steps nothing waits for an amax.
 DelayedScaling::Scale
 WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
   Location loc = function.getLoc();
@@ -254,7 +254,7 @@ Value WeightCopies::makeCondition(const Copy &copy, const TakenUpdate &when) {
                                  makeAny(builder, loc, broken));
 }
 
-void WeightCopies::finish(const TakenUpdate &when) {
+void WeightCopies::makeNextPayloads(const TakenUpdate &when) {
   if (copies.empty())
     return;
   getStateFunction(function, "store");

@@ -30,9 +30,9 @@ public:
   Value get(StringRef name, const OperandRecipe &recipe, ScaledType type,
             Value source, Overflow overflow, const DelayedScaling::Rule &rule);
 
-  /// Makes the next payloads once `delayed` is finished, where the step takes
-  /// its update.
-  void finish(const TakenUpdate &when);
+  /// Makes the next payloads once `delayed` has added its results, where the
+  /// step takes its update.
+  void makeNextPayloads(const TakenUpdate &when);
 
 private:
   struct Copy {
