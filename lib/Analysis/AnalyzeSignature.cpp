@@ -33,41 +33,50 @@ static std::string unique(std::string path, llvm::StringSet<> &taken) {
   return candidate;
 }
 
+/// The path of an argument; empty if it has none.
+static std::string pathOf(func::FuncOp func, BlockArgument arg) {
+  if (auto path =
+          func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr))
+    return path.str();
+  return nameOf(arg.getLoc()).str();
+}
+
+/// The path of a result; empty if it has none.
+static std::string pathOf(func::FuncOp func, unsigned result) {
+  for (StringRef name : {StringRef(kPathAttr), StringRef("jax.result_info")})
+    if (auto path = func.getResultAttrOfType<StringAttr>(result, name);
+        path && !path.empty())
+      return path.str();
+  return "";
+}
+
+/// Adds an argument or a result; true if it has a name of its own. What has
+/// none is called by `kind` and its number.
+template <typename Entry>
+static bool addEntry(SmallVectorImpl<Entry> &entries, StringRef kind,
+                     std::string path, Type type, llvm::StringSet<> &taken) {
+  Entry entry;
+  entry.index = entries.size();
+  entry.type = type;
+  std::string unnamed = (kind + Twine(entry.index)).str();
+  if (path.empty())
+    path = unnamed;
+  entry.path = unique(path, taken);
+  entries.push_back(std::move(entry));
+  return path != unnamed;
+}
+
 /// Finds the paths; true for arguments and results if any has a name.
 static std::pair<bool, bool> findPaths(func::FuncOp func,
                                        Signature &signature) {
   bool argsAreNamed = false, resultsAreNamed = false;
   llvm::StringSet<> takenArgs, takenResults;
-  for (BlockArgument arg : func.getArguments()) {
-    SignatureArg entry;
-    entry.index = arg.getArgNumber();
-    entry.type = arg.getType();
-    if (auto path = func.getArgAttrOfType<StringAttr>(entry.index, kPathAttr))
-      entry.path = path.str();
-    else
-      entry.path = nameOf(arg.getLoc()).str();
-    std::string unnamed = "arg" + std::to_string(entry.index);
-    if (entry.path.empty())
-      entry.path = unnamed;
-    argsAreNamed |= entry.path != unnamed;
-    entry.path = unique(entry.path, takenArgs);
-    signature.args.push_back(std::move(entry));
-  }
-  for (auto [index, type] : llvm::enumerate(func.getResultTypes())) {
-    SignatureResult entry;
-    entry.index = index;
-    entry.type = type;
-    for (StringRef name : {StringRef(kPathAttr), StringRef("jax.result_info")})
-      if (auto path = func.getResultAttrOfType<StringAttr>(index, name);
-          path && entry.path.empty())
-        entry.path = path.str();
-    std::string unnamed = "result" + std::to_string(index);
-    if (entry.path.empty())
-      entry.path = unnamed;
-    resultsAreNamed |= entry.path != unnamed;
-    entry.path = unique(entry.path, takenResults);
-    signature.results.push_back(std::move(entry));
-  }
+  for (BlockArgument arg : func.getArguments())
+    argsAreNamed |= addEntry(signature.args, "arg", pathOf(func, arg),
+                             arg.getType(), takenArgs);
+  for (auto [index, type] : llvm::enumerate(func.getResultTypes()))
+    resultsAreNamed |= addEntry(signature.results, "result",
+                                pathOf(func, index), type, takenResults);
   return {argsAreNamed, resultsAreNamed};
 }
 
@@ -79,7 +88,7 @@ bool fp8::isSameLeaf(StringRef a, StringRef b) {
   return splitTreePath(a).back() == splitTreePath(b).back();
 }
 
-LogicalResult SignatureAnalyzer::readOptions() {
+LogicalResult SignatureAnalyzer::readRoles() {
   for (auto &[path, roleText] : options.roles) {
     const SignatureArg *arg = signature.findArg(path);
     if (!arg)
@@ -95,9 +104,10 @@ LogicalResult SignatureAnalyzer::readOptions() {
              << roleText << "'";
     forcedRoles[arg->index] = *role;
   }
-  to.resize(signature.args.size());
-  from.resize(signature.results.size());
-  pairedBy.resize(signature.args.size());
+  return success();
+}
+
+LogicalResult SignatureAnalyzer::readStates() {
   for (auto &[argPath, resultPath] : options.states) {
     const SignatureArg *arg = signature.findArg(argPath);
     if (!arg)
@@ -119,22 +129,33 @@ LogicalResult SignatureAnalyzer::readOptions() {
     from[result->index] = arg->index;
     pairedBy[arg->index] = kSetByUser.str();
   }
-  if (!options.loss.empty()) {
-    const SignatureResult *result = signature.findResult(options.loss);
-    if (!result)
-      return emitError(func.getLoc())
-             << "loss: no result has the path '" << options.loss
-             << "'; the nearest is '"
-             << nearest(options.loss, signature.results) << "'";
-    if (!isScalar(result->type) || !isFloat(result->type))
-      return emitError(func.getLoc())
-             << "loss: expected '" << options.loss
-             << "' to be a scalar floating-point result but got "
-             << result->type;
-    loss = result->index;
-    lossWhy = kSetByUser.str();
-  }
   return success();
+}
+
+LogicalResult SignatureAnalyzer::readLoss() {
+  if (options.loss.empty())
+    return success();
+  const SignatureResult *result = signature.findResult(options.loss);
+  if (!result)
+    return emitError(func.getLoc())
+           << "loss: no result has the path '" << options.loss
+           << "'; the nearest is '" << nearest(options.loss, signature.results)
+           << "'";
+  if (!isScalar(result->type) || !isFloat(result->type))
+    return emitError(func.getLoc())
+           << "loss: expected '" << options.loss
+           << "' to be a scalar floating-point result but got " << result->type;
+  loss = result->index;
+  lossWhy = kSetByUser.str();
+  return success();
+}
+
+LogicalResult SignatureAnalyzer::readOptions() {
+  to.resize(signature.args.size());
+  from.resize(signature.results.size());
+  pairedBy.resize(signature.args.size());
+  return failure(failed(readRoles()) || failed(readStates()) ||
+                 failed(readLoss()));
 }
 
 /// What tells data from weights among arguments that no result replaces.
@@ -167,61 +188,85 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
   return uses;
 }
 
-void SignatureAnalyzer::findOtherArgs() {
-  llvm::StringSet<> stateRoots, integerRoots;
-  std::optional<int64_t> batchSize;
+SignatureAnalyzer::Evidence SignatureAnalyzer::findEvidence() {
+  Evidence evidence;
   for (const SignatureArg &arg : signature.args) {
     if (to[arg.index]) {
-      stateRoots.insert(rootOf(arg.path));
+      evidence.stateRoots.insert(rootOf(arg.path));
     } else if (!isFloat(arg.type) && !isScalar(arg.type) &&
                !drawsBits(argument(arg.index))) {
-      integerRoots.insert(rootOf(arg.path));
-      if (!batchSize)
-        batchSize = shapeOf(arg.type).front();
+      evidence.integerRoots.insert(rootOf(arg.path));
+      if (!evidence.batchSize)
+        evidence.batchSize = shapeOf(arg.type).front();
     }
   }
-  std::vector<ArgumentUse> uses = findUses();
-  std::vector<bool> updates(signature.args.size());
+  evidence.uses = findUses();
+  evidence.updates.resize(signature.args.size());
   for (const SignatureArg &arg : signature.args)
     if (to[arg.index])
       onArguments.dependsOnAny(returned[*to[arg.index]], [&](unsigned source) {
-        updates[source] = true;
+        evidence.updates[source] = true;
         return false;
       });
-  for (SignatureArg &arg : signature.args) {
+  return evidence;
+}
+
+/// The role of an argument that no result replaces, by the surest reason first;
+/// none if nothing tells it.
+std::optional<SignatureAnalyzer::RoleGuess>
+SignatureAnalyzer::guessRole(const SignatureArg &arg,
+                             const Evidence &evidence) {
+  StringRef root = rootOf(arg.path);
+  Value value = argument(arg.index);
+  ArgumentUse use = evidence.uses[arg.index];
+  if (drawsBits(value) || (isKeyType(arg.type) && value.use_empty()))
+    return RoleGuess{ArgRole::Key,
+                     "random bits are drawn from it; no result replaces it, "
+                     "so that each step folds its number into it"};
+  if (isScalar(arg.type))
+    return RoleGuess{ArgRole::Constant, "a scalar that no result replaces"};
+  if (!isFloat(arg.type))
+    return RoleGuess{ArgRole::Batch,
+                     "an integer array that no result replaces"};
+  if (use == ArgumentUse::Data)
+    return RoleGuess{ArgRole::Batch,
+                     "weights are applied to it, or it meets results of "
+                     "the model one by one"};
+  if (use == ArgumentUse::Weights)
+    return RoleGuess{ArgRole::Frozen,
+                     "it is applied to data, and no result replaces it"};
+  if (evidence.integerRoots.contains(root))
+    return RoleGuess{ArgRole::Batch, "in one tree with integer data"};
+  if (evidence.stateRoots.contains(root))
+    return RoleGuess{ArgRole::Frozen,
+                     "in one tree with state, and no result replaces it"};
+  if (!forward.contains(value) && evidence.updates[arg.index])
+    return RoleGuess{ArgRole::Frozen, "only updates of state read it"};
+  if (!evidence.batchSize)
+    return RoleGuess{ArgRole::Batch,
+                     "no result replaces it, and there is no other data"};
+  if (shapeOf(arg.type).front() == *evidence.batchSize &&
+      splitTreePath(arg.path).size() == 1)
+    return RoleGuess{ArgRole::Batch,
+                     "has the leading dimension of the integer data"};
+  return std::nullopt;
+}
+
+void SignatureAnalyzer::setRole(unsigned index, ArgRole role, StringRef why) {
+  signature.args[index].role = role;
+  signature.args[index].why = why.str();
+}
+
+void SignatureAnalyzer::findOtherArgs() {
+  Evidence evidence = findEvidence();
+  for (const SignatureArg &arg : signature.args) {
     if (to[arg.index])
       continue;
-    auto set = [&](ArgRole role, StringRef why) {
-      arg.role = role;
-      arg.why = why.str();
-    };
-    StringRef root = rootOf(arg.path);
-    Value value = argument(arg.index);
-    if (drawsBits(value) || (isKeyType(arg.type) && value.use_empty()))
-      set(ArgRole::Key, "random bits are drawn from it; no result replaces it, "
-                        "so that each step folds its number into it");
-    else if (isScalar(arg.type))
-      set(ArgRole::Constant, "a scalar that no result replaces");
-    else if (!isFloat(arg.type))
-      set(ArgRole::Batch, "an integer array that no result replaces");
-    else if (uses[arg.index] == ArgumentUse::Data)
-      set(ArgRole::Batch, "weights are applied to it, or it meets results of "
-                          "the model one by one");
-    else if (uses[arg.index] == ArgumentUse::Weights)
-      set(ArgRole::Frozen, "it is applied to data, and no result replaces it");
-    else if (integerRoots.contains(root))
-      set(ArgRole::Batch, "in one tree with integer data");
-    else if (stateRoots.contains(root))
-      set(ArgRole::Frozen, "in one tree with state, and no result replaces it");
-    else if (!forward.contains(value) && updates[arg.index])
-      set(ArgRole::Frozen, "only updates of state read it");
-    else if (!batchSize)
-      set(ArgRole::Batch, "no result replaces it, and there is no other data");
-    else if (shapeOf(arg.type).front() == *batchSize &&
-             splitTreePath(arg.path).size() == 1)
-      set(ArgRole::Batch, "has the leading dimension of the integer data");
-    else {
-      set(ArgRole::Frozen, "a float tensor that no result replaces");
+    if (std::optional<RoleGuess> guess = guessRole(arg, evidence)) {
+      setRole(arg.index, guess->role, guess->why);
+    } else {
+      setRole(arg.index, ArgRole::Frozen,
+              "a float tensor that no result replaces");
       undecided.insert(arg.index);
     }
   }
@@ -258,52 +303,58 @@ static StringRef lastName(StringRef path) {
   return counts ? StringRef() : key;
 }
 
-/// What no result replaces and the initial values have a value for is set once,
-/// and floats that they lack are data unless data flow knows better.
-void SignatureAnalyzer::readInitialValues() {
-  ArrayRef<TreeLeaf> sources = options.initialValues;
-  auto set = [&](unsigned index, ArgRole role, StringRef why) {
-    signature.args[index].role = role;
-    signature.args[index].why = why.str();
-  };
-  auto setOnce = [&](unsigned index) {
-    set(index,
-        isFloat(signature.args[index].type) ? ArgRole::Frozen
-                                            : ArgRole::Constant,
-        "no result replaces it, and the initial values have it");
-  };
-  // First what needs a value in any case, and what has one of its own name.
-  SmallVector<TreeLeaf> wanted, open, left;
-  SmallVector<unsigned> wantedArgs, openArgs;
+/// An argument that the initial values have a value for, and that no result
+/// replaces, is set once.
+void SignatureAnalyzer::setOnce(unsigned index) {
+  setRole(index,
+          isFloat(signature.args[index].type) ? ArgRole::Frozen
+                                              : ArgRole::Constant,
+          "no result replaces it, and the initial values have it");
+}
+
+/// Divides the arguments that may have an initial value: those that need one in
+/// any case or have one of their own name are wanted, data may have one.
+void SignatureAnalyzer::findBindable(Bindable &wanted, Bindable &data) {
   for (const SignatureArg &arg : signature.args) {
     auto forced = forcedRoles.find(arg.index);
     bool isForced = forced != forcedRoles.end();
     ArgRole role = isForced ? forced->second : arg.role;
     if (role == ArgRole::Key || (isForced && role == ArgRole::Batch))
       continue;
-    bool isNamed = llvm::any_of(sources, [&](const TreeLeaf &leaf) {
-      return leaf.path == arg.path && leaf.type == arg.type;
-    });
+    bool isNamed =
+        llvm::any_of(options.initialValues, [&](const TreeLeaf &leaf) {
+          return leaf.path == arg.path && leaf.type == arg.type;
+        });
+    Bindable &bindable = role == ArgRole::Batch && !isNamed ? data : wanted;
+    bindable.leaves.push_back({arg.path, arg.type});
+    bindable.args.push_back(arg.index);
     if (role == ArgRole::Batch && isNamed)
       setOnce(arg.index);
-    bool isOpen = role == ArgRole::Batch && !isNamed;
-    (isOpen ? open : wanted).push_back({arg.path, arg.type});
-    (isOpen ? openArgs : wantedArgs).push_back(arg.index);
   }
+}
+
+/// The initial values tell what is set once, and that floats which they lack
+/// are data unless data flow knows better.
+void SignatureAnalyzer::readInitialValues() {
+  ArrayRef<TreeLeaf> sources = options.initialValues;
+  Bindable wanted, data;
+  findBindable(wanted, data);
   SmallVector<bool> used(sources.size());
-  for (auto [index, source] : llvm::zip(wantedArgs, bind(wanted, sources))) {
+  for (auto [index, source] :
+       llvm::zip(wanted.args, bind(wanted.leaves, sources))) {
     if (source)
       used[*source] = true;
     if (undecided.contains(index) && source)
       setOnce(index);
     else if (undecided.contains(index))
-      set(index, ArgRole::Batch,
-          "no result replaces it, and the initial values lack it");
+      setRole(index, ArgRole::Batch,
+              "no result replaces it, and the initial values lack it");
   }
+  SmallVector<TreeLeaf> left;
   for (auto [leaf, isUsed] : llvm::zip(sources, used))
     if (!isUsed)
       left.push_back(leaf);
-  for (auto [index, source] : llvm::zip(openArgs, bind(open, left))) {
+  for (auto [index, source] : llvm::zip(data.args, bind(data.leaves, left))) {
     if (!source)
       continue;
     // By type alone only what has no name of its own is found.
@@ -340,30 +391,27 @@ void SignatureAnalyzer::describeFunction() {
   bool hasFloat = llvm::any_of(signature.args, [](const SignatureArg &arg) {
     return isFloat(arg.type);
   });
-  for (SignatureArg &arg : signature.args) {
-    bool isKey = drawsBits(argument(arg.index));
-    if (isFloat(arg.type)) {
-      arg.role = ArgRole::Frozen;
-      arg.why = "a float tensor";
-    } else if (isKey || (isScalar(arg.type) && !hasFloat)) {
-      arg.role = ArgRole::Key;
-      arg.why = isKey ? "random bits are drawn from it"
-                      : "an integer that a function without floats starts from";
-    } else if (isScalar(arg.type)) {
-      arg.role = ArgRole::Constant;
-      arg.why = "a scalar";
-    } else {
-      arg.role = ArgRole::Batch;
-      arg.why = "an integer array";
-    }
+  for (const SignatureArg &arg : signature.args) {
+    if (isFloat(arg.type))
+      setRole(arg.index, ArgRole::Frozen, "a float tensor");
+    else if (drawsBits(argument(arg.index)))
+      setRole(arg.index, ArgRole::Key, "random bits are drawn from it");
+    else if (isScalar(arg.type) && !hasFloat)
+      setRole(arg.index, ArgRole::Key,
+              "an integer that a function without floats starts from");
+    else if (isScalar(arg.type))
+      setRole(arg.index, ArgRole::Constant, "a scalar");
+    else
+      setRole(arg.index, ArgRole::Batch, "an integer array");
   }
-  if (!loss && hasFloat)
-    for (const SignatureResult &result : signature.results)
-      if (isScalar(result.type) && isFloat(result.type)) {
-        loss = result.index;
-        lossWhy = "the first scalar";
-        break;
-      }
+  auto scalar =
+      llvm::find_if(signature.results, [](const SignatureResult &result) {
+        return isScalar(result.type) && isFloat(result.type);
+      });
+  if (!loss && hasFloat && scalar != signature.results.end()) {
+    loss = scalar->index;
+    lossWhy = "the first scalar";
+  }
   findOtherResults();
 }
 

@@ -41,6 +41,9 @@ public:
   FailureOr<Signature> run();
 
 private:
+  LogicalResult readRoles();
+  LogicalResult readStates();
+  LogicalResult readLoss();
   LogicalResult readOptions();
   LogicalResult pairState();
   double likeness(unsigned arg, unsigned result);
@@ -134,7 +137,31 @@ private:
   std::optional<unsigned> findShown(unsigned arg);
   LogicalResult checkThatStateChanges();
   std::vector<ArgumentUse> findUses();
+  /// What tells the roles of arguments that no result replaces.
+  struct Evidence {
+    /// The roots of trees with state, and of those with integer data.
+    llvm::StringSet<> stateRoots, integerRoots;
+    std::optional<int64_t> batchSize;
+    std::vector<ArgumentUse> uses;
+    /// By argument, whether the new value of some state depends on it.
+    std::vector<bool> updates;
+  };
+  struct RoleGuess {
+    ArgRole role;
+    StringRef why;
+  };
+  Evidence findEvidence();
+  std::optional<RoleGuess> guessRole(const SignatureArg &arg,
+                                     const Evidence &evidence);
+  void setRole(unsigned index, ArgRole role, StringRef why);
   void findOtherArgs();
+  /// Arguments that may take initial values, by path.
+  struct Bindable {
+    SmallVector<TreeLeaf> leaves;
+    SmallVector<unsigned> args;
+  };
+  void setOnce(unsigned index);
+  void findBindable(Bindable &wanted, Bindable &data);
   void readInitialValues();
   void findOtherResults();
   void describeFunction();
