@@ -1,0 +1,78 @@
+//===- PathBindingTest.cpp - Finding tensors by tree path -----------------===//
+
+#include "fp8/Binding/PathBinding.h"
+
+#include "gtest/gtest.h"
+
+using namespace fp8binding;
+using Keys = std::vector<std::string>;
+using Sources = std::vector<int64_t>;
+
+TEST(SplitPath, ReadsJaxAndFiles) {
+  EXPECT_EQ(splitPath("p['layers'][0]['wq']"),
+            (Keys{"p", "layers", "0", "wq"}));
+  EXPECT_EQ(splitPath("layers.0/wq"), (Keys{"layers", "0", "wq"}));
+  EXPECT_EQ(splitPath("s.params['a.b']['c]d']"),
+            (Keys{"s", "params", "a.b", "c]d"}));
+  EXPECT_EQ(splitPath(""), Keys{});
+  EXPECT_EQ(splitPath("p['unended"), (Keys{"p", "unended"}));
+}
+
+TEST(BindByPath, EqualPathsComeFirst) {
+  Binding binding = bindByPath({{"p['a']", "f32[4]"}, {"p['b']", "f32[4]"}},
+                               {{"p['b']", "f32[4]"}, {"p['a']", "f32[4]"}});
+  EXPECT_EQ(binding.sources, (Sources{1, 0}));
+  EXPECT_TRUE(binding.complete());
+  EXPECT_TRUE(binding.extra.empty());
+}
+
+// First moments have the parameters' paths and types below another prefix.
+TEST(BindByPath, OfEqualPrefixesTheSameNameThenTheShortest) {
+  std::vector<Leaf> targets = {{"p['a']", "f32[4]"}, {"p['b']", "f32[8]"}};
+  EXPECT_EQ(bindByPath(targets, {{"mu['a']", "f32[4]"},
+                                 {"mu['b']", "f32[8]"},
+                                 {"result[0].p['a']", "f32[4]"},
+                                 {"result[0].p['b']", "f32[8]"}})
+                .sources,
+            (Sources{2, 3}));
+  Binding binding = bindByPath(targets, {{"opt.mu['a']", "f32[4]"},
+                                         {"opt.mu['b']", "f32[8]"},
+                                         {"params['a']", "f32[4]"},
+                                         {"params['b']", "f32[8]"}});
+  EXPECT_EQ(binding.sources, (Sources{2, 3}));
+  EXPECT_EQ(binding.extra, (Sources{0, 1}));
+}
+
+TEST(BindByPath, WholeTreesGoFirst) {
+  // The scalar binds to nothing inside of the tree.
+  Binding binding =
+      bindByPath({{"b", "f32[8]"}, {"p['a']", "f32[4]"}, {"p['b']", "f32[8]"}},
+                 {{"result[0]['a']", "f32[4]"}, {"result[0]['b']", "f32[8]"}});
+  EXPECT_EQ(binding.sources, (Sources{-1, 0, 1}));
+}
+
+TEST(BindByPath, WithoutNamesTheOrderDecides) {
+  EXPECT_EQ(bindByPath({{"arg0", "f32[4]"}, {"arg1", "f32[4]"}},
+                       {{"result0", "f32[4]"}, {"result1", "f32[4]"}})
+                .sources,
+            (Sources{0, 1}));
+}
+
+TEST(BindByPath, SuffixesBindWhatIsLeft) {
+  EXPECT_EQ(bindByPath({{"state[0].count", "i32[]"}, {"x['y']", "f32[2]"}},
+                       {{"count", "i32[]"}})
+                .sources,
+            (Sources{0, -1}));
+}
+
+TEST(BindByPath, SaysWhatDoesNotFit) {
+  Binding binding = bindByPath(
+      {{"p['a']", "f32[4]"}, {"p['b']", "f32[8]"}, {"p['c']", "f32[2]"}},
+      {{"p['a']", "f32[5]"}, {"p['b']", "f32[8]"}, {"q['z']", "f32[9]"}});
+  EXPECT_FALSE(binding.complete());
+  EXPECT_EQ(binding.sources, (Sources{-1, 1, -1}));
+  EXPECT_EQ(binding.missing, (Sources{2}));
+  ASSERT_EQ(binding.misshaped.size(), 1u);
+  EXPECT_EQ(binding.misshaped[0], (std::pair<int64_t, int64_t>(0, 0)));
+  EXPECT_EQ(binding.extra, (Sources{2}));
+}
