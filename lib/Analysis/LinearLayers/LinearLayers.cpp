@@ -24,6 +24,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/BuiltinTypes.h"
 #include "llvm/ADT/BitVector.h"
@@ -115,14 +116,6 @@ struct Analyzer {
 };
 } // namespace
 
-/// All values an op reads: operands and what its regions capture.
-static void forEachRead(Operation *op, llvm::function_ref<void(Value)> read) {
-  op->walk([&](Operation *nested) {
-    for (Value operand : nested->getOperands())
-      read(operand);
-  });
-}
-
 void Analyzer::findForwardSlice() {
   auto terminator = function.getBody().front().getTerminator();
   SmallVector<Value> losses, states;
@@ -209,7 +202,7 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
     SmallVector<Value> sources = getFlowSources(value);
     bool inserted = slice.insert(op).second;
     if (sources.empty() && inserted)
-      forEachRead(op, read);
+      stablehlo::forEachRead(op, read);
     for (Value source : sources)
       read(source);
     // What decides how often a loop runs, or which branch.
@@ -609,7 +602,7 @@ void Analyzer::findHeads() {
           mergeInto(operand, result);
       } else {
         llvm::BitVector bits(layers.size());
-        forEachRead(&op, [&](Value value) { merge(value, bits); });
+        stablehlo::forEachRead(&op, [&](Value value) { merge(value, bits); });
         auto it = layerOfOp.find(&op);
         if (it != layerOfOp.end()) {
           read |= bits;

@@ -21,10 +21,6 @@ struct Division {
 };
 } // namespace
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 /// The number that all elements are, if it is known.
 static std::optional<double> getUniform(Value value) {
   while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())

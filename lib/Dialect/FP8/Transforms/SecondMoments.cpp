@@ -1,6 +1,7 @@
 //===- SecondMoments.cpp - What an update divides by ----------------------===//
 
 #include "SecondMoments.h"
+#include "SmallTensors.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -13,10 +14,6 @@
 
 using namespace mlir;
 using namespace mlir::fp8;
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 static bool isSplat(Value value) {
   SplatElementsAttr splat;

@@ -13,6 +13,10 @@ inline RankedTensorType tensorOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
+inline ArrayRef<int64_t> shapeOf(Value value) {
+  return tensorOf(value).getShape();
+}
+
 /// A constant of floats that are all `value`.
 Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
                 double value);

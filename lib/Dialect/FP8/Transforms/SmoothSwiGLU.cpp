@@ -48,10 +48,6 @@ using namespace mlir::fp8;
 // Views, with dimensions that stay what they are
 //===----------------------------------------------------------------------===//
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
-
 namespace {
 
 using Dims = SmallVector<int64_t>;

@@ -58,13 +58,6 @@ bool stablehlo::eraseDeadOps(Block &block) {
   return changed;
 }
 
-void stablehlo::forEachRead(Operation *op, function_ref<void(Value)> visit) {
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      visit(operand);
-  });
-}
-
 std::optional<IndexRange> stablehlo::rangeOf(Value value) {
   if (std::optional<int64_t> constant = matchConstantInteger(value))
     return IndexRange{*constant, *constant};

@@ -27,9 +27,6 @@ Value integerConstant(OpBuilder &b, Location loc, Type type, int64_t value);
 /// Whether `value` is computed outside of the regions of `op`.
 bool isOutside(Value value, Operation *op);
 
-/// Visits the values that an op reads, those that its regions read included.
-void forEachRead(Operation *op, function_ref<void(Value)> visit);
-
 /// Puts a copy of `block`, with `arguments` for its arguments, before `op`, and
 /// returns what its terminator returned.
 SmallVector<Value> cloneBefore(Operation *op, Block &block,

@@ -109,6 +109,13 @@ std::optional<int64_t> matchStep(WhileOp loop, unsigned index) {
 
 } // namespace
 
+void stablehlo::forEachRead(Operation *op, function_ref<void(Value)> visit) {
+  op->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      visit(operand);
+  });
+}
+
 std::optional<int64_t> stablehlo::matchConstantInteger(Value value) {
   DenseElementsAttr attr;
   if (!isInteger(value) || !matchPattern(value, m_Constant(&attr)))

@@ -41,6 +41,9 @@ std::optional<AffineIndex> matchAffineIndex(Value value);
 /// The value of a constant rank-0 (or one-element) integer.
 std::optional<int64_t> matchConstantInteger(Value value);
 
+/// Visits the values that an op reads, those that its regions read included.
+void forEachRead(Operation *op, function_ref<void(Value)> visit);
+
 /// How many leading dimensions of `type` a part of the shape `part` cuts so
 /// that it is contiguous: all dimensions after the first one with more than one
 /// element are whole. None if the part is not contiguous.
