@@ -50,8 +50,7 @@ static json parseUniqueKeys(const std::string &text, const char *begin,
   try {
     return json::parse(begin, end, callback);
   } catch (const json::exception &error) {
-    throw Error(FP8_ERROR_FORMAT,
-                str(text, "not valid JSON: ", error.what()));
+    throw Error(FP8_ERROR_FORMAT, str(text, "not valid JSON: ", error.what()));
   }
 }
 
@@ -68,39 +67,45 @@ static std::optional<fp8_dtype> dtypeOf(const json &name) {
 /// no name: a JSON object, by tensor. In the file these are of type U8.
 static constexpr const char *dtypesKey = "fp8.dtypes";
 
-/// Gives tensors the types that the metadata name.
-static void applyNamedTypes(TensorFile &file, const std::string &where) {
-  auto metadata = file.metadata.find(dtypesKey);
-  if (metadata == file.metadata.end())
-    return;
-  const std::string &text = metadata->second;
-  std::string context = str(where, "metadata '", dtypesKey, "': ");
-  json types = parseUniqueKeys(context, text.data(), text.data() + text.size());
-  for (const auto &[name, type] : types.items()) {
-    auto tensor = std::find_if(
-        file.tensors.begin(), file.tensors.end(),
-        [&name = name](const auto &tensor) { return tensor.name == name; });
-    std::optional<fp8_dtype> dtype = dtypeOf(type);
-    if (tensor == file.tensors.end() || tensor->type.dtype != FP8_DTYPE_U8 ||
-        !dtype || fp8_dtype_size(*dtype) != 1)
-      throw Error(FP8_ERROR_FORMAT,
-                  str(context,
-                      "expected the type of a tensor of bytes but got '", name,
-                      "': ", type.dump()));
-    tensor->type.dtype = *dtype;
+namespace {
+/// Reads one file, checking all that the format demands.
+class SafeTensorsReader {
+public:
+  explicit SafeTensorsReader(const std::string &path)
+      : where(str("'", path, "' is no valid safetensors file: ")) {
+    file.contents = readFile(path);
   }
-}
 
-TensorFile readSafeTensors(const std::string &path) {
-  TensorFile file;
-  file.contents = readFile(path);
-  const char *bytes = file.contents.data.get();
-  int64_t size = file.contents.size;
-  std::string where = str("'", path, "' is no valid safetensors file: ");
-  auto fail = [&](const std::string &message) {
-    throw Error(FP8_ERROR_FORMAT, where + message);
+  TensorFile read();
+
+private:
+  struct Entry {
+    TensorFile::Tensor tensor;
+    uint64_t begin, end;
   };
 
+  json readHeader();
+  void readMetadata(const json &metadata);
+  Entry readEntry(const std::string &name, const json &value);
+  TensorType readType(const json &dtype, const json &shape);
+  void readOffsets(const json &offsets, Entry &entry);
+  void takeInOrder(std::vector<Entry> entries);
+  void applyNamedTypes();
+
+  [[noreturn]] void fail(const std::string &message) const {
+    throw Error(FP8_ERROR_FORMAT, where + message);
+  }
+
+  std::string where;
+  TensorFile file;
+  const char *data = nullptr;
+  uint64_t dataBytes = 0;
+};
+} // namespace
+
+json SafeTensorsReader::readHeader() {
+  const char *bytes = file.contents.data.get();
+  int64_t size = file.contents.size;
   if (size < 8)
     fail(str("expected at least 8 bytes but got ", size));
   uint64_t headerBytes = loadLittle(bytes, 8);
@@ -112,68 +117,74 @@ TensorFile readSafeTensors(const std::string &path) {
              " follow (truncated?)"));
   if (headerBytes == 0 || bytes[8] != '{')
     fail("the header does not begin with '{'");
-  json header = parseUniqueKeys(where + "the header: ", bytes + 8, bytes + 8 + headerBytes);
-  uint64_t dataBytes = size - 8 - headerBytes;
+  data = bytes + 8 + headerBytes;
+  dataBytes = size - 8 - headerBytes;
+  return parseUniqueKeys(where + "the header: ", bytes + 8, data);
+}
 
-  struct Entry {
-    TensorFile::Tensor tensor;
-    uint64_t begin, end;
-  };
-  std::vector<Entry> entries;
-  for (auto &[name, value] : header.items()) {
-    if (name == "__metadata__") {
-      if (!value.is_object())
-        fail("__metadata__ is not a map");
-      for (auto &[key, text] : value.items()) {
-        if (!text.is_string())
-          fail(str("metadata '", key, "' is not a string"));
-        file.metadata[key] = text.get<std::string>();
-      }
-      continue;
-    }
-    auto failTensor = [&, &name = name](const std::string &message) {
-      fail(str("tensor '", name, "': ", message));
-    };
-    if (!value.is_object() || !value.contains("dtype") ||
-        !value.contains("shape") || !value.contains("data_offsets"))
-      failTensor("expected dtype, shape and data_offsets");
-    const json &dtype = value["dtype"], &shape = value["shape"],
-               &offsets = value["data_offsets"];
-    Entry entry;
-    entry.tensor.name = name;
-    std::optional<fp8_dtype> known = dtypeOf(dtype);
-    if (!known || !hasSafeTensorsName(*known))
-      failTensor(str("dtype ", dtype.dump(), " is not supported"));
-    entry.tensor.type.dtype = *known;
-    if (!shape.is_array())
-      failTensor("shape is not a list");
-    for (const json &dim : shape) {
-      if (!dim.is_number_unsigned() || dim.get<uint64_t>() > INT64_MAX)
-        failTensor(str("shape ", shape.dump(), " is not valid"));
-      entry.tensor.type.dims.push_back(dim.get<int64_t>());
-    }
-    int64_t needed =
-        tensorBytes(entry.tensor.type.dtype, entry.tensor.type.dims.data(),
-                    entry.tensor.type.dims.size());
-    if (needed < 0)
-      failTensor(str("shape ", shape.dump(), " is too large"));
-    if (!offsets.is_array() || offsets.size() != 2 ||
-        !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
-      failTensor(str("data_offsets ", offsets.dump(), " are not valid"));
-    entry.begin = offsets[0].get<uint64_t>();
-    entry.end = offsets[1].get<uint64_t>();
-    if (entry.begin > entry.end)
-      failTensor(str("data_offsets ", offsets.dump(), " are not valid"));
-    if (entry.end > dataBytes)
-      failTensor(str("its data end at byte ", entry.end, " but the file has ",
-                     dataBytes, " bytes of data (truncated?)"));
-    if (entry.end - entry.begin != static_cast<uint64_t>(needed))
-      failTensor(str("expected ", needed, " bytes for ",
-                     entry.tensor.type.text(), " but its offsets give ",
-                     entry.end - entry.begin));
-    entry.tensor.data = bytes + 8 + headerBytes + entry.begin;
-    entries.push_back(std::move(entry));
+void SafeTensorsReader::readMetadata(const json &metadata) {
+  if (!metadata.is_object())
+    fail("__metadata__ is not a map");
+  for (auto &[key, text] : metadata.items()) {
+    if (!text.is_string())
+      fail(str("metadata '", key, "' is not a string"));
+    file.metadata[key] = text.get<std::string>();
   }
+}
+
+TensorType SafeTensorsReader::readType(const json &dtype, const json &shape) {
+  TensorType type;
+  std::optional<fp8_dtype> known = dtypeOf(dtype);
+  if (!known || !hasSafeTensorsName(*known))
+    fail(str("dtype ", dtype.dump(), " is not supported"));
+  type.dtype = *known;
+  if (!shape.is_array())
+    fail("shape is not a list");
+  for (const json &dim : shape) {
+    if (!dim.is_number_unsigned() || dim.get<uint64_t>() > INT64_MAX)
+      fail(str("shape ", shape.dump(), " is not valid"));
+    type.dims.push_back(dim.get<int64_t>());
+  }
+  if (tensorBytes(type.dtype, type.dims.data(), type.dims.size()) < 0)
+    fail(str("shape ", shape.dump(), " is too large"));
+  return type;
+}
+
+void SafeTensorsReader::readOffsets(const json &offsets, Entry &entry) {
+  if (!offsets.is_array() || offsets.size() != 2 ||
+      !offsets[0].is_number_unsigned() || !offsets[1].is_number_unsigned())
+    fail(str("data_offsets ", offsets.dump(), " are not valid"));
+  entry.begin = offsets[0].get<uint64_t>();
+  entry.end = offsets[1].get<uint64_t>();
+  if (entry.begin > entry.end)
+    fail(str("data_offsets ", offsets.dump(), " are not valid"));
+  if (entry.end > dataBytes)
+    fail(str("its data end at byte ", entry.end, " but the file has ",
+             dataBytes, " bytes of data (truncated?)"));
+  const TensorType &type = entry.tensor.type;
+  if (entry.end - entry.begin != static_cast<uint64_t>(type.bytes()))
+    fail(str("expected ", type.bytes(), " bytes for ", type.text(),
+             " but its offsets give ", entry.end - entry.begin));
+}
+
+SafeTensorsReader::Entry SafeTensorsReader::readEntry(const std::string &name,
+                                                      const json &value) {
+  std::string outer = where;
+  where += str("tensor '", name, "': ");
+  if (!value.is_object() || !value.contains("dtype") ||
+      !value.contains("shape") || !value.contains("data_offsets"))
+    fail("expected dtype, shape and data_offsets");
+  Entry entry;
+  entry.tensor.name = name;
+  entry.tensor.type = readType(value["dtype"], value["shape"]);
+  readOffsets(value["data_offsets"], entry);
+  entry.tensor.data = data + entry.begin;
+  where = std::move(outer);
+  return entry;
+}
+
+/// Takes the tensors in the order of their bytes, of which each belongs to one.
+void SafeTensorsReader::takeInOrder(std::vector<Entry> entries) {
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
     return std::tie(a.begin, a.end, a.tensor.name) <
            std::tie(b.begin, b.end, b.tensor.name);
@@ -191,8 +202,45 @@ TensorFile readSafeTensors(const std::string &path) {
   if (end != dataBytes)
     fail(str("its tensors take ", end, " bytes but ", dataBytes,
              " bytes of data follow the header"));
-  applyNamedTypes(file, where);
-  return file;
+}
+
+/// Gives tensors the types that the metadata name.
+void SafeTensorsReader::applyNamedTypes() {
+  auto metadata = file.metadata.find(dtypesKey);
+  if (metadata == file.metadata.end())
+    return;
+  where += str("metadata '", dtypesKey, "': ");
+  const std::string &text = metadata->second;
+  json types = parseUniqueKeys(where, text.data(), text.data() + text.size());
+  for (const auto &[name, type] : types.items()) {
+    auto tensor = std::find_if(
+        file.tensors.begin(), file.tensors.end(),
+        [&name = name](const auto &tensor) { return tensor.name == name; });
+    std::optional<fp8_dtype> dtype = dtypeOf(type);
+    if (tensor == file.tensors.end() || tensor->type.dtype != FP8_DTYPE_U8 ||
+        !dtype || fp8_dtype_size(*dtype) != 1)
+      fail(str("expected the type of a tensor of bytes but got '", name,
+               "': ", type.dump()));
+    tensor->type.dtype = *dtype;
+  }
+}
+
+TensorFile SafeTensorsReader::read() {
+  json header = readHeader();
+  std::vector<Entry> entries;
+  for (auto &[name, value] : header.items()) {
+    if (name == "__metadata__")
+      readMetadata(value);
+    else
+      entries.push_back(readEntry(name, value));
+  }
+  takeInOrder(std::move(entries));
+  applyNamedTypes();
+  return std::move(file);
+}
+
+TensorFile readSafeTensors(const std::string &path) {
+  return SafeTensorsReader(path).read();
 }
 
 TensorFile readNpy(const std::string &path) {
