@@ -33,7 +33,8 @@ def main():
 
     for recipe in ("none", "tensorwise"):
         two = train(f"{recipe}-two", "--steps", 12, "--threads", 2, recipe=recipe)
-        same("run to run", two, train(f"{recipe}-again", "--steps", 12, "--threads", 2, recipe=recipe))
+        again = train(f"{recipe}-again", "--steps", 12, "--threads", 2, "--no-cache", recipe=recipe)
+        same("compiled anew", two, again)
         same("1 and 2 threads", two, train(f"{recipe}-one", "--steps", 12, "--threads", 1, recipe=recipe))
         train(f"{recipe}-resumed", "--steps", 5, recipe=recipe)
         resumed = train(f"{recipe}-resumed", "--steps", 12, "--resume", recipe=recipe)
