@@ -76,9 +76,10 @@ assert "read step" not in result.stdout
 assert re.fullmatch(r"warning: module or recipe are not those of the checkpoint \('recipe own \w+', this is 'recipe own \w+'\): .*\n", result.stderr), result.stderr
 
 # Damaged entries are compiled anew, and whole again after that.
-for damage in (lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-200] + b"!" + data[-199:], lambda data: b"?" * len(data)):
-    for file in CACHE.iterdir():
-        file.write_bytes(damage(file.read_bytes()))
+damages = [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-200] + b"!" + data[-199:], lambda data: b"?" * len(data)]
+for first in (0, 1):
+    for i, file in enumerate(sorted(CACHE.iterdir())):
+        file.write_bytes(damages[(first + i) % len(damages)](file.read_bytes()))
     _, compiled = run("small", "damaged", "--overwrite", "--recipe", "tensorwise")
     assert compiled["step"] == kernels and state("damaged") == state("without"), compiled
     _, compiled = run("small", "damaged", "--overwrite", "--recipe", "tensorwise")
@@ -86,9 +87,9 @@ for damage in (lambda data: data[: len(data) // 2], lambda data: b"", lambda dat
 
 # Many processes at once fill one cache.
 environment = {**os.environ, "FP8_CACHE_DIR": str(FOLDER / "shared")}
-outs = [f"process-{i}" for i in range(4)]
+outs = [f"process-{i}" for i in range(3)]
 processes = [subprocess.Popen(command("small", out, "--recipe", "tensorwise", "--quiet"), env=environment) for out in outs]
-assert [process.wait() for process in processes] == [0] * 4
+assert [process.wait() for process in processes] == [0] * 3
 assert all(state(out) == state("without") for out in outs)
 _, compiled = run("small", "after", "--recipe", "tensorwise", FP8_CACHE_DIR=str(FOLDER / "shared"))
 assert compiled == {"init": 0, "step": 0} and state("after") == state("without"), compiled
