@@ -25,7 +25,9 @@ def _wrapped(c):
         return optax.inject_hyperparams(factory, static_args=[name for name in options if "learning_rate" not in name])(**options)
     tx = factory(**options)
     if c.wrap == "multi_steps":
-        return optax.MultiSteps(tx, every_k_schedule=2).gradient_transformation()
+        # Its own gradient_transformation() loses what searches and polyak_sgd are passed.
+        multi = optax.MultiSteps(tx, every_k_schedule=2)
+        return optax.GradientTransformationExtraArgs(multi.init, multi.update)
     if c.wrap == "apply_if_finite":
         return optax.apply_if_finite(tx, max_consecutive_errors=3)
     if c.wrap == "masked":
