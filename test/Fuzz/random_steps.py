@@ -68,6 +68,8 @@ def one(seed, fixed, folder, tools, keep, reducing):
             failed = ""
         elif reducing and failed != "generator" and not tools["self"]:
             line += "\n    " + reduced(drawn, seed, error, place, tools)
+    except Exception as error:  # of JAX or of a check: the other draws go on
+        failed, line = "exception", f"{type(error).__name__}: {error}".splitlines()[0]
     if not keep and not failed:
         shutil.rmtree(place, ignore_errors=True)
     status = f"FAIL {failed}" if failed else "ok"

@@ -156,6 +156,9 @@ def settle(c):
     # It maps trees with None for leaves, which a tree in two parts has.
     if c.optimizer == "galore" and c.frozen in ("argument", "returned"):
         c.frozen = "stop"
+    # Its distances are bf16 before the first step and f32 after it.
+    if c.optimizer == "distance_over_gradients" and c.dtype == "all_bf16":
+        c.dtype = "masters"
     # Its parameters are a pair, made of f32 ones.
     if c.wrap == "lookahead" and (c.dtype in ("masters", "all_bf16") or c.task != "supervised"):
         c.wrap = "none"
