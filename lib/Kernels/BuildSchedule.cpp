@@ -97,7 +97,8 @@ private:
   ScheduleOp schedule;
   SymbolTable &symbols;
   OpBuilder builder;
-  IRMapping mapping; // tensor -> buffer, scalar -> scalar
+  IRMapping mapping;                    // tensor -> buffer, scalar -> scalar
+  DenseMap<Type, KernelOp> copyKernels; // by what they copy
   unsigned numArguments = 0;
   SmallVector<DictionaryAttr> resultAttrs;
 };
@@ -107,12 +108,8 @@ private:
 //===----------------------------------------------------------------------===//
 
 KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
-  std::string name;
-  llvm::raw_string_ostream os(name);
-  os << "copy_";
-  llvm::interleave(type.getShape(), os, "x");
-  os << "_" << type.getElementType();
-  if (auto known = symbols.lookup<KernelOp>(name))
+  KernelOp &known = copyKernels[type];
+  if (known)
     return known;
   unsigned rank = type.getRank();
   // A task copies some of the first indices; one task copies a vector.
@@ -122,7 +119,7 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
     loops.push_back(0);
   }
   OpBuilder inner(func.getContext());
-  auto kernel = KernelOp::create(inner, func.getLoc(), name,
+  auto kernel = KernelOp::create(inner, func.getLoc(), "copy",
                                  builder.getFunctionType({type, type}, {}),
                                  {Access::Read, Access::Write}, domain);
   kernel.setCopy(true);
@@ -139,8 +136,14 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
       });
   generic->setAttr(kTaskDimsAttr, inner.getDenseI64ArrayAttr(loops));
   ReturnOp::create(inner, func.getLoc());
+  kernel.setSymName(nameOfContents(kernel));
+  // Another schedule of the module may have made it.
+  if (auto other = symbols.lookup<KernelOp>(kernel.getSymName())) {
+    kernel.erase();
+    return known = other;
+  }
   symbols.insert(kernel);
-  return kernel;
+  return known = kernel;
 }
 
 void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {

@@ -2,7 +2,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"
-#include "fp8/Support/StructuralHash.h"
+#include "fp8/Kernels/Structure.h"
 
 #include "llvm/ADT/StringSet.h"
 
@@ -27,7 +27,7 @@ public:
       if (kernel.isExternal())
         continue;
       ++numKernels;
-      std::string name = "kernel_" + structuralHash(kernel);
+      std::string name = nameOfContents(kernel);
       replacement[kernel.getSymNameAttr()] =
           FlatSymbolRefAttr::get(&getContext(), name);
       if (distinct.insert(name).second) {

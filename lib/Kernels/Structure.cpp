@@ -1,6 +1,7 @@
 //===- Structure.cpp - What kernels are made of ---------------------------===//
 
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/StructuralHash.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -14,6 +15,10 @@ Value fp8::memoryOf(Value buffer) {
   while (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
     buffer = view.getViewSource();
   return buffer;
+}
+
+std::string fp8::nameOfContents(KernelOp kernel) {
+  return "kernel_" + structuralHash(kernel);
 }
 
 func::FuncOp fp8::moveToFunction(OpBuilder &builder, FunctionOpInterface op,

@@ -23,6 +23,10 @@ inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 /// a view of it, lies.
 Value memoryOf(Value buffer);
 
+/// The symbol of `kernel`: a hash of what it computes, so that layers and steps
+/// share it.
+std::string nameOfContents(KernelOp kernel);
+
 /// A function called `name`, where `builder` stands, that takes the body of
 /// `op` (a kernel or a schedule): passes of upstream know functions alone. `op`
 /// is left without a body.

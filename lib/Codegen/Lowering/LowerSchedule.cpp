@@ -4,6 +4,8 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Structure.h"
 
+#include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
+#include "mlir/Conversion/LLVMCommon/TypeConverter.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -30,6 +32,7 @@ class ScheduleLowering {
 public:
   ScheduleLowering(ModuleOp module, ScheduleOp schedule)
       : module(module), schedule(schedule), builder(module.getContext()),
+        converter(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
 
   LogicalResult run();
@@ -40,7 +43,10 @@ private:
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
+  Value bufferAt(Value base, MemRefType type);
   LLVM::LLVMFuncOp wrapperOf(func::FuncOp kernel);
+  Value bytesOf(SubbufferOp part);
+  Value offsetTable(ArrayRef<Value> offsets, Location loc);
   LLVM::GlobalOp operandTable(ArrayRef<int64_t> codes, Location loc);
   void becomeFunction();
   std::string entryName();
@@ -54,6 +60,7 @@ private:
   ModuleOp module;
   ScheduleOp schedule;
   OpBuilder builder;
+  LLVMTypeConverter converter;
   Type pointer;
   LLVM::LLVMFuncOp launch, operand;
   Value step;
@@ -61,50 +68,61 @@ private:
   unsigned tables = 0;
 };
 
+/// How many bytes `part` begins after its source.
+Value ScheduleLowering::bytesOf(SubbufferOp part) {
+  Location loc = part.getLoc();
+  Type i64 = builder.getI64Type();
+  int64_t bytes = llvm::divideCeil(
+      part.getType().getElementType().getIntOrFloatBitWidth(), 8);
+  Value elements =
+      arith::IndexCastOp::create(builder, loc, i64, part.getOffset());
+  return builder.createOrFold<arith::MulIOp>(
+      loc, elements, arith::ConstantIntOp::create(builder, loc, i64, bytes));
+}
+
 FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
   Value offset;
-  while (Operation *def = buffer.getDefiningOp()) {
-    if (isa<memref::ExpandShapeOp, memref::CollapseShapeOp>(def)) {
-      buffer = def->getOperand(0);
-      continue;
-    }
+  Operation *def;
+  // Views of the same bytes, and of some of them.
+  for (; (def = buffer.getDefiningOp()) &&
+         isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(def);
+       buffer = cast<ViewLikeOpInterface>(def).getViewSource())
     if (auto part = dyn_cast<SubbufferOp>(def)) {
-      Location loc = def->getLoc();
-      Type i64 = builder.getI64Type();
-      int64_t bytes = llvm::divideCeil(
-          part.getType().getElementType().getIntOrFloatBitWidth(), 8);
-      Value elements =
-          arith::IndexCastOp::create(builder, loc, i64, part.getOffset());
-      Value further = builder.createOrFold<arith::MulIOp>(
-          loc, elements,
-          arith::ConstantIntOp::create(builder, loc, i64, bytes));
-      offset =
-          offset
-              ? arith::AddIOp::create(builder, loc, offset, further).getResult()
-              : further;
-      buffer = part.getSource();
-      continue;
+      Value further = bytesOf(part);
+      offset = offset ? builder.createOrFold<arith::AddIOp>(def->getLoc(),
+                                                            offset, further)
+                      : further;
     }
-    if (auto view = dyn_cast<memref::ViewOp>(def)) {
-      auto shift = view.getByteShift().getDefiningOp<arith::ConstantIndexOp>();
-      if (view.getSource() != schedule.getArgument(0) || !shift)
-        return def->emitOpError("expected a constant offset into the arena");
-      return Place{shift.value(), offset};
-    }
-    if (auto global = dyn_cast<memref::GetGlobalOp>(def)) {
-      auto number = constants.find(global.getName());
-      if (number == constants.end())
-        return def->emitOpError("expected a constant with '")
-               << FP8Dialect::kNumberAttrName
-               << "', as fp8-plan-memory gives it";
-      return Place{~number->second, offset};
-    }
-    return def->emitOpError("expected a view of the arena, an argument or a "
-                            "constant as operand of a kernel");
+  if (!def) {
+    // The arena is argument 0. A view of all of it, as bytes, folds to it.
+    int64_t number = cast<BlockArgument>(buffer).getArgNumber();
+    return Place{number == 0 ? 0 : ~(number - 1), offset};
   }
-  // The arena is argument 0. A view of all of it, as bytes, folds to it.
-  int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-  return Place{number == 0 ? 0 : ~(number - 1), offset};
+  if (auto view = dyn_cast<memref::ViewOp>(def)) {
+    auto shift = view.getByteShift().getDefiningOp<arith::ConstantIndexOp>();
+    if (view.getSource() != schedule.getArgument(0) || !shift)
+      return def->emitOpError("expected a constant offset into the arena");
+    return Place{shift.value(), offset};
+  }
+  if (auto global = dyn_cast<memref::GetGlobalOp>(def)) {
+    auto number = constants.find(global.getName());
+    if (number == constants.end())
+      return def->emitOpError("expected a constant with '")
+             << FP8Dialect::kNumberAttrName << "', as fp8-plan-memory gives it";
+    return Place{~number->second, offset};
+  }
+  return def->emitOpError("expected a view of the arena, an argument or a "
+                          "constant as operand of a kernel");
+}
+
+/// The buffer at the address `base`, as a kernel takes it: kernels get bare
+/// pointers in the end, so the casts go away.
+Value ScheduleLowering::bufferAt(Value base, MemRefType type) {
+  Location loc = base.getLoc();
+  Value descriptor =
+      MemRefDescriptor::fromStaticShape(builder, loc, converter, type, base);
+  return UnrealizedConversionCastOp::create(builder, loc, type, descriptor)
+      .getResult(0);
 }
 
 /// void (i64 task, ptr operands, ptr scratch), as the runtime calls it.
@@ -115,61 +133,26 @@ LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(kernel);
   Location loc = kernel.getLoc();
-  Type i64 = builder.getI64Type();
-  auto type = LLVM::LLVMFunctionType::get(
-      LLVM::LLVMVoidType::get(builder.getContext()), {i64, pointer, pointer});
+  auto type =
+      LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
+                                  {builder.getI64Type(), pointer, pointer});
   auto wrapper = LLVM::LLVMFuncOp::create(builder, loc, name, type);
   wrapper->setAttr(FP8Dialect::kTaskAttrName, builder.getUnitAttr());
   Block *block = wrapper.addEntryBlock(builder);
   builder.setInsertionPointToStart(block);
-  // Kernels take bare pointers, so a cast of each pointer is all there is.
-  auto toKernelType = [&](Value value, Type type) {
-    return UnrealizedConversionCastOp::create(builder, loc, type, value)
-        .getResult(0);
-  };
-  SmallVector<Value> arguments;
-  arguments.push_back(
-      toKernelType(block->getArgument(0), builder.getIndexType()));
-  auto asMemref = [&](Value base, Type type) {
-    // A bare pointer becomes a static memref descriptor.
-    auto memref = cast<MemRefType>(type);
-    auto structType = LLVM::LLVMStructType::getLiteral(
-        builder.getContext(),
-        memref.getRank() == 0
-            ? SmallVector<Type>{pointer, pointer, i64}
-            : SmallVector<Type>{
-                  pointer, pointer, i64,
-                  LLVM::LLVMArrayType::get(i64, memref.getRank()),
-                  LLVM::LLVMArrayType::get(i64, memref.getRank())});
-    Value descriptor = LLVM::PoisonOp::create(builder, loc, structType);
-    auto insert = [&](Value value, ArrayRef<int64_t> position) {
-      descriptor = LLVM::InsertValueOp::create(builder, loc, descriptor, value,
-                                               position);
-    };
-    auto constant = [&](int64_t value) -> Value {
-      return LLVM::ConstantOp::create(builder, loc, i64,
-                                      builder.getI64IntegerAttr(value));
-    };
-    insert(base, {0});
-    insert(base, {1});
-    insert(constant(0), {2});
-    int64_t stride = 1;
-    for (int64_t dim = memref.getRank() - 1; dim >= 0; --dim) {
-      insert(constant(memref.getDimSize(dim)), {3, dim});
-      insert(constant(stride), {4, dim});
-      stride *= memref.getDimSize(dim);
-    }
-    return toKernelType(descriptor, type);
-  };
-  arguments.push_back(
-      asMemref(block->getArgument(2), kernel.getArgumentTypes()[1]));
-  for (auto [index, type] :
-       llvm::enumerate(kernel.getArgumentTypes().drop_front(2))) {
+  Value task = block->getArgument(0), operands = block->getArgument(1),
+        scratch = block->getArgument(2);
+  ArrayRef<Type> types = kernel.getArgumentTypes();
+  SmallVector<Value> arguments{
+      UnrealizedConversionCastOp::create(builder, loc, types[0], task)
+          .getResult(0),
+      bufferAt(scratch, cast<MemRefType>(types[1]))};
+  for (auto [index, type] : llvm::enumerate(types.drop_front(2))) {
     Value slot = LLVM::GEPOp::create(
-        builder, loc, pointer, pointer, block->getArgument(1),
+        builder, loc, pointer, pointer, operands,
         ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
     Value base = LLVM::LoadOp::create(builder, loc, pointer, slot);
-    arguments.push_back(asMemref(base, type));
+    arguments.push_back(bufferAt(base, cast<MemRefType>(type)));
   }
   func::CallOp::create(builder, loc, kernel, arguments);
   LLVM::ReturnOp::create(builder, loc, ValueRange{});
@@ -188,6 +171,30 @@ LLVM::GlobalOp ScheduleLowering::operandTable(ArrayRef<int64_t> codes,
   std::string name = (entryName() + "_operands_" + Twine(tables++)).str();
   return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
                                 LLVM::Linkage::Internal, name, values);
+}
+
+/// How many bytes each operand begins after its code's place: on the stack,
+/// null where none is known only at run time.
+Value ScheduleLowering::offsetTable(ArrayRef<Value> offsets, Location loc) {
+  if (llvm::all_of(offsets, [](Value offset) { return !offset; }))
+    return LLVM::ZeroOp::create(builder, loc, pointer);
+  Type i64 = builder.getI64Type();
+  Value table;
+  {
+    // Once: a loop would take more stack in every iteration.
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(&schedule.getBody().front());
+    table = LLVM::AllocaOp::create(builder, loc, pointer, i64,
+                                   constant(offsets.size(), loc));
+  }
+  for (auto [index, offset] : llvm::enumerate(offsets)) {
+    Value slot = LLVM::GEPOp::create(
+        builder, loc, pointer, i64, table,
+        ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
+    LLVM::StoreOp::create(builder, loc, offset ? offset : constant(0, loc),
+                          slot);
+  }
+  return table;
 }
 
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
@@ -209,24 +216,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     codes.push_back(place->code);
     offsets.push_back(place->offset);
   }
-  Value further = LLVM::ZeroOp::create(builder, loc, pointer);
-  if (!llvm::all_of(offsets, [](Value offset) { return !offset; })) {
-    Type i64 = builder.getI64Type();
-    {
-      // Once: a loop would take more stack in every iteration.
-      OpBuilder::InsertionGuard guard(builder);
-      builder.setInsertionPointToStart(&schedule.getBody().front());
-      further = LLVM::AllocaOp::create(builder, loc, pointer, i64,
-                                       constant(offsets.size(), loc));
-    }
-    for (auto [index, offset] : llvm::enumerate(offsets)) {
-      Value slot = LLVM::GEPOp::create(
-          builder, loc, pointer, i64, further,
-          ArrayRef<LLVM::GEPArg>{static_cast<int32_t>(index)});
-      LLVM::StoreOp::create(builder, loc, offset ? offset : constant(0, loc),
-                            slot);
-    }
-  }
+  Value further = offsetTable(offsets, loc);
   Value table =
       LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
   Value function = LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel));
