@@ -61,6 +61,12 @@ std::string fp8::getParameterPath(func::FuncOp function,
 //===----------------------------------------------------------------------===//
 
 namespace {
+/// Whether a dot is a sum over two whole arrays, as optimizers take it of
+/// parameters and gradients: a layer has tokens, or outputs, or both.
+bool isInnerProduct(stablehlo::DotGeneralOp dot) {
+  return cast<RankedTensorType>(dot->getResult(0).getType()).getRank() == 0;
+}
+
 /// A forward dot with a weight.
 struct Layer {
   unsigned info;
@@ -144,6 +150,8 @@ void Analyzer::addForwardOfOtherLosses() {
   DenseSet<Value> read;
   SmallVector<std::pair<Value, stablehlo::DotGeneralOp>> first;
   function.walk<WalkOrder::PreOrder>([&](stablehlo::DotGeneralOp dot) {
+    if (isInnerProduct(dot))
+      return;
     for (Value operand : dot->getOperands()) {
       Value root = views.getViewRoot(operand, dot);
       if (origins.get(root) != Origin::Weight || !isTrained(root))
@@ -652,6 +660,10 @@ void Analyzer::run() {
       if (inForwardPass(info.dot) != forwardPass)
         continue;
       auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
+      if (isInnerProduct(dot)) {
+        info.why = "not a linear layer: an inner product, one number";
+        continue;
+      }
       bool oneHotIsLhs = isOneHot(dot.getLhs(), dot);
       if (oneHotIsLhs || isOneHot(dot.getRhs(), dot)) {
         info.role = DotRole::Embedding;

@@ -80,7 +80,10 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
         inputs.push_back(side->scale);
         maps.push_back(side->scaleMap(loops));
       }
-    maps.push_back(rewriter.getMultiDimIdentityMap(loops).getMajorSubMap(rank));
+    // (getMajorSubMap gives a null map for a scalar.)
+    SmallVector<AffineExpr> resultDims(rank);
+    bindDimsList(rewriter.getContext(), MutableArrayRef(resultDims));
+    maps.push_back(AffineMap::get(loops, 0, resultDims, rewriter.getContext()));
     SmallVector<utils::IteratorType> iterators(rank,
                                                utils::IteratorType::parallel);
     iterators.resize(loops, utils::IteratorType::reduction);

@@ -131,6 +131,20 @@ func.func @dot_general(%x: !fp8.scaled<8x32x64xf8E5M2, tile = [*, *, *], scale =
 
 // -----
 
+// CHECK: #[[ONE:.*]] = affine_map<(d0) -> ()>
+// CHECK-LABEL: func @dot_to_scalar(
+// CHECK: linalg.generic
+// CHECK-SAME: indexing_maps = [#[[K:.*]], #[[K]], #[[ONE]]]
+// CHECK-SAME: iterator_types = ["reduction"]
+func.func @dot_to_scalar(%x: !fp8.scaled<32xf8E4M3FN, tile = [*], scale = f32>,
+                         %y: !fp8.scaled<32xf8E4M3FN, tile = [*], scale = f32>) -> tensor<f32> {
+  %0 = fp8.dot_general %x, %y, contracting_dims = [0] x [0] {accumulator = f32}
+      : (!fp8.scaled<32xf8E4M3FN, tile = [*], scale = f32>, !fp8.scaled<32xf8E4M3FN, tile = [*], scale = f32>) -> tensor<f32>
+  return %0 : tensor<f32>
+}
+
+// -----
+
 // Blocks of 128 along rows of 300: the whole ones and the partial one at the
 // edge are reductions of their own, both into one tensor.
 // CHECK-DAG: #[[WHOLE:.*]] = affine_map<(d0, d1, d2) -> (d0, d1 * 128 + d2)>
