@@ -315,7 +315,8 @@ def check_moves(module, recipe):
     export = module.reference.export
     one, six = (t.load_tensors(module.folder / recipe / f"checkpoint-{i}.safetensors") for i in (1, STEPS))
     for path, last in export.final.items():
-        if not jnp.issubdtype(last.dtype, jnp.floating) or not np.isfinite(last.astype(np.float64)).all():
+        # A number (a learning rate) may be what a search decides.
+        if last.ndim == 0 or not jnp.issubdtype(last.dtype, jnp.floating) or not np.isfinite(last.astype(np.float64)).all():
             continue
         early, name = export.early[path], module.names[path]
         moved, size = movement(early, last), np.maximum(np.abs(last.astype(np.float64)), np.abs(early.astype(np.float64)))
@@ -362,7 +363,8 @@ FLOOR, TIMES, MOST = 0.05, 3, 0.3
 def check_losses(module, recipe, log):
     """Losses as near to JAX's as 5 % of the largest loss, or three times what JAX's own
     losses change when its initial weights are rounded to E4M3 or it computes in bf16: of a step that amplifies
-    what is rounded nothing else can be asked."""
+    what is rounded nothing else can be asked. Where that is more than the losses themselves (an optimizer
+    that divides by an earlier gradient), they need only be finite."""
     reference = module.reference
     want = losses(reference.export.scalars, reference.export)
     got = np.array([number(row["loss"]) for row in log])
@@ -374,7 +376,8 @@ def check_losses(module, recipe, log):
         allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded()))
     if off > allowed:
         allowed = max(allowed, TIMES * loss_gap(module))
-    if not off <= allowed:
+    chaotic = allowed > size and np.isfinite(got).all()
+    if not off <= allowed and not chaotic:
         raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, allowed {allowed:.2e}")
     return off / size, allowed / size
 

@@ -187,7 +187,9 @@ def actor_of(model):
     """An action for each example: the model's outputs, averaged over what is no example."""
 
     def act(p, batch):
-        out = jnp.tanh(model.outputs(p, batch, lambda x: x)[0].astype(jnp.float32))
+        out = model.outputs(p, batch, lambda x: x)[0].astype(jnp.float32)
+        # (The gradient of a saturated tanh is the rounding of its last bit.)
+        out = out / (1 + jnp.abs(out))
         return out.mean(tuple(range(1, out.ndim - 1)))
 
     return act
