@@ -7,7 +7,7 @@ build=$root/build
 # What the compiler is built with (docs/Dependencies.md says what each is for).
 build_packages=(clang-22 lld-22 llvm-22-dev libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache nlohmann-json3-dev libgtest-dev)
-test_packages=(clang-format-22 python3-venv fortunes)
+test_packages=(clang-format-22 python3-dev python3-venv fortunes)
 tidy_packages=(clang-tidy-22)
 text_packages=(fortunes)
 # The text of the `fortunes` package: real English, about 2.5 MB.
@@ -53,6 +53,7 @@ configure() {
   cmake -G Ninja -S "$root" -B "$build" \
     -DCMAKE_C_COMPILER=clang-22 -DCMAKE_CXX_COMPILER=clang++-22 \
     -DCMAKE_EXE_LINKER_FLAGS=-fuse-ld=lld-22 -DCMAKE_SHARED_LINKER_FLAGS=-fuse-ld=lld-22 \
+    -DCMAKE_MODULE_LINKER_FLAGS=-fuse-ld=lld-22 \
     -DCMAKE_C_COMPILER_LAUNCHER=ccache "-DCMAKE_CXX_COMPILER_LAUNCHER=env;$ccache_settings;ccache" \
     -DFP8_WERROR="${FP8_WERROR:-OFF}" -DFP8_PYTHON="${FP8_PYTHON:-$build/venv/bin/python}" >"$log" 2>&1 || {
     tail -30 "$log" >&2

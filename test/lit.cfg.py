@@ -20,6 +20,9 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 config.substitutions.append(("%fp8_src_root", config.fp8_src_root))
 config.substitutions.append(("%fp8_obj_root", config.fp8_obj_root))
 config.substitutions.append(("%fp8_python", config.fp8_python))
+config.substitutions.append(
+    ("%fp8_bound_python", f"env PYTHONPATH={config.fp8_obj_root}/python JAX_PLATFORMS=cpu {config.fp8_python}")
+)
 config.substitutions.append(("%fp8_cc", config.fp8_cc))
 config.substitutions.append(("%fp8_cxx", config.fp8_cxx))
 llvm_config.add_tool_substitutions(
@@ -40,3 +43,9 @@ if (
     config.available_features.add("jax")
 else:
     lit_config.note(f"no JAX in {config.fp8_python}: tests that export from it do not run")
+
+# Tests of the Python package.
+if config.fp8_python_bindings:
+    config.available_features.add("python-bindings")
+else:
+    lit_config.note("the Python bindings were not built: their tests do not run")

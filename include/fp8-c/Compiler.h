@@ -45,6 +45,7 @@ typedef struct fp8_compile_options {
   int32_t trace;    /* 1: statistics of what is quantized are results      */
   int32_t threads;  /* of the compiler; 0: one a core                      */
   int32_t no_cache; /* 1: neither read what was compiled before nor keep it */
+  const char *target_cpu; /* as fp8-run --target-cpu; NULL: this machine's */
   /* Errors, warnings and notes, a line each ("error: FILE:LINE:COLUMN: ...");
      NULL: stderr. */
   fp8_message_fn diagnostic;

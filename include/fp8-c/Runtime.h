@@ -324,7 +324,8 @@ FP8_CAPI const fp8_executable *fp8_package_function(const fp8_package *package,
                                                     const char *name);
 /* A text, valid until it is set again; NULL if there is none: "fingerprint" and
    "verdicts.json", "memory.json", "export.json" as in fp8_train_options and
-   fp8_export, "recipe.yaml" (the effective recipe), and for people
+   fp8_export, "recipe.yaml" (the effective recipe), "signature.json" (the
+   user's arguments and results, and what replaces what), and for people
    "summary.txt", "verdicts.txt", "memory.txt" and "state.txt" (state that the
    step returns as it came, a path a line). */
 FP8_CAPI const char *fp8_package_text(const fp8_package *package,

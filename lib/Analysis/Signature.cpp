@@ -5,6 +5,7 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -273,6 +274,43 @@ SmallVector<std::string> fp8::findUnchangedState(func::FuncOp func) {
 bool Signature::isStep() const {
   return llvm::any_of(
       args, [](const SignatureArg &arg) { return arg.role == ArgRole::State; });
+}
+
+void fp8::printSignatureJSON(const Signature &signature, raw_ostream &os) {
+  llvm::json::OStream json(os, /*IndentSize=*/2);
+  auto orNull = [](StringRef text) -> llvm::json::Value {
+    return text.empty() ? llvm::json::Value(nullptr) : llvm::json::Value(text);
+  };
+  auto typeOf = [](Type type) {
+    std::string text;
+    llvm::raw_string_ostream(text) << type;
+    return text;
+  };
+  json.object([&] {
+    json.attributeArray("arguments", [&] {
+      for (const SignatureArg &arg : signature.args)
+        json.object([&] {
+          const SignatureResult *next = signature.findStateResult(arg.path);
+          json.attribute("path", arg.path);
+          json.attribute("type", typeOf(arg.type));
+          json.attribute("role", stringify(arg.role));
+          json.attribute("kind", arg.role == ArgRole::State
+                                     ? llvm::json::Value(stringify(arg.kind))
+                                     : llvm::json::Value(nullptr));
+          json.attribute("result", orNull(next ? next->path : ""));
+        });
+    });
+    json.attributeArray("results", [&] {
+      for (const SignatureResult &result : signature.results)
+        json.object([&] {
+          json.attribute("path", result.path);
+          json.attribute("type", typeOf(result.type));
+          json.attribute("kind", stringify(result.kind));
+          json.attribute("state", orNull(result.statePath));
+        });
+    });
+  });
+  os << "\n";
 }
 
 void fp8::printSignature(const Signature &signature, raw_ostream &os) {

@@ -97,6 +97,8 @@ static std::string readOptions(const fp8_compile_options &options,
   compile.dumpDir = textOf(options.dump_directory);
   compile.failOnFallback = options.fail_on_fallback;
   compile.trace = options.trace;
+  if (options.target_cpu)
+    compile.targetCPU = options.target_cpu;
   if (options.threads < 0)
     return "expected a number of threads but got less than 0";
   compile.threads = options.threads;

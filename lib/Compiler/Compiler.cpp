@@ -486,8 +486,11 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
     return failure();
   CompileStats stats;
   auto begin = std::chrono::steady_clock::now();
-  if (failed(importModule(module, options)))
+  FailureOr<Signature> signature = importModule(module, options);
+  if (failed(signature))
     return failure();
+  addText(*result, "signature.json",
+          [&](raw_ostream &os) { printSignatureJSON(*signature, os); });
   addText(*result, "state.txt", [&](raw_ostream &os) {
     for (const std::string &path : findUnchangedState(*publicFunction(module)))
       os << path << "\n";

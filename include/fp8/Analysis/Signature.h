@@ -184,6 +184,12 @@ void printSignature(const Signature &signature, llvm::raw_ostream &os);
 LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os,
                              llvm::ArrayRef<TreeLeaf> initialValues = {});
 
+/// Prints the signature as JSON: {"arguments": [{"path", "type", "role",
+/// "kind", "result": the path of what replaces it, or null}], "results":
+/// [{"path", "type", "kind", "state": the path of the argument that it
+/// replaces, or null}]}, both in order.
+void printSignatureJSON(const Signature &signature, llvm::raw_ostream &os);
+
 /// The paths of the state that a function with a signature returns as it came.
 llvm::SmallVector<std::string> findUnchangedState(func::FuncOp func);
 

@@ -1,0 +1,362 @@
+//===- Module.cpp - The C interfaces as the Python module fp8._native -----===//
+//
+// A thin layer: objects that own what the C interfaces give, and statuses as
+// exceptions. What Python users call is in fp8/*.py. Everything that takes time
+// runs without the interpreter's lock.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8-c/Compiler.h"
+#include "fp8-c/Runtime.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
+
+#include <memory>
+#include <stdexcept>
+
+namespace nb = nanobind;
+using namespace nb::literals;
+
+namespace {
+
+/// A status that is not FP8_OK, with its message.
+struct Failure : std::runtime_error {
+  Failure(fp8_status status, const char *message)
+      : std::runtime_error(message), status(status) {}
+  fp8_status status;
+};
+
+void check(fp8_status status) {
+  if (status != FP8_OK)
+    throw Failure(status, fp8_last_error());
+}
+
+PyObject *exceptionOf(fp8_status status) {
+  switch (status) {
+  case FP8_ERROR_IO:
+    return PyExc_OSError;
+  case FP8_ERROR_INVALID:
+  case FP8_ERROR_FORMAT:
+  case FP8_ERROR_DATA:
+  case FP8_ERROR_MISMATCH:
+    return PyExc_ValueError;
+  case FP8_ERROR_NONFINITE:
+    return PyExc_FloatingPointError;
+  case FP8_ERROR_MEMORY:
+    return PyExc_MemoryError;
+  case FP8_INTERRUPTED:
+    return PyExc_KeyboardInterrupt;
+  default:
+    return PyExc_RuntimeError;
+  }
+}
+
+void translate(const std::exception_ptr &thrown, void *) {
+  try {
+    std::rethrow_exception(thrown);
+  } catch (const Failure &failure) {
+    PyErr_SetString(exceptionOf(failure.status), failure.what());
+  }
+}
+
+std::string orEmpty(const char *text) { return text ? text : ""; }
+
+/// fp8_tensor_info with what it points to.
+struct TensorInfo {
+  explicit TensorInfo(const fp8_tensor_info &info)
+      : name(info.name), dtype(orEmpty(fp8_dtype_name(info.dtype))),
+        role(orEmpty(fp8_role_name(info.role))),
+        kind(orEmpty(fp8_kind_name(info.kind))),
+        shape(info.dims, info.dims + info.rank), bytes(fp8_tensor_bytes(&info)),
+        stateArg(info.kind == FP8_KIND_STATE ? info.state_arg : -1),
+        zeroInit(info.zero_init), ownBuffer(info.own_buffer) {}
+
+  std::string name, dtype, role, kind;
+  std::vector<int64_t> shape;
+  int64_t bytes;
+  int32_t stateArg;
+  bool zeroInit, ownBuffer;
+};
+
+/// A function of a package, which has to outlive it.
+struct Function {
+  const fp8_executable *handle;
+
+  std::vector<TensorInfo> arguments() const {
+    std::vector<TensorInfo> infos;
+    for (int64_t i = 0; i < fp8_executable_num_arguments(handle); ++i) {
+      fp8_tensor_info info;
+      check(fp8_executable_argument(handle, i, &info));
+      infos.emplace_back(info);
+    }
+    return infos;
+  }
+
+  std::vector<TensorInfo> results() const {
+    std::vector<TensorInfo> infos;
+    for (int64_t i = 0; i < fp8_executable_num_results(handle); ++i) {
+      fp8_tensor_info info;
+      check(fp8_executable_result(handle, i, &info));
+      infos.emplace_back(info);
+    }
+    return infos;
+  }
+};
+
+using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
+
+/// A function with its memory.
+class Step {
+public:
+  Step(const Function &function, int32_t threads) : executable(function) {
+    check(fp8_step_create(function.handle, threads, &handle));
+  }
+  Step(const Step &) = delete;
+  ~Step() { fp8_step_destroy(handle); }
+
+  void run() {
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_step_run(handle);
+    }
+    check(status);
+  }
+
+  /// The bytes of an argument; they live as long as `owner`.
+  Bytes argument(int64_t index, nb::handle owner) {
+    fp8_tensor_info info;
+    check(fp8_executable_argument(executable.handle, index, &info));
+    return view(fp8_step_argument(handle, index), info, owner);
+  }
+
+  Bytes result(int64_t index, nb::handle owner) {
+    fp8_tensor_info info;
+    check(fp8_executable_result(executable.handle, index, &info));
+    return view(fp8_step_result(handle, index), info, owner);
+  }
+
+  nb::dict memory() const {
+    fp8_memory memory;
+    check(fp8_step_memory(handle, &memory));
+    nb::dict dict;
+    dict["arena_planned"] = memory.arena_planned;
+    dict["arena_touched"] = memory.arena_touched;
+    dict["arguments"] = memory.arguments;
+    dict["results"] = memory.results;
+    dict["constants"] = memory.constants;
+    dict["scratch"] = memory.scratch;
+    dict["peak_rss"] = memory.peak_rss;
+    return dict;
+  }
+
+  void setProfile(bool on) { fp8_step_set_profile(handle, on); }
+
+  nb::list profile() const {
+    int64_t count = 0;
+    const fp8_launch_stat *stats = fp8_step_profile(handle, &count);
+    nb::list rows;
+    for (const fp8_launch_stat *stat = stats; stat != stats + count; ++stat) {
+      nb::dict row;
+      row["name"] = orEmpty(stat->name);
+      row["tasks"] = stat->tasks;
+      row["runs"] = stat->runs;
+      row["seconds"] = stat->seconds;
+      rows.append(row);
+    }
+    return rows;
+  }
+
+private:
+  static Bytes view(void *data, const fp8_tensor_info &info, nb::handle owner) {
+    size_t size = fp8_tensor_bytes(&info);
+    // (An empty tensor may have no buffer.)
+    static uint8_t none;
+    return Bytes(data ? static_cast<uint8_t *>(data) : &none, {size}, owner);
+  }
+
+  Function executable;
+  fp8_step *handle = nullptr;
+};
+
+/// Functions by name. Those of a program belong to it.
+class Package {
+public:
+  explicit Package(const std::string &directory) {
+    fp8_package *opened;
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_package_open(directory.c_str(), &opened);
+    }
+    check(status);
+    handle = owned = opened;
+  }
+  explicit Package(const fp8_package *borrowed) : handle(borrowed) {}
+  Package(const Package &) = delete;
+  ~Package() { fp8_package_close(owned); }
+
+  std::optional<Function> function(const std::string &name) const {
+    if (const fp8_executable *found =
+            fp8_package_function(handle, name.c_str()))
+      return Function{found};
+    return std::nullopt;
+  }
+
+  std::optional<std::string> text(const std::string &name) const {
+    if (const char *found = fp8_package_text(handle, name.c_str()))
+      return found;
+    return std::nullopt;
+  }
+
+private:
+  const fp8_package *handle;
+  fp8_package *owned = nullptr;
+};
+
+/// What was compiled for one run.
+class Program {
+public:
+  explicit Program(fp8_program *handle) : handle(handle) {}
+  Program(const Program &) = delete;
+  ~Program() { fp8_program_destroy(handle); }
+
+  std::unique_ptr<Package> load() {
+    const fp8_package *package;
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_program_load(handle, &package);
+    }
+    check(status);
+    return std::make_unique<Package>(package);
+  }
+
+  void emit(const std::string &directory) const {
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_program_emit(handle, directory.c_str());
+    }
+    if (status != FP8_OK)
+      throw Failure(status, fp8_compiler_last_error());
+  }
+
+private:
+  fp8_program *handle;
+};
+
+using Texts = std::vector<std::string>;
+
+std::vector<const char *> pointersTo(const Texts &texts) {
+  std::vector<const char *> pointers;
+  for (const std::string &text : texts)
+    pointers.push_back(text.c_str());
+  return pointers;
+}
+
+const char *orNull(const std::optional<std::string> &text) {
+  return text ? text->c_str() : nullptr;
+}
+
+/// Compiles. Returns the program, or None, and the diagnostics, a line each.
+nb::tuple compile(const std::string &step, const std::string &recipe,
+                  const Texts &set, const Texts &roles, const Texts &states,
+                  const std::optional<std::string> &loss,
+                  const std::optional<std::string> &entry,
+                  const std::optional<std::string> &target,
+                  const std::optional<std::string> &dumpDirectory,
+                  bool failOnFallback, bool trace, bool cache, int threads) {
+  std::vector<const char *> setTexts = pointersTo(set),
+                            roleTexts = pointersTo(roles),
+                            stateTexts = pointersTo(states);
+  Texts lines;
+  fp8_compile_options options = {};
+  options.step = step.c_str();
+  options.recipe = recipe.c_str();
+  options.set = setTexts.data();
+  options.num_set = static_cast<int64_t>(setTexts.size());
+  options.roles = roleTexts.data();
+  options.num_roles = static_cast<int64_t>(roleTexts.size());
+  options.states = stateTexts.data();
+  options.num_states = static_cast<int64_t>(stateTexts.size());
+  options.loss = orNull(loss);
+  options.entry = orNull(entry);
+  options.target_cpu = orNull(target);
+  options.dump_directory = orNull(dumpDirectory);
+  options.fail_on_fallback = failOnFallback;
+  options.trace = trace;
+  options.no_cache = !cache;
+  options.threads = threads;
+  options.diagnostic = [](void *user, const char *text) {
+    static_cast<Texts *>(user)->push_back(text);
+  };
+  options.user = &lines;
+  fp8_program *program = nullptr;
+  fp8_status status;
+  {
+    nb::gil_scoped_release release;
+    status = fp8_compile(&options, &program);
+  }
+  if (status == FP8_OK)
+    return nb::make_tuple(std::make_unique<Program>(program), lines, "");
+  return nb::make_tuple(nb::none(), lines, orEmpty(fp8_compiler_last_error()));
+}
+
+} // namespace
+
+NB_MODULE(_native, m) {
+  m.doc() = "The C interfaces of fp8's compiler and runtime.";
+  nb::register_exception_translator(translate);
+
+  nb::class_<TensorInfo>(m, "TensorInfo")
+      .def_ro("name", &TensorInfo::name)
+      .def_ro("dtype", &TensorInfo::dtype)
+      .def_prop_ro("shape",
+                   [](const TensorInfo &info) {
+                     return nb::tuple(nb::cast(info.shape));
+                   })
+      .def_ro("bytes", &TensorInfo::bytes)
+      .def_ro("role", &TensorInfo::role)
+      .def_ro("kind", &TensorInfo::kind)
+      .def_ro("state_arg", &TensorInfo::stateArg)
+      .def_ro("zero_init", &TensorInfo::zeroInit)
+      .def_ro("own_buffer", &TensorInfo::ownBuffer);
+
+  nb::class_<Function>(m, "Function")
+      .def_prop_ro("arguments", &Function::arguments)
+      .def_prop_ro("results", &Function::results);
+
+  nb::class_<Step>(m, "Step")
+      .def(nb::init<const Function &, int32_t>(), "function"_a, "threads"_a = 0,
+           nb::keep_alive<1, 2>())
+      .def("run", &Step::run)
+      .def("argument", &Step::argument, "index"_a, "owner"_a,
+           nb::rv_policy::reference)
+      .def("result", &Step::result, "index"_a, "owner"_a,
+           nb::rv_policy::reference)
+      .def("memory", &Step::memory)
+      .def("set_profile", &Step::setProfile, "on"_a)
+      .def("profile", &Step::profile);
+
+  nb::class_<Package>(m, "Package")
+      .def(nb::init<const std::string &>(), "directory"_a)
+      .def("function", &Package::function, "name"_a, nb::keep_alive<0, 1>())
+      .def("text", &Package::text, "name"_a);
+
+  nb::class_<Program>(m, "Program")
+      .def("load", &Program::load, nb::keep_alive<0, 1>())
+      .def("emit", &Program::emit, "directory"_a);
+
+  m.def("compile", &compile, "step"_a, nb::kw_only(), "recipe"_a = "none",
+        "set"_a = Texts(), "roles"_a = Texts(), "states"_a = Texts(),
+        "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
+        "dump_directory"_a = nb::none(), "fail_on_fallback"_a = false,
+        "trace"_a = false, "cache"_a = true, "threads"_a = 0);
+  m.def("version", [] { return std::string(fp8_compiler_version()); });
+}

@@ -1,0 +1,39 @@
+"""FP8 training steps: `step8 = fp8.compile(step, state, batch)` beside `jax.jit(step)`.
+
+>>> import fp8
+>>> step8 = fp8.compile(step, state, batch, recipe="tensorwise")   # doctest: +SKIP
+>>> state, metrics = step8(state, batch)                           # doctest: +SKIP
+>>> print(step8.verdicts)                                          # doctest: +SKIP
+
+Importing takes a few milliseconds: the compiler, NumPy and JAX are loaded when
+they are first used. docs/Python.md is the guide.
+"""
+
+import importlib
+
+# Where each public name is.
+_PLACES = {
+    "compile": "compiler",
+    "CompileError": "compiler",
+    "CompileWarning": "compiler",
+    "version": "compiler",
+    "load": "package",
+    "Step": "step",
+    "StateArray": "state",
+    "copy": "state",
+    "Verdicts": "verdicts",
+}
+
+__all__ = sorted(_PLACES)
+
+
+def __getattr__(name):
+    if name not in _PLACES:
+        raise AttributeError(f"module 'fp8' has no attribute '{name}'; it has {', '.join(__all__)}")
+    value = getattr(importlib.import_module(f"fp8.{_PLACES[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__():
+    return sorted([*globals(), *__all__])

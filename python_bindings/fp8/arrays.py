@@ -1,0 +1,57 @@
+"""NumPy's types beside the runtime's, and what may be given where an array is expected."""
+
+import functools
+
+import numpy as np
+
+# By the runtime's names, which are safetensors'.
+_NUMPY = {
+    "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
+    "U64": "uint64", "I64": "int64", "F16": "float16", "F32": "float32", "F64": "float64",
+}  # fmt: skip
+_ML_DTYPES = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
+# What JAX makes of NumPy's default types where 64 bits are not enabled.
+_NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
+
+
+@functools.cache
+def numpy_dtype(name):
+    """NumPy's dtype of a runtime's type, "F32" for one."""
+    if name in _NUMPY:
+        return np.dtype(_NUMPY[name])
+    if name not in _ML_DTYPES:
+        raise TypeError(f"expected a type that NumPy has, one of {', '.join([*_NUMPY, *_ML_DTYPES])}, but got {name or 'another one'}")
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+
+
+def typed(data, info):
+    """Bytes as the array that `info` (a TensorInfo) says they are."""
+    return data.view(numpy_dtype(info.dtype)).reshape(info.shape)
+
+
+def is_key(value):
+    """Whether a value is a typed key of jax.random."""
+    return type(value).__module__.startswith("jax") and "key<" in str(getattr(value, "dtype", ""))
+
+
+def given(value, shape, dtype, path):
+    """`value`, anything array-like, as an array of this shape and type; a TypeError with its path otherwise.
+
+    Python's numbers take the expected type; 64-bit arrays are narrowed as JAX does it.
+    """
+    if is_key(value):
+        import jax
+
+        value = jax.random.key_data(value)
+    array = np.asarray(value)
+    fits = array.dtype == dtype or type(value) in (bool, int, float) or _NARROWED.get(array.dtype.name) == dtype.name
+    if not fits or array.shape != tuple(shape):
+        raise TypeError(f"{path}: expected {describe(shape, dtype)} but got {describe(array.shape, array.dtype)}")
+    return array.astype(dtype, copy=False)
+
+
+def describe(shape, dtype):
+    """For example float32[8,128]."""
+    return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"

@@ -1,0 +1,134 @@
+"""From a JAX function, or a module's text, to a step that runs in FP8."""
+
+import logging
+import pathlib
+import re
+import tempfile
+import warnings
+
+from . import _native, state, trees
+from .step import Step
+
+_log = logging.getLogger("fp8")
+
+
+class CompileError(ValueError):
+    """The step cannot be compiled. `diagnostics`: all that the compiler said, a line each."""
+
+    def __init__(self, message, diagnostics):
+        super().__init__(message)
+        self.diagnostics = diagnostics
+
+
+class CompileWarning(UserWarning):
+    """What the compiler warns of."""
+
+
+def version():
+    """The compiler's version and LLVM's."""
+    return _native.version()
+
+
+def compile(step, *args, recipe="tensorwise", set=None, roles=None, states=None, loss=None, entry=None, target="native",
+            fail_on_fallback=False, trace=False, threads=0, compile_threads=0, cache=True):  # fmt: skip
+    """Compiles a training step; returns a `Step`, which is called like it.
+
+    step: a JAX function, plain or jitted, or a module: StableHLO text as
+        `jax.jit(f).lower(...).as_text(debug_info=True)` gives it, or the path of
+        a file with it.
+    args: of a function, example arguments: arrays, or shapes and types
+        (`jax.ShapeDtypeStruct`), in the function's trees. If the first result has the trees and types
+        of the first argument, it replaces that; what else replaces what is found
+        by data flow. None of a module: its step takes and returns trees with its paths.
+    recipe: a name (docs/Recipes.md), or the path of a YAML file; "none": the step as it is.
+    set: keys of the recipe that are other, as {"accumulator": "f32"}.
+    roles: what arguments are, {path: "state", "frozen", "batch", "key" or "constant"}, where data flow decides otherwise.
+    states: {path of an argument: path of the result that replaces it}, likewise.
+    loss: the path of the loss, if it is not found.
+    entry: of a module with several public functions, which one.
+    target: "native", or a CPU as in `fp8-run --target-cpu`.
+    fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
+    trace: statistics of what is quantized are computed as well (for `Step.save`, and fp8-train).
+    threads: of a step; 0: as many as the process may use cores. compile_threads: of the compiler.
+    cache: False: compile anew, and keep nothing (FP8_CACHE_DIR says where it would be).
+
+    Raises CompileError, with the lines of the user's program, and warns with CompileWarning.
+    """
+    made = None
+    if callable(step):
+        made = trees.JaxTrees(step, args)
+        text = made.text
+        states = {**made.states, **(states or {})}
+    elif args:
+        raise TypeError(f"expected no example arguments for a module but got {len(args)}")
+    else:
+        text = _text_of(step)
+    pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
+    options = dict(recipe=str(recipe), set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
+                   fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
+    recompile = lambda **more: _run(text, {**options, **more})
+    program = recompile()
+    functions = state.Functions(program.load())
+    if made is None:
+        made = _trees_of(functions)
+    return Step(functions, made, threads, program, recompile)
+
+
+def _text_of(step):
+    """A module's text, or that of the file that a path names."""
+    if isinstance(step, str) and "\n" in step:
+        return step
+    return pathlib.Path(step).read_text()
+
+
+def _trees_of(functions):
+    """The trees of a module, of which only paths are known."""
+    import json
+
+    from . import package
+
+    signature = json.loads(functions.package.text("signature.json"))
+    leaves = {}
+    for part in ("arguments", "results"):
+        rows = [package._row(row) for row in signature[part]]
+        leaves[part] = [trees.Leaf(row["path"], tuple(row["shape"]), package._dtype(row["dtype"])) for row in rows]
+    return trees.PathTrees(leaves["arguments"], leaves["results"], {row["path"]: row["result"] for row in signature["arguments"] if row["result"]})
+
+
+def _run(text, options):
+    with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
+        path = pathlib.Path(folder) / "step.mlir"
+        path.write_text(text)
+        program, lines, error = _native.compile(str(path), **options)
+        lines, error = [_place(line, str(path), text) for line in lines], _place(error, str(path), text)
+    if program is None:
+        notes = [line for line in lines if not line.startswith("warning: ")]
+        raise CompileError("\n".join(notes) or error, lines)
+    for line in lines:
+        if line.startswith("warning: "):
+            warnings.warn(line.removeprefix("warning: "), CompileWarning, stacklevel=4)
+        else:
+            _log.info("%s", line)
+    return program
+
+
+def _place(line, path, text):
+    """A diagnostic whose place in the module's text, which has no file of its own, is the line of the user's program there."""
+
+    def user_line(match):
+        rows = text.splitlines()
+        row = rows[int(match[1]) - 1] if int(match[1]) <= len(rows) else ""
+        names = re.findall(r"loc\((#loc\d*)\)", row)
+        definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
+        # From the op's location through those that it names to the first with a file.
+        queue, seen = names[-1:], set()
+        while queue:
+            name = queue.pop(0)
+            place = definitions.get(name, "")
+            if found := re.match(r'"([^"]+)":(\d+):(\d+)', place):
+                return ":".join(found.groups()) + ": "
+            seen.add(name)
+            queue += [other for other in re.findall(r"#loc\d*", place) if other not in seen]
+        return ""
+
+    return re.sub(re.escape(path) + r":(\d+):\d+: ", user_line, line).replace(path, "the step")

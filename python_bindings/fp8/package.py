@@ -1,0 +1,53 @@
+"""Packages: compiled steps as files."""
+
+import json
+import pathlib
+
+from . import _native, arrays, state, trees
+from .step import Step
+
+
+def load(directory, threads=0):
+    """The step in a package that `Step.save` or `fp8-run --emit-package` wrote. Needs no compiler.
+
+    It is called as the step that was saved, with any containers whose leaves have
+    the same paths. `threads`: of a step; 0: as many as the process may use
+    cores. Raises OSError if a file cannot be read and ValueError if one is not as it
+    was written, or of another version.
+    """
+    directory = pathlib.Path(directory)
+    functions = state.Functions(_native.Package(str(directory)))
+    signature = json.loads(functions.package.text("signature.json") or "null")
+    if signature is None:
+        raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")
+    described = directory / "trees.json"
+    if described.exists():
+        rows = json.loads(described.read_text())
+    else:
+        rows = {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
+    made = {part: [trees.Leaf(r["path"], tuple(r["shape"]), _dtype(r["dtype"]), r["key"]) for r in rows[part]] for part in rows}
+    states = {row["path"]: row["result"] for row in signature["arguments"] if row["result"]}
+    return Step(functions, trees.PathTrees(made["arguments"], made["results"], states), threads)
+
+
+_MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
+
+
+def _row(row):
+    """What trees.json would say of an argument or result of type tensor<4x8xf32>."""
+    *shape, element = row["type"].removeprefix("tensor<").removesuffix(">").split("x")
+    if element not in _MLIR:
+        kind, bits = ("uint", element[2:]) if element.startswith("ui") else ("int", element[1:])
+        element = kind + bits
+    return {"path": row["path"], "shape": [int(n) for n in shape], "dtype": _MLIR.get(element, element), "key": None}
+
+
+def _dtype(name):
+    import numpy as np
+
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))

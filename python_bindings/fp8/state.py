@@ -1,0 +1,228 @@
+"""The training state of a compiled step, which stays in the step's buffers."""
+
+import threading
+import weakref
+
+import numpy as np
+
+from . import _native, arrays
+
+
+class Functions:
+    """The compiled functions of a step with their arguments and results by path.
+
+    `store` and `load` (or None both) turn state as the user has it into what the
+    step keeps and back: fp8_train_options in fp8-c/Runtime.h has the contract.
+    """
+
+    def __init__(self, package):
+        self.package = package
+        self.step, self.store, self.load = (package.function(name) for name in ("step", "store", "load"))
+        if self.step is None:
+            raise ValueError("expected a package with a function 'step'")
+        self.arguments, self.results = self.step.arguments, self.step.results
+        self.place = {info.name: i for i, info in enumerate(self.arguments)}
+        self.result_place = {info.name: i for i, info in enumerate(self.results)}
+        self.loaded = {info.name: i for i, info in enumerate(self.load.results)} if self.load else {}
+
+
+class _Lease:
+    """Keeps a step's buffers alive for an array that shows them."""
+
+    __slots__ = ("__weakref__", "native")
+
+    def __init__(self, native):
+        self.native = native
+
+
+class Memory:
+    """The buffers of one training state, and how many steps it has taken."""
+
+    def __init__(self, functions, threads):
+        self.functions, self.threads = functions, threads
+        self.native = _native.Step(functions.step, threads)
+        self.taken = 0
+        self.lock = threading.Lock()
+        self.leases = weakref.WeakSet()
+        self.inputs, self.fed, self.outputs = {}, {}, {}
+        self.user = None  # what `load` gave, and after how many steps
+
+    def begin(self, values):
+        """Takes a state, arrays by path; what is the recipe's own begins fresh."""
+        functions = self.functions
+        stored = {}
+        if functions.store:
+            native = _native.Step(functions.store, self.threads)
+            for i, info in enumerate(functions.store.arguments):
+                np.copyto(arrays.typed(native.argument(i, native), info), values[info.name])
+            native.run()
+            stored = {info.name: native.result(i, native) for i, info in enumerate(functions.store.results)}
+        for i, info in enumerate(functions.arguments):
+            if info.name in stored:
+                np.copyto(self.native.argument(i, self.native), stored[info.name])
+            elif info.name in values:
+                np.copyto(arrays.typed(self.native.argument(i, self.native), info), values[info.name])
+            elif not info.zero_init:
+                raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
+
+    def feed(self, path, value):
+        """Copies an input of the next step, unless it is the (immutable) JAX array of the last one."""
+        known = self.inputs.get(path)
+        if known is None:
+            i = self.functions.place[path]
+            known = self.inputs[path] = (self.functions.arguments[i], arrays.typed(self.native.argument(i, self.native), self.functions.arguments[i]))
+        info, buffer = known
+        immutable = not isinstance(value, np.ndarray) and type(value).__module__.startswith("jax")
+        if immutable and self.fed.get(path) is value:
+            return
+        np.copyto(buffer, arrays.given(value, info.shape, buffer.dtype, path))
+        self.fed[path] = value if immutable else None
+
+    def run(self):
+        """Takes a step. The state before it is gone."""
+        if self.leases:
+            raise BufferError(
+                f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. "
+                "Delete them, or copy (numpy.array) what is to be kept"
+            )
+        self.native.run()
+        self.taken += 1
+
+    def result(self, path):
+        """What the last step returned beside state, as an array of its own."""
+        known = self.outputs.get(path)
+        if known is None:
+            i = self.functions.result_place[path]
+            known = self.outputs[path] = arrays.typed(self.native.result(i, self.native), self.functions.results[i])
+        return known.copy() if known.ndim else known[()]
+
+    def read(self, path):
+        """State as the user has it: an array of its own."""
+        if path in self.functions.loaded:
+            return self._load()[path].copy()
+        i = self.functions.place[path]
+        return arrays.typed(self.native.argument(i, self.native), self.functions.arguments[i]).copy()
+
+    def view(self, path):
+        """State as it lies in the step's buffer; BufferError where the step keeps it in another type."""
+        if path in self.functions.loaded:
+            raise BufferError(f"expected state that the step keeps in the user's type but got {path}, which it stores otherwise: copy it (numpy.asarray)")
+        i, lease = self.functions.place[path], _Lease(self.native)
+        self.leases.add(lease)
+        return arrays.typed(self.native.argument(i, lease), self.functions.arguments[i])
+
+    def _load(self):
+        if self.user is None or self.user[0] != self.taken:
+            load = self.functions.load
+            native = _native.Step(load, self.threads)
+            for i, info in enumerate(load.arguments):
+                np.copyto(native.argument(i, native), self.native.argument(self.functions.place[info.name], self.native))
+            native.run()
+            self.user = (self.taken, {info.name: arrays.typed(native.result(i, native), info) for i, info in enumerate(load.results)})
+        return self.user[1]
+
+    def clone(self):
+        """The same state in buffers of its own, the recipe's own state with it."""
+        other = Memory(self.functions, self.threads)
+        for i in range(len(self.functions.arguments)):
+            np.copyto(other.native.argument(i, other.native), self.native.argument(i, self.native))
+        return other
+
+
+class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
+    """An array of the state that a step returned.
+
+    It lies in the step's buffers and is read when it is looked at:
+    `numpy.asarray(x)` and `x[...]` give copies in the type that the user's step
+    has, `jnp.asarray(x)` JAX's, and DLPack (`numpy.from_dlpack`) shows the
+    buffer itself where the step keeps that type. The next step replaces it: after that looking at
+    it, or giving it to a step, is an error. `fp8.copy(state)` keeps a state.
+    """
+
+    __slots__ = ("_memory", "_taken", "_path", "shape", "dtype", "_key")
+
+    def __init__(self, memory, path, shape, dtype, key=None):
+        self._memory, self._taken, self._path = memory, memory.taken, path
+        self.shape, self.dtype, self._key = shape, dtype, key
+
+    def _live(self):
+        memory = self._memory
+        if memory.taken != self._taken:
+            raise RuntimeError(
+                f"{self._path}: expected the state after step {memory.taken} but got that after step {self._taken}, which a later step has "
+                "replaced; fp8.copy(state) before a step keeps it"
+            )
+        return memory
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is False:
+            array = self._live().view(self._path)
+            if dtype is not None and array.dtype != dtype:
+                raise ValueError(f"expected {array.dtype} but got {np.dtype(dtype)}: another type needs a copy")
+            return array
+        array = self._live().read(self._path)
+        return array if dtype is None else array.astype(dtype, copy=False)
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        given = [np.asarray(x) if isinstance(x, StateArray) else x for x in inputs]
+        return getattr(ufunc, method)(*given, **options)
+
+    def __jax_array__(self):
+        import jax
+        import jax.numpy as jnp
+
+        array = jnp.asarray(np.asarray(self))
+        return jax.random.wrap_key_data(array, impl=self._key) if self._key else array
+
+    def __dlpack__(self, **options):
+        return self._live().view(self._path).__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)  # the CPU
+
+    ndim = property(lambda self: len(self.shape))
+    size = property(lambda self: int(np.prod(self.shape)))
+    nbytes = property(lambda self: self.size * self.dtype.itemsize)
+
+    def __getitem__(self, index):
+        return np.asarray(self)[index]
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("expected an array with dimensions but got a scalar")
+        return self.shape[0]
+
+    def item(self, *index):
+        """The Python number of an array of one element, or of this index."""
+        return np.asarray(self).item(*index)
+
+    __float__ = lambda self: float(np.asarray(self))
+    __int__ = lambda self: int(np.asarray(self))
+    __index__ = lambda self: np.asarray(self).__index__()
+    __bool__ = lambda self: bool(np.asarray(self))
+    __hash__ = object.__hash__
+
+    def __repr__(self):
+        what = f"{self._path}: {arrays.describe(self.shape, self.dtype)}"
+        return f"StateArray({what}, replaced)" if self._memory.taken != self._taken else f"StateArray({what}, {np.asarray(self)})"
+
+
+def copy(state):
+    """A state that later steps leave alone: the same tree, with buffers of its own.
+
+    `state`: what a compiled step returned, or any tree of arrays and such
+    states. Arrays that are no state of a step are handed on as they are.
+    """
+    import jax
+
+    clones = {}
+
+    def clone(leaf):
+        if not isinstance(leaf, StateArray):
+            return leaf
+        memory = leaf._live()
+        if id(memory) not in clones:
+            clones[id(memory)] = memory.clone()
+        return StateArray(clones[id(memory)], leaf._path, leaf.shape, leaf.dtype, leaf._key)
+
+    return jax.tree.map(clone, state)

@@ -1,0 +1,158 @@
+"""The compiled step as a function from trees to trees."""
+
+import functools
+import json
+import pathlib
+import shutil
+import tempfile
+import weakref
+
+from . import arrays, state
+from .verdicts import Verdicts
+
+
+class Step:
+    """A compiled training step, called as the function that it was made of.
+
+    `fp8.compile` and `fp8.load` make it. State that is given as plain arrays is
+    stored anew (and the recipe's own state, such as amax histories, begins
+    fresh); state that a call returned stays where it is, without a copy, and is
+    replaced. Metrics are NumPy arrays. A call holds Python's lock only while it
+    copies its inputs.
+    """
+
+    def __init__(self, functions, trees, threads=0, program=None, recompile=None):
+        self._functions, self._trees, self._threads = functions, trees, threads
+        self._program, self._recompile = program, recompile
+        signature = self.signature
+        replaced = {row["path"]: row["state"] for row in signature["results"] if row["state"]}
+        held = {path for path in replaced.values()}
+        paths = [leaf.path for leaf in trees.arguments]
+        # (Paths of both must be the compiler's: its names are the contract.)
+        unknown = [path for path in paths if path not in {row["path"] for row in signature["arguments"]}]
+        if unknown:
+            raise RuntimeError(f"expected the compiler to know argument {unknown[0]}; this is a bug of fp8")
+        self._state = [(i, path) for i, path in enumerate(paths) if path in held]
+        self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held and path in functions.place]
+        # What the step keeps otherwise than the user has it, though no result replaces it.
+        self._kept = [(i, path) for i, path in enumerate(paths) if path not in held and path not in functions.place]
+        self._results = [(leaf, replaced.get(leaf.path)) for leaf in trees.results]
+        self._newest = lambda: None
+
+    def __call__(self, *args):
+        """One step: what the function returns, with new state and NumPy metrics.
+
+        Raises TypeError if the trees, shapes or types are not those of the
+        example arguments, RuntimeError if a state is given that a later step has
+        replaced, and BufferError if views of it are still alive.
+        """
+        leaves = self._trees.flatten(args)
+        memory = self._memory_of(leaves)
+        with memory.lock:
+            self._check_current(memory, leaves)
+            for i, path in self._inputs:
+                memory.feed(path, leaves[i])
+            self._newest = weakref.ref(memory)
+            memory.run()
+            return self._outputs(memory)
+
+    def newest(self):
+        """What the last call returned, or would have, had ctrl-C not come in between; None before the first."""
+        memory = self._newest()
+        return None if memory is None or not memory.taken else self._outputs(memory)
+
+    def _outputs(self, memory):
+        out = []
+        for leaf, path in self._results:
+            if path is not None:
+                out.append(state.StateArray(memory, path, leaf.shape, leaf.dtype, leaf.key))
+            else:
+                out.append(memory.result(leaf.path))
+        return self._trees.unflatten(out)
+
+    def _memory_of(self, leaves):
+        """The buffers that hold the state in `leaves`; new ones unless all of it is one state of this step."""
+        first = leaves[self._state[0][0]] if self._state else None
+        memory = first._memory if type(first) is state.StateArray else None
+        if memory is not None and memory.functions is self._functions:
+            for i, path in self._state:
+                leaf = leaves[i]
+                if type(leaf) is not state.StateArray or leaf._memory is not memory or leaf._path != path:
+                    break
+            else:
+                for i, path in self._kept:
+                    if memory.fed.get(path) is not leaves[i]:
+                        raise ValueError(f"{path}: expected the array of the first call but got another one: the step stores it otherwise, and no result replaces it")
+                return memory
+        return self._begin(leaves)
+
+    def _check_current(self, memory, leaves):
+        for i, _ in self._state:
+            leaf = leaves[i]
+            if type(leaf) is state.StateArray and leaf._memory is memory and leaf._taken != memory.taken:
+                leaf._live()  # raises
+
+    def _begin(self, leaves):
+        memory = state.Memory(self._functions, self._threads)
+        values = {}
+        for i, path in self._state + self._kept:
+            leaf = self._trees.arguments[i]
+            values[path] = arrays.given(leaves[i], leaf.shape, leaf.dtype, path)
+        # The others are copied before each step; here `begin` has to find them.
+        inputs = {path: arrays.given(leaves[i], self._trees.arguments[i].shape, self._trees.arguments[i].dtype, path) for i, path in self._inputs}
+        memory.begin({**inputs, **values})
+        for i, path in self._kept:
+            memory.fed[path] = leaves[i]
+        return memory
+
+    # ------------------------------------------------------------ what there is to know
+
+    def _text(self, name):
+        return self._functions.package.text(name)
+
+    @functools.cached_property
+    def verdicts(self):
+        """What became of every dot, with reasons: a list of dictionaries that prints as a table (`Verdicts`)."""
+        return Verdicts(json.loads(self._text("verdicts.json")), self._text("verdicts.txt"))
+
+    @functools.cached_property
+    def memory(self):
+        """The memory plan, as in `memory.json`: bytes of state, arena and what they are for."""
+        return json.loads(self._text("memory.json"))
+
+    @functools.cached_property
+    def signature(self):
+        """Arguments and results: {"arguments": [{"path", "type", "role", "kind", "result"}], "results": [{"path", "type", "kind", "state"}]}."""
+        return json.loads(self._text("signature.json"))
+
+    @property
+    def recipe(self):
+        """The effective recipe as YAML: every key, with what was overridden."""
+        return self._text("recipe.yaml")
+
+    def ir(self, stage="fp8"):
+        """The module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""
+        if self._recompile is None:
+            raise ValueError("expected a step that fp8.compile made but got one from a package, which holds no IR")
+        if not hasattr(self, "_stages"):
+            with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
+                self._recompile(dump_directory=folder)
+                self._stages = {path.stem.split(".")[-1].split("-")[-1]: path.read_text() for path in sorted(pathlib.Path(folder).glob("step*.mlir"))}
+        if stage not in self._stages:
+            raise ValueError(f"expected one of the stages {', '.join(self._stages)} but got {stage}")
+        return self._stages[stage]
+
+    def save(self, directory):
+        """Writes the step as a package, which `fp8.load`, fp8-train and C programs run without the compiler."""
+        if self._program is None:
+            raise ValueError("expected a step that fp8.compile made but got one from a package: copy its directory")
+        directory = pathlib.Path(directory)
+        self._program.emit(str(directory))
+        rows = lambda leaves: [{"path": leaf.path, "shape": leaf.shape, "dtype": leaf.dtype.name, "key": leaf.key} for leaf in leaves]
+        trees = {"arguments": rows(self._trees.arguments), "results": rows(self._trees.results)}
+        temporary = directory / "trees.json.tmp"
+        temporary.write_text(json.dumps(trees, indent=1))
+        shutil.move(temporary, directory / "trees.json")
+
+    def __repr__(self):
+        return f"<fp8.Step of {len(self._trees.arguments)} arrays, {self._text('summary.txt').strip()}>"

@@ -1,0 +1,179 @@
+"""The trees that a step takes and returns, and the paths of their leaves.
+
+Paths are spelled as JAX spells them: the name of the function's parameter, then
+keys, as in `state['params']['w']`; results begin with `result`. The compiler reads the same paths from the module.
+"""
+
+import inspect
+import re
+from typing import Any, NamedTuple
+
+from . import arrays
+
+
+class Leaf(NamedTuple):
+    """A leaf of the step's arguments or results. `key`: which random number generator a typed key is of."""
+
+    path: str
+    shape: tuple
+    dtype: Any
+    key: str | None = None
+
+
+def _parameters(function, count):
+    """The names of a function's positional parameters, as JAX counts them."""
+    names = []
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}[{i}]" for i in range(count - len(names))]
+        elif parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+    if len(names) < count:
+        raise TypeError(f"expected at most {len(names)} arguments for {getattr(function, '__name__', function)} but got {count}")
+    return names[:count]
+
+
+def _leaf(path, aval):
+    import jax
+    import numpy as np
+
+    if jax.dtypes.issubdtype(aval.dtype, jax.dtypes.prng_key):
+        data = jax.eval_shape(jax.random.key_data, jax.ShapeDtypeStruct(aval.shape, aval.dtype))
+        return Leaf(path, data.shape, np.dtype(data.dtype), str(aval.dtype._impl.name))
+    return Leaf(path, tuple(aval.shape), np.dtype(aval.dtype))
+
+
+def _paths(roots, trees):
+    """The paths and leaves of several trees, each below its root."""
+    import jax
+
+    for root, tree in zip(roots, trees, strict=True):
+        for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
+            yield root + jax.tree_util.keystr(path), leaf
+
+
+class JaxTrees:
+    """What a JAX function takes and returns."""
+
+    def __init__(self, function, args):
+        import jax
+
+        self.roots = _parameters(function, len(args))
+        # An inner jit may drop arguments that are not used; this one keeps all.
+        lowered = jax.jit(function, keep_unused=True).lower(*args)
+        self.text = lowered.as_text(debug_info=True)
+        self.structure = jax.tree.structure(tuple(args))
+        self.arguments = [_leaf(path, aval) for path, aval in _paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
+        outputs = lowered.out_info
+        self.outputs = jax.tree.structure(outputs)
+        self.results = [_leaf(path, aval) for path, aval in _paths(["result"], [outputs])]
+        self.states = self._states(args, outputs)
+
+    def _states(self, args, outputs):
+        """By the contract of `state, ... = step(state, ...)`: the first result replaces the first argument, where both
+        are the same trees of the same types."""
+        import jax
+
+        first = outputs[0] if isinstance(outputs, (tuple, list)) and len(outputs) else outputs
+        count = jax.tree.structure(args[0]).num_leaves if args else 0
+        took, gave = self.arguments[:count], self.results[:count]
+        same = jax.tree.structure(first) == jax.tree.structure(args[0]) if args else False
+        if not same or count == 0 or any(a[1:] != r[1:] for a, r in zip(took, gave, strict=True)):
+            return {}
+        return {a.path: r.path for a, r in zip(took, gave, strict=True)}
+
+    def flatten(self, args):
+        """The leaves of a call's arguments; a TypeError if they are not the trees of the example arguments."""
+        import jax
+
+        leaves, structure = jax.tree.flatten(args)
+        if structure != self.structure:
+            raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
+        return leaves
+
+    def unflatten(self, leaves):
+        return self.outputs.unflatten(leaves)
+
+
+def _difference(roots, expected, args):
+    """How the trees of a call are others than the step takes."""
+    if len(args) != len(roots):
+        return f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)}"
+    got = [path for path, _ in _paths(roots, args)]
+    missing, extra = ([p for p in a if p not in set(b)] for a, b in ((expected, got), (got, expected)))
+    if not missing and not extra:
+        return "expected the containers of the example arguments but got others of the same keys"
+    parts = [f"{len(paths)} {what}: {', '.join(paths[:4])}{', ...' if len(paths) > 4 else ''}" for paths, what in ((missing, "missing"), (extra, "not known")) if paths]
+    return f"expected the trees of the example arguments but got others ({'; '.join(parts)})"
+
+
+class PathTrees:
+    """What a step takes and returns whose trees are known by path alone: of a package, or of a module's text.
+
+    The step takes as many trees as the paths have roots, of any containers whose
+    leaves have these paths. State comes back in the tree that it went in;
+    other results in dictionaries, lists and tuples as their paths say.
+    """
+
+    def __init__(self, arguments, results, states):
+        self.arguments, self.results, self.states = arguments, results, states
+        self.roots = list(dict.fromkeys(_split(leaf.path)[0] for leaf in arguments))
+        self.structure = None
+
+    def flatten(self, args):
+        import jax
+
+        leaves, structure = jax.tree.flatten(args)
+        if self.structure is None or structure != self.structure:
+            if len(args) != len(self.roots) or [path for path, _ in _paths(self.roots, args)] != [leaf.path for leaf in self.arguments]:
+                raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
+            self.structure = structure
+            self._args = [jax.tree.structure(tree) for tree in args]
+        return leaves
+
+    def unflatten(self, leaves):
+        import jax
+
+        of = {leaf.path: value for leaf, value in zip(self.results, leaves, strict=True)}
+        replaces = {result: argument for argument, result in self.states.items()}
+        tree = {}
+        for path, value in of.items():
+            _insert(tree, _split(path)[1], value)
+        tree = tree.get((), tree)
+        # A state that is one whole argument comes back in that argument's containers.
+        tops = list(tree.values()) if isinstance(tree, dict) and all(isinstance(k, int) for k in tree) else None
+        if tops is None:
+            return _plain(tree)
+        done = []
+        for top in range(len(tops)):
+            below = [r for r in self.results if _split(r.path)[1][:1] == (top,)]
+            took = [replaces.get(r.path) for r in below]
+            root = _split(took[0])[0] if took and took[0] else None
+            whole = [a.path for a in self.arguments if _split(a.path)[0] == root]
+            done.append(self._args[self.roots.index(root)].unflatten([of[r.path] for r in below]) if root and took == whole else _plain(tree[top]))
+        return tuple(done)
+
+
+def _split(path):
+    """The root of a path and its keys: `p['layers'][0].w` gives ("p", ("layers", 0, "w"))."""
+    root = re.match(r"[^\[.]*", path).group()
+    keys = re.findall(r"\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\.(\w+)|\[([^\]]*)\]", path[len(root) :])
+    return root, tuple(int(number) if number else name or attribute or other for number, name, attribute, other in keys)
+
+
+def _insert(tree, keys, value):
+    for key in keys[:-1]:
+        tree = tree.setdefault(key, {})
+    tree[keys[-1] if keys else ()] = value
+
+
+def _plain(tree):
+    if not isinstance(tree, dict):
+        return tree
+    if tree and all(isinstance(key, int) for key in tree):
+        return tuple(_plain(tree[key]) for key in sorted(tree))
+    return {key: _plain(value) for key, value in tree.items()}
+
+
+def describe(leaf):
+    return f"{leaf.path}: {arrays.describe(leaf.shape, leaf.dtype)}"

@@ -1,0 +1,243 @@
+"""Calling a compiled step: numbers beside JAX and fp8-run, containers, and how state may be used."""
+
+import gc
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import threading
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import steps
+from safetensors.numpy import save_file
+
+import fp8
+
+FP8_RUN = sys.argv.pop(1)
+
+
+def assert_trees_close(test, got, want, bound):
+    test.assertEqual(jax.tree.structure(got), jax.tree.structure(want))
+    for (path, a), b in zip(jax.tree_util.tree_flatten_with_path(got)[0], jax.tree.leaves(want), strict=True):
+        if jax.dtypes.issubdtype(b.dtype, jax.dtypes.prng_key):
+            a, b = jax.random.key_data(jnp.asarray(a)), jax.random.key_data(b)
+        a, b = np.asarray(a), np.asarray(b)
+        test.assertEqual((a.shape, a.dtype), (b.shape, b.dtype), path)
+        off = np.max(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0)
+        test.assertLessEqual(off, bound * max(1, np.max(np.abs(b.astype(np.float64)), initial=0)), jax.tree_util.keystr(path))
+
+
+class Numbers(unittest.TestCase):
+    def test_none_equals_jax_in_every_container(self):
+        for kind, step in {"tupled": steps.tupled, "keyed": steps.keyed, "pair": steps.paired, "record": steps.paired}.items():
+            with self.subTest(kind):
+                state, want, batch = steps.state(kind), steps.state(kind), steps.batch()
+                compiled = fp8.compile(step, state, batch, recipe="none")
+                for _ in range(4):
+                    state, metrics = compiled(state, batch)
+                    want, expected = jax.jit(step)(want, batch)
+                    assert_trees_close(self, metrics, expected, 1e-5)
+                assert_trees_close(self, state, want, 2e-5)
+
+    def test_state_in_several_arguments(self):
+        params, opt = steps.state()
+        want = (params, opt)
+        compiled = fp8.compile(jax.jit(steps.flat), params, opt, steps.batch(), recipe="none")
+        for _ in range(3):
+            params, opt, metrics = compiled(params, opt, steps.batch())
+            *want, expected = jax.jit(steps.flat)(*want, steps.batch())
+        assert_trees_close(self, (params, opt, metrics), (*want, expected), 2e-5)
+
+    def test_losses_are_those_of_fp8_run(self):
+        """Bit for bit, with scales and moments that the step keeps in FP8."""
+        state, batch = steps.state(), steps.batch()
+        for recipe in ("tensorwise", "delayed", "coat"):
+            with self.subTest(recipe), tempfile.TemporaryDirectory() as name:
+                folder = pathlib.Path(name)
+                (folder / "step.mlir").write_text(jax.jit(steps.tupled, keep_unused=True).lower(state, batch).as_text(debug_info=True))
+                values = {f"{root}{jax.tree_util.keystr(path)}": np.array(leaf)
+                          for root, tree in (("state", state), ("batch", batch)) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}  # fmt: skip
+                save_file({path: leaf for path, leaf in values.items() if path.startswith("state")}, folder / "init.safetensors")
+                feeds = []
+                for path in [path for path in values if path.startswith("batch")]:
+                    file = folder / f"{len(feeds)}.npy"
+                    np.save(file, values[path])
+                    feeds += ["--batch", f"{path}={file}"]
+                subprocess.run([FP8_RUN, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
+                                "--steps", "5", "--out", folder / "out", "--quiet"], check=True)  # fmt: skip
+                want = [json.loads(line)["loss"] for line in (folder / "out" / "log.jsonl").read_text().splitlines() if "loss" in json.loads(line)]
+                compiled = fp8.compile(steps.tupled, state, batch, recipe=recipe)
+                current, got = state, []
+                for _ in range(5):
+                    current, metrics = compiled(current, batch)
+                    got.append(metrics["loss"])
+                self.assertEqual([np.float32(loss) for loss in want], got)
+
+    def test_bf16_and_python_numbers(self):
+        def step(state, scale, batch):
+            params, opt, metrics = steps.update(state["params"], state["opt"], {**batch, "x": batch["x"] * scale})
+            return {"params": params, "opt": opt}, metrics
+
+        params = steps.parameters(dtype=jnp.bfloat16)
+        state = {"params": params, "opt": steps.OPTIMIZER.init(params)}
+        compiled = fp8.compile(step, state, 1.0, steps.batch())
+        losses = []
+        for scale in (1.0, 1.0, 3):
+            state, metrics = compiled(state, scale, steps.batch())
+            losses.append(float(metrics["loss"]))
+        self.assertEqual(state["params"]["up"].dtype, jnp.bfloat16)
+        self.assertLess(losses[1], losses[0])
+        self.assertGreater(losses[2], losses[1])
+
+    def test_shapes_are_enough_to_compile(self):
+        state, batch = steps.state("keyed"), steps.batch()
+        shapes = jax.eval_shape(lambda *args: args, state, batch)
+        one = fp8.compile(steps.keyed, *shapes, recipe="tensorwise")(state, batch)[1]
+        two = fp8.compile(steps.keyed, state, batch, recipe="tensorwise")(state, batch)[1]
+        self.assertEqual(one["loss"], two["loss"])
+
+
+class State(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state, cls.batch = steps.state("keyed"), steps.batch()
+        cls.step = fp8.compile(steps.keyed, cls.state, cls.batch, recipe="coat")
+
+    def take(self, count, state=None):
+        state = state or self.state
+        for _ in range(count):
+            state, metrics = self.step(state, self.batch)
+        return state, metrics
+
+    def test_stays_where_it_is(self):
+        state, _ = self.take(1)
+        before = np.asarray(state["opt"][1][0].count)
+        memory = state["params"]["in"]._memory
+        state, _ = self.step(state, self.batch)
+        self.assertIs(state["params"]["in"]._memory, memory)
+        self.assertEqual((before, int(state["opt"][1][0].count)), (1, 2))
+
+    def test_replaced_state_is_an_error(self):
+        old, _ = self.take(1)
+        self.step(old, self.batch)
+        for use in (lambda: self.step(old, self.batch), lambda: np.asarray(old["params"]["in"]), lambda: fp8.copy(old)):
+            with self.assertRaisesRegex(RuntimeError, "expected the state after step 2 but got that after step 1.*fp8.copy"):
+                use()
+        self.assertIn("replaced", repr(old["params"]["in"]))
+
+    def test_a_copy_is_another_branch(self):
+        state, _ = self.take(2)
+        kept = fp8.copy(state)
+        for _ in range(2):
+            one, first = self.step(state, self.batch)
+            state = one
+        for _ in range(2):
+            two, second = self.step(kept, self.batch)
+            kept = two
+        # The amax histories and the stored moments went along.
+        self.assertEqual(first, second)
+        self.assertEqual(np.asarray(one["params"]["up"]).tobytes(), np.asarray(two["params"]["up"]).tobytes())
+
+    def test_edited_state_is_stored_anew(self):
+        state, _ = self.take(2)
+        edited = {**state, "params": {**state["params"], "out": np.zeros((64, 8), np.float32)}}
+        after, metrics = self.step(edited, self.batch)
+        self.assertAlmostEqual(float(metrics["loss"]), float(np.mean(np.square(self.batch["y"]))), places=5)
+        # The one that was edited is still there.
+        self.step(state, self.batch)
+
+    def test_arrays(self):
+        state, _ = self.take(3)
+        array = state["params"]["up"]
+        self.assertEqual((array.shape, array.dtype, array.ndim, array.nbytes, len(array)), ((64, 96), np.float32, 2, 64 * 96 * 4, 64))
+        self.assertEqual(float(array[3, 5]), float(jnp.asarray(array)[3, 5]))
+        self.assertEqual(np.asarray(array + 1)[0, 0], np.asarray(array)[0, 0] + 1)
+        self.assertTrue(jax.dtypes.issubdtype(jnp.asarray(state["key"]).dtype, jax.dtypes.prng_key))
+        host = jax.tree.map(np.asarray, state["params"])
+        self.assertEqual(host["up"].tobytes(), np.asarray(array).tobytes())
+        host["up"][:] = 0  # a copy
+        self.assertNotEqual(float(np.abs(np.asarray(array)).max()), 0)
+
+    def test_views_keep_the_step_from_running(self):
+        step = fp8.compile(steps.keyed, self.state, self.batch, recipe="tensorwise")
+        state, _ = step(self.state, self.batch)
+        view = np.from_dlpack(state["params"]["up"])
+        self.assertEqual(view.tobytes(), np.asarray(state["params"]["up"]).tobytes())
+        part = view[3:5]
+        del view
+        with self.assertRaisesRegex(BufferError, "expected no views of the state but 1 are alive"):
+            step(state, self.batch)
+        del part
+        gc.collect()
+        step(state, self.batch)
+
+    def test_what_is_stored_otherwise_has_no_view(self):
+        state, _ = self.take(1)
+        with self.assertRaisesRegex(BufferError, "stores otherwise"):
+            np.from_dlpack(state["opt"][1][0].mu["up"])
+        self.assertGreater(float(np.abs(np.asarray(state["opt"][1][0].mu["up"])).max()), 0)
+
+    def test_newest(self):
+        state, _ = self.take(2)
+        again, metrics = self.step.newest()
+        self.assertEqual(np.asarray(again["params"]["in"]).tobytes(), np.asarray(state["params"]["in"]).tobytes())
+        self.assertEqual(set(metrics), {"loss", "norm"})
+
+    def test_threads(self):
+        """Several states train at once; each gives what it gives alone."""
+        want = float(self.take(5)[1]["loss"])
+        losses = [None] * 3
+
+        def train(i):
+            losses[i] = float(self.take(5)[1]["loss"])
+
+        threads = [threading.Thread(target=train, args=(i,)) for i in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(losses, [want] * 3)
+
+
+class Errors(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state, cls.batch = steps.state(), steps.batch()
+        cls.step = fp8.compile(steps.tupled, cls.state, cls.batch)
+
+    def expect(self, error, text, *args):
+        with self.assertRaisesRegex(error, text):
+            self.step(*args)
+
+    def test_inputs(self):
+        state, batch = self.state, self.batch
+        self.expect(TypeError, r"expected 2 arguments \(state, batch\) but got 1", state)
+        self.expect(TypeError, r"1 missing: batch\['y'\]; 1 not known: batch\['z'\]", state, {**{k: v for k, v in batch.items() if k != "y"}, "z": batch["y"]})
+        self.expect(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got float32\[31,48\]", state, {**batch, "x": batch["x"][1:]})
+        self.expect(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got int32\[32,48\]", state, {**batch, "x": np.zeros((32, 48), np.int32)})
+        self.expect(TypeError, r"state\[0\]\['up'\]: expected float32\[64,96\] but got float32\[96,64\]", ({**state[0], "up": state[0]["up"].T}, state[1]), batch)
+
+    def test_an_error_leaves_the_state(self):
+        state, _ = self.step(self.state, self.batch)
+        self.expect(TypeError, "expected float32", state, {**self.batch, "x": self.batch["x"][1:]})
+        self.step(state, self.batch)
+
+    def test_compiling(self):
+        with self.assertRaisesRegex(fp8.CompileError, "unknown recipe.*no-such|no-such.*recipe"):
+            fp8.compile(steps.tupled, self.state, self.batch, recipe="no-such")
+        with self.assertRaisesRegex(TypeError, "expected at most 2 arguments"):
+            fp8.compile(steps.tupled, self.state, self.batch, 3)
+
+        def sorting(state, batch):
+            return jnp.fft.fft(state).real, jnp.sum(state * batch)
+
+        with self.assertRaisesRegex(fp8.CompileError, r"calls\.py:\d+:\d+: stablehlo\.real is not supported"):
+            fp8.compile(sorting, jnp.ones(8), jnp.ones(8))
+
+
+if __name__ == "__main__":
+    unittest.main()

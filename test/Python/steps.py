@@ -1,0 +1,78 @@
+"""Steps that the tests of the Python package share: random data, every container that JAX has."""
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import optax
+
+OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2))
+
+
+class Pair(NamedTuple):
+    params: Any
+    opt: Any
+
+
+@jax.tree_util.register_dataclass
+@dataclasses.dataclass
+class Record:
+    params: Any
+    opt: Any
+
+
+def parameters(seed=0, dtype=jnp.float32):
+    keys = jax.random.split(jax.random.key(seed), 4)
+    shapes = {"in": (48, 64), "up": (64, 96), "down": (96, 64), "out": (64, 8)}
+    return {name: (jax.random.normal(key, shape) * shape[0] ** -0.5).astype(dtype) for key, (name, shape) in zip(keys, shapes.items(), strict=True)}
+
+
+def batch(seed=1):
+    one, two = jax.random.split(jax.random.key(seed))
+    return {"x": jax.random.normal(one, (32, 48)), "y": jax.random.normal(two, (32, 8)), "weights": {"unused": jnp.ones((32, 3))}}
+
+
+def forward(params, x):
+    h = x @ params["in"]
+    h = h + jax.nn.silu(h @ params["up"]) @ params["down"]
+    return h @ params["out"]
+
+
+def update(params, opt, batch):
+    def loss(p):
+        return jnp.mean((forward(p, batch["x"]).astype(jnp.float32) - batch["y"]) ** 2)
+
+    value, grads = jax.value_and_grad(loss)(params)
+    updates, opt = OPTIMIZER.update(grads, opt, params)
+    return optax.apply_updates(params, updates), opt, {"loss": value, "norm": optax.tree.norm(grads)}
+
+
+def tupled(state, batch):
+    params, opt, metrics = update(*state, batch)
+    return (params, opt), metrics
+
+
+def keyed(state, batch):
+    params, opt, metrics = update(state["params"], state["opt"], batch)
+    return {"params": params, "opt": opt, "key": jax.random.split(state["key"])[0]}, metrics
+
+
+def paired(state, batch):
+    params, opt, metrics = update(state.params, state.opt, batch)
+    return type(state)(params, opt), metrics
+
+
+def flat(params, opt, batch):
+    return update(params, opt, batch)
+
+
+def state(kind="tupled", dtype=jnp.float32):
+    params = parameters(dtype=dtype)
+    opt = OPTIMIZER.init(params)
+    return {
+        "tupled": lambda: (params, opt),
+        "keyed": lambda: {"params": params, "opt": opt, "key": jax.random.key(7)},
+        "pair": lambda: Pair(params, opt),
+        "record": lambda: Record(params, opt),
+    }[kind]()
