@@ -10,6 +10,8 @@ import weakref
 from . import arrays, state
 from .verdicts import Verdicts
 
+_STAGES = ("import", "fp8", "structured", "kernels", "codegen", "llvm")
+
 
 class Step:
     """A compiled training step, called as the function that it was made of.
@@ -132,15 +134,13 @@ class Step:
 
     def ir(self, stage="fp8"):
         """The module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""
+        if stage not in _STAGES:
+            raise ValueError(f"expected one of the stages {', '.join(_STAGES)} but got {stage}")
         if self._recompile is None:
             raise ValueError("expected a step that fp8.compile made but got one from a package, which holds no IR")
-        if not hasattr(self, "_stages"):
-            with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
-                self._recompile(dump_directory=folder)
-                self._stages = {path.stem.split(".")[-1].split("-")[-1]: path.read_text() for path in sorted(pathlib.Path(folder).glob("step*.mlir"))}
-        if stage not in self._stages:
-            raise ValueError(f"expected one of the stages {', '.join(self._stages)} but got {stage}")
-        return self._stages[stage]
+        with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
+            self._recompile(dump_directory=folder)
+            return (pathlib.Path(folder) / f"step-{stage}.mlir").read_text()
 
     def save(self, directory):
         """Writes the step as a package, which `fp8.load`, fp8-train and C programs run without the compiler."""

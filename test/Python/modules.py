@@ -1,0 +1,156 @@
+"""Modules without a function, packages, and what a step tells of itself."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+import warnings
+
+import jax
+import numpy as np
+import steps
+
+import fp8
+
+FP8_RUN = sys.argv.pop(1)
+
+
+def text_of(step, *args):
+    return jax.jit(step, keep_unused=True).lower(*args).as_text(debug_info=True)
+
+
+class Modules(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state, cls.batch = steps.state(), steps.batch()
+        cls.text = text_of(steps.tupled, cls.state, cls.batch)
+        cls.want = cls.losses(cls, fp8.compile(steps.tupled, cls.state, cls.batch, recipe="delayed"))
+
+    def losses(self, step, count=3):
+        state, losses = self.state, []
+        for _ in range(count):
+            state, metrics = step(state, self.batch)
+            losses.append(metrics["loss"])
+        assert jax.tree.structure(state) == jax.tree.structure(self.state)
+        return losses
+
+    def test_text_and_file(self):
+        self.assertEqual(self.losses(fp8.compile(self.text, recipe="delayed")), self.want)
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "step.mlir"
+            path.write_text(self.text)
+            self.assertEqual(self.losses(fp8.compile(path, recipe="delayed")), self.want)
+            self.assertEqual(self.losses(fp8.compile(str(path), recipe="delayed")), self.want)
+            with self.assertRaises(FileNotFoundError):
+                fp8.compile(path.parent / "none.mlir")
+        with self.assertRaisesRegex(TypeError, "expected no example arguments for a module but got 1"):
+            fp8.compile(self.text, self.state)
+        with self.assertRaisesRegex(fp8.CompileError, "expected"):
+            fp8.compile("module {\n func.func @main( }\n")
+
+    def test_package(self):
+        compiled = fp8.compile(steps.tupled, self.state, self.batch, recipe="delayed")
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(folder)
+            loaded = fp8.load(folder)
+            self.assertEqual(self.losses(loaded), self.want)
+            self.assertEqual((loaded.recipe, str(loaded.verdicts), loaded.signature, loaded.memory), (compiled.recipe, str(compiled.verdicts), compiled.signature, compiled.memory))
+            with self.assertRaisesRegex(ValueError, "from a package"):
+                loaded.ir()
+            with self.assertRaisesRegex(TypeError, "1 missing: batch"):
+                loaded(self.state, {k: v for k, v in self.batch.items() if k != "y"})
+            # What is damaged is no package.
+            manifest = pathlib.Path(folder) / "manifest.json"
+            manifest.write_bytes(manifest.read_bytes()[:-100])
+            with self.assertRaises(ValueError):
+                fp8.load(folder)
+        with self.assertRaises(OSError):
+            fp8.load(folder)
+
+    def test_package_of_fp8_run(self):
+        """A package that knows nothing of Python's trees; dictionaries with the same keys come back as they went in."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder)
+            (path / "step.mlir").write_text(self.text)
+            subprocess.run([FP8_RUN, path / "step.mlir", "--recipe", "delayed", "--emit-package", path / "package", "--quiet"], check=True)
+            self.assertEqual(self.losses(fp8.load(path / "package")), self.want)
+
+    def test_keys_in_a_package(self):
+        state = steps.state("keyed")
+        compiled = fp8.compile(steps.keyed, state, self.batch, recipe="tensorwise")
+        with tempfile.TemporaryDirectory() as folder:
+            compiled.save(folder)
+            again, _ = fp8.load(folder)(state, self.batch)
+        key = jax.numpy.asarray(again["key"])
+        self.assertTrue((jax.random.key_data(key) == jax.random.key_data(jax.random.split(state["key"])[0])).all())
+
+
+class Facts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state, cls.batch = steps.state(), steps.batch()
+        cls.step = fp8.compile(steps.tupled, cls.state, cls.batch, recipe="coat")
+
+    def test_verdicts(self):
+        verdicts = self.step.verdicts
+        self.assertEqual(len(verdicts), verdicts.report["total"])
+        self.assertEqual(sum(dot["verdict"] == "fp8" for dot in verdicts), verdicts.report["fp8"])
+        self.assertIn(verdicts.summary, str(verdicts))
+        self.assertIn("steps.py", verdicts[0]["location"])
+        table = verdicts._repr_html_()
+        self.assertEqual(table.count("<tr>"), len(verdicts) + 1)
+        self.assertIn("[&#x27;up&#x27;]", table)
+
+    def test_signature_and_memory(self):
+        signature = self.step.signature
+        row = next(row for row in signature["arguments"] if row["path"] == "state[0]['up']")
+        self.assertEqual((row["role"], row["kind"], row["result"], row["type"]), ("state", "parameter", "result[0][0]['up']", "tensor<64x96xf32>"))
+        self.assertEqual([row["kind"] for row in signature["results"] if not row["state"]], ["loss", "metric"])
+        self.assertGreater(self.step.memory["arena_bytes"], 0)
+        self.assertIn("name: coat", self.step.recipe)
+        self.assertIn("dots in FP8", repr(self.step))
+
+    def test_ir(self):
+        self.assertIn("fp8.dot_general", self.step.ir())
+        self.assertNotIn("fp8.dot_general", self.step.ir("import"))
+        self.assertIn("fp8.launch", self.step.ir("kernels"))
+        with self.assertRaisesRegex(ValueError, "expected one of the stages import, fp8.* but got codegn"):
+            self.step.ir("codegn")
+
+    def test_overrides(self):
+        changed = fp8.compile(steps.tupled, self.state, self.batch, recipe="tensorwise", set={"forward.activation.format": "f8E5M2"})
+        self.assertIn("f8E5M2", next(dot["lhs"] for dot in changed.verdicts if dot["role"] == "forward" and dot["verdict"] == "fp8"))
+        with self.assertRaisesRegex(fp8.CompileError, "formt"):
+            fp8.compile(steps.tupled, self.state, self.batch, recipe="tensorwise", set={"forward.activation.formt": "f8E5M2"})
+        with self.assertRaisesRegex(fp8.CompileError, "but got 'pentium-of-1993'"):
+            fp8.compile(steps.tupled, self.state, self.batch, target="pentium-of-1993")
+        with jax.enable_x64(True):
+            wide = jax.tree.map(lambda x: x.astype(np.float64) if x.dtype == np.float32 else x, (self.state, self.batch))
+            with self.assertRaisesRegex(fp8.CompileError, "steps.py:\\d+:\\d+: .*expected lhs of f32, bf16 or f16 but got f64"):
+                fp8.compile(steps.tupled, *wide, fail_on_fallback=True)
+            state, _ = fp8.compile(steps.tupled, *wide)(*wide)
+            self.assertEqual(state[0]["up"].dtype, np.float64)
+
+    def test_warnings(self):
+        def scaled(state, scale, batch):
+            return steps.tupled(({**state[0], "up": state[0]["up"] * scale}, state[1]), batch)
+
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            fp8.compile(scaled, self.state, 1.0, self.batch, recipe="delayed", set={"weight_copies": "state"})
+        (warning,) = [w for w in caught if issubclass(w.category, fp8.CompileWarning)]
+        self.assertRegex(str(warning.message), r"modules\.py:\d+:\d+: .*state\[0\]\['up'\].*depends on more than the step's state")
+        self.assertEqual(pathlib.Path(warning.filename), pathlib.Path(__file__))
+
+    def test_import_is_light(self):
+        code = "import sys, fp8; assert not {'numpy', 'jax', 'fp8._native'} & set(sys.modules), sys.modules.keys(); print(fp8.__doc__[:20])"
+        out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
+        self.assertEqual(out.strip(), "FP8 training steps:")
+        with self.assertRaisesRegex(AttributeError, "module 'fp8' has no attribute 'compil'; it has CompileError, .*compile"):
+            fp8.compil  # noqa: B018
+
+
+if __name__ == "__main__":
+    unittest.main()
