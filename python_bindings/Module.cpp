@@ -264,6 +264,11 @@ const char *orNull(const std::optional<std::string> &text) {
   return text ? text->c_str() : nullptr;
 }
 
+/// Adds a diagnostic to the `Texts` that `user` is.
+void keep(void *user, const char *text) {
+  static_cast<Texts *>(user)->push_back(text);
+}
+
 /// Compiles. Returns the program, or None, and the diagnostics, a line each.
 nb::tuple compile(const std::string &step, const std::string &recipe,
                   const Texts &set, const Texts &roles, const Texts &states,
@@ -293,9 +298,7 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   options.trace = trace;
   options.no_cache = !cache;
   options.threads = threads;
-  options.diagnostic = [](void *user, const char *text) {
-    static_cast<Texts *>(user)->push_back(text);
-  };
+  options.diagnostic = keep;
   options.user = &lines;
   fp8_program *program = nullptr;
   fp8_status status;
@@ -306,6 +309,24 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   if (status == FP8_OK)
     return nb::make_tuple(std::make_unique<Program>(program), lines, "");
   return nb::make_tuple(nb::none(), lines, orEmpty(fp8_compiler_last_error()));
+}
+
+/// Runs passes. Returns the text after them, or None, the diagnostics, and what
+/// went wrong.
+nb::tuple runPasses(const std::string &module, const std::string &pipeline) {
+  Texts lines;
+  char *result = nullptr;
+  fp8_status status;
+  {
+    nb::gil_scoped_release release;
+    status =
+        fp8_run_passes(module.c_str(), pipeline.c_str(), keep, &lines, &result);
+  }
+  if (status != FP8_OK)
+    return nb::make_tuple(nb::none(), lines,
+                          orEmpty(fp8_compiler_last_error()));
+  std::unique_ptr<char, void (*)(char *)> text(result, fp8_text_destroy);
+  return nb::make_tuple(std::string(text.get()), lines, "");
 }
 
 } // namespace
@@ -358,5 +379,6 @@ NB_MODULE(_native, m) {
         "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
         "dump_directory"_a = nb::none(), "fail_on_fallback"_a = false,
         "trace"_a = false, "cache"_a = true, "threads"_a = 0);
+  m.def("run_passes", &runPasses, "module"_a, "pipeline"_a);
   m.def("version", [] { return std::string(fp8_compiler_version()); });
 }

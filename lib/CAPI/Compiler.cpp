@@ -8,9 +8,14 @@
 #include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
 
+#include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Pass/PassRegistry.h"
 #include "llvm/Support/raw_ostream.h"
+#include <cstring>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -39,8 +44,9 @@ namespace {
 /// Passes diagnostics on and keeps the first error.
 class Listener {
 public:
-  Listener(const fp8_compile_options &options, MLIRContext &context)
-      : options(options), handler(&context, [this](Diagnostic &diagnostic) {
+  Listener(fp8_message_fn message, void *user, MLIRContext &context)
+      : message(message), user(user),
+        handler(&context, [this](Diagnostic &diagnostic) {
           for (const std::string &line : formatDiagnostic(diagnostic))
             tell(line);
           return success();
@@ -52,13 +58,14 @@ private:
   void tell(const std::string &line) {
     if (firstError.empty() && StringRef(line).starts_with("error: "))
       firstError = line.substr(strlen("error: "));
-    if (options.diagnostic)
-      options.diagnostic(options.user, line.c_str());
+    if (message)
+      message(user, line.c_str());
     else
       llvm::errs() << line << "\n";
   }
 
-  const fp8_compile_options &options;
+  fp8_message_fn message;
+  void *user;
   ScopedDiagnosticHandler handler;
 };
 
@@ -144,7 +151,7 @@ fp8_status fp8_compile(const fp8_compile_options *options,
   registerAllDialects(registry);
   MLIRContext context(registry);
   context.printOpOnDiagnostic(false);
-  Listener listener(*options, context);
+  Listener listener(options->diagnostic, options->user, context);
   FailureOr<Executable> executable = compileProgram(read, context);
   if (failed(executable))
     return fail(FP8_ERROR_INVALID, listener.firstError);
@@ -177,3 +184,41 @@ fp8_status fp8_program_emit(const fp8_program *program, const char *directory) {
     return fail(FP8_ERROR_IO, llvm::toString(std::move(error)));
   return FP8_OK;
 }
+
+/// Pass registration is global and happens once.
+static void registerPassesOnce() {
+  static bool once = (registerAllPasses(), true);
+  (void)once;
+}
+
+fp8_status fp8_run_passes(const char *module, const char *pipeline,
+                          fp8_message_fn diagnostic, void *user,
+                          char **result) {
+  if (!module || !pipeline || !result)
+    return fail(FP8_ERROR_INVALID, "expected a module, a pipeline and a place "
+                                   "for the result but got NULL");
+  *result = nullptr;
+  registerPassesOnce();
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry);
+  context.printOpOnDiagnostic(false);
+  Listener listener(diagnostic, user, context);
+  OwningOpRef<ModuleOp> parsed = parseSourceString<ModuleOp>(module, &context);
+  if (!parsed)
+    return fail(FP8_ERROR_INVALID, listener.firstError);
+  PassManager passes(&context, ModuleOp::getOperationName());
+  std::string mistake;
+  llvm::raw_string_ostream mistakes(mistake);
+  if (failed(parsePassPipeline(pipeline, passes, mistakes)))
+    return fail(FP8_ERROR_INVALID, StringRef(mistake).trim());
+  if (failed(passes.run(*parsed)))
+    return fail(FP8_ERROR_INVALID, listener.firstError);
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  parsed->print(os, OpPrintingFlags().enableDebugInfo());
+  *result = strdup(text.c_str());
+  return *result ? FP8_OK : fail(FP8_ERROR_MEMORY, "out of memory");
+}
+
+void fp8_text_destroy(char *text) { free(text); }
