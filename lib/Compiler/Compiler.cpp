@@ -1,7 +1,6 @@
 //===- Compiler.cpp - StableHLO text to an executable ---------------------===//
 
 #include "fp8/Compiler/Compiler.h"
-#include "InternalErrors.h"
 #include "ObjectCode.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/Passes.h"
@@ -15,6 +14,7 @@
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/Quantize.h"
 #include "fp8/Pipelines/Structure.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
@@ -36,10 +36,8 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
   PassManager pm(module.getContext());
   pm.enableVerifier(true);
   build(pm);
-  InternalErrors internal(pm);
+  labelInternalErrors(pm, stage);
   LogicalResult result = pm.run(module);
-  if (failed(result))
-    internal.report(stage);
   seconds +=
       std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
           .count();

@@ -14,8 +14,14 @@ namespace test {
 /// Registers test-fp8-contraction.
 void registerTestContractionPass();
 
+/// Registers test-fp8-break-function.
+void registerTestInternalErrorsPass();
+
 /// Registers all of them.
-inline void registerTestPasses() { registerTestContractionPass(); }
+inline void registerTestPasses() {
+  registerTestContractionPass();
+  registerTestInternalErrorsPass();
+}
 
 } // namespace test
 } // namespace fp8

@@ -1,11 +1,13 @@
 //===- InternalErrorsTest.cpp - Whose mistake an error is -----------------===//
 
-#include "../../lib/Compiler/InternalErrors.h"
+#include "fp8/Support/InternalErrors.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassManager.h"
 #include "gtest/gtest.h"
 
 using namespace mlir;
@@ -35,8 +37,10 @@ struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
   StringRef argument;
 };
 
-/// The errors of a run of such a pass on two functions.
-std::vector<std::string> run(Fault fault, StringRef argument = "faulty") {
+/// The errors of a run of such a pass on two functions, in a stage or, without
+/// one, alone.
+std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
+                             StringRef stage = "fp8") {
   MLIRContext context;
   context.loadDialect<func::FuncDialect>();
   auto module = parseSourceString<ModuleOp>(
@@ -48,9 +52,11 @@ std::vector<std::string> run(Fault fault, StringRef argument = "faulty") {
   });
   PassManager pm(&context);
   pm.addNestedPass<func::FuncOp>(std::make_unique<FaultyPass>(fault, argument));
-  fp8::InternalErrors internal(pm);
+  if (stage.empty())
+    fp8::labelInternalErrors(pm);
+  else
+    fp8::labelInternalErrors(pm, stage);
   EXPECT_EQ(failed(pm.run(*module)), fault != Fault::None);
-  internal.report("fp8");
   return errors;
 }
 
@@ -79,6 +85,27 @@ TEST(InternalErrors, ThoseOfAPassAreTheUsers) {
 
 TEST(InternalErrors, ThoseOfAStagesCheckAreOurs) {
   EXPECT_TRUE(isInternal(run(Fault::RefusesInput, "fp8-verify-scheduled")));
+}
+
+TEST(InternalErrors, AloneOnlyTheVerifiersAfterOurPassesAreOurs) {
+  std::vector<std::string> errors = run(Fault::BreaksIR, "fp8-faulty", "");
+  EXPECT_TRUE(isInternal(errors));
+  EXPECT_NE(errors.back().find("pass 'fp8-faulty' made this"),
+            std::string::npos);
+  EXPECT_FALSE(isInternal(run(Fault::BreaksIR, "faulty", "")));
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-faulty", "")));
+  EXPECT_FALSE(
+      isInternal(run(Fault::RefusesInputAndBreaksIR, "fp8-faulty", "")));
+  EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-verify-lowered", "")));
+}
+
+TEST(InternalErrors, OneIsReportedOnce) {
+  std::vector<std::string> errors = run(Fault::BreaksIR);
+  EXPECT_EQ(llvm::count_if(errors,
+                           [](StringRef error) {
+                             return error.starts_with("internal error");
+                           }),
+            1);
 }
 
 } // namespace

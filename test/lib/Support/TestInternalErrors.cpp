@@ -1,0 +1,44 @@
+//===- TestInternalErrors.cpp - A pass that makes mistakes ----------------===//
+
+#include "TestPasses.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Pass/Pass.h"
+#include "mlir/Pass/PassRegistry.h"
+
+using namespace mlir;
+
+namespace {
+
+/// Does what no pass should: it leaves functions with an attribute `break`
+/// without a terminator, and moves the first op of those with an attribute
+/// `swap` behind the second. It refuses those with `refuse`, as a pass does
+/// whose input is wrong.
+struct TestBreakFunction
+    : PassWrapper<TestBreakFunction, OperationPass<func::FuncOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestBreakFunction)
+
+  StringRef getArgument() const override { return "test-fp8-break-function"; }
+  StringRef getDescription() const override {
+    return "Break functions with an attribute that asks for it";
+  }
+
+  void runOnOperation() override {
+    func::FuncOp function = getOperation();
+    Block &block = function.getBody().front();
+    if (function->hasAttr("swap"))
+      block.front().moveAfter(block.front().getNextNode());
+    if (function->hasAttr("break"))
+      block.getTerminator()->erase();
+    if (function->hasAttr("refuse")) {
+      function.emitOpError("expected another function");
+      signalPassFailure();
+    }
+  }
+};
+
+} // namespace
+
+void mlir::fp8::test::registerTestInternalErrorsPass() {
+  PassRegistration<TestBreakFunction>();
+}
