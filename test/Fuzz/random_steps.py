@@ -109,6 +109,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the files of draws that pass")
     parser.add_argument("--no-reduce", action="store_true")
     parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
+    parser.add_argument("--none", action="store_true", help="check only 1.: that --recipe none gives JAX's state")
+    parser.add_argument("--timeout", type=int, default=180, metavar="S", help="seconds for a run of a program; sanitizers need more (default: 180)")
     parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
     args = parser.parse_args()
@@ -116,7 +118,7 @@ def main():
         sys.exit(count(args.count))
 
     found = shutil.which(args.fp8_run) or str(args.fp8_run)
-    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs, "self": args.self_check}
+    tools = {"run": found, "opt": str(pathlib.Path(found).parent / "fp8-opt"), "pairs": args.pairs, "none": args.none, "timeout": args.timeout, "self": args.self_check}
     seeds = [seed for part in args.seeds.split(",") for begin, _, end in [part.partition(":")] for seed in range(int(begin), int(end or int(begin) + 1))]
     args.folder.mkdir(parents=True, exist_ok=True)
     call = (options_of(args.set), args.folder.resolve(), tools, args.keep, not args.no_reduce)

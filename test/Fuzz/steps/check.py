@@ -13,7 +13,6 @@ from exporting import Export, feeds
 from . import choices, containers, optimizers, sums, tasks
 from .models import STEPS
 
-TIMEOUT = 180
 # Presets that store state in less than f32.
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
 PERTURBATIONS = 8
@@ -129,7 +128,7 @@ class Module:
     """The module of a draw with its values, in a folder."""
 
     def __init__(self, reference, folder, tools):
-        self.reference, self.folder, self.tools = reference, folder, tools
+        self.reference, self.folder, self.tools, self.timeout = reference, folder, tools, tools["timeout"]
         c, export = reference.choices, reference.export
         folder.mkdir(parents=True, exist_ok=True)
         text, order, result_order = export.debug, range(len(export.paths)), range(len(export.results))
@@ -158,9 +157,9 @@ class Module:
                        "--checkpoint-every", 1, "--out", out, "--overwrite", "--quiet", *more]  # fmt: skip
             (self.folder / f"{out.name}.command").write_text(" ".join(map(str, command)) + "\n")
             try:
-                result = t.run(command, check=False, timeout=TIMEOUT)
+                result = t.run(command, check=False, timeout=self.timeout)
             except subprocess.TimeoutExpired:
-                raise Failure(f"{group(recipe)}-hang", f"{fixed} after {TIMEOUT} s") from None
+                raise Failure(f"{group(recipe)}-hang", f"{fixed} after {self.timeout} s") from None
             if result.returncode == 0:
                 return t.read_log(out)
             if not self.settle(result.stderr):
@@ -234,7 +233,7 @@ def check_pairs(module):
     export = module.reference.export
     while True:
         more = [option for option in module.options if str(option).startswith(("--state=", "--role=", "--loss="))]
-        explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *module.options[:2], *more], check=False, timeout=TIMEOUT)
+        explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *module.options[:2], *more], check=False, timeout=module.timeout)
         # Training is asked of a step; of a module alone it says "function" of some.
         if explained.returncode == 0 and not re.search(r"  state ", explained.stdout.partition("results:")[2]) and not more:
             argument, result = next(iter(export.replaced.items()))
@@ -298,7 +297,7 @@ def check_none(module):
 
 def check_verdicts(module, recipe):
     """Every dot of the imported step has its row."""
-    imported = t.run([module.tools["opt"], "--fp8-import", module.folder / "step.mlir"], check=False, timeout=TIMEOUT)
+    imported = t.run([module.tools["opt"], "--fp8-import", module.folder / "step.mlir"], check=False, timeout=module.timeout)
     if imported.returncode:
         # It takes no options for what is ambiguous.
         if module.ambiguous and "ambiguous" in imported.stderr:
@@ -418,6 +417,8 @@ def check(drawn, seed, folder, tools):
             # The reason, if this is it.
             check_pairs(module)
         raise
+    if tools["none"]:
+        return f"none {worst:.2f}"
     presets = choices.CHOICES["recipe"][0] if seed % 10 == 0 else [drawn["recipe"]]
     notes = [f"none {worst:.2f}"]
     for recipe in presets:
