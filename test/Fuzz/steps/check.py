@@ -94,8 +94,9 @@ class Reference:
         return self._rounded
 
     def play(self, change):
-        """The step's play from its initial state with every array changed."""
-        return self.export.play(jax.tree.map(lambda x: jnp.asarray(change(x)), self.export.state))
+        """The step's play from its initial state with every array changed, but for keys."""
+        is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+        return self.export.play(jax.tree.map(lambda x: x if is_key(x) else jnp.asarray(change(x)), self.export.state))
 
 
 def to_e4m3(x, random):
