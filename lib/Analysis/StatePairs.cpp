@@ -298,6 +298,13 @@ void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
 void SignatureAnalyzer::addHomes(unsigned arg, unsigned update) {
   const Chain &reader = chains.of(returned[update]);
   ValueSet stepped = findStepped(update);
+  // Behind a threshold nothing is added as it is, and the gradient of what a
+  // nonlinearity reads is not known: that leaves what is read at all.
+  if (stepped.empty())
+    for (auto &[source, reach] : reader)
+      if (argumentIndex(source) && source != argument(arg) &&
+          source.getType() == argument(arg).getType())
+        stepped.insert(source);
   if (stepped.empty())
     return;
   for (unsigned result = 0; result < signature.results.size(); ++result) {
