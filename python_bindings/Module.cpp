@@ -313,14 +313,15 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
 
 /// Runs passes. Returns the text after them, or None, the diagnostics, and what
 /// went wrong.
-nb::tuple runPasses(const std::string &module, const std::string &pipeline) {
+nb::tuple runPasses(const std::string &module, const std::string &pipeline,
+                    bool locations) {
   Texts lines;
   char *result = nullptr;
   fp8_status status;
   {
     nb::gil_scoped_release release;
-    status =
-        fp8_run_passes(module.c_str(), pipeline.c_str(), keep, &lines, &result);
+    status = fp8_run_passes(module.c_str(), pipeline.c_str(), locations, keep,
+                            &lines, &result);
   }
   if (status != FP8_OK)
     return nb::make_tuple(nb::none(), lines,
@@ -379,6 +380,7 @@ NB_MODULE(_native, m) {
         "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
         "dump_directory"_a = nb::none(), "fail_on_fallback"_a = false,
         "trace"_a = false, "cache"_a = true, "threads"_a = 0);
-  m.def("run_passes", &runPasses, "module"_a, "pipeline"_a);
+  m.def("run_passes", &runPasses, "module"_a, "pipeline"_a,
+        "locations"_a = false);
   m.def("version", [] { return std::string(fp8_compiler_version()); });
 }

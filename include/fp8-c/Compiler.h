@@ -79,12 +79,13 @@ FP8_CAPI fp8_status fp8_program_emit(const fp8_program *program,
 /* Runs passes over a module, a text, as fp8-opt does. pipeline: passes and
    pipelines by name, with options in braces, separated by commas:
    "fp8-import,fp8-quantize{recipe=coat}". *result is the module's text after
-   them, for fp8_text_destroy. Errors, warnings and remarks go to diagnostic (or
-   NULL: stderr), a line each. FP8_ERROR_INVALID: the text is no module, the
-   pipeline none, or a pass fails. */
+   them, with locations if locations is 1, for fp8_text_destroy. Errors,
+   warnings and remarks go to diagnostic (or NULL: stderr), a line each.
+   FP8_ERROR_INVALID: the text is no module, the pipeline none, or a pass fails.
+ */
 FP8_CAPI fp8_status fp8_run_passes(const char *module, const char *pipeline,
-                                   fp8_message_fn diagnostic, void *user,
-                                   char **result);
+                                   int32_t locations, fp8_message_fn diagnostic,
+                                   void *user, char **result);
 FP8_CAPI void fp8_text_destroy(char *text);
 
 #ifdef __cplusplus

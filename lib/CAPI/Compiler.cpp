@@ -192,8 +192,8 @@ static void registerPassesOnce() {
 }
 
 fp8_status fp8_run_passes(const char *module, const char *pipeline,
-                          fp8_message_fn diagnostic, void *user,
-                          char **result) {
+                          int32_t locations, fp8_message_fn diagnostic,
+                          void *user, char **result) {
   if (!module || !pipeline || !result)
     return fail(FP8_ERROR_INVALID, "expected a module, a pipeline and a place "
                                    "for the result but got NULL");
@@ -216,7 +216,7 @@ fp8_status fp8_run_passes(const char *module, const char *pipeline,
     return fail(FP8_ERROR_INVALID, listener.firstError);
   std::string text;
   llvm::raw_string_ostream os(text);
-  parsed->print(os, OpPrintingFlags().enableDebugInfo());
+  parsed->print(os, OpPrintingFlags().enableDebugInfo(locations));
   *result = strdup(text.c_str());
   return *result ? FP8_OK : fail(FP8_ERROR_MEMORY, "out of memory");
 }

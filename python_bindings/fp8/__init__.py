@@ -18,6 +18,7 @@ _PLACES = {
     "CompileWarning": "compiler",
     "version": "compiler",
     "load": "package",
+    "opt": "passes",
     "Step": "step",
     "StateArray": "state",
     "copy": "state",
