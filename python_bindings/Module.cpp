@@ -16,6 +16,8 @@
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
+#include <cstring>
+#include <map>
 #include <memory>
 #include <stdexcept>
 
@@ -26,7 +28,7 @@ namespace {
 
 /// A status that is not FP8_OK, with its message.
 struct Failure : std::runtime_error {
-  Failure(fp8_status status, const char *message)
+  Failure(fp8_status status, const std::string &message)
       : std::runtime_error(message), status(status) {}
   fp8_status status;
 };
@@ -62,6 +64,15 @@ void translate(const std::exception_ptr &thrown, void *) {
   } catch (const Failure &failure) {
     PyErr_SetString(exceptionOf(failure.status), failure.what());
   }
+}
+
+using Texts = std::vector<std::string>;
+
+std::vector<const char *> pointersTo(const Texts &texts) {
+  std::vector<const char *> pointers;
+  for (const std::string &text : texts)
+    pointers.push_back(text.c_str());
+  return pointers;
 }
 
 std::string orEmpty(const char *text) { return text ? text : ""; }
@@ -155,6 +166,57 @@ public:
     return dict;
   }
 
+  /// Writes the state to a file of tensors by path, whole or not at all.
+  void save(const std::string &path, const Texts &metadata) {
+    std::vector<fp8_tensor_info> infos;
+    std::vector<const void *> data;
+    forEachState([&](int64_t index, const fp8_tensor_info &info) {
+      infos.push_back(info);
+      data.push_back(fp8_step_argument(handle, index));
+    });
+    std::vector<const char *> texts = pointersTo(metadata);
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status =
+          fp8_tensors_save(path.c_str(), infos.data(), data.data(),
+                           static_cast<int64_t>(infos.size()), texts.data(),
+                           static_cast<int64_t>(texts.size() / 2));
+    }
+    check(status);
+  }
+
+  /// Takes the state that `save` or a run's checkpoint has written.
+  void restore(const std::string &path) {
+    fp8_tensors *opened;
+    check(fp8_tensors_load(path.c_str(), &opened));
+    std::unique_ptr<fp8_tensors, void (*)(fp8_tensors *)> tensors(
+        opened, fp8_tensors_destroy);
+    std::map<std::string, int64_t> places;
+    for (int64_t i = 0; i < fp8_tensors_count(opened); ++i) {
+      fp8_tensor_info info;
+      check(fp8_tensors_get(opened, i, &info, nullptr));
+      places[info.name] = i;
+    }
+    forEachState([&](int64_t index, const fp8_tensor_info &info) {
+      auto place = places.find(info.name);
+      if (place == places.end())
+        throw Failure(FP8_ERROR_MISMATCH,
+                      path + ": expected a tensor " + info.name +
+                          ", which this step keeps, but got none: was it "
+                          "written by a step with another recipe?");
+      fp8_tensor_info other;
+      const void *data;
+      check(fp8_tensors_get(opened, place->second, &other, &data));
+      if (describe(info) != describe(other))
+        throw Failure(FP8_ERROR_MISMATCH, path + ": " + info.name +
+                                              ": expected " + describe(info) +
+                                              " but got " + describe(other));
+      if (int64_t bytes = fp8_tensor_bytes(&info))
+        std::memcpy(fp8_step_argument(handle, index), data, bytes);
+    });
+  }
+
   void setProfile(bool on) { fp8_step_set_profile(handle, on); }
 
   nb::list profile() const {
@@ -173,6 +235,24 @@ public:
   }
 
 private:
+  /// Calls `visit` for each argument that is state.
+  template <typename Visit> void forEachState(Visit visit) const {
+    for (int64_t i = 0; i < fp8_executable_num_arguments(executable.handle);
+         ++i) {
+      fp8_tensor_info info;
+      check(fp8_executable_argument(executable.handle, i, &info));
+      if (info.role == FP8_ROLE_STATE)
+        visit(i, info);
+    }
+  }
+
+  static std::string describe(const fp8_tensor_info &info) {
+    std::string text = orEmpty(fp8_dtype_name(info.dtype)) + "[";
+    for (int32_t i = 0; i < info.rank; ++i)
+      text += (i ? "," : "") + std::to_string(info.dims[i]);
+    return text + "]";
+  }
+
   static Bytes view(void *data, const fp8_tensor_info &info, nb::handle owner) {
     size_t size = fp8_tensor_bytes(&info);
     // (An empty tensor may have no buffer.)
@@ -250,15 +330,6 @@ public:
 private:
   fp8_program *handle;
 };
-
-using Texts = std::vector<std::string>;
-
-std::vector<const char *> pointersTo(const Texts &texts) {
-  std::vector<const char *> pointers;
-  for (const std::string &text : texts)
-    pointers.push_back(text.c_str());
-  return pointers;
-}
 
 const char *orNull(const std::optional<std::string> &text) {
   return text ? text->c_str() : nullptr;
@@ -362,6 +433,8 @@ NB_MODULE(_native, m) {
            nb::rv_policy::reference)
       .def("result", &Step::result, "index"_a, "owner"_a,
            nb::rv_policy::reference)
+      .def("save", &Step::save, "path"_a, "metadata"_a)
+      .def("restore", &Step::restore, "path"_a)
       .def("memory", &Step::memory)
       .def("set_profile", &Step::setProfile, "on"_a)
       .def("profile", &Step::profile);

@@ -30,14 +30,12 @@ class Step:
         replaced = {row["path"]: row["state"] for row in signature["results"] if row["state"]}
         held = {path for path in replaced.values()}
         paths = [leaf.path for leaf in trees.arguments]
-        # (Paths of both must be the compiler's: its names are the contract.)
-        unknown = [path for path in paths if path not in {row["path"] for row in signature["arguments"]}]
-        if unknown:
-            raise RuntimeError(f"expected the compiler to know argument {unknown[0]}; this is a bug of fp8")
+        # Paths are the contract with the compiler: state may be stored otherwise, inputs are arguments of the step.
+        for path in paths:
+            if path not in ({row["path"] for row in signature["arguments"]} if path in held else functions.place):
+                raise RuntimeError(f"expected the compiled step to take {path} but it does not; this is a bug of fp8")
         self._state = [(i, path) for i, path in enumerate(paths) if path in held]
-        self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held and path in functions.place]
-        # What the step keeps otherwise than the user has it, though no result replaces it.
-        self._kept = [(i, path) for i, path in enumerate(paths) if path not in held and path not in functions.place]
+        self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held]
         self._results = [(leaf, replaced.get(leaf.path)) for leaf in trees.results]
         self._newest = lambda: None
 
@@ -82,9 +80,6 @@ class Step:
                 if type(leaf) is not state.StateArray or leaf._memory is not memory or leaf._path != path:
                     break
             else:
-                for i, path in self._kept:
-                    if memory.fed.get(path) is not leaves[i]:
-                        raise ValueError(f"{path}: expected the array of the first call but got another one: the step stores it otherwise, and no result replaces it")
                 return memory
         return self._begin(leaves)
 
@@ -96,16 +91,48 @@ class Step:
 
     def _begin(self, leaves):
         memory = state.Memory(self._functions, self._threads)
-        values = {}
-        for i, path in self._state + self._kept:
-            leaf = self._trees.arguments[i]
-            values[path] = arrays.given(leaves[i], leaf.shape, leaf.dtype, path)
-        # The others are copied before each step; here `begin` has to find them.
-        inputs = {path: arrays.given(leaves[i], self._trees.arguments[i].shape, self._trees.arguments[i].dtype, path) for i, path in self._inputs}
-        memory.begin({**inputs, **values})
-        for i, path in self._kept:
-            memory.fed[path] = leaves[i]
+        # The state, and inputs that storing it reads; all inputs are copied anew before each step.
+        given = [(i, path) for i, path in self._state + self._inputs if i < len(leaves)]
+        expected = self._trees.arguments
+        memory.begin({path: arrays.given(leaves[i], expected[i].shape, expected[i].dtype, path) for i, path in given})
         return memory
+
+    def save_state(self, path, *state):
+        """Writes a state to a safetensors file, whole or not at all: what the step keeps (FP8 payloads and scales, the
+        recipe's own state), by tree path, as fp8-run's checkpoints have it.
+
+        `state`: the first arguments of a call, as the last call returned them, or as plain arrays.
+        """
+        leaves = self._leading(state)
+        memory = self._memory_of(leaves)
+        with memory.lock:
+            self._check_current(memory, leaves)
+            memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe])
+
+    def load_state(self, path, *like):
+        """The state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
+
+        Leaves of `like` that no result replaces are handed on. Raises OSError if the file cannot be read, ValueError if it is
+        damaged or the state of a step that keeps other tensors.
+        """
+        import jax
+
+        leaves = self._leading(like)
+        memory = state.Memory(self._functions, self._threads)
+        memory.native.restore(str(path))
+        for i, path in self._state:
+            leaf = self._trees.arguments[i]
+            leaves[i] = state.StateArray(memory, path, leaf.shape, leaf.dtype, leaf.key)
+        trees = jax.tree.structure(like).unflatten(leaves[: len(jax.tree.leaves(like))])
+        return trees[0] if len(like) == 1 else trees
+
+    def _leading(self, args):
+        """The leaves of the first arguments of a call, which hold all state."""
+        leaves = self._trees.flatten_leading(args)
+        missing = [path for i, path in self._state if i >= len(leaves)]
+        if missing:
+            raise TypeError(f"expected all arguments that hold state but got none with {missing[0]}")
+        return leaves
 
     # ------------------------------------------------------------ what there is to know
 

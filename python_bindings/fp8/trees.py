@@ -91,8 +91,21 @@ class JaxTrees:
             raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
         return leaves
 
+    def flatten_leading(self, args):
+        """The same of the first arguments of a call."""
+        return _flatten_leading(self, args)
+
     def unflatten(self, leaves):
         return self.outputs.unflatten(leaves)
+
+
+def _flatten_leading(trees, args):
+    roots = trees.roots[: len(args)]
+    got = list(_paths(roots, args)) if len(roots) == len(args) else []
+    expected = [leaf.path for leaf in trees.arguments if _split(leaf.path)[0] in roots]
+    if not args or [path for path, _ in got] != expected:
+        raise TypeError(_difference(roots, expected, args))
+    return [leaf for _, leaf in got]
 
 
 def _difference(roots, expected, args):
@@ -130,6 +143,9 @@ class PathTrees:
             self.structure = structure
             self._args = [jax.tree.structure(tree) for tree in args]
         return leaves
+
+    def flatten_leading(self, args):
+        return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
         import jax
