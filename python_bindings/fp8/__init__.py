@@ -21,6 +21,7 @@ _PLACES = {
     "opt": "passes",
     "Step": "step",
     "StateArray": "state",
+    "Trainer": "trainer",
     "copy": "state",
     "Verdicts": "verdicts",
 }

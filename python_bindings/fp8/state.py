@@ -207,6 +207,13 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
         return f"StateArray({what}, replaced)" if self._memory.taken != self._taken else f"StateArray({what}, {np.asarray(self)})"
 
 
+def steps_taken(state):
+    """How many steps the buffers have taken that hold a state."""
+    import jax
+
+    return next(leaf._taken for leaf in jax.tree.leaves(state) if isinstance(leaf, StateArray))
+
+
 def copy(state):
     """A state that later steps leave alone: the same tree, with buffers of its own.
 

@@ -31,8 +31,9 @@ class Step:
         held = {path for path in replaced.values()}
         paths = [leaf.path for leaf in trees.arguments]
         # Paths are the contract with the compiler: state may be stored otherwise, inputs are arguments of the step.
+        known = {row["path"] for row in signature["arguments"]}
         for path in paths:
-            if path not in ({row["path"] for row in signature["arguments"]} if path in held else functions.place):
+            if path not in (known if path in held else functions.place):
                 raise RuntimeError(f"expected the compiled step to take {path} but it does not; this is a bug of fp8")
         self._state = [(i, path) for i, path in enumerate(paths) if path in held]
         self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held]

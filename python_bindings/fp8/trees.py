@@ -43,6 +43,11 @@ def _leaf(path, aval):
     return Leaf(path, tuple(aval.shape), np.dtype(aval.dtype))
 
 
+def named(root, tree):
+    """The leaves of a tree with their paths below `root`."""
+    return _paths([root], [tree])
+
+
 def _paths(roots, trees):
     """The paths and leaves of several trees, each below its root."""
     import jax

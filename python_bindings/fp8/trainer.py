@@ -1,0 +1,176 @@
+"""The loop around a compiled step: data in, log and checkpoints out, whole after ctrl-C."""
+
+import json
+import math
+import os
+import pathlib
+import re
+import time
+
+import numpy as np
+
+from .state import steps_taken
+from .trees import named
+
+
+class Trainer:
+    """Trains with a step of the form `state, metrics = step(state, *batch)`.
+
+    step: what fp8.compile or fp8.load gave.
+    out: a directory, made if it is missing, that gets `log.csv`, `log.jsonl`,
+        `verdicts.json`, `memory.json`, `recipe.yaml` and `checkpoint-<step>.safetensors`,
+        as fp8-run writes them.
+    checkpoint_every: steps between checkpoints; 0: at the end only.
+    keep_checkpoints: the newest so many stay; 0: all.
+    stop_on_nonfinite: a loss that is NaN or infinite ends training with FloatingPointError, before a checkpoint is written.
+    progress: a tqdm bar if tqdm is there. log: called with each line of the log as a dictionary.
+
+    >>> trainer = Trainer(step8, "out/run", checkpoint_every=100)                # doctest: +SKIP
+    >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
+    """
+
+    def __init__(self, step, out, *, checkpoint_every=0, keep_checkpoints=0, stop_on_nonfinite=True, progress=True, log=None):
+        self.step, self.out = step, pathlib.Path(out)
+        self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
+        self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
+        rows = step.signature["results"]
+        self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
+        if not self.loss.startswith("result[1]") or any(row["state"] and not row["path"].startswith("result[0]") for row in rows):
+            raise TypeError(f"expected a step that returns state and metrics, two trees, but got the loss as {self.loss}")
+
+    def fit(self, state, batches, steps, resume=False, overwrite=False):
+        """Trains until `steps` steps are taken in all; returns the state.
+
+        state: the first argument of the step, arrays or what a call returned.
+        batches: an iterable. Each item is the rest of the step's arguments: a
+            tuple of them, or the only one. It may end before `steps`.
+        resume: from the newest checkpoint in `out`, if there is one; the iterable has to begin where that left off
+            (`trainer.taken` says where).
+        overwrite: an earlier run's files in `out` may go; otherwise they are an
+            error (without `resume`).
+
+        After ctrl-C, and whatever the iterable raises, the checkpoint of the last whole step is written, and the exception goes on.
+        """
+        state = self._begin(state, resume, overwrite)
+        bar = self._bar(steps)
+        self._started, self._before = time.perf_counter(), None
+        with open(self.out / "log.jsonl", "a") as jsonl, open(self.out / "log.csv", "a") as csv:
+            try:
+                for batch in self._limited(batches, steps):
+                    state, metrics = self.step(state, *(batch if isinstance(batch, tuple) else (batch,)))
+                    self._taken(state, metrics, jsonl, csv, bar)
+                    if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
+                        self.checkpoint(state)
+            except FloatingPointError:
+                raise
+            except BaseException:
+                self._rescue(jsonl, csv)
+                raise
+            finally:
+                if bar is not None:
+                    bar.close()
+        self.checkpoint(state)
+        return state
+
+    def _taken(self, state, metrics, jsonl, csv, bar=None):
+        """Counts a step, and logs it."""
+        self.taken += 1
+        self._before = self.taken - steps_taken(state)
+        line = self._line(metrics)
+        self._write(line, jsonl, csv)
+        if bar is not None:
+            bar.set_postfix(loss=line["loss"], refresh=False)
+            bar.update()
+        if self.stop_on_nonfinite and not math.isfinite(line["loss"]):
+            raise FloatingPointError(f"step {self.taken}: expected a finite loss but got {line['loss']}; the last checkpoint is from before")
+
+    def _rescue(self, jsonl, csv):
+        """Writes a checkpoint of the last whole step, which ctrl-C may have kept from being handed out."""
+        if self._before is None:
+            return
+        state, metrics = self.step.newest()
+        if self._before + steps_taken(state) > self.taken:
+            self._taken(state, metrics, jsonl, csv)
+        self.checkpoint(state)
+
+    def checkpoint(self, state):
+        """Writes `checkpoint-<step>.safetensors`, and drops the oldest ones beyond `keep_checkpoints`."""
+        path = self.out / f"checkpoint-{self.taken}.safetensors"
+        if not path.exists():
+            self.step.save_state(path, state)
+        if self.keep_checkpoints:
+            for old in self._checkpoints()[: -self.keep_checkpoints]:
+                self._path(old).unlink()
+        return path
+
+    # ------------------------------------------------------------ files
+
+    def _path(self, step):
+        return self.out / f"checkpoint-{step}.safetensors"
+
+    def _checkpoints(self):
+        found = (re.fullmatch(r"checkpoint-(\d+)\.safetensors", path.name) for path in self.out.glob("checkpoint-*.safetensors"))
+        return sorted(int(match[1]) for match in found if match)
+
+    def _begin(self, state, resume, overwrite):
+        self.out.mkdir(parents=True, exist_ok=True)
+        earlier = [*self.out.glob("log.*"), *map(self._path, self._checkpoints())]
+        self.taken = 0
+        if resume:
+            if self._checkpoints():
+                self.taken = self._checkpoints()[-1]
+                state = self.step.load_state(self._path(self.taken), state)
+            self._cut_logs()
+        elif earlier and not overwrite:
+            raise FileExistsError(f"{self.out}: expected no earlier run but got {earlier[0].name}: choose resume=True, overwrite=True or another directory")
+        else:
+            for path in earlier:
+                path.unlink()
+        for name, text in (("verdicts.json", json.dumps(self.step.verdicts.report, indent=1)), ("memory.json", json.dumps(self.step.memory, indent=1)), ("recipe.yaml", self.step.recipe)):
+            (self.out / name).write_text(text)
+        return state
+
+    def _cut_logs(self):
+        """Drops what an interrupted run logged after the checkpoint."""
+        for name, number in (("log.jsonl", lambda line: json.loads(line).get("step", 0)), ("log.csv", lambda line: int(line.partition(",")[0]) if line[0].isdigit() else 0)):
+            path = self.out / name
+            if path.exists():
+                kept = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n") and number(line) <= self.taken]
+                temporary = path.with_suffix(".tmp")
+                temporary.write_text("".join(kept))
+                os.replace(temporary, path)
+
+    def _limited(self, batches, steps):
+        if self.taken < steps:
+            for batch in batches:
+                yield batch
+                if self.taken >= steps:
+                    return
+
+    def _line(self, metrics):
+        """A line of the log: the loss, and every other scalar by path."""
+        scalars = {path: float(value) for path, value in named("result[1]", metrics) if np.ndim(value) == 0}
+        return {"step": self.taken, "loss": scalars.pop(self.loss), "seconds": round(time.perf_counter() - self._started, 3), "metrics": scalars}
+
+    def _write(self, line, jsonl, csv):
+        if csv.tell() == 0:
+            csv.write(",".join(["step", "loss", "seconds", *line["metrics"]]) + "\n")
+        csv.write(",".join(map(repr, [line["step"], line["loss"], line["seconds"], *line["metrics"].values()])) + "\n")
+        # JSON has no NaN.
+        jsonl.write(json.dumps({**line, "loss": _jsonable(line["loss"]), "metrics": {k: _jsonable(v) for k, v in line["metrics"].items()}}) + "\n")
+        csv.flush(), jsonl.flush()
+        if self.log:
+            self.log(line)
+
+    def _bar(self, steps):
+        if not self.progress:
+            return None
+        try:
+            from tqdm.auto import tqdm
+        except ImportError:
+            return None
+        return tqdm(total=steps, initial=self.taken, unit="step")
+
+
+def _jsonable(value):
+    return value if math.isfinite(value) else repr(value)

@@ -1,0 +1,185 @@
+"""fp8.Trainer: logs, checkpoints, resuming, and what ends a run early."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import steps
+from safetensors.numpy import save_file
+
+import fp8
+
+FP8_RUN = sys.argv.pop(1)
+
+
+def batches(count=100, begin=0):
+    return (steps.batch(i) for i in range(begin, count))
+
+
+class Training(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.state = steps.state()
+        cls.step = fp8.compile(steps.tupled, cls.state, steps.batch(), recipe="coat")
+
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+        self.out = self.folder / "run"
+
+    def trainer(self, out=None, **options):
+        return fp8.Trainer(self.step, out or self.out, progress=False, **options)
+
+    def lines(self, out=None):
+        return [json.loads(line) for line in ((out or self.out) / "log.jsonl").read_text().splitlines()]
+
+    def test_a_run(self):
+        seen = []
+        state = self.trainer(checkpoint_every=2, keep_checkpoints=2, log=seen.append).fit(self.state, batches(), 7)
+        lines = self.lines()
+        self.assertEqual([line["step"] for line in lines], list(range(1, 8)))
+        self.assertEqual([line["loss"] for line in lines], [line["loss"] for line in seen])
+        self.assertEqual(list(lines[0]["metrics"]), ["result[1]['norm']"])
+        self.assertEqual(int(state[1][1][0].count), 7)
+        self.assertEqual(sorted(path.name for path in self.out.iterdir()),
+                         ["checkpoint-6.safetensors", "checkpoint-7.safetensors", "log.csv", "log.jsonl", "memory.json", "recipe.yaml", "verdicts.json"])  # fmt: skip
+        rows = (self.out / "log.csv").read_text().splitlines()
+        self.assertEqual(rows[0], "step,loss,seconds,result[1]['norm']")
+        self.assertEqual([float(row.split(",")[1]) for row in rows[1:]], [line["loss"] for line in lines])
+        # An iterable may end before.
+        self.trainer(self.out.parent / "short").fit(self.state, batches(3), 7)
+        self.assertEqual(len(self.lines(self.out.parent / "short")), 3)
+
+    def test_resuming_is_one_long_run(self):
+        long = self.trainer(self.folder / "long").fit(self.state, batches(), 6)
+        self.trainer().fit(self.state, batches(), 4)
+        with open(self.out / "log.jsonl", "a") as file:
+            file.write('{"step": 5, "loss": 0, "metrics": {}}\n{"step": 6, "lo')  # was killed
+        with self.assertRaisesRegex(FileExistsError, "expected no earlier run"):
+            self.trainer().fit(self.state, batches(), 6)
+        trainer = self.trainer()
+        again = trainer.fit(self.state, batches(begin=4), 6, resume=True)
+        self.assertEqual([line["loss"] for line in self.lines()], [line["loss"] for line in self.lines(self.folder / "long")])
+        for one, two in zip(jax.tree.leaves(long), jax.tree.leaves(again), strict=True):
+            self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+        self.assertEqual((self.out / "checkpoint-6.safetensors").read_bytes(), (self.folder / "long" / "checkpoint-6.safetensors").read_bytes())
+        # Nothing is left to train.
+        trainer.fit(self.state, batches(), 6, resume=True)
+        self.trainer().fit(self.state, batches(), 2, overwrite=True)
+        self.assertEqual(len(self.lines()), 2)
+
+    def test_what_ends_early_leaves_a_checkpoint(self):
+        for error in (KeyboardInterrupt, OSError):
+            with self.subTest(error):
+
+                def failing(error=error):
+                    yield from batches(3)
+                    raise error("the data")
+
+                out = self.folder / error.__name__
+                with self.assertRaisesRegex(error, "the data"):
+                    self.trainer(out).fit(self.state, failing(), 9)
+                self.assertTrue((out / "checkpoint-3.safetensors").exists())
+                self.trainer(out).fit(self.state, batches(begin=3), 5, resume=True)
+                self.assertEqual([line["step"] for line in self.lines(out)], [1, 2, 3, 4, 5])
+
+    def test_ctrl_c_between_step_and_return(self):
+        """A step that was taken is kept, though its result was not handed out."""
+        step = self.step
+
+        class Interrupted:
+            def __getattr__(self, name):
+                return getattr(step, name)
+
+            def __call__(self, state, batch):
+                result = step(state, batch)
+                if int(result[0][1][1][0].count) == 3:
+                    raise KeyboardInterrupt
+                return result
+
+        with self.assertRaises(KeyboardInterrupt):
+            fp8.Trainer(Interrupted(), self.out, progress=False).fit(self.state, batches(), 9)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3])
+        self.assertTrue((self.out / "checkpoint-3.safetensors").exists())
+
+    def test_nonfinite(self):
+        def poisoned():
+            yield from batches(2)
+            yield {**steps.batch(), "y": jnp.full((32, 8), jnp.nan)}
+
+        with self.assertRaisesRegex(FloatingPointError, "step 3: expected a finite loss but got nan"):
+            self.trainer(checkpoint_every=1).fit(self.state, poisoned(), 9)
+        self.assertEqual(self.lines()[-1]["loss"], "nan")
+        self.assertFalse((self.out / "checkpoint-3.safetensors").exists())
+        self.trainer().fit(self.state, batches(begin=2), 4, resume=True)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4])
+
+    def test_steps_of_another_form(self):
+        params, opt = self.state
+        step = fp8.compile(steps.flat, params, opt, steps.batch(), recipe="none")
+        with self.assertRaisesRegex(TypeError, "expected a step that returns state and metrics"):
+            fp8.Trainer(step, self.out)
+
+
+class Files(unittest.TestCase):
+    def test_states(self):
+        state, batch = steps.state("keyed"), steps.batch()
+        step = fp8.compile(steps.keyed, state, batch, recipe="coat")
+        current = state
+        for _ in range(3):
+            current, _ = step(current, batch)
+        with tempfile.TemporaryDirectory() as name:
+            path = pathlib.Path(name) / "state.safetensors"
+            step.save_state(path, current)
+            loaded = step.load_state(path, state)
+            # Payloads, scales and histories went along.
+            for _ in range(2):
+                current, one = step(current, batch)
+                loaded, two = step(loaded, batch)
+                self.assertEqual(one, two)
+            other = fp8.compile(steps.keyed, state, batch, recipe="delayed")
+            with self.assertRaisesRegex(ValueError, r"mu\['down'\]: expected F32\[96,64\] but got F8_E4M3\[96,64\]"):
+                other.load_state(path, state)
+            plain = fp8.compile(steps.keyed, state, batch, recipe="tensorwise")
+            plain.save_state(path.parent / "plain", state)
+            with self.assertRaisesRegex(ValueError, "expected a tensor .* which this step keeps, but got none"):
+                other.load_state(path.parent / "plain", state)
+            path.write_bytes(path.read_bytes()[:1000])
+            with self.assertRaises(ValueError):
+                step.load_state(path, state)
+            with self.assertRaises(OSError):
+                step.load_state(path.parent / "none", state)
+            with self.assertRaises(OSError):
+                step.save_state(path.parent / "none" / "state", current)
+            with self.assertRaisesRegex(TypeError, r"missing: state\['key'\]"):
+                step.load_state(path, {k: v for k, v in state.items() if k != "key"})
+
+    def test_checkpoint_of_fp8_run(self):
+        state, batch = steps.state(), steps.batch()
+        step = fp8.compile(steps.tupled, state, batch, recipe="coat")
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            (folder / "step.mlir").write_text(jax.jit(steps.tupled, keep_unused=True).lower(state, batch).as_text(debug_info=True))
+            values = {f"state{jax.tree_util.keystr(path)}": np.array(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(state)[0]}
+            save_file(values, folder / "init.safetensors")
+            feeds = []
+            for i, (path, leaf) in enumerate(jax.tree_util.tree_flatten_with_path(batch)[0]):
+                np.save(folder / f"{i}.npy", leaf)
+                feeds += ["--batch", f"batch{jax.tree_util.keystr(path)}={folder / str(i)}.npy"]
+            subprocess.run([FP8_RUN, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", "coat",
+                            "--steps", "3", "--out", folder / "out", "--quiet"], check=True)  # fmt: skip
+            loaded = step.load_state(folder / "out" / "checkpoint-3.safetensors", state)
+            for _ in range(3):
+                state, _ = step(state, batch)
+            self.assertEqual(step(loaded, batch)[1], step(state, batch)[1])
+
+
+if __name__ == "__main__":
+    unittest.main()
