@@ -1,12 +1,16 @@
 """From a JAX function, or a module's text, to a step that runs in FP8."""
 
+import json
 import logging
+import os
 import pathlib
 import re
 import tempfile
 import warnings
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from . import _native, state, trees
+from . import _native, package, state, trees
 from .step import Step
 
 _log = logging.getLogger("fp8")
@@ -15,7 +19,7 @@ _log = logging.getLogger("fp8")
 class CompileError(ValueError):
     """The step cannot be compiled. `diagnostics`: all that the compiler said, a line each."""
 
-    def __init__(self, message, diagnostics):
+    def __init__(self, message: str, diagnostics: list[str]):
         super().__init__(message)
         self.diagnostics = diagnostics
 
@@ -24,13 +28,27 @@ class CompileWarning(UserWarning):
     """What the compiler warns of."""
 
 
-def version():
+def version() -> str:
     """The compiler's version and LLVM's."""
     return _native.version()
 
 
-def compile(step, *args, recipe="tensorwise", set=None, roles=None, states=None, loss=None, entry=None, target="native",
-            fail_on_fallback=False, trace=False, threads=0, compile_threads=0, cache=True):  # fmt: skip
+def compile(
+    step: Callable | str | os.PathLike,
+    *args: Any,
+    recipe: str | os.PathLike = "tensorwise",
+    set: Mapping[str, str] | None = None,
+    roles: Mapping[str, str] | None = None,
+    states: Mapping[str, str] | None = None,
+    loss: str | None = None,
+    entry: str | None = None,
+    target: str = "native",
+    fail_on_fallback: bool = False,
+    trace: bool = False,
+    threads: int = 0,
+    compile_threads: int = 0,
+    cache: bool = True,
+) -> Step:
     """Compiles a training step; returns a `Step`, which is called like it.
 
     step: a JAX function, plain or jitted, or a module: StableHLO text as
@@ -83,10 +101,6 @@ def _text_of(step):
 
 def _trees_of(functions):
     """The trees of a module, of which only paths are known."""
-    import json
-
-    from . import package
-
     signature = json.loads(functions.package.text("signature.json"))
     leaves = {}
     for part in ("arguments", "results"):

@@ -1,13 +1,14 @@
 """Packages: compiled steps as files."""
 
 import json
+import os
 import pathlib
 
-from . import _native, arrays, state, trees
+from . import _native, state, trees
 from .step import Step
 
 
-def load(directory, threads=0):
+def load(directory: str | os.PathLike, threads: int = 0) -> Step:
     """The step in a package that `Step.save` or `fp8-run --emit-package` wrote. Needs no compiler.
 
     It is called as the step that was saved, with any containers whose leaves have

@@ -7,7 +7,7 @@ from . import _native
 from .compiler import CompileError
 
 
-def opt(module, passes="", locations=False):
+def opt(module: str, passes: str = "", locations: bool = False) -> str:
     """Runs passes over a module; returns the text after them.
 
     module: MLIR text of any dialect that fp8-opt reads.

@@ -2,6 +2,7 @@
 
 import threading
 import weakref
+from typing import Any
 
 import numpy as np
 
@@ -82,8 +83,7 @@ class Memory:
         """Takes a step. The state before it is gone."""
         if self.leases:
             raise BufferError(
-                f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. "
-                "Delete them, or copy (numpy.array) what is to be kept"
+                f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. Delete them, or copy (numpy.array) what is to be kept"
             )
         self.native.run()
         self.taken += 1
@@ -214,7 +214,7 @@ def steps_taken(state):
     return next(leaf._taken for leaf in jax.tree.leaves(state) if isinstance(leaf, StateArray))
 
 
-def copy(state):
+def copy(state: Any) -> Any:
     """A state that later steps leave alone: the same tree, with buffers of its own.
 
     `state`: what a compiled step returned, or any tree of arrays and such

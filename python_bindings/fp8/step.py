@@ -2,10 +2,11 @@
 
 import functools
 import json
+import os
 import pathlib
-import shutil
 import tempfile
 import weakref
+from typing import Any
 
 from . import arrays, state
 from .verdicts import Verdicts
@@ -40,7 +41,7 @@ class Step:
         self._results = [(leaf, replaced.get(leaf.path)) for leaf in trees.results]
         self._newest = lambda: None
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         """One step: what the function returns, with new state and NumPy metrics.
 
         Raises TypeError if the trees, shapes or types are not those of the
@@ -57,7 +58,7 @@ class Step:
             memory.run()
             return self._outputs(memory)
 
-    def newest(self):
+    def newest(self) -> Any:
         """What the last call returned, or would have, had ctrl-C not come in between; None before the first."""
         memory = self._newest()
         return None if memory is None or not memory.taken else self._outputs(memory)
@@ -98,7 +99,7 @@ class Step:
         memory.begin({path: arrays.given(leaves[i], expected[i].shape, expected[i].dtype, path) for i, path in given})
         return memory
 
-    def save_state(self, path, *state):
+    def save_state(self, path: str | os.PathLike, *state: Any) -> None:
         """Writes a state to a safetensors file, whole or not at all: what the step keeps (FP8 payloads and scales, the
         recipe's own state), by tree path, as fp8-run's checkpoints have it.
 
@@ -110,7 +111,7 @@ class Step:
             self._check_current(memory, leaves)
             memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe])
 
-    def load_state(self, path, *like):
+    def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
         """The state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
 
         Leaves of `like` that no result replaces are handed on. Raises OSError if the file cannot be read, ValueError if it is
@@ -121,9 +122,9 @@ class Step:
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
         memory.native.restore(str(path))
-        for i, path in self._state:
+        for i, place in self._state:
             leaf = self._trees.arguments[i]
-            leaves[i] = state.StateArray(memory, path, leaf.shape, leaf.dtype, leaf.key)
+            leaves[i] = state.StateArray(memory, place, leaf.shape, leaf.dtype, leaf.key)
         trees = jax.tree.structure(like).unflatten(leaves[: len(jax.tree.leaves(like))])
         return trees[0] if len(like) == 1 else trees
 
@@ -141,26 +142,26 @@ class Step:
         return self._functions.package.text(name)
 
     @functools.cached_property
-    def verdicts(self):
+    def verdicts(self) -> Verdicts:
         """What became of every dot, with reasons: a list of dictionaries that prints as a table (`Verdicts`)."""
         return Verdicts(json.loads(self._text("verdicts.json")), self._text("verdicts.txt"))
 
     @functools.cached_property
-    def memory(self):
+    def memory(self) -> dict[str, Any]:
         """The memory plan, as in `memory.json`: bytes of state, arena and what they are for."""
         return json.loads(self._text("memory.json"))
 
     @functools.cached_property
-    def signature(self):
+    def signature(self) -> dict[str, list[dict[str, Any]]]:
         """Arguments and results: {"arguments": [{"path", "type", "role", "kind", "result"}], "results": [{"path", "type", "kind", "state"}]}."""
         return json.loads(self._text("signature.json"))
 
     @property
-    def recipe(self):
+    def recipe(self) -> str:
         """The effective recipe as YAML: every key, with what was overridden."""
         return self._text("recipe.yaml")
 
-    def ir(self, stage="fp8"):
+    def ir(self, stage: str = "fp8") -> str:
         """The module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""
         if stage not in _STAGES:
             raise ValueError(f"expected one of the stages {', '.join(_STAGES)} but got {stage}")
@@ -170,7 +171,7 @@ class Step:
             self._recompile(dump_directory=folder)
             return (pathlib.Path(folder) / f"step-{stage}.mlir").read_text()
 
-    def save(self, directory):
+    def save(self, directory: str | os.PathLike) -> None:
         """Writes the step as a package, which `fp8.load`, fp8-train and C programs run without the compiler."""
         if self._program is None:
             raise ValueError("expected a step that fp8.compile made but got one from a package: copy its directory")
@@ -180,7 +181,7 @@ class Step:
         trees = {"arguments": rows(self._trees.arguments), "results": rows(self._trees.results)}
         temporary = directory / "trees.json.tmp"
         temporary.write_text(json.dumps(trees, indent=1))
-        shutil.move(temporary, directory / "trees.json")
+        os.replace(temporary, directory / "trees.json")
 
     def __repr__(self):
         return f"<fp8.Step of {len(self._trees.arguments)} arrays, {self._text('summary.txt').strip()}>"

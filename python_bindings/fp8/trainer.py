@@ -6,10 +6,13 @@ import os
 import pathlib
 import re
 import time
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from .state import steps_taken
+from .step import Step
 from .trees import named
 
 
@@ -29,7 +32,17 @@ class Trainer:
     >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
     """
 
-    def __init__(self, step, out, *, checkpoint_every=0, keep_checkpoints=0, stop_on_nonfinite=True, progress=True, log=None):
+    def __init__(
+        self,
+        step: Step,
+        out: str | os.PathLike,
+        *,
+        checkpoint_every: int = 0,
+        keep_checkpoints: int = 0,
+        stop_on_nonfinite: bool = True,
+        progress: bool = True,
+        log: Callable[[dict[str, Any]], None] | None = None,
+    ):
         self.step, self.out = step, pathlib.Path(out)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
@@ -38,7 +51,7 @@ class Trainer:
         if not self.loss.startswith("result[1]") or any(row["state"] and not row["path"].startswith("result[0]") for row in rows):
             raise TypeError(f"expected a step that returns state and metrics, two trees, but got the loss as {self.loss}")
 
-    def fit(self, state, batches, steps, resume=False, overwrite=False):
+    def fit(self, state: Any, batches: Iterable, steps: int, resume: bool = False, overwrite: bool = False) -> Any:
         """Trains until `steps` steps are taken in all; returns the state.
 
         state: the first argument of the step, arrays or what a call returned.
@@ -93,7 +106,7 @@ class Trainer:
             self._taken(state, metrics, jsonl, csv)
         self.checkpoint(state)
 
-    def checkpoint(self, state):
+    def checkpoint(self, state: Any) -> pathlib.Path:
         """Writes `checkpoint-<step>.safetensors`, and drops the oldest ones beyond `keep_checkpoints`."""
         path = self.out / f"checkpoint-{self.taken}.safetensors"
         if not path.exists():
@@ -126,7 +139,11 @@ class Trainer:
         else:
             for path in earlier:
                 path.unlink()
-        for name, text in (("verdicts.json", json.dumps(self.step.verdicts.report, indent=1)), ("memory.json", json.dumps(self.step.memory, indent=1)), ("recipe.yaml", self.step.recipe)):
+        for name, text in (
+            ("verdicts.json", json.dumps(self.step.verdicts.report, indent=1)),
+            ("memory.json", json.dumps(self.step.memory, indent=1)),
+            ("recipe.yaml", self.step.recipe),
+        ):
             (self.out / name).write_text(text)
         return state
 

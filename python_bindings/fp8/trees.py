@@ -8,8 +8,6 @@ import inspect
 import re
 from typing import Any, NamedTuple
 
-from . import arrays
-
 
 class Leaf(NamedTuple):
     """A leaf of the step's arguments or results. `key`: which random number generator a typed key is of."""
@@ -153,8 +151,6 @@ class PathTrees:
         return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
-        import jax
-
         of = {leaf.path: value for leaf, value in zip(self.results, leaves, strict=True)}
         replaces = {result: argument for argument, result in self.states.items()}
         tree = {}
@@ -194,7 +190,3 @@ def _plain(tree):
     if tree and all(isinstance(key, int) for key in tree):
         return tuple(_plain(tree[key]) for key in sorted(tree))
     return {key: _plain(value) for key, value in tree.items()}
-
-
-def describe(leaf):
-    return f"{leaf.path}: {arrays.describe(leaf.shape, leaf.dtype)}"

@@ -1,6 +1,7 @@
 """What became of every dot of a step."""
 
 import html
+from typing import Any
 
 _COLUMNS = ("verdict", "role", "layer", "m", "n", "k", "lhs", "rhs", "reason", "location")
 
@@ -27,7 +28,7 @@ class Verdicts(list):
         rows = "".join("<tr>" + "".join(f"<td>{html.escape(str(dot.get(column, '')))}</td>" for column in _COLUMNS) + "</tr>" for dot in self)
         return f"<table><caption>{html.escape(self.summary)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
-    def to_pandas(self):
+    def to_pandas(self) -> Any:
         """A pandas.DataFrame with a row for each dot."""
         import pandas
 

@@ -145,7 +145,7 @@ class State(unittest.TestCase):
     def test_edited_state_is_stored_anew(self):
         state, _ = self.take(2)
         edited = {**state, "params": {**state["params"], "out": np.zeros((64, 8), np.float32)}}
-        after, metrics = self.step(edited, self.batch)
+        _, metrics = self.step(edited, self.batch)
         self.assertAlmostEqual(float(metrics["loss"]), float(np.mean(np.square(self.batch["y"]))), places=5)
         # The one that was edited is still there.
         self.step(state, self.batch)

@@ -1,6 +1,5 @@
 """Modules without a function, packages, and what a step tells of itself."""
 
-import json
 import pathlib
 import subprocess
 import sys

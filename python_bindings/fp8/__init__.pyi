@@ -1,0 +1,11 @@
+from .compiler import CompileError as CompileError
+from .compiler import CompileWarning as CompileWarning
+from .compiler import compile as compile
+from .compiler import version as version
+from .package import load as load
+from .passes import opt as opt
+from .state import StateArray as StateArray
+from .state import copy as copy
+from .step import Step as Step
+from .trainer import Trainer as Trainer
+from .verdicts import Verdicts as Verdicts
