@@ -1,0 +1,92 @@
+"""The examples of examples/python: `none` gives JAX's numbers, FP8 trains beside it, the scripts run."""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+EXAMPLES = ROOT / "examples" / "python"
+sys.path.insert(0, str(EXAMPLES))
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import fp8
+
+STEPS = 3
+
+
+class Examples(unittest.TestCase):
+    def compare(self, step, state, inputs, least):
+        """`inputs()` makes what a step takes beside state, afresh; at least `least` dots become FP8."""
+        want, losses = state, []
+        jitted = jax.jit(step)
+        for args in inputs():
+            want, metrics = jitted(want, *args)
+            losses.append(float(metrics["loss"]))
+        for recipe, bound in (("none", 2e-5), ("tensorwise", 0.05)):
+            with self.subTest(recipe):
+                step8 = fp8.compile(step, state, *next(iter(inputs())), recipe=recipe)
+                got, ours = state, []
+                for args in inputs():
+                    got, metrics = step8(got, *args)
+                    ours.append(float(metrics["loss"]))
+                self.assertEqual(jax.tree.structure(got), jax.tree.structure(want))
+                np.testing.assert_allclose(ours, losses, rtol=bound)
+                if recipe != "none":
+                    self.assertGreaterEqual(step8.verdicts.report["fp8"], least)
+                    self.assertEqual(step8.verdicts.report["fallback"], 0)
+                    continue
+                for (path, a), b in zip(jax.tree_util.tree_flatten_with_path(got)[0], jax.tree.leaves(want), strict=True):
+                    a, b = np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)
+                    # Adam divides small gradients by their size.
+                    self.assertLessEqual(np.max(np.abs(a - b), initial=0), 2e-3 * max(1, np.max(np.abs(b), initial=0)), jax.tree_util.keystr(path))
+
+    def data(self, **options):
+        from text import batches
+
+        stream = batches(**options)
+        return [next(stream) for _ in range(STEPS)]
+
+    def test_flax_linen(self):
+        import flax_linen
+
+        self.compare(flax_linen.step, flax_linen.initial(), lambda: [(batch,) for batch in self.data()], least=40)
+
+    def test_flax_nnx(self):
+        import flax_nnx
+
+        self.compare(flax_nnx.step, flax_nnx.initial()[1], lambda: [(batch,) for batch in self.data()], least=27)
+
+    def test_dpo(self):
+        import dpo
+
+        def inputs():
+            stream = dpo.pairs()
+            return [(dpo.PARAMS, *next(stream)) for _ in range(STEPS)]
+
+        self.compare(dpo.step, dpo.initial(), inputs, least=72)
+
+    def test_lora(self):
+        import lora
+        from safetensors.numpy import load_file
+
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "model.safetensors"
+            lora.write_random_model(path)
+            base = {name: jnp.asarray(weight) for name, weight in load_file(path).items()}
+            # (bf16 rounds otherwise where sums are in another order.)
+            wide = {name: weight.astype(jnp.float32) for name, weight in base.items()}
+            self.compare(lora.step, lora.initial(wide), lambda: [(wide, batch) for batch in self.data(prompt=16)], least=60)
+            out = subprocess.run([sys.executable, EXAMPLES / "lora.py", path, "coat", "4"], check=True, capture_output=True, text=True).stdout
+            self.assertIn("dots in FP8", out)
+            adapters = load_file(path.with_name("adapters.safetensors"))
+            self.assertEqual(len(adapters), 2 * sum("_proj" in name for name in base))
+            self.assertGreater(max(float(np.abs(array).max()) for name, array in adapters.items() if name.endswith(".b")), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
