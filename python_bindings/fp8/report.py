@@ -1,0 +1,624 @@
+#!/usr/bin/env python3
+"""One self-contained page of HTML that shows what training runs left.
+
+    python3 report.py RUN_DIR [RUN_DIR ...] [--out FILE] [--source DIR]
+
+Needs nothing but the standard library. docs/Report.md says what the page shows.
+"""
+
+import argparse
+import array
+import collections
+import json
+import math
+import mmap
+import pathlib
+import re
+import struct
+import sys
+
+ASSETS = pathlib.Path(__file__).resolve().parent / "report_data"
+
+# What the parts of a page may take, in bytes, all runs together: 3 MB less the program that draws.
+LOG_BUDGET, TRACE_BUDGET, HISTOGRAM_BUDGET, SOURCE_BUDGET = 500_000, 1_500_000, 300_000, 100_000
+MAX_COLUMNS = 400  # of a heat map: no screen shows more
+MAX_POINTS = 400  # of the memory's timeline
+MAX_SAMPLES = 1 << 20  # elements of a tensor that its histogram counts
+BINS_PER_OCTAVE, MAX_BINS = 4, 200
+
+
+class ReportError(Exception):
+    """What is wrong with a run directory, as "expected X but got Y"."""
+
+
+def rounded(value):
+    """A number in 5 digits, as short as JSON has it; None if it is none."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
+        return None
+    if isinstance(value, int):
+        return value
+    value = float(f"{value:.5g}")
+    return int(value) if value.is_integer() and abs(value) < 1e15 else value
+
+
+def load_json(path):
+    """What an optional file holds: (value, None), or (None, why not)."""
+    try:
+        return json.loads(path.read_text()), None
+    except FileNotFoundError:
+        return None, None
+    except (OSError, ValueError) as error:
+        return None, f"expected JSON in {path.name} but got {error}: left out"
+
+
+# ----------------------------------------------------------------------
+# Names
+# ----------------------------------------------------------------------
+
+KEY = re.compile(r"\[(?:'((?:[^'\\]|\\.)*)'|\"((?:[^\"\\]|\\.)*)\"|(\d+))\]|[./]?([^.\[/]+)")
+PART = re.compile(r"^(.*)\.((?:activation|weight|gradient)(?:\.(?:wgrad|dgrad|\d+))*)$")
+
+
+def split_path(path):
+    """params['layers'][0]['wq'] as ('params', 'layers', 0, 'wq')."""
+    keys = []
+    for single, double, index, name in KEY.findall(path):
+        key = index or name or single or double
+        keys.append(int(key) if key.isdigit() else key)
+    return tuple(keys)
+
+
+class Names:
+    """Where a tensor lies in the model: its layer and what it is called there."""
+
+    def __init__(self, parameters):
+        self.parameters = {split_path(path)[1:]: path for path in parameters if path}
+
+    @staticmethod
+    def place(keys):
+        """(layer, label) of a parameter's keys without their root. The layer is the first
+        number, or the number at the end of the first such key: layers_3."""
+        for i, key in enumerate(keys):
+            if isinstance(key, int):
+                return key, ".".join(str(k) for k in keys[i + 1 :]) or str(keys[i - 1] if i else key)
+            numbered = re.fullmatch(r"[A-Za-z_]*?_?(\d+)", key)
+            if numbered and i + 1 < len(keys):
+                return int(numbered[1]), ".".join(str(k) for k in keys[i + 1 :])
+        return None, ".".join(str(key) for key in keys)
+
+    def of_tensor(self, name):
+        """(part, layer, label) of a tensor of the trace or a checkpoint."""
+        found = PART.match(name)
+        path, part = (found[1], found[2]) if found else (name, "parameter")
+        keys = split_path(path)
+        for begin in range(1, len(keys)):
+            if keys[begin:] in self.parameters:
+                part = part if begin == 1 else str(next(k for k in reversed(keys[:begin]) if isinstance(k, str)))
+                return (part, *self.place(keys[begin:]))
+        return (part if keys[:1] and len(keys) > 1 else "other", *self.place(keys[1:] or keys))
+
+
+# ----------------------------------------------------------------------
+# log.jsonl
+# ----------------------------------------------------------------------
+
+
+def read_log(path):
+    """The rows of log.jsonl, which every run has."""
+    try:
+        lines = path.read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        raise ReportError(f"expected a run directory with log.jsonl but got {path.parent}: {error}") from error
+    rows = []
+    for number, line in enumerate(lines, 1):
+        try:
+            row = json.loads(line)
+            step = row["step"]
+        except (ValueError, KeyError, TypeError):
+            row, step = None, None
+        if not isinstance(step, int) or "loss" not in row:
+            raise ReportError(f"expected a step and its loss in line {number} of {path} but got {line[:60]!r}")
+        rows.append(row)
+    if not rows:
+        raise ReportError(f"expected at least one step in {path} but got an empty file")
+    return rows
+
+
+def log_data(rows, budget):
+    """The log by columns. A run of very many steps keeps every n-th, evaluations and the last."""
+    stride = math.ceil(len(rows) * (40 + 12 * len(rows[0].get("metrics", {}))) / budget)
+    kept = [row for i, row in enumerate(rows) if i % stride == 0 or "heldout_loss" in row or i + 1 == len(rows)]
+    evaluated = [row for row in rows if "heldout_loss" in row]
+
+    def columns(rows, key):
+        # What an evaluation says of the step's own state (scales, histories) tells nothing of the model.
+        names = dict.fromkeys(name for row in rows for name in row.get(key, {}) if not name.startswith("fp8."))
+        return {name: [rounded(row.get(key, {}).get(name)) for row in rows] for name in names}
+
+    return {
+        "stride": stride,
+        "step": [row["step"] for row in kept],
+        "loss": [rounded(row["loss"]) for row in kept],
+        "seconds": [rounded(row.get("seconds")) for row in kept],
+        "tokens_per_second": [rounded(row.get("tokens_per_second")) for row in kept],
+        "metrics": columns(kept, "metrics"),
+        "heldout_step": [row["step"] for row in evaluated],
+        "heldout_loss": [rounded(row["heldout_loss"]) for row in evaluated],
+        "heldout_metrics": columns(evaluated, "heldout_metrics"),
+        "skipped": [row["step"] for row in rows if row.get("skipped")],
+    }
+
+
+# ----------------------------------------------------------------------
+# verdicts.json
+# ----------------------------------------------------------------------
+
+DOT_FIELDS = ["layer", "role", "category", "lhs", "rhs", "lhs_tile", "rhs_tile", "verdict", "reason", "location", "function"]
+
+
+def verdict_data(verdicts, names):
+    """Every dot with the layer it belongs to; repeated text is there once."""
+    texts = {}
+
+    def text(value):
+        return texts.setdefault(str(value or ""), len(texts))
+
+    dots, current, seen_layers = [], None, set()
+    for dot in verdicts["dots"]:
+        keys = split_path(dot["layer"])[1:]
+        layer, label = names.place(keys) if keys else (None, dot["category"])
+        if keys:
+            current = layer
+            seen_layers.add(layer)
+        else:
+            # A dot without a parameter, attention's say, stands between those of its layer.
+            layer = current
+        fields = [text(dot.get(field)) for field in DOT_FIELDS]
+        flags = [flag for flag in ("in_branch", "recomputed") if dot.get(flag)] + [f"{n or '?'} times in a loop" for n in dot["loops"]]
+        dots.append([layer, text(label), int(not keys), fields, [dot[size] for size in "bmnk" if size in dot] and [dot["batch"], dot["m"], dot["n"], dot["k"]],
+                     [text(note) for note in dot["notes"] + flags]])  # fmt: skip
+    state = collections.Counter()
+    for entry in verdicts.get("state", []):
+        state[entry["kind"], entry["from"], entry["to"], entry.get("tile", "")] += entry["bytes"]
+    return {
+        "recipe": verdicts["recipe"],
+        **{key: verdicts[key] for key in ("total", "fp8", "high_precision", "fallback", "summary")},
+        "fields": DOT_FIELDS,
+        "texts": list(texts),
+        "dots": dots,
+        "state": [[*key, size] for key, size in state.most_common()],
+        "gated_units": [[u["layer"], u.get("activation", ""), u.get("granularity", ""), u.get("reason", ""), u["location"]] for u in verdicts["gated_units"]],
+    }
+
+
+# ----------------------------------------------------------------------
+# trace.jsonl
+# ----------------------------------------------------------------------
+
+WORST_IS_LEAST = {"snr", "scale_min"}
+
+
+def flatten(name, metrics):
+    """The values of a tensor, or of one for each layer of a loop: (name, metric, value)."""
+    for metric, value in metrics.items():
+        stack = [((), value)]
+        while stack:
+            index, value = stack.pop()
+            if isinstance(value, list):
+                stack.extend(((*index, i), part) for i, part in enumerate(value))
+            else:
+                yield name, index, metric, rounded(value)
+
+
+def read_trace(path):
+    """Yields the lines of trace.jsonl that are whole."""
+    with path.open(encoding="utf-8", errors="replace") as file:
+        for line in file:
+            try:
+                yield json.loads(line)
+            except ValueError:
+                yield None
+
+
+def trace_data(path, names, budget, notes):
+    """Every metric of every tensor over the steps. Where all do not fit, a column is several steps
+    with the worst value of each: nothing that went wrong in one step is lost."""
+    if not path.exists():
+        return None
+    with path.open("rb") as file:
+        lines = sum(1 for _ in file)
+    size = 0
+    for i, line in enumerate(read_trace(path)):
+        if line and i >= min(lines - 1, 3):
+            size = sum(len(json.dumps(value)) + 1 for name, metrics in line["tensors"].items() for *_, value in flatten(name, metrics))
+            break
+    if not size:
+        notes.append(f"expected a line for each traced step in {path.name} but got {lines} unreadable: left out")
+        return None
+    bucket = math.ceil(lines / min(MAX_COLUMNS, max(10, budget // size)))
+
+    first, last, series = [], [], {}
+    for i, line in enumerate(read_trace(path)):
+        if not line or "tensors" not in line:
+            notes.append(f"expected a step in line {i + 1} of {path.name} but got something else: left out")
+            continue
+        if not first or len(first) * bucket <= i:
+            first.append(line["step"])
+            last.append(line["step"])
+        last[-1] = line["step"]
+        for name, metrics in line["tensors"].items():
+            for name, index, metric, value in flatten(name, metrics):
+                values = series.setdefault((name, index), {}).setdefault(metric, [])
+                values.extend([None] * (len(first) - len(values)))
+                if value is not None:
+                    old = values[-1]
+                    values[-1] = value if old is None else min(old, value) if metric in WORST_IS_LEAST else max(old, value)
+
+    tensors = []
+    for (name, index), metrics in series.items():
+        part, layer, label = names.of_tensor(name)
+        if index and layer is None:
+            layer = index[-1]
+        compact = {}
+        for metric, values in metrics.items():
+            values.extend([None] * (len(first) - len(values)))
+            if metric == "scale_min" and values == metrics["scale"]:
+                continue
+            compact[metric] = values[0] if len(set(values)) == 1 else values
+        tensors.append([name + "".join(f"[{i}]" for i in index), part, layer, label, compact])
+    return {"first": first, "last": last, "bucket": bucket, "tensors": tensors}
+
+
+# ----------------------------------------------------------------------
+# Checkpoints
+# ----------------------------------------------------------------------
+
+# type -> (bytes, type code of what is counted, bits of exponent, bits of mantissa, has infinity).
+# Of f32 and f64 the upper 16 bits are counted, which is more than a bin resolves.
+FORMATS = {"F64": (8, "H", 11, 4, True), "F32": (4, "H", 8, 7, True), "BF16": (2, "H", 8, 7, True), "F16": (2, "H", 5, 10, True),
+           "F8_E4M3": (1, "B", 4, 3, False), "F8_E5M2": (1, "B", 5, 2, True), "float8_e4m3": (1, "B", 4, 3, True)}  # fmt: skip
+
+
+def decode(code, exponent_bits, mantissa_bits, infinity):
+    """The absolute value of a code without its sign; None if it is not finite."""
+    exponent, mantissa = code >> mantissa_bits, code & ((1 << mantissa_bits) - 1)
+    bias, top = (1 << exponent_bits - 1) - 1, (1 << exponent_bits) - 1
+    if exponent == top and (infinity or mantissa == (1 << mantissa_bits) - 1):
+        return None
+    if exponent == 0:
+        return math.ldexp(mantissa, 1 - bias - mantissa_bits)
+    return math.ldexp(mantissa + (1 << mantissa_bits), exponent - bias - mantissa_bits)
+
+
+def histogram(data, dtype, scale=1.0):
+    """How many elements have which size: bins of log2|x|, four an octave."""
+    size, code, exponent_bits, mantissa_bits, infinity = FORMATS[dtype]
+    codes = array.array(code)
+    codes.frombytes(data)
+    per_element = size // codes.itemsize
+    count = len(codes) // per_element
+    step = math.ceil(count / MAX_SAMPLES)
+    bins, zero, negative, nonfinite = collections.Counter(), 0, 0, 0
+    for value, number in collections.Counter(codes[per_element - 1 :: per_element * step]).items():
+        sign = value >> (exponent_bits + mantissa_bits)
+        real = decode(value & ~(sign << (exponent_bits + mantissa_bits)), exponent_bits, mantissa_bits, infinity)
+        if real is None:
+            nonfinite += number
+        elif real * scale == 0:
+            zero += number
+        else:
+            negative += number * sign
+            bins[math.floor(BINS_PER_OCTAVE * math.log2(real * abs(scale)))] += number
+    low = max(min(bins), max(bins) - MAX_BINS + 1) if bins else 0
+    counts = [bins[i] for i in range(low, max(bins) + 1)] if bins else []
+    below = sum(bins.values()) - sum(counts)
+    return [low, counts, zero, below, negative, nonfinite, step]
+
+
+def checkpoint_data(path, names):
+    """Histograms of the larger tensors of a checkpoint."""
+    tensors = []
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+        (length,) = struct.unpack("<Q", data[:8])
+        header = json.loads(data[8 : 8 + length])
+        metadata = header.pop("__metadata__", {})
+        special = json.loads(metadata.get("fp8.dtypes", "{}"))
+        for name, entry in header.items():
+            dtype = special.get(name, entry["dtype"])
+            count = math.prod(entry["shape"])
+            if dtype not in FORMATS or count < 256 or name.startswith("fp8."):
+                continue
+            begin, end = (8 + length + offset for offset in entry["data_offsets"])
+            scale, scaled = 1.0, ""
+            stored = header.get(name + ".scale")
+            if stored and math.prod(stored["shape"]) == 1 and stored["dtype"] == "F32":
+                (scale,) = struct.unpack("<f", data[8 + length + stored["data_offsets"][0] :][:4])
+                scaled = "times its scale"
+            elif stored:
+                scaled = "payload, without its scales"
+            part, layer, label = names.of_tensor(name)
+            tensors.append([name, part, layer, label, dtype, entry["shape"], scaled, histogram(data[begin:end], dtype, scale)])
+    return tensors
+
+
+def histogram_data(directory, names, budget, notes):
+    """The histograms of as many checkpoints as fit: the last, the first, those between."""
+    files = {}
+    for path in directory.glob("checkpoint-*.safetensors"):
+        number = re.fullmatch(r"checkpoint-(\d+)\.safetensors", path.name)
+        if number:
+            files[int(number[1])] = path
+    steps = sorted(files)
+    kept, size = {}, 0
+    order = dict.fromkeys([*steps[-1:], *steps[:1], *steps[len(steps) // 2 :][:1], *steps[len(steps) // 4 :][:1]])
+    for step in order:
+        try:
+            tensors = checkpoint_data(files[step], names)
+        except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error) as error:
+            notes.append(f"expected safetensors in {files[step].name} but got {error}: left out")
+            continue
+        # The largest first, if not all fit.
+        tensors.sort(key=lambda tensor: -math.prod(tensor[5]))
+        while tensors and len(json.dumps(tensors)) > budget - size and not kept:
+            tensors = tensors[: len(tensors) * 3 // 4]
+        size += len(json.dumps(tensors))
+        if size > budget and kept:
+            notes.append(f"histograms of {len(kept)} of {len(steps)} checkpoints: more would not fit")
+            break
+        kept[step] = tensors
+    return [[step, kept[step]] for step in sorted(kept)]
+
+
+# ----------------------------------------------------------------------
+# memory.json, profile.json, recipe.yaml
+# ----------------------------------------------------------------------
+
+
+def memory_data(memory):
+    """What was planned and taken, and what the arena holds over the schedule."""
+    plan = memory.get("plan") or {}
+    keys = ("arena_bytes", "bytes_at_peak", "state_bytes", "constant_bytes", "scratch_bytes_per_thread", "parameters", "total_bytes")
+    data = {key: value for key, value in memory.items() if key != "plan"}
+    data["plan"] = {key: plan[key] for key in keys if key in plan}
+    buffers = plan.get("buffers")
+    if not buffers:
+        return data
+    events = collections.defaultdict(collections.Counter)
+    for buffer in buffers:
+        events[buffer["begin"]][buffer["category"]] += buffer["bytes"]
+        events[buffer["end"] + 1][buffer["category"]] -= buffer["bytes"]  # both are inclusive
+    categories = sorted({buffer["category"] for buffer in buffers})
+    alive, points, end = collections.Counter(), [], max(events)
+    for position in sorted(events):
+        alive.update(events[position])
+        points.append((sum(alive.values()), position, [alive[c] for c in categories]))
+    # Of what is not drawn, the fullest point stays.
+    stride = math.ceil(len(points) / MAX_POINTS)
+    points = [max(points[i : i + stride]) for i in range(0, len(points), stride)]
+    peak = sorted((b for b in buffers if b["at_peak"]), key=lambda b: -b["bytes"])
+    data["timeline"] = {
+        "end": end,
+        "position": [position for _, position, _ in points],
+        "categories": {c: [values[i] for *_, values in points] for i, c in enumerate(categories)},
+        "largest": [[b["bytes"], b["category"], b["type"], b["location"], b["begin"], b["end"]] for b in peak[:12]],
+    }
+    return data
+
+
+LAUNCH = re.compile(r"^(?P<kind>\S+)\s*(?P<place>.*)$")
+DOT_SCOPE = re.compile(r"\((forward|dgrad|wgrad) (.*)\)$")
+
+
+def profile_data(profile, verdicts):
+    """Time by kernel and place; equal ones of several layers together. The rate is of the launches
+    that are one dot of the report by themselves."""
+    flops = collections.Counter()
+    for dot in (verdicts or {}).get("dots", []):
+        if not dot["loops"] and not dot["recomputed"]:
+            flops[dot["role"], dot["layer"]] += 2 * dot["batch"] * dot["m"] * dot["n"] * dot["k"]
+    groups, kinds = {}, collections.Counter()
+    for launch in profile:
+        found = LAUNCH.match(launch["name"]) or LAUNCH.match("unknown")
+        scope = DOT_SCOPE.search(found["place"])
+        place = re.sub(r"\[\d+\]", "[*]", found["place"])
+        group = groups.setdefault((found["kind"], place), {"microseconds": 0, "launches": 0, "tasks": 0, "flops": 0, "most": 0})
+        group["microseconds"] += launch["microseconds"]
+        group["launches"] += 1
+        group["tasks"] += launch["tasks"]
+        group["most"] = max(group["most"], launch["microseconds"])
+        group["flops"] += flops.get(scope.groups(), 0) if scope else 0
+        kinds[found["kind"]] += launch["microseconds"]
+    ranked = sorted(groups.items(), key=lambda item: -item[1]["microseconds"])
+    return {
+        "launches": len(profile),
+        "microseconds": rounded(sum(kinds.values())),
+        "groups": [[*key, *(rounded(g[k]) for k in ("microseconds", "launches", "tasks", "most", "flops"))] for key, g in ranked[:40]],
+        "rest": [max(0, len(ranked) - 40), rounded(sum(g["microseconds"] for _, g in ranked[40:]))],
+        "kinds": [[kind, rounded(time)] for kind, time in kinds.most_common()],
+    }
+
+
+def parse_recipe(text):
+    """The keys of an effective recipe, as fp8 prints it: forward.activation.format and so on."""
+    keys, stack = {}, []
+
+    def add(path, value):
+        inner = value[1:-1] if value.startswith("{") and value.endswith("}") else None
+        if inner is None:
+            keys[".".join(path)] = value
+            return
+        for item in re.findall(r"(?:[^,{\[]|\{[^}]*\}|\[[^\]]*\])+", inner):
+            key, _, value = item.strip().partition(":")
+            add((*path, key.strip()), value.strip())
+
+    rules = collections.Counter()
+    for line in text.splitlines():
+        content = line.split(" #")[0].strip()
+        if not content or content.startswith("#"):
+            continue
+        depth = (len(line) - len(line.lstrip())) // 2
+        path = tuple(stack[:depth])
+        if content.startswith("- "):
+            rules[path] += 1
+            keys[".".join((*path, str(rules[path])))] = content[2:]
+            continue
+        key, _, value = content.partition(":")
+        stack[depth:] = [key]
+        if value.strip():
+            add((*path, key), value.strip())
+    return keys
+
+
+def recipe_data(directory, verdicts, notes):
+    """The effective recipe and, if the run wrote it, the preset of its name."""
+    data = {"name": (verdicts or {}).get("recipe", "")}
+    try:
+        data["text"] = (directory / "recipe.yaml").read_text()
+        data["keys"] = parse_recipe(data["text"])
+        data["name"] = data["keys"].get("name", data["name"])
+        preset = directory / "preset.yaml"
+        if preset.exists():
+            data["preset"] = parse_recipe(preset.read_text())
+    except FileNotFoundError:
+        pass
+    except (OSError, UnicodeDecodeError) as error:
+        notes.append(f"expected a recipe in recipe.yaml but got {error}: left out")
+    return data
+
+
+# ----------------------------------------------------------------------
+# The page
+# ----------------------------------------------------------------------
+
+OPTIONAL = {
+    "verdicts.json": "the picture of the model",
+    "trace.jsonl": "heat maps (fp8-run --trace)",
+    "memory.json": "memory",
+    "profile.json": "profile (fp8-run --profile)",
+    "recipe.yaml": "the recipe's keys; its name is in verdicts.json",
+}
+
+
+def run_data(directory, name, share):
+    """What the page shows of one run."""
+    if not directory.is_dir():
+        raise ReportError(f"expected a run directory but got {directory}, which is {'a file' if directory.exists() else 'not there'}")
+    rows = read_log(directory / "log.jsonl")
+    notes = [f"no {file}: without {what}" for file, what in OPTIONAL.items() if not (directory / file).exists()]
+
+    def optional(file, make):
+        value, problem = load_json(directory / file)
+        if problem:
+            notes.append(problem)
+        if value is None:
+            return None, None
+        try:
+            return value, make(value)
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            notes.append(f"expected {file} as fp8-run writes it but got none ({type(error).__name__}: {error}): left out")
+            return None, None
+
+    verdicts, _ = optional("verdicts.json", lambda v: [dot["layer"] for dot in v["dots"]])
+    parameters = [dot["layer"] for dot in verdicts["dots"]] if verdicts else []
+    parameters += [entry["path"] for entry in verdicts.get("state", []) if entry["kind"] == "parameter"] if verdicts else []
+    names = Names(parameters)
+    data = {
+        "name": name,
+        "directory": str(directory),
+        "log": log_data(rows, LOG_BUDGET // share),
+        "verdicts": verdict_data(verdicts, names) if verdicts else None,
+        "trace": trace_data(directory / "trace.jsonl", names, TRACE_BUDGET // share, notes),
+        "histograms": histogram_data(directory, names, HISTOGRAM_BUDGET // share, notes),
+        "memory": optional("memory.json", memory_data)[1],
+        "profile": optional("profile.json", lambda profile: profile_data(profile, verdicts))[1],
+        "recipe": recipe_data(directory, verdicts, notes),
+        "notes": notes,
+    }
+    seconds = [row["seconds"] for row in rows if row.get("seconds") is not None]
+    data["steps"] = rows[-1]["step"]
+    data["loss"] = [rounded(rows[0]["loss"]), rounded(rows[-1]["loss"])]
+    finite = [row["loss"] for row in rows[-20:] if row["loss"] is not None]
+    data["mean_loss_20"] = rounded(sum(finite) / len(finite)) if finite else None
+    data["seconds"] = rounded(seconds[-1]) if seconds else None
+    return data
+
+
+LOCATION = re.compile(r"^([^\s:]+):(\d+)(?::\d+)?(?: |$)")
+
+
+def source_data(runs, folders):
+    """The lines of source that the page speaks of, where their files are found."""
+    wanted = collections.defaultdict(set)
+
+    def want(location):
+        found = LOCATION.match(location)
+        if found:
+            wanted[found[1]].add(int(found[2]))
+
+    for run in runs:
+        for text in (run["verdicts"] or {}).get("texts", []):
+            want(text)
+        for group in (run["profile"] or {}).get("groups", []):
+            want(group[1])
+        for buffer in ((run["memory"] or {}).get("timeline") or {}).get("largest", []):
+            want(buffer[3])
+    sources, size = {}, 0
+    for name, numbers in sorted(wanted.items()):
+        candidates = [path for folder in folders for path in (folder / name, *sorted(folder.glob(f"*/{name}")))]
+        path = next((path for path in candidates if path.is_file()), None)
+        if not path:
+            continue
+        lines = path.read_text(errors="replace").splitlines()
+        shown = sorted({i for n in numbers for i in range(n - 2, n + 3) if 1 <= i <= len(lines)})
+        text = [[i, lines[i - 1][:200]] for i in shown]
+        size += sum(len(line) + 10 for _, line in text)
+        if size > SOURCE_BUDGET:
+            break
+        sources[name] = {"path": str(path), "lines": text}
+    return sources
+
+
+def page(data):
+    """The page: template, style, library, program and data in one text."""
+    text = (ASSETS / "page.html").read_text()
+    # Nothing in the data can end its element: `<` is written as JSON's escape.
+    encoded = json.dumps(data, separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
+    parts = {"style": (ASSETS / "page.css").read_text(), "library": (ASSETS / "chart.min.js").read_text(),
+             "data": encoded, "program": (ASSETS / "page.js").read_text()}  # fmt: skip
+    return re.sub(r"@(style|library|data|program)@", lambda match: parts[match[1]], text)
+
+
+def report(run_dirs, out=None, source=(".",)):
+    """Writes the page of one run directory or several; returns its path, `report.html` in the first
+    one if `out` does not say otherwise. `source` are folders where the step's source is looked for."""
+    directories = [pathlib.Path(d) for d in ([run_dirs] if isinstance(run_dirs, (str, pathlib.Path)) else run_dirs)]
+    if not directories:
+        raise ReportError("expected a run directory but got none")
+    names = [d.resolve().name for d in directories]
+    if len(set(names)) < len(names):
+        names = [str(d) for d in directories]
+    runs = [run_data(d, name, len(directories)) for d, name in zip(directories, names)]
+    data = {"version": 1, "runs": runs, "sources": source_data(runs, [pathlib.Path(folder) for folder in source])}
+    out = pathlib.Path(out) if out else directories[0] / "report.html"
+    text = page(data)
+    temporary = out.with_name(out.name + ".tmp")
+    temporary.write_text(text)
+    temporary.replace(out)
+    return out
+
+
+def main():
+    parser = argparse.ArgumentParser(description="Write one page that shows training runs.")
+    parser.add_argument("run", nargs="+", type=pathlib.Path, help="directory that fp8-run --out wrote")
+    parser.add_argument("--out", type=pathlib.Path, help="the page (default: report.html in the first run)")
+    parser.add_argument("--source", action="append", default=[], help="folder where the step's source is looked for (default: .)")
+    args = parser.parse_args()
+    try:
+        out = report(args.run, args.out, args.source or ["."])
+    except (ReportError, OSError) as error:
+        sys.exit(f"error: {error}")
+    print(f"{out}: {out.stat().st_size / 1e6:.2f} MB")
+
+
+if __name__ == "__main__":
+    main()
