@@ -1,4 +1,5 @@
 import os
+import shutil
 import subprocess
 
 import lit.formats
@@ -50,3 +51,9 @@ if config.fp8_python_bindings:
     config.available_features.add("python-bindings")
 else:
     lit_config.note("the Python bindings were not built: their tests do not run")
+
+# Tests that look at a page in a browser say `REQUIRES: chromium`.
+if shutil.which("chromium"):
+    config.available_features.add("chromium")
+else:
+    lit_config.note("no chromium: tests that look at a page in it do not run")

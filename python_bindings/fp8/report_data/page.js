@@ -1,9 +1,8 @@
 "use strict";
-// Draws the page from the JSON in #data, which report.py wrote. All text from the data becomes text
-// nodes: tree paths may hold any character.
+// Draws the page from #data, which report.py wrote: JSON, deflated, in base64. All text from the data
+// becomes text nodes: tree paths may hold any character.
 
-const data = JSON.parse(document.getElementById("data").textContent);
-const runs = data.runs;
+let data, runs;
 const tip = document.getElementById("tip");
 let current = 0; // the run that the sections of one run show
 
@@ -460,7 +459,7 @@ function histogramSection(run) {
       data: { labels: counts.map((_, i) => low + i), datasets: [{ data: counts.map(n => 100 * n / total), backgroundColor: color(0), barPercentage: 1, categoryPercentage: 0.96 }] },
       options: { interaction: { mode: "index", intersect: false }, plugins: { legend: { display: false }, tooltip: { callbacks: {
         title: items => `|x| from ${number(edge(low + items[0].dataIndex), 3)} to ${number(edge(low + items[0].dataIndex + 1), 3)}`, label: item => ` ${number(item.parsed.y, 4)} % of the elements (${counts[item.dataIndex].toLocaleString("en")})` } } },
-        scales: { x: axis("|x|", { grid: { display: false }, ticks: { autoSkip: false, maxRotation: 0, callback(_, i) { const bin = low + i, every = Math.max(1, Math.ceil(counts.length / 4 / 10)); return bin % 4 === 0 && bin / 4 % every === 0 ? `2^${bin / 4}` : ""; } } }),
+        scales: { x: axis("|x|", { grid: { display: false }, ticks: { autoSkip: false, maxRotation: 0, callback(_, i) { const bin = low + i, every = Math.max(1, Math.ceil(counts.length / 4 * 50 / this.chart.width)); return bin % 4 === 0 && bin / 4 % every === 0 ? `2^${bin / 4}` : ""; } } }),
           y: axis("% of the elements", { ticks: { maxTicksLimit: 6 } }) } },
     })), h("p", { class: "hint" }, facts));
     drawCharts();
@@ -494,7 +493,7 @@ function memorySection(run) {
       options: { interaction: { mode: "index", intersect: false }, plugins: { legend: { ...legend, labels: { boxHeight: 10, boxWidth: 12, padding: 10 } }, tooltip: { filter: item => item.parsed.y > 0, callbacks: { title: items => items.length ? `place ${items[0].parsed.x} of ${line.end}: ${bytes(totals[items[0].dataIndex])}` : "", label: item => ` ${item.dataset.label}: ${bytes(item.parsed.y * 2 ** 20)}` } } },
         scales: { x: axis("place in the schedule of one step", { type: "linear", min: 0, max: line.end, grid: { display: false }, ticks: { maxRotation: 0 } }), y: axis("MiB", { stacked: true, beginAtZero: true, suggestedMax: 1.08 * totals[peak] / 2 ** 20 }) } },
     })));
-    children.push(h("h3", {}, "Largest buffers at the peak"), table(["bytes", "what", "type", "alive", "source"], line.largest.map(([size, category, type, location, begin, end]) => [bytes(size), words(category), type, `${begin} to ${end}`, source(location)])));
+    children.push(h("h3", {}, "Largest buffers at the peak"), table(["bytes", "what", "type", "alive", "source"], line.largest.map(([size, category, type, location, begin, end]) => [bytes(size), words(category), type, `${begin} to ${end}`, source(location)]), [0], "wide"));
   } else children.push(h("p", { class: "hint" }, "memory.json has no plan with buffers: no timeline."));
   const state = Object.entries(memory.plan.state_bytes || {}).filter(([, size]) => size);
   const rows = [["arena, planned", bytes(step.arena_planned)], ["arena, touched", bytes(step.arena_touched)], ["arguments (state, batch)", bytes(step.arguments)], ...state.map(([name, size]) => [`\u2003of these ${words(name)}`, bytes(size)]),
@@ -561,11 +560,21 @@ function drawRun() {
   queueMicrotask(drawCharts);
 }
 
-document.getElementById("title").textContent = runs.length > 1 ? `${runs.length} runs` : runs[0].name;
-document.getElementById("subtitle").textContent = runs.map(run => run.directory).join(" · ");
-document.title = `${runs.map(run => run.name).join(", ")} · fp8 report`;
-document.getElementById("main").replaceChildren(summarySection(), lossSection(), metricsSection(), ...Object.keys(ONE_RUN).map(id => h("section", { id })), recipeSection(), sourceSection());
-document.getElementById("nav").append(runs.length > 1 ? select("", runs.map((run, i) => [i, run.name]), 0, value => { current = Number(value); drawRun(); }) : "",
-  ...Object.entries(TITLES).map(([id, title]) => h("a", { href: `#${id}` }, title)));
-drawRun();
-setTimeout(() => { document.body.dataset.ready = "yes"; }, 0);
+async function load() {
+  const bytes = Uint8Array.from(atob(document.getElementById("data").textContent), c => c.charCodeAt(0));
+  data = await new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"))).json();
+  runs = data.runs;
+}
+
+function drawPage() {
+  document.getElementById("title").textContent = runs.length > 1 ? `${runs.length} runs` : runs[0].name;
+  document.getElementById("subtitle").textContent = runs.map(run => run.directory).join(" · ");
+  document.title = `${runs.map(run => run.name).join(", ")} · fp8 report`;
+  document.getElementById("main").replaceChildren(summarySection(), lossSection(), metricsSection(), ...Object.keys(ONE_RUN).map(id => h("section", { id })), recipeSection(), sourceSection());
+  document.getElementById("nav").append(runs.length > 1 ? select("", runs.map((run, i) => [i, run.name]), 0, value => { current = Number(value); drawRun(); }) : "",
+    ...Object.entries(TITLES).map(([id, title]) => h("a", { href: `#${id}` }, title)));
+  drawRun();
+  setTimeout(() => { document.body.dataset.ready = "yes"; }, 0);
+}
+
+load().then(drawPage).catch(error => { document.getElementById("main").textContent = `This browser cannot draw the page: ${error}`; throw error; });

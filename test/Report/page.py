@@ -1,0 +1,136 @@
+"""The page of a short real run has the numbers of the run's files.
+
+    page.py fp8-run FOLDER [CASE...]
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import page_testing as p
+
+import fp8_testing as t
+import report
+
+STEPS = 6
+
+
+class Runs:
+    """Two runs of the example with two layers, one with trace and profile."""
+
+    def __init__(self, fp8_run, folder):
+        folder.mkdir(parents=True)
+        t.export_model(folder, **t.TINY)
+        text = t.write_text(folder / "text.txt")
+        common = ["--init", folder / "init.mlir", "--eval", folder / "eval.mlir", "--data", text, "--steps", STEPS, "--threads", 1]
+        self.full, self.bare, self.page = folder / "full", folder / "bare", folder / "page.html"
+        # Small tensors are stored otherwise too: otherwise nothing of a model of this size is.
+        t.train(fp8_run, folder, self.full, *common, "--recipe", "scaling_fp8", "--set", "optimizer.min_elements=256", "--trace", "--profile", "--eval-every", 3)
+        t.train(fp8_run, folder, self.bare, *common, "--recipe", "tensorwise", "--alarm", "loss > 0 : skip")
+        p.make_page(self.full, self.bare, "--out", self.page)
+        self.data = p.page_data(self.page)
+        self.first, self.second = self.data["runs"]
+
+
+def test_log(runs):
+    for data, directory in ((runs.first, runs.full), (runs.second, runs.bare)):
+        log, rows = data["log"], t.read_log(directory)
+        assert log["step"] == [row["step"] for row in rows] == list(range(1, STEPS + 1))
+        for i, row in enumerate(rows):
+            p.same(log["loss"][i], row["loss"], "loss")
+            p.same(log["seconds"][i], row["seconds"], "seconds")
+            for name, value in row["metrics"].items():
+                p.same(log["metrics"][name][i], value, name)
+        evaluated = [row for row in rows if "heldout_loss" in row]
+        assert log["heldout_step"] == [row["step"] for row in evaluated]
+        for got, row in zip(log["heldout_loss"], evaluated, strict=True):
+            p.same(got, row["heldout_loss"], "held-out loss")
+        assert data["steps"] == STEPS
+    assert runs.first["log"]["skipped"] == [] and runs.second["log"]["skipped"] == list(range(1, STEPS + 1))
+
+
+def test_verdicts(runs):
+    verdicts, got = json.loads((runs.full / "verdicts.json").read_text()), runs.first["verdicts"]
+    assert [got[key] for key in ("recipe", "total", "fp8", "high_precision", "fallback")] == [verdicts[key] for key in ("recipe", "total", "fp8", "high_precision", "fallback")]
+    for (layer, label, placed, fields, sizes, _), dot in zip(got["dots"], verdicts["dots"], strict=True):
+        assert {field: got["texts"][i] for field, i in zip(got["fields"], fields)} == {field: dot.get(field, "") for field in got["fields"]}
+        assert sizes == [dot["batch"], dot["m"], dot["n"], dot["k"]] and placed == (not dot["layer"])
+        if dot["layer"].startswith("params['layers']["):
+            assert layer == int(dot["layer"].split("[")[2][0]) and got["texts"][label] == dot["layer"].split("'")[3], dot
+    # Attention has no parameter: its dots stand in the layer that they are among.
+    assert {layer for layer, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {0, 1}
+    assert len(got["gated_units"]) == 2 and got["state"]
+
+
+def test_trace(runs):
+    lines = [json.loads(line) for line in (runs.full / "trace.jsonl").read_text().splitlines()]
+    trace = runs.first["trace"]
+    assert trace["first"] == trace["last"] == list(range(1, STEPS + 1)) and trace["bucket"] == 1
+    assert {tensor[0] for tensor in trace["tensors"]} == set(lines[0]["tensors"])
+    parts = {}
+    for name, part, layer, label, metrics in trace["tensors"]:
+        parts.setdefault(part, []).append((layer, label))
+        for i, line in enumerate(lines):
+            for metric, value in line["tensors"][name].items():
+                series = metrics[metric if metric in metrics or metric != "scale_min" else "scale"]
+                p.same(p.values(series, STEPS)[i], value, f"{name} {metric}")
+    assert (0, "w_down") in parts["activation"] and (1, "wq") in parts["mu"] and (None, "embed") in parts["parameter"], parts
+    assert runs.second["trace"] is None and any("trace.jsonl" in note for note in runs.second["notes"])
+
+
+def test_histograms(runs):
+    """Every bin beside NumPy's count of the checkpoint's values."""
+    step, tensors = runs.first["histograms"][-1]
+    assert step == STEPS and any(tensor[4] == "F8_E4M3" for tensor in tensors) and any(tensor[4] == "F16" for tensor in tensors)
+    for data, directory in ((runs.first, runs.full), (runs.second, runs.bare)):
+        stored = t.load_tensors(directory / f"checkpoint-{STEPS}.safetensors")
+        for name, _, _, _, dtype, shape, scaled, (low, counts, zero, below, negative, nonfinite, every) in data["histograms"][-1][1]:
+            x = stored[name].astype(np.float32)
+            assert list(x.shape) == shape and every == 1 and below == 0 and nonfinite == 0, name
+            if scaled == "times its scale":
+                x = x.astype(np.float64) * stored[name + ".scale"].astype(np.float64)
+            elif dtype == "F32":
+                # The upper 16 bits are what is counted.
+                x = (x.view(np.uint32) & 0xFFFF0000).view(np.float32)
+            size = np.abs(x[x != 0].astype(np.float64))
+            bins = np.floor(4 * np.log2(size)).astype(int)
+            assert zero == int((x == 0).sum()) and negative == int((x < 0).sum()), name
+            assert counts == [int((bins == low + i).sum()) for i in range(len(counts))] and sum(counts) == len(size), name
+
+
+def test_memory(runs):
+    memory, got = json.loads((runs.full / "memory.json").read_text()), runs.first["memory"]
+    line, plan = got["timeline"], memory["plan"]
+    totals = [sum(values) for values in zip(*line["categories"].values())]
+    peak = sum(size for name, size in plan["bytes_at_peak"].items() if name != "between_buffers")
+    assert max(totals) == peak, f"expected {peak} bytes at the peak but got {max(totals)}"
+    assert got["step"] == memory["step"] and got["peak_rss"] == memory["peak_rss"] and got["plan"]["state_bytes"] == plan["state_bytes"]
+
+
+def test_profile(runs):
+    profile, got = json.loads((runs.full / "profile.json").read_text()), runs.first["profile"]
+    p.same(got["microseconds"], sum(launch["microseconds"] for launch in profile), "time of a step")
+    p.same(sum(group[2] for group in got["groups"]) + got["rest"][1], got["microseconds"], "time of all groups")
+    assert got["launches"] == len(profile) and runs.second["profile"] is None
+
+
+def test_source(runs):
+    (file,) = [name for name in runs.data["sources"] if name.endswith("llama/export.py")]
+    text = (p.ROOT / "examples" / "llama" / "export.py").read_text().splitlines()
+    lines = dict(runs.data["sources"][file]["lines"])
+    for dot in json.loads((runs.full / "verdicts.json").read_text())["dots"]:
+        number = int(dot["location"].split(":")[1])
+        assert lines[number] == text[number - 1], dot["location"]
+
+
+def test_python(runs):
+    out = report.report(runs.full)
+    assert out == runs.full / "report.html" and out.exists()
+    assert p.page_data(out)["runs"][0]["log"] == runs.first["log"]
+
+
+CASES = {name[5:]: case for name, case in globals().items() if name.startswith("test_")}
+
+if __name__ == "__main__":
+    t.run_cases(CASES, sys.argv[3:], Runs(sys.argv[1], pathlib.Path(sys.argv[2])))
