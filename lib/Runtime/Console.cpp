@@ -4,8 +4,10 @@
 #include "Binding.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -44,6 +46,60 @@ std::string metricText(const std::vector<std::string> &names,
     text += str("  ", names[i], " ", number);
   }
   return text;
+}
+
+/// Whether the terminal shows UTF-8, as far as its locale tells.
+static bool isUTF8() {
+  for (const char *name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
+    const char *value = std::getenv(name);
+    if (!value || !*value)
+      continue;
+    std::string locale = value;
+    for (char &c : locale)
+      c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return locale.find("utf-8") != std::string::npos ||
+           locale.find("utf8") != std::string::npos;
+  }
+  return false;
+}
+
+std::string sparkline(const std::vector<double> &values, size_t width) {
+  static constexpr const char *blocks[] = {"\u2581", "\u2582", "\u2583",
+                                           "\u2584", "\u2585", "\u2586",
+                                           "\u2587", "\u2588"};
+  if (values.size() < 3 || width == 0 || !isUTF8())
+    return "";
+  // Of more values than blocks each block is the mean of its own.
+  size_t count = std::min(values.size(), width);
+  std::vector<double> means(count, NAN);
+  double low = INFINITY, high = -INFINITY;
+  for (size_t i = 0; i < count; ++i) {
+    double sum = 0;
+    size_t finite = 0;
+    for (size_t k = i * values.size() / count;
+         k < (i + 1) * values.size() / count; ++k)
+      if (std::isfinite(values[k])) {
+        sum += values[k];
+        ++finite;
+      }
+    if (finite == 0)
+      continue;
+    means[i] = sum / static_cast<double>(finite);
+    low = std::min(low, means[i]);
+    high = std::max(high, means[i]);
+  }
+  if (low > high)
+    return "";
+  std::string line;
+  for (double mean : means) {
+    if (!std::isfinite(mean)) {
+      line += ' ';
+      continue;
+    }
+    double height = high > low ? (mean - low) / (high - low) : 0;
+    line += blocks[static_cast<size_t>(std::lround(height * 7))];
+  }
+  return line;
 }
 
 static std::string lastKeys(const std::string &path, size_t count) {

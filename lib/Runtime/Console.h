@@ -45,6 +45,10 @@ std::string lossText(double loss);
 std::string metricText(const std::vector<std::string> &names,
                        const std::vector<double> &values);
 
+/// The values as a line of blocks of eight heights, at most `width` of them; ""
+/// where there is nothing to see, or the locale is not of UTF-8.
+std::string sparkline(const std::vector<double> &values, size_t width);
+
 /// For each path its last keys: as many as tell it from the others.
 std::vector<std::string> shortNames(const std::vector<std::string> &paths);
 

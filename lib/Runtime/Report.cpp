@@ -59,6 +59,8 @@ std::string Report::jsonLine(const LogRow &row) const {
       ", \"seconds\": ", jsonNumber(std::round(row.seconds * 1000) / 1000));
   if (row.isSkipped)
     line += ", \"skipped\": true";
+  if (!row.alarms.empty())
+    line += ", \"alarms\": " + json(row.alarms).dump();
   auto object = [&](const char *key, const std::vector<std::string> &names,
                     const std::vector<double> &values) {
     if (values.empty())
@@ -99,6 +101,9 @@ void Report::readBack(int64_t lastStep) {
     row.tokensPerSecond = number(object, "tokens_per_second");
     row.seconds = number(object, "seconds");
     row.isSkipped = object.value("skipped", json()) == true;
+    for (const json &alarm : object.value("alarms", json::array()))
+      if (alarm.is_string())
+        row.alarms.push_back(alarm.get<std::string>());
     auto values = [&](const char *key, const std::vector<std::string> &names,
                       std::vector<double> &to) {
       json from = object.value(key, json::object());

@@ -20,7 +20,8 @@ struct LogRow {
   double tokensPerSecond = 0;
   double seconds = 0; // since the run began, those before a resume included
   std::vector<double> metrics;
-  bool isSkipped = false; // by an alarm: the state stayed as it was
+  bool isSkipped = false;          // by an alarm: the state stayed as it was
+  std::vector<std::string> alarms; // what they said of the step
 };
 
 /// log.csv and log.jsonl, one row a step, and loss.svg.

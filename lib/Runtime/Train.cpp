@@ -127,6 +127,10 @@ bool Trainer::heedAlarms(LogRow &row) {
   AlarmVerdict verdict = alarms->check(row.step, values);
   for (const std::string &warning : verdict.warnings)
     console.warn("warning: " + warning);
+  row.alarms = verdict.warnings;
+  for (const auto &reason : {verdict.stop, verdict.skip})
+    if (reason)
+      row.alarms.push_back(*reason);
   stopReason = verdict.stop;
   if (!verdict.skip)
     return true;

@@ -74,11 +74,17 @@ void Trainer::saySummary() {
                         " steps (mean of the last 10 ",
                         lossText(summary.mean_loss_10), ", of the last 20 ",
                         lossText(summary.mean_loss_20), ")"));
+  std::vector<double> losses;
+  for (const LogRow &row : rows)
+    losses.push_back(row.loss);
+  if (std::string line = sparkline(losses, 60); !line.empty())
+    console.sayLine("          " + line);
   if (!rows.empty() && !metrics.empty())
     console.sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
   if (skippedSteps > 0)
     console.sayLine(str("skipped   ", skippedSteps, " of ",
                         summary.last_step - summary.first_step, " steps"));
+  sayAlarms();
   std::vector<std::string> traceLines = traceSummary.lines();
   for (size_t i = 0; i < traceLines.size(); ++i)
     console.sayLine((i ? "          " : "trace     ") + traceLines[i]);
@@ -86,6 +92,21 @@ void Trainer::saySummary() {
   saySpeed();
   sayMemory();
   sayFiles();
+}
+
+/// The first alarms of the run: the later ones often follow from them.
+void Trainer::sayAlarms() {
+  constexpr size_t kShown = 3;
+  size_t count = 0, steps = 0;
+  for (const LogRow &row : report->rows()) {
+    steps += !row.alarms.empty();
+    for (const std::string &alarm : row.alarms)
+      if (count++ < kShown)
+        console.sayLine((count == 1 ? "alarms    " : "          ") + alarm);
+  }
+  if (count > kShown)
+    console.sayLine(str("          and ", count - kShown, " more, in ", steps,
+                        " steps in all: log.jsonl has them"));
 }
 
 void Trainer::sayHeldOut() {

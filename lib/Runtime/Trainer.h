@@ -104,6 +104,7 @@ private:
   void sayProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;
   void saySummary();
+  void sayAlarms();
   void sayHeldOut();
   void saySpeed();
   void sayMemory();

@@ -26,6 +26,7 @@ ASSETS = pathlib.Path(__file__).resolve().parent / "report_data"
 LOG_BUDGET, TRACE_BUDGET, HISTOGRAM_BUDGET, SOURCE_BUDGET = 500_000, 4_600_000, 300_000, 100_000
 MAX_COLUMNS = 250  # of a heat map: no screen shows more
 MAX_POINTS = 400  # of the memory's timeline
+MAX_ALARMS = 200
 MAX_SAMPLES = 1 << 20  # elements of a tensor that its histogram counts
 BINS_PER_OCTAVE, MAX_BINS = 4, 200
 
@@ -149,6 +150,8 @@ def log_data(rows, budget):
         "heldout_loss": [rounded(row["heldout_loss"]) for row in evaluated],
         "heldout_metrics": columns(evaluated, "heldout_metrics"),
         "skipped": [row["step"] for row in rows if row.get("skipped")],
+        "alarms": [[row["step"], str(alarm)] for row in rows for alarm in row.get("alarms", [])][:MAX_ALARMS],
+        "alarm_count": sum(len(row.get("alarms", [])) for row in rows),
     }
 
 

@@ -110,6 +110,7 @@ def main(folder):
                 check_page(browser, bare / "report.html", width, scheme)
         assert backgrounds["light"] != backgrounds["dark"], backgrounds
         check_page(browser, first / "report.html", 1200, "light")
+        assert "1 alarm" in text_of(browser, "#loss .alarms")
         check_hover(browser, data)
         check_dots(browser, data)
         # Another colour scheme while the page is open.

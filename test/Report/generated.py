@@ -75,7 +75,7 @@ def write(directory, steps, layers=6, seed=0, nasty=False, preset="tensorwise"):
             if step % 50 == 0 or step == steps:
                 row.update(heldout_loss=row["loss"] + 0.01, heldout_metrics={"result['accuracy']": 0.5, "fp8.state.quantizer": 64})
             if step == steps // 3:
-                row["skipped"] = True
+                row.update(skipped=True, alarms=[f"step {step}: loss is 9, above 5 [loss > 5 : skip]"])
             file.write(json.dumps(row) + "\n")
     names = trace_names(layers, nasty)
     with (directory / "trace.jsonl").open("w") as file:

@@ -47,6 +47,8 @@ def test_log(runs):
         for got, row in zip(log["heldout_loss"], evaluated, strict=True):
             p.same(got, row["heldout_loss"], "held-out loss")
         assert data["steps"] == STEPS
+    alarms = runs.second["log"]["alarms"]
+    assert alarms and alarms[0][0] == 1 and alarms[0][1].endswith("[loss > 0 : skip]") and runs.second["log"]["alarm_count"] == len(alarms) and not runs.first["log"]["alarms"]
     assert runs.first["log"]["skipped"] == [] and runs.second["log"]["skipped"] == list(range(1, STEPS + 1))
 
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstdlib>
 #include <limits>
 
 using namespace fp8::test;
@@ -230,6 +231,41 @@ TEST_F(TraceTest, Skip) {
        (at = log.find("\"skipped\": true", at)) != std::string::npos; ++at)
     ++skipped;
   EXPECT_EQ(skipped, 3u) << log;
+}
+
+TEST_F(TraceTest, AlarmsAreInTheLog) {
+  ASSERT_EQ(run({9, 1, 9, 1, 9, 8}, {"loss > 5 : skip", "amax > 7 : warn"}, 5),
+            FP8_OK);
+  EXPECT_HAS(said, "alarms    step 1: amax of a, layer 0 is 9, above 7 (and 1 "
+                   "more) [amax > 7 : warn]\n");
+  EXPECT_HAS(said, "          step 1: loss is 9, above 5 [loss > 5 : skip]\n");
+  EXPECT_HAS(said, "          and 3 more, in 3 steps in all: log.jsonl has");
+  std::string log = read(out + "/log.jsonl");
+  EXPECT_HAS(log, "\"skipped\": true, \"alarms\": [\"step 3: amax of a, layer "
+                  "0 is 9, above 7 (and 1 more) [amax > 7 : warn]\",\"step 3: "
+                  "loss is 9, above 5 [loss > 5 : skip]\"]}\n{\"step\": 4, ");
+  // A run that goes on keeps them.
+  options.resume = 1;
+  ASSERT_EQ(run({9, 1, 9, 1, 9, 8}), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(read(out + "/log.jsonl").find(log), 0u);
+}
+
+TEST_F(TraceTest, Sparkline) {
+  setenv("LC_ALL", "C.UTF-8", 1);
+  ASSERT_EQ(run({8, 1, 3, 2}), FP8_OK);
+  EXPECT_HAS(said, "\n          \u2588\u2581\u2583\u2582\n");
+  ASSERT_EQ(run(std::vector<float>(300, 2)), FP8_OK);
+  std::string flat;
+  for (int i = 0; i < 60; ++i)
+    flat += "\u2581";
+  EXPECT_HAS(said, "\n          " + flat + "\n");
+  // Two steps have no shape, and a terminal without UTF-8 no blocks.
+  ASSERT_EQ(run({8, 1}), FP8_OK);
+  EXPECT_EQ(said.find("\u2581"), std::string::npos);
+  setenv("LC_ALL", "C", 1);
+  ASSERT_EQ(run({8, 1, 3, 2}), FP8_OK);
+  EXPECT_EQ(said.find("\u2581"), std::string::npos);
+  unsetenv("LC_ALL");
 }
 
 TEST_F(TraceTest, SkippedStepsCountForNoMedian) {

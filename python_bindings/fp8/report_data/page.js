@@ -207,6 +207,7 @@ const SUMMARY = [
   ["arena, planned", run => bytes(arena(run))],
   ["process, at most", run => bytes(peakMemory(run))],
   ["worst SNR", run => { const worst = worstSnr(run); return worst ? `${number(worst.value, 3)} dB` : "–"; }],
+  ["alarms", run => number(run.log.alarm_count)],
   ["skipped steps", run => number(run.log.skipped.length)],
 ];
 
@@ -221,18 +222,25 @@ function summarySection() {
 
 function lossSection() {
   const of = run => runs.length > 1 ? `${run.name}, ` : "";
+  const marks = (run, label, at, pointStyle, color) => {
+    const steps = new Set(at), shown = run.log.step.map((step, k) => [step, run.log.loss[k]]).filter(([step]) => steps.has(step));
+    return { label, steps: shown.map(([step]) => step), values: shown.map(([, loss]) => loss), color, points: true, pointStyle, order: -2 };
+  };
   const series = () => runs.flatMap((run, i) => [
     { label: `${of(run)}train, smoothed`, steps: run.log.step, values: smoothed(run.log.loss), color: color(i), dash: DASHES[i % 6], width: 2.2 },
     ...(runs.length < 4 ? [{ label: `${of(run)}train`, steps: run.log.step, values: run.log.loss, color: color(i) + "80", width: 1, order: 2 }] : []),
     ...(run.log.heldout_step.length ? [{ label: `${of(run)}held out`, steps: run.log.heldout_step, values: run.log.heldout_loss, color: color(runs.length > 1 ? i : 1), points: true, pointStyle: ["circle", "triangle", "rect", "rectRot", "star", "cross"][i % 6], order: -1 }] : []),
-    ...(run.log.skipped.length ? [{ label: `${of(run)}skipped by an alarm`, steps: run.log.step.filter(step => run.log.skipped.includes(step)), values: run.log.loss.filter((_, k) => run.log.skipped.includes(run.log.step[k])), color: style("--fallback"), points: true, pointStyle: "crossRot", order: -2 }] : []),
+    ...(run.log.alarms.length ? [marks(run, `${of(run)}alarm`, run.log.alarms.map(([step]) => step), "triangle", color(runs.length > 1 ? i : 2))] : []),
+    ...(run.log.skipped.length ? [marks(run, `${of(run)}skipped by an alarm`, run.log.skipped, "crossRot", style("--fallback"))] : []),
   ]);
   const body = h("div");
   const draw = logarithmic => { body.replaceChildren(lines(runs.length > 2 ? 400 : 340, "Loss by step", series, { y: "loss", logarithmic })); drawCharts(); };
   queueMicrotask(() => draw(false));
   const stride = Math.max(...runs.map(run => run.log.stride));
+  const alarms = runs.filter(run => run.log.alarm_count).map(run => h("details", { class: "alarms" }, h("summary", {}, `${of(run)}${run.log.alarm_count} ${run.log.alarm_count === 1 ? "alarm" : "alarms"}`),
+    h("ul", { class: "notes" }, run.log.alarms.map(([, text]) => h("li", {}, text)), run.log.alarm_count > run.log.alarms.length ? h("li", {}, `and ${run.log.alarm_count - run.log.alarms.length} more`) : null)));
   return section("loss", "Loss", stride > 1 ? `Every ${stride}th step is drawn.` : "",
-    h("div", { class: "controls" }, select("scale", [["", "linear"], ["log", "logarithmic"]], "", value => draw(!!value))), body);
+    h("div", { class: "controls" }, select("scale", [["", "linear"], ["log", "logarithmic"]], "", value => draw(!!value))), body, alarms);
 }
 
 function metricsSection() {
