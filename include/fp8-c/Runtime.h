@@ -527,12 +527,17 @@ typedef struct fp8_train_options {
   /* Or NULL. With resume, a run that has nothing left to train needs no data
      for an export. */
   const fp8_export *export_weights;
+  const char *recipe; /* text of recipe.yaml, written when training starts; or
+                         NULL */
+  const char *preset; /* of preset.yaml: the preset of the recipe's name; or
+                         NULL */
 } fp8_train_options;
 
-/* Fills in what a package has for a run: functions, fingerprint, verdicts and
-   memory plan; with exported (or NULL) the functions and the manifest of an
-   export too. The rest stays as it is. Valid as long as the package.
-   FP8_ERROR_INVALID: the package has no step, or nothing to export with. */
+/* Fills in what a package has for a run: functions, fingerprint, recipe,
+   verdicts and memory plan; with exported (or NULL) the functions and the
+   manifest of an export too. The rest stays as it is. Valid as long as the
+   package. FP8_ERROR_INVALID: the package has no step, or nothing to export
+   with. */
 FP8_CAPI fp8_status fp8_package_options(const fp8_package *package,
                                         fp8_train_options *options,
                                         fp8_export *exported);

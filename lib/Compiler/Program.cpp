@@ -101,17 +101,32 @@ private:
   std::unique_ptr<llvm::MemoryBuffer> buffer;
 };
 
-/// The recipe with its defaults and what the user has set.
-FailureOr<std::string> effectiveRecipe(const CompileOptions &options,
-                                       MLIRContext &context) {
+std::string printed(const Recipe &recipe) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  recipe.print(os);
+  return text;
+}
+
+struct RecipeTexts {
+  std::string effective; ///< With its defaults and what the user has set.
+  std::string preset;    ///< The preset of its name; "" without one.
+};
+
+FailureOr<RecipeTexts> recipeTexts(const CompileOptions &options,
+                                   MLIRContext &context) {
   FailureOr<Recipe> recipe =
       loadRecipe(options.recipe, &context, options.recipeOverrides);
   if (failed(recipe))
     return failure();
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  recipe->print(os);
-  return text;
+  RecipeTexts texts{printed(*recipe), ""};
+  if (llvm::is_contained(getRecipeNames(), recipe->name)) {
+    FailureOr<Recipe> preset = loadRecipe(recipe->name, &context);
+    if (failed(preset))
+      return failure();
+    texts.preset = printed(*preset);
+  }
+  return texts;
 }
 
 /// The key of everything that the compiled function depends on.
@@ -219,7 +234,7 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
   FailureOr<SourceFile> source = SourceFile::read(file, context);
   if (failed(source))
     return failure();
-  FailureOr<std::string> recipe = effectiveRecipe(options, context);
+  FailureOr<RecipeTexts> recipe = recipeTexts(options, context);
   if (failed(recipe))
     return failure();
   auto tell = [&](const Executable &executable, bool isFromCache) {
@@ -235,7 +250,8 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
     if (!target)
       return emitError(UnknownLoc::get(&context))
              << llvm::toString(target.takeError());
-    entry = "function_" + cacheKeyOf(*source, *recipe, options, *target) + ".a";
+    entry = "function_" +
+            cacheKeyOf(*source, recipe->effective, options, *target) + ".a";
     if (std::optional<Executable> executable = readEntry(*cache, entry)) {
       for (const CompilerWarning &warning : executable->warnings)
         repeat(warning, context);
@@ -250,8 +266,10 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
   FailureOr<Executable> executable = compile(*module, options);
   if (failed(executable))
     return failure();
-  executable->texts["recipe.yaml"] = *recipe;
-  executable->fingerprint = fingerprintOf(*source, *recipe);
+  executable->texts["recipe.yaml"] = recipe->effective;
+  if (!recipe->preset.empty())
+    executable->texts["preset.yaml"] = recipe->preset;
+  executable->fingerprint = fingerprintOf(*source, recipe->effective);
   executable->warnings = std::move(recorder.warnings);
   if (cache)
     writeEntry(*cache, entry, *executable);

@@ -250,5 +250,12 @@ int fp8run::train(const RunOptions &run, const fp8_package *package) {
   options.profile = run.profile;
   options.trace = run.trace;
   options.trace_every = run.traceEvery;
-  return exitCode(run.program, fp8_train(&options, nullptr));
+  status = fp8_train(&options, nullptr);
+  int code = exitCode(run.program, status);
+  // A run that went wrong is one to look at.
+  bool hasTrained = status == FP8_OK || status == FP8_INTERRUPTED ||
+                    status == FP8_STOPPED || status == FP8_ERROR_NONFINITE;
+  if (run.report && hasTrained && !writeReport(run) && code == 0)
+    return 1;
+  return code;
 }

@@ -268,6 +268,8 @@ void fp8_package::fill(fp8_train_options &options, fp8_export *exported) const {
   options.fingerprint = text("fingerprint");
   options.verdicts = text("verdicts.json");
   options.memory_plan = text("memory.json");
+  options.recipe = text("recipe.yaml");
+  options.preset = text("preset.yaml");
   if (!exported)
     return;
   exported->encode = function("export");

@@ -146,11 +146,11 @@ void Trainer::sayMemory() {
 }
 
 void Trainer::sayFiles() {
-  console.sayLine(str("files     ", directory,
-                      "/log.csv, log.jsonl, loss.svg, memory.json",
-                      options.verdicts ? ", verdicts.json" : "",
-                      traceFile ? ", trace.jsonl" : "",
-                      options.profile ? ", profile.json" : ""));
+  console.sayLine(str(
+      "files     ", directory, "/log.csv, log.jsonl, loss.svg, memory.json",
+      options.verdicts ? ", verdicts.json" : "",
+      options.recipe ? ", recipe.yaml" : "", traceFile ? ", trace.jsonl" : "",
+      options.profile ? ", profile.json" : ""));
   if (!checkpoint.empty())
     console.sayLine(str("          ", checkpoint));
 }

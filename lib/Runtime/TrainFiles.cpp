@@ -59,8 +59,15 @@ void Trainer::openLogs() {
       std::make_unique<Report>(directory, metricNames, evalNames, lossUnit);
   report->open(options.resume ? position.step : -1);
   openTrace();
-  if (options.verdicts)
-    writeFileAtomically(directory + "/verdicts.json", options.verdicts);
+  // Of an earlier run none may stay.
+  for (auto [name, text] : {std::pair("/verdicts.json", options.verdicts),
+                            std::pair("/recipe.yaml", options.recipe),
+                            std::pair("/preset.yaml", options.preset)}) {
+    if (text)
+      writeFileAtomically(directory + name, text);
+    else
+      unlink((directory + name).c_str());
+  }
   if (!report->rows().empty())
     secondsBefore = report->rows().back().seconds;
   for (const LogRow &row : report->rows())

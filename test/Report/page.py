@@ -4,6 +4,7 @@
 """
 
 import json
+import os
 import pathlib
 import sys
 
@@ -24,10 +25,11 @@ class Runs:
         t.export_model(folder, **t.TINY)
         text = t.write_text(folder / "text.txt")
         common = ["--init", folder / "init.mlir", "--eval", folder / "eval.mlir", "--data", text, "--steps", STEPS, "--threads", 1]
+        self.fp8_run, self.model, self.common = pathlib.Path(fp8_run).resolve(), folder, common
         self.full, self.bare, self.page = folder / "full", folder / "bare", folder / "page.html"
         # Small tensors are stored otherwise too: otherwise nothing of a model of this size is.
-        t.train(fp8_run, folder, self.full, *common, "--recipe", "scaling_fp8", "--set", "optimizer.min_elements=256", "--trace", "--profile", "--eval-every", 3)
-        t.train(fp8_run, folder, self.bare, *common, "--recipe", "tensorwise", "--alarm", "loss > 0 : skip")
+        t.train(fp8_run, folder, self.full, *common, "--recipe", "scaling_fp8", "--set", "optimizer.min_elements=256", "--trace", "--profile", "--eval-every", 3, "--report")
+        t.train(fp8_run, folder, self.bare, *common, "--recipe", "tensorwise", "--set", "forward.activation.scale=pow2", "--alarm", "loss > 0 : skip")
         p.make_page(self.full, self.bare, "--out", self.page)
         self.data = p.page_data(self.page)
         self.first, self.second = self.data["runs"]
@@ -128,8 +130,32 @@ def test_source(runs):
 
 def test_python(runs):
     out = report.report(runs.full)
-    assert out == runs.full / "report.html" and out.exists()
+    assert out == runs.full / "report.html"
     assert p.page_data(out)["runs"][0]["log"] == runs.first["log"]
+
+
+def test_flag(runs):
+    """fp8-run --report writes the same page, of a run that was stopped too; without Python it says so."""
+    assert p.page_data(runs.full / "report.html")["runs"] == [runs.first]
+    assert f"report    {runs.full}/report.html" in (runs.full / "stdout.txt").read_text()
+    command = [runs.fp8_run, runs.model / "step.mlir", *runs.common, "--recipe", "none", "--report", "--overwrite", "--out", runs.model / "flag"]
+    result = t.run([*command, "--alarm", "loss > 0 : stop"], check=False)
+    assert result.returncode == 4, result.stderr
+    assert p.page_data(runs.model / "flag" / "report.html")["runs"][0]["steps"] == 1
+    result = t.run(command, check=False, env={**os.environ, "PATH": "/nowhere"})
+    assert result.returncode == 1 and "error: cannot write the report: expected python3 on PATH but got: No such file" in result.stderr, result.stderr
+    assert len(t.read_log(runs.model / "flag")) == STEPS
+
+
+def test_recipes(runs):
+    """The run says what its recipe and its preset are; the page tells where they differ."""
+    for data, preset, changes in ((runs.first, "scaling_fp8", {"optimizer.min_elements": ("256", "4096")}), (runs.second, "tensorwise", {"forward.activation.scale": ("pow2", "exact")})):
+        printed = t.run([runs.fp8_run, "--print-recipe", "--recipe", preset]).stdout
+        assert data["recipe"]["preset"] == report.parse_recipe(printed) and data["recipe"]["name"] == preset
+        keys = data["recipe"]["keys"]
+        assert {key: (value, data["recipe"]["preset"][key]) for key, value in keys.items() if value != data["recipe"]["preset"][key]} == changes
+        # Every key is one of the printed recipe, none is lost: as many values as there are.
+        assert all(f"{key.split('.')[-1]}: {value}" in data["recipe"]["text"] or key.split(".")[-1].isdigit() for key, value in keys.items()), keys
 
 
 CASES = {name[5:]: case for name, case in globals().items() if name.startswith("test_")}

@@ -186,6 +186,10 @@ struct Options {
                               cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> profile{"profile", cl::desc("Time every launch: profile.json"),
                         cl::cat(category)};
+  cl::opt<bool> report{
+      "report",
+      cl::desc("Write the run as one page: report.html (runs python3)"),
+      cl::cat(category)};
   cl::opt<bool> trace{"trace",
                       cl::desc("Write statistics of every quantized tensor to "
                                "trace.jsonl"),
@@ -447,6 +451,8 @@ fp8run::RunOptions makeRunOptions() {
   run.resume = flags->resume;
   run.overwrite = flags->overwrite;
   run.profile = flags->profile;
+  run.report = flags->report;
+  run.stepFile = flags->stepFile;
   run.trace = flags->trace;
   run.quiet = flags->quiet;
   run.showVerdicts = flags->showVerdicts;

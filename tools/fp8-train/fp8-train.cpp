@@ -137,6 +137,8 @@ CommandLine::CommandLine() {
            printRecipe),
       flag("profile", "Time every launch: profile.json", run.profile),
       flag("quiet", "No progress", run.quiet),
+      flag("report", "Write the run as one page: report.html (runs python3)",
+           run.report),
       flag("resume", "Continue from the newest checkpoint in --out",
            run.resume),
       {"seed", "N", "Seed of the initializer and of the data order",

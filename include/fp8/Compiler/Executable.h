@@ -103,6 +103,7 @@ struct Executable {
   ///   memory.json, memory.txt: the plan of the arena
   ///   state.txt: state that the step returns as it came, one path a line
   ///   recipe.yaml: the effective recipe, defaults and all
+  ///   preset.yaml: the preset of its name, if there is one
   ///   export.json: what an export writes (see fp8_export::manifest)
   std::map<std::string, std::string> texts;
   std::vector<CompilerWarning> warnings;

@@ -23,6 +23,8 @@ struct RunOptions {
   /// Whether the functions come from a package, and what there is of them.
   bool isPackage = false, hasInit = false, hasEval = false;
 
+  /// What is trained, or "": the report looks for its source around it.
+  std::string stepFile;
   /// A safetensors file, or "".
   std::string initFile;
   std::vector<std::string> dataFiles, evalData;
@@ -36,7 +38,7 @@ struct RunOptions {
   uint64_t seed = 0;
   int32_t threads = 0;
   bool shuffle = false, resume = false, overwrite = false, profile = false,
-       trace = false, quiet = false, showVerdicts = false;
+       trace = false, quiet = false, showVerdicts = false, report = false;
 
   /// No steps are to be done: what is trained already is exported.
   bool isExportAlone() const {
@@ -63,6 +65,10 @@ int exitCode(const std::string &program, fp8_status status);
 
 /// Trains with the functions of a package; returns the exit status.
 int train(const RunOptions &options, const fp8_package *package);
+
+/// Writes report.html into the directory of a run; false, with a message, if
+/// that fails.
+bool writeReport(const RunOptions &options);
 
 } // namespace fp8run
 
