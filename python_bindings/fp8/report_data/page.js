@@ -140,7 +140,8 @@ dark.addEventListener("change", () => { for (const entry of charts.values()) { e
 
 const axis = (text, more = {}) => ({ title: { display: !!text, text }, grid: { color: style("--grid"), drawBorder: false }, ...more });
 const legend = { position: "top", align: "start", labels: { usePointStyle: true, boxWidth: 22, boxHeight: 7, padding: 12 } };
-const compact = value => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e5) ? value.toExponential(1).replace(".0e", "e") : value.toLocaleString("en", { maximumFractionDigits: 4 });
+const shortened = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
+const compact = value => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6) ? value.toExponential(1).replace(".0e", "e").replace("e+", "e") : value.toLocaleString("en", { maximumFractionDigits: 4 });
 
 /** Lines over steps, each {label, steps, values, color, dash, width, points}. */
 function lines(height, label, series, { y = "", logarithmic = false, showLegend = true, x = "step", suffix = "" } = {}) {
@@ -229,8 +230,8 @@ function lossSection() {
   const series = () => runs.flatMap((run, i) => [
     { label: `${of(run)}train, smoothed`, steps: run.log.step, values: smoothed(run.log.loss), color: color(i), dash: DASHES[i % 6], width: 2.2 },
     ...(runs.length < 4 ? [{ label: `${of(run)}train`, steps: run.log.step, values: run.log.loss, color: color(i) + "80", width: 1, order: 2 }] : []),
-    ...(run.log.heldout_step.length ? [{ label: `${of(run)}held out`, steps: run.log.heldout_step, values: run.log.heldout_loss, color: color(runs.length > 1 ? i : 1), points: true, pointStyle: ["circle", "triangle", "rect", "rectRot", "star", "cross"][i % 6], order: -1 }] : []),
-    ...(run.log.alarms.length ? [marks(run, `${of(run)}alarm`, run.log.alarms.map(([step]) => step), "triangle", color(runs.length > 1 ? i : 2))] : []),
+    ...(run.log.heldout_step.length ? [{ label: `${of(run)}held out`, steps: run.log.heldout_step, values: run.log.heldout_loss, color: color(runs.length > 1 ? i : 1), points: true, pointStyle: ["circle", "triangle", "rect", "star", "rectRounded", "cross"][i % 6], order: -1 }] : []),
+    ...(run.log.alarms.length ? [marks(run, `${of(run)}alarm`, run.log.alarms.map(([step]) => step), "rectRot", color(runs.length > 1 ? i : 2))] : []),
     ...(run.log.skipped.length ? [marks(run, `${of(run)}skipped by an alarm`, run.log.skipped, "crossRot", style("--fallback"))] : []),
   ]);
   const body = h("div");
@@ -388,16 +389,17 @@ function heatSection(run) {
       type: "scatter", data: { labels: rows.map(row => row.label), datasets: [{ data: [] }] }, plugins: [cells],
       options: { events: [], plugins: { legend: { display: false }, tooltip: { enabled: false } }, scales: {
         x: axis("step", { type: "linear", min: 0, max: columns, grid: { display: false }, ticks: { maxRotation: 0, maxTicksLimit: 9, callback: value => Number.isInteger(value) && value < columns ? trace.first[value].toLocaleString("en") : "" } }),
-        y: { type: "category", labels: rows.map(row => row.label), offset: true, grid: { display: false, drawBorder: false }, ticks: { autoSkip: true, autoSkipPadding: 0, font: { size: Math.min(11, rowHeight * 0.8 + 1) }, padding: 3, callback(value) { const text = this.getLabelForValue(value); return text.length > 16 ? `${text.slice(0, 15)}…` : text; } } } } },
+        y: { type: "category", labels: rows.map(row => row.label), offset: true, grid: { display: false, drawBorder: false }, ticks: { autoSkip: true, autoSkipPadding: 0, font: { size: Math.min(11, rowHeight * 0.8 + 1) }, padding: 3, callback(value) { return shortened(this.getLabelForValue(value), 16); } } } } },
     }));
     const canvas = box.firstChild;
     const chartOf = () => charts.get(canvas)?.chart;
     canvas.style.cursor = "crosshair";
-    canvas.addEventListener("pointermove", event => {
-      const found = chartOf() && find(chartOf(), event);
-      if (!found) return hideTip();
-      showTip(`${found.row.name}\n${stepText(found.i)}\n${METRICS[metric][0]}: ${number(at(found.row.series, found.i), 5)}`, event.clientX, event.clientY);
-    });
+    for (const kind of ["pointermove", "pointerdown"])
+      canvas.addEventListener(kind, event => {
+        const found = chartOf() && find(chartOf(), event);
+        if (!found) return hideTip();
+        showTip(`${found.row.name}\n${stepText(found.i)}\n${METRICS[metric][0]}: ${number(at(found.row.series, found.i), 5)}`, event.clientX, event.clientY);
+      });
     canvas.addEventListener("pointerleave", hideTip);
     canvas.addEventListener("click", event => { const found = chartOf() && find(chartOf(), event); if (found) { tensor = found.row.name; drawSingle(); } });
     const ramp = `linear-gradient(90deg, ${VIRIDIS.map(c => `rgb(${c})`).join(",")})`;
@@ -522,7 +524,7 @@ function profileSection(run) {
   return section("profile", "Profile", `One step: ${profile.launches} launches, ${time(profile.microseconds)} (mean over the steps). Equal kernels of several layers are one bar. ` +
     "GFLOP/s where the launches are one dot by themselves. How near that is to the machine's limit is not shown: fp8-run writes no limits.",
     chart(Math.max(120, 26 * kinds.length + 50), "Time by kind of kernel", () => ({ type: "bar", data: { labels: kinds.map(([kind]) => kind), datasets: [{ data: kinds.map(([, total]) => total / 1000), backgroundColor: color(0), barPercentage: 0.8 }] },
-      options: { indexAxis: "y", plugins: { legend: { display: false }, tooltip: { callbacks: { label: item => ` ${time(item.parsed.x * 1000)}, ${percent(item.parsed.x * 1000 / profile.microseconds)}` } } }, scales: { x: axis("ms of a step", { beginAtZero: true }), y: { grid: { display: false } } } } })),
+      options: { indexAxis: "y", plugins: { legend: { display: false }, tooltip: { callbacks: { label: item => ` ${time(item.parsed.x * 1000)}, ${percent(item.parsed.x * 1000 / profile.microseconds)}` } } }, scales: { x: axis("ms of a step", { beginAtZero: true }), y: { grid: { display: false }, ticks: { callback(value) { return shortened(this.getLabelForValue(value), this.chart.width < 500 ? 16 : 32); } } } } } })),
     h("h3", {}, "By kernel and place"), h("div", { class: "bars" }, profile.groups.slice(0, 12).map(bar)),
     profile.groups.length > 12 ? h("details", { style: "margin-top:10px" }, h("summary", {}, `${profile.groups.length - 12} more`), h("div", { class: "bars", style: "margin-top:8px" }, profile.groups.slice(12).map(bar), profile.rest[0] ? h("p", { class: "hint" }, `and ${profile.rest[0]} more with ${time(profile.rest[1])} in all`) : null)) : null);
 }
@@ -541,7 +543,9 @@ function recipeSection() {
   }
   if (known.length > 1) {
     const differing = [...new Set(known.flatMap(run => Object.keys(run.recipe.keys)))].filter(key => new Set(known.map(run => run.recipe.keys[key])).size > 1);
-    children.push(h("h3", {}, "Where the runs' recipes differ"), differing.length ? table(["key", ...known.map(run => run.name)], differing.map(key => [key, ...known.map(run => run.recipe.keys[key] ?? "–")])) : h("p", { class: "hint" }, "nowhere"));
+    const rows = differing.map(key => [key, ...known.map(run => run.recipe.keys[key] ?? "–")]);
+    children.push(h("h3", {}, "Where the runs' recipes differ"), differing.length ? h("details", { open: differing.length <= 12 ? "" : null }, h("summary", {}, `${differing.length} ${differing.length === 1 ? "key" : "keys"}`),
+      table(["key", ...known.map(run => run.name)], rows)) : h("p", { class: "hint" }, "nowhere"));
   }
   for (const run of known) children.push(h("details", {}, h("summary", {}, `${run.name}: the effective recipe`), h("pre", {}, run.recipe.text)));
   const nameless = runs.filter(run => !run.recipe.keys);
