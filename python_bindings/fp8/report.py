@@ -85,9 +85,11 @@ class Names:
         for i, key in enumerate(keys):
             if isinstance(key, int):
                 return key, ".".join(str(k) for k in keys[i + 1 :]) or str(keys[i - 1] if i else key)
-            numbered = re.fullmatch(r"[A-Za-z_]*?_?(\d+)", key)
+            numbered = re.fullmatch(r"([A-Za-z_]*?)_?(\d+)", key)
             if numbered and i + 1 < len(keys):
-                return int(numbered[1]), ".".join(str(k) for k in keys[i + 1 :])
+                # Dense_0 and Conv_0 are different layers, layers_0 and block_0 are what is numbered.
+                kind = [] if re.search("layer|block|^h?$", numbered[1], re.IGNORECASE) and "norm" not in numbered[1].lower() else [numbered[1]]
+                return int(numbered[2]), ".".join([*kind, *(str(k) for k in keys[i + 1 :])])
         return None, ".".join(str(key) for key in keys)
 
     def of_tensor(self, name):
@@ -169,19 +171,23 @@ def verdict_data(verdicts, names):
     def text(value):
         return texts.setdefault(str(value or ""), len(texts))
 
-    dots, current, seen_layers = [], None, set()
+    dots, current = [], (None, "other")
     for dot in verdicts["dots"]:
         keys = split_path(dot["layer"])[1:]
-        layer, label = names.place(keys) if keys else (None, dot["category"])
         if keys:
-            current = layer
-            seen_layers.add(layer)
+            layer, label = names.place(keys)
+            # Layers of a loop are one, by the name of what holds their weights.
+            holder, _, last = label.rpartition(".")
+            if layer is None and holder:
+                label = last
+            row = f"layer {layer}" if layer is not None else holder or label
+            current = layer, row
         else:
             # A dot without a parameter, attention's say, stands between those of its layer.
-            layer = current
+            label, (layer, row) = dot["category"], current
         fields = [text(dot.get(field)) for field in DOT_FIELDS]
         flags = [flag for flag in ("in_branch", "recomputed") if dot.get(flag)] + [f"{n or '?'} times in a loop" for n in dot["loops"]]
-        dots.append([layer, text(label), int(not keys), fields, [dot[size] for size in "bmnk" if size in dot] and [dot["batch"], dot["m"], dot["n"], dot["k"]],
+        dots.append([text(row), text(label), int(not keys), fields, [dot[size] for size in "bmnk" if size in dot] and [dot["batch"], dot["m"], dot["n"], dot["k"]],
                      [text(note) for note in dot["notes"] + flags]])  # fmt: skip
     state = collections.Counter()
     for entry in verdicts.get("state", []):
@@ -264,7 +270,7 @@ def trace_data(path, names, budget, notes):
     for (name, index), metrics in series.items():
         part, layer, label = names.of_tensor(name)
         if index and layer is None:
-            layer = index[-1]
+            layer, label = index[-1], label.rpartition(".")[2]
         compact = {}
         for metric, values in metrics.items():
             values.extend([None] * (len(first) - len(values)))

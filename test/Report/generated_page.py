@@ -58,6 +58,11 @@ def test_names(folder):
         "params['layers'][3]['attn']['wq'].activation.wgrad": ("activation.wgrad", 3, "attn.wq"),
         "opt_state[1].mu['layers'][3]['attn']['wq']": ("mu", 3, "attn.wq"),
         "p.layers_2.mlp.kernel.gradient": ("gradient", 2, "mlp.kernel"),
+        "params['params']['Dense_0']['kernel']": ("parameter", 0, "Dense.kernel"),
+        "params['params']['LayerNorm_1']['scale']": ("parameter", 1, "LayerNorm.scale"),
+        "params['params']['Block_2']['Attention_0']['kernel']": ("parameter", 2, "Attention_0.kernel"),
+        "params['transformer']['h']['4']['mlp']['kernel']": ("parameter", 4, "mlp.kernel"),
+        "params['layers']['wq']": ("parameter", None, "layers.wq"),
         "p/layers/7/wq": ("parameter", 7, "wq"),
         "params['it\\'s'][\"x\"]": ("parameter", None, "it\\'s.x"),
         "params[1]": ("parameter", 1, "1"),
@@ -116,14 +121,14 @@ def test_damaged(folder):
 def test_values(folder):
     """Values of loops over layers are a row a layer; what is not finite has no colour."""
     looped = folder.copy("looped")
-    lines = [{"step": step, "tensors": {"params['w'].activation": {"snr": [10.0 + step, None, 12.0], "amax": [None] * 3}}} for step in (2, 4)]
+    lines = [{"step": step, "tensors": {"params['stack']['w'].activation": {"snr": [10.0 + step, None, 12.0], "amax": [None] * 3}}} for step in (2, 4)]
     (looped / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
     p.make_page(looped)
     trace = p.page_data(looped / "report.html")["runs"][0]["trace"]
     rows = {name: (layer, label, metrics) for name, _, layer, label, metrics in trace["tensors"]}
     assert trace["last"] == [2, 4]
-    assert rows["params['w'].activation[0]"] == (0, "w", {"snr": [12, 14], "amax": None})
-    assert rows["params['w'].activation[1]"][2] == {"snr": None, "amax": None} and rows["params['w'].activation[2]"][2]["snr"] == 12
+    assert rows["params['stack']['w'].activation[0]"] == (0, "w", {"snr": [12, 14], "amax": None})
+    assert rows["params['stack']['w'].activation[1]"][2] == {"snr": None, "amax": None} and rows["params['stack']['w'].activation[2]"][2]["snr"] == 12
 
 
 def test_recipes(folder):

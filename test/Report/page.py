@@ -57,13 +57,13 @@ def test_log(runs):
 def test_verdicts(runs):
     verdicts, got = json.loads((runs.full / "verdicts.json").read_text()), runs.first["verdicts"]
     assert [got[key] for key in ("recipe", "total", "fp8", "high_precision", "fallback")] == [verdicts[key] for key in ("recipe", "total", "fp8", "high_precision", "fallback")]
-    for (layer, label, placed, fields, sizes, _), dot in zip(got["dots"], verdicts["dots"], strict=True):
+    for (row, label, placed, fields, sizes, _), dot in zip(got["dots"], verdicts["dots"], strict=True):
         assert {field: got["texts"][i] for field, i in zip(got["fields"], fields)} == {field: dot.get(field, "") for field in got["fields"]}
         assert sizes == [dot["batch"], dot["m"], dot["n"], dot["k"]] and placed == (not dot["layer"])
         if dot["layer"].startswith("params['layers']["):
-            assert layer == int(dot["layer"].split("[")[2][0]) and got["texts"][label] == dot["layer"].split("'")[3], dot
+            assert got["texts"][row] == f"layer {dot['layer'].split('[')[2][0]}" and got["texts"][label] == dot["layer"].split("'")[3], dot
     # Attention has no parameter: its dots stand in the layer that they are among.
-    assert {layer for layer, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {0, 1}
+    assert {got["texts"][row] for row, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {"layer 0", "layer 1"}
     assert len(got["gated_units"]) == 2 and got["state"]
 
 

@@ -263,8 +263,8 @@ const ORDER = ["forward", "dgrad", "wgrad", "embedding", "attention", "other"];
 const VERDICTS = { fp8: "FP8", high_precision: "high precision", fallback: "fallback" };
 
 function dots(verdicts) {
-  return verdicts.dots.map(([layer, label, placed, fields, sizes, notes]) => {
-    const dot = { layerIndex: layer, label: verdicts.texts[label], placed, sizes, notes: notes.map(i => verdicts.texts[i]) };
+  return verdicts.dots.map(([row, label, placed, fields, sizes, notes]) => {
+    const dot = { row: verdicts.texts[row], label: verdicts.texts[label], placed, sizes, notes: notes.map(i => verdicts.texts[i]) };
     verdicts.fields.forEach((field, i) => { dot[field] = verdicts.texts[fields[i]]; });
     return dot;
   });
@@ -282,10 +282,8 @@ function modelSection(run) {
   if (!verdicts) return section("model", title, "", h("p", { class: "hint" }, "The run has no verdicts.json."));
   const layers = new Map();
   for (const dot of dots(verdicts)) {
-    // What comes before and after the numbered layers stands in rows of its own.
-    const row = dot.layerIndex === null ? dot.label : `layer ${dot.layerIndex}`;
-    if (!layers.has(row)) layers.set(row, new Map());
-    const blocks = layers.get(row);
+    if (!layers.has(dot.row)) layers.set(dot.row, new Map());
+    const blocks = layers.get(dot.row);
     if (!blocks.has(dot.label)) blocks.set(dot.label, []);
     blocks.get(dot.label).push(dot);
   }
@@ -311,7 +309,8 @@ function modelSection(run) {
       h("span", {}, small ? mark[dot.verdict] || ROLES[dot.role][0].toUpperCase() : mark[dot.verdict] + ROLES[dot.role]), h("span", {}, formats));
   };
   const small = layers.size > 16;
-  const picture = [...layers].map(([row, blocks]) => h("div", { class: "layer" }, h("b", {}, row), h("div", { class: "blocks" },
+  const times = blocks => /^(\d+) times in a loop$/m.exec([...blocks.values()][0][0].notes.join("\n"));
+  const picture = [...layers].map(([row, blocks]) => h("div", { class: "layer" }, h("b", {}, row, times(blocks) ? ` × ${times(blocks)[1]}` : ""), h("div", { class: "blocks" },
     [...blocks].map(([label, list]) => h("div", { class: list.length > 3 ? "block many" : "block" }, h("span", { title: label }, label), list.sort((a, b) => ORDER.indexOf(a.role) - ORDER.indexOf(b.role)).map(button))))));
   const counts = ["fp8", "high_precision", "fallback"];
   const state = verdicts.state.filter(([, from, to]) => from !== to);
@@ -389,7 +388,7 @@ function heatSection(run) {
       type: "scatter", data: { labels: rows.map(row => row.label), datasets: [{ data: [] }] }, plugins: [cells],
       options: { events: [], plugins: { legend: { display: false }, tooltip: { enabled: false } }, scales: {
         x: axis("step", { type: "linear", min: 0, max: columns, grid: { display: false }, ticks: { maxRotation: 0, maxTicksLimit: 9, callback: value => Number.isInteger(value) && value < columns ? trace.first[value].toLocaleString("en") : "" } }),
-        y: { type: "category", labels: rows.map(row => row.label), offset: true, grid: { display: false, drawBorder: false }, ticks: { autoSkip: true, autoSkipPadding: 0, font: { size: Math.min(11, rowHeight * 0.8 + 1) }, padding: 3, callback(value) { return shortened(this.getLabelForValue(value), 16); } } } } },
+        y: { type: "category", labels: rows.map(row => row.label), offset: true, grid: { display: false, drawBorder: false }, ticks: { autoSkip: true, autoSkipPadding: 0, font: { size: Math.max(9, Math.min(11, rowHeight * 0.8)) }, padding: 3, callback(value) { return shortened(this.getLabelForValue(value), 16); } } } } },
     }));
     const canvas = box.firstChild;
     const chartOf = () => charts.get(canvas)?.chart;
