@@ -18,8 +18,9 @@ void Evaluation::findScalars() {
     std::vector<std::string> keys = splitPath(results[i].name);
     return isNumber(i) && !keys.empty() && keys.back() == "loss";
   };
+  // The scales and histories that delayed scaling adds say nothing of a model.
   for (size_t i = 0; i < results.size(); ++i)
-    if (results[i].type.elements() == 1)
+    if (results[i].type.elements() == 1 && results[i].kind != FP8_KIND_STATE)
       scalars.push_back(i);
   // By its name, else as the signature says, else the first number.
   auto loss = std::find_if(scalars.begin(), scalars.end(), isNamedLoss);
