@@ -217,6 +217,18 @@ public:
     });
   }
 
+  /// A line of trace.jsonl about the last run.
+  std::string trace(int64_t number) {
+    std::string line;
+    check(fp8_step_trace(
+        handle, number,
+        [](void *user, const char *text) {
+          *static_cast<std::string *>(user) = text;
+        },
+        &line));
+    return line;
+  }
+
   void setProfile(bool on) { fp8_step_set_profile(handle, on); }
 
   nb::list profile() const {
@@ -435,6 +447,7 @@ NB_MODULE(_native, m) {
            nb::rv_policy::reference)
       .def("save", &Step::save, "path"_a, "metadata"_a)
       .def("restore", &Step::restore, "path"_a)
+      .def("trace", &Step::trace, "number"_a)
       .def("memory", &Step::memory)
       .def("set_profile", &Step::setProfile, "on"_a)
       .def("profile", &Step::profile);

@@ -275,6 +275,9 @@ typedef struct fp8_memory {
 
 FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);
 
+/* Text for people, in whole lines, or lines that begin with '\r' (live). */
+typedef void (*fp8_message_fn)(void *user, const char *text);
+
 /* Time spent in each launch, summed over the runs since it was turned on. */
 typedef struct fp8_launch_stat {
   const char *name; /* from launch_names, or ""            */
@@ -287,6 +290,13 @@ FP8_CAPI void fp8_step_set_profile(fp8_step *step, int32_t on);
 /* Valid until the next run. */
 FP8_CAPI const fp8_launch_stat *fp8_step_profile(const fp8_step *step,
                                                  int64_t *count);
+
+/* Tells message what the last run of a traced step computed of what it
+   quantizes (results of kinds FP8_KIND_TRACE_*): one line of JSON as in
+   trace.jsonl, {"step": number, "tensors": {...}}. FP8_ERROR_INVALID: the step
+   was compiled without. */
+FP8_CAPI fp8_status fp8_step_trace(fp8_step *step, int64_t number,
+                                   fp8_message_fn message, void *user);
 
 /*===----------------------------------------------------------------------===*\
 |* Packages                                                                   *|
@@ -466,9 +476,6 @@ typedef struct fp8_export {
   const char *logits;
   const char *manifest; /* a JSON object for export.json; or NULL */
 } fp8_export;
-
-/* Text for people, in whole lines, or lines that begin with '\r' (live). */
-typedef void (*fp8_message_fn)(void *user, const char *text);
 
 typedef struct fp8_train_options {
   const fp8_executable *step;

@@ -80,6 +80,19 @@ const fp8_launch_stat *fp8_step_profile(const fp8_step *step, int64_t *count) {
   return step ? step->profile.data() : nullptr;
 }
 
+fp8_status fp8_step_trace(fp8_step *step, int64_t number,
+                          fp8_message_fn message, void *user) {
+  return guard([&] {
+    Trace trace(required(step, "a step").executable.results);
+    if (trace.empty())
+      throw Error(FP8_ERROR_INVALID, "expected a step that was compiled with "
+                                     "its trace but got one without");
+    trace.read(*step);
+    required(message,
+             "a function for the line")(user, trace.jsonLine(number).c_str());
+  });
+}
+
 /// Describes one tensor of a function as fp8_tensor_info does.
 static void describeTensor(const std::vector<TensorInfo> &tensors,
                            int64_t index, const char *what,

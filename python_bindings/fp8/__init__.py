@@ -19,6 +19,8 @@ _PLACES = {
     "version": "compiler",
     "load": "package",
     "opt": "passes",
+    "report": "report_page",
+    "ReportError": "report_page",
     "Step": "step",
     "StateArray": "state",
     "Trainer": "trainer",

@@ -4,6 +4,8 @@ from .compiler import compile as compile
 from .compiler import version as version
 from .package import load as load
 from .passes import opt as opt
+from .report_page import ReportError as ReportError
+from .report_page import report as report
 from .state import StateArray as StateArray
 from .state import copy as copy
 from .step import Step as Step

@@ -136,6 +136,32 @@ class Step:
             raise TypeError(f"expected all arguments that hold state but got none with {missing[0]}")
         return leaves
 
+    def trace(self) -> dict[str, dict[str, Any]]:
+        """What the last call quantized, of a step compiled with `trace=True`: {tensor: {metric: number, or a list by layer}}.
+
+        The metrics are those of docs/Runtime.md: amax, scale, underflow, saturation, snr (dB), kurtosis, update_rms, alignment.
+        None stands for what is not finite. Raises ValueError without a trace, or before the first call.
+        """
+        return json.loads(self._trace_line(0))["tensors"]
+
+    def _trace_line(self, number):
+        memory = self._newest()
+        if memory is None or not memory.taken:
+            raise ValueError("expected a call before its trace is read, and its state to be alive")
+        return memory.native.trace(number)
+
+    def profile(self, on: bool = True) -> list[dict[str, Any]]:
+        """The time of each launch of the newest state's steps, longest first: [{"name", "tasks", "runs", "seconds"}].
+
+        Timing is on, or off, from this call on: the first one returns an empty list.
+        """
+        memory = self._newest()
+        if memory is None:
+            raise ValueError("expected a call before it is timed, and its state to be alive")
+        rows = sorted(memory.native.profile(), key=lambda row: -row["seconds"])
+        memory.native.set_profile(on)
+        return rows
+
     # ------------------------------------------------------------ what there is to know
 
     def _text(self, name):

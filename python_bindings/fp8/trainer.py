@@ -25,6 +25,7 @@ class Trainer:
         as fp8-run writes them.
     checkpoint_every: steps between checkpoints; 0: at the end only.
     keep_checkpoints: the newest so many stay; 0: all.
+    trace_every: of a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
     stop_on_nonfinite: a loss that is NaN or infinite ends training with FloatingPointError, before a checkpoint is written.
     progress: a tqdm bar if tqdm is there. log: called with each line of the log as a dictionary.
 
@@ -39,12 +40,14 @@ class Trainer:
         *,
         checkpoint_every: int = 0,
         keep_checkpoints: int = 0,
+        trace_every: int = 0,
         stop_on_nonfinite: bool = True,
         progress: bool = True,
         log: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.step, self.out = step, pathlib.Path(out)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
+        self.trace_every = trace_every
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
@@ -91,6 +94,9 @@ class Trainer:
         self._before = self.taken - steps_taken(state)
         line = self._line(metrics)
         self._write(line, jsonl, csv)
+        if self.trace_every and self.taken % self.trace_every == 0:
+            with open(self.out / "trace.jsonl", "a") as file:
+                file.write(self.step._trace_line(self.taken))
         if bar is not None:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
@@ -127,7 +133,7 @@ class Trainer:
 
     def _begin(self, state, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
-        earlier = [*self.out.glob("log.*"), *map(self._path, self._checkpoints())]
+        earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *map(self._path, self._checkpoints())]
         self.taken = 0
         if resume:
             if self._checkpoints():
@@ -149,7 +155,9 @@ class Trainer:
 
     def _cut_logs(self):
         """Drops what an interrupted run logged after the checkpoint."""
-        for name, number in (("log.jsonl", lambda line: json.loads(line).get("step", 0)), ("log.csv", lambda line: int(line.partition(",")[0]) if line[0].isdigit() else 0)):
+        step_of = lambda line: json.loads(line).get("step", 0)
+        first_of = lambda line: int(line.partition(",")[0]) if line[0].isdigit() else 0
+        for name, number in (("log.jsonl", step_of), ("trace.jsonl", step_of), ("log.csv", first_of)):
             path = self.out / name
             if path.exists():
                 kept = [line for line in path.read_text().splitlines(keepends=True) if line.endswith("\n") and number(line) <= self.taken]

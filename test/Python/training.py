@@ -121,6 +121,38 @@ class Training(unittest.TestCase):
         self.trainer().fit(self.state, batches(begin=2), 4, resume=True)
         self.assertEqual([line["step"] for line in self.lines()], [1, 2, 3, 4])
 
+    def test_trace_and_report(self):
+        traced = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", trace=True)
+        with self.assertRaisesRegex(ValueError, "expected a call before"):
+            traced.trace()
+        fp8.Trainer(traced, self.out, progress=False, trace_every=2).fit(self.state, batches(), 5)
+        lines = [json.loads(line) for line in (self.out / "trace.jsonl").read_text().splitlines()]
+        self.assertEqual([line["step"] for line in lines], [2, 4])
+        state, _ = traced(self.state, steps.batch())
+        tensors = traced.trace()
+        self.assertEqual(set(tensors), set(lines[0]["tensors"]))
+        weight = np.asarray(self.state[0]["up"])
+        row = tensors["state[0]['up'].weight"] if "state[0]['up'].weight" in tensors else tensors["state[0]['up']"]
+        self.assertAlmostEqual(row["amax"], float(np.abs(weight).max()), places=5)
+        self.assertGreater(row["snr"], 25)
+        with self.assertRaisesRegex(ValueError, "compiled with its trace"):
+            state, _ = self.step(self.state, steps.batch())
+            self.step.trace()
+        page = fp8.report(self.out)
+        self.assertEqual(page, self.out / "report.html")
+        self.assertIn("</html>", page.read_text())
+        with self.assertRaisesRegex(fp8.ReportError, "expected"):
+            fp8.report(self.folder / "none")
+
+    def test_profile(self):
+        state, _ = self.step(self.state, steps.batch())
+        self.assertEqual(self.step.profile(), [])
+        state, _ = self.step(state, steps.batch())
+        rows = self.step.profile(on=False)
+        self.assertGreater(len(rows), 20)
+        self.assertGreater(rows[0]["seconds"], 0)
+        self.assertEqual(sorted(rows[0]), ["name", "runs", "seconds", "tasks"])
+
     def test_steps_of_another_form(self):
         params, opt = self.state
         step = fp8.compile(steps.flat, params, opt, steps.batch(), recipe="none")

@@ -11,7 +11,7 @@ import zlib
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "test" / "Integration" / "CPU"))
 sys.path.insert(0, str(ROOT / "python_bindings" / "fp8"))
-SCRIPT = ROOT / "python_bindings" / "fp8" / "report.py"
+SCRIPT = ROOT / "python_bindings" / "fp8" / "report_page.py"
 
 
 def make_page(*args, check=True):

@@ -1,5 +1,5 @@
 "use strict";
-// Draws the page from #data, which report.py wrote: JSON, deflated, in base64. All text from the data
+// Draws the page from #data, which report_page.py wrote: JSON, deflated, in base64. All text from the data
 // becomes text nodes: tree paths may hold any character.
 
 let data, runs;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """One self-contained page of HTML that shows what training runs left.
 
-    python3 report.py RUN_DIR [RUN_DIR ...] [--out FILE] [--source DIR]
+    python3 report_page.py RUN_DIR [RUN_DIR ...] [--out FILE] [--source DIR]
 
 Needs nothing but the standard library. docs/Report.md says what the page shows.
 """
