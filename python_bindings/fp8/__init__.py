@@ -19,6 +19,7 @@ _PLACES = {
     "version": "compiler",
     "load": "package",
     "opt": "passes",
+    "Recipe": "recipe",
     "report": "report_page",
     "ReportError": "report_page",
     "Step": "step",

@@ -4,6 +4,7 @@ from .compiler import compile as compile
 from .compiler import version as version
 from .package import load as load
 from .passes import opt as opt
+from .recipe import Recipe as Recipe
 from .report_page import ReportError as ReportError
 from .report_page import report as report
 from .state import StateArray as StateArray

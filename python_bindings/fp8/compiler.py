@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _native, package, state, trees
+from .recipe import Recipe
 from .step import Step
 
 _log = logging.getLogger("fp8")
@@ -36,7 +37,7 @@ def version() -> str:
 def compile(
     step: Callable | str | os.PathLike,
     *args: Any,
-    recipe: str | os.PathLike = "tensorwise",
+    recipe: str | os.PathLike | Recipe = "tensorwise",
     set: Mapping[str, str] | None = None,
     roles: Mapping[str, str] | None = None,
     states: Mapping[str, str] | None = None,
@@ -58,7 +59,7 @@ def compile(
         (`jax.ShapeDtypeStruct`), in the function's trees. If the first result has the trees and types
         of the first argument, it replaces that; what else replaces what is found
         by data flow. None of a module: its step takes and returns trees with its paths.
-    recipe: a name (docs/Recipes.md), or the path of a YAML file; "none": the step as it is.
+    recipe: a name (docs/Recipes.md), the path of a YAML file, or an `fp8.recipe.Recipe`; "none": the step as it is.
     set: keys of the recipe that are other, as {"accumulator": "f32"}.
     roles: what arguments are, {path: "state", "frozen", "batch", "key" or "constant"}, where data flow decides otherwise.
     states: {path of an argument: path of the result that replaces it}, likewise.
@@ -82,7 +83,7 @@ def compile(
     else:
         text = _text_of(step)
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
-    options = dict(recipe=str(recipe), set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
+    options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
     recompile = lambda **more: _run(text, {**options, **more})
     program = recompile()
@@ -113,8 +114,12 @@ def _run(text, options):
     with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
         path = pathlib.Path(folder) / "step.mlir"
         path.write_text(text)
-        program, lines, error = _native.compile(str(path), **options)
-        lines, error = [_place(line, str(path), text) for line in lines], _place(error, str(path), text)
+        recipe = options["recipe"]
+        if isinstance(recipe, Recipe):
+            recipe = pathlib.Path(folder) / "recipe.yaml"
+            recipe.write_text(str(options["recipe"]))
+        program, lines, error = _native.compile(str(path), **{**options, "recipe": str(recipe)})
+        *lines, error = (_place(line, str(path), text).replace(f"{folder}/", "") for line in [*lines, error])
     if program is None:
         notes = [line for line in lines if not line.startswith("warning: ")]
         raise CompileError("\n".join(notes) or error, lines)

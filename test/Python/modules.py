@@ -132,6 +132,18 @@ class Facts(unittest.TestCase):
             state, _ = fp8.compile(steps.tupled, *wide)(*wide)
             self.assertEqual(state[0]["up"].dtype, np.float64)
 
+    def test_recipes_as_objects(self):
+        from fp8.recipe import Compute, Dgrad, Forward, Operand, Optimizer, Recipe, Rule, Storage, Wgrad
+
+        moment = Storage("f8E4M3FN", tile="1x128", expand=True)
+        coat = Recipe("coat", Forward(), Dgrad(), Wgrad(), [Rule(part="head")], Compute("bf16", "bf16", "f8E4M3FN", "f8E4M3FN"), optimizer=Optimizer(moment, moment))
+        made = fp8.compile(steps.tupled, self.state, self.batch, recipe=coat)
+        self.assertEqual(made.recipe, self.step.recipe)
+        with self.assertRaisesRegex(fp8.CompileError, r"error: recipe\.yaml:3:\d+: .*'f8E4M4'"):
+            fp8.compile(steps.tupled, self.state, self.batch, recipe=Recipe("mine", Forward(Operand("f8E4M4"))))
+        path = Recipe("mine", Forward(), rules=[Rule(path="*['up']"), Rule(quantize=True, layers=[0], max_k=8)])
+        self.assertIn("- keep: {path: '*[''up'']'}\n  - quantize: {layers: [0], max_k: 8}\n", str(path))
+
     def test_warnings(self):
         def scaled(state, scale, batch):
             return steps.tupled(({**state[0], "up": state[0]["up"] * scale}, state[1]), batch)

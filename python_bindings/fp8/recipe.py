@@ -1,0 +1,194 @@
+"""Recipes as objects: they print as the YAML of docs/Recipes.md, which says what every key means.
+
+What is None stays out, and has the compiler's default. Values are checked by the compiler, in one place.
+"""
+
+import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+
+class _Flow:
+    """Prints as one line of YAML."""
+
+    def __str__(self) -> str:
+        return "{" + ", ".join(f"{name}: {_flow(value)}" for name, value in _given(self)) + "}"
+
+
+@dataclasses.dataclass
+class Operand(_Flow):
+    """How an operand of a dot is quantized."""
+
+    format: str = "f8E4M3FN"
+    tile: str | None = None
+    scale: str | None = None
+    margin: int | None = None
+    rounding: str | None = None
+    overflow: str | None = None
+    scaling: str | None = None
+    history: int | None = None
+    algorithm: str | None = None
+    initial: str | None = None
+
+
+@dataclasses.dataclass
+class Accumulator(_Flow):
+    """What a dot sums its products in."""
+
+    bits: int | None = None
+    promote: int | None = None
+
+
+@dataclasses.dataclass
+class Forward:
+    """output = activation x weight"""
+
+    activation: Operand = dataclasses.field(default_factory=Operand)
+    weight: Operand = dataclasses.field(default_factory=Operand)
+    accumulator: Accumulator | None = None
+
+
+@dataclasses.dataclass
+class Dgrad:
+    """gradient of the input = gradient of the output x weight"""
+
+    gradient: Operand = dataclasses.field(default_factory=lambda: Operand("f8E5M2"))
+    weight: Operand = dataclasses.field(default_factory=Operand)
+    accumulator: Accumulator | None = None
+
+
+@dataclasses.dataclass
+class Wgrad:
+    """gradient of the weight = activation x gradient of the output"""
+
+    activation: Operand = dataclasses.field(default_factory=Operand)
+    gradient: Operand = dataclasses.field(default_factory=lambda: Operand("f8E5M2"))
+    accumulator: Accumulator | None = None
+    copy: str | None = None
+
+
+@dataclasses.dataclass
+class Rule(_Flow):
+    """Decides about the dots that fulfill all of its conditions. `quantize`: they become FP8; else they stay."""
+
+    quantize: bool = False
+    part: str | None = None
+    role: str | None = None
+    path: str | None = None
+    layers: Sequence[int] | None = None
+    first: int | None = None
+    last: int | None = None
+    min_m: int | None = None
+    max_m: int | None = None
+    min_n: int | None = None
+    max_n: int | None = None
+    min_k: int | None = None
+    max_k: int | None = None
+
+    def __str__(self) -> str:
+        conditions = ", ".join(f"{name}: {_flow(value)}" for name, value in _given(self) if name != "quantize")
+        return f"{'quantize' if self.quantize else 'keep'}: {{{conditions}}}"
+
+
+@dataclasses.dataclass
+class Compute(_Flow):
+    """What all else computes in, and keeps for the backward pass."""
+
+    unquantized_dots: str | None = None
+    saved: str | None = None
+    saved_norms: str | None = None
+    saved_gated: str | None = None
+
+
+@dataclasses.dataclass
+class SmoothSwiGLU(_Flow):
+    """A factor of a gated unit's product that is moved out of it before it is quantized."""
+
+    granularity: str = "channel"
+    scale: str | None = None
+    margin: int | None = None
+    scaling: str | None = None
+    history: int | None = None
+    algorithm: str | None = None
+    initial: str | None = None
+
+
+@dataclasses.dataclass
+class Storage(_Flow):
+    """How arrays of the state are stored between steps."""
+
+    format: str = "f32"
+    tile: str | None = None
+    scale: str | None = None
+    margin: int | None = None
+    rounding: str | None = None
+    scaling: str | None = None
+    history: int | None = None
+    algorithm: str | None = None
+    expand: bool | None = None
+
+
+@dataclasses.dataclass
+class Optimizer:
+    moment1: Storage | None = None
+    moment2: Storage | None = None
+    master: Storage | None = None
+    min_elements: int | None = None
+    keep: Sequence[str] | None = None
+    clip_update: bool | None = None
+
+
+@dataclasses.dataclass
+class Recipe:
+    """What becomes FP8, and how.
+
+    >>> print(Recipe("mine", Forward(weight=Operand(tile="row")), rules=[Rule(part="head")]))
+    name: mine
+    forward:
+      activation: {format: f8E4M3FN}
+      weight: {format: f8E4M3FN, tile: row}
+    rules:
+      - keep: {part: head}
+    <BLANKLINE>
+
+    A dot that is None stays in high precision. `fp8.compile(..., recipe=Recipe(...))` takes it.
+    """
+
+    name: str
+    forward: Forward | None = None
+    dgrad: Dgrad | None = None
+    wgrad: Wgrad | None = None
+    rules: Sequence[Rule] | None = None
+    compute: Compute | None = None
+    smooth_swiglu: SmoothSwiGLU | None = None
+    optimizer: Optimizer | None = None
+    gradients: Storage | None = None
+    weight_copies: str | None = None
+    seed: int | None = None
+
+    def __str__(self) -> str:
+        lines = []
+        for key, value in _given(self):
+            if key == "rules":
+                lines += ["rules:", *(f"  - {rule}" for rule in value)] if value else ["rules: []"]
+            elif dataclasses.is_dataclass(value) and not isinstance(value, _Flow):
+                lines += [f"{key}:", *(f"  {name}: {_flow(part)}" for name, part in _given(value))]
+            else:
+                lines.append(f"{key}: {_flow(value)}")
+        return "\n".join(lines) + "\n"
+
+
+def _given(record: Any) -> list[tuple[str, Any]]:
+    """The fields that are not None."""
+    pairs = ((field.name, getattr(record, field.name)) for field in dataclasses.fields(record))
+    return [(name, value) for name, value in pairs if value is not None]
+
+
+def _flow(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, (list, tuple)):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    if isinstance(value, str) and not value.replace("_", "").isalnum():
+        return "'" + value.replace("'", "''") + "'"
+    return str(value)
