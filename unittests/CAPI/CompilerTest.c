@@ -50,6 +50,35 @@ static float run(const fp8_package *package) {
   return loss;
 }
 
+/* Passes on text. */
+static void runPasses(void) {
+  const char *module = "func.func @f() -> i32 { %a = arith.constant 1 : i32 "
+                       "%b = arith.addi %a, %a : i32 return %b : i32 }";
+  char message[256] = "";
+  char *text = NULL;
+  check(fp8_run_passes(module, "canonicalize", 0, keep, message, &text) ==
+                FP8_OK &&
+            text && strstr(text, "arith.constant 2") && !strstr(text, "loc("),
+        "passes");
+  fp8_text_destroy(text);
+  check(fp8_run_passes(module, "canonicalize", 1, keep, message, &text) ==
+                FP8_OK &&
+            text && strstr(text, "loc("),
+        "locations");
+  fp8_text_destroy(text);
+  check(fp8_run_passes("func.func @f(", "", 0, keep, message, &text) ==
+                FP8_ERROR_INVALID &&
+            !text && strstr(message, "error: "),
+        "no module");
+  check(fp8_run_passes(module, "none-such", 0, keep, message, &text) ==
+                FP8_ERROR_INVALID &&
+            strstr(fp8_compiler_last_error(), "'none-such'"),
+        "no pass");
+  check(fp8_run_passes(module, "fp8-codegen", 0, keep, message, NULL) ==
+            FP8_ERROR_INVALID,
+        "no place");
+}
+
 int main(int argc, char **argv) {
   fp8_compile_options options = {0};
   fp8_program *program = NULL;
@@ -61,6 +90,7 @@ int main(int argc, char **argv) {
     return 2;
   check(strncmp(fp8_compiler_version(), "fp8 ", 4) == 0, "version");
   check(strlen(fp8_compiler_build()) == 32, "build");
+  runPasses();
 
   options.diagnostic = keep;
   options.user = message;
@@ -81,6 +111,11 @@ int main(int argc, char **argv) {
   options.export_format = "f64";
   check(fp8_compile(&options, &program) == FP8_ERROR_INVALID, "format");
   options.export_format = NULL;
+  options.target_cpu = "pentium-of-1993";
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            strstr(fp8_compiler_last_error(), "'pentium-of-1993'"),
+        "target");
+  options.target_cpu = NULL;
 
   check(fp8_compile(&options, &program) == FP8_OK, "compile");
   if (!program)
@@ -89,6 +124,7 @@ int main(int argc, char **argv) {
   check(fp8_program_emit(program, argv[2]) == FP8_OK, "emit");
   check(fp8_package_open(argv[2], &opened) == FP8_OK, "open");
   if (package && opened) {
+    check(fp8_package_text(opened, "signature.json") != NULL, "signature");
     /* w goes 3, 3 - 2 * 0.5 = 2; the loss is w * x before the update. */
     check(run(package) == 4, "in this process");
     check(run(opened) == 4, "as a package");
