@@ -27,7 +27,7 @@ class Examples(unittest.TestCase):
         for args in inputs():
             want, metrics = jitted(want, *args)
             losses.append(float(metrics["loss"]))
-        for recipe, bound in (("none", 2e-5), ("tensorwise", 0.05)):
+        for recipe, bound in (("none", 1e-4), ("tensorwise", 0.05)):
             with self.subTest(recipe):
                 step8 = fp8.compile(step, state, *next(iter(inputs())), recipe=recipe)
                 got, ours = state, []

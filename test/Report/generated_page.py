@@ -12,7 +12,7 @@ import generated
 import page_testing as p
 
 import fp8_testing as t
-import report
+import report_page as report
 
 
 class Folder:
