@@ -53,17 +53,24 @@ def frozen_by_optimizer(tx, keep):
     return optax.partition({"train": tx, "freeze": optax.set_to_zero()}, label)
 
 
-def lookahead(tx):
+def lookahead(tx, name):
     """optax.lookahead, whose parameters are a pair."""
-    tx = optax.lookahead(tx, sync_period=3, slow_step_size=0.5)
+    tx = optax.with_extra_args_support(tx)
+
+    def around(**asked):
+        # It does not pass on the value, which momo needs; sam refuses it.
+        asked = {} if name == "sam" else asked
+        fast = optax.GradientTransformation(tx.init, lambda updates, state, params: tx.update(updates, state, params, **asked))
+        return optax.lookahead(fast, sync_period=3, slow_step_size=0.5)
+
     synced = optax.LookaheadParams.init_synced
 
     def step(objective, params, state):
         out, grads = objective(params.fast)
-        updates, state = tx.update(grads, state, params)
+        updates, state = around(value=out[0]).update(grads, state, params)
         return optax.apply_updates(params, updates), state, out
 
-    return lambda params: tx.init(synced(params)), step, synced
+    return lambda params: around().init(synced(params)), step, synced
 
 
 def algorithm(c, keep=None):
@@ -79,7 +86,7 @@ def algorithm(c, keep=None):
             tx = frozen_by_optimizer(tx, keep)
         init, step = optimizers.of_optax(tx, c.optimizer)
         if c.wrap == "lookahead":
-            init, step, same = lookahead(tx)
+            init, step, same = lookahead(tx, c.optimizer)
     return with_types(c, init, step, same)
 
 
