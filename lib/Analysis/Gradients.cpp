@@ -281,18 +281,24 @@ double Gradients::evidence(Value tensor, const Factors &partners,
   if (own == numbers.end() || other == numbers.end())
     return 0;
   DenseMap<unsigned, double> weights(partners.begin(), partners.end());
-  // A tensor is multiplied with activations, not with its gradient.
-  if (weights.contains(other->second))
-    return 0;
   double sum = 0;
+  unsigned met = 0;
   for (auto [factor, weight] : factorsOf(other->second)) {
     // No gradient is a product of its own tensor.
     if (factor == own->second)
       return 0;
     auto it = weights.find(factor);
-    if (it != weights.end())
-      sum += weight * it->second;
+    if (it == weights.end())
+      continue;
+    sum += weight * it->second;
+    ++met;
   }
+  // A tensor is multiplied with activations, not with its gradient. Coin
+  // betting multiplies how far it has moved with that; and what has two factors
+  // that the tensor meets is a gradient, whatever an optimizer does with both.
+  auto product = weights.find(other->second);
+  if (product != weights.end() && product->second == 1 && met < 2)
+    return 0;
   // A loss that is an inner product has an activation in it: a gradient has
   // two factors that the tensor meets, in the forward and backward pass.
   if (llvm::is_contained(measured[own->second], other->second) && sum < 2)

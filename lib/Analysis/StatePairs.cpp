@@ -112,6 +112,9 @@ constexpr double kSubtracted = 0.05;
 /// A loop over whole steps carries the argument to the result, which is
 /// stronger than any chain.
 constexpr double kCarried = 4;
+/// The result adds and subtracts the argument, p + (target - p): of what it
+/// follows from, it replaces what moves.
+constexpr double kMovedToTarget = 3.5;
 /// The strength of what an update reads through more than sums and factors.
 constexpr double kNonlinear = 1;
 
@@ -142,6 +145,8 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
       isSameLeaf(signature.args[arg].path, signature.results[result].path);
   if (!sameName && looksLikeOutput(arg, result, it->second))
     return 0;
+  if (it->second.cancels)
+    return kMovedToTarget;
   return it->second.sign < 0 ? kSubtracted : it->second.strength;
 }
 
@@ -280,11 +285,12 @@ void SignatureAnalyzer::addCarries() {
     }
 }
 
-/// Adds the old values of what `update` reads beside `arg` as its homes: what a
-/// step may go back to is where it was before.
+/// Adds the old values of what `update` adds to beside `arg` as its homes: what
+/// a step may go back to is where it was before. An average only has a share of
+/// what it reads.
 void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
   for (auto &[source, reach] : chains.of(returned[update])) {
-    if (!argumentIndex(source) || source == argument(arg) ||
+    if (!argumentIndex(source) || source == argument(arg) || reach.scaled ||
         source.getType() != argument(arg).getType())
       continue;
     for (unsigned result = 0; result < signature.results.size(); ++result)

@@ -20,6 +20,10 @@ static void multiply(Chain &chain, int8_t sign, double factor) {
   for (auto &[value, reach] : chain) {
     reach.sign *= sign;
     reach.factor *= factor;
+    if (factor == -1)
+      std::swap(reach.adds, reach.subtracts);
+    else if (factor != 1)
+      reach.adds = reach.subtracts = reach.cancels = false;
   }
 }
 
@@ -73,6 +77,11 @@ static void merge(Chain &into, const Chain &from, bool isChoice = false) {
       own.factor = own.decays ? own.factor : reach.factor;
     else if (reach.factor != own.factor)
       own.factor = kUnknown;
+    own.cancels |=
+        reach.cancels || (!isChoice && ((own.adds && reach.subtracts) ||
+                                        (own.subtracts && reach.adds)));
+    own.adds |= reach.adds;
+    own.subtracts |= reach.subtracts;
     own.strength = std::max(own.strength, reach.strength);
     own.scaled &= reach.scaled;
     own.decays =
@@ -97,8 +106,8 @@ static Chain product(const Chain &lhs, const Chain &rhs) {
   Chain out;
   for (const Chain *side : {&lhs, &rhs})
     for (auto &[value, reach] : *side) {
-      auto [it, isNew] =
-          out.insert({value, {1, reach.degree, true, true, 0, kUnknown}});
+      auto [it, isNew] = out.insert(
+          {value, {1, reach.degree, true, true, 0, kUnknown, false}});
       if (!isNew)
         it->second.degree = std::min<int>(3, it->second.degree + reach.degree);
     }
@@ -218,6 +227,12 @@ Chain UpdateChains::computeCarry(OpResult result) {
       through.decays |= reach.decays;
       through.sign *= reach.sign;
       through.factor *= reach.factor;
+      bool adds = through.adds, subtracts = through.subtracts;
+      through.adds = (adds && reach.adds) || (subtracts && reach.subtracts);
+      through.subtracts =
+          (adds && reach.subtracts) || (subtracts && reach.adds);
+      through.cancels = (through.cancels && (reach.adds || reach.subtracts)) ||
+                        (reach.cancels && (adds || subtracts));
     }
     merge(out, part);
   }

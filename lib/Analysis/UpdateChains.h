@@ -35,6 +35,10 @@ struct Reach {
   int8_t sign = 1;
   /// The product of the constant factors before it; NaN if one is no constant.
   double factor = 1;
+  /// Some path adds it as it is, some path subtracts it.
+  bool adds = true, subtracts = false;
+  /// A sum does both: p + (target - p) replaces p by a target.
+  bool cancels = false;
 };
 using Chain = llvm::MapVector<Value, Reach>;
 

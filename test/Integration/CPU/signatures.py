@@ -278,8 +278,7 @@ def train_state():
     return Case(step, args, ["state"], [*ADAM, (r"\.params", "parameter"), (r"\.step", "step")], {"batch": "batch"})
 
 
-def masters(dtype, **options):
-    tx = optax.adamw(1e-3)
+def masters(dtype, tx=optax.adamw(1e-3), kinds=ADAM, **options):
     master = init_params(**options)
     params = jax.tree.map(lambda x: x.astype(dtype), master)
 
@@ -291,7 +290,7 @@ def masters(dtype, **options):
         return {"params": jax.tree.map(lambda x: x.astype(dtype), master), "master": master, "opt": opt}, {"loss": loss}
 
     args = {"params": params, "master": master, "opt": tx.init(master), "tokens": TOKENS}
-    return Case(step, args, ["params", "master", "opt"], [(r"^master", "other"), *ADAM, (r"^params", "parameter")], {"tokens": "batch"})
+    return Case(step, args, ["params", "master", "opt"], [(r"^master", "other"), *kinds, (r"^params", "parameter")], {"tokens": "batch"})
 
 
 @case
@@ -612,6 +611,44 @@ def schedule_free_descent():
     from optax.contrib import schedule_free_sgd
 
     return optimized(schedule_free_sgd(1e-2), kinds=[(r"count", "step"), (r"\.z\b", "other"), (r"^opt", None)])
+
+
+COCOB = [(r"^opt", None)]
+
+
+@case
+def coin_betting():
+    """COCOB: p + (-p + start + bet), with the start returned as it came and the
+    gradient multiplied by how far p is from it."""
+    return optimized(optax.contrib.cocob(), kinds=COCOB)
+
+
+@case
+def coin_betting_with_decay():
+    return optimized(optax.chain(optax.add_decayed_weights(1e-2), optax.contrib.cocob()), kinds=COCOB)
+
+
+@case
+def coin_betting_averaged():
+    """An average of p has p and -p in it, too."""
+    tx = optax.contrib.cocob()
+    params = init_params()
+
+    def step(params, opt, average, tokens):
+        loss, grads = jax.value_and_grad(loss_of)(params, tokens)
+        updates, opt = tx.update(grads, opt, params)
+        params = optax.apply_updates(params, updates)
+        average = jax.tree.map(lambda a, p: 0.99 * a + 0.01 * p, average, params)
+        return {"params": params, "opt": opt, "average": average}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "average": params, "tokens": TOKENS}
+    return Case(step, args, ["params", "opt", "average"], [(r"^average", None), *COCOB, PARAMETER], {"tokens": "batch"})
+
+
+@case
+def coin_betting_masters():
+    """Nothing but the sum says which of master and start moves."""
+    return masters(jnp.bfloat16, optax.contrib.cocob(), COCOB)
 
 
 @case
