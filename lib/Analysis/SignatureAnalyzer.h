@@ -65,6 +65,7 @@ private:
   void pairRest();
   void pairLastValues();
   bool pairsAreInOrder();
+  bool areAlike(ArrayRef<unsigned> results);
   void pairByPlace();
   LogicalResult checkFrozen();
   bool mayReplaceScalar(unsigned arg, unsigned result);

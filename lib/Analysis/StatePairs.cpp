@@ -2,6 +2,8 @@
 
 #include "SignatureAnalyzer.h"
 
+#include "mlir/IR/Matchers.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -190,7 +192,9 @@ void SignatureAnalyzer::findLearning() {
     for (auto &entry : chain) {
       Value source = entry.first;
       auto arg = argumentIndex(source);
-      if (!arg || source.getType() != value.getType())
+      // What is subtracted is no parameter that this steps, though the gradient
+      // may look like its own where both meet the same data.
+      if (!arg || source.getType() != value.getType() || entry.second.sign < 0)
         continue;
       auto [known, isNew] = partners.try_emplace(*arg);
       Gradients::Factors &own = known->second;
@@ -213,7 +217,8 @@ void SignatureAnalyzer::findLearning() {
 }
 
 /// The values that an update moves by its gradients: the parameters of these
-/// gradients, or, where no gradient is known, the values that it adds to.
+/// gradients, or, where no gradient is known, the values that it adds to, or
+/// those that it does not subtract: what a proximal operator makes of them.
 ValueSet SignatureAnalyzer::findStepped(unsigned update) {
   ValueSet stepped;
   for (unsigned param : learnedBy[update])
@@ -221,6 +226,11 @@ ValueSet SignatureAnalyzer::findStepped(unsigned update) {
   if (stepped.empty())
     for (auto &[source, reach] : chains.of(returned[update]))
       if (reach.strength == 3 && !reach.scaled && argumentIndex(source) &&
+          source.getType() == returned[update].getType())
+        stepped.insert(source);
+  if (stepped.empty())
+    for (auto &[source, reach] : chains.of(returned[update]))
+      if (reach.sign >= 0 && argumentIndex(source) &&
           source.getType() == returned[update].getType())
         stepped.insert(source);
   return stepped;
@@ -563,10 +573,25 @@ bool SignatureAnalyzer::pairsAreInOrder() {
   return llvm::is_sorted(order);
 }
 
+/// Whether results are all one value, or constants of one value: it does not
+/// matter then which of them replaces what.
+bool SignatureAnalyzer::areAlike(ArrayRef<unsigned> results) {
+  Value first = returned[results.front()];
+  Attribute constant;
+  matchPattern(first, m_Constant(&constant));
+  return llvm::all_of(results, [&](unsigned result) {
+    Attribute other;
+    return returned[result] == first ||
+           (constant && matchPattern(returned[result], m_Constant(&other)) &&
+            other == constant);
+  });
+}
+
 /// Without names, what no gradient depends on and no result replaces is neither
 /// data nor a frozen weight, and a counter or flag is replaced by what follows
 /// from scalars alone. Results of its type that replace nothing else replace
-/// it: the only one, or by place if that agrees with all other pairs.
+/// it: the only one, any of those that are one constant, or by place if that
+/// agrees with all other pairs.
 void SignatureAnalyzer::pairByPlace() {
   bool inOrder = pairsAreInOrder();
   llvm::MapVector<Type, SmallVector<unsigned>> open;
@@ -586,15 +611,19 @@ void SignatureAnalyzer::pairByPlace() {
     for (const SignatureResult &result : signature.results)
       if (!from[result.index] && result.type == type)
         results.push_back(result.index);
-    if (args.size() != results.size() || (args.size() > 1 && !inOrder) ||
+    if (args.size() != results.size())
+      continue;
+    bool isClear = args.size() == 1 || inOrder || areAlike(results);
+    if (!isClear ||
         (isScalar(type) && llvm::any_of(results, [&](unsigned result) {
            return onArguments.dependsOnAny(returned[result], isArray);
          })))
       continue;
     for (auto [arg, result] : llvm::zip(args, results))
       pair(arg, result,
-           args.size() == 1 ? "no other of its type is left"
-                            : "by place: no gradient depends on it");
+           args.size() == 1    ? "no other of its type is left"
+           : areAlike(results) ? "one constant replaces all of its type"
+                               : "by place: no gradient depends on it");
   }
 }
 
