@@ -1,5 +1,7 @@
 """What goes around an optimizer of optax, and around an algorithm."""
 
+import inspect
+
 import jax
 import jax.numpy as jnp
 import optax
@@ -21,8 +23,11 @@ def _labels(params):
 def _wrapped(c):
     factory, options = optimizers.optax_factory(c)
     if c.wrap == "inject" and options:
-        # Of the others some must be known while tracing.
-        return optax.inject_hyperparams(factory, static_args=[name for name in options if "learning_rate" not in name])(**options)
+        # Of the others some must be known while tracing; a type or function by default seems a schedule.
+        defaults = {name: parameter.default for name, parameter in inspect.signature(factory).parameters.items()}
+        static = {name for name in options if "learning_rate" not in name}
+        static |= {name for name, value in defaults.items() if name not in options and value is not inspect.Parameter.empty and callable(value)}
+        return optax.inject_hyperparams(factory, static_args=static)(**options)
     tx = factory(**options)
     if c.wrap == "multi_steps":
         # Its own gradient_transformation() loses what searches and polyak_sgd are passed.
