@@ -340,7 +340,8 @@ getUpdate(stablehlo::DynamicSliceOp slice) {
 }
 
 /// The amax of a tensor that an earlier loop has saved for this one, in that
-/// loop: then this one needs the payload alone.
+/// loop: then this one needs the payload alone. Not of a stack of layers, each
+/// with an amax of its own, that a loop in a loop reads.
 std::optional<DelayedScaling::Amax>
 Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
   Value root = getLayoutChain(value).front();
@@ -417,9 +418,8 @@ Value Quantizer::quantize(Value value, const Group &group,
   SmallVector<LayerSlot> slots = layerLoops.getSlots(home, group.layer);
   if (recipe.scaling == Scaling::Delayed)
     by = delayed.get(builder, group.name, slots, recipe, scale,
-                     recipe.tile == Tiling::Tensor
-                         ? getSavedAmax(value, slots, early)
-                         : std::nullopt);
+                     scaled.isPerTensor() ? getSavedAmax(value, slots, early)
+                                          : std::nullopt);
   ++numQuantized;
   if (recipe.rounding == Rounding::NearestEven)
     return QuantizeOp::create(builder, loc, scaled, value, by.scale,
