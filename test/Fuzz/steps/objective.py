@@ -38,10 +38,11 @@ def supervised(c, model):
     def loss(params, batch, key):
 
         def drop(x):
-            """x with some examples' inputs dropped."""
+            """x with some features dropped. A norm of nothing but zeros makes the gradients of an
+            example explode: these change no weight, but are what scales of whole tensors see."""
             if key is None:
                 return x
-            keep = jax.random.bernoulli(key, 0.9, (x.shape[0], *[1] * (x.ndim - 1)))
+            keep = jax.random.bernoulli(key, 0.9, (x.shape[0], *[1] * (x.ndim - 2), x.shape[-1]))
             return jnp.where(keep, x / 0.9, 0).astype(x.dtype)
 
         outputs, targets = model.outputs(params, batch, drop), model.targets(batch)
