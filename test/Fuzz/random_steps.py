@@ -10,8 +10,8 @@ seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
     for each step, or three times what JAX itself changes when its initial values move by four
     ulps, or as many as change the rounding where the step computes in bf16.
  2. The preset drawn for it (all in every tenth draw) compiles and runs; what
-    moves in JAX moves; losses are as near to JAX's as three times JAX's own bf16
-    run is, plus a floor (see check.py).
+    moves in JAX moves; losses are as near to JAX's as three times JAX's own runs
+    in bf16, and with rounded weights and dots, are, plus a floor (see check.py).
  3. Every dot has its verdict.
  4. One thread and three give the same bits, in every tenth draw, and so does
     code that LLVM has not optimized, which is what the other draws run.

@@ -11,7 +11,7 @@ import numpy as np
 from exporting import Export, feeds
 from stored_state import decode
 
-from . import choices, containers, optimizers, sums, tasks
+from . import choices, containers, optimizers, rounding, sums, tasks
 from .models import STEPS
 
 # Presets that store state in less than f32.
@@ -43,7 +43,7 @@ class Reference:
         self.drawn, self.seed = drawn, seed
         self.choices = choices.settle(drawn)
         self.export = self.make(self.choices)
-        self._moved, self._rounded = [], []
+        self._moved, self._rounded, self._rounded_dots = [], [], None
 
     def make(self, c):
         export = Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
@@ -93,6 +93,14 @@ class Reference:
         while len(self._rounded) < count:
             self._rounded.append(self.play(to_fp8))
         return self._rounded
+
+    def rounded_dots(self):
+        """A play of the step whose dots read E4M3."""
+        if self._rounded_dots is None:
+            export = self.make(self.choices)
+            rounding.round_dots(export.lowered)
+            self._rounded_dots = export.played
+        return self._rounded_dots
 
     def play(self, change):
         """The step's play from its initial state with every array changed, but for keys."""
@@ -271,7 +279,7 @@ def check_none(module):
         if path in state:
             continue
         name, want = module.results[path], [row[path] for row in export.scalars]
-        got = [row["loss"] if path == export.loss and name not in row.get("metrics", {}) else row.get("metrics", {}).get(name, "no") for row in log]
+        got = [loss_of(module, row) if path == export.loss else row.get("metrics", {}).get(name, "no") for row in log]
         if "no" in got:
             # Another scalar is called the loss.
             got = [row["loss"] for row in log]
@@ -336,12 +344,14 @@ def check_moves(module, recipe):
         clear = moved > bound
         if not clear.any():
             continue
+        # Of a maximum of clipped gradients few elements are still below the clip after the first step.
+        enough = clear.sum() / 2 if clear.sum() * 4 > clear.size else 1
         if name not in six:
             raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
         # Payloads stay where a tensor only grows, as an average does at first.
         before, after = (decode(tensors, name).astype(np.float64) for tensors in (one, six))
         changed = before != after
-        if (changed & clear).sum() * 2 < clear.sum():
+        if (changed & clear).sum() < enough:
             # A gradient that is zero but for rounding, of a key's bias, moves with it.
             clear &= moved > tolerance(module.reference, path)
         changed &= clear
@@ -349,7 +359,7 @@ def check_moves(module, recipe):
             # A clipped gradient leaves adamax's maximum where it was; which few
             # elements were below the clip differs.
             changed |= movement(before, after) > bound
-        if changed.sum() * 2 < clear.sum():
+        if changed.sum() < min(enough, clear.sum() / 2):
             raise Failure("preset-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
 
 
@@ -373,16 +383,21 @@ def loss_gap(module):
 FLOOR, TIMES, MOST = 0.05, 3, 0.3
 
 
+def loss_of(module, row):
+    """A row's value of what JAX's step calls the loss: of several losses the compiler may call another one so."""
+    return row.get("metrics", {}).get(module.results[module.reference.export.loss], row["loss"])
+
+
 def check_losses(module, recipe, log):
     """Losses as near to JAX's as 5 % of the largest loss, or three times what JAX's own
-    losses change when its initial weights are rounded to E4M3 or it computes in bf16: of a step that amplifies
+    losses change when its initial weights are rounded to E4M3, it computes in bf16 or its dots read E4M3: of a step that amplifies
     what is rounded nothing else can be asked. Where that is more than the losses themselves (an optimizer
     that divides by an earlier gradient), and where a search over losses chooses the step, which FP8 makes
     choose another, they need only be finite. Scales of earlier steps clip what grows in this one: where that is
     what is off, two bits of room bring it near."""
     reference = module.reference
     want = losses(reference.export.scalars, reference.export)
-    got = np.array([number(row["loss"]) for row in log])
+    got = np.array([number(loss_of(module, row)) for row in log])
     if not np.isfinite(want).all():
         return 0.0, 0.0
     off, size = distance(got, want), np.max(np.abs(want))
@@ -391,11 +406,13 @@ def check_losses(module, recipe, log):
         allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded()))
     if off > allowed:
         allowed = max(allowed, TIMES * loss_gap(module))
+    if off > allowed and recipe != "bf16":
+        allowed = max(allowed, TIMES * distance(losses(reference.rounded_dots()[0], reference.export), want))
     if (allowed > size or optimizers.searches(reference.choices.optimizer)) and np.isfinite(got).all():
         return off / size, allowed / size
     if off > allowed and recipe in DELAYED:
         roomy = module.run(recipe, out=f"{recipe}-room", settings=ROOM)
-        if distance([number(row["loss"]) for row in roomy], want) <= allowed:
+        if distance([number(loss_of(module, row)) for row in roomy], want) <= allowed:
             return off / size, off / size
     if not off <= allowed:
         raise Failure("preset-loss", f"{recipe}: expected losses {want.round(5).tolist()} but got {got.round(5).tolist()}, {off:.2e} apart, allowed {allowed:.2e}")
