@@ -87,8 +87,14 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
       value == argument(arg) || !feeding[arg])
     return false;
   const Chain &chain = chains.of(value);
-  if (!hasLeaf(chain))
-    return chain.size() == 1 && self.strength < 3;
+  if (!hasLeaf(chain)) {
+    // The gradient of one element may be a scalar, which ends no chain.
+    bool isAverage = cast<ShapedType>(value.getType()).getNumElements() == 1 &&
+                     self.factor > 0 && self.factor < 1 &&
+                     onArguments.dependsOnAny(
+                         value, [&](unsigned other) { return other != arg; });
+    return chain.size() == 1 && self.strength < 3 && !isAverage;
+  }
   if (self.scaled)
     return false;
   return llvm::none_of(chain, [&](auto &entry) {

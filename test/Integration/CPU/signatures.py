@@ -686,6 +686,30 @@ def fista_partly_frozen():
 
 
 @case
+def one_element():
+    """The gradient of a judge's last bias is a scalar until it is reshaped, and what
+    the judge becomes has a part in the gradients of who is judged."""
+    random = np.random.default_rng(0)
+    judge = {"a": matrix(random, WIDTH, WIDTH), "b": jnp.zeros(WIDTH), "c": matrix(random, WIDTH, 1), "d": jnp.zeros(1)}
+    maker = {"a": matrix(random, WIDTH, WIDTH)}
+    tx = optax.rmsprop(1e-3, centered=True, momentum=0.9)
+    score = lambda judge, x: jax.nn.relu(x @ judge["a"] + judge["b"]) @ judge["c"] + judge["d"]
+
+    def learn(loss_of, params, opt):
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        updates, opt = tx.update(grads, opt)
+        return optax.apply_updates(params, updates), opt, loss
+
+    def step(judge, judge_opt, maker, maker_opt, x):
+        judge, judge_opt, loss = learn(lambda p: jnp.mean(jax.nn.softplus(-score(p, x))) + jnp.mean(jax.nn.softplus(score(p, x @ maker["a"]))), judge, judge_opt)
+        maker, maker_opt, _ = learn(lambda p: jnp.mean(jax.nn.softplus(-score(judge, x @ p["a"]))), maker, maker_opt)
+        return {"judge": judge, "judge_opt": judge_opt, "maker": maker, "maker_opt": maker_opt}, {"loss": loss}
+
+    args = {"judge": judge, "judge_opt": tx.init(judge), "maker": maker, "maker_opt": tx.init(maker), "x": jnp.zeros((BATCH, WIDTH))}
+    return Case(step, args, list(args)[:-1], [(r"", None)], {"x": "batch"})
+
+
+@case
 def flags_that_one_constant_replaces():
     """Optimistic descent of two groups: each has a flag for its first step."""
     labels = jax.tree_util.tree_map_with_path(lambda path, _: "layers" if "layers" in str(path) else "rest", init_params())
