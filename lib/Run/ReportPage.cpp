@@ -1,8 +1,8 @@
 //===- ReportPage.cpp - A run as one page of HTML -------------------------===//
 //
-// The page is written by python_bindings/fp8/report_page.py, which CMake makes part
-// of the program with what it needs: the standard library of a python3 on PATH
-// is all that it wants from outside.
+// The page is written by python_bindings/fp8/report_page.py, which CMake makes
+// part of the program with what it needs: the standard library of a python3 on
+// PATH is all that it wants from outside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -101,8 +101,9 @@ bool fp8run::writeReport(const RunOptions &run) {
   ScriptFolder folder;
   if (!folder.isComplete)
     return fail("no temporary files: " + std::string(std::strerror(errno)));
-  std::vector<std::string> command = {
-      "python3", "-I", folder.path + "/report_page.py", run.outDir, "--source=."};
+  std::vector<std::string> command = {"python3", "-I",
+                                      folder.path + "/report_page.py",
+                                      run.outDir, "--source=."};
   // `llama/export.py` is beside the step, or beside the folder that it is in.
   if (!run.stepFile.empty()) {
     size_t slash = run.stepFile.rfind('/');
