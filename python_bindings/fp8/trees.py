@@ -135,6 +135,22 @@ class PathTrees:
         self.arguments, self.results, self.states = arguments, results, states
         self.roots = list(dict.fromkeys(_split(leaf.path)[0] for leaf in arguments))
         self.structure = None
+        self._parts = self._find_parts()
+
+    def _find_parts(self):
+        """The elements of the tuple that the step returns, or all of it: which results, at which keys below, and of which argument
+        that is the whole next value (its place, or None)."""
+        replaces = {result: argument for argument, result in self.states.items()}
+        keys = [_split(leaf.path)[1] for leaf in self.results]
+        self._is_tuple = all(key and isinstance(key[0], int) for key in keys)
+        tops = [key[0] if self._is_tuple else 0 for key in keys]
+        parts = []
+        for top in range(1 + max(tops, default=0)):
+            chosen = [i for i in range(len(keys)) if tops[i] == top]
+            took = [replaces.get(self.results[i].path) for i in chosen]
+            whole = [[leaf.path for leaf in self.arguments if _split(leaf.path)[0] == root] for root in self.roots]
+            parts.append((chosen, [keys[i][1:] if self._is_tuple else keys[i] for i in chosen], whole.index(took) if took in whole else None))
+        return parts
 
     def flatten(self, args):
         import jax
@@ -151,24 +167,11 @@ class PathTrees:
         return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
-        of = {leaf.path: value for leaf, value in zip(self.results, leaves, strict=True)}
-        replaces = {result: argument for argument, result in self.states.items()}
-        tree = {}
-        for path, value in of.items():
-            _insert(tree, _split(path)[1], value)
-        tree = tree.get((), tree)
-        # A state that is one whole argument comes back in that argument's containers.
-        tops = list(tree.values()) if isinstance(tree, dict) and all(isinstance(k, int) for k in tree) else None
-        if tops is None:
-            return _plain(tree)
         done = []
-        for top in range(len(tops)):
-            below = [r for r in self.results if _split(r.path)[1][:1] == (top,)]
-            took = [replaces.get(r.path) for r in below]
-            root = _split(took[0])[0] if took and took[0] else None
-            whole = [a.path for a in self.arguments if _split(a.path)[0] == root]
-            done.append(self._args[self.roots.index(root)].unflatten([of[r.path] for r in below]) if root and took == whole else _plain(tree[top]))
-        return tuple(done)
+        for chosen, keys, argument in self._parts:
+            below = [leaves[i] for i in chosen]
+            done.append(_plain(dict(zip(keys, below, strict=True))) if argument is None else self._args[argument].unflatten(below))
+        return tuple(done) if self._is_tuple else done[0]
 
 
 def _split(path):
@@ -178,15 +181,13 @@ def _split(path):
     return root, tuple(int(number) if number else name or attribute or other for number, name, attribute, other in keys)
 
 
-def _insert(tree, keys, value):
-    for key in keys[:-1]:
-        tree = tree.setdefault(key, {})
-    tree[keys[-1] if keys else ()] = value
-
-
-def _plain(tree):
-    if not isinstance(tree, dict):
-        return tree
-    if tree and all(isinstance(key, int) for key in tree):
-        return tuple(_plain(tree[key]) for key in sorted(tree))
-    return {key: _plain(value) for key, value in tree.items()}
+def _plain(values):
+    """Values by keys as dictionaries, and tuples where all keys are numbers."""
+    if list(values) == [()]:
+        return values[()]
+    below = {}
+    for keys, value in values.items():
+        below.setdefault(keys[0], {})[keys[1:]] = value
+    if below and all(isinstance(key, int) for key in below):
+        return tuple(_plain(below[key]) for key in sorted(below))
+    return {key: _plain(part) for key, part in below.items()}
