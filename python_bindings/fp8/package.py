@@ -26,9 +26,9 @@ def load(directory: str | os.PathLike, threads: int = 0) -> Step:
         rows = json.loads(described.read_text())
     else:
         rows = {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
-    made = {part: [trees.Leaf(r["path"], tuple(r["shape"]), _dtype(r["dtype"]), r["key"]) for r in rows[part]] for part in rows}
+    made = {part: [trees.Leaf(r["path"], tuple(r["shape"]), _dtype(r["dtype"]), r["key"]) for r in rows[part]] for part in ("arguments", "results")}
     states = {row["path"]: row["result"] for row in signature["arguments"] if row["result"]}
-    return Step(functions, trees.PathTrees(made["arguments"], made["results"], states), threads)
+    return Step(functions, trees.PathTrees(made["arguments"], made["results"], states, rows.get("roots")), threads)
 
 
 _MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}

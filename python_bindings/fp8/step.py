@@ -204,7 +204,7 @@ class Step:
         directory = pathlib.Path(directory)
         self._program.emit(str(directory))
         rows = lambda leaves: [{"path": leaf.path, "shape": leaf.shape, "dtype": leaf.dtype.name, "key": leaf.key} for leaf in leaves]
-        trees = {"arguments": rows(self._trees.arguments), "results": rows(self._trees.results)}
+        trees = {"roots": self._trees.roots, "arguments": rows(self._trees.arguments), "results": rows(self._trees.results)}
         temporary = directory / "trees.json.tmp"
         temporary.write_text(json.dumps(trees, indent=1))
         os.replace(temporary, directory / "trees.json")

@@ -105,10 +105,15 @@ class JaxTrees:
 def _flatten_leading(trees, args):
     roots = trees.roots[: len(args)]
     got = list(_paths(roots, args)) if len(roots) == len(args) else []
-    expected = [leaf.path for leaf in trees.arguments if _split(leaf.path)[0] in roots]
+    expected = [leaf.path for leaf in trees.arguments if _root(leaf.path, trees.roots) in roots]
     if not args or [path for path, _ in got] != expected:
         raise TypeError(_difference(roots, expected, args))
     return [leaf for _, leaf in got]
+
+
+def _root(path, roots):
+    """Which of the roots a path is below: of `step(*args)` they are `args[0]`, `args[1]`, ..."""
+    return next(root for root in roots if path == root or path.startswith((root + "[", root + ".")))
 
 
 def _difference(roots, expected, args):
@@ -131,9 +136,9 @@ class PathTrees:
     other results in dictionaries, lists and tuples as their paths say.
     """
 
-    def __init__(self, arguments, results, states):
+    def __init__(self, arguments, results, states, roots=None):
         self.arguments, self.results, self.states = arguments, results, states
-        self.roots = list(dict.fromkeys(_split(leaf.path)[0] for leaf in arguments))
+        self.roots = roots or list(dict.fromkeys(_split(leaf.path)[0] for leaf in arguments))
         self.structure = None
         self._parts = self._find_parts()
 
@@ -148,7 +153,7 @@ class PathTrees:
         for top in range(1 + max(tops, default=0)):
             chosen = [i for i in range(len(keys)) if tops[i] == top]
             took = [replaces.get(self.results[i].path) for i in chosen]
-            whole = [[leaf.path for leaf in self.arguments if _split(leaf.path)[0] == root] for root in self.roots]
+            whole = [[leaf.path for leaf in self.arguments if _root(leaf.path, self.roots) == root] for root in self.roots]
             parts.append((chosen, [keys[i][1:] if self._is_tuple else keys[i] for i in chosen], whole.index(took) if took in whole else None))
         return parts
 

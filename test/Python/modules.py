@@ -76,6 +76,27 @@ class Modules(unittest.TestCase):
             subprocess.run([FP8_RUN, path / "step.mlir", "--recipe", "delayed", "--emit-package", path / "package", "--quiet"], check=True)
             self.assertEqual(self.losses(fp8.load(path / "package")), self.want)
 
+    def test_any_number_of_arguments(self):
+        def step(*args):
+            params, opt, metrics = steps.flat(*args)
+            return params, opt, metrics
+
+        params, opt = self.state
+        compiled = fp8.compile(step, params, opt, self.batch, recipe="delayed")
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            compiled.save(folder / "package")
+            loaded = fp8.load(folder / "package")
+            for one in (compiled, loaded):
+                *state, metrics = one(params, opt, self.batch)
+                self.assertEqual(metrics["loss"], self.want[0])
+                self.assertEqual(jax.tree.structure(tuple(state)), jax.tree.structure((params, opt)))
+                one.save_state(folder / "state", *state)
+                again = one.load_state(folder / "state", params, opt)
+                self.assertEqual(one(*again, self.batch)[2]["loss"], self.want[1])
+            with self.assertRaisesRegex(TypeError, r"args\[1\]"):
+                compiled.save_state(folder / "state", params)
+
     def test_keys_in_a_package(self):
         state = steps.state("keyed")
         compiled = fp8.compile(steps.keyed, state, self.batch, recipe="tensorwise")
