@@ -95,27 +95,29 @@ struct TensorInfo {
 };
 
 /// A function of a package, which has to outlive it.
-struct Function {
+class Function {
+public:
+  explicit Function(const fp8_executable *handle) : handle(handle) {}
+
   const fp8_executable *handle;
 
   std::vector<TensorInfo> arguments() const {
-    std::vector<TensorInfo> infos;
-    for (int64_t i = 0; i < fp8_executable_num_arguments(handle); ++i) {
-      fp8_tensor_info info;
-      check(fp8_executable_argument(handle, i, &info));
-      infos.emplace_back(info);
-    }
-    return infos;
+    return infos(fp8_executable_num_arguments(handle), fp8_executable_argument);
+  }
+  std::vector<TensorInfo> results() const {
+    return infos(fp8_executable_num_results(handle), fp8_executable_result);
   }
 
-  std::vector<TensorInfo> results() const {
-    std::vector<TensorInfo> infos;
-    for (int64_t i = 0; i < fp8_executable_num_results(handle); ++i) {
+private:
+  std::vector<TensorInfo> infos(int64_t count,
+                                decltype(fp8_executable_argument) get) const {
+    std::vector<TensorInfo> found;
+    for (int64_t i = 0; i < count; ++i) {
       fp8_tensor_info info;
-      check(fp8_executable_result(handle, i, &info));
-      infos.emplace_back(info);
+      check(get(handle, i, &info));
+      found.emplace_back(info);
     }
-    return infos;
+    return found;
   }
 };
 
@@ -296,7 +298,7 @@ public:
   std::optional<Function> function(const std::string &name) const {
     if (const fp8_executable *found =
             fp8_package_function(handle, name.c_str()))
-      return Function{found};
+      return Function(found);
     return std::nullopt;
   }
 
