@@ -17,13 +17,20 @@ _NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 @functools.cache
 def numpy_dtype(name):
     """NumPy's dtype of a runtime's type, "F32" for one."""
-    if name in _NUMPY:
-        return np.dtype(_NUMPY[name])
-    if name not in _ML_DTYPES:
-        raise TypeError(f"expected a type that NumPy has, one of {', '.join([*_NUMPY, *_ML_DTYPES])}, but got {name or 'another one'}")
-    import ml_dtypes
+    known = {**_NUMPY, **_ML_DTYPES}
+    if name not in known:
+        raise TypeError(f"expected a type that NumPy has, one of {', '.join(known)}, but got {name or 'another one'}")
+    return dtype_called(known[name])
 
-    return np.dtype(getattr(ml_dtypes, _ML_DTYPES[name]))
+
+def dtype_called(name):
+    """The dtype of a name that NumPy or ml_dtypes has: "float32", "bfloat16"."""
+    try:
+        return np.dtype(name)
+    except TypeError:
+        import ml_dtypes
+
+        return np.dtype(getattr(ml_dtypes, name))
 
 
 def typed(data, info):

@@ -1,6 +1,5 @@
 """From a JAX function, or a module's text, to a step that runs in FP8."""
 
-import json
 import logging
 import os
 import pathlib
@@ -18,10 +17,13 @@ _log = logging.getLogger("fp8")
 
 
 class CompileError(ValueError):
-    """The step cannot be compiled. `diagnostics`: all that the compiler said, a line each."""
+    """The step cannot be compiled. Its text is what the compiler said but for warnings, or `message` if it said nothing.
+
+    diagnostics: all that it said, a line each.
+    """
 
     def __init__(self, message: str, diagnostics: list[str]):
-        super().__init__(message)
+        super().__init__("\n".join(line for line in diagnostics if not line.startswith("warning: ")) or message)
         self.diagnostics = diagnostics
 
 
@@ -60,14 +62,14 @@ def compile(
         of the first argument, it replaces that; what else replaces what is found
         by data flow. None of a module: its step takes and returns trees with its paths.
     recipe: a name (docs/Recipes.md), the path of a YAML file, or an `fp8.recipe.Recipe`; "none": the step as it is.
-    set: keys of the recipe that are other, as {"accumulator": "f32"}.
+    set: keys of the recipe that are other, as {"dgrad.gradient.format": "f8E4M3FN"}.
     roles: what arguments are, {path: "state", "frozen", "batch", "key" or "constant"}, where data flow decides otherwise.
     states: {path of an argument: path of the result that replaces it}, likewise.
     loss: the path of the loss, if it is not found.
     entry: of a module with several public functions, which one.
     target: "native", or a CPU as in `fp8-run --target-cpu`.
     fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
-    trace: statistics of what is quantized are computed as well (for `Step.save`, and fp8-train).
+    trace: statistics of what is quantized are computed as well (`Step.trace`).
     threads: of a step; 0: as many as the process may use cores. compile_threads: of the compiler.
     cache: False: compile anew, and keep nothing (FP8_CACHE_DIR says where it would be).
 
@@ -89,7 +91,7 @@ def compile(
     program = recompile()
     functions = state.Functions(program.load())
     if made is None:
-        made = _trees_of(functions)
+        made = package.trees_of(functions)
     return Step(functions, made, threads, program, recompile)
 
 
@@ -98,16 +100,6 @@ def _text_of(step):
     if isinstance(step, str) and "\n" in step:
         return step
     return pathlib.Path(step).read_text()
-
-
-def _trees_of(functions):
-    """The trees of a module, of which only paths are known."""
-    signature = json.loads(functions.package.text("signature.json"))
-    leaves = {}
-    for part in ("arguments", "results"):
-        rows = [package._row(row) for row in signature[part]]
-        leaves[part] = [trees.Leaf(row["path"], tuple(row["shape"]), package._dtype(row["dtype"])) for row in rows]
-    return trees.PathTrees(leaves["arguments"], leaves["results"], {row["path"]: row["result"] for row in signature["arguments"] if row["result"]})
 
 
 def _run(text, options):
@@ -121,8 +113,7 @@ def _run(text, options):
         program, lines, error = _native.compile(str(path), **{**options, "recipe": str(recipe)})
         *lines, error = (_place(line, str(path), text).replace(f"{folder}/", "") for line in [*lines, error])
     if program is None:
-        notes = [line for line in lines if not line.startswith("warning: ")]
-        raise CompileError("\n".join(notes) or error, lines)
+        raise CompileError(error, lines)
     for line in lines:
         if line.startswith("warning: "):
             warnings.warn(line.removeprefix("warning: "), CompileWarning, stacklevel=4)

@@ -4,7 +4,7 @@ import json
 import os
 import pathlib
 
-from . import _native, state, trees
+from . import _native, arrays, state, trees
 from .step import Step
 
 
@@ -18,17 +18,19 @@ def load(directory: str | os.PathLike, threads: int = 0) -> Step:
     """
     directory = pathlib.Path(directory)
     functions = state.Functions(_native.Package(str(directory)))
-    signature = json.loads(functions.package.text("signature.json") or "null")
-    if signature is None:
+    if functions.package.text("signature.json") is None:
         raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")
     described = directory / "trees.json"
-    if described.exists():
-        rows = json.loads(described.read_text())
-    else:
-        rows = {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
-    made = {part: [trees.Leaf(r["path"], tuple(r["shape"]), _dtype(r["dtype"]), r["key"]) for r in rows[part]] for part in ("arguments", "results")}
+    return Step(functions, trees_of(functions, json.loads(described.read_text()) if described.exists() else None), threads)
+
+
+def trees_of(functions, rows=None):
+    """The trees of compiled functions, of which paths are known: what trees.json says, or else the signature."""
+    signature = json.loads(functions.package.text("signature.json"))
+    rows = rows or {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
+    leaves = ([trees.Leaf(row["path"], tuple(row["shape"]), arrays.dtype_called(row["dtype"]), row["key"]) for row in rows[part]] for part in ("arguments", "results"))
     states = {row["path"]: row["result"] for row in signature["arguments"] if row["result"]}
-    return Step(functions, trees.PathTrees(made["arguments"], made["results"], states, rows.get("roots")), threads)
+    return trees.PathTrees(*leaves, states, rows.get("roots"))
 
 
 _MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "f64": "float64", "f8E4M3FN": "float8_e4m3fn", "f8E5M2": "float8_e5m2"}
@@ -41,14 +43,3 @@ def _row(row):
         kind, bits = ("uint", element[2:]) if element.startswith("ui") else ("int", element[1:])
         element = kind + bits
     return {"path": row["path"], "shape": [int(n) for n in shape], "dtype": _MLIR.get(element, element), "key": None}
-
-
-def _dtype(name):
-    import numpy as np
-
-    try:
-        return np.dtype(name)
-    except TypeError:
-        import ml_dtypes
-
-        return np.dtype(getattr(ml_dtypes, name))

@@ -29,8 +29,7 @@ def opt(module: str, passes: str = "", locations: bool = False) -> str:
     """
     text, lines, error = _native.run_passes(module, _pipeline(passes), locations)
     if text is None:
-        notes = [line for line in lines if not line.startswith("warning: ")]
-        raise CompileError("\n".join(notes) or error, lines)
+        raise CompileError(error, lines)
     return text.rstrip("\n")
 
 

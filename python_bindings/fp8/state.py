@@ -24,7 +24,16 @@ class Functions:
         self.arguments, self.results = self.step.arguments, self.step.results
         self.place = {info.name: i for i, info in enumerate(self.arguments)}
         self.result_place = {info.name: i for i, info in enumerate(self.results)}
-        self.loaded = {info.name: i for i, info in enumerate(self.load.results)} if self.load else {}
+        self.loaded = {info.name for info in self.load.results} if self.load else set()
+
+
+def _run(function, threads, fill):
+    """Runs a function once. `fill(info, bytes)` sets each argument; returns its results' descriptions and bytes by path."""
+    native = _native.Step(function, threads)
+    for i, info in enumerate(function.arguments):
+        fill(info, native.argument(i, native))
+    native.run()
+    return {info.name: (info, native.result(i, native)) for i, info in enumerate(function.results)}
 
 
 class _Lease:
@@ -51,32 +60,31 @@ class Memory:
     def begin(self, values):
         """Takes a state, arrays by path; what is the recipe's own begins fresh."""
         functions = self.functions
-        stored = {}
-        if functions.store:
-            native = _native.Step(functions.store, self.threads)
-            for i, info in enumerate(functions.store.arguments):
-                np.copyto(arrays.typed(native.argument(i, native), info), values[info.name])
-            native.run()
-            stored = {info.name: native.result(i, native) for i, info in enumerate(functions.store.results)}
+        set_value = lambda info, buffer: np.copyto(arrays.typed(buffer, info), values[info.name])
+        stored = _run(functions.store, self.threads, set_value) if functions.store else {}
         for i, info in enumerate(functions.arguments):
+            buffer = self.native.argument(i, self.native)
             if info.name in stored:
-                np.copyto(self.native.argument(i, self.native), stored[info.name])
+                np.copyto(buffer, stored[info.name][1])
             elif info.name in values:
-                np.copyto(arrays.typed(self.native.argument(i, self.native), info), values[info.name])
+                set_value(info, buffer)
             elif info.role == "state" and not info.zero_init:
                 raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
 
+    def argument(self, path, owner=None):
+        """The buffer of an argument; it lives as long as `owner`, the step itself by default."""
+        i = self.functions.place[path]
+        return arrays.typed(self.native.argument(i, owner or self.native), self.functions.arguments[i])
+
     def feed(self, path, value):
         """Copies an input of the next step, unless it is the (immutable) JAX array of the last one."""
-        known = self.inputs.get(path)
-        if known is None:
-            i = self.functions.place[path]
-            known = self.inputs[path] = (self.functions.arguments[i], arrays.typed(self.native.argument(i, self.native), self.functions.arguments[i]))
-        info, buffer = known
+        buffer = self.inputs.get(path)
+        if buffer is None:
+            buffer = self.inputs[path] = self.argument(path)
         immutable = not isinstance(value, np.ndarray) and type(value).__module__.startswith("jax")
         if immutable and self.fed.get(path) is value:
             return
-        np.copyto(buffer, arrays.given(value, info.shape, buffer.dtype, path))
+        np.copyto(buffer, arrays.given(value, buffer.shape, buffer.dtype, path))
         self.fed[path] = value if immutable else None
 
     def run(self):
@@ -100,25 +108,22 @@ class Memory:
         """State as the user has it: an array of its own."""
         if path in self.functions.loaded:
             return self._load()[path].copy()
-        i = self.functions.place[path]
-        return arrays.typed(self.native.argument(i, self.native), self.functions.arguments[i]).copy()
+        return self.argument(path).copy()
 
     def view(self, path):
         """State as it lies in the step's buffer; BufferError where the step keeps it in another type."""
         if path in self.functions.loaded:
             raise BufferError(f"expected state that the step keeps in the user's type but got {path}, which it stores otherwise: copy it (numpy.asarray)")
-        i, lease = self.functions.place[path], _Lease(self.native)
+        lease = _Lease(self.native)
         self.leases.add(lease)
-        return arrays.typed(self.native.argument(i, lease), self.functions.arguments[i])
+        return self.argument(path, lease)
 
     def _load(self):
         if self.user is None or self.user[0] != self.taken:
-            load = self.functions.load
-            native = _native.Step(load, self.threads)
-            for i, info in enumerate(load.arguments):
-                np.copyto(native.argument(i, native), self.native.argument(self.functions.place[info.name], self.native))
-            native.run()
-            self.user = (self.taken, {info.name: arrays.typed(native.result(i, native), info) for i, info in enumerate(load.results)})
+            place = self.functions.place
+            copy_in = lambda info, buffer: np.copyto(buffer, self.native.argument(place[info.name], self.native))
+            loaded = _run(self.functions.load, self.threads, copy_in)
+            self.user = (self.taken, {path: arrays.typed(data, info) for path, (info, data) in loaded.items()})
         return self.user[1]
 
     def clone(self):

@@ -114,7 +114,7 @@ class Trainer:
 
     def checkpoint(self, state: Any) -> pathlib.Path:
         """Writes `checkpoint-<step>.safetensors`, and drops the oldest ones beyond `keep_checkpoints`."""
-        path = self.out / f"checkpoint-{self.taken}.safetensors"
+        path = self._path(self.taken)
         if not path.exists():
             self.step.save_state(path, state)
         if self.keep_checkpoints:

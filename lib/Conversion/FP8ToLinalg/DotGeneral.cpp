@@ -81,9 +81,7 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
         maps.push_back(side->scaleMap(loops));
       }
     // (getMajorSubMap gives a null map for a scalar.)
-    SmallVector<AffineExpr> resultDims(rank);
-    bindDimsList(rewriter.getContext(), MutableArrayRef(resultDims));
-    maps.push_back(AffineMap::get(loops, 0, resultDims, rewriter.getContext()));
+    maps.push_back(rewriter.getMultiDimIdentityMap(loops).getSliceMap(0, rank));
     SmallVector<utils::IteratorType> iterators(rank,
                                                utils::IteratorType::parallel);
     iterators.resize(loops, utils::IteratorType::reduction);
