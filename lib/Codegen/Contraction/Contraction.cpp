@@ -10,7 +10,8 @@ using namespace mlir::fp8::contraction;
 
 int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
                                      ArrayRef<int64_t> sizes,
-                                     const TargetInfo &target) {
+                                     const TargetInfo &target,
+                                     std::array<Type, 2> localInputs) {
   // The result may lie in the operation's own buffer, in a local one, or in
   // another with strides not known here.
   Type outType = op.getDpsInits()[0].getType();
@@ -27,7 +28,7 @@ int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
     all.push_back(own);
   int64_t bytes = 0;
   for (ArrayRef<int64_t> strides : all) {
-    FailureOr<Plan> plan = makePlan(op, sizes, strides, target);
+    FailureOr<Plan> plan = makePlan(op, sizes, localInputs, strides, target);
     if (succeeded(plan))
       bytes = std::max(bytes, plan->getScratchBytes());
   }
@@ -41,7 +42,11 @@ LogicalResult fp8::emitContraction(OpBuilder &builder, Location loc,
   SmallVector<int64_t> strides;
   if (failed(stridesOf(tile.out.getType(), strides)))
     return op.emitError("expected a result of static shape and strides");
-  FailureOr<Plan> plan = makePlan(op, tile.sizes, strides, target);
+  std::array<Type, 2> localInputs;
+  for (unsigned i = 0; i < 2; ++i)
+    if (tile.localInputs[i])
+      localInputs[i] = tile.localInputs[i].getType();
+  FailureOr<Plan> plan = makePlan(op, tile.sizes, localInputs, strides, target);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");

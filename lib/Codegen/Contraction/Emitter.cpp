@@ -119,6 +119,9 @@ LogicalResult Emitter::placeData(const ContractionTile &tile, Places &places) {
   linalg::GenericOp op = tile.op;
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   Value buffers[3] = {op.getDpsInputs()[0], op.getDpsInputs()[1], tile.out};
+  for (int i = 0; i < 2; ++i)
+    if (tile.localInputs[i])
+      buffers[i] = tile.localInputs[i];
   AffineMap operandMaps[3] = {maps[0], maps[1], maps.back()};
   for (int i = 0; i < 3; ++i) {
     SmallVector<int64_t> strides;
@@ -126,7 +129,7 @@ LogicalResult Emitter::placeData(const ContractionTile &tile, Places &places) {
     ref = flatten(buffers[i], strides);
     if (!ref.memref)
       return failure();
-    if (i == 2 && tile.outIsLocal)
+    if (i == 2 ? tile.outIsLocal : bool(tile.localInputs[i]))
       continue;
     SmallVector<int64_t> loops = stridesOfLoops(operandMaps[i], strides);
     for (auto [d, stride] : llvm::enumerate(loops))
@@ -194,6 +197,8 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
   if (failed(placeData(tile, places)) || failed(placeScales(tile, places)))
     return failure();
   carveScratch(tile.scratch);
+  if (tile.accumulate)
+    first = arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
   forDims(plan.outer, places, [&](Places places) {
     forOuterK(plan.outerK, places, [&](Places places) { blocks(places); });
   });

@@ -57,6 +57,7 @@ LogicalResult contraction::stridesOf(Type type, SmallVector<int64_t> &strides) {
 FailureOr<LoopInfo> LoopInfo::of(linalg::GenericOp op,
                                  const ContractionDims &dims,
                                  ArrayRef<int64_t> sizes,
+                                 std::array<Type, 2> localInputs,
                                  ArrayRef<int64_t> outStrides) {
   SmallVector<AffineMap> maps = op.getIndexingMapsArray();
   LoopInfo loops;
@@ -64,7 +65,9 @@ FailureOr<LoopInfo> LoopInfo::of(linalg::GenericOp op,
   loops.extents = op.getStaticLoopRanges();
   for (unsigned i = 0; i < 2; ++i) {
     SmallVector<int64_t> own, ofScales;
-    if (failed(stridesOf(op.getDpsInputs()[i].getType(), own)))
+    Type type =
+        localInputs[i] ? localInputs[i] : op.getDpsInputs()[i].getType();
+    if (failed(stridesOf(type, own)))
       return failure();
     loops.strides[i] = stridesOfLoops(maps[i], own);
     loops.scales[i].resize(sizes.size());

@@ -43,11 +43,11 @@ struct LoopInfo {
   std::array<SmallVector<int64_t>, 3> strides;
   std::array<SmallVector<ScaleStep>, 2> scales;
 
-  /// What is known of the tile of `op`; fails for operands of unknown strides.
-  static FailureOr<LoopInfo> of(linalg::GenericOp op,
-                                const ContractionDims &dims,
-                                ArrayRef<int64_t> sizes,
-                                ArrayRef<int64_t> outStrides);
+  /// What is known of the tile of `op`, with lhs and rhs of other types than
+  /// its operands where these are given; fails for operands of unknown strides.
+  static FailureOr<LoopInfo>
+  of(linalg::GenericOp op, const ContractionDims &dims, ArrayRef<int64_t> sizes,
+     std::array<Type, 2> localInputs, ArrayRef<int64_t> outStrides);
 };
 
 /// Merges the dimensions of a group that nest in every operand. Sorted by

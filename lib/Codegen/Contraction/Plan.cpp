@@ -187,12 +187,14 @@ static void chooseScratch(Type rhsType, Plan &plan) {
 
 FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes,
+                                      std::array<Type, 2> localInputs,
                                       ArrayRef<int64_t> outStrides,
                                       const TargetInfo &target) {
   FailureOr<ContractionDims> dims = inferContractionDims(op);
   if (failed(dims))
     return failure();
-  FailureOr<LoopInfo> loops = LoopInfo::of(op, *dims, sizes, outStrides);
+  FailureOr<LoopInfo> loops =
+      LoopInfo::of(op, *dims, sizes, localInputs, outStrides);
   if (failed(loops))
     return failure();
   Plan plan;

@@ -58,9 +58,11 @@ struct Plan {
   }
 };
 
-/// The plan of a tile of `op` whose result has these strides; fails for what is
-/// no contraction of operands with known strides.
+/// The plan of a tile of `op` whose result has these strides, and whose lhs and
+/// rhs are of the types of its operands if not of others; fails for what is no
+/// contraction of operands with known strides.
 FailureOr<Plan> makePlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
+                         std::array<Type, 2> localInputs,
                          ArrayRef<int64_t> outStrides,
                          const TargetInfo &target);
 

@@ -73,6 +73,26 @@ SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
+/// Bytes of the scratch of a kernel of several dots (an attention) that should
+/// stay in the second-level cache.
+constexpr int64_t kScratchBytes = 1 << 19;
+
+/// Rows of a kernel's first dot that a task computes: they share a packed
+/// panel, and what an attention makes of them stays near.
+int64_t rowsOfTask(KernelOp kernel) {
+  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
+  if (llvm::count_if(generics, isDot) < 2)
+    return kContractionRows;
+  int64_t bytes = 0, points = 1;
+  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>())
+    bytes += byteSize(alloc.getType());
+  for (int64_t extent : kernel.getDomain())
+    points *= extent;
+  return std::clamp<int64_t>(
+      llvm::bit_floor<uint64_t>(kScratchBytes / (bytes / points + 1)), 16,
+      kContractionRows);
+}
+
 /// Batch loops one at a time, rows in blocks that reuse a packed panel, columns
 /// whole unless there are few rows.
 SmallVector<int64_t> tileOfContraction(KernelOp kernel, linalg::GenericOp dot) {
@@ -80,11 +100,15 @@ SmallVector<int64_t> tileOfContraction(KernelOp kernel, linalg::GenericOp dot) {
   SmallVector<int64_t> tile(domain);
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
-  int64_t rows = kContractionRows, tasks = 1;
+  int64_t rows = rowsOfTask(kernel), tasks = 1;
   auto contains = [&](ArrayRef<unsigned> list, unsigned i) {
     return llvm::is_contained(list, loops[i]);
   };
   for (unsigned i = tile.size(); i-- > 0;) {
+    if (i + 1 == tile.size() && kernel.getBlock()) {
+      tile[i] = *kernel.getBlock();
+      continue;
+    }
     if (contains(dims.batch, i)) {
       tile[i] = 1;
     } else if (contains(dims.m, i)) {

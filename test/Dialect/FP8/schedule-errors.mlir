@@ -91,3 +91,13 @@ fp8.schedule @step(%x: memref<8xf32>) arena_bytes = 64 {
 
 // expected-error @+1 {{expected vector_bits to be 128, 256 or 512 but got 100}}
 module attributes {fp8.target = #fp8.cpu_target<triple = "x86_64", cpu = "x86-64", features = "", vector_bits = 100>} {}
+
+// -----
+
+// expected-error @+1 {{expected a block of 1 to all iterations of the last loop of the domain but got 64}}
+fp8.kernel @block(read %x: memref<16x32xf32>) domain = [16, 32] block = 64
+
+// -----
+
+// expected-error @+1 {{expected a block of 1 to all iterations of the last loop of the domain but got 1}}
+fp8.kernel @no_loop(read %x: memref<16x32xf32>) domain = [] block = 1

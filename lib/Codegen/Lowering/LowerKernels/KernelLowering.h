@@ -33,10 +33,15 @@ struct ReductionLoop {
 /// Emits the loops of one task in place of the structured ops of a kernel.
 class KernelLowering {
 public:
+  /// The last loop of the domain is run in order if there is a `block` of it.
   KernelLowering(func::FuncOp kernel, ArrayRef<int64_t> domain,
-                 ArrayRef<int64_t> tile, const TargetInfo &target)
+                 ArrayRef<int64_t> tile, std::optional<int64_t> block,
+                 const TargetInfo &target)
       : kernel(kernel), target(target), builder(kernel.getContext()),
-        domain(domain), tile(tile) {}
+        domain(domain), tile(tile), inOrder(block.has_value()) {
+    if (block)
+      this->tile.back() = *block;
+  }
 
   LogicalResult run();
 
@@ -44,6 +49,8 @@ private:
   // Preparation.
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
+  LogicalResult verifyLocals();
+  bool sumsBlocks(linalg::GenericOp op) const;
   void collectInits();
   void prepareArguments();
   SmallVector<Value> tileIndexOf(Value task);
@@ -52,9 +59,15 @@ private:
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
                           SmallVectorImpl<int64_t> &sizes,
                           ArrayRef<Value> tileIndex);
+  LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
+                           SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
+  MemRefType tileType(const Local &local, ArrayRef<int64_t> sizes) const;
+  std::array<Type, 2> localInputTypes(linalg::GenericOp dot,
+                                      ArrayRef<int64_t> sizes) const;
   void placeLocals();
   LogicalResult emitPart(Operation *op);
+  bool readsOwnTile(linalg::GenericOp op, unsigned input) const;
   LogicalResult emitDot(linalg::GenericOp op);
   void emitFill(linalg::FillOp fill);
   void emitNest(const Nest &nest);
@@ -136,11 +149,15 @@ private:
   const TargetInfo &target;
   OpBuilder builder;
   SmallVector<int64_t> domain, tile;
+  /// Whether a task runs all of the last loop, block after block.
+  bool inOrder;
   Location loc = UnknownLoc::get(kernel.getContext());
   llvm::MapVector<Value, Local> locals;
   /// The constant that a reduction or dot starts from instead of a fill.
   DenseMap<std::pair<Operation *, unsigned>, Value> constantInit;
   llvm::SmallPtrSet<Operation *, 8> absorbedFills;
+  /// Fills of what the blocks of the last loop are added to.
+  SmallVector<linalg::FillOp> firstFills;
   /// Arguments that hold booleans (as bytes).
   llvm::SmallDenseSet<Value> boolArguments;
   TileParts parts;

@@ -54,7 +54,9 @@ private:
       return kernel.emitOpError(
           "expected a body and a plan: run --fp8-plan-tiles first");
     SmallVector<int64_t> domain(kernel.getDomain());
-    return KernelLowering(toFunction(kernel), domain, plan.getTile(), target)
+    std::optional<int64_t> block = kernel.getBlock();
+    return KernelLowering(toFunction(kernel), domain, plan.getTile(), block,
+                          target)
         .run();
   }
 };

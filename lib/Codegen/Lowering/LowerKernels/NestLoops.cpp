@@ -148,10 +148,11 @@ void KernelLowering::emitNest(const Nest &nest) {
   loc = first.getLoc();
   loops.extent = nest.extents;
   loops.lower.assign(nest.extents.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(taskDims(first))) {
-    loops.lower[dim] = tileOffsets[i];
-    loops.extent[dim] = tileSizes[i];
-  }
+  for (auto [i, dim] : llvm::enumerate(taskDims(first)))
+    if (dim >= 0) {
+      loops.lower[dim] = tileOffsets[i];
+      loops.extent[dim] = tileSizes[i];
+    }
   loops.index = loops.lower;
   // Parallel loops outside, the vector loop the innermost of them.
   SmallVector<unsigned> order;

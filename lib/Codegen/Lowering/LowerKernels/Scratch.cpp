@@ -21,8 +21,9 @@ SmallVector<int> lowering::domainLoopsOf(Value buffer) {
       continue;
     AffineMap map = generic.getMatchingIndexingMap(&use);
     for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-      if (auto position = plainPosition(map, dim))
-        loops[*position] = i;
+      if (dim >= 0)
+        if (auto position = plainPosition(map, dim))
+          loops[*position] = i;
   }
   return loops;
 }
@@ -69,13 +70,35 @@ void KernelLowering::collectLocals() {
     forEachTileSize([&](ArrayRef<int64_t> tileSizes) {
       SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
       for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-        sizes[dim] = tileSizes[i];
-      total = std::max(
-          total, offset + contractionScratchBytes(generic, sizes, target));
+        if (dim >= 0)
+          sizes[dim] = tileSizes[i];
+      total =
+          std::max(total, offset + contractionScratchBytes(
+                                       generic, sizes, target,
+                                       localInputTypes(generic, tileSizes)));
     });
   }
   kernel->setAttr(kScratchBytesAttr,
                   builder.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
+}
+
+/// Whoever writes a local must write the tile that it holds, no more.
+LogicalResult KernelLowering::verifyLocals() {
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
+    for (OpOperand &init : generic.getDpsInitsMutable()) {
+      auto local = locals.find(init.get());
+      if (local == locals.end())
+        continue;
+      AffineMap map = generic.getMatchingIndexingMap(&init);
+      SmallVector<int64_t> loops = taskDims(generic);
+      for (auto [position, loop] : llvm::enumerate(local->second.domainLoop))
+        if (loop >= 0 &&
+            (static_cast<size_t>(loop) >= loops.size() || loops[loop] < 0 ||
+             plainPosition(map, loops[loop]) != position))
+          return generic.emitOpError("expected to run over loop ")
+                 << loop << " of the domain, along which its result is cut";
+    }
+  return success();
 }
 
 /// A fill of constant that a reduction overwrites is only its start value.
@@ -90,6 +113,12 @@ void KernelLowering::collectInits() {
     auto generic = dyn_cast_or_null<linalg::GenericOp>(next);
     if (!generic)
       continue;
+    // What blocks are added to is filled once, before the first of them.
+    if (sumsBlocks(generic)) {
+      firstFills.push_back(fill);
+      absorbedFills.insert(fill);
+      continue;
+    }
     for (auto [index, init] : llvm::enumerate(generic.getDpsInitsMutable())) {
       if (init.get() != buffer)
         continue;
@@ -105,16 +134,31 @@ void KernelLowering::collectInits() {
   }
 }
 
+/// The buffer of a local in a tile of these sizes.
+MemRefType KernelLowering::tileType(const Local &local,
+                                    ArrayRef<int64_t> sizes) const {
+  SmallVector<int64_t> shape;
+  for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
+    shape.push_back(loop < 0 ? local.type.getDimSize(dim) : sizes[loop]);
+  return MemRefType::get(shape, storageType(local.type.getElementType()));
+}
+
+/// The types of the operands of a dot that are locals; null for the others.
+std::array<Type, 2>
+KernelLowering::localInputTypes(linalg::GenericOp dot,
+                                ArrayRef<int64_t> sizes) const {
+  std::array<Type, 2> types;
+  for (unsigned i = 0; i < 2; ++i)
+    if (auto it = locals.find(dot.getDpsInputs()[i]); it != locals.end())
+      types[i] = tileType(it->second, sizes);
+  return types;
+}
+
 /// Makes the locals of the tile, of its size.
 void KernelLowering::placeLocals() {
   for (auto &[buffer, local] : locals) {
-    SmallVector<int64_t> shape;
-    for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
-      shape.push_back(loop < 0 ? local.type.getDimSize(dim) : tileSizes[loop]);
-    auto type =
-        MemRefType::get(shape, storageType(local.type.getElementType()));
-    local.memref = memref::ViewOp::create(builder, loc, type, scratch,
-                                          constantIndex(local.scratchOffset),
-                                          ValueRange{});
+    local.memref = memref::ViewOp::create(
+        builder, loc, tileType(local, tileSizes), scratch,
+        constantIndex(local.scratchOffset), ValueRange{});
   }
 }

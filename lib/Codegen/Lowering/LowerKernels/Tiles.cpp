@@ -40,21 +40,44 @@ void KernelLowering::emitFill(linalg::FillOp fill) {
   nested(0);
 }
 
+/// Is the input of a dot, a local, cut along the domain as the dot is?
+bool KernelLowering::readsOwnTile(linalg::GenericOp op, unsigned input) const {
+  const Local &local = locals.find(op.getDpsInputs()[input])->second;
+  AffineMap map = op.getIndexingMapsArray()[input];
+  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
+    if (dim >= 0)
+      if (auto position = plainPosition(map, dim);
+          position && local.domainLoop[*position] != static_cast<int>(i))
+        return false;
+  return true;
+}
+
 LogicalResult KernelLowering::emitDot(linalg::GenericOp op) {
   loc = op.getLoc();
   ContractionTile contraction;
   contraction.op = op;
   contraction.sizes = op.getStaticLoopRanges();
   contraction.offsets.assign(contraction.sizes.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(taskDims(op))) {
-    contraction.offsets[dim] = tileOffsets[i];
-    contraction.sizes[dim] = tileSizes[i];
+  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
+    if (dim >= 0) {
+      contraction.offsets[dim] = tileOffsets[i];
+      contraction.sizes[dim] = tileSizes[i];
+    }
+  contraction.accumulate = sumsBlocks(op);
+  for (unsigned i = 0; i < 2; ++i) {
+    auto input = locals.find(op.getDpsInputs()[i]);
+    if (input == locals.end())
+      continue;
+    if (!readsOwnTile(op, i))
+      return op.emitOpError("expected to read what its task computes");
+    contraction.localInputs[i] = input->second.memref;
   }
   Value out = op.getOutputs()[0];
   auto local = locals.find(out);
   contraction.outIsLocal = local != locals.end();
   contraction.out = contraction.outIsLocal ? local->second.memref : out;
-  int64_t bytes = contractionScratchBytes(op, contraction.sizes, target);
+  int64_t bytes = contractionScratchBytes(op, contraction.sizes, target,
+                                          localInputTypes(op, tileSizes));
   int64_t available = cast<MemRefType>(scratch.getType()).getNumElements();
   if (contractionScratch + bytes > available)
     return op.emitOpError("expected at most ")
@@ -97,6 +120,43 @@ LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
   return success();
 }
 
+/// Does `op` sum over the loop that is run block by block?
+bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
+  SmallVector<int64_t> loops = taskDims(op);
+  return inOrder && !loops.empty() && loops.back() >= 0 &&
+         op.getIteratorTypesArray()[loops.back()] ==
+             utils::IteratorType::reduction;
+}
+
+/// The last loop of the domain, block after block.
+LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
+                                         SmallVectorImpl<int64_t> &sizes) {
+  tileOffsets.assign(offsets.begin(), offsets.end());
+  tileSizes.assign(sizes.begin(), sizes.end());
+  for (linalg::FillOp fill : firstFills)
+    emitFill(fill);
+  int64_t extent = domain.back(), size = tile.back();
+  int64_t whole = extent / size * size;
+  auto emit = [&](Value offset, int64_t count) {
+    offsets.push_back(offset);
+    sizes.push_back(count);
+    LogicalResult result = emitTile(offsets, sizes);
+    offsets.pop_back();
+    sizes.pop_back();
+    return result;
+  };
+  auto loop = scf::ForOp::create(builder, loc, constantIndex(0),
+                                 constantIndex(whole), constantIndex(size));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    if (failed(emit(loop.getInductionVar(), size)))
+      return failure();
+  }
+  return whole == extent ? success()
+                         : emit(constantIndex(whole), extent - whole);
+}
+
 /// Tiles have static sizes: where a domain loop's last tile is smaller, the
 /// code of the tile exists twice.
 LogicalResult KernelLowering::emitTiles(unsigned loop,
@@ -105,6 +165,8 @@ LogicalResult KernelLowering::emitTiles(unsigned loop,
                                         ArrayRef<Value> tileIndex) {
   if (loop == domain.size())
     return emitTile(offsets, sizes);
+  if (inOrder && loop + 1 == domain.size())
+    return emitBlocks(offsets, sizes);
   Value offset = arith::MulIOp::create(builder, loc, tileIndex[loop],
                                        constantIndex(tile[loop]));
   auto descend = [&](int64_t size) {
@@ -153,7 +215,7 @@ SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
   int64_t tasks = 1;
   SmallVector<Value> tileIndex(domain.size());
   Value rest = task;
-  for (unsigned loop = domain.size(); loop-- > 0;) {
+  for (unsigned loop = domain.size() - inOrder; loop-- > 0;) {
     int64_t count = llvm::divideCeil(domain[loop], tile[loop]);
     tasks *= count;
     tileIndex[loop] =
@@ -166,6 +228,8 @@ SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
 
 LogicalResult KernelLowering::run() {
   collectLocals();
+  if (failed(verifyLocals()))
+    return failure();
   collectInits();
   parts = collectNests(kernel, domain, tile, absorbedFills);
 

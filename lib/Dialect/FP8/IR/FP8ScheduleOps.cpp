@@ -17,9 +17,10 @@ namespace {
 
 /// The attributes that the syntax of a kernel or schedule says in words of its
 /// own.
-constexpr StringRef kSpokenAttrs[] = {
-    "sym_name", "function_type", "accesses",  "domain",    "plan",
-    "copy",     "arena_bytes",   "arg_attrs", "res_attrs", "sym_visibility"};
+constexpr StringRef kSpokenAttrs[] = {"sym_name",  "function_type", "accesses",
+                                      "domain",    "block",         "plan",
+                                      "copy",      "arena_bytes",   "arg_attrs",
+                                      "res_attrs", "sym_visibility"};
 
 ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &list) {
   SmallVector<int64_t> values;
@@ -165,6 +166,13 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
   result.addAttribute(getDomainAttrName(result.name), domain);
   result.addAttribute(getSymVisibilityAttrName(result.name),
                       builder.getStringAttr("private"));
+  if (succeeded(parser.parseOptionalKeyword("block"))) {
+    int64_t block = 0;
+    if (parser.parseEqual() || parser.parseInteger(block))
+      return failure();
+    result.addAttribute(getBlockAttrName(result.name),
+                        builder.getI64IntegerAttr(block));
+  }
   if (succeeded(parser.parseOptionalKeyword("plan"))) {
     CPUPlanAttr plan;
     if (parser.parseEqual() || parser.parseAttribute(plan))
@@ -186,6 +194,8 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printArguments(printer, *this, getAccesses());
   printer.printOptionalArrowTypeList(getResultTypes());
   printer << " domain = [" << getDomain() << ']';
+  if (std::optional<uint64_t> block = getBlock())
+    printer << " block = " << *block;
   if (CPUPlanAttr plan = getPlanAttr())
     printer << " plan = " << plan;
   if (getCopy())
@@ -216,6 +226,12 @@ LogicalResult KernelOp::verify() {
     if (extent <= 0)
       return emitOpError("expected a domain of positive extents but got ")
              << extent;
+  if (std::optional<uint64_t> block = getBlock();
+      block && (getDomain().empty() || *block == 0 ||
+                *block > static_cast<uint64_t>(getDomain().back())))
+    return emitOpError("expected a block of 1 to all iterations of the last "
+                       "loop of the domain but got ")
+           << *block;
   CPUPlanAttr plan = getPlanAttr();
   if (plan && plan.getTile().size() != getDomain().size())
     return emitOpError("expected a tile of ")

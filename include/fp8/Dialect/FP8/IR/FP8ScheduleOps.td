@@ -62,7 +62,12 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
     says for each op which of its loops these are. Tasks divide the domain among
     them, so that each reads only what it wrote itself. An empty domain is one
     task. A target's codegen decides how the domain is divided and leaves it as
-    `plan` (see `#fp8.cpu_plan`).
+    `plan` (see `#fp8.cpu_plan`). An op that has no loop for one of the domain's has -1 there.
+
+    With a `block`, the last loop of the domain is not divided among tasks: each runs it
+    whole and in order, in blocks of so many iterations. Ops may sum over this loop,
+    each block adding to what those before it gave, where nothing in the kernel
+    reads the sum.
 
     On tensors a kernel returns one result for each argument that it writes or
     updates, in their order: these arguments are destinations. On buffers it
@@ -90,6 +95,7 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
                        TypeAttrOf<FunctionType>:$function_type,
                        FP8_AccessArrayAttr:$accesses,
                        DenseI64ArrayAttr:$domain,
+                       OptionalAttr<I64Attr>:$block,
                        OptionalAttr<FP8_CPUPlanAttr>:$plan,
                        UnitAttr:$copy,
                        OptionalAttr<StrAttr>:$sym_visibility,
