@@ -11,6 +11,7 @@
 #include "Patterns.h"
 #include "ScalarOps.h"
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -1120,6 +1121,39 @@ template <typename OpTy> struct RetypeView : OpConversionPattern<OpTy> {
   }
 };
 
+/// An attention whose inputs, results or body have unsigned integers.
+template <typename OpTy> struct RetypeAttention : OpConversionPattern<OpTy> {
+  using OpConversionPattern<OpTy>::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(OpTy op, typename OpTy::Adaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> types;
+    if (failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
+                                                      types)))
+      return failure();
+    auto retyped =
+        OpTy::create(rewriter, op.getLoc(), types, adaptor.getInputs());
+    rewriter.inlineRegionBefore(op.getBody(), retyped.getBody(),
+                                retyped.getBody().end());
+    if (failed(rewriter.convertRegionTypes(&retyped.getBody(),
+                                           *this->getTypeConverter())))
+      return failure();
+    rewriter.replaceOp(op, retyped);
+    return success();
+  }
+};
+
+struct RetypeYield : OpConversionPattern<fp8::YieldOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(fp8::YieldOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    rewriter.modifyOpInPlace(op,
+                             [&] { op->setOperands(adaptor.getOperands()); });
+    return success();
+  }
+};
+
 //===----------------------------------------------------------------------===//
 // The pass
 //===----------------------------------------------------------------------===//
@@ -1150,6 +1184,15 @@ struct ConvertStableHLOToLinalgPass
     patterns.add<RetypeView<tensor::ExtractSliceOp>,
                  RetypeView<tensor::InsertSliceOp>>(converter, context);
     target.addDynamicallyLegalOp<tensor::ExtractSliceOp, tensor::InsertSliceOp>(
+        [&](Operation *op) { return converter.isLegal(op); });
+    patterns.add<RetypeAttention<fp8::AttentionOp>,
+                 RetypeAttention<fp8::AttentionBackwardOp>, RetypeYield>(
+        converter, context);
+    target.addDynamicallyLegalOp<fp8::AttentionOp, fp8::AttentionBackwardOp>(
+        [&](Operation *op) {
+          return converter.isLegal(op) && converter.isLegal(&op->getRegion(0));
+        });
+    target.addDynamicallyLegalOp<fp8::YieldOp>(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);

@@ -2,6 +2,7 @@
 
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -28,9 +29,14 @@ bool isSigned(Type type) {
   return element.isSignedInteger() || element.isUnsignedInteger();
 }
 
-/// A block of the schedule: of a function, or of control flow in it.
+bool isAttention(Operation *op) {
+  return isa<fp8::AttentionOp, fp8::AttentionBackwardOp>(op);
+}
+
+/// A block of the schedule: of a function, or of control flow in it. The body
+/// of an attention, which will be a kernel, is made of the same ops.
 bool isSchedule(Operation *parent) {
-  return isa<func::FuncOp>(parent) ||
+  return isa<func::FuncOp>(parent) || isAttention(parent) ||
          (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp>(
               parent) &&
           !fp8::isIrregular(parent) && isSchedule(parent->getParentOp()));
@@ -81,7 +87,8 @@ struct VerifyStructuredPass
   /// An op of a function, or of the control flow in it.
   static LogicalResult checkScheduled(Operation *op) {
     if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-            linalg::FillOp>(op))
+            linalg::FillOp, fp8::YieldOp>(op) ||
+        isAttention(op))
       return success();
     if (isa<linalg::GenericOp>(op) || fp8::isIrregular(op))
       return checkCaptures(op);

@@ -1,5 +1,6 @@
 //===- FormKernels.cpp - Group ops into kernels and outline them ----------===//
 
+#include "AttentionKernel.h"
 #include "Groups.h"
 #include "Outline.h"
 #include "Preparation.h"
@@ -59,12 +60,24 @@ public:
 private:
   LogicalResult form(func::FuncOp func) {
     SmallVector<Block *> blocks = scheduleBlocks(func);
+    for (Block *block : blocks)
+      if (failed(outlineAttentions(*block)))
+        return failure();
     prepareForGrouping(blocks);
     for (Block *block : blocks)
       if (failed(form(func, *block)))
         return failure();
     return success();
   }
+
+  LogicalResult outlineAttentions(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block))
+      if (isAttention(&op) && failed(outlineAttention(&op, nextName())))
+        return failure();
+    return success();
+  }
+
+  std::string nextName() { return "kernel_" + std::to_string(numKernels++); }
 
   /// Forms the kernels of one block.
   LogicalResult form(func::FuncOp func, Block &block) {
@@ -75,8 +88,7 @@ private:
     reorder(block, groups, order);
     for (unsigned group : order)
       if (!groups.group(group).schedule)
-        outlineKernel(func, block, groups, group,
-                      "kernel_" + std::to_string(numKernels++));
+        outlineKernel(func, block, groups, group, nextName());
     return success();
   }
 

@@ -37,8 +37,8 @@ static Operation *definitionOf(Value value) {
 /// May an op that is no work stay in the schedule?
 static bool mayStay(Operation *op) {
   return isControlFlow(op) ||
-         isa<tensor::ExtractSliceOp, tensor::InsertSliceOp, tensor::ExtractOp,
-             tensor::FromElementsOp>(op) ||
+         isa<LaunchOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
+             tensor::ExtractOp, tensor::FromElementsOp>(op) ||
          isa<arith::ArithDialect>(op->getDialect());
 }
 

@@ -23,7 +23,7 @@ namespace mlir::fp8 {
 /// One op of the step: a structured op or an irregular loop nest, with the
 /// fills and empties that only it uses as destinations. What controls the
 /// schedule (a loop, a branch, a slice of a stack) is a node that no kernel
-/// contains.
+/// contains, and so is the launch of an attention.
 struct KernelNode {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;

@@ -344,3 +344,37 @@ func.func @rescale_size(%x: tensor<4x8xf32>, %s: tensor<4xf32>) -> tensor<4x8xf3
   %0 = fp8.rescale %x, %s dims = [1] : tensor<4x8xf32>, tensor<4xf32>
   return %0 : tensor<4x8xf32>
 }
+
+// -----
+
+func.func @attention_arguments(%q: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  // expected-error @+1 {{expected a body with arguments ('tensor<16x8xf32>') but got ('tensor<8x16xf32>')}}
+  %0 = fp8.attention %q : (tensor<16x8xf32>) -> tensor<16x8xf32> {
+  ^bb0(%a: tensor<8x16xf32>):
+    %t = stablehlo.transpose %a, dims = [1, 0] : (tensor<8x16xf32>) -> tensor<16x8xf32>
+    fp8.yield %t : tensor<16x8xf32>
+  }
+  return %0 : tensor<16x8xf32>
+}
+
+// -----
+
+func.func @attention_results(%q: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  // expected-error @+1 {{expected the body to end with fp8.yield of ('tensor<16x8xf32>')}}
+  %0 = fp8.attention_backward %q : (tensor<16x8xf32>) -> tensor<16x8xf32> {
+  ^bb0(%a: tensor<16x8xf32>):
+    fp8.yield
+  }
+  return %0 : tensor<16x8xf32>
+}
+
+// -----
+
+func.func @attention_captures(%q: tensor<16x8xf32>) -> tensor<16x8xf32> {
+  // expected-note @+1 {{required by region isolation constraints}}
+  %0 = fp8.attention : () -> tensor<16x8xf32> {
+    // expected-error @+1 {{using value defined outside the region}}
+    fp8.yield %q : tensor<16x8xf32>
+  }
+  return %0 : tensor<16x8xf32>
+}

@@ -131,3 +131,22 @@ func.func @rescale(%x: tensor<8x64x32xbf16>, %rows: tensor<64x8xf32>, %columns: 
   %1 = fp8.rescale %0, %columns dims = [2] : tensor<8x64x32xbf16>, tensor<32xf32>
   return %1 : tensor<8x64x32xbf16>
 }
+
+// CHECK-LABEL: @attention
+// CHECK: %[[A:.*]] = fp8.attention %{{.*}}, %{{.*}} : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32> {
+// CHECK: ^bb0(%[[Q:.*]]: tensor<16x8xf32>, %[[K:.*]]: tensor<16x8xf32>):
+// CHECK: %[[S:.*]] = stablehlo.dot_general %[[Q]], %[[K]]
+// CHECK: fp8.yield %[[S]] : tensor<16x16xf32>
+// CHECK: fp8.attention_backward
+// CHECK: fp8.yield{{$}}
+func.func @attention(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>) -> tensor<16x16xf32> {
+  %0 = fp8.attention %q, %k : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32> {
+  ^bb0(%a: tensor<16x8xf32>, %b: tensor<16x8xf32>):
+    %s = stablehlo.dot_general %a, %b, contracting_dims = [1] x [1] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+    fp8.yield %s : tensor<16x16xf32>
+  }
+  fp8.attention_backward : () -> () {
+    fp8.yield
+  }
+  return %0 : tensor<16x16xf32>
+}

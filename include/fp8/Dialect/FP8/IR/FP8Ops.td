@@ -3,6 +3,7 @@
 #ifndef FP8_DIALECT_FP8_IR_FP8OPS_TD
 #define FP8_DIALECT_FP8_IR_FP8OPS_TD
 
+include "fp8/Dialect/FP8/IR/FP8AttentionOps.td"
 include "fp8/Dialect/FP8/IR/FP8Attrs.td"
 include "fp8/Dialect/FP8/IR/FP8ScheduleOps.td"
 include "fp8/Dialect/FP8/IR/FP8Types.td"

@@ -1,0 +1,347 @@
+//===- AttentionKernel.cpp - An attention to a kernel ---------------------===//
+
+#include "AttentionKernel.h"
+
+#include "Preparation.h"
+#include "Work.h"
+
+#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/Structure.h"
+#include "fp8/Support/Locations.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// Bytes of scores that a task has at once.
+static constexpr int64_t kScoreBytes = 1 << 19;
+/// Queries in a block: no fewer, or panels of keys are packed for too little;
+/// and no more.
+static constexpr int64_t kMinQueries = 16, kMaxQueries = 128;
+
+bool fp8::isAttention(Operation *op) {
+  return isa<AttentionOp, AttentionBackwardOp>(op);
+}
+
+namespace {
+
+/// A loop of an op.
+using Loop = std::pair<Operation *, unsigned>;
+
+class AttentionOutliner {
+public:
+  explicit AttentionOutliner(Operation *op)
+      : op(op), body(op->getRegion(0).front()) {}
+
+  LogicalResult run(StringRef name);
+
+private:
+  LogicalResult check();
+  void foldCopies();
+  void matchLoops();
+  void matchLoops(linalg::GenericOp reader, OpOperand &operand);
+  void addClass(const Loop &loop);
+  void tie(const Loop &a, const Loop &b);
+  std::optional<unsigned> loopOf(linalg::GenericOp generic,
+                                 const Loop &leader) const;
+  bool sumsAtTheEnd(linalg::GenericOp generic) const;
+  enum class Kind { None, Parallel, Summed };
+  Kind kindOf(const Loop &leader) const;
+  void chooseDomain();
+  int64_t blockOfQueries() const;
+  Value destinationOf(Value yielded) const;
+  KernelOp createKernel(StringRef name);
+
+  Operation *op;
+  Block &body;
+  SmallVector<linalg::GenericOp> generics;
+  llvm::EquivalenceClasses<Loop> classes;
+  /// Loops along which some value is not read where it was written.
+  llvm::SmallSet<Loop, 8> uneven;
+  /// A loop of each class in the domain, with its extent; the last one is run
+  /// in order if `block` is not 0.
+  SmallVector<Loop> leaders;
+  SmallVector<int64_t> domain;
+  int64_t block = 0;
+};
+
+} // namespace
+
+/// The body is what FuseElementwise leaves: structured ops and no views.
+LogicalResult AttentionOutliner::check() {
+  for (Operation &inner : body.without_terminator()) {
+    if (auto generic = dyn_cast<linalg::GenericOp>(inner)) {
+      generics.push_back(generic);
+      continue;
+    }
+    if (!isDestination(&inner) && !isa<arith::ConstantOp>(inner))
+      return inner.emitOpError("expected linalg.generic, fills and constants "
+                               "in the body of an attention");
+  }
+  for (Value value : body.getTerminator()->getOperands())
+    if (!value.getDefiningOp<linalg::GenericOp>())
+      return op->emitOpError("expected results that its body computes");
+  return success();
+}
+
+/// A dot whose result is only transposed writes it transposed.
+void AttentionOutliner::foldCopies() {
+  for (auto copy :
+       llvm::make_early_inc_range(body.getOps<linalg::GenericOp>())) {
+    auto dot = copy.getNumDpsInputs() == 1
+                   ? copy.getInputs()[0].getDefiningOp<linalg::GenericOp>()
+                   : linalg::GenericOp();
+    auto yield = cast<linalg::YieldOp>(copy.getBody()->getTerminator());
+    if (!dot || !isDot(dot) || !dot->hasOneUse() || !allParallel(copy) ||
+        copy->getNumResults() != 1 ||
+        yield.getOperand(0) != copy.getBody()->getArgument(0))
+      continue;
+    AffineMap read = copy.getIndexingMapsArray()[0],
+              write = copy.getIndexingMapsArray()[1];
+    auto fill = dot.getDpsInits()[0].getDefiningOp<linalg::FillOp>();
+    AffineMap inverse = inversePermutation(read);
+    if (!fill || !inverse || !write.isPermutation())
+      continue;
+    OpBuilder builder(dot);
+    auto type = cast<RankedTensorType>(copy.getResult(0).getType());
+    Value empty = tensor::EmptyOp::create(
+        builder, copy.getLoc(), type.getShape(), type.getElementType());
+    Value zeros = linalg::FillOp::create(builder, copy.getLoc(),
+                                         fill.getInputs()[0], empty)
+                      .result();
+    SmallVector<AffineMap> maps = dot.getIndexingMapsArray();
+    maps.back() = write.compose(inverse).compose(maps.back());
+    auto transposed = linalg::GenericOp::create(
+        builder, dot.getLoc(), TypeRange{type}, dot.getInputs(),
+        ValueRange{zeros}, maps, dot.getIteratorTypesArray());
+    transposed.getRegion().takeBody(dot.getRegion());
+    copy.replaceAllUsesWith(transposed.getResults());
+    copy.erase();
+    dot.erase();
+  }
+}
+
+void AttentionOutliner::addClass(const Loop &loop) { classes.insert(loop); }
+
+void AttentionOutliner::tie(const Loop &a, const Loop &b) {
+  classes.unionSets(a, b);
+}
+
+/// Ties the loops of the op that writes an operand to those that read it, or
+/// write on it, alike.
+void AttentionOutliner::matchLoops(linalg::GenericOp reader,
+                                   OpOperand &operand) {
+  auto writer = operand.get().getDefiningOp<linalg::GenericOp>();
+  if (!writer)
+    return;
+  AffineMap write =
+      writer.getIndexingMapMatchingResult(cast<OpResult>(operand.get()));
+  AffineMap read = reader.getMatchingIndexingMap(&operand);
+  for (auto [to, from] : llvm::zip(write.getResults(), read.getResults())) {
+    auto writeDim = dyn_cast<AffineDimExpr>(to),
+         readDim = dyn_cast<AffineDimExpr>(from);
+    if (writeDim && readDim) {
+      tie({writer, writeDim.getPosition()}, {reader, readDim.getPosition()});
+      continue;
+    }
+    for (unsigned dim = 0; dim < writer.getNumLoops(); ++dim)
+      if (to.isFunctionOfDim(dim))
+        uneven.insert({writer, dim});
+    for (unsigned dim = 0; dim < reader.getNumLoops(); ++dim)
+      if (from.isFunctionOfDim(dim))
+        uneven.insert({reader, dim});
+  }
+}
+
+void AttentionOutliner::matchLoops() {
+  for (linalg::GenericOp generic : generics)
+    for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
+      addClass({generic, loop});
+  for (linalg::GenericOp generic : generics)
+    for (OpOperand &operand : generic->getOpOperands())
+      matchLoops(generic, operand);
+}
+
+/// The loop of `generic` that is of a class; none if it has none.
+std::optional<unsigned> AttentionOutliner::loopOf(linalg::GenericOp generic,
+                                                  const Loop &leader) const {
+  for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
+    if (classes.isEquivalent({generic, loop}, leader))
+      return loop;
+  return std::nullopt;
+}
+
+/// Does `generic` add up something that nothing inside reads?
+bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
+  return generic->getNumResults() == 1 &&
+         isa_and_nonnull<arith::AddFOp>(reductionCombiner(generic, 0)) &&
+         llvm::all_of(generic->getUsers(),
+                      [](Operation *user) { return isa<YieldOp>(user); });
+}
+
+/// What a class of loops is good for: every op can run its part on its own, or
+/// all but some sums at the end can.
+AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
+  Kind kind = Kind::Parallel;
+  for (linalg::GenericOp generic : generics) {
+    unsigned count = 0;
+    for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
+      if (classes.isEquivalent({generic, loop}, leader)) {
+        ++count;
+        if (uneven.contains({generic, loop}))
+          return Kind::None;
+      }
+    bool isResult = llvm::any_of(generic->getUsers(), llvm::IsaPred<YieldOp>);
+    std::optional<unsigned> loop = loopOf(generic, leader);
+    if (count > 1 || (isResult && !loop))
+      return Kind::None;
+    if (!loop)
+      continue;
+    if (generic.getIteratorTypesArray()[*loop] ==
+        utils::IteratorType::reduction) {
+      if (!sumsAtTheEnd(generic))
+        return Kind::None;
+      kind = Kind::Summed;
+    } else if (!llvm::all_of(
+                   generic.getDpsInitsMutable(), [&](OpOperand &init) {
+                     return plainPosition(generic.getMatchingIndexingMap(&init),
+                                          *loop)
+                         .has_value();
+                   })) {
+      return Kind::None;
+    }
+  }
+  return kind;
+}
+
+/// Queries whose scores have a place together. It depends on shapes alone, for
+/// it decides how sums over queries are cut.
+int64_t AttentionOutliner::blockOfQueries() const {
+  int64_t bytes = 0, extent = domain.back();
+  for (linalg::GenericOp generic : generics) {
+    std::optional<unsigned> query = loopOf(generic, leaders.back());
+    if (!query || generic.getIteratorTypesArray()[*query] !=
+                      utils::IteratorType::parallel)
+      continue;
+    for (Value result : generic->getResults()) {
+      auto type = cast<RankedTensorType>(result.getType());
+      int64_t size = type.getNumElements() *
+                     llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+      for (const Loop &leader : leaders)
+        if (std::optional<unsigned> loop = loopOf(generic, leader);
+            loop && generic.getIteratorTypesArray()[*loop] ==
+                        utils::IteratorType::parallel)
+          size /= generic.getStaticLoopRanges()[*loop];
+      bytes += size;
+    }
+  }
+  int64_t fitting = kScoreBytes / std::max<int64_t>(bytes, 1);
+  int64_t rows = llvm::bit_floor<uint64_t>(
+      std::clamp<int64_t>(fitting, kMinQueries, kMaxQueries));
+  return std::min(rows, extent);
+}
+
+void AttentionOutliner::chooseDomain() {
+  linalg::GenericOp first = *llvm::find_if(generics, isDot);
+  SmallVector<int64_t> extents = first.getStaticLoopRanges();
+  std::optional<unsigned> inOrder;
+  for (unsigned loop = 0; loop < extents.size(); ++loop) {
+    Kind kind = kindOf({first, loop});
+    if (kind == Kind::Parallel) {
+      leaders.push_back({first, loop});
+      domain.push_back(extents[loop]);
+    } else if (kind == Kind::Summed &&
+               (!inOrder || extents[*inOrder] < extents[loop])) {
+      inOrder = loop;
+    }
+  }
+  if (!inOrder)
+    return;
+  leaders.push_back({first, *inOrder});
+  domain.push_back(extents[*inOrder]);
+  block = blockOfQueries();
+}
+
+/// The empty tensor that a result is computed into.
+Value AttentionOutliner::destinationOf(Value yielded) const {
+  auto result = cast<OpResult>(yielded);
+  Value destination = cast<linalg::GenericOp>(result.getOwner())
+                          .getTiedOpOperand(result)
+                          ->get();
+  while (auto fill = destination.getDefiningOp<linalg::FillOp>())
+    destination = fill.getOutputs()[0];
+  return destination;
+}
+
+/// The kernel with the body of the attention.
+KernelOp AttentionOutliner::createKernel(StringRef name) {
+  auto end = cast<YieldOp>(body.getTerminator());
+  SmallVector<Type> arguments(body.getArgumentTypes());
+  llvm::append_range(arguments, end.getOperandTypes());
+  SmallVector<Access> accesses(body.getNumArguments(), Access::Read);
+  accesses.append(end.getNumOperands(), Access::Write);
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointToEnd(op->getParentOfType<ModuleOp>().getBody());
+  auto kernel = KernelOp::create(
+      builder, op->getLoc(), name,
+      builder.getFunctionType(arguments, end.getOperandTypes()), accesses,
+      domain);
+  if (block > 0)
+    kernel.setBlock(block);
+  for (linalg::GenericOp generic : generics) {
+    SmallVector<int64_t> loops;
+    for (const Loop &leader : leaders) {
+      std::optional<unsigned> loop = loopOf(generic, leader);
+      loops.push_back(loop ? static_cast<int64_t>(*loop) : -1);
+    }
+    generic->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(loops));
+  }
+  for (Value value : end.getOperands()) {
+    BlockArgument argument = body.addArgument(value.getType(), value.getLoc());
+    Operation *empty = destinationOf(value).getDefiningOp();
+    empty->replaceAllUsesWith(ValueRange{argument});
+    empty->erase();
+  }
+  builder.setInsertionPoint(end);
+  ReturnOp::create(builder, end.getLoc(), end.getOperands());
+  end.erase();
+  kernel.getBody().takeBody(op->getRegion(0));
+  return kernel;
+}
+
+LogicalResult AttentionOutliner::run(StringRef name) {
+  foldCopies();
+  Block *blocks[] = {&body};
+  prepareForGrouping(blocks);
+  if (failed(check()))
+    return failure();
+  matchLoops();
+  chooseDomain();
+  SmallVector<Value> operands(op->getOperands());
+  KernelOp kernel = createKernel(name);
+  OpBuilder builder(op);
+  for (Type type : op->getResultTypes()) {
+    auto tensor = cast<RankedTensorType>(type);
+    operands.push_back(tensor::EmptyOp::create(
+        builder, op->getLoc(), tensor.getShape(), tensor.getElementType()));
+  }
+  std::string label =
+      (op->getName().stripDialect() + " " + describeLocation(op->getLoc()))
+          .str();
+  auto launch = LaunchOp::create(builder, op->getLoc(), kernel, operands,
+                                 builder.getStringAttr(label));
+  op->replaceAllUsesWith(launch.getResults());
+  op->erase();
+  return success();
+}
+
+LogicalResult fp8::outlineAttention(Operation *op, StringRef name) {
+  return AttentionOutliner(op).run(name);
+}

@@ -1,0 +1,21 @@
+//===- AttentionKernel.h - An attention to a kernel -------------*- C++ -*-===//
+
+#ifndef FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
+#define FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+namespace mlir::fp8 {
+
+/// Is `op` an attention, whose body is one kernel?
+bool isAttention(Operation *op);
+
+/// Makes of `op`, an attention on tensors at `block` of a function, the kernel
+/// `name` at the end of the module and a launch in its place. Batches and heads
+/// are the kernel's domain, and queries too where no op sums over them; else
+/// each task runs over them in blocks.
+LogicalResult outlineAttention(Operation *op, StringRef name);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
