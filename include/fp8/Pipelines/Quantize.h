@@ -44,6 +44,10 @@ struct QuantizePipelineOptions
       llvm::cl::desc("Fail if a dot that the recipe quantizes cannot be "
                      "converted"),
       llvm::cl::init(false)};
+  PassOptions::Option<bool> storeScores{
+      *this, "store-scores",
+      llvm::cl::desc("Leave attention as it is: its scores are stored"),
+      llvm::cl::init(false)};
   PassOptions::Option<bool> trace{
       *this, "trace",
       llvm::cl::desc("Add statistics of what is quantized to the results"),

@@ -36,6 +36,11 @@ static void addDecisions(OpPassManager &pm,
 /// Does what was decided.
 static void addRewrites(OpPassManager &pm,
                         const QuantizePipelineOptions &options) {
+  if (!options.storeScores) {
+    pm.addPass(createFP8RecomputeAttention());
+    // Drops the stacks that hold no scores now.
+    pm.addPass(stablehlo::createCanonicalizeLoops());
+  }
   pm.addPass(createFP8SaveActivations());
   pm.addPass(createFP8QuantizeDots({/*nameTensors=*/options.trace}));
   pm.addPass(createFP8StoreGradients());
@@ -75,6 +80,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   if (sink || !options.report.empty())
     pm.addPass(
         createReportVerdictsPass({options.report, /*update=*/true}, sink));
+  if (!options.storeScores)
+    pm.addPass(createFP8FormAttention({options.emitRemarks}));
   pm.addPass(createFP8DropVerdicts());
   addCleanup(pm, options);
   pm.addPass(createFP8VerifyQuantized());

@@ -6,6 +6,7 @@
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/DataFlow.h"
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -21,7 +22,11 @@ namespace {
 /// The stacks of one loop.
 class Thinner {
 public:
-  Thinner(WhileOp loop, llvm::function_ref<bool(Value)> isPayload);
+  using Predicate = llvm::function_ref<bool(Value)>;
+
+  /// Computes what follows elementwise from others; with `isScore`, scores
+  /// alone.
+  Thinner(WhileOp loop, Predicate isPayload, Predicate isScore = nullptr);
   void run();
 
 private:
@@ -33,6 +38,7 @@ private:
                 IRMapping &known);
 
   WhileOp loop;
+  Predicate isScore;
   /// The values of an iteration that the backward pass reads from stacks.
   llvm::MapVector<Value, LayerStack> stacks;
   DenseMap<Value, unsigned> ops;
@@ -56,8 +62,8 @@ matchSlots(WhileOp loop, const LayerStack &stack) {
   return index;
 }
 
-Thinner::Thinner(WhileOp loop, llvm::function_ref<bool(Value)> isPayload)
-    : loop(loop) {
+Thinner::Thinner(WhileOp loop, Predicate isPayload, Predicate isScore)
+    : loop(loop), isScore(isScore) {
   std::optional<stablehlo::AffineIndex> first;
   for (unsigned i = 0; i < loop->getNumResults(); ++i) {
     std::optional<LayerStack> stack = matchLayerStack(loop, i);
@@ -95,7 +101,8 @@ unsigned Thinner::countOps(Value value) {
   if (!isNew)
     return it->second;
   Operation *op = value.getDefiningOp();
-  if (!op || !isRecomputable(op))
+  bool isOfScores = isScore && isScore(value);
+  if (!op || !(isOfScores || isRecomputable(op)))
     return 0;
   unsigned count = 1;
   for (Value operand : op->getOperands()) {
@@ -106,12 +113,12 @@ unsigned Thinner::countOps(Value value) {
       return 0;
     count += more;
   }
-  return ops[value] = count <= kMaxRecomputed ? count : 0;
+  return ops[value] = isOfScores || count <= kMaxRecomputed ? count : 0;
 }
 
 /// Whether a stacked value is computed, not stacked.
 bool Thinner::isComputed(Value value) {
-  return isLarge(value) && countOps(value) > 0;
+  return (isScore ? isScore(value) : isLarge(value)) && countOps(value) > 0;
 }
 
 /// `value` of the iteration whose slots `slice` reads.
@@ -131,7 +138,10 @@ Value Thinner::compute(Value value, DynamicSliceOp slice, OpBuilder &builder,
     IRMapping operands;
     for (Value operand : op->getOperands())
       operands.map(operand, compute(operand, slice, builder, known));
-    result = builder.clone(*op, operands)->getResult(0);
+    Operation *copy = builder.clone(*op, operands);
+    if (isa<stablehlo::DotGeneralOp>(op))
+      copy->setAttr(FP8Dialect::kRecomputeAttrName, builder.getUnitAttr());
+    result = copy->getResult(0);
   }
   known.map(value, result);
   return result;
@@ -152,10 +162,20 @@ void Thinner::run() {
   }
 }
 
-void fp8::thinStacks(func::FuncOp function,
-                     llvm::function_ref<bool(Value)> isPayload) {
+static SmallVector<WhileOp> loopsOf(func::FuncOp function) {
   SmallVector<WhileOp> loops;
   function.walk([&](WhileOp loop) { loops.push_back(loop); });
-  for (WhileOp loop : loops)
+  return loops;
+}
+
+void fp8::thinStacks(func::FuncOp function,
+                     llvm::function_ref<bool(Value)> isPayload) {
+  for (WhileOp loop : loopsOf(function))
     Thinner(loop, isPayload).run();
+}
+
+void fp8::thinStacksOfScores(func::FuncOp function,
+                             llvm::function_ref<bool(Value)> isScore) {
+  for (WhileOp loop : loopsOf(function))
+    Thinner(loop, [](Value) { return false; }, isScore).run();
 }

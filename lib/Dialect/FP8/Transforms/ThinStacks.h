@@ -19,6 +19,11 @@ namespace fp8 {
 void thinStacks(func::FuncOp function,
                 llvm::function_ref<bool(Value)> isPayload);
 
+/// The same for stacks of what `isScore`, dots and reductions included. Copies
+/// of dots are marked with `fp8.recompute`.
+void thinStacksOfScores(func::FuncOp function,
+                        llvm::function_ref<bool(Value)> isScore);
+
 } // namespace fp8
 } // namespace mlir
 

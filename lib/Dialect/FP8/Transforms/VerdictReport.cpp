@@ -189,7 +189,9 @@ static StateVerdict readState(func::FuncOp function, unsigned argument,
 
 void VerdictReport::read(func::FuncOp function) {
   function.walk([&](Operation *op) {
-    if (VerdictAttr verdict = getVerdict(op))
+    // What the compiler repeats is no dot of the user's.
+    if (VerdictAttr verdict = getVerdict(op);
+        verdict && !op->hasAttr(FP8Dialect::kRecomputeAttrName))
       dots.push_back(readDot(op, verdict));
   });
   if (auto units =

@@ -226,6 +226,71 @@ def FP8CheckVerdicts : Pass<"fp8-check-verdicts", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> {
+  let summary = "Compute scores again in the backward pass";
+  let description = [{
+    Autodiff saves what the backward pass of a softmax reads, as large as the
+    scores of all heads. This pass has it computed again: the dot that makes the
+    scores and all that follows from it, up to what the backward pass reads, is
+    cloned in front of its first reader there, behind an optimization barrier. What is
+    saved then are the operands of the dot, which the backward pass reads anyway.
+
+    Scores are found by data flow. Dots of two activations (by their verdicts)
+    make them, elementwise ops, transposes and reductions over the keys of a
+    query work on them, and other dots of two activations contract them. The copies of dots
+    are marked with `fp8.recompute`: the report of verdicts lists the user's dots.
+
+    Example: from `%s` on, what the backward pass reads of the scores is computed
+    from a second dot of `%q` and `%k`.
+
+    ```mlir
+    func.func @scores(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>) -> tensor<16x16xf32> {
+      %s = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1]
+          {fp8.verdict = #fp8.verdict<high_precision, role = attention, category = attention, lhs = activation,
+              rhs = activation, batch = 1, m = 16, n = 16, k = 8, lhs_format = f32, rhs_format = f32,
+              reason = "attention">}
+          : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+      return %s : tensor<16x16xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let statistics = [
+    Statistic<"numRecomputed", "num-recomputed", "Number of dots computed a second time">
+  ];
+}
+
+def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
+  let summary = "Make ops of softmaxes over scores and their dots";
+  let description = [{
+    Finds scores as `fp8-recompute-attention` does and moves the dots that make
+    them, the ops between and the dots that contract them into the body of one
+    `fp8.attention`, or of an `fp8.attention_backward` where queries are summed over. The arithmetic
+    stays the step's own. Masks and biases that are computed from iotas and
+    smaller tensors move in too.
+
+    Scores that anything else reads stay outside, as they are; `emit-remarks` says
+    for each what is in the way.
+
+    Example: see `fp8.attention`.
+
+    ```mlir
+    func.func @main(%q: tensor<16x8xf32>) -> tensor<16x8xf32> {
+      return %q : tensor<16x8xf32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+  let options = [
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Emit a remark where scores are stored, with the reason">
+  ];
+  let statistics = [
+    Statistic<"numFormed", "num-formed", "Number of softmaxes that became ops">,
+    Statistic<"numLeft", "num-left", "Number of softmaxes whose scores are stored">
+  ];
+}
+
 def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
   let summary = "Narrow what the backward pass reads of the forward pass";
   let description = [{

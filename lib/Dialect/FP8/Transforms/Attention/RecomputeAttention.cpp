@@ -1,0 +1,162 @@
+//===- RecomputeAttention.cpp - Scores again in the backward pass ---------===//
+
+#include "Scores.h"
+
+#include "../EffectiveRecipe.h"
+#include "../ThinStacks.h"
+
+#include "fp8/Analysis/DataFlow.h"
+#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8RECOMPUTEATTENTION
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Dot = stablehlo::DotGeneralOp;
+
+namespace {
+
+/// Computes the forward scores of one attention a second time.
+class Recomputation {
+public:
+  Recomputation(const Scores &scores, const LinearLayers &layers)
+      : scores(scores), layers(layers) {}
+  unsigned run();
+
+private:
+  bool isKnown(Value value);
+  bool isReader(Operation *op);
+  Value again(Value value, Operation *reader);
+
+  const Scores &scores;
+  const LinearLayers &layers;
+  DenseMap<Value, bool> knownMembers;
+  /// What has been computed again, and operands of dots behind a barrier.
+  IRMapping copies;
+  unsigned dots = 0;
+};
+
+} // namespace
+
+/// Marks what follows from `value` as another computation, which is not merged
+/// with the first one.
+static Value putBarrier(OpBuilder &builder, Value value) {
+  return stablehlo::OptimizationBarrierOp::create(builder, value.getLoc(),
+                                                  value.getType(), value)
+      ->getResult(0);
+}
+
+/// Whether a member is known once the forward pass is: it is of the forward
+/// pass, or follows from such members alone.
+bool Recomputation::isKnown(Value value) {
+  auto [it, isNew] = knownMembers.try_emplace(value, false);
+  if (!isNew)
+    return it->second;
+  Operation *def = value.getDefiningOp();
+  bool result =
+      layers.isForward(def) ||
+      (!isa<Dot>(def) && llvm::all_of(def->getOperands(), [&](Value operand) {
+        return isConstant(operand) ||
+               (scores.isMember(operand) && isKnown(operand));
+      }));
+  return knownMembers[value] = result;
+}
+
+Value Recomputation::again(Value value, Operation *reader) {
+  if (Value copy = copies.lookupOrNull(value))
+    return copy;
+  Operation *def = value.getDefiningOp();
+  if (!scores.isMember(value) || !isKnown(value))
+    return value;
+  OpBuilder builder(reader);
+  IRMapping operands;
+  bool isDot = isa<Dot>(def);
+  for (Value operand : def->getOperands()) {
+    Value copy = isDot ? copies.lookupOrNull(operand) : again(operand, reader);
+    if (!copy) {
+      copy = putBarrier(builder, operand);
+      copies.map(operand, copy);
+    }
+    operands.map(operand, copy);
+  }
+  Operation *copy = builder.clone(*def, operands);
+  if (isDot) {
+    copy->setAttr(FP8Dialect::kRecomputeAttrName, builder.getUnitAttr());
+    ++dots;
+  }
+  copies.map(value, copy->getResult(0));
+  return copy->getResult(0);
+}
+
+/// Whether `op` makes other scores of scores that the forward pass has, or
+/// contracts them, in the backward pass. Rows that go elsewhere are saved.
+bool Recomputation::isReader(Operation *op) {
+  if (layers.isForward(op))
+    return false;
+  return llvm::is_contained(scores.readingDots, op) ||
+         (op->getNumResults() == 1 && scores.isScore(op->getResult(0)) &&
+          !isKnown(op->getResult(0)));
+}
+
+/// The number of dots that are computed again.
+unsigned Recomputation::run() {
+  SmallVector<OpOperand *> reads;
+  for (Value value : scores.members)
+    if (isKnown(value))
+      for (OpOperand &use : value.getUses())
+        if (isReader(use.getOwner()))
+          reads.push_back(&use);
+  // A copy stands in front of its first reader, where all that the value is
+  // computed from is known.
+  llvm::sort(reads, [](OpOperand *a, OpOperand *b) {
+    return a->getOwner() == b->getOwner()
+               ? a->getOperandNumber() < b->getOperandNumber()
+               : a->getOwner()->isBeforeInBlock(b->getOwner());
+  });
+  for (OpOperand *read : reads)
+    read->set(again(read->get(), read->getOwner()));
+  return dots;
+}
+
+namespace {
+struct RecomputeAttention
+    : fp8::impl::FP8RecomputeAttentionBase<RecomputeAttention> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    if (failed(verifyDecided(module)))
+      return signalPassFailure();
+    for (auto function : module.getOps<func::FuncOp>()) {
+      SmallVector<Block *> blocks;
+      function.walk([&](Block *block) { blocks.push_back(block); });
+      recomputeStacks(function, blocks);
+      LinearLayers layers(function);
+      for (Block *block : blocks)
+        for (const Scores &scores : findScores(*block))
+          numRecomputed += Recomputation(scores, layers).run();
+    }
+  }
+
+private:
+  /// Has backward loops compute the scores that forward loops stack for them.
+  static void recomputeStacks(func::FuncOp function, ArrayRef<Block *> blocks) {
+    DenseSet<Value> members;
+    for (Block *block : blocks)
+      if (isa<stablehlo::WhileOp>(block->getParentOp()))
+        for (const Scores &scores : findScores(*block))
+          members.insert(scores.members.begin(), scores.members.end());
+    if (!members.empty())
+      thinStacksOfScores(function,
+                         [&](Value value) { return members.contains(value); });
+  }
+};
+} // namespace

@@ -1,0 +1,446 @@
+//===- Scores.cpp - Where a step has scores of an attention ---------------===//
+//
+// Dimensions are followed from the results of dots through all that keeps them
+// apart: elementwise ops, transposes, reshapes that add or drop dimensions of
+// one element, broadcasts and reductions. Values that meet in an elementwise op
+// have the same dimensions. What is connected so, and has a reduction over all
+// rows or all columns of a dot, is a softmax (or another normalization).
+//
+//===----------------------------------------------------------------------===//
+
+#include "Scores.h"
+
+#include "../EffectiveRecipe.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+#include "llvm/ADT/EquivalenceClasses.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallSet.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Dot = stablehlo::DotGeneralOp;
+
+bool Scores::haveQueriesAndKeys(ArrayRef<int> dims) const {
+  return llvm::any_of(dims, [&](int dim) { return isQuery(dim); }) &&
+         llvm::any_of(dims, [&](int dim) { return isKey(dim); });
+}
+
+bool Scores::isScore(Value value) const {
+  auto it = dims.find(value);
+  return it != dims.end() && isMember(value) && haveQueriesAndKeys(it->second);
+}
+
+bool fp8::isElementwiseOp(Operation *op) {
+  return op->getNumResults() == 1 &&
+         (op->hasTrait<OpTrait::Elementwise>() ||
+          isa<stablehlo::ClampOp, stablehlo::SelectOp>(op));
+}
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type ? type.getShape() : ArrayRef<int64_t>();
+}
+
+/// A dot of two activations.
+static bool isOfAttention(Operation *op) {
+  VerdictAttr verdict = getVerdict(op);
+  return isa<Dot>(op) && verdict && !verdict.isFP8() &&
+         verdict.getCategory() == DotCategory::Attention;
+}
+
+/// A reduction of one tensor.
+static stablehlo::ReduceOp getReduction(Operation *op) {
+  auto reduce = dyn_cast<stablehlo::ReduceOp>(op);
+  return reduce && reduce->getNumResults() == 1 ? reduce
+                                                : stablehlo::ReduceOp();
+}
+
+namespace {
+
+using Labels = SmallVector<int, 4>;
+using LabelSet = llvm::SmallSet<int, 4>;
+
+/// Numbers that may turn out to be the same.
+class Classes {
+public:
+  int make() {
+    int number = count++;
+    classes.insert(number);
+    return number;
+  }
+  int find(int number) const { return classes.getLeaderValue(number); }
+  void join(int a, int b) { classes.unionSets(a, b); }
+
+private:
+  llvm::EquivalenceClasses<int> classes;
+  int count = 0;
+};
+
+/// Follows dimensions through a block.
+class ScoreFinder {
+public:
+  explicit ScoreFinder(Block &block) : block(block) {}
+  std::vector<Scores> run();
+
+private:
+  void follow(Operation &op);
+  void followElementwise(Operation &op);
+  void followShape(Value from, Value to, ArrayRef<int> places);
+  void set(Value value, Labels labels, int group);
+
+  Labels rootsOf(Value value) const;
+  LabelSet rootSet(ArrayRef<int> labels) const;
+  std::optional<Scores> findSoftmax(int group, ArrayRef<Dot> dots,
+                                    ArrayRef<stablehlo::ReduceOp> reductions);
+  bool chooseDims(Scores &scores, Dot dot, const LabelSet &reduced);
+  bool translate(const Scores &scores, Value value, Scores::Dims &dims) const;
+  bool isMember(const Scores &scores, Operation &op) const;
+  void collectMembers(Scores &scores, int group);
+  void checkUses(Scores &scores);
+
+  Block &block;
+  Classes labels, groups;
+  DenseMap<Value, Labels> labelsOf;
+  DenseMap<Value, int> groupOf;
+  /// The dimension that a class of labels is, in the scores at hand.
+  DenseMap<int, int> dimOf;
+};
+
+} // namespace
+
+void ScoreFinder::set(Value value, Labels valueLabels, int group) {
+  labelsOf[value] = std::move(valueLabels);
+  groupOf[value] = group;
+}
+
+/// `to` has the dimensions of `from` at `places`; others are new.
+void ScoreFinder::followShape(Value from, Value to, ArrayRef<int> places) {
+  Labels old = labelsOf.lookup(from);
+  Labels next;
+  for (int64_t size : shapeOf(to))
+    next.push_back(size == 1 ? -1 : -2);
+  for (auto [i, place] : llvm::enumerate(places))
+    if (place >= 0 && old[i] >= 0 && shapeOf(from)[i] == shapeOf(to)[place])
+      next[place] = old[i];
+  for (int &label : next)
+    if (label == -2)
+      label = labels.make();
+  set(to, std::move(next), groupOf.lookup(from));
+}
+
+void ScoreFinder::followElementwise(Operation &op) {
+  Value result = op.getResult(0), first;
+  for (Value operand : op.getOperands()) {
+    if (!labelsOf.contains(operand) || shapeOf(operand) != shapeOf(result))
+      continue;
+    if (!first) {
+      first = operand;
+      continue;
+    }
+    Labels a = labelsOf.lookup(first), b = labelsOf.lookup(operand);
+    for (auto [x, y] : llvm::zip(a, b))
+      if (x >= 0)
+        labels.join(x, y);
+    groups.join(groupOf.lookup(first), groupOf.lookup(operand));
+  }
+  if (first)
+    set(result, labelsOf.lookup(first), groupOf.lookup(first));
+}
+
+/// The place of each dimension behind a reshape that only adds or drops
+/// dimensions of one element; nullopt for other reshapes.
+static std::optional<SmallVector<int>> placesAfterReshape(Value from,
+                                                          Value to) {
+  ArrayRef<int64_t> old = shapeOf(from), next = shapeOf(to);
+  SmallVector<int> places;
+  unsigned place = 0;
+  for (int64_t size : old) {
+    if (size == 1) {
+      places.push_back(-1);
+      continue;
+    }
+    while (place < next.size() && next[place] == 1)
+      ++place;
+    if (place == next.size() || next[place] != size)
+      return std::nullopt;
+    places.push_back(place++);
+  }
+  for (; place < next.size(); ++place)
+    if (next[place] != 1)
+      return std::nullopt;
+  return places;
+}
+
+void ScoreFinder::follow(Operation &op) {
+  if (isOfAttention(&op)) {
+    Labels fresh;
+    for (int64_t size : shapeOf(op.getResult(0)))
+      fresh.push_back(size == 1 ? -1 : labels.make());
+    return set(op.getResult(0), std::move(fresh), groups.make());
+  }
+  if (isElementwiseOp(&op))
+    return followElementwise(op);
+  if (op.getNumOperands() == 0 || op.getNumResults() != 1 ||
+      !labelsOf.contains(op.getOperand(0)))
+    return;
+  Value from = op.getOperand(0), to = op.getResult(0);
+  SmallVector<int> places;
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op)) {
+    places.resize(shapeOf(from).size());
+    for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
+      places[dim] = place;
+    return followShape(from, to, places);
+  }
+  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
+    ArrayRef<int64_t> dims = broadcast.getBroadcastDimensions();
+    places.assign(dims.begin(), dims.end());
+    return followShape(from, to, places);
+  }
+  if (isa<stablehlo::ReshapeOp>(op)) {
+    if (auto found = placesAfterReshape(from, to))
+      followShape(from, to, *found);
+    return;
+  }
+  if (stablehlo::ReduceOp reduce = getReduction(&op)) {
+    int place = 0;
+    for (unsigned dim = 0; dim < shapeOf(from).size(); ++dim)
+      places.push_back(
+          llvm::is_contained(reduce.getDimensions(), dim) ? -1 : place++);
+    followShape(from, to, places);
+  }
+}
+
+Labels ScoreFinder::rootsOf(Value value) const {
+  Labels roots;
+  for (int label : labelsOf.lookup(value))
+    roots.push_back(label < 0 ? -1 : labels.find(label));
+  return roots;
+}
+
+LabelSet ScoreFinder::rootSet(ArrayRef<int> some) const {
+  LabelSet result;
+  for (int label : some)
+    if (label >= 0)
+      result.insert(labels.find(label));
+  return result;
+}
+
+/// `dot` makes scores whose keys are `reduced`: all its rows or all its
+/// columns.
+bool ScoreFinder::chooseDims(Scores &scores, Dot dot, const LabelSet &reduced) {
+  auto numbers = dot.getDotDimensionNumbers();
+  Labels all = rootsOf(dot.getResult());
+  unsigned batch = numbers.getLhsBatchingDimensions().size();
+  unsigned rows = shapeOf(dot.getLhs()).size() - batch -
+                  numbers.getLhsContractingDimensions().size();
+  ArrayRef<int> ofBatch = ArrayRef(all).take_front(batch);
+  ArrayRef<int> ofLhs = ArrayRef(all).slice(batch, rows);
+  ArrayRef<int> ofRhs = ArrayRef(all).drop_front(batch + rows);
+  bool keysAreRows = rootSet(ofLhs) == reduced;
+  if (!keysAreRows && rootSet(ofRhs) != reduced)
+    return false;
+  if (keysAreRows)
+    std::swap(ofLhs, ofRhs);
+  dimOf.clear();
+  auto add = [&](ArrayRef<int> part, Value value, unsigned from) {
+    unsigned count = 0;
+    for (auto [i, label] : llvm::enumerate(part))
+      if (label >= 0) {
+        if (!dimOf.try_emplace(label, scores.sizes.size()).second)
+          return -1;
+        scores.sizes.push_back(shapeOf(value)[from + i]);
+        ++count;
+      }
+    return static_cast<int>(count);
+  };
+  Value result = dot.getResult();
+  int numBatch = add(ofBatch, result, 0);
+  int numQueries = add(ofLhs, result, ofLhs.data() - all.data());
+  int numKeys = add(ofRhs, result, ofRhs.data() - all.data());
+  scores.numBatch = numBatch;
+  scores.numQueries = numQueries;
+  if (numBatch >= 0 && numQueries > 0 && numKeys > 0)
+    return true;
+  scores.sizes.clear();
+  return false;
+}
+
+/// The softmax of a group: of all reductions of rows or columns of a dot the
+/// first one that leaves no problem, or else the first one whose results are
+/// contracted; none if there is none.
+std::optional<Scores>
+ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
+                         ArrayRef<stablehlo::ReduceOp> reductions) {
+  std::optional<Scores> found;
+  for (stablehlo::ReduceOp reduce : reductions) {
+    Labels all = rootsOf(reduce->getOperand(0)), reduced;
+    for (int64_t dim : reduce.getDimensions())
+      reduced.push_back(all[dim]);
+    LabelSet keys = rootSet(reduced);
+    for (Dot dot : dots) {
+      Scores scores;
+      if (keys.empty() || rootSet(rootsOf(dot.getResult())) != rootSet(all) ||
+          !chooseDims(scores, dot, keys))
+        continue;
+      collectMembers(scores, group);
+      checkUses(scores);
+      if (scores.scoreDots.empty() || scores.readingDots.empty())
+        continue;
+      if (scores.problem.empty())
+        return scores;
+      if (!found)
+        found = std::move(scores);
+    }
+  }
+  return found;
+}
+
+/// The dimensions of the attention that those of `value` are; false if some are
+/// none, or two are the same.
+bool ScoreFinder::translate(const Scores &scores, Value value,
+                            Scores::Dims &dims) const {
+  LabelSet seen;
+  for (int root : rootsOf(value)) {
+    auto it = dimOf.find(root);
+    if (root >= 0 && (it == dimOf.end() || !seen.insert(root).second))
+      return false;
+    dims.push_back(root < 0 ? -1 : it->second);
+  }
+  return true;
+}
+
+/// Whether an op computes scores, or a value for each row of them, from others
+/// (and from whatever has the same dimensions).
+bool ScoreFinder::isMember(const Scores &scores, Operation &op) const {
+  if (!isElementwiseOp(&op) && !getReduction(&op) &&
+      !isa<stablehlo::TransposeOp, stablehlo::BroadcastInDimOp,
+           stablehlo::ReshapeOp>(op))
+    return false;
+  if (llvm::none_of(op.getOperands(),
+                    [&](Value operand) { return scores.isMember(operand); }))
+    return false;
+  stablehlo::ReduceOp reduce = getReduction(&op);
+  if (!reduce)
+    return true;
+  // Sums over anything but keys belong to more than one row.
+  auto it = scores.dims.find(op.getOperand(0));
+  if (it == scores.dims.end())
+    return false;
+  unsigned keys = 0;
+  for (int64_t dim : reduce.getDimensions()) {
+    int place = it->second[dim];
+    if (place >= 0 && !scores.isKey(place))
+      return false;
+    keys += place >= 0;
+  }
+  return keys == scores.sizes.size() - scores.numBatch - scores.numQueries;
+}
+
+void ScoreFinder::collectMembers(Scores &scores, int group) {
+  for (Operation &op : block) {
+    if (op.getNumResults() != 1)
+      continue;
+    Value result = op.getResult(0);
+    auto it = groupOf.find(result);
+    if (it == groupOf.end() || groups.find(it->second) != group)
+      continue;
+    Scores::Dims dims;
+    if (!translate(scores, result, dims))
+      continue;
+    auto dot = dyn_cast<Dot>(op);
+    if (dot ? !scores.haveQueriesAndKeys(dims) : !isMember(scores, op))
+      continue;
+    scores.dims[result] = std::move(dims);
+    scores.members.insert(result);
+    if (dot)
+      scores.scoreDots.push_back(dot);
+  }
+}
+
+/// Whether a dot contracts all keys, or all queries, of its one operand that is
+/// scores.
+static bool readsWhole(const Scores &scores, Dot dot) {
+  if (scores.isMember(dot.getLhs()) == scores.isMember(dot.getRhs()))
+    return false;
+  unsigned side = scores.scoreOperand(dot);
+  if (!scores.isScore(dot->getOperand(side)))
+    return false;
+  auto numbers = dot.getDotDimensionNumbers();
+  const Scores::Dims &dims = scores.dims.find(dot->getOperand(side))->second;
+  unsigned batch = 0, queries = 0, keys = 0;
+  for (int64_t dim : side ? numbers.getRhsBatchingDimensions()
+                          : numbers.getLhsBatchingDimensions()) {
+    if (dims[dim] >= static_cast<int>(scores.numBatch))
+      return false;
+    batch += dims[dim] >= 0;
+  }
+  for (int64_t dim : side ? numbers.getRhsContractingDimensions()
+                          : numbers.getLhsContractingDimensions()) {
+    queries += scores.isQuery(dims[dim]);
+    keys += scores.isKey(dims[dim]);
+    if (dims[dim] >= 0 && dims[dim] < static_cast<int>(scores.numBatch))
+      return false;
+  }
+  unsigned numKeys = scores.sizes.size() - scores.numBatch - scores.numQueries;
+  return batch == scores.numBatch &&
+         ((queries == 0 && keys == numKeys) ||
+          (keys == 0 && queries == scores.numQueries));
+}
+
+/// Finds the dots that read scores, and what else does.
+void ScoreFinder::checkUses(Scores &scores) {
+  llvm::SmallSetVector<Operation *, 8> reading;
+  auto fail = [&](Operation *op, const Twine &why) {
+    if (!scores.problem.empty())
+      return;
+    scores.problem = why.str();
+    scores.obstacle = op;
+  };
+  for (Dot dot : scores.scoreDots)
+    if (llvm::count_if(scores.dims.find(dot.getResult())->second, [](int dim) {
+          return dim >= 0;
+        }) != static_cast<int64_t>(scores.sizes.size()))
+      fail(dot, "scores without all of the dimensions");
+  for (Value value : scores.members) {
+    if (!scores.isScore(value))
+      continue;
+    for (Operation *user : value.getUsers()) {
+      if (user->getNumResults() == 1 && scores.isMember(user->getResult(0)))
+        continue;
+      auto dot = dyn_cast<Dot>(user);
+      if (dot && isOfAttention(dot) && readsWhole(scores, dot))
+        reading.insert(dot);
+      else
+        fail(user, "scores are read by " + user->getName().getStringRef());
+    }
+  }
+  for (Operation *dot : reading)
+    scores.readingDots.push_back(cast<Dot>(dot));
+}
+
+std::vector<Scores> ScoreFinder::run() {
+  llvm::MapVector<int, SmallVector<Dot>> dots;
+  DenseMap<int, SmallVector<stablehlo::ReduceOp>> reductions;
+  for (Operation &op : block)
+    follow(op);
+  for (Operation &op : block) {
+    if (isOfAttention(&op))
+      dots[groups.find(groupOf.lookup(op.getResult(0)))].push_back(
+          cast<Dot>(op));
+    else if (stablehlo::ReduceOp reduce = getReduction(&op))
+      if (auto it = groupOf.find(op.getOperand(0)); it != groupOf.end())
+        reductions[groups.find(it->second)].push_back(reduce);
+  }
+  std::vector<Scores> found;
+  for (auto &[group, some] : dots)
+    if (std::optional<Scores> scores =
+            findSoftmax(group, some, reductions.lookup(group)))
+      found.push_back(std::move(*scores));
+  return found;
+}
+
+std::vector<Scores> fp8::findScores(Block &block) {
+  return ScoreFinder(block).run();
+}

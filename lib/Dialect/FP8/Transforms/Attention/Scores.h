@@ -1,0 +1,60 @@
+//===- Scores.h - Where a step has scores of an attention -------*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+#include <string>
+
+namespace mlir::fp8 {
+
+/// The scores of a softmax with all that is made of them element by element and
+/// row by row: forward scores, and backward ones where both are in one block.
+struct Scores {
+  using Dot = stablehlo::DotGeneralOp;
+  /// Which dimension of the attention each dimension of a value is; -1 where
+  /// there is but one element.
+  using Dims = SmallVector<int, 4>;
+
+  /// The dots that make scores, and those that contract them.
+  SmallVector<Dot> scoreDots, readingDots;
+  /// The extents of batches and heads, then of queries, then of keys.
+  SmallVector<int64_t> sizes;
+  unsigned numBatch = 0, numQueries = 0;
+  /// Scores, and what has a value for each row of them, in program order.
+  llvm::SetVector<Value> members;
+  DenseMap<Value, Dims> dims;
+  /// Why scores cannot stay where they are computed; empty if they can.
+  std::string problem;
+  /// The op that is in the way.
+  Operation *obstacle = nullptr;
+
+  bool isMember(Value value) const { return members.contains(value); }
+  /// Whether `value` is a member that has queries and keys.
+  bool isScore(Value value) const;
+  bool isQuery(int dim) const {
+    return dim >= static_cast<int>(numBatch) &&
+           dim < static_cast<int>(numBatch + numQueries);
+  }
+  bool isKey(int dim) const {
+    return dim >= static_cast<int>(numBatch + numQueries);
+  }
+  /// Whether dimensions are queries and keys both.
+  bool haveQueriesAndKeys(ArrayRef<int> dims) const;
+  /// The operand of a reading dot that is scores.
+  unsigned scoreOperand(Dot dot) const { return isScore(dot.getLhs()) ? 0 : 1; }
+};
+
+/// Every softmax over scores in `block`: what data flow finds between dots of
+/// two activations (by their verdicts), where a row is reduced over the keys.
+std::vector<Scores> findScores(Block &block);
+
+/// Computes every element of its result from the same element of its operands.
+bool isElementwiseOp(Operation *op);
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H

@@ -1,0 +1,338 @@
+"""Attention in the spellings that people use: what becomes one op in the forward
+pass and one in the backward pass, and that the step's numbers are JAX's.
+
+    attention.py fp8-opt fp8-run FOLDER [CASE...]
+
+Each case is a training step of plain gradient descent with so large a rate that
+what moves is the gradient. It is compared with JAX in f64: the error is at most
+twice that of JAX in the step's own types, or 1e-6 of the gradient, both by the norm of the
+difference. (The ops compute what the step does, in another order of sums.)
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+from dataclasses import dataclass
+from typing import Callable
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+from safetensors.numpy import save_file
+
+import fp8_testing as t
+
+BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 24, 24, 16, 2
+RATE = 2.0**16
+
+
+@dataclass
+class Case:
+    """`attend(q, k, v, extra)` of [batch, length, heads, depth]; heads of keys
+    and values; other inputs of the step; how many softmaxes are to become
+    ops in the forward and in the backward pass."""
+
+    attend: Callable
+    kv_heads: int = HEADS
+    queries: int = QUERIES
+    keys: int = KEYS
+    extra: Callable = lambda random: {}
+    forward: int = 1
+    backward: int = 1
+    dtype: str = "float32"
+    layers: str = ""
+    batch: int = BATCH
+    parameters: Callable = lambda random: {}
+    wide: bool = True
+
+
+def softmax_attention(q, k, v, bias=None, mask=None, cap=None, scale_before=False, low=-1e30):
+    scale = q.shape[-1] ** -0.5
+    if scale_before:
+        q, scale = q * scale, 1.0
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * jnp.asarray(scale, q.dtype)
+    if cap is not None:
+        scores = cap * jnp.tanh(scores / cap)
+    if bias is not None:
+        scores = scores + bias.astype(scores.dtype)
+    if mask is not None:
+        scores = jnp.where(mask, scores, jnp.asarray(low, scores.dtype))
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def positions(q, k):
+    return jnp.arange(q.shape[1])[:, None], jnp.arange(k.shape[1])[None, :]
+
+
+def causal(q, k, v, extra, **options):
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, mask=rows >= columns, **options)
+
+
+def window(q, k, v, extra):
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, mask=(rows >= columns) & (rows - columns < 5))
+
+
+def alibi(q, k, v, extra):
+    rows, columns = positions(q, k)
+    slopes = 2.0 ** -jnp.arange(1, q.shape[2] + 1, dtype=jnp.float32)
+    bias = slopes[:, None, None] * jnp.minimum(columns - rows, 0).astype(jnp.float32)
+    return softmax_attention(q, k, v, bias=bias, mask=rows >= columns)
+
+
+def grouped(q, k, v, extra):
+    """The einsum of groups of queries that share keys and values."""
+    batch, length, heads, depth = q.shape
+    q = q.reshape(batch, length, k.shape[2], heads // k.shape[2], depth)
+    scores = jnp.einsum("bqkgd,bskd->bkgqs", q, k) * depth**-0.5
+    weights = jax.nn.softmax(scores, axis=-1)
+    return jnp.einsum("bkgqs,bskd->bqkgd", weights, v).reshape(batch, length, heads, depth)
+
+
+def repeated(q, k, v, extra):
+    groups = q.shape[2] // k.shape[2]
+    return causal(q, jnp.repeat(k, groups, axis=2), jnp.repeat(v, groups, axis=2), extra)
+
+
+def one_kv_head(q, k, v, extra):
+    scores = jnp.einsum("bqhd,bkd->bhqk", q, k[:, :, 0]) * q.shape[-1] ** -0.5
+    return jnp.einsum("bhqk,bkd->bqhd", jax.nn.softmax(scores, axis=-1), v[:, :, 0])
+
+
+def f32_softmax(q, k, v, extra):
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k).astype(jnp.float32) * q.shape[-1] ** -0.5
+    weights = jax.nn.softmax(scores, axis=-1).astype(q.dtype)
+    return jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+
+
+def jax_nn(**options):
+    return lambda q, k, v, extra: jax.nn.dot_product_attention(q, k, v, **options)
+
+
+def divided_after(q, k, v, extra):
+    """exp, the product, and the division at the end."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    e = jnp.exp(scores - jax.lax.stop_gradient(scores.max(-1, keepdims=True)))
+    total = e.sum(-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", e, v) / jnp.moveaxis(total, 1, 2)[..., None]
+
+
+def lengths(random):
+    return {"lengths": random.integers(1, KEYS, BATCH).astype(np.int32)}
+
+
+def padded(q, k, v, extra):
+    mask = jnp.arange(k.shape[1])[None, :] < extra["lengths"][:, None]
+    return softmax_attention(q, k, v, mask=mask[:, None, None, :])
+
+
+def segments(random):
+    return {"segments": np.sort(random.integers(0, 3, (BATCH, KEYS)), axis=1).astype(np.int32)}
+
+
+def packed(q, k, v, extra):
+    ids = extra["segments"]
+    rows, columns = positions(q, k)
+    mask = (ids[:, :, None] == ids[:, None, :]) & (rows >= columns)
+    return softmax_attention(q, k, v, mask=mask[:, None])
+
+
+def masks(random):
+    mask = random.random((BATCH, 1, QUERIES, KEYS)) < 0.5
+    mask[:, :, 3] = False  # a row without any key: the mean of all
+    mask[:, :, 5] = False
+    mask[:, :, 5, 7] = True  # a row with one key
+    return {"mask": mask}
+
+
+def given_mask(q, k, v, extra):
+    return softmax_attention(q, k, v, mask=extra["mask"])
+
+
+def zero_rows(q, k, v, extra):
+    """Rows without any key give zeros, as some libraries write it."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k)
+    weights = jax.nn.softmax(jnp.where(extra["mask"], scores, -1e30), axis=-1)
+    return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(extra["mask"], weights, 0.0), v)
+
+
+def biases(random):
+    return {"bias": random.standard_normal((HEADS, QUERIES, KEYS)).astype(np.float32)}
+
+
+def given_bias(q, k, v, extra):
+    return softmax_attention(q, k, v, bias=extra["bias"])
+
+
+def keys_for_dropout(random):
+    return {"key": np.array(jax.random.key_data(jax.random.key(7)))}
+
+
+def dropout(q, k, v, extra):
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    weights = jax.nn.softmax(scores, axis=-1)
+    keep = jax.random.bernoulli(jax.random.wrap_key_data(extra["key"]), 0.8, weights.shape)
+    return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(keep, weights / 0.8, 0.0), v)
+
+
+def steep(q, k, v, extra):
+    return causal(q * 300, k * 300, v, extra)
+
+
+def flax_linen(q, k, v, extra):
+    mask = nn.make_causal_mask(jnp.ones(q.shape[:2]))
+    return nn.dot_product_attention(q, k, v, mask=mask)
+
+
+def no_softmax(q, k, v, extra):
+    return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.relu(jnp.einsum("bqhd,bkhd->bhqk", q, k)) / 24, v)
+
+
+def returned(q, k, v, extra):
+    """Weights that something else reads cannot stay inside."""
+    scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
+    weights = jax.nn.softmax(scores, axis=-1)
+    out = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
+    return out + jax.lax.stop_gradient(jnp.cumsum(weights, axis=2).sum())
+
+
+CASES = {
+    "causal": Case(causal),
+    "full": Case(lambda q, k, v, extra: softmax_attention(q, k, v)),
+    "window": Case(window),
+    "scaled before": Case(lambda *a: causal(*a, scale_before=True)),
+    "soft cap": Case(lambda *a: causal(*a, cap=5.0)),
+    "alibi": Case(alibi),
+    "padded": Case(padded, extra=lengths),
+    "packed": Case(packed, extra=segments),
+    "mask": Case(given_mask, extra=masks),
+    "zero rows": Case(zero_rows, extra=masks),
+    "bias": Case(given_bias, extra=biases),
+    # Other numbers are drawn in f64.
+    "dropout": Case(dropout, extra=keys_for_dropout, wide=False),
+    "grouped": Case(grouped, kv_heads=1),
+    "repeated": Case(repeated, kv_heads=1),
+    "one kv head": Case(one_kv_head, kv_heads=1),
+    "cross": Case(lambda q, k, v, extra: softmax_attention(q, k, v), keys=40),
+    "divided after": Case(divided_after),
+    "jax.nn": Case(jax_nn(is_causal=True)),
+    "jax.nn grouped": Case(jax_nn(is_causal=True), kv_heads=1),
+    "jax.nn window": Case(jax_nn(local_window_size=(4, 0))),
+    "flax": Case(flax_linen),
+    "bf16": Case(causal, dtype="bfloat16"),
+    "f32 softmax of bf16": Case(f32_softmax, dtype="bfloat16"),
+    "scan": Case(causal, layers="scan"),
+    "scan with remat": Case(causal, layers="remat"),
+    "unrolled": Case(causal, layers="unrolled", forward=2, backward=2),
+    "one row": Case(causal, batch=1),
+    # Sums over queries in several blocks, the last one smaller.
+    "long": Case(causal, queries=200, keys=200),
+    "long grouped": Case(grouped, kv_heads=1, queries=200, keys=72),
+    "steep": Case(steep),
+    "no softmax": Case(no_softmax, forward=0, backward=0),
+    "returned": Case(returned, forward=0, backward=1),
+}
+
+
+def make_loss(case):
+    def block(params, x, memory, extra):
+        split = lambda y, heads: y.reshape(y.shape[0], y.shape[1], heads, -1)
+        q = split(x @ params["wq"].astype(x.dtype), HEADS)
+        k = split(memory @ params["wk"].astype(x.dtype), case.kv_heads)
+        v = split(memory @ params["wv"].astype(x.dtype), case.kv_heads)
+        out = case.attend(q, k, v, extra).reshape(x.shape)
+        return x + out @ params["wo"].astype(x.dtype)
+
+    def loss(params, x, memory, extra):
+        compute = x.dtype if case.dtype == "float32" else jnp.bfloat16
+        x, memory = x.astype(compute), memory.astype(compute)
+        if case.layers in ("scan", "remat"):
+            body = lambda y, layer: (block(layer, y, memory, extra), None)
+            x, _ = jax.lax.scan(jax.checkpoint(body) if case.layers == "remat" else body, x, params)
+        elif case.layers == "unrolled":
+            for i in range(2):
+                x = block({key: params[f"{key}{i}"] for key in ("wq", "wk", "wv", "wo")}, x, memory, extra)
+        else:
+            x = block(params, x, memory, extra)
+        return jnp.mean(jnp.sin(x.astype(jax.tree.leaves(params)[0].dtype) * 3))
+
+    return loss
+
+
+def make_inputs(case, random):
+    depth = WIDTH // HEADS
+    stack = (2,) if case.layers in ("scan", "remat") else ()
+    weight = lambda *shape: (random.standard_normal(stack + shape) * 0.5).astype(np.float32)
+    params = {"wq": weight(WIDTH, WIDTH), "wk": weight(WIDTH, case.kv_heads * depth), "wv": weight(WIDTH, case.kv_heads * depth),
+              "wo": weight(WIDTH, WIDTH)}  # fmt: skip
+    if case.layers == "unrolled":
+        params = {f"{key}{i}": value[::-1] * (1 - i / 2) for key, value in params.items() for i in range(2)}
+    x = random.standard_normal((case.batch, case.queries, WIDTH)).astype(np.float32)
+    memory = random.standard_normal((case.batch, case.keys, WIDTH)).astype(np.float32)
+    return params, x, memory, case.extra(random)
+
+
+def widen(tree):
+    return jax.tree.map(lambda a: np.asarray(a, np.float64) if np.issubdtype(a.dtype, np.floating) else a, tree)
+
+
+def distance(a, b):
+    """The norm of the difference of two trees."""
+    return float(np.sqrt(sum(np.sum((np.asarray(a[k], np.float64) - np.asarray(b[k], np.float64)) ** 2) for k in a)))
+
+
+def norm(tree):
+    return float(np.sqrt(sum(np.sum(np.asarray(a, np.float64) ** 2) for a in tree.values())))
+
+
+def count_ops(fp8_opt, path, recipe="none"):
+    text = t.run([fp8_opt, "--fp8-import", f"--fp8-quantize=recipe={recipe}", path]).stdout
+    backward = len(re.findall(r"fp8\.attention_backward", text))
+    return len(re.findall(r"fp8\.attention", text)) - backward, backward
+
+
+def check(name, fp8_opt, fp8_run, folder):
+    case, random = CASES[name], np.random.default_rng(len(name))
+    folder = folder / name.replace(" ", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    loss = make_loss(case)
+
+    def step(params, x, memory, extra):
+        value, gradients = jax.value_and_grad(loss)(params, x, memory, extra)
+        return jax.tree.map(lambda p, g: p - RATE * g, params, gradients), value
+
+    params, x, memory, extra = make_inputs(case, random)
+    expected = jax.jit(jax.grad(loss))(params, x, memory, extra)
+    with jax.enable_x64(case.wide):
+        wide = make_loss(dataclasses.replace(case, dtype="float32"))
+        inputs = (params, x, memory, extra)
+        exact = jax.tree.map(np.asarray, jax.jit(jax.grad(wide))(*(widen(inputs) if case.wide else inputs)))
+    step_path = folder / "step.mlir"
+    step_path.write_text(jax.jit(step).lower(params, x, memory, extra).as_text(debug_info=True))
+    assert (found := count_ops(fp8_opt, step_path)) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
+    t.save_tree(folder / "init.safetensors", params=params)
+    batch = {f"extra['{key}']": value for key, value in extra.items()} | {"x": x, "memory": memory}
+    save_file({key: np.ascontiguousarray(value[None]) for key, value in batch.items()}, folder / "batch.safetensors")
+    feeds = [part for key in batch for part in ("--batch", f"{key}={folder / 'batch.safetensors'}:{key}")]
+    moved = {}
+    for threads in (1, 3):
+        out = folder / f"out{threads}"
+        t.run([fp8_run, step_path, "--init", folder / "init.safetensors", *feeds, "--recipe", "none", "--steps", 1, "--threads", threads,
+               "--out", out, "--overwrite"])  # fmt: skip
+        after = t.load_tensors(out / "checkpoint-1.safetensors")
+        moved[threads] = {key: (np.float64(params[key]) - after[f"params['{key}']"]) / RATE for key in params}
+    assert all(np.array_equal(moved[1][key], moved[3][key], equal_nan=True) for key in params), "expected bits that do not depend on threads"
+    ours, theirs, size = distance(moved[1], exact), distance(expected, exact), norm(exact)
+    print(f"  {name}: {ours / size:.2e} of the gradient beside {theirs / size:.2e} of JAX")
+    limit = max(2 * theirs, (1e-6 if case.wide else 1e-5) * size)
+    assert ours <= limit, f"expected an error of at most {limit / size:.3g} but got {ours / size:.3g}"
+
+
+if __name__ == "__main__":
+    fp8_opt, fp8_run, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+    cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
+    t.run_cases(cases, names, (fp8_opt, fp8_run, folder))
