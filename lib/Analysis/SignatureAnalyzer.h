@@ -49,6 +49,7 @@ private:
   double likeness(unsigned arg, unsigned result);
   double flowLikeness(unsigned arg, unsigned result);
   bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
+  ValueSet findUpdates();
   void findFeeding();
   void findLearning();
   ValueSet findStepped(unsigned update);

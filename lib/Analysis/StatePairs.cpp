@@ -56,8 +56,58 @@ LogicalResult SignatureAnalyzer::pairState() {
   return success();
 }
 
+/// Results that gradients are added to. A gradient follows from the argument
+/// whose gradient it is, of its own shape.
+ValueSet SignatureAnalyzer::findUpdates() {
+  std::vector<Gradients::Factors> partners(signature.args.size());
+  DenseMap<unsigned, SmallVector<unsigned>> withPartner;
+  for (const SignatureArg &arg : signature.args) {
+    if (!isFloat(arg.type))
+      continue;
+    partners[arg.index] = gradients.partnersOf(argument(arg.index));
+    for (auto &[number, weight] : partners[arg.index])
+      withPartner[number].push_back(arg.index);
+  }
+  DenseMap<Value, bool> known;
+  auto isGradient = [&](Value leaf) {
+    for (auto &[number, weight] : gradients.factorsOf(leaf))
+      if (auto it = withPartner.find(number); it != withPartner.end())
+        for (unsigned arg : it->second)
+          if (shapeOf(signature.args[arg].type) == shapeOf(leaf.getType()) &&
+              onArguments.depends(leaf, arg) &&
+              gradients.evidence(argument(arg), partners[arg], leaf) > 0)
+            return true;
+    return false;
+  };
+  ValueSet updates;
+  for (Value value : returned) {
+    if (!isFloat(value.getType()) || isScalar(value.getType()))
+      continue;
+    // The gradient of one element may be a scalar, which ends no chain.
+    bool isOne = cast<ShapedType>(value.getType()).getNumElements() == 1 &&
+                 !isa<BlockArgument>(value);
+    for (auto &[source, reach] : chains.of(value)) {
+      if (isa<BlockArgument>(source)) {
+        if (isOne && reach.strength == 3 && !reach.scaled)
+          updates.insert(value);
+        continue;
+      }
+      auto [it, isNew] = known.try_emplace(source, false);
+      if (isNew)
+        it->second = isGradient(source);
+      if (it->second)
+        updates.insert(value);
+    }
+  }
+  return updates;
+}
+
+/// Finds what the gradients are computed from. That another player's gradient
+/// reads what the step has just made of some state is no matter.
 void SignatureAnalyzer::findFeeding() {
   feeding.assign(signature.args.size(), false);
+  Dependence direct(func, llvm::to_vector_of<Value>(func.getArguments()), {},
+                    /*together=*/false, findUpdates());
   ValueSet leaves;
   for (Value value : returned) {
     const Chain &chain = chains.of(value);
@@ -69,7 +119,7 @@ void SignatureAnalyzer::findFeeding() {
       continue;
     for (auto &[source, reach] : chain)
       if (!isa<BlockArgument>(source) && leaves.insert(source).second)
-        onArguments.dependsOnAny(source, [&](unsigned arg) {
+        direct.dependsOnAny(source, [&](unsigned arg) {
           feeding[arg] = true;
           return false;
         });
@@ -88,14 +138,19 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
     return false;
   const Chain &chain = chains.of(value);
   if (!hasLeaf(chain)) {
-    // The gradient of one element may be a scalar, which ends no chain.
-    bool isAverage = cast<ShapedType>(value.getType()).getNumElements() == 1 &&
-                     self.factor > 0 && self.factor < 1 &&
-                     onArguments.dependsOnAny(
-                         value, [&](unsigned other) { return other != arg; });
-    return chain.size() == 1 && self.strength < 3 && !isAverage;
+    return chain.size() == 1 && self.strength < 3;
   }
   if (self.scaled)
+    return false;
+  // Zeros over a scale of losses, the gradient of frozen weights, are no
+  // activation.
+  auto isArray = [&](unsigned other) {
+    return !isScalar(signature.args[other].type);
+  };
+  if (llvm::none_of(chain, [&](auto &entry) {
+        return !isa<BlockArgument>(entry.first) &&
+               onArguments.dependsOnAny(entry.first, isArray);
+      }))
     return false;
   return llvm::none_of(chain, [&](auto &entry) {
     return !isa<BlockArgument>(entry.first) &&
@@ -214,7 +269,18 @@ void SignatureAnalyzer::findLearning() {
       learnedBy[r].push_back(*arg);
       learned.insert(*arg);
     }
-    if (hasLeaf(chain) && !isScalar(value.getType()))
+  }
+  // Where the step returns old values of what learns (heavy ball's last
+  // weights), it does so of weights that get no gradient, too.
+  bool returnsOld = llvm::any_of(learned, [&](unsigned arg) {
+    return llvm::is_contained(returned, argument(arg));
+  });
+  for (Value value : returned) {
+    if (!isFloat(value.getType()) || isScalar(value.getType()) ||
+        isa<BlockArgument>(value))
+      continue;
+    const Chain &chain = chains.of(value);
+    if (hasLeaf(chain) || returnsOld)
       for (auto &[source, reach] : chain)
         if (auto arg = argumentIndex(source);
             arg && reach.strength == 3 && !reach.scaled)

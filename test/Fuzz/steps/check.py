@@ -260,10 +260,12 @@ def check_pairs(module):
                           for part in text.partition("arguments:\n")[2].split("results:\n"))  # fmt: skip
     got = {row[3]: i for i, row in enumerate(results) if row[2] == "state"}
     place = {path: i for i, path in enumerate(module.result_order)}
-    want = {module.names[argument]: place[result] for argument, result in export.replaced.items()}
+    want = {argument: place[result] for argument, result in export.replaced.items()}
+    got = {argument: got.get(module.names[argument]) for argument in want}
+    called = lambda at: "nothing" if at is None else f"{module.result_order[at]} ({results[at][0]})"
     # The loss may be a metric and the state of a step that goes back, too.
     same = lambda i, j: i is not None and all(row.get(module.result_order[i], 0) == row.get(module.result_order[j], 1) for row in export.scalars)
-    wrong = [f"{name} gets {results[got[name]][0] if name in got else 'nothing'} in place of {results[at][0]}" for name, at in want.items() if got.get(name) != at and not same(got.get(name), at)]
+    wrong = [f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}" for argument, at in want.items() if got[argument] != at and not same(got[argument], at)]
     if wrong:
         raise Failure("none-pairs", f"{len(wrong)} of {len(want)} pairs: " + "; ".join(wrong[:4]))
 

@@ -653,6 +653,10 @@ def coin_betting_masters():
     return masters(jnp.bfloat16, optax.contrib.cocob(), COCOB)
 
 
+def freeze_layers(params):
+    return jax.tree_util.tree_map_with_path(lambda path, x: jax.lax.stop_gradient(x) if "layers" in str(path) else x, params)
+
+
 def accelerated(prox, loss_of):
     """Gradients at y, which runs ahead of the iterate x; `x` evaluated, too."""
     x = init_params()
@@ -677,12 +681,73 @@ def nesterov_evaluated():
 def fista_partly_frozen():
     """Without a gradient nothing but its own chain says what a proximal step starts from."""
     shrink = lambda x: jnp.sign(x) * jnp.maximum(jnp.abs(x) - 1e-4, 0)
+    return accelerated(shrink, lambda params, tokens: loss_of(freeze_layers(params), tokens))
 
-    def loss_of_some(params, tokens):
-        freeze = lambda path, x: jax.lax.stop_gradient(x) if "layers" in str(path) else x
-        return loss_of(jax.tree_util.tree_map_with_path(freeze, params), tokens)
 
-    return accelerated(shrink, loss_of_some)
+@case
+def rollback_partly_frozen():
+    """A frozen weight and its last value change places where the step goes back: only
+    the others say which of the two the step returns as it came."""
+    params = init_params()
+
+    def step(params, old, limit, tokens):
+        loss, grads = jax.value_and_grad(lambda p: loss_of(freeze_layers(p), tokens))(params)
+        new = jax.tree.map(lambda p, o, g: jnp.where(loss > limit, o, p - 1e-2 * g), params, old, grads)
+        return {"params": new, "old": params}, {"loss": loss}
+
+    args = {"params": params, "old": jax.tree.map(jnp.copy, params), "limit": jnp.float32(9), "tokens": TOKENS}
+    return Case(step, args, ["params", "old"], [(r"", None)], {"tokens": "batch", "limit": "constant"})
+
+
+@case
+def anchor_partly_frozen_scaled():
+    """The gradient of frozen weights is a sum of zeros over the scale of the loss, which is no constant."""
+    params = init_params()
+
+    def step(params, anchor, scale, tokens):
+        def add(total, piece):
+            grads = jax.grad(lambda p: loss_of(freeze_layers(p), piece) * scale)(params)
+            return jax.tree.map(lambda t, g: t + g / scale, total, grads), loss_of(params, piece)
+
+        grads, losses = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params), tokens.reshape(2, -1, LENGTH + 1))
+        loss = losses.mean()
+        finite = jnp.all(jnp.stack([jnp.all(jnp.isfinite(g)) for g in jax.tree.leaves(grads)]))
+        new = jax.tree.map(lambda p, a, g: jnp.where(finite, p - 1e-2 * (g + 0.5 * (p - a)), p), params, anchor, grads)
+        old = jax.tree.map(lambda p, a: jnp.where(finite, p, a), params, anchor)
+        return {"params": new, "anchor": old, "scale": jnp.where(finite, scale, scale / 2)}, {"loss": loss}
+
+    args = {"params": params, "anchor": jax.tree.map(jnp.copy, params), "scale": jnp.float32(1024), "tokens": TOKENS}
+    return Case(step, args, ["params", "anchor", "scale"], [(r"", None)], {"tokens": "batch"})
+
+
+@case
+def two_players_error_feedback():
+    """What a judge's masters become has a part in the other player's gradients; their
+    own gradient follows from the judge in bf16 alone."""
+    random = np.random.default_rng(0)
+    make = lambda: {"a": matrix(random, WIDTH, WIDTH), "b": jnp.zeros(WIDTH), "c": matrix(random, WIDTH, WIDTH)}
+    judge, maker = make(), make()
+    half = lambda tree: jax.tree.map(lambda x: x.astype(jnp.bfloat16), tree)
+    apply = lambda p, x: jax.nn.relu(x @ p["a"] + p["b"]) @ p["c"]
+
+    def learn(loss_of, masters, left, weights):
+        loss, grads = jax.value_and_grad(loss_of)(weights)
+        whole = jax.tree.map(lambda g, e: g.astype(jnp.float32) + e, grads, left)
+        sent = jax.tree.map(lambda g: jax.lax.reduce_precision(g, 8, 3), whole)
+        masters = jax.tree.map(lambda p, g: p - 1e-2 * g, masters, sent)
+        return half(masters), masters, jax.tree.map(jnp.subtract, whole, sent), loss
+
+    def step(judge, judge_masters, judge_left, maker, maker_masters, maker_left, x):
+        size = lambda x: jnp.mean(jnp.square(x.astype(jnp.float32)))
+        judge, judge_masters, judge_left, loss = learn(lambda p: size(apply(p, x) - apply(p, apply(maker, x))), judge_masters, judge_left, judge)
+        maker, maker_masters, maker_left, _ = learn(lambda p: size(apply(judge, apply(p, x))), maker_masters, maker_left, maker)
+        new = {"judge": judge, "judge_masters": judge_masters, "judge_left": judge_left, "maker": maker, "maker_masters": maker_masters, "maker_left": maker_left}
+        return new, {"loss": loss}
+
+    zeros = lambda tree: jax.tree.map(jnp.zeros_like, tree)
+    args = {"judge": half(judge), "judge_masters": judge, "judge_left": zeros(judge), "maker": half(maker), "maker_masters": maker, "maker_left": zeros(maker)}
+    args["x"] = jnp.zeros((BATCH, WIDTH), jnp.bfloat16)
+    return Case(step, args, list(args)[:-1], [(r"", None)], {"x": "batch"})
 
 
 @case
