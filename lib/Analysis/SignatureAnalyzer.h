@@ -214,6 +214,8 @@ private:
   /// Arguments with a gradient in some result, and those that some result adds
   /// anything to.
   llvm::SmallDenseSet<unsigned> learned, stepping;
+  /// By argument with a gradient: the results that add both as they are.
+  DenseMap<unsigned, SmallVector<unsigned, 2>> steppedBy;
   /// By argument that only updates of others read: results that may replace it.
   DenseMap<unsigned, SmallVector<unsigned>> homes;
   /// What a loop over whole steps carries from an argument to a result.

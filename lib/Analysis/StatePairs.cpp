@@ -137,18 +137,18 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
       value == argument(arg) || !feeding[arg])
     return false;
   const Chain &chain = chains.of(value);
-  if (!hasLeaf(chain)) {
+  if (!hasLeaf(chain))
     return chain.size() == 1 && self.strength < 3;
-  }
   if (self.scaled)
     return false;
-  // Zeros over a scale of losses, the gradient of frozen weights, are no
-  // activation.
+  // A gradient of zeros over the scale of the loss, or over averages of its
+  // rows and columns, has no activation in it.
   auto isArray = [&](unsigned other) {
     return !isScalar(signature.args[other].type);
   };
   if (llvm::none_of(chain, [&](auto &entry) {
-        return !isa<BlockArgument>(entry.first) &&
+        Operation *op = entry.first.getDefiningOp();
+        return op && !isa<stablehlo::BroadcastInDimOp>(op) &&
                onArguments.dependsOnAny(entry.first, isArray);
       }))
     return false;
@@ -170,6 +170,9 @@ constexpr double kHome = 0.2;
 /// Both have the same place in trees of state, and nothing else speaks for
 /// them.
 constexpr double kSamePlace = 0.02;
+/// The result has a share of weights that step elsewhere: a last gradient to
+/// which their decay is added, or an average of them.
+constexpr double kDecay = 0.3;
 /// The result subtracts the argument: no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
 /// A loop over whole steps carries the argument to the result, which is
@@ -210,6 +213,10 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
     return 0;
   if (it->second.cancels)
     return kMovedToTarget;
+  // A share of weights that a gradient steps in another result is their decay.
+  if (it->second.scaled && steppedBy.contains(arg) &&
+      !llvm::is_contained(steppedBy.lookup(arg), result))
+    return kDecay;
   return it->second.sign < 0 ? kSubtracted : it->second.strength;
 }
 
@@ -268,6 +275,8 @@ void SignatureAnalyzer::findLearning() {
         continue;
       learnedBy[r].push_back(*arg);
       learned.insert(*arg);
+      if (entry.second.strength == 3 && !entry.second.scaled)
+        steppedBy[*arg].push_back(r);
     }
   }
   // Where the step returns old values of what learns (heavy ball's last
@@ -681,15 +690,12 @@ void SignatureAnalyzer::pairByPlace() {
   for (auto &[type, args] : open) {
     SmallVector<unsigned> results;
     for (const SignatureResult &result : signature.results)
-      if (!from[result.index] && result.type == type)
+      if (!from[result.index] && result.type == type &&
+          !(isScalar(type) &&
+            onArguments.dependsOnAny(returned[result.index], isArray)))
         results.push_back(result.index);
-    if (args.size() != results.size())
-      continue;
-    bool isClear = args.size() == 1 || inOrder || areAlike(results);
-    if (!isClear ||
-        (isScalar(type) && llvm::any_of(results, [&](unsigned result) {
-           return onArguments.dependsOnAny(returned[result], isArray);
-         })))
+    if (args.size() != results.size() ||
+        !(args.size() == 1 || inOrder || areAlike(results)))
       continue;
     for (auto [arg, result] : llvm::zip(args, results))
       pair(arg, result,

@@ -775,6 +775,26 @@ def one_element():
 
 
 @case
+def last_gradient_with_decay():
+    """The last gradient has a share of the weights in it, and a flag stands beside many of another kind."""
+    return optimized(optax.chain(optax.add_decayed_weights(1e-2), optax.zero_nans(), optax.optimistic_gradient_descent(1e-2)), kinds=[(r"^opt", None)])
+
+
+@case
+def lookahead_partly_frozen():
+    """A frozen weight has a gradient of zeros over averages of its rows and columns."""
+    tx = optax.lookahead(optax.adafactor(1e-2, min_dim_size_to_factor=4), 3, 0.5)
+    params = optax.LookaheadParams.init_synced(init_params())
+
+    def step(params, opt, tokens):
+        loss, grads = jax.value_and_grad(lambda p: loss_of(p | {"embed": jax.lax.stop_gradient(p["embed"])}, tokens))(params.fast)
+        updates, opt = tx.update(grads, opt, params)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    return Case(step, {"params": params, "opt": tx.init(params), "tokens": TOKENS}, ["params", "opt"], [(r"", None)], {"tokens": "batch"})
+
+
+@case
 def flags_that_one_constant_replaces():
     """Optimistic descent of two groups: each has a flag for its first step."""
     labels = jax.tree_util.tree_map_with_path(lambda path, _: "layers" if "layers" in str(path) else "rest", init_params())
