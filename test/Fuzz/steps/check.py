@@ -20,6 +20,8 @@ STORED = {"fp8_lm", "scaling_fp8", "coat"}
 DELAYED = {"delayed", "fp8_lm", "scaling_fp8"}
 ROOM = [f"--set={key}.margin=2" for key in ("forward.activation", "dgrad.gradient", "wgrad.activation", "wgrad.gradient")]
 PERTURBATIONS = 8
+# How many times what JAX's own runs are apart.
+TIMES = 3
 ULPS = 4
 # They round what they keep to fewer bits.
 ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
@@ -222,8 +224,8 @@ def first_error(text):
 
 
 def number(value):
-    """A value of the log."""
-    return np.float64(np.nan if value is None else value)
+    """A value of the log, which has no infinity: that is a NaN there, too."""
+    return np.float64(np.nan if value is None or not np.isfinite(value) else value)
 
 
 def tight(reference, path):
@@ -232,13 +234,32 @@ def tight(reference, path):
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return 0.0
     moved = distance(want, reference.export.initial[path])
-    return 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * ulp(want)
+    return 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * (ulp(want) + difference_ulp(reference, path))
+
+
+# State that is a difference of other state has an ulp of that.
+DIFFERENCES = (".diff_params_memory",)
+
+
+def difference_ulp(reference, path):
+    """An ulp of the weights whose differences the array at `path` has."""
+    suffix = next((path.partition(name)[2] for name in DIFFERENCES if name in path), None)
+    return 0.0 if suffix is None else max((ulp(x) for other, x in reference.export.final.items() if other.endswith(suffix)), default=0.0)
+
+
+# Where JAX's own runs are as far from each other as an array moves, rounding decides every
+# number of it and all that is left of it is its size. That is a product of factors that
+# the runs do not share either, of every layer that the gradient has come through: of eight runs
+# the largest may be sixty times the smallest, and all arrays below such a factor have it.
+CHAOS, CHAOTIC_TIMES = 0.5, 10
 
 
 def tolerance(reference, path):
     """How far an array may be from JAX's."""
     want = reference.export.final[path]
-    return tight(reference, path) + 3 * max(distance(play[3][path], want) for play in reference.perturbed())
+    apart = max(distance(play[3][path], want) for play in reference.perturbed())
+    chaotic = apart >= CHAOS * distance(want, reference.export.initial[path])
+    return tight(reference, path) + (CHAOTIC_TIMES if chaotic else TIMES) * apart
 
 
 def check_pairs(module):
@@ -264,7 +285,7 @@ def check_pairs(module):
     got = {argument: got.get(module.names[argument]) for argument in want}
     called = lambda at: "nothing" if at is None else f"{module.result_order[at]} ({results[at][0]})"
     # The loss may be a metric and the state of a step that goes back, too.
-    same = lambda i, j: i is not None and all(row.get(module.result_order[i], 0) == row.get(module.result_order[j], 1) for row in export.scalars)
+    same = lambda i, j: i is not None and all(np.array_equal(row.get(module.result_order[i], 0), row.get(module.result_order[j], 1), equal_nan=True) for row in export.scalars)
     wrong = [f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}" for argument, at in want.items() if got[argument] != at and not same(got[argument], at)]
     if wrong:
         raise Failure("none-pairs", f"{len(wrong)} of {len(want)} pairs: " + "; ".join(wrong[:4]))
@@ -286,13 +307,14 @@ def check_none(module):
             # Another scalar is called the loss.
             got = [row["loss"] for row in log]
         got = np.array([number(g) for g in got])
-        wanted = np.array([np.float64(w) for w in want])
-        bound = 1e-5 * max(np.ptp(wanted), 0 if not np.isfinite(wanted).all() else np.max(np.abs(wanted))) + 2e-7 * np.max(np.abs(wanted[np.isfinite(wanted)]), initial=0)
+        wanted = np.array([number(w) for w in want])
+        finite = wanted[np.isfinite(wanted)]
+        bound = 1.02e-5 * np.max(np.abs(finite), initial=0) + 1e-5 * (np.ptp(finite) if finite.size else 0)
         off = distance(got, wanted)
         if not off <= bound:
-            allowed = max(distance([np.float64(row[path]) for row in play[0]], wanted) for play in reference.perturbed())
-            if not off <= 3 * allowed + bound:
-                raise Failure("none-scalar", f"{path}: expected {wanted.tolist()} but got {got.tolist()}, {off:.1e} apart, allowed {3 * allowed + bound:.1e}")
+            allowed = max(distance([number(row[path]) for row in play[0]], wanted) for play in reference.perturbed())
+            if not off <= TIMES * allowed + bound:
+                raise Failure("none-scalar", f"{path}: expected {wanted.tolist()} but got {got.tolist()}, {off:.1e} apart, allowed {TIMES * allowed + bound:.1e}")
     checkpoint = t.load_tensors(module.folder / "none" / f"checkpoint-{STEPS}.safetensors")
     worst = 0.0
     for path, want in export.final.items():
@@ -328,6 +350,10 @@ def movement(first, last):
     return np.abs(np.asarray(last).astype(np.float64) - np.asarray(first).astype(np.float64))
 
 
+# Of an array in narrow state more than one element in so many must move in JAX.
+FEW = 100
+
+
 def check_moves(module, recipe):
     """No array stands still that moves in JAX from the first step to the last. A search over
     losses may take no step at all where FP8 has made these coarse."""
@@ -344,7 +370,8 @@ def check_moves(module, recipe):
         coarse = recipe in STORED or last.dtype != np.float32
         bound = np.maximum(size / 8, np.max(size, initial=0) / 64) if coarse else np.maximum(np.max(size, initial=0) * 1e-4, 1e-12)
         clear = moved > bound
-        if not clear.any():
+        # Narrow state that cannot resolve nearly all of an array says nothing about the rest.
+        if clear.sum() <= (clear.size / FEW if coarse else 0):
             continue
         # Of a maximum of clipped gradients few elements are still below the clip after the first step.
         enough = clear.sum() / 2 if clear.sum() * 4 > clear.size else 1
@@ -370,11 +397,13 @@ def losses(scalars, export):
 
 
 def loss_gap(module):
-    """What computing in bf16 changes in JAX's losses."""
+    """What computing in bf16 changes in JAX's losses, in one run or, where a step amplifies
+    rounding, in any of eight whose initial weights are nearly the same."""
     reference = module.reference
     if not hasattr(reference, "gap"):
-        one, other = (reference.export if reference.choices.dtype == dtype else reference.variant(dtype=dtype) for dtype in ("f32", "cast_inside"))
-        reference.gap = distance(losses(one.scalars, one), losses(other.scalars, other))
+        exact, half = (reference if reference.choices.dtype == dtype else Reference({**reference.drawn, "dtype": dtype}, reference.seed) for dtype in ("f32", "cast_inside"))
+        want = losses(exact.export.scalars, exact.export)
+        reference.gap = max(distance(losses(scalars, half.export), want) for scalars in (half.export.scalars, *(play[0] for play in half.perturbed())))
     return reference.gap
 
 
@@ -382,7 +411,7 @@ def loss_gap(module):
 # weights three times. Of about sixty draws most were within 3 % of the largest loss, two-layer networks
 # within 5 %; further were only steps that rounding changes more in JAX, too. A
 # trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
-FLOOR, TIMES, MOST = 0.05, 3, 0.3
+FLOOR, MOST = 0.05, 0.3
 
 
 def loss_of(module, row):
@@ -405,11 +434,14 @@ def check_losses(module, recipe, log):
     off, size = distance(got, want), np.max(np.abs(want))
     allowed = FLOOR * size
     if off > allowed and recipe != "bf16":
-        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded()))
+        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(4)))
     if off > allowed:
         allowed = max(allowed, TIMES * loss_gap(module))
     if off > allowed and recipe != "bf16":
         allowed = max(allowed, TIMES * distance(losses(reference.rounded_dots()[0], reference.export), want))
+    if off > allowed and recipe != "bf16":
+        # The largest of four runs is what a fifth one exceeds now and then.
+        allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(16)))
     if (allowed > size or optimizers.searches(reference.choices.optimizer)) and np.isfinite(got).all():
         return off / size, allowed / size
     if off > allowed and recipe in DELAYED:
