@@ -211,6 +211,25 @@ SignatureAnalyzer::Evidence SignatureAnalyzer::findEvidence() {
   return evidence;
 }
 
+/// Whether flags choose elements of state: those of pruned weights stay as they
+/// are, where those of a batch meet activations.
+bool SignatureAnalyzer::masksState(Value flags) {
+  if (!elementOf(flags).isInteger(1))
+    return false;
+  auto isState = [&](Value value) {
+    std::optional<unsigned> arg = argumentIndex(value);
+    return arg && to[*arg];
+  };
+  auto meetsState = [&](Operation *user) {
+    return isa<stablehlo::SelectOp, stablehlo::MulOp>(user) &&
+           llvm::any_of(user->getOperands(), isState);
+  };
+  return llvm::any_of(flags.getUsers(), [&](Operation *user) {
+    return meetsState(user) || (isa<stablehlo::ConvertOp>(user) &&
+                                llvm::any_of(user->getUsers(), meetsState));
+  });
+}
+
 /// The role of an argument that no result replaces, by the surest reason first;
 /// none if nothing tells it.
 std::optional<SignatureAnalyzer::RoleGuess>
@@ -225,6 +244,9 @@ SignatureAnalyzer::guessRole(const SignatureArg &arg,
                      "so that each step folds its number into it"};
   if (isScalar(arg.type))
     return RoleGuess{ArgRole::Constant, "a scalar that no result replaces"};
+  if (masksState(value))
+    return RoleGuess{ArgRole::Frozen,
+                     "it masks state, and no result replaces it"};
   if (!isFloat(arg.type))
     return RoleGuess{ArgRole::Batch,
                      "an integer array that no result replaces"};

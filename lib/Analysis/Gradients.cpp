@@ -182,6 +182,11 @@ void Gradients::visit(Operation &op) {
       continue;
     }
     define(result, form);
+    // Weights that are masked, or that a flag chooses.
+    if (isa<stablehlo::SelectOp>(op))
+      for (unsigned own : form.operands)
+        if (forms[own].says)
+          sums[own].push_back(numbers[result]);
     if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
       continue;
     // A bias has fewer elements than what it is added to.

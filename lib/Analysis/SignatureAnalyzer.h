@@ -153,6 +153,7 @@ private:
     StringRef why;
   };
   Evidence findEvidence();
+  bool masksState(Value flags);
   std::optional<RoleGuess> guessRole(const SignatureArg &arg,
                                      const Evidence &evidence);
   void setRole(unsigned index, ArgRole role, StringRef why);

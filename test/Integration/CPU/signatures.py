@@ -795,6 +795,38 @@ def lookahead_partly_frozen():
 
 
 @case
+def pruned():
+    """The loss reads weights through a select of masks that stay."""
+    tx = optax.adam(1e-3)
+    params = init_params()
+
+    def step(params, opt, masks, tokens):
+        loss, grads = jax.value_and_grad(lambda p: loss_of(jax.tree.map(lambda m, w: jnp.where(m, w, 0), masks, p), tokens))(params)
+        updates, opt = tx.update(grads, opt)
+        return {"params": optax.apply_updates(params, updates), "opt": opt}, {"loss": loss}
+
+    masks = jax.tree.map(lambda w: w > 0, params)
+    args = {"params": params, "opt": tx.init(params), "masks": masks, "tokens": TOKENS}
+    return Case(step, args, ["params", "opt"], [*ADAM, PARAMETER], {"tokens": "batch", "masks": "frozen"})
+
+
+@case
+def read_through_select():
+    """A flag chooses between the weights and their average."""
+    tx = optax.sgd(1e-2, momentum=0.9)
+    params = init_params()
+
+    def step(params, opt, average, flag, tokens):
+        loss, grads = jax.value_and_grad(lambda p: loss_of(jax.tree.map(lambda a, w: jnp.where(flag, w, a), average, p), tokens))(params)
+        updates, opt = tx.update(grads, opt)
+        params = optax.apply_updates(params, updates)
+        return {"params": params, "opt": opt, "average": jax.tree.map(lambda a, p: 0.9 * a + 0.1 * p, average, params)}, {"loss": loss}
+
+    args = {"params": params, "opt": tx.init(params), "average": jax.tree.map(jnp.copy, params), "flag": jnp.bool_(True), "tokens": TOKENS}
+    return Case(step, args, ["params", "opt", "average"], [(r"", None)], {"tokens": "batch", "flag": "constant"})
+
+
+@case
 def flags_that_one_constant_replaces():
     """Optimistic descent of two groups: each has a flag for its first step."""
     labels = jax.tree_util.tree_map_with_path(lambda path, _: "layers" if "layers" in str(path) else "rest", init_params())
