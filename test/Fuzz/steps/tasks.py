@@ -161,7 +161,8 @@ def byol(c, seed):
     def update(state, batch, key):
         def loss(p, batch, key):
             target = objective.cast(state["target"], jax.tree.leaves(p)[0].dtype)
-            unit = lambda h: h / (jnp.linalg.norm(h, axis=-1, keepdims=True) + 1e-3)
+            # (The norm of zeros, which FP8 makes of small outputs, has no gradient.)
+            unit = lambda h: h * jax.lax.rsqrt(jnp.sum(jnp.square(h), -1, keepdims=True) + 1e-6)
             online = unit(model.outputs(p, batch, same)[0].astype(jnp.float32))
             slow = unit(model.outputs(target, model.view(batch), same)[0].astype(jnp.float32))
             return jnp.mean(jnp.sum(jnp.square(online - jax.lax.stop_gradient(slow)), -1)), {"spread": jnp.var(online)}
