@@ -46,6 +46,8 @@ private:
   LogicalResult readLoss();
   LogicalResult readOptions();
   LogicalResult pairState();
+  bool dependsOnArrays(Value value);
+  bool isAddedAlone(Value sum, Value scalar);
   double likeness(unsigned arg, unsigned result);
   double flowLikeness(unsigned arg, unsigned result);
   bool looksLikeOutput(unsigned arg, unsigned result, Reach self);

@@ -181,8 +181,49 @@ constexpr double kCarried = 4;
 /// The result adds and subtracts the argument, p + (target - p): of what it
 /// follows from, it replaces what moves.
 constexpr double kMovedToTarget = 3.5;
+/// A scalar times another one is added to what follows from arrays.
+constexpr double kAverage = 2;
 /// The strength of what an update reads through more than sums and factors.
 constexpr double kNonlinear = 1;
+
+bool SignatureAnalyzer::dependsOnArrays(Value value) {
+  return onArguments.dependsOnAny(
+      value, [&](unsigned arg) { return !isScalar(signature.args[arg].type); });
+}
+
+/// Whether the terms of a sum in which a scalar has a part follow from scalars
+/// alone: the average of a norm, whose decay is an argument, too. That decay
+/// has a part in the other term.
+bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
+  SmallVector<Value> stack{sum};
+  ValueSet seen{sum};
+  bool found = false;
+  while (!stack.empty()) {
+    Value value = stack.pop_back_val();
+    if (!chains.of(value).count(scalar))
+      continue;
+    if (!dependsOnArrays(value)) {
+      found = true;
+      continue;
+    }
+    Operation *op = value.getDefiningOp();
+    if (!isa_and_nonnull<stablehlo::AddOp, stablehlo::SubtractOp,
+                         stablehlo::SelectOp, stablehlo::ConvertOp,
+                         stablehlo::IfOp, stablehlo::CaseOp>(op))
+      return false;
+    auto push = [&](Value part) {
+      if (isFloat(part.getType()) && seen.insert(part).second)
+        stack.push_back(part);
+    };
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+      for (Region &region : op->getRegions())
+        push(yielded(region, index));
+    else
+      llvm::for_each(op->getOperands(), push);
+  }
+  return found;
+}
 
 /// How much a result looks like an update of an argument by its chain; 0 is not
 /// at all.
@@ -199,13 +240,12 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
                                     : kReturnedAsItCame;
   // A loss times its scale is no update of the scale; a float that follows from
   // other scalars alone is.
-  auto isArray = [&](unsigned source) {
-    return !isScalar(signature.args[source].type);
-  };
-  if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear &&
-      (!isFloat(signature.args[arg].type) ||
-       onArguments.dependsOnAny(returned[result], isArray)))
-    return 0;
+  if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear) {
+    if (!isFloat(signature.args[arg].type))
+      return 0;
+    if (dependsOnArrays(returned[result]))
+      return isAddedAlone(returned[result], argument(arg)) ? kAverage : 0;
+  }
   bool sameName =
       argsAreNamed && resultsAreNamed &&
       isSameLeaf(signature.args[arg].path, signature.results[result].path);

@@ -795,6 +795,12 @@ def lookahead_partly_frozen():
 
 
 @case
+def norms_with_injected_decay():
+    """NovoGrad's averages of norms are scalars, and so is their decay, which is state."""
+    return optimized(optax.inject_hyperparams(optax.novograd)(1e-2), kinds=[(r"^opt", None)])
+
+
+@case
 def pruned():
     """The loss reads weights through a select of masks that stay."""
     tx = optax.adam(1e-3)
