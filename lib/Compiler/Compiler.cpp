@@ -9,6 +9,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+#include "fp8/Kernels/CostReport.h"
 #include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
@@ -280,7 +281,7 @@ OwningOpRef<ModuleOp> takeEntry(ModuleOp module, StringRef entry) {
 /// All stages after fp8. Adds the function and its code to `executable`;
 /// `stats` has the time of the stages before.
 LogicalResult finish(ModuleOp module, const CompileOptions &options,
-                     CompileStats stats, MemoryReport &memory,
+                     CompileStats stats, MemoryReport &memory, CostReport &cost,
                      Executable &executable) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   ExecutableFunction result;
@@ -291,8 +292,10 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
                       buildStructurePipeline)) ||
       failed(runStage(
           module, options, "kernels", stats.kernelsSeconds,
-          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })) ||
-      failed(runStage(module, options, "codegen", stats.codegenSeconds,
+          [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })))
+    return failure();
+  cost = makeCostReport(module);
+  if (failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
                         buildCodegenPipeline(pm, options.targetCPU);
                       })))
@@ -371,7 +374,7 @@ void addText(Executable &executable, StringRef name,
 
 /// What there is to say about the step.
 void addTexts(Executable &executable, const VerdictReport &verdicts,
-              const MemoryReport &memory) {
+              const MemoryReport &memory, const CostReport &cost) {
   addText(executable, "verdicts.json",
           [&](raw_ostream &os) { verdicts.printJSON(os); });
   addText(executable, "verdicts.txt",
@@ -381,6 +384,8 @@ void addTexts(Executable &executable, const VerdictReport &verdicts,
   addText(executable, "memory.json",
           [&](raw_ostream &os) { memory.printJSON(os); });
   addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
+  addText(executable, "cost.json",
+          [&](raw_ostream &os) { cost.printJSON(os); });
 }
 
 /// Returns what the forward dot of the head computes as well, if there is one
@@ -415,7 +420,8 @@ LogicalResult compileBeside(OwningOpRef<ModuleOp> module, StringRef name,
   CompileOptions ownOptions = options;
   ownOptions.name = name.str();
   MemoryReport memory;
-  return finish(*module, ownOptions, CompileStats(), memory, executable);
+  CostReport cost;
+  return finish(*module, ownOptions, CompileStats(), memory, cost, executable);
 }
 
 /// Compiles the functions beside the step.
@@ -517,6 +523,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   quantize.trace = options.trace;
   VerdictReport verdicts;
   MemoryReport memory;
+  CostReport cost;
   if (failed(runStage(module, options, "fp8", stats.fp8Seconds,
                       [&](OpPassManager &pm) {
                         buildQuantizePipeline(pm, quantize, &verdicts);
@@ -524,9 +531,9 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(compileEntries(module, options, *result)) ||
       (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
                                     *result))) ||
-      failed(finish(module, options, stats, memory, *result)))
+      failed(finish(module, options, stats, memory, cost, *result)))
     return failure();
-  addTexts(*result, verdicts, memory);
+  addTexts(*result, verdicts, memory, cost);
   // What the others are beside comes first.
   std::rotate(result->functions.begin(), std::prev(result->functions.end()),
               result->functions.end());
@@ -537,8 +544,9 @@ FailureOr<Executable> fp8::compileQuantized(ModuleOp module,
                                             const CompileOptions &options) {
   FailureOr<Executable> result = beginExecutable(module, options);
   MemoryReport memory;
+  CostReport cost;
   if (failed(result) || failed(compileEntries(module, options, *result)) ||
-      failed(finish(module, options, CompileStats(), memory, *result)))
+      failed(finish(module, options, CompileStats(), memory, cost, *result)))
     return failure();
   return result;
 }

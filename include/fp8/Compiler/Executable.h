@@ -101,6 +101,7 @@ struct Executable {
   /// ones have nothing to say:
   ///   verdicts.json, verdicts.txt, summary.txt: what became of every dot
   ///   memory.json, memory.txt: the plan of the arena
+  ///   cost.json: arithmetic and traffic of each launch
   ///   state.txt: state that the step returns as it came, one path a line
   ///   recipe.yaml: the effective recipe, defaults and all
   ///   preset.yaml: the preset of its name, if there is one

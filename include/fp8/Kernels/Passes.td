@@ -300,4 +300,35 @@ def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
   }];
 }
 
+def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
+  let summary = "Print what the launches of a schedule compute and move";
+  let description = [{
+    Writes JSON to the standard output: for each launch, and for a step as a
+    whole, the floating-point operations (`flops`; of these `dot_flops` are the
+    multiplications and additions of dots, 2MNK) and the bytes that have to move
+    if every operand is read or written whole and once. `runs` is how often a
+    step runs the launch; it is null, and counts as 1, where data decide: in a
+    `while` loop or a branch. Where there is such a launch, `exact` is false.
+    Comparisons, selections, casts and integer arithmetic count as nothing.
+
+    Example: 8 multiplications, 64 bytes.
+
+    ```mlir
+    fp8.schedule @step(%x: memref<8xf32>, %y: memref<8xf32>) {
+      fp8.launch @square(read %x, write %y) number = 0 : (memref<8xf32>, memref<8xf32>) -> ()
+      fp8.return
+    }
+    fp8.kernel @square(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
+      linalg.generic {indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>], iterator_types = ["parallel"]}
+          ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) {
+      ^bb0(%in: f32, %out: f32):
+        %0 = arith.mulf %in, %in : f32
+        linalg.yield %0 : f32
+      }
+      fp8.return
+    }
+    ```
+  }];
+}
+
 #endif // FP8_KERNELS_PASSES
