@@ -291,6 +291,18 @@ FP8_CAPI void fp8_step_set_profile(fp8_step *step, int32_t on);
 FP8_CAPI const fp8_launch_stat *fp8_step_profile(const fp8_step *step,
                                                  int64_t *count);
 
+/* What a machine can do at most, as far as a short measurement (about 0.1 s)
+   finds out: the limits that a profile is compared with. */
+typedef struct fp8_limits {
+  int32_t threads;
+  double f32_flops;  /* a second: fused multiply-adds of f32, two each       */
+  double bf16_flops; /* the same of the bf16 dot product; 0: there is none   */
+  double bytes;      /* a second, read and written in copying 64 MiB         */
+} fp8_limits;
+
+/* threads: as in fp8_step_create. No step should run meanwhile. */
+FP8_CAPI fp8_status fp8_measure_limits(int32_t threads, fp8_limits *limits);
+
 /* Tells message what the last run of a traced step computed of what it
    quantizes (results of kinds FP8_KIND_TRACE_*): one line of JSON as in
    trace.jsonl, {"step": number, "tensors": {...}}. FP8_ERROR_INVALID: the step
@@ -334,7 +346,9 @@ FP8_CAPI const fp8_executable *fp8_package_function(const fp8_package *package,
                                                     const char *name);
 /* A text, valid until it is set again; NULL if there is none: "fingerprint" and
    "verdicts.json", "memory.json", "export.json" as in fp8_train_options and
-   fp8_export, "recipe.yaml" (the effective recipe), "signature.json" (the
+   fp8_export, "recipe.yaml" (the effective recipe), "preset.yaml" (the preset
+   of its name, if there is one), "cost.json" (arithmetic and traffic of each
+   launch, see docs/Runtime.md), "signature.json" (the
    user's arguments and results, and what replaces what), and for people
    "summary.txt", "verdicts.txt", "memory.txt" and "state.txt" (state that the
    step returns as it came, a path a line). */
@@ -436,6 +450,9 @@ typedef struct fp8_batch_source {
   const char *file;   /* .safetensors or .npy */
   const char *tensor; /* safetensors: the tensor's name; NULL: the only one, or
                          the one named as the argument */
+  /* With file NULL: the array itself, which has to live as long as the call. */
+  const fp8_tensor_info *info; /* its type; the name says nothing */
+  const void *data;
 } fp8_batch_source;
 
 typedef enum fp8_alarm_action {
@@ -457,6 +474,27 @@ typedef struct fp8_alarm {
 
 /* Reads a rule as fp8_train does. */
 FP8_CAPI fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm);
+
+/* Rules about a step's metrics, and what they remember of earlier steps: for
+   callers with a loop of their own. */
+typedef struct fp8_alarms fp8_alarms;
+
+/* Reads rules about the loss, the metrics and the trace of a step, which has to
+   outlive them. FP8_ERROR_INVALID: a rule is malformed, or fits nothing. */
+FP8_CAPI fp8_status fp8_alarms_create(const fp8_executable *step,
+                                      const char *const *rules,
+                                      int64_t num_rules, fp8_alarms **alarms);
+/* NULL is fine. */
+FP8_CAPI void fp8_alarms_destroy(fp8_alarms *alarms);
+/* Whether a rule may ask for a step not to be taken: then its caller has to
+   keep the state from before. */
+FP8_CAPI int32_t fp8_alarms_may_skip(const fp8_alarms *alarms);
+/* Checks what the last run of the step computed, the step of this number. Tells
+   message (or NULL) each alarm, as fp8_train logs it; *skip and *stop become 1
+   if a rule says so, else 0. Every step is to be checked, once. */
+FP8_CAPI fp8_status fp8_alarms_check(fp8_alarms *alarms, fp8_step *step,
+                                     int64_t number, fp8_message_fn message,
+                                     void *user, int32_t *skip, int32_t *stop);
 
 /* Writes the parameters, when training has ended, for other programs to read:
    directory/model.safetensors and directory/export.json. */
@@ -538,6 +576,8 @@ typedef struct fp8_train_options {
                          NULL */
   const char *preset; /* of preset.yaml: the preset of the recipe's name; or
                          NULL */
+  const char *cost;   /* JSON of what the compiler counted; with profile,
+                         cost.json holds it and the machine's limits; or NULL */
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,
@@ -570,6 +610,25 @@ typedef struct fp8_train_summary {
    whatever the status. */
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
                               fp8_train_summary *summary);
+
+/* Evaluates the state of a step on held-out data as fp8_train does, and leaves
+   it as it is. step: of options->step, or of an executable of the same
+   arguments. Of the options these count: step, eval, store, load, data_files,
+   eval_files, holdout, eval_batches, init and init_file (for arguments of eval
+   that are no state of the step), seed, threads, no_signals. Tells message one
+   line of JSON: {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...},
+   "batches": 8}, without "heldout_metrics" if eval has no others; null is a
+   value that is not finite. FP8_INTERRUPTED: by SIGINT or SIGTERM. */
+FP8_CAPI fp8_status fp8_evaluate(const fp8_train_options *options,
+                                 fp8_step *step, fp8_message_fn message,
+                                 void *user);
+
+/* Writes the weights of a step's state as fp8_train does at its end, to
+   options->export_weights->directory. number: which step export.json says that
+   they are of. The held-out losses are computed if export_weights->eval is
+   given and the options say what on, which is as for fp8_evaluate. */
+FP8_CAPI fp8_status fp8_export_weights(const fp8_train_options *options,
+                                       fp8_step *step, int64_t number);
 
 #ifdef __cplusplus
 }

@@ -132,7 +132,7 @@ private:
     const char *tensor = file.size() + 1 < value.size()
                              ? keep(value.substr(file.size() + 1))
                              : nullptr;
-    sources.push_back({keep(path), keep(file), tensor});
+    sources.push_back({keep(path), keep(file), tensor, nullptr, nullptr});
   }
   const char *keep(const std::string &text) {
     return strings.emplace_back(text).c_str();

@@ -1,6 +1,7 @@
 //===- Alarm.cpp - Rules about a run's metrics ----------------------------===//
 
 #include "Alarm.h"
+#include "Console.h"
 
 #include <algorithm>
 #include <cmath>
@@ -206,8 +207,11 @@ void Alarms::resolve(Rule &rule) const {
 }
 
 Alarms::Alarms(const char *const *texts, int64_t numRules,
-               std::vector<Scalar> scalars, const Trace &trace)
-    : scalars(std::move(scalars)), trace(trace) {
+               const std::vector<std::string> &metrics, const Trace &trace)
+    : scalars({{"loss", "loss"}}), trace(trace) {
+  std::vector<std::string> labels = shortNames(metrics);
+  for (size_t i = 0; i < metrics.size(); ++i)
+    scalars.push_back({metrics[i], labels[i]});
   for (int64_t i = 0; i < numRules; ++i) {
     Rule rule;
     static_cast<AlarmRule &>(rule) = parseAlarm(texts[i]);
@@ -305,6 +309,14 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
       verdict.skip = reason;
     break;
   }
+}
+
+std::vector<std::string> AlarmVerdict::all() const {
+  std::vector<std::string> lines = warnings;
+  for (const auto &reason : {stop, skip})
+    if (reason)
+      lines.push_back(*reason);
+  return lines;
 }
 
 AlarmVerdict Alarms::check(int64_t step, const std::vector<double> &values) {

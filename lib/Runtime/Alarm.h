@@ -41,27 +41,31 @@ struct AlarmVerdict {
   std::vector<std::string> warnings; ///< To be said.
   std::optional<std::string> skip;   ///< Why the step is not taken.
   std::optional<std::string> stop;   ///< Why it is the last one.
+
+  /// All of these, as they are logged.
+  std::vector<std::string> all() const;
 };
 
 /// The rules of a run and what they remember of earlier steps.
 class Alarms {
 public:
+  /// Rules about the loss, metrics of these paths and the trace. Throws Error
+  /// where one fits nothing.
+  Alarms(const char *const *rules, int64_t numRules,
+         const std::vector<std::string> &metrics, const Trace &trace);
+
+  bool empty() const { return rules.empty(); }
+  bool maySkip() const;
+
+  /// The loss comes first.
+  AlarmVerdict check(int64_t step, const std::vector<double> &scalars);
+
+private:
   /// A scalar of the step: the loss, or a metric of the user.
   struct Scalar {
     std::string path;
     std::string label; ///< Its last keys, as they are shown.
   };
-
-  /// The first scalar is the loss. Throws Error where a rule fits nothing.
-  Alarms(const char *const *rules, int64_t numRules,
-         std::vector<Scalar> scalars, const Trace &trace);
-
-  bool empty() const { return rules.empty(); }
-  bool maySkip() const;
-
-  AlarmVerdict check(int64_t step, const std::vector<double> &scalars);
-
-private:
   /// One number that a rule watches.
   struct Watch {
     size_t source; ///< Of the scalars, or of the trace's series.

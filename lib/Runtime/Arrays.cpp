@@ -95,6 +95,32 @@ static std::string expectedText(const TensorType &type) {
   return result;
 }
 
+void ArrayBatches::Array::read(const std::string &option,
+                               const fp8_batch_source &source,
+                               TensorFiles &files) {
+  path = source.file;
+  std::shared_ptr<TensorFile> &opened = files[path];
+  if (!opened) {
+    bool isNpy =
+        path.size() > 4 && path.compare(path.size() - 4, 4, ".npy") == 0;
+    opened = std::make_shared<TensorFile>(isNpy ? readNpy(path)
+                                                : readSafeTensors(path));
+  }
+  file = opened;
+  tensor = findTensor(*file, option, source);
+}
+
+void ArrayBatches::Array::show(const fp8_batch_source &source) {
+  const fp8_tensor_info &info = *source.info;
+  if (tensorBytes(info.dtype, info.dims, info.rank) < 0)
+    throw Error(FP8_ERROR_INVALID,
+                str("the array for '", source.path, "' has no valid type"));
+  path = "the array";
+  tensor.type.dtype = info.dtype;
+  tensor.type.dims.assign(info.dims, info.dims + info.rank);
+  tensor.data = static_cast<const char *>(source.data);
+}
+
 void ArrayBatches::findRows(Array &array) {
   const TensorType &from = array.tensor.type, &to = array.type;
   size_t rowRank = from.dims.empty() ? 0 : from.dims.size() - 1;
@@ -148,8 +174,9 @@ ArrayBatches::ArrayBatches(const std::string &function,
                            TensorFiles &files) {
   for (int64_t i = 0; i < count; ++i) {
     const fp8_batch_source &source = sources[i];
-    if (!source.path || !source.file)
-      throw Error(FP8_ERROR_INVALID, "a batch source has no path or no file");
+    if (!source.path || (!source.file && !(source.info && source.data)))
+      throw Error(FP8_ERROR_INVALID,
+                  "a batch source has no path, or neither a file nor an array");
     Array array;
     array.argument = findArgument(function, option, source.path, arguments);
     const TensorInfo &argument = arguments[array.argument];
@@ -157,17 +184,11 @@ ArrayBatches::ArrayBatches(const std::string &function,
       throw Error(FP8_ERROR_DATA, str(option, ": batch argument '",
                                       argument.name, "' has two sources"));
     array.name = argument.name;
-    array.path = source.file;
     array.type = argument.type;
-    std::shared_ptr<TensorFile> &file = files[array.path];
-    if (!file) {
-      bool isNpy = array.path.size() > 4 &&
-                   array.path.compare(array.path.size() - 4, 4, ".npy") == 0;
-      file = std::make_shared<TensorFile>(isNpy ? readNpy(array.path)
-                                                : readSafeTensors(array.path));
-    }
-    array.file = file;
-    array.tensor = findTensor(*file, option, source);
+    if (source.file)
+      array.read(option, source, files);
+    else
+      array.show(source);
     findRows(array);
     checkValues(array, argument.vocabulary);
     arrays.push_back(std::move(array));

@@ -55,14 +55,18 @@ public:
 private:
   struct Array {
     size_t argument;
-    std::string name; // of the argument
-    std::string path; // of the file
-    std::shared_ptr<TensorFile> file;
+    std::string name;                 // of the argument
+    std::string path;                 // of the file
+    std::shared_ptr<TensorFile> file; // none: the caller has the array
     TensorFile::Tensor tensor;
     TensorType type; // of the argument
     int64_t rowElements = 0;
     int64_t rowsEachStep = 0;
 
+    /// Take the tensor from a file, or as the caller has it.
+    void read(const std::string &option, const fp8_batch_source &source,
+              TensorFiles &files);
+    void show(const fp8_batch_source &source);
     int64_t rows() const { return tensor.type.dims[0]; }
     void copyRow(int64_t row, int64_t slot, void *buffer) const;
   };

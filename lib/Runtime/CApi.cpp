@@ -1,6 +1,8 @@
 //===- CApi.cpp - The C boundary ------------------------------------------===//
 
 #include "Alarm.h"
+#include "EvaluateState.h"
+#include "Limits.h"
 #include "Package.h"
 #include "Step.h"
 #include "Train.h"
@@ -218,6 +220,77 @@ fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm) {
     out.median_of = rule.medianOf;
     out.action = rule.action;
     out.needs_trace = needsTrace(rule);
+  });
+}
+
+/// The rules with what they read.
+struct fp8_alarms {
+  fp8_alarms(const fp8_executable &step, const char *const *rules,
+             int64_t numRules)
+      : scalars(step), trace(step.results),
+        alarms(rules, numRules, scalars.metricNames(step), trace) {}
+
+  ScalarResults scalars;
+  Trace trace;
+  Alarms alarms;
+};
+
+fp8_status fp8_alarms_create(const fp8_executable *step,
+                             const char *const *rules, int64_t num_rules,
+                             fp8_alarms **alarms) {
+  return guard([&] {
+    required(alarms, "a place for the alarms") = nullptr;
+    if (num_rules > 0)
+      required(rules, "rules");
+    *alarms =
+        new fp8_alarms(required(step, "a step executable"), rules, num_rules);
+  });
+}
+
+void fp8_alarms_destroy(fp8_alarms *alarms) { delete alarms; }
+
+int32_t fp8_alarms_may_skip(const fp8_alarms *alarms) {
+  return alarms && alarms->alarms.maySkip();
+}
+
+fp8_status fp8_alarms_check(fp8_alarms *alarms, fp8_step *step, int64_t number,
+                            fp8_message_fn message, void *user, int32_t *skip,
+                            int32_t *stop) {
+  return guard([&] {
+    fp8_alarms &rules = required(alarms, "alarms");
+    fp8_step &checked = required(step, "a step");
+    rules.trace.read(checked);
+    AlarmVerdict verdict =
+        rules.alarms.check(number, rules.scalars.values(checked));
+    if (message)
+      for (const std::string &line : verdict.all())
+        message(user, line.c_str());
+    required(skip, "a place for skip") = verdict.skip.has_value();
+    required(stop, "a place for stop") = verdict.stop.has_value();
+  });
+}
+
+fp8_status fp8_measure_limits(int32_t threads, fp8_limits *limits) {
+  return guard([&] {
+    checkThreads(threads);
+    required(limits, "a place for the limits") = measureLimits(threads);
+  });
+}
+
+fp8_status fp8_evaluate(const fp8_train_options *options, fp8_step *step,
+                        fp8_message_fn message, void *user) {
+  return guard([&] {
+    checkThreads(required(options, "options").threads);
+    std::string line = evaluateState(*options, required(step, "a step"));
+    required(message, "a function for the line")(user, line.c_str());
+  });
+}
+
+fp8_status fp8_export_weights(const fp8_train_options *options, fp8_step *step,
+                              int64_t number) {
+  return guard([&] {
+    checkThreads(required(options, "options").threads);
+    exportState(*options, required(step, "a step"), number);
   });
 }
 

@@ -45,4 +45,15 @@ Key foldIn(Key key, uint32_t data) {
   return key;
 }
 
+Key firstKey(uint64_t seed, size_t ordinal, const TensorInfo &argument) {
+  if (!isKeyType(argument.type) || argument.type.dims.size() != 1)
+    throw Error(FP8_ERROR_MISMATCH, str("key argument '", argument.name,
+                                        "': expected u32[2], u32[4] "
+                                        "or an initial value but got ",
+                                        argument.type.text()));
+  Key key = keyFromSeed(seed, argument.type.dims[0]);
+  // Numbers from the top, which no step reaches.
+  return ordinal == 0 ? key : foldIn(key, -static_cast<uint32_t>(ordinal));
+}
+
 } // namespace fp8::rt

@@ -20,6 +20,11 @@ Key keyFromSeed(uint64_t seed, int64_t words);
 /// jax.random.fold_in, of every two words.
 Key foldIn(Key key, uint32_t data);
 
+/// What a key argument begins with that has no value: the key of a seed; of
+/// several arguments each (`ordinal`) has another. Throws Error where the
+/// argument is no key.
+Key firstKey(uint64_t seed, size_t ordinal, const TensorInfo &argument);
+
 } // namespace fp8::rt
 
 #endif // FP8_LIB_RUNTIME_KEYS_H

@@ -270,6 +270,7 @@ void fp8_package::fill(fp8_train_options &options, fp8_export *exported) const {
   options.memory_plan = text("memory.json");
   options.recipe = text("recipe.yaml");
   options.preset = text("preset.yaml");
+  options.cost = text("cost.json");
   if (!exported)
     return;
   exported->encode = function("export");

@@ -63,4 +63,23 @@ private:
   std::string failure; // of generated code, found in launch
 };
 
+namespace fp8::rt {
+
+/// The scalars among a step's results: the loss and all metrics.
+struct ScalarResults {
+  ScalarResults() = default;
+  /// Throws Error if there is not one loss.
+  explicit ScalarResults(const fp8_executable &step);
+
+  /// Their paths without the loss's, and what the last run computed of it all,
+  /// the loss first.
+  std::vector<std::string> metricNames(const fp8_executable &step) const;
+  std::vector<double> values(fp8_step &step) const;
+
+  size_t loss = 0;
+  std::vector<size_t> metrics;
+};
+
+} // namespace fp8::rt
+
 #endif // FP8_LIB_RUNTIME_STEP_H

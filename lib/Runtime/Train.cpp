@@ -48,10 +48,10 @@ LogRow Trainer::readRow() {
     total += stepSeconds[i];
   LogRow row;
   row.step = position.step;
-  row.loss = scalarResult(loss);
+  std::vector<double> values = scalars.values(*step);
+  row.loss = values.front();
   row.tokensPerSecond = summary.tokens_per_step * count / std::max(total, 1e-9);
-  for (size_t i : metrics)
-    row.metrics.push_back(scalarResult(i));
+  row.metrics.assign(values.begin() + 1, values.end());
   return row;
 }
 
@@ -86,11 +86,9 @@ bool Trainer::evaluate(LogRow &row) {
 
 void Trainer::openTrace() {
   trace = std::make_unique<Trace>(results());
-  std::vector<Alarms::Scalar> scalars = {{"loss", "loss"}};
-  for (size_t i = 0; i < metrics.size(); ++i)
-    scalars.push_back({results()[metrics[i]].name, metricLabels[i]});
-  alarms = std::make_unique<Alarms>(options.alarms, options.num_alarms,
-                                    std::move(scalars), *trace);
+  alarms =
+      std::make_unique<Alarms>(options.alarms, options.num_alarms,
+                               scalars.metricNames(step->executable), *trace);
   TraceFile(directory).trim(options.resume ? position.step : -1);
   if (!options.trace)
     return;
@@ -127,10 +125,7 @@ bool Trainer::heedAlarms(LogRow &row) {
   AlarmVerdict verdict = alarms->check(row.step, values);
   for (const std::string &warning : verdict.warnings)
     console.warn("warning: " + warning);
-  row.alarms = verdict.warnings;
-  for (const auto &reason : {verdict.stop, verdict.skip})
-    if (reason)
-      row.alarms.push_back(*reason);
+  row.alarms = verdict.all();
   stopReason = verdict.stop;
   if (!verdict.skip)
     return true;
@@ -222,7 +217,7 @@ void Trainer::summarize() {
 void Trainer::run() {
   checkOptions();
   readOptions();
-  findScalarResults();
+  scalars = ScalarResults(*options.step);
   state = std::make_unique<StoredState>(*options.step, options.store,
                                         options.load, options.threads);
   if (options.export_weights)
@@ -239,6 +234,7 @@ void Trainer::run() {
     removeOldCheckpoints();
   openLogs();
   sayData();
+  measureLimits();
   trainAndSave();
 
   summarize();

@@ -71,23 +71,11 @@ void Trainer::setKeys(const std::vector<const void *> &values) {
     Key first;
     const void *value = values[i];
     if (!value) {
-      first = firstKey(i, argument);
+      first = firstKey(position.seed, i, argument);
       value = first.data();
     }
     std::memcpy(step->argument(indices[i]), value, argument.type.bytes());
   }
-}
-
-/// The key of a seed; of several key arguments each has another. (Numbers from
-/// the top, which no step reaches.)
-Key Trainer::firstKey(size_t ordinal, const TensorInfo &info) const {
-  if (!isKeyType(info.type) || info.type.dims.size() != 1)
-    throw Error(FP8_ERROR_MISMATCH, str("key argument '", info.name,
-                                        "': expected u32[2], u32[4] "
-                                        "or an initial value but got ",
-                                        info.type.text()));
-  Key key = keyFromSeed(position.seed, info.type.dims[0]);
-  return ordinal == 0 ? key : foldIn(key, -static_cast<uint32_t>(ordinal));
 }
 
 //===----------------------------------------------------------------------===//
@@ -178,7 +166,7 @@ void Trainer::prepareEvaluation(Evaluation &each,
       if (arguments()[argument].name == info.name &&
           arguments()[argument].type == info.type)
         return key;
-    return firstKey(0, info);
+    return firstKey(position.seed, 0, info);
   };
   each.prepare(*step, values, keyOf, options.threads);
 }

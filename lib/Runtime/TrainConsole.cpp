@@ -79,7 +79,7 @@ void Trainer::saySummary() {
     losses.push_back(row.loss);
   if (std::string line = sparkline(losses, 60); !line.empty())
     console.sayLine("          " + line);
-  if (!rows.empty() && !metrics.empty())
+  if (!rows.empty() && !metricLabels.empty())
     console.sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
   if (skippedSteps > 0)
     console.sayLine(str("skipped   ", skippedSteps, " of ",

@@ -1,6 +1,7 @@
 //===- TrainFiles.cpp - The files of a run --------------------------------===//
 
 #include "Interrupt.h"
+#include "Limits.h"
 #include "Trainer.h"
 
 #include <cerrno>
@@ -44,9 +45,8 @@ void Trainer::removeOldCheckpoints() {
 }
 
 void Trainer::openLogs() {
-  std::vector<std::string> metricNames, evalNames;
-  for (size_t i : metrics)
-    metricNames.push_back(results()[i].name);
+  std::vector<std::string> metricNames = scalars.metricNames(step->executable);
+  std::vector<std::string> evalNames;
   if (evaluation)
     evalNames = evaluation->metricNames();
   metricLabels = shortNames(metricNames);
@@ -179,9 +179,22 @@ int64_t Trainer::restOfProcess() const {
                                   memory.constants - memory.scratch);
 }
 
+void Trainer::measureLimits() {
+  if (options.profile && options.cost)
+    limits = rt::measureLimits(options.threads);
+}
+
 void Trainer::writeProfile() {
   if (!options.profile)
     return;
+  if (options.cost) {
+    nlohmann::json cost = nlohmann::json::parse(options.cost);
+    cost["limits"] = {{"threads", limits.threads},
+                      {"f32_flops_per_second", std::round(limits.f32_flops)},
+                      {"bf16_flops_per_second", std::round(limits.bf16_flops)},
+                      {"bytes_per_second", std::round(limits.bytes)}};
+    writeFileAtomically(directory + "/cost.json", cost.dump() + "\n");
+  }
   std::string text = "[\n";
   for (size_t i = 0; i < step->profile.size(); ++i) {
     const fp8_launch_stat &stat = step->profile[i];

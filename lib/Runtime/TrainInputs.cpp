@@ -47,28 +47,6 @@ void Trainer::readOptions() {
     position.fingerprint = options.fingerprint;
 }
 
-/// Finds the loss and the metrics among the step's results.
-void Trainer::findScalarResults() {
-  bool hasLoss = false;
-  const Infos &all = options.step->results;
-  for (size_t i = 0; i < all.size(); ++i) {
-    bool isScalar = all[i].type.elements() == 1;
-    if (all[i].kind == FP8_KIND_LOSS) {
-      if (!isScalar || !isFloat(all[i].type.dtype))
-        throw Error(FP8_ERROR_INVALID,
-                    str("loss '", all[i].name,
-                        "': expected a floating-point scalar but got ",
-                        all[i].type.text()));
-      require(!hasLoss, "expected one loss but got two");
-      loss = i;
-      hasLoss = true;
-    } else if (all[i].stateArg < 0 && isScalar && !isTrace(all[i].kind)) {
-      metrics.push_back(i);
-    }
-  }
-  require(hasLoss, "the step has no loss");
-}
-
 //===----------------------------------------------------------------------===//
 // Data
 //===----------------------------------------------------------------------===//

@@ -47,7 +47,6 @@ private:
   // What is given to the run.
   void checkOptions();
   void readOptions();
-  void findScalarResults();
   void openData();
   std::unique_ptr<Evaluation> makeEvaluation(const fp8_executable *function,
                                              TensorFiles &files) const;
@@ -61,7 +60,6 @@ private:
   void initialize();
   void begin(const InitialValues &initial);
   void setKeys(const std::vector<const void *> &values);
-  Key firstKey(size_t ordinal, const TensorInfo &info) const;
   void resume();
   void checkResumed(const CheckpointInfo &info);
   void warnOfOtherRun(const std::string &fingerprint);
@@ -95,6 +93,7 @@ private:
   void removeSurplusCheckpoints();
   std::string saveAfter(const Error &error);
   void writeMemory();
+  void measureLimits();
   void writeProfile();
   void exportWeights();
   void copyCheckpointPath();
@@ -114,10 +113,6 @@ private:
 
   const Infos &arguments() const { return step->executable.arguments; }
   const Infos &results() const { return step->executable.results; }
-  double scalarResult(size_t i) {
-    return elementAsDouble(step->result(i), results()[i].type.dtype, 0);
-  }
-
   const fp8_train_options &options;
   fp8_train_summary &summary;
   Console console;
@@ -136,8 +131,7 @@ private:
   // Key arguments with the values that they began with.
   std::vector<std::pair<size_t, Key>> keys;
 
-  size_t loss = 0;
-  std::vector<size_t> metrics;
+  ScalarResults scalars;
   std::vector<bool> mayBeInfinite; // state arguments that began non-finite
   CheckpointInfo position;
   std::string checkpoint; // the last one's path
@@ -151,7 +145,8 @@ private:
   int64_t skippedSteps = 0;
   std::optional<std::string> stopReason;
   std::vector<double> stepSeconds;
-  std::string lossUnit;                              // "" if not known
+  fp8_limits limits = {}; // of the machine, if a profile is compared with them
+  std::string lossUnit;   // "" if not known
   std::vector<std::string> metricLabels, evalLabels; // short, for people
   LogRow lastEvaluated;
   double secondsBefore = 0; // of the run that this one resumes

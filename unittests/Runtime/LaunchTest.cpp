@@ -289,3 +289,17 @@ TEST(Dtype, NamesAndSizes) {
   EXPECT_EQ(fp8_dtype_size(FP8_DTYPE_F8_E5M2), 1u);
   EXPECT_EQ(fp8_dtype_size(FP8_NUM_DTYPES), 0u);
 }
+
+TEST(Limits, ArePlausible) {
+  fp8_limits limits;
+  ASSERT_EQ(fp8_measure_limits(2, &limits), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(limits.threads, 2);
+  // No machine of today is below the first or above the second.
+  EXPECT_GT(limits.f32_flops, 1e8);
+  EXPECT_LT(limits.f32_flops, 1e12);
+  EXPECT_GE(limits.bf16_flops, 0);
+  EXPECT_GT(limits.bytes, 1e8);
+  EXPECT_LT(limits.bytes, 1e12);
+  EXPECT_EQ(fp8_measure_limits(-1, &limits), FP8_ERROR_INVALID);
+  EXPECT_EQ(fp8_measure_limits(1, nullptr), FP8_ERROR_INVALID);
+}

@@ -432,8 +432,28 @@ TEST_F(StoredState, ExportsTheUsersTree) {
   EXPECT_HAS(json, "\"exported\": " + loss.str());
   EXPECT_HAS(json, "\"model\": " + loss.str());
 
-  // Again from the checkpoint alone, without data.
+  // The same of a step of the caller's.
   std::string before = read(file);
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(step, 2, &own), FP8_OK);
+  restore(own, step, summary.checkpoint);
+  std::filesystem::remove_all(weights);
+  ASSERT_EQ(fp8_export_weights(&options, own, 20), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(read(file), before);
+  EXPECT_EQ(read(weights + "/export.json"), json);
+  // Without data, nothing is said of the loss.
+  options.num_data_files = 0;
+  ASSERT_EQ(fp8_export_weights(&options, own, 21), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(read(file), before);
+  EXPECT_HAS(read(weights + "/export.json"), "\"step\": 21");
+  EXPECT_EQ(read(weights + "/export.json").find("heldout"), std::string::npos);
+  options.export_weights = nullptr;
+  EXPECT_EQ(fp8_export_weights(&options, own, 20), FP8_ERROR_INVALID);
+  options.export_weights = &exported;
+  options.num_data_files = 1;
+  fp8_step_destroy(own);
+
+  // Again from the checkpoint alone, without data.
   std::filesystem::remove_all(weights);
   options.resume = 1;
   options.init = options.eval = exported.eval = nullptr;

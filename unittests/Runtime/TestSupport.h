@@ -7,6 +7,7 @@
 #include "gtest/gtest.h"
 
 #include <cstdlib>
+#include <cstring>
 #include <deque>
 #include <filesystem>
 #include <fstream>
@@ -116,6 +117,24 @@ private:
   std::deque<std::vector<int64_t>> shapes;
   std::vector<fp8_tensor_info> arguments, results;
 };
+
+/// Gives a step, which has run never, the state of a checkpoint.
+inline void restore(fp8_step *step, const fp8_executable *executable,
+                    const std::string &path) {
+  fp8_tensors *tensors = nullptr;
+  ASSERT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_OK);
+  for (int64_t i = 0; i < fp8_executable_num_arguments(executable); ++i)
+    for (int64_t j = 0; j < fp8_tensors_count(tensors); ++j) {
+      fp8_tensor_info argument, stored;
+      const void *data;
+      fp8_executable_argument(executable, i, &argument);
+      fp8_tensors_get(tensors, j, &stored, &data);
+      if (std::string(argument.name) == stored.name)
+        std::memcpy(fp8_step_argument(step, i), data,
+                    fp8_tensor_bytes(&argument));
+    }
+  fp8_tensors_destroy(tensors);
+}
 
 /// Owns an executable.
 struct Executable {

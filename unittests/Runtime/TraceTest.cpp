@@ -124,7 +124,7 @@ protected:
   TempDir dir;
   std::string out = dir / "out", init = dir / "init.safetensors",
               data = dir / "x.safetensors", said;
-  fp8_batch_source batch = {"x", data.c_str(), nullptr};
+  fp8_batch_source batch = {"x", data.c_str(), nullptr, nullptr, nullptr};
   Executable step;
   fp8_train_options options = {};
 };
@@ -277,6 +277,41 @@ TEST_F(TraceTest, SkippedStepsCountForNoMedian) {
 TEST_F(TraceTest, SkipAndStop) {
   EXPECT_EQ(run({1, 9}, {"loss > 5 : skip", "loss > 8 : stop"}), FP8_STOPPED);
   EXPECT_EQ(state(), (std::vector<float>{1, 2, 3}));
+}
+
+TEST_F(TraceTest, AlarmsOfALoopOfTheCallers) {
+  const char *rules[] = {"loss > 5 : skip", "amax > 7 : warn",
+                         "loss > 8 : stop"};
+  fp8_alarms *alarms = nullptr;
+  ASSERT_EQ(fp8_alarms_create(step, rules, 3, &alarms), FP8_OK);
+  EXPECT_TRUE(fp8_alarms_may_skip(alarms));
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(step, 1, &own), FP8_OK);
+  auto check = [&](int64_t number, float x) {
+    *static_cast<float *>(fp8_step_argument(own, 1)) = x;
+    EXPECT_EQ(fp8_step_run(own), FP8_OK);
+    int32_t skip = -1, stop = -1;
+    said.clear();
+    EXPECT_EQ(fp8_alarms_check(alarms, own, number, options.message, &said,
+                               &skip, &stop),
+              FP8_OK)
+        << fp8_last_error();
+    return std::make_pair(skip, stop);
+  };
+  EXPECT_EQ(check(1, 2), std::make_pair(0, 0));
+  EXPECT_EQ(said, "");
+  EXPECT_EQ(check(2, 6), std::make_pair(1, 0));
+  EXPECT_EQ(said, "step 2: amax of a, layer 1 is 12, above 7 [amax > 7 : warn]"
+                  "step 2: loss is 6, above 5 [loss > 5 : skip]");
+  EXPECT_EQ(check(3, 9), std::make_pair(1, 1));
+  fp8_step_destroy(own);
+  fp8_alarms_destroy(alarms);
+  EXPECT_EQ(fp8_alarms_create(step, rules + 1, 1, &alarms), FP8_OK);
+  EXPECT_FALSE(fp8_alarms_may_skip(alarms));
+  fp8_alarms_destroy(alarms);
+  const char *wrong = "lss > 5 : warn";
+  EXPECT_EQ(fp8_alarms_create(step, &wrong, 1, &alarms), FP8_ERROR_INVALID);
+  EXPECT_EQ(alarms, nullptr);
 }
 
 TEST_F(TraceTest, WrongRules) {

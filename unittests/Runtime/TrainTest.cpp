@@ -195,8 +195,11 @@ TEST_F(Train, LearnsAndReports) {
   options.eval_every = 10;
   options.checkpoint_every = 20;
   options.profile = 1;
+  options.cost = R"({"flops": 12})";
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_EQ(summary.last_step, 40);
+  EXPECT_HAS(read(out + "/cost.json"), "\"flops\":12");
+  EXPECT_HAS(read(out + "/cost.json"), "\"bytes_per_second\":");
   EXPECT_NEAR(summary.first_loss, std::log(256), 0.05);
   EXPECT_LT(summary.last_loss, summary.first_loss - 1);
   EXPECT_TRUE(std::isfinite(summary.heldout_loss));
@@ -219,6 +222,71 @@ TEST_F(Train, LearnsAndReports) {
   EXPECT_HAS(said, "step 40/40");
   EXPECT_HAS(said, "nats per byte");
   EXPECT_HAS(said, "18,000 bytes to train on, 2,000 held out");
+}
+
+TEST_F(Train, EvaluatesAStepOfTheCallers) {
+  options.steps = 7;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  fp8_step *own = nullptr;
+  ASSERT_EQ(fp8_step_create(step, 2, &own), FP8_OK);
+  restore(own, step, summary.checkpoint);
+  auto evaluate = [&] {
+    said.clear();
+    fp8_status status = fp8_evaluate(&options, own, options.message, this);
+    error = status == FP8_OK ? "" : fp8_last_error();
+    return status;
+  };
+  // The same windows of the same text.
+  ASSERT_EQ(evaluate(), FP8_OK) << error;
+  std::ostringstream loss;
+  loss.precision(17);
+  loss << summary.heldout_loss;
+  EXPECT_EQ(said, "{\"heldout_loss\":" + loss.str() + ",\"batches\":31}");
+  // An array in memory.
+  std::vector<int32_t> values(3 * tokens);
+  for (size_t i = 0; i < values.size(); ++i)
+    values[i] = static_cast<int32_t>('a' + i % 26);
+  int64_t dims[] = {3, rows, window};
+  fp8_tensor_info info = {};
+  info.dtype = FP8_DTYPE_I32;
+  info.rank = 3;
+  info.dims = dims;
+  fp8_batch_source batch = {};
+  batch.path = "tokens";
+  batch.info = &info;
+  batch.data = values.data();
+  options.num_data_files = 0;
+  options.eval_batches = &batch;
+  options.num_eval_batches = 1;
+  ASSERT_EQ(evaluate(), FP8_OK) << error;
+  double expected = 0;
+  for (int64_t i = 0; i < 3; ++i)
+    expected +=
+        unigramLoss(static_cast<const float *>(fp8_step_argument(own, 0)),
+                    values.data() + i * tokens);
+  expected /= 3;
+  double got = std::stod(said.substr(said.find(':') + 1));
+  EXPECT_NEAR(got, expected, 1e-6);
+  EXPECT_HAS(said, "\"batches\":3}");
+  dims[1] = 5;
+  EXPECT_EQ(evaluate(), FP8_ERROR_DATA);
+  EXPECT_HAS(error, "'the array' for batch argument 'tokens': expected "
+                    "i32[rows,4,16]");
+  dims[1] = -1;
+  EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+  batch.data = nullptr;
+  EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "neither a file nor an array");
+  options.num_eval_batches = 0;
+  EXPECT_EQ(evaluate(), FP8_ERROR_DATA);
+  EXPECT_HAS(error, "the evaluation has no data");
+  Executable other(makeStep(8));
+  options.step = other;
+  EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+  EXPECT_HAS(error, "but got one of others");
+  options.eval = nullptr;
+  EXPECT_EQ(evaluate(), FP8_ERROR_INVALID);
+  fp8_step_destroy(own);
 }
 
 TEST_F(Train, SameForOneAndTwoThreads) {
@@ -620,7 +688,7 @@ TEST_F(Train, InputsTargetsArraysAndKeys) {
   // A float batch takes no text.
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "batch argument 'mask'");
-  fp8_batch_source source = {"mask", file.c_str(), "m"};
+  fp8_batch_source source = {"mask", file.c_str(), "m", nullptr, nullptr};
   options.batches = &source;
   options.num_batches = 1;
   options.steps = 5;
@@ -644,11 +712,11 @@ TEST_F(Train, InputsTargetsArraysAndKeys) {
   source.tensor = "other";
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "has no tensor 'other'");
-  source = {"nothing", file.c_str(), nullptr};
+  source = {"nothing", file.c_str(), nullptr, nullptr, nullptr};
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "no batch argument 'nothing'; it has 'labels', 'inputs', "
                     "'mask'");
-  source = {"inputs", file.c_str(), nullptr};
+  source = {"inputs", file.c_str(), nullptr, nullptr, nullptr};
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "expected u8[rows,2,8] (one row a step) or u8[rows,8] (2 "
                     "rows a step) but got f32[3,2]");

@@ -1,0 +1,15 @@
+//===- Limits.h - What the machine can do at most ---------------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_LIMITS_H
+#define FP8_LIB_RUNTIME_LIMITS_H
+
+#include "Support.h"
+
+namespace fp8::rt {
+
+/// See fp8_measure_limits.
+fp8_limits measureLimits(int threads);
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_LIMITS_H
