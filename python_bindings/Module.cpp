@@ -13,6 +13,7 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
 #include <nanobind/stl/vector.h>
 
@@ -76,6 +77,16 @@ std::vector<const char *> pointersTo(const Texts &texts) {
 }
 
 std::string orEmpty(const char *text) { return text ? text : ""; }
+
+/// Sets the text that `user` is.
+void set(void *user, const char *text) {
+  *static_cast<std::string *>(user) = text;
+}
+
+/// Adds a line to the `Texts` that `user` is.
+void keep(void *user, const char *text) {
+  static_cast<Texts *>(user)->push_back(text);
+}
 
 /// fp8_tensor_info with what it points to.
 struct TensorInfo {
@@ -188,8 +199,9 @@ public:
     check(status);
   }
 
-  /// Takes the state that `save` or a run's checkpoint has written.
-  void restore(const std::string &path) {
+  /// Takes the state that `save` or a run's checkpoint has written; returns the
+  /// step that the file says it is of, "" if it says none.
+  std::string restore(const std::string &path) {
     fp8_tensors *opened;
     check(fp8_tensors_load(path.c_str(), &opened));
     std::unique_ptr<fp8_tensors, void (*)(fp8_tensors *)> tensors(
@@ -217,17 +229,15 @@ public:
       if (int64_t bytes = fp8_tensor_bytes(&info))
         std::memcpy(fp8_step_argument(handle, index), data, bytes);
     });
+    return orEmpty(fp8_tensors_metadata(opened, "step"));
   }
+
+  fp8_step *get() const { return handle; }
 
   /// A line of trace.jsonl about the last run.
   std::string trace(int64_t number) {
     std::string line;
-    check(fp8_step_trace(
-        handle, number,
-        [](void *user, const char *text) {
-          *static_cast<std::string *>(user) = text;
-        },
-        &line));
+    check(fp8_step_trace(handle, number, set, &line));
     return line;
   }
 
@@ -278,6 +288,67 @@ private:
   fp8_step *handle = nullptr;
 };
 
+/// What a step is evaluated on: text files, and arrays (path of the argument,
+/// type, shape, bytes).
+struct HeldOut {
+  using Array =
+      std::tuple<std::string, std::string, std::vector<int64_t>, Bytes>;
+  Texts data, evalData;
+  std::vector<Array> arrays;
+  double holdout = 0.1;
+  uint64_t seed = 0;
+  int32_t threads = 0;
+  bool signals = true;
+};
+
+/// The options for an evaluation, and what they point to.
+class EvaluationOptions {
+public:
+  explicit EvaluationOptions(const HeldOut &heldOut)
+      : data(pointersTo(heldOut.data)), evalData(pointersTo(heldOut.evalData)),
+        infos(heldOut.arrays.size()) {
+    options.data_files = data.data();
+    options.num_data_files = static_cast<int64_t>(data.size());
+    options.eval_files = evalData.data();
+    options.num_eval_files = static_cast<int64_t>(evalData.size());
+    for (size_t i = 0; i < infos.size(); ++i)
+      add(heldOut.arrays[i], infos[i]);
+    options.eval_batches = batches.data();
+    options.num_eval_batches = static_cast<int64_t>(batches.size());
+    options.holdout = heldOut.holdout > 0 ? heldOut.holdout : -1;
+    options.seed = heldOut.seed;
+    options.threads = heldOut.threads;
+    options.no_signals = !heldOut.signals;
+  }
+  EvaluationOptions(const EvaluationOptions &) = delete;
+
+  fp8_train_options options = {};
+
+private:
+  void add(const HeldOut::Array &array, fp8_tensor_info &info) {
+    const auto &[path, dtype, shape, bytes] = array;
+    int known = 0;
+    while (known < FP8_NUM_DTYPES &&
+           dtype != orEmpty(fp8_dtype_name(static_cast<fp8_dtype>(known))))
+      ++known;
+    info.dtype = static_cast<fp8_dtype>(known);
+    info.rank = static_cast<int32_t>(shape.size());
+    info.dims = shape.data();
+    if (fp8_tensor_bytes(&info) != static_cast<int64_t>(bytes.size()))
+      throw Failure(FP8_ERROR_INVALID,
+                    path + ": expected an array of the bytes of its type");
+    fp8_batch_source source = {};
+    source.path = path.c_str();
+    source.info = &info;
+    source.data = bytes.data();
+    batches.push_back(source);
+  }
+
+  std::vector<const char *> data, evalData;
+  std::vector<fp8_tensor_info> infos;
+  std::vector<fp8_batch_source> batches;
+};
+
 /// Functions by name. Those of a program belong to it.
 class Package {
 public:
@@ -308,9 +379,64 @@ public:
     return std::nullopt;
   }
 
+  /// The line of JSON of fp8_evaluate.
+  std::string evaluate(const Step &step, const HeldOut &heldOut) const {
+    EvaluationOptions given(heldOut);
+    check(fp8_package_options(handle, &given.options, nullptr));
+    std::string line;
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_evaluate(&given.options, step.get(), set, &line);
+    }
+    check(status);
+    return line;
+  }
+
+  void exportWeights(const Step &step, const std::string &directory,
+                     int64_t number, const HeldOut &heldOut) const {
+    EvaluationOptions given(heldOut);
+    fp8_export exported = {};
+    check(fp8_package_options(handle, &given.options, &exported));
+    exported.directory = directory.c_str();
+    given.options.export_weights = &exported;
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_export_weights(&given.options, step.get(), number);
+    }
+    check(status);
+  }
+
 private:
   const fp8_package *handle;
   fp8_package *owned = nullptr;
+};
+
+/// Rules about a step's metrics.
+class Alarms {
+public:
+  Alarms(const Function &step, const Texts &rules) {
+    std::vector<const char *> texts = pointersTo(rules);
+    check(fp8_alarms_create(step.handle, texts.data(),
+                            static_cast<int64_t>(texts.size()), &handle));
+  }
+  Alarms(const Alarms &) = delete;
+  ~Alarms() { fp8_alarms_destroy(handle); }
+
+  bool maySkip() const { return fp8_alarms_may_skip(handle); }
+  /// What is to be said of the step's last run, and whether to skip it and to
+  /// stop.
+  nb::tuple checkStep(const Step &step, int64_t number) {
+    Texts lines;
+    int32_t skip = 0, stop = 0;
+    check(fp8_alarms_check(handle, step.get(), number, keep, &lines, &skip,
+                           &stop));
+    return nb::make_tuple(lines, skip != 0, stop != 0);
+  }
+
+private:
+  fp8_alarms *handle = nullptr;
 };
 
 /// What was compiled for one run.
@@ -349,11 +475,6 @@ const char *orNull(const std::optional<std::string> &text) {
   return text ? text->c_str() : nullptr;
 }
 
-/// Adds a diagnostic to the `Texts` that `user` is.
-void keep(void *user, const char *text) {
-  static_cast<Texts *>(user)->push_back(text);
-}
-
 /// Compiles. Returns the program, or None, and the diagnostics, a line each.
 nb::tuple compile(const std::string &step, const std::string &recipe,
                   const Texts &set, const Texts &roles, const Texts &states,
@@ -361,6 +482,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                   const std::optional<std::string> &entry,
                   const std::optional<std::string> &target,
                   const std::optional<std::string> &dumpDirectory,
+                  const std::optional<std::string> &eval,
+                  const std::optional<std::string> &exportFormat,
                   bool failOnFallback, bool trace, bool cache, int threads) {
   std::vector<const char *> setTexts = pointersTo(set),
                             roleTexts = pointersTo(roles),
@@ -379,6 +502,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   options.entry = orNull(entry);
   options.target_cpu = orNull(target);
   options.dump_directory = orNull(dumpDirectory);
+  options.eval = orNull(eval);
+  options.export_format = orNull(exportFormat);
   options.fail_on_fallback = failOnFallback;
   options.trace = trace;
   options.no_cache = !cache;
@@ -457,7 +582,26 @@ NB_MODULE(_native, m) {
   nb::class_<Package>(m, "Package")
       .def(nb::init<const std::string &>(), "directory"_a)
       .def("function", &Package::function, "name"_a, nb::keep_alive<0, 1>())
-      .def("text", &Package::text, "name"_a);
+      .def("text", &Package::text, "name"_a)
+      .def("evaluate", &Package::evaluate, "step"_a, "held_out"_a)
+      .def("export_weights", &Package::exportWeights, "step"_a, "directory"_a,
+           "number"_a, "held_out"_a);
+
+  nb::class_<HeldOut>(m, "HeldOut")
+      .def(nb::init<>())
+      .def_rw("data", &HeldOut::data)
+      .def_rw("eval_data", &HeldOut::evalData)
+      .def_rw("arrays", &HeldOut::arrays)
+      .def_rw("holdout", &HeldOut::holdout)
+      .def_rw("seed", &HeldOut::seed)
+      .def_rw("threads", &HeldOut::threads)
+      .def_rw("signals", &HeldOut::signals);
+
+  nb::class_<Alarms>(m, "Alarms")
+      .def(nb::init<const Function &, const Texts &>(), "step"_a, "rules"_a,
+           nb::keep_alive<1, 2>())
+      .def_prop_ro("may_skip", &Alarms::maySkip)
+      .def("check", &Alarms::checkStep, "step"_a, "number"_a);
 
   nb::class_<Program>(m, "Program")
       .def("load", &Program::load, nb::keep_alive<0, 1>())
@@ -466,7 +610,8 @@ NB_MODULE(_native, m) {
   m.def("compile", &compile, "step"_a, nb::kw_only(), "recipe"_a = "none",
         "set"_a = Texts(), "roles"_a = Texts(), "states"_a = Texts(),
         "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
-        "dump_directory"_a = nb::none(), "fail_on_fallback"_a = false,
+        "dump_directory"_a = nb::none(), "eval"_a = nb::none(),
+        "export_format"_a = nb::none(), "fail_on_fallback"_a = false,
         "trace"_a = false, "cache"_a = true, "threads"_a = 0);
   m.def("run_passes", &runPasses, "module"_a, "pipeline"_a,
         "locations"_a = false);

@@ -2,6 +2,8 @@ from .compiler import CompileError as CompileError
 from .compiler import CompileWarning as CompileWarning
 from .compiler import compile as compile
 from .compiler import version as version
+from .evaluation import evaluate as evaluate
+from .evaluation import export_weights as export_weights
 from .package import load as load
 from .passes import opt as opt
 from .recipe import Recipe as Recipe
@@ -10,5 +12,7 @@ from .report_page import report as report
 from .state import StateArray as StateArray
 from .state import copy as copy
 from .step import Step as Step
+from .trainer import AlarmStop as AlarmStop
+from .trainer import AlarmWarning as AlarmWarning
 from .trainer import Trainer as Trainer
 from .verdicts import Verdicts as Verdicts

@@ -48,6 +48,7 @@ def compile(
     target: str = "native",
     fail_on_fallback: bool = False,
     trace: bool = False,
+    evaluate: Callable | str | os.PathLike | tuple | None = None,
     threads: int = 0,
     compile_threads: int = 0,
     cache: bool = True,
@@ -70,6 +71,9 @@ def compile(
     target: "native", or a CPU as in `fp8-run --target-cpu`.
     fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
     trace: statistics of what is quantized are computed as well (`Step.trace`).
+    evaluate: what `fp8.evaluate` computes, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
+        and example arguments of its own, state first) and returns a loss, or scalars of which one is called "loss"; or a module, as for `step`.
+        Its state is found by path.
     threads: of a step; 0: as many as the process may use cores. compile_threads: of the compiler.
     cache: False: compile anew, and keep nothing (FP8_CACHE_DIR says where it would be).
 
@@ -87,6 +91,8 @@ def compile(
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
     options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
                    fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
+    if evaluate is not None:
+        options["eval"] = _evaluation_of(evaluate, args)
     recompile = lambda **more: _run(text, {**options, **more})
     program = recompile()
     functions = state.Functions(program.load())
@@ -102,16 +108,33 @@ def _text_of(step):
     return pathlib.Path(step).read_text()
 
 
+def _evaluation_of(evaluate, args):
+    """The module of an evaluation."""
+    if isinstance(evaluate, tuple):
+        evaluate, *args = evaluate
+    if not callable(evaluate):
+        return _text_of(evaluate)
+    if not args:
+        raise TypeError("expected example arguments with the evaluation of a module: evaluate=(function, state, batch)")
+    return trees.JaxTrees(evaluate, args).text
+
+
 def _run(text, options):
     with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
-        path = pathlib.Path(folder) / "step.mlir"
-        path.write_text(text)
+        texts = {"step": text, **({"eval": options["eval"]} if options.get("eval") else {})}
+        paths = {name: pathlib.Path(folder) / f"{name}.mlir" for name in texts}
+        for name, path in paths.items():
+            path.write_text(texts[name])
         recipe = options["recipe"]
         if isinstance(recipe, Recipe):
             recipe = pathlib.Path(folder) / "recipe.yaml"
             recipe.write_text(str(options["recipe"]))
-        program, lines, error = _native.compile(str(path), **{**options, "recipe": str(recipe)})
-        *lines, error = (_place(line, str(path), text).replace(f"{folder}/", "") for line in [*lines, error])
+        files = {name: str(path) for name, path in paths.items()}
+        program, lines, error = _native.compile(files["step"], **{**options, "recipe": str(recipe), "eval": files.get("eval")})
+        for name, what in (("step", "the step"), ("eval", "the evaluation")):
+            if name in files:
+                lines, error = [_place(line, files[name], texts[name], what) for line in lines], _place(error, files[name], texts[name], what)
+        *lines, error = (line.replace(f"{folder}/", "") for line in [*lines, error])
     if program is None:
         raise CompileError(error, lines)
     for line in lines:
@@ -122,7 +145,7 @@ def _run(text, options):
     return program
 
 
-def _place(line, path, text):
+def _place(line, path, text, what):
     """A diagnostic whose place in the module's text, which has no file of its own, is the line of the user's program there."""
 
     def user_line(match):
@@ -141,4 +164,4 @@ def _place(line, path, text):
             queue += [other for other in re.findall(r"#loc\d*", place) if other not in seen]
         return ""
 
-    return re.sub(re.escape(path) + r":(\d+):\d+: ", user_line, line).replace(path, "the step")
+    return re.sub(re.escape(path) + r":(\d+):\d+: ", user_line, line).replace(path, what)

@@ -51,11 +51,16 @@ class Memory:
     def __init__(self, functions, threads):
         self.functions, self.threads = functions, threads
         self.native = _native.Step(functions.step, threads)
-        self.taken = 0
+        self.taken, self.begun = 0, 0  # `begun`: steps before, of a state that was read from a file
         self.lock = threading.Lock()
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
         self.user = None  # what `load` gave, and after how many steps
+
+    @property
+    def number(self):
+        """How many steps the state has taken in all, as far as is known."""
+        return self.begun + self.taken
 
     def begin(self, values):
         """Takes a state, arrays by path; what is the recipe's own begins fresh."""
@@ -129,6 +134,7 @@ class Memory:
     def clone(self):
         """The same state in buffers of its own, the recipe's own state with it."""
         other = Memory(self.functions, self.threads)
+        other.taken, other.begun = self.taken, self.begun
         for i in range(len(self.functions.arguments)):
             np.copyto(other.native.argument(i, other.native), self.native.argument(i, self.native))
         return other

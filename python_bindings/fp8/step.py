@@ -1,5 +1,6 @@
 """The compiled step as a function from trees to trees."""
 
+import contextlib
 import functools
 import json
 import os
@@ -40,6 +41,7 @@ class Step:
         self._inputs = [(i, path) for i, path in enumerate(paths) if path not in held]
         self._results = [(leaf, replaced.get(leaf.path)) for leaf in trees.results]
         self._newest = lambda: None
+        self._exports = {}  # packages by format
 
     def __call__(self, *args: Any) -> Any:
         """One step: what the function returns, with new state and NumPy metrics.
@@ -105,11 +107,8 @@ class Step:
 
         `state`: the first arguments of a call, as the last call returned them, or as plain arrays.
         """
-        leaves = self._leading(state)
-        memory = self._memory_of(leaves)
-        with memory.lock:
-            self._check_current(memory, leaves)
-            memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe])
+        with self._held(state) as memory:
+            memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)])
 
     def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
         """The state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
@@ -117,11 +116,29 @@ class Step:
         Leaves of `like` that no result replaces are handed on. Raises OSError if the file cannot be read, ValueError if it is
         damaged or the state of a step that keeps other tensors.
         """
-        import jax
-
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
-        memory.native.restore(str(path))
+        memory.begun = int(memory.native.restore(str(path)) or 0)
+        return self._shown(memory, like, leaves)
+
+    @contextlib.contextmanager
+    def _held(self, given):
+        """The buffers of a state, the first arguments of a call, which no step takes meanwhile."""
+        leaves = self._leading(given)
+        memory = self._memory_of(leaves)
+        with memory.lock:
+            self._check_current(memory, leaves)
+            yield memory
+
+    def _resident(self, given):
+        """A state that lies in buffers of a step: `given`, the first argument of a call, as it is or stored now."""
+        with self._held((given,)) as memory:
+            return self._shown(memory, (given,), self._leading((given,)))
+
+    def _shown(self, memory, like, leaves):
+        """The state in `memory` in the trees of `like`, the first arguments of a call, of these leaves."""
+        import jax
+
         for i, place in self._state:
             leaf = self._trees.arguments[i]
             leaves[i] = state.StateArray(memory, place, leaf.shape, leaf.dtype, leaf.key)
@@ -186,6 +203,32 @@ class Step:
     def recipe(self) -> str:
         """The effective recipe as YAML: every key, with what was overridden."""
         return self._text("recipe.yaml")
+
+    @functools.cached_property
+    def cost(self) -> dict[str, Any]:
+        """What a step computes and moves, as the compiler counts it: {"flops", "dot_flops", "bytes", "exact", "launches": [...]}.
+
+        Each launch is {"launch", "name", "runs", "flops", "dot_flops", "bytes"}, of one run; the sums are of a step. `flops` are
+        additions, multiplications, divisions and functions of floats, `dot_flops` those of dots (2 m n k); `bytes` is each operand read
+        or written whole and once: what has to move where no cache keeps anything between launches. Where data decide how often a launch runs, `runs` is
+        None, it counts as once, and `exact` is False. It says nothing of time; `profile` does.
+        """
+        text = self._text("cost.json")
+        if text is None:
+            raise ValueError("expected cost.json in the package: it was written by an earlier version")
+        return json.loads(text)
+
+    def _exporting(self, format):
+        """A package with functions that export weights in this format."""
+        if self._recompile is None:
+            known = json.loads(self._text("export.json") or "{}").get("format", "none")
+            if known != format:
+                raise ValueError(f"expected a package that exports {format} but got one for {known}: emit it with --export-format {format}")
+            return self._functions.package
+        if format not in self._exports:
+            program = self._recompile(export_format=format)
+            self._exports[format] = program.load()
+        return self._exports[format]
 
     def ir(self, stage: str = "fp8") -> str:
         """The module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""

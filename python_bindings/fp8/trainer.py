@@ -6,14 +6,26 @@ import os
 import pathlib
 import re
 import time
-from collections.abc import Callable, Iterable
+import warnings
+import weakref
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
-from .state import steps_taken
+from . import _native
+from .evaluation import evaluate
+from .state import copy, steps_taken
 from .step import Step
 from .trees import named
+
+
+class AlarmWarning(UserWarning):
+    """What a rule of `alarms` says of a step."""
+
+
+class AlarmStop(RuntimeError):
+    """A rule of `alarms` with the action stop has ended training; the checkpoint is written."""
 
 
 class Trainer:
@@ -21,11 +33,16 @@ class Trainer:
 
     step: what fp8.compile or fp8.load gave.
     out: a directory, made if it is missing, that gets `log.csv`, `log.jsonl`,
-        `verdicts.json`, `memory.json`, `recipe.yaml` and `checkpoint-<step>.safetensors`,
+        `verdicts.json`, `memory.json`, `recipe.yaml`, `preset.yaml` and `checkpoint-<step>.safetensors`,
         as fp8-run writes them.
     checkpoint_every: steps between checkpoints; 0: at the end only.
     keep_checkpoints: the newest so many stay; 0: all.
     trace_every: of a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
+    held_out: of a step compiled with `evaluate=`: batches for `fp8.evaluate` (a list, say, that can be gone through again and again), or its
+        keyword arguments as a dictionary. The state is evaluated at the end, and every `evaluate_every` steps (0: at the end only).
+    alarms: rules as `fp8-run --alarm` has them, "grad_norm > 3x median(50) : skip" (docs/Runtime.md). What they say is an
+        AlarmWarning and in the log; a step that is skipped leaves the state as it was; stop raises AlarmStop behind the checkpoint.
+        Those about a metric of the trace want a step compiled with `trace=True`.
     stop_on_nonfinite: a loss that is NaN or infinite ends training with FloatingPointError, before a checkpoint is written.
     progress: a tqdm bar if tqdm is there. log: called with each line of the log as a dictionary.
 
@@ -41,6 +58,9 @@ class Trainer:
         checkpoint_every: int = 0,
         keep_checkpoints: int = 0,
         trace_every: int = 0,
+        held_out: Iterable | dict[str, Any] | None = None,
+        evaluate_every: int = 0,
+        alarms: Sequence[str] = (),
         stop_on_nonfinite: bool = True,
         progress: bool = True,
         log: Callable[[dict[str, Any]], None] | None = None,
@@ -48,6 +68,12 @@ class Trainer:
         self.step, self.out = step, pathlib.Path(out)
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
         self.trace_every = trace_every
+        if isinstance(held_out, Iterator):
+            raise TypeError("expected held-out batches that can be gone through again, a list for one, but got an iterator")
+        self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
+        self.evaluate_every = evaluate_every
+        self.alarms = list(alarms)
+        self._rules()  # mistakes are told at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
@@ -69,18 +95,22 @@ class Trainer:
         """
         state = self._begin(state, resume, overwrite)
         bar = self._bar(steps)
+        self._alarms, self._kept = self._rules(), None
         self._started, self._before = time.perf_counter(), None
         with open(self.out / "log.jsonl", "a") as jsonl, open(self.out / "log.csv", "a") as csv:
             try:
                 for batch in self._limited(batches, steps):
+                    if self._alarms is not None and self._alarms.may_skip:
+                        state = self.step._resident(state)
+                        self._kept = copy(state)
                     state, metrics = self.step(state, *(batch if isinstance(batch, tuple) else (batch,)))
-                    self._taken(state, metrics, jsonl, csv, bar)
+                    state = self._taken(state, metrics, steps, jsonl, csv, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
                         self.checkpoint(state)
-            except FloatingPointError:
+            except (FloatingPointError, AlarmStop):
                 raise
             except BaseException:
-                self._rescue(jsonl, csv)
+                self._rescue(steps, jsonl, csv)
                 raise
             finally:
                 if bar is not None:
@@ -88,11 +118,21 @@ class Trainer:
         self.checkpoint(state)
         return state
 
-    def _taken(self, state, metrics, jsonl, csv, bar=None):
-        """Counts a step, and logs it."""
+    def _taken(self, state, metrics, steps, jsonl, csv, bar=None):
+        """Counts a step, heeds alarms, and logs it. Returns the state that training goes on with."""
         self.taken += 1
-        self._before = self.taken - steps_taken(state)
         line = self._line(metrics)
+        skip, stop = self._heed(state, line)
+        if skip:
+            state, self._kept = self._kept, None
+            self.step._newest = weakref.ref(self.step._memory_of(self.step._leading((state,))))
+        self._before = self.taken - steps_taken(state)
+        is_due = self.taken == steps or stop or (self.evaluate_every and self.taken % self.evaluate_every == 0)
+        if self.held_out is not None and is_due and (skip or math.isfinite(line["loss"])):
+            values = evaluate(self.step, state, **self.held_out)
+            line["heldout_loss"] = values["heldout_loss"]
+            if values["heldout_metrics"]:
+                line["heldout_metrics"] = values["heldout_metrics"]
         self._write(line, jsonl, csv)
         if self.trace_every and self.taken % self.trace_every == 0:
             with open(self.out / "trace.jsonl", "a") as file:
@@ -100,16 +140,45 @@ class Trainer:
         if bar is not None:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
-        if self.stop_on_nonfinite and not math.isfinite(line["loss"]):
+        if self.stop_on_nonfinite and not skip and not math.isfinite(line["loss"]):
             raise FloatingPointError(f"step {self.taken}: expected a finite loss but got {line['loss']}; the last checkpoint is from before")
+        if stop:
+            raise AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self.checkpoint(state)}")
+        return state
 
-    def _rescue(self, jsonl, csv):
+    def _rules(self):
+        """The alarms, which remember earlier steps; None without any."""
+        if not self.alarms:
+            return None
+        step = self.step._functions.step
+        try:
+            return _native.Alarms(step, self.alarms)
+        except ValueError as error:
+            if any(info.kind.startswith("trace") for info in step.results):
+                raise
+            raise ValueError(f"{error} (a trace has who compiles with trace=True)") from None
+
+    def _heed(self, state, line):
+        """Says what alarms say of the step; whether it is to be skipped, and whether it is the last one."""
+        if self._alarms is None:
+            return False, False
+        with self.step._held((state,)) as memory:
+            lines, skip, stop = self._alarms.check(memory.native, self.taken)
+        for text in lines:
+            warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=4)
+        if skip:
+            line["skipped"] = True
+        if lines:
+            line["alarms"] = lines
+        return skip, stop
+
+    def _rescue(self, steps, jsonl, csv):
         """Writes a checkpoint of the last whole step, which ctrl-C may have kept from being handed out."""
         if self._before is None:
             return
         state, metrics = self.step.newest()
         if self._before + steps_taken(state) > self.taken:
-            self._taken(state, metrics, jsonl, csv)
+            state = self._taken(state, metrics, steps, jsonl, csv)
         self.checkpoint(state)
 
     def checkpoint(self, state: Any) -> pathlib.Path:
@@ -149,8 +218,13 @@ class Trainer:
             ("verdicts.json", json.dumps(self.step.verdicts.report, indent=1)),
             ("memory.json", json.dumps(self.step.memory, indent=1)),
             ("recipe.yaml", self.step.recipe),
+            ("preset.yaml", self.step._text("preset.yaml")),
         ):
-            (self.out / name).write_text(text)
+            # Of an earlier run none may stay.
+            if text is None:
+                (self.out / name).unlink(missing_ok=True)
+            else:
+                (self.out / name).write_text(text)
         return state
 
     def _cut_logs(self):
@@ -178,11 +252,12 @@ class Trainer:
         return {"step": self.taken, "loss": scalars.pop(self.loss), "seconds": round(time.perf_counter() - self._started, 3), "metrics": scalars}
 
     def _write(self, line, jsonl, csv):
+        held_out = ["heldout_loss"] if self.held_out is not None else []
         if csv.tell() == 0:
-            csv.write(",".join(["step", "loss", "seconds", *line["metrics"]]) + "\n")
-        csv.write(",".join(map(repr, [line["step"], line["loss"], line["seconds"], *line["metrics"].values()])) + "\n")
-        # JSON has no NaN.
-        jsonl.write(json.dumps({**line, "loss": _jsonable(line["loss"]), "metrics": {k: _jsonable(v) for k, v in line["metrics"].items()}}) + "\n")
+            csv.write(",".join(["step", "loss", *held_out, "seconds", *line["metrics"]]) + "\n")
+        values = [line["step"], line["loss"], *(line.get(name, "") for name in held_out), line["seconds"], *line["metrics"].values()]
+        csv.write(",".join("" if value == "" else repr(value) for value in values) + "\n")
+        jsonl.write(json.dumps(_jsonable(line)) + "\n")
         csv.flush(), jsonl.flush()
         if self.log:
             self.log(line)
@@ -198,4 +273,7 @@ class Trainer:
 
 
 def _jsonable(value):
-    return value if math.isfinite(value) else repr(value)
+    """The same with texts for numbers that JSON does not have."""
+    if isinstance(value, dict):
+        return {key: _jsonable(part) for key, part in value.items()}
+    return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -43,10 +43,10 @@ def _leaf(path, aval):
 
 def named(root, tree):
     """The leaves of a tree with their paths below `root`."""
-    return _paths([root], [tree])
+    return paths([root], [tree])
 
 
-def _paths(roots, trees):
+def paths(roots, trees):
     """The paths and leaves of several trees, each below its root."""
     import jax
 
@@ -66,10 +66,10 @@ class JaxTrees:
         lowered = jax.jit(function, keep_unused=True).lower(*args)
         self.text = lowered.as_text(debug_info=True)
         self.structure = jax.tree.structure(tuple(args))
-        self.arguments = [_leaf(path, aval) for path, aval in _paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
+        self.arguments = [_leaf(path, aval) for path, aval in paths(self.roots, jax.eval_shape(lambda *a: a, *args))]
         outputs = lowered.out_info
         self.outputs = jax.tree.structure(outputs)
-        self.results = [_leaf(path, aval) for path, aval in _paths(["result"], [outputs])]
+        self.results = [_leaf(path, aval) for path, aval in paths(["result"], [outputs])]
         self.states = self._states(args, outputs)
 
     def _states(self, args, outputs):
@@ -103,24 +103,31 @@ class JaxTrees:
 
 
 def _flatten_leading(trees, args):
+    if not args:
+        raise TypeError(f"expected the arguments that hold state, of {', '.join(trees.roots)}, but got none")
     roots = trees.roots[: len(args)]
-    got = list(_paths(roots, args)) if len(roots) == len(args) else []
-    expected = [leaf.path for leaf in trees.arguments if _root(leaf.path, trees.roots) in roots]
-    if not args or [path for path, _ in got] != expected:
+    got = list(paths(roots, args)) if len(roots) == len(args) else []
+    expected = [leaf.path for leaf in trees.arguments if root_of(leaf.path, trees.roots) in roots]
+    if [path for path, _ in got] != expected:
         raise TypeError(_difference(roots, expected, args))
     return [leaf for _, leaf in got]
 
 
-def _root(path, roots):
+def root_of(path, roots):
     """Which of the roots a path is below: of `step(*args)` they are `args[0]`, `args[1]`, ..."""
     return next(root for root in roots if path == root or path.startswith((root + "[", root + ".")))
+
+
+def roots_of(names):
+    """What a function's arguments are called, of the paths of all their leaves."""
+    return list(dict.fromkeys(_split(name)[0] for name in names))
 
 
 def _difference(roots, expected, args):
     """How the trees of a call are others than the step takes."""
     if len(args) != len(roots):
         return f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)}"
-    got = [path for path, _ in _paths(roots, args)]
+    got = [path for path, _ in paths(roots, args)]
     missing, extra = ([p for p in a if p not in set(b)] for a, b in ((expected, got), (got, expected)))
     if not missing and not extra:
         return "expected the containers of the example arguments but got others of the same keys"
@@ -138,7 +145,7 @@ class PathTrees:
 
     def __init__(self, arguments, results, states, roots=None):
         self.arguments, self.results, self.states = arguments, results, states
-        self.roots = roots or list(dict.fromkeys(_split(leaf.path)[0] for leaf in arguments))
+        self.roots = roots or roots_of(leaf.path for leaf in arguments)
         self.structure = None
         self._parts = self._find_parts()
 
@@ -153,7 +160,7 @@ class PathTrees:
         for top in range(1 + max(tops, default=0)):
             chosen = [i for i in range(len(keys)) if tops[i] == top]
             took = [replaces.get(self.results[i].path) for i in chosen]
-            whole = [[leaf.path for leaf in self.arguments if _root(leaf.path, self.roots) == root] for root in self.roots]
+            whole = [[leaf.path for leaf in self.arguments if root_of(leaf.path, self.roots) == root] for root in self.roots]
             parts.append((chosen, [keys[i][1:] if self._is_tuple else keys[i] for i in chosen], whole.index(took) if took in whole else None))
         return parts
 
@@ -162,7 +169,7 @@ class PathTrees:
 
         leaves, structure = jax.tree.flatten(args)
         if self.structure is None or structure != self.structure:
-            if len(args) != len(self.roots) or [path for path, _ in _paths(self.roots, args)] != [leaf.path for leaf in self.arguments]:
+            if len(args) != len(self.roots) or [path for path, _ in paths(self.roots, args)] != [leaf.path for leaf in self.arguments]:
                 raise TypeError(_difference(self.roots, [leaf.path for leaf in self.arguments], args))
             self.structure = structure
             self._args = [jax.tree.structure(tree) for tree in args]

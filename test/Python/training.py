@@ -1,11 +1,14 @@
 """fp8.Trainer: logs, checkpoints, resuming, and what ends a run early."""
 
+import io
 import json
 import pathlib
 import subprocess
 import sys
 import tempfile
 import unittest
+import unittest.mock
+import warnings
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +17,7 @@ import steps
 from safetensors.numpy import save_file
 
 import fp8
+from fp8 import report_page
 
 FP8_RUN = sys.argv.pop(1)
 
@@ -49,7 +53,7 @@ class Training(unittest.TestCase):
         self.assertEqual(list(lines[0]["metrics"]), ["result[1]['norm']"])
         self.assertEqual(int(state[1][1][0].count), 7)
         self.assertEqual(sorted(path.name for path in self.out.iterdir()),
-                         ["checkpoint-6.safetensors", "checkpoint-7.safetensors", "log.csv", "log.jsonl", "memory.json", "recipe.yaml", "verdicts.json"])  # fmt: skip
+                         ["checkpoint-6.safetensors", "checkpoint-7.safetensors", "log.csv", "log.jsonl", "memory.json", "preset.yaml", "recipe.yaml", "verdicts.json"])  # fmt: skip
         rows = (self.out / "log.csv").read_text().splitlines()
         self.assertEqual(rows[0], "step,loss,seconds,result[1]['norm']")
         self.assertEqual([float(row.split(",")[1]) for row in rows[1:]], [line["loss"] for line in lines])
@@ -143,6 +147,102 @@ class Training(unittest.TestCase):
         self.assertIn("</html>", page.read_text())
         with self.assertRaisesRegex(fp8.ReportError, "expected"):
             fp8.report(self.folder / "none")
+
+    def test_differences_from_a_preset(self):
+        """What the page says of a recipe with changes, as it does of a run of fp8-run."""
+        changed = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", set={"dgrad.gradient.format": "f8E4M3FN"})
+        fp8.Trainer(changed, self.out, progress=False).fit(self.state, batches(), 1)
+        data = report_page.recipe_data(self.out, None, [])
+        differences = {key: value for key, value in data["keys"].items() if data["preset"].get(key) != value}
+        self.assertEqual(differences, {"dgrad.gradient.format": "f8E4M3FN"})
+        # A recipe of the user's own has none to differ from.
+        mine = self.folder / "mine.yaml"
+        mine.write_text(self.step.recipe.replace("name: coat", "name: mine"))
+        own = fp8.compile(steps.tupled, self.state, steps.batch(), recipe=mine)
+        fp8.Trainer(own, self.out, progress=False).fit(self.state, batches(), 1, overwrite=True)
+        self.assertNotIn("preset", report_page.recipe_data(self.out, None, []))
+
+    def test_held_out(self):
+        step = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="coat",
+                           evaluate=lambda state, batch: {"loss": jnp.mean((steps.forward(state[0], batch["x"]) - batch["y"]) ** 2), "one": jnp.ones(())})  # fmt: skip
+        held_out = [steps.batch(50), steps.batch(51)]
+        state = fp8.Trainer(step, self.out, progress=False, held_out=held_out, evaluate_every=2).fit(self.state, batches(), 5)
+        lines = self.lines()
+        self.assertEqual([line["step"] for line in lines if "heldout_loss" in line], [2, 4, 5])
+        self.assertEqual(lines[-1]["heldout_loss"], fp8.evaluate(step, state, batches=held_out)["heldout_loss"])
+        self.assertEqual(lines[-1]["heldout_metrics"], {"result['one']": 1.0})
+        rows = [row.split(",") for row in (self.out / "log.csv").read_text().splitlines()]
+        self.assertEqual(rows[0][:4], ["step", "loss", "heldout_loss", "seconds"])
+        self.assertEqual([row[2] != "" for row in rows[1:]], [False, True, False, True, True])
+        with self.assertRaisesRegex(TypeError, "gone through again"):
+            fp8.Trainer(step, self.out, held_out=iter(held_out))
+
+    def test_alarms(self):
+        def spiked():
+            for i, batch in enumerate(batches()):
+                yield {**batch, "y": batch["y"] * (100 if i == 2 else 1)}
+
+        rules = ["loss > 50 : skip", "norm > 0 : warn"]
+        with self.assertWarnsRegex(fp8.AlarmWarning, "skipped: step 3: loss is .*, above 50"):
+            skipped = self.trainer(alarms=rules).fit(self.state, spiked(), 5)
+        lines = self.lines()
+        self.assertEqual([line["step"] for line in lines], [1, 2, 3, 4, 5])
+        self.assertEqual([line.get("skipped", False) for line in lines], [False, False, True, False, False])
+        # (What goes on is said once.)
+        self.assertRegex(lines[0]["alarms"][0], r"^step 1: norm is .*, above 0 \[norm > 0 : warn\]$")
+        self.assertEqual([len(line.get("alarms", [])) for line in lines], [1, 0, 1, 0, 0])
+        # As if that batch had never been.
+        rest = [batch for i, batch in enumerate(spiked()) if i != 2]
+        state = self.trainer(self.folder / "rest").fit(self.state, rest, 4)
+        for one, two in zip(jax.tree.leaves(skipped), jax.tree.leaves(state), strict=True):
+            self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
+
+        with self.assertRaisesRegex(fp8.AlarmStop, "stopped by an alarm: step 3: loss is .*; resume from .*checkpoint-3.safetensors"), warnings.catch_warnings():
+            warnings.simplefilter("ignore", fp8.AlarmWarning)
+            self.trainer(self.folder / "stop", alarms=["loss > 50 : stop"]).fit(self.state, spiked(), 5)
+        self.assertTrue((self.folder / "stop" / "checkpoint-3.safetensors").exists())
+        with self.assertRaisesRegex(ValueError, "there is no metric 'lss'; expected one of the step"):
+            self.trainer(alarms=["lss > 5 : warn"])
+        with self.assertRaisesRegex(ValueError, r"no tensor has a 'snr'.*\(a trace has who compiles with trace=True\)"):
+            self.trainer(alarms=["snr < 5 : warn"])
+
+    def test_alarms_of_a_trace(self):
+        traced = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", trace=True)
+        with self.assertWarnsRegex(fp8.AlarmWarning, r"step 1: snr of .* below 500"):
+            fp8.Trainer(traced, self.out, progress=False, alarms=["snr < 500 : warn"]).fit(self.state, batches(), 2)
+
+    def test_ctrl_c_after_a_skipped_step(self):
+        def interrupted():
+            yield steps.batch(1)
+            yield {**steps.batch(2), "y": steps.batch(2)["y"] * 100}
+            raise KeyboardInterrupt
+
+        with self.assertRaises(KeyboardInterrupt), self.assertWarns(fp8.AlarmWarning):
+            self.trainer(alarms=["loss > 50 : skip"]).fit(self.state, interrupted(), 5)
+        self.assertEqual([line["step"] for line in self.lines()], [1, 2])
+        saved = self.step.load_state(self.out / "checkpoint-2.safetensors", self.state)
+        want, _ = self.step(self.state, steps.batch(1))
+        np.testing.assert_array_equal(np.asarray(saved[0]["in"]), np.asarray(want[0]["in"]))
+
+    def test_progress(self):
+        """A bar where tqdm is there, with the steps and the loss; none where it is not."""
+        import tqdm.auto
+
+        bars = []
+
+        class Bar(tqdm.auto.tqdm):
+            def __init__(self, *args, **options):
+                super().__init__(*args, **options, file=io.StringIO())
+                bars.append(self)
+
+        with unittest.mock.patch("tqdm.auto.tqdm", Bar):
+            fp8.Trainer(self.step, self.out).fit(self.state, batches(), 3)
+            fp8.Trainer(self.step, self.out).fit(self.state, batches(begin=3), 5, resume=True)
+        self.assertEqual([(bar.initial, bar.n, bar.total) for bar in bars], [(0, 3, 3), (3, 5, 5)])
+        self.assertIn(f"loss={self.lines()[-1]['loss']:.3g}"[:8], bars[1].fp.getvalue() + str(bars[1].postfix))
+        self.assertTrue(all(bar.disable for bar in bars), "expected closed bars")
+        with unittest.mock.patch.dict(sys.modules, {"tqdm.auto": None}):
+            fp8.Trainer(self.step, self.folder / "none").fit(self.state, batches(), 1)
 
     def test_profile(self):
         state, _ = self.step(self.state, steps.batch())

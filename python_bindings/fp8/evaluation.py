@@ -1,0 +1,121 @@
+"""What a state is worth: its loss on held-out data, and its weights for other programs."""
+
+import json
+import math
+import os
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native, arrays, trees
+from .step import Step
+
+
+def evaluate(
+    step: Step,
+    *state: Any,
+    batches: Iterable | None = None,
+    data: Sequence[str | os.PathLike] = (),
+    eval_data: Sequence[str | os.PathLike] = (),
+    holdout: float = 0.1,
+    seed: int = 0,
+) -> dict[str, Any]:
+    """The loss, and every other scalar, of a state on held-out data, as `fp8-run --eval` computes them.
+
+    step: compiled with `evaluate=`, or the package of such a step or of `fp8-run --eval`.
+    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is.
+    batches: an iterable of what the evaluation takes beside state: each item a tuple of its last arguments, or the only one, all of the
+        shapes that it was compiled for. They are stacked in memory.
+    data, eval_data, holdout: instead, text as `fp8-run --data`, `--eval-data` and `--holdout` take it, for an evaluation with an
+        argument of integers.
+    seed: of random keys that the evaluation takes; every evaluation takes the same.
+
+    Returns {"heldout_loss": mean over the batches, "heldout_metrics": {path: mean}, "batches": how many}. Raises ValueError if the step
+    has no evaluation, or none for these data, and TypeError if trees, shapes or types of a batch are others.
+
+    >>> fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]               # doctest: +SKIP
+    """
+    package = step._functions.package
+    if package.function("eval") is None:
+        raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")
+    held_out = _held_out(package.function("eval"), batches, data, eval_data, holdout, seed, step._threads)
+    with step._held(state) as memory:
+        return _read(package.evaluate(memory.native, held_out))
+
+
+def export_weights(
+    step: Step,
+    directory: str | os.PathLike,
+    *state: Any,
+    format: str = "f32",
+    number: int | None = None,
+    batches: Iterable | None = None,
+    data: Sequence[str | os.PathLike] = (),
+    eval_data: Sequence[str | os.PathLike] = (),
+    holdout: float = 0.1,
+    seed: int = 0,
+) -> None:
+    """Writes the parameters of a state to `directory/model.safetensors`, and `directory/export.json` about them, as `fp8-run --export-weights`.
+
+    step: what fp8.compile gave (the functions that export are compiled at the first call), or a package that was emitted with
+        `--export-weights` and this format.
+    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is.
+    format: "f32", "bf16", or "f8E4M3FN" with scales (docs/Runtime.md, Export).
+    number: the step that export.json says the weights are of; by default, how many the state has taken.
+    batches, data, ...: with data as for `fp8.evaluate`, export.json has the held-out loss of the state and that of what the file says.
+
+    Raises ValueError if the package cannot export in this format and OSError if the files cannot be written.
+    """
+    package = step._exporting(format)
+    evaluation = package.function("check")
+    has_data = batches is not None or data or eval_data
+    if has_data and evaluation is None:
+        raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
+    held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
+    with step._held(state) as memory:
+        package.export_weights(memory.native, os.fspath(directory), memory.number if number is None else number, held_out)
+
+
+def _read(line):
+    values = json.loads(line)
+    # JSON has no NaN.
+    known = lambda value: math.nan if value is None else value
+    metrics = {path: known(value) for path, value in values.get("heldout_metrics", {}).items()}
+    return {"heldout_loss": known(values["heldout_loss"]), "heldout_metrics": metrics, "batches": values["batches"]}
+
+
+def _held_out(function, batches, data, eval_data, holdout, seed, threads):
+    held_out = _native.HeldOut()
+    held_out.data, held_out.eval_data = [os.fspath(path) for path in data], [os.fspath(path) for path in eval_data]
+    held_out.holdout, held_out.seed, held_out.threads = holdout, seed, threads
+    # Python takes signals in its main thread alone.
+    held_out.signals = threading.current_thread() is threading.main_thread()
+    if batches is not None:
+        held_out.arrays = _stacked(function, batches)
+    return held_out
+
+
+def _stacked(function, batches):
+    """All batches as arrays whose first dimension they are, by path."""
+    infos = {info.name: info for info in function.arguments if not info.zero_init}
+    roots = trees.roots_of(infos)
+    columns, count = {}, 0
+    for batch in batches:
+        items = batch if isinstance(batch, tuple) else (batch,)
+        if len(items) > len(roots):
+            raise TypeError(f"expected batches for the last of the evaluation's arguments {', '.join(roots)} but got {len(items)}")
+        # State comes first.
+        given = dict(trees.paths(roots[len(roots) - len(items) :], items))
+        expected = [path for path in infos if trees.root_of(path, roots) in roots[len(roots) - len(items) :]]
+        if list(given) != expected:
+            raise TypeError(f"batch {count}: expected {', '.join(expected)} but got {', '.join(given)}")
+        for path, leaf in given.items():
+            info = infos[path]
+            columns.setdefault(path, []).append(arrays.given(leaf, info.shape, arrays.numpy_dtype(info.dtype), path))
+        count += 1
+    if not count:
+        raise ValueError("expected held-out batches but got none")
+    bytes_of = lambda array: np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    return [(path, infos[path].dtype, [count, *infos[path].shape], bytes_of(np.stack(column))) for path, column in columns.items()]

@@ -1,0 +1,172 @@
+"""fp8.evaluate, fp8.export_weights and Step.cost: the numbers and files of fp8-run."""
+
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import steps
+from safetensors.numpy import load_file, save_file
+
+import fp8
+
+FP8_RUN = sys.argv.pop(1)
+COUNT = 3  # held-out batches
+
+
+def loss(state, batch):
+    out = steps.forward(state[0], batch["x"])
+    return {"loss": jnp.mean((out - batch["y"]) ** 2), "size": jnp.mean(jnp.abs(out))}
+
+
+def held_out():
+    return [steps.batch(100 + i) for i in range(COUNT)]
+
+
+def leaves(root, tree):
+    return {root + jax.tree_util.keystr(path): np.array(leaf) for path, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]}
+
+
+class BesideFP8Run(unittest.TestCase):
+    """A run of three steps, and the same steps from here."""
+
+    @classmethod
+    def setUpClass(cls):
+        name = cls.enterClassContext(tempfile.TemporaryDirectory())
+        cls.folder = folder = pathlib.Path(name)
+        cls.batch, state = steps.batch(), steps.state()
+        for name, function in (("step", steps.tupled), ("eval", loss)):
+            (folder / f"{name}.mlir").write_text(jax.jit(function, keep_unused=True).lower(state, cls.batch).as_text(debug_info=True))
+        save_file(leaves("state", state), folder / "init.safetensors")
+        feeds = []
+        for i, (path, leaf) in enumerate(leaves("batch", cls.batch).items()):
+            np.save(folder / f"{i}.npy", leaf[None])
+            feeds += ["--batch", f"{path}={folder / str(i)}.npy"]
+        rows = [leaves("batch", batch) for batch in held_out()]
+        for i, path in enumerate(rows[0]):
+            np.save(folder / f"eval{i}.npy", np.stack([row[path] for row in rows]))
+            feeds += ["--eval-batch", f"{path}={folder / f'eval{i}'}.npy"]
+        subprocess.run([FP8_RUN, folder / "step.mlir", "--init", folder / "init.safetensors", "--eval", folder / "eval.mlir", *feeds,
+                        "--recipe", "scaling_fp8", "--steps", "3", "--out", folder / "out", "--quiet",
+                        "--export-weights", folder / "weights", "--export-format", "f8E4M3FN"], check=True)  # fmt: skip
+        cls.step = fp8.compile(steps.tupled, state, cls.batch, recipe="scaling_fp8", evaluate=loss)
+        for _ in range(3):
+            state, _ = cls.step(state, cls.batch)
+        cls.state = state
+
+    def test_evaluate(self):
+        line = json.loads((self.folder / "out" / "log.jsonl").read_text().splitlines()[-1])
+        before = np.array(self.state[0]["in"])
+        got = fp8.evaluate(self.step, self.state, batches=held_out())
+        self.assertEqual(got["heldout_loss"], line["heldout_loss"])
+        self.assertEqual(got["heldout_metrics"], line["heldout_metrics"])
+        self.assertEqual(got["batches"], COUNT)
+        # The state goes on as it was; so does one that was read from a file, or given as arrays.
+        np.testing.assert_array_equal(np.asarray(self.state[0]["in"]), before)
+        loaded = self.step.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
+        self.assertEqual(fp8.evaluate(self.step, loaded, batches=iter(held_out())), got)
+        plain = jax.tree.map(np.asarray, self.state)
+        other = fp8.evaluate(self.step, plain, batches=held_out())
+        self.assertLess(abs(other["heldout_loss"] - got["heldout_loss"]), 0.02 * got["heldout_loss"])
+
+    def test_export(self):
+        out = self.folder / "own"
+        fp8.export_weights(self.step, out, self.state, format="f8E4M3FN", batches=held_out())
+        for name in ("model.safetensors", "export.json"):
+            self.assertEqual((out / name).read_bytes(), (self.folder / "weights" / name).read_bytes(), name)
+        # The step's number goes with a checkpoint.
+        loaded = self.step.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
+        fp8.export_weights(self.step, out, loaded, format="f8E4M3FN", batches=held_out())
+        self.assertEqual((out / "export.json").read_bytes(), (self.folder / "weights" / "export.json").read_bytes())
+        fp8.export_weights(self.step, out, loaded, format="f32", number=7)
+        manifest = json.loads((out / "export.json").read_text())
+        self.assertEqual((manifest["step"], manifest["format"]), (7, "f32"))
+        self.assertNotIn("heldout_loss", manifest)
+        weights = load_file(out / "model.safetensors")
+        self.assertEqual(len(weights), 4)
+        with self.assertRaisesRegex(fp8.CompileError, "expected an export format f32, bf16 or f8E4M3FN but got 'f16'"):
+            fp8.export_weights(self.step, out, self.state, format="f16")
+        with self.assertRaises(OSError):
+            fp8.export_weights(self.step, self.folder / "step.mlir" / "below", self.state)
+
+    def test_wrong_batches(self):
+        evaluate = lambda *state, **data: fp8.evaluate(self.step, *state, **data)
+        short = {**steps.batch(), "x": jnp.ones((31, 48))}
+        with self.assertRaisesRegex(TypeError, r"batch\['x'\]: expected float32\[32,48\] but got float32\[31,48\]"):
+            evaluate(self.state, batches=[short])
+        with self.assertRaisesRegex(TypeError, r"expected batch\['weights'\]\['unused'\], batch\['x'\], batch\['y'\] but got batch\['x'\]"):
+            evaluate(self.state, batches=[{"x": steps.batch()["x"]}])
+        with self.assertRaisesRegex(ValueError, "expected held-out batches but got none"):
+            evaluate(self.state, batches=[])
+        with self.assertRaisesRegex(ValueError, "the evaluation has no data"):
+            evaluate(self.state)
+        with self.assertRaisesRegex(TypeError, "expected the arguments that hold state, of state, batch, but got none"):
+            evaluate(batches=held_out())
+        plain = fp8.compile(steps.tupled, steps.state(), self.batch, recipe="none")
+        with self.assertRaisesRegex(ValueError, "expected a step with an evaluation"):
+            fp8.evaluate(plain, steps.state(), batches=held_out())
+        with self.assertRaisesRegex(ValueError, "expected a step with an evaluation for the held-out data"):
+            fp8.export_weights(plain, self.folder / "none", steps.state(), batches=held_out())
+
+    def test_packages(self):
+        self.step.save(self.folder / "package")
+        loaded = fp8.load(self.folder / "package")
+        self.assertEqual(loaded.cost, self.step.cost)
+        state = loaded.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
+        self.assertEqual(fp8.evaluate(loaded, state, batches=held_out()), fp8.evaluate(self.step, self.state, batches=held_out()))
+        with self.assertRaisesRegex(ValueError, "expected a package that exports bf16 but got one for none"):
+            fp8.export_weights(loaded, self.folder / "none", state, format="bf16")
+
+
+class Evaluations(unittest.TestCase):
+    def test_arguments_of_its_own(self):
+        """Parameters alone, by path; another batch size; a module; values beside JAX's."""
+        state, batch = steps.state(), steps.batch()
+        small = {name: value[:8] for name, value in batch.items() if name != "weights"}
+
+        def error(params, batch):
+            return jnp.mean((steps.forward(params, batch["x"]) - batch["y"]) ** 2)
+
+        text = jax.jit(error).lower(state[0], small).as_text(debug_info=True)
+        for evaluation in ((error, state[0], small), text):
+            step = fp8.compile(steps.tupled, state, batch, recipe="none", evaluate=evaluation)
+            current, _ = step(state, batch)
+            got = fp8.evaluate(step, current, batches=[small, small])
+            self.assertEqual(got["heldout_metrics"], {})
+            np.testing.assert_allclose(got["heldout_loss"], error(jax.tree.map(jnp.asarray, current[0]), small), rtol=1e-5)
+
+    def test_errors_name_the_evaluation(self):
+        with self.assertRaisesRegex(fp8.CompileError, r"evaluation\.py:\d+:\d+: stablehlo.real is not supported"):
+            fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none", evaluate=lambda state, batch: jnp.fft.fft(batch["x"]).real.mean())
+        with self.assertRaisesRegex(TypeError, "expected example arguments with the evaluation"):
+            fp8.compile("module {\n}", evaluate=loss)
+
+
+class Costs(unittest.TestCase):
+    def test_cost(self):
+        step = fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none")
+        cost = step.cost
+        # Forward and weight gradients of four layers, input gradients of all but the first.
+        sizes = [array.size for array in steps.parameters().values()]
+        self.assertEqual(cost["dot_flops"], 2 * 32 * (3 * sum(sizes) - sizes[0]))
+        self.assertEqual(cost["dot_flops"], sum(2 * d["batch"] * d["m"] * d["n"] * d["k"] for d in step.verdicts))
+        self.assertTrue(cost["exact"])
+        self.assertGreater(cost["flops"], cost["dot_flops"])
+        for key in ("flops", "dot_flops", "bytes"):
+            self.assertEqual(cost[key], sum(launch["runs"] * launch[key] for launch in cost["launches"]))
+        # Parameters and both moments are read and written.
+        self.assertGreater(cost["bytes"], 6 * 4 * sum(sizes))
+        step(steps.state(), steps.batch())
+        state, _ = step(steps.state(), steps.batch())
+        step.profile()
+        step(state, steps.batch())
+        self.assertEqual(sorted(row["name"] for row in step.profile(on=False)), sorted(launch["name"] for launch in cost["launches"]))
+
+
+if __name__ == "__main__":
+    unittest.main()
