@@ -46,6 +46,18 @@ if (
 else:
     lit_config.note(f"no JAX in {config.fp8_python}: tests that export from it do not run")
 
+# Tests that want further packages of Python say so.
+for feature, modules in {
+    "notebook": ["nbclient", "ipykernel", "matplotlib"],
+    "equinox": ["equinox"],
+    "torchax": ["torch", "torchax"],
+}.items():
+    find = f"import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, {modules})))"
+    if os.path.exists(config.fp8_python) and subprocess.run([config.fp8_python, "-c", find]).returncode == 0:
+        config.available_features.add(feature)
+    else:
+        lit_config.note(f"no {' or no '.join(modules)} in {config.fp8_python}: tests of {feature} do not run")
+
 # Tests of the Python package.
 if config.fp8_python_bindings:
     config.available_features.add("python-bindings")

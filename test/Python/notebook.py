@@ -1,0 +1,37 @@
+"""examples/quickstart.ipynb runs as it is, and shows what it says."""
+
+import ast
+import pathlib
+import unittest
+
+import nbclient
+import nbformat
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples"
+
+
+class Quickstart(unittest.TestCase):
+    def test_it_runs(self):
+        notebook = nbformat.read(EXAMPLES / "quickstart.ipynb", as_version=4)
+        nbformat.validate(notebook)
+        code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+        self.assertTrue(all(not cell.outputs and cell.execution_count is None for cell in code), "expected a notebook without outputs")
+        nbclient.NotebookClient(notebook, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(EXAMPLES)}}).execute()
+
+        def outputs(word, kind):
+            cell = next(cell for cell in code if word in cell.source)
+            return [output["data"][kind] for output in cell.outputs if kind in output.get("data", {})]
+
+        self.assertIn("<table", outputs("step8.verdicts", "text/html")[0])
+        (ends,) = (ast.literal_eval(text) for text in outputs("ends[recipe]", "text/plain"))
+        self.assertEqual(list(ends), ["none", "tensorwise", "coat"])
+        self.assertLess(ends["none"], 4.0)
+        for recipe, loss in ends.items():
+            self.assertLess(abs(loss - ends["none"]), 0.05 * ends["none"], recipe)
+        self.assertEqual(len(outputs("plt.subplots", "image/png")), 1)
+        printed = next(cell for cell in code if "state_bytes" in cell.source).outputs[0]["text"]
+        self.assertEqual(len(printed.splitlines()), 3)
+
+
+if __name__ == "__main__":
+    unittest.main()
