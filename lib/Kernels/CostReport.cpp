@@ -64,7 +64,7 @@ static bool isFlop(Operation *op) {
 
 static Cost costOf(KernelOp kernel) {
   Cost cost;
-  kernel.walk([&](Operation *op) {
+  kernel.getBody().walk([&](Operation *op) {
     auto runs = static_cast<double>(Runs(op, kernel).count);
     auto generic = dyn_cast<linalg::GenericOp>(op->getParentOp());
     if (generic)
