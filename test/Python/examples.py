@@ -61,6 +61,11 @@ class Examples(unittest.TestCase):
 
         self.compare(flax_nnx.step, flax_nnx.initial()[1], lambda: [(batch,) for batch in self.data()], least=27)
 
+    def test_equinox(self):
+        import equinox_model
+
+        self.compare(equinox_model.step, equinox_model.initial(), lambda: [(batch,) for batch in self.data()], least=30)
+
     def test_dpo(self):
         import dpo
 
