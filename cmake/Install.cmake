@@ -18,9 +18,9 @@ target_include_directories(fp8_compiler_headers INTERFACE $<INSTALL_INTERFACE:in
 
 install(TARGETS fp8_runtime fp8_compiler fp8_compiler_headers EXPORT FP8Targets LIBRARY DESTINATION lib)
 # LLVM and MLIR stay where they are.
-set_target_properties(fp8-opt fp8-run fp8-train fp8-lsp-server PROPERTIES
+set_target_properties(fp8-opt fp8-run fp8-train fp8-lsp-server fp8-reduce PROPERTIES
   INSTALL_RPATH "$ORIGIN/../lib" INSTALL_RPATH_USE_LINK_PATH ON)
-install(TARGETS fp8-opt fp8-run fp8-train fp8-lsp-server RUNTIME DESTINATION bin)
+install(TARGETS fp8-opt fp8-run fp8-train fp8-lsp-server fp8-reduce RUNTIME DESTINATION bin)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/include/ DESTINATION include
   FILES_MATCHING PATTERN "*.h" PATTERN "*.td")
 install(DIRECTORY ${PROJECT_BINARY_DIR}/include/ DESTINATION include

@@ -30,6 +30,7 @@ llvm_config.add_tool_substitutions(
     [
         ToolSubst("fp8-lsp-server", unresolved="ignore"),
         ToolSubst("fp8-opt", unresolved="ignore"),
+        ToolSubst("fp8-reduce", unresolved="ignore"),
         ToolSubst("fp8-run", unresolved="ignore"),
         ToolSubst("fp8-train", unresolved="ignore"),
     ],
@@ -49,7 +50,6 @@ else:
 # Tests that want further packages of Python say so.
 for feature, modules in {
     "notebook": ["nbclient", "ipykernel", "matplotlib"],
-    "equinox": ["equinox"],
     "torchax": ["torch", "torchax"],
 }.items():
     find = f"import importlib.util, sys; sys.exit(not all(map(importlib.util.find_spec, {modules})))"
