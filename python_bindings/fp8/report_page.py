@@ -424,10 +424,28 @@ LAUNCH = re.compile(r"^(?P<kind>\S+)\s*(?P<place>.*)$")
 DOT_SCOPE = re.compile(r"\((forward|dgrad|wgrad) (.*)\)$")
 
 
-def profile_data(profile, verdicts):
-    """Time by kernel and place; equal ones of several layers together. The rate is of the launches
-    that are one dot of the report by themselves."""
-    flops = collections.Counter()
+def limits_of(cost):
+    """For each launch of cost.json the multiplications and additions of its dots, and the microseconds that
+    its arithmetic and its operands take at least on the machine that it was measured on."""
+    if cost is None:
+        return {}
+    limits = cost["limits"]
+    # Dots may use what else is faster; anything else is f32.
+    dots = max(limits["f32_flops_per_second"], limits["bf16_flops_per_second"])
+    return {
+        each["launch"]: (
+            each["dot_flops"],
+            1e6 * (each["dot_flops"] / dots + (each["flops"] - each["dot_flops"]) / limits["f32_flops_per_second"]),
+            1e6 * each["bytes"] / limits["bytes_per_second"],
+        )
+        for each in cost["launches"]
+    }
+
+
+def profile_data(profile, verdicts, cost=None):
+    """Time by kernel and place; equal ones of several layers together. With cost.json the rate is that of dots,
+    and there are limits; else the rate is of the launches that are one dot of the report by themselves."""
+    flops, known = collections.Counter(), limits_of(cost)
     for dot in (verdicts or {}).get("dots", []):
         if not dot["loops"] and not dot["recomputed"]:
             flops[dot["role"], dot["layer"]] += 2 * dot["batch"] * dot["m"] * dot["n"] * dot["k"]
@@ -436,20 +454,24 @@ def profile_data(profile, verdicts):
         found = LAUNCH.match(launch["name"]) or LAUNCH.match("unknown")
         scope = DOT_SCOPE.search(found["place"])
         place = re.sub(r"\[\d+\]", "[*]", found["place"])
-        group = groups.setdefault((found["kind"], place), {"microseconds": 0, "launches": 0, "tasks": 0, "flops": 0, "most": 0})
+        group = groups.setdefault((found["kind"], place), {"microseconds": 0, "launches": 0, "tasks": 0, "flops": 0, "most": 0, "arithmetic": 0, "memory": 0})
         group["microseconds"] += launch["microseconds"]
         group["launches"] += 1
         group["tasks"] += launch["tasks"]
         group["most"] = max(group["most"], launch["microseconds"])
-        group["flops"] += flops.get(scope.groups(), 0) if scope else 0
+        dot_flops, arithmetic, memory = known.get(launch["launch"], (flops.get(scope.groups(), 0) if scope else 0, 0, 0))
+        group["flops"] += dot_flops
+        group["arithmetic"] += arithmetic
+        group["memory"] += memory
         kinds[found["kind"]] += launch["microseconds"]
     ranked = sorted(groups.items(), key=lambda item: -item[1]["microseconds"])
     return {
         "launches": len(profile),
         "microseconds": rounded(sum(kinds.values())),
-        "groups": [[*key, *(rounded(g[k]) for k in ("microseconds", "launches", "tasks", "most", "flops"))] for key, g in ranked[:40]],
+        "groups": [[*key, *(rounded(g[k]) for k in ("microseconds", "launches", "tasks", "most", "flops", "arithmetic", "memory"))] for key, g in ranked[:40]],
         "rest": [max(0, len(ranked) - 40), rounded(sum(g["microseconds"] for _, g in ranked[40:]))],
         "kinds": [[kind, rounded(time)] for kind, time in kinds.most_common()],
+        **({"limits": {key: rounded(value) for key, value in cost["limits"].items()}} if cost else {}),
     }
 
 
@@ -510,6 +532,7 @@ OPTIONAL = {
     "trace.jsonl": "heat maps (fp8-run --trace)",
     "memory.json": "memory",
     "profile.json": "profile (fp8-run --profile)",
+    "cost.json": "limits of the profile (fp8-run --profile)",
     "recipe.yaml": "the recipe's keys; its name is in verdicts.json",
 }
 
@@ -537,6 +560,7 @@ def run_data(directory, name, share):
     parameters = [dot["layer"] for dot in verdicts["dots"]] if verdicts else []
     parameters += [entry["path"] for entry in verdicts.get("state", []) if entry["kind"] == "parameter"] if verdicts else []
     names = Names(parameters)
+    cost = optional("cost.json", limits_of)[0] if (directory / "profile.json").exists() else None
     data = {
         "name": name,
         "directory": str(directory),
@@ -545,7 +569,7 @@ def run_data(directory, name, share):
         "trace": trace_data(directory / "trace.jsonl", names, TRACE_BUDGET // share, notes),
         "histograms": histogram_data(directory, names, HISTOGRAM_BUDGET // share, notes),
         "memory": optional("memory.json", memory_data)[1],
-        "profile": optional("profile.json", lambda profile: profile_data(profile, verdicts))[1],
+        "profile": optional("profile.json", lambda profile: profile_data(profile, verdicts, cost))[1],
         "recipe": recipe_data(directory, verdicts, notes),
         "notes": notes,
     }

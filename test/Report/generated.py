@@ -100,6 +100,9 @@ def write(directory, steps, layers=6, seed=0, nasty=False, preset="tensorwise"):
     launches = [{"launch": i, "name": f"{rng.choice(kinds)} llama/export.py:{rng.randint(50, 110)}:9 (mul)", "tasks": 16, "runs": steps, "microseconds": round(rng.expovariate(0.01), 1)} for i in range(2000)]
     launches += [{"launch": 2000 + i, "name": f"dot llama/export.py:74:16 (forward params['layers'][{i}]['wq'])", "tasks": 16, "runs": steps, "microseconds": 1000} for i in range(layers)]
     (directory / "profile.json").write_text(json.dumps(launches))
+    costs = [{"launch": each["launch"], "name": each["name"], "runs": 1, "flops": (1 + each["launch"] % 7) * 10**6, "dot_flops": 10**6 * (each["name"][:3] == "dot"), "bytes": 10**5} for each in launches]
+    limits = {"threads": 2, "f32_flops_per_second": 2e11, "bf16_flops_per_second": 4e11, "bytes_per_second": 2e10}
+    (directory / "cost.json").write_text(json.dumps({"flops": 1, "dot_flops": 1, "bytes": 1, "exact": True, "launches": costs, "limits": limits}))
     pool = struct.pack("<4096f", *(rng.gauss(0, 0.02) for _ in range(4096)))
     moments = bytes(rng.randrange(256) for _ in range(4096))
     for step in sorted({max(1, steps // 2), steps}):

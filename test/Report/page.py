@@ -119,6 +119,18 @@ def test_profile(runs):
     p.same(got["microseconds"], sum(launch["microseconds"] for launch in profile), "time of a step")
     p.same(sum(group[2] for group in got["groups"]) + got["rest"][1], got["microseconds"], "time of all groups")
     assert got["launches"] == len(profile) and runs.second["profile"] is None
+    cost = json.loads((runs.full / "cost.json").read_text())
+    limits = cost["limits"]
+    assert limits["f32_flops_per_second"] > 1e8 and limits["bytes_per_second"] > 1e8
+    # Each launch of the profile has its cost; together they are those of a step.
+    assert [launch["launch"] for launch in cost["launches"]] == [launch["launch"] for launch in profile]
+    assert [launch["name"] for launch in cost["launches"]] == [launch["name"] for launch in profile]
+    dots = sum(2 * dot["batch"] * dot["m"] * dot["n"] * dot["k"] for dot in json.loads((runs.full / "verdicts.json").read_text())["dots"])
+    p.same(cost["dot_flops"], dots, "operations of dots")
+    if not got["rest"][0]:
+        p.same(sum(group[6] for group in got["groups"]), cost["dot_flops"], "operations of the groups")
+        p.same(sum(group[8] for group in got["groups"]), 1e6 * cost["bytes"] / limits["bytes_per_second"], "time of memory at its limit")
+    assert all(group[7] > 0 for group in got["groups"] if group[6]), "dots without arithmetic"
 
 
 def test_source(runs):

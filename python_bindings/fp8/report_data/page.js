@@ -515,13 +515,18 @@ function profileSection(run) {
   const profile = run.profile;
   if (!profile) return section("profile", "Profile", "", h("p", { class: "hint" }, "The run has no profile.json: fp8-run --profile writes it."));
   const most = profile.groups.length ? profile.groups[0][2] : 1;
-  const bar = ([kind, place, total, launches, tasks, longest, flops]) => h("div", { class: "bar", title: `${kind}: ${launches} launches, ${tasks} tasks, longest ${time(longest)}` },
+  const limits = profile.limits;
+  // What arithmetic or memory takes at least, and which of them.
+  const limitOf = (arithmetic, memory) => limits ? { time: Math.max(arithmetic, memory), what: arithmetic > memory ? "arithmetic" : "memory" } : null;
+  const limitText = (limit, total) => limit && limit.time > 0 ? ` · ${percent(limit.time / total)} of the ${limit.what} limit` : "";
+  const bar = ([kind, place, total, launches, tasks, longest, flops, arithmetic, memory]) => h("div", { class: "bar", title: `${kind}: ${launches} launches, ${tasks} tasks, longest ${time(longest)}${limits ? `; at least ${time(arithmetic)} of arithmetic, ${time(memory)} of memory` : ""}` },
     h("div", {}, h("span", { class: "name" }, h("b", {}, kind), " ", source(place), launches > 1 ? ` × ${launches}` : ""),
-      h("span", { class: "value" }, `${time(total)} · ${percent(total / profile.microseconds)}${flops ? ` · ${number(flops / total / 1000, 3)} GFLOP/s` : ""}`)),
-    h("div", { class: "track" }, h("i", { style: `width:${100 * total / most}%` })));
+      h("span", { class: "value" }, `${time(total)} · ${percent(total / profile.microseconds)}${flops ? ` · ${number(flops / total / 1000, 3)} GFLOP/s` : ""}${limitText(limitOf(arithmetic, memory), total)}`)),
+    h("div", { class: "track" }, h("i", { style: `width:${100 * total / most}%` }, limits ? h("b", { style: `width:${Math.min(100, 100 * limitOf(arithmetic, memory).time / total)}%` }) : null)));
   const kinds = profile.kinds.slice(0, 10);
   return section("profile", "Profile", `One step: ${profile.launches} launches, ${time(profile.microseconds)} (mean over the steps). Equal kernels of several layers are one bar. ` +
-    "GFLOP/s where the launches are one dot by themselves. How near that is to the machine's limit is not shown: fp8-run writes no limits.",
+    (limits ? `GFLOP/s are of dots. The dark part of a bar is the time that the machine would take at its limits with ${limits.threads} threads, as measured before the first step: ${number(Math.max(limits.f32_flops_per_second, limits.bf16_flops_per_second) / 1e9, 3)} GFLOP/s in dots, ${number(limits.f32_flops_per_second / 1e9, 3)} elsewhere, ${number(limits.bytes_per_second / 1e9, 3)} GB/s copied between arrays of 64 MiB. What caches keep is faster than that: such kernels may be over 100 %.`
+      : "GFLOP/s where the launches are one dot by themselves. How near that is to the machine's limits is not shown: the run has no cost.json."),
     chart(Math.max(120, 26 * kinds.length + 50), "Time by kind of kernel", () => ({ type: "bar", data: { labels: kinds.map(([kind]) => kind), datasets: [{ data: kinds.map(([, total]) => total / 1000), backgroundColor: color(0), barPercentage: 0.8 }] },
       options: { indexAxis: "y", plugins: { legend: { display: false }, tooltip: { callbacks: { label: item => ` ${time(item.parsed.x * 1000)}, ${percent(item.parsed.x * 1000 / profile.microseconds)}` } } }, scales: { x: axis("ms of a step", { beginAtZero: true }), y: { grid: { display: false }, ticks: { callback(value) { return shortened(this.getLabelForValue(value), this.chart.width < 500 ? 16 : 32); } } } } } })),
     h("h3", {}, "By kernel and place"), h("div", { class: "bars" }, profile.groups.slice(0, 12).map(bar)),
