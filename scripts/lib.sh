@@ -13,6 +13,9 @@ text_packages=(fortunes)
 # The text of the `fortunes` package: real English, about 2.5 MB.
 text_folder=/usr/share/games/fortunes
 
+# Installed where Debian offers it: some tests look at pages in it.
+browser_package=chromium
+
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
 die() {
   printf 'error: %s\n' "$*" >&2
@@ -38,6 +41,11 @@ install_packages() {
       die "no Debian package $package; LLVM 22 is in Debian 12's security archive (bookworm-security), check that apt reads it"
   done
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
+}
+
+# Installs a package if it is offered; without it some tests do not run.
+install_if_offered() {
+  if apt-cache show "$1" >/dev/null 2>&1; then install_packages "$1"; else say "No package $1: the tests that want it do not run"; fi
 }
 
 # ccache keeps what used a precompiled header only if it may overlook the
