@@ -532,7 +532,6 @@ OPTIONAL = {
     "trace.jsonl": "heat maps (fp8-run --trace)",
     "memory.json": "memory",
     "profile.json": "profile (fp8-run --profile)",
-    "cost.json": "limits of the profile (fp8-run --profile)",
     "recipe.yaml": "the recipe's keys; its name is in verdicts.json",
 }
 
@@ -552,7 +551,7 @@ def run_data(directory, name, share):
             return None, None
         try:
             return value, make(value)
-        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError, ZeroDivisionError) as error:
             notes.append(f"expected {file} as fp8-run writes it but got none ({type(error).__name__}: {error}): left out")
             return None, None
 

@@ -96,7 +96,7 @@ def test_errors(folder):
 
 def test_damaged(folder):
     """Of files that a page can do without, it says what is wrong with them."""
-    for name, cut in {"verdicts.json": 500, "memory.json": 1000, "profile.json": 40, "checkpoint-8.safetensors": 3000, "checkpoint-4.safetensors": 5}.items():
+    for name, cut in {"verdicts.json": 500, "memory.json": 1000, "profile.json": 40, "cost.json": 40, "checkpoint-8.safetensors": 3000, "checkpoint-4.safetensors": 5}.items():
         damaged = folder.copy(f"damaged-{name}")
         content = (damaged / name).read_bytes()
         (damaged / name).write_bytes(content[:-cut] if cut > 5 else content[:cut])
