@@ -121,6 +121,15 @@ class BesideFP8Run(unittest.TestCase):
         self.assertEqual(fp8.evaluate(loaded, state, batches=held_out()), fp8.evaluate(self.step, self.state, batches=held_out()))
         with self.assertRaisesRegex(ValueError, "expected a package that exports bf16 but got one for none"):
             fp8.export_weights(loaded, self.folder / "none", state, format="bf16")
+        # One of fp8-run that exports.
+        subprocess.run([FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", "--eval", self.folder / "eval.mlir", "--recipe", "scaling_fp8",
+                        "--export-weights", "-", "--export-format", "bf16", "--emit-package", self.folder / "exporting", "--quiet"], check=True)  # fmt: skip
+        exporting = fp8.load(self.folder / "exporting")
+        state = exporting.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
+        for name, step, current in (("one", exporting, state), ("two", self.step, self.state)):
+            fp8.export_weights(step, self.folder / name, current, format="bf16", batches=held_out())
+        for name in ("model.safetensors", "export.json"):
+            self.assertEqual((self.folder / "one" / name).read_bytes(), (self.folder / "two" / name).read_bytes(), name)
 
 
 class Evaluations(unittest.TestCase):

@@ -20,14 +20,25 @@ STEPS = 3
 
 
 class Examples(unittest.TestCase):
-    def compare(self, step, state, inputs, least):
-        """`inputs()` makes what a step takes beside state, afresh; at least `least` dots become FP8."""
+    @classmethod
+    def setUpClass(cls):
+        """The same text whatever the documentation says: words of a small vocabulary, at random."""
+        import text
+
+        random = np.random.default_rng(0)
+        words = ["".join(map(chr, random.integers(97, 123, size))) for size in random.integers(1, 9, 200)]
+        folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        (folder / "words.md").write_text(" ".join(random.choice(words, 5000)))
+        text.DOCS = folder
+
+    def compare(self, step, state, inputs, least, noise=0.05):
+        """`inputs()` makes what a step takes beside state, afresh; at least `least` dots become FP8, and losses stay within `noise` of JAX's."""
         want, losses = state, []
         jitted = jax.jit(step)
         for args in inputs():
             want, metrics = jitted(want, *args)
             losses.append(float(metrics["loss"]))
-        for recipe, bound in (("none", 1e-4), ("tensorwise", 0.05)):
+        for recipe, bound in (("none", 1e-4), ("tensorwise", noise)):
             with self.subTest(recipe):
                 step8 = fp8.compile(step, state, *next(iter(inputs())), recipe=recipe)
                 got, ours = state, []
@@ -73,7 +84,8 @@ class Examples(unittest.TestCase):
             stream = dpo.pairs()
             return [(dpo.PARAMS, *next(stream)) for _ in range(STEPS)]
 
-        self.compare(dpo.step, dpo.initial(), inputs, least=72)
+        # The loss is of a difference of sums over all bytes of two answers, which gathers their rounding.
+        self.compare(dpo.step, dpo.initial(), inputs, least=72, noise=0.15)
 
     def test_lora(self):
         import lora
