@@ -3,14 +3,13 @@
 #include "Booleans.h"
 #include "KernelLowering.h"
 
-#include "fp8/Codegen/Contraction.h"
-#include "fp8/Codegen/Passes.h"
+#include "fp8/Kernels/ContractionDims.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Where locals begin in the scratch of a task.
+/// Where locals begin.
 static constexpr int64_t kAlignment = 64;
 
 SmallVector<int> lowering::domainLoopsOf(Value buffer) {
@@ -47,22 +46,20 @@ void KernelLowering::forEachTileSize(
 
 /// Finds every intermediate buffer and how the domain cuts it.
 void KernelLowering::collectLocals() {
-  int64_t offset = 0;
-  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
+  for (auto alloc : body().getOps<memref::AllocOp>()) {
     Local local;
     local.type = alloc.getType();
     local.domainLoop = domainLoopsOf(alloc);
-    int64_t bytes = llvm::divideCeil(
+    local.bytes = llvm::divideCeil(
         storageType(local.type.getElementType()).getIntOrFloatBitWidth(), 8);
     for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
-      bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
-    local.scratchOffset = offset;
-    offset += llvm::alignTo(bytes, kAlignment);
+      local.bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
+    local.bytes = llvm::alignTo(local.bytes, kAlignment);
+    local.scratchOffset = localBytes;
+    localBytes += local.bytes;
     locals[alloc.getResult()] = local;
   }
-  contractionScratch = offset;
-  int64_t total = offset;
-  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>()) {
+  for (auto generic : body().getOps<linalg::GenericOp>()) {
     if (!isDot(generic))
       continue;
     // A smaller tile may be packed where a whole one is not.
@@ -70,17 +67,14 @@ void KernelLowering::collectLocals() {
       SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
       for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
         sizes[dim] = tileSizes[i];
-      total = std::max(
-          total, offset + contractionScratchBytes(generic, sizes, target));
+      dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
     });
   }
-  kernel->setAttr(kScratchBytesAttr,
-                  builder.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
 }
 
 /// A fill of constant that a reduction overwrites is only its start value.
 void KernelLowering::collectInits() {
-  for (auto fill : kernel.getBody().front().getOps<linalg::FillOp>()) {
+  for (auto fill : body().getOps<linalg::FillOp>()) {
     Value buffer = fill.getOutputs()[0];
     Operation *next = nullptr;
     for (Operation *user : buffer.getUsers())
@@ -111,10 +105,8 @@ void KernelLowering::placeLocals() {
     SmallVector<int64_t> shape;
     for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
       shape.push_back(loop < 0 ? local.type.getDimSize(dim) : tileSizes[loop]);
-    auto type =
-        MemRefType::get(shape, storageType(local.type.getElementType()));
-    local.memref = memref::ViewOp::create(builder, loc, type, scratch,
-                                          constantIndex(local.scratchOffset),
-                                          ValueRange{});
+    local.memref = placeLocal(
+        local,
+        MemRefType::get(shape, storageType(local.type.getElementType())));
   }
 }

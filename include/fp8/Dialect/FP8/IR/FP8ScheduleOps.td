@@ -62,7 +62,7 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
     says for each op which of its loops these are. Tasks divide the domain among
     them, so that each reads only what it wrote itself. An empty domain is one
     task. A target's codegen decides how the domain is divided and leaves it as
-    `plan` (see `#fp8.cpu_plan`).
+    `plan` (see `#fp8.cpu_plan`, `#fp8.gpu_plan`).
 
     On tensors a kernel returns one result for each argument that it writes or
     updates, in their order: these arguments are destinations. On buffers it
@@ -90,7 +90,7 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
                        TypeAttrOf<FunctionType>:$function_type,
                        FP8_AccessArrayAttr:$accesses,
                        DenseI64ArrayAttr:$domain,
-                       OptionalAttr<FP8_CPUPlanAttr>:$plan,
+                       OptionalAttr<AnyAttrOf<[FP8_CPUPlanAttr, FP8_GPUPlanAttr]>>:$plan,
                        UnitAttr:$copy,
                        OptionalAttr<StrAttr>:$sym_visibility,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,
