@@ -52,6 +52,14 @@ if config.fp8_python_bindings:
 else:
     lit_config.note("the Python bindings were not built: their tests do not run")
 
+# Tests that assemble kernels of a GPU say `REQUIRES: ptxas`.
+ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin")
+if ptxas:
+    config.available_features.add("ptxas")
+    config.environment["FP8_PTXAS"] = ptxas
+else:
+    lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
+
 # Tests that look at a page in a browser say `REQUIRES: chromium`.
 if shutil.which("chromium"):
     config.available_features.add("chromium")

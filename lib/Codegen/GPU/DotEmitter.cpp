@@ -176,7 +176,8 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
     auto type = cast<VectorType>(vector.getType());
     auto op =
         vector::StoreOp::create(b, loc, vector, elements[copy.operand], index);
-    op.setAlignment(type.getNumElements() * plan.elementBytes());
+    op.setAlignment(
+        std::min<int64_t>(16, type.getNumElements() * plan.elementBytes()));
   };
   auto writePiece = [&](int64_t i) {
     ValueRange own = values.slice(i * each, each);

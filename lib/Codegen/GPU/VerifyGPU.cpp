@@ -12,6 +12,15 @@ namespace mlir::fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Functions that LLVM has no instructions for in f64.
+static bool needsLibrary(Operation *op) {
+  return isa<LLVM::SinOp, LLVM::CosOp, LLVM::TanOp, LLVM::ExpOp, LLVM::Exp2Op,
+             LLVM::Exp10Op, LLVM::LogOp, LLVM::Log2Op, LLVM::Log10Op,
+             LLVM::PowOp, LLVM::PowIOp, LLVM::ASinOp, LLVM::ACosOp,
+             LLVM::ATanOp, LLVM::ATan2Op, LLVM::SinhOp, LLVM::CoshOp,
+             LLVM::TanhOp>(op);
+}
+
 /// A problem with `op`, or nothing.
 static StringRef problemOf(Operation *op) {
   if (!isa_and_nonnull<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
@@ -21,6 +30,9 @@ static StringRef problemOf(Operation *op) {
   if (auto func = dyn_cast<LLVM::LLVMFuncOp>(op);
       func && func.isExternal() && !func.getName().starts_with("llvm."))
     return "has no body: kernels call no library";
+  if (needsLibrary(op))
+    return "has no instruction on a GPU in f64: supported are f32, and in f64 "
+           "what is made of sums, products, quotients and roots";
   for (Type type : op->getResultTypes())
     if (auto element = dyn_cast<FloatType>(getElementTypeOrSelf(type));
         element && element.getWidth() == 8)
