@@ -132,8 +132,6 @@ public:
     for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
       if (failed(lower(kernel, GPUInfo::of(*target))))
         return signalPassFailure();
-    for (auto schedule : module.getOps<ScheduleOp>())
-      placeScratch(schedule);
   }
 
 private:
@@ -181,47 +179,6 @@ private:
     for (Operation *op : {gpuFunc.getOperation(), gpuFunc->getParentOp()})
       op->setAttr(FP8Dialect::kGPULaunchAttrName, launch);
     return success();
-  }
-
-  /// Gives the global memory that blocks ask for a place at the end of the
-  /// arena: launches run one after another, and share it.
-  void placeScratch(ScheduleOp schedule) {
-    std::optional<uint64_t> arenaBytes = schedule.getArenaBytes();
-    if (!arenaBytes)
-      return;
-    int64_t begin = llvm::alignTo(*arenaBytes, kBufferAlignment), most = 0;
-    SmallVector<std::pair<LaunchOp, int64_t>> launches;
-    schedule.walk([&](LaunchOp launch) {
-      Operation *kernel = getOperation().lookupSymbol(launch.getKernel());
-      auto asked =
-          kernel->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
-      int64_t bytes = asked ? asked.getBlocks() * asked.getScratch() : 0;
-      if (bytes == 0)
-        return;
-      most = std::max(most, bytes);
-      launches.push_back({launch, bytes});
-    });
-    if (launches.empty())
-      return;
-    OpBuilder builder(&getContext());
-    BlockArgument arena = schedule.getArgument(0);
-    arena.setType(MemRefType::get({begin + most}, builder.getI8Type()));
-    schedule.setArenaBytes(begin + most);
-    schedule.setFunctionType(builder.getFunctionType(
-        schedule.getBody().front().getArgumentTypes(), {}));
-    for (auto [launch, bytes] : launches) {
-      builder.setInsertionPoint(launch);
-      Value offset =
-          arith::ConstantIndexOp::create(builder, launch.getLoc(), begin);
-      Value part =
-          memref::ViewOp::create(builder, launch.getLoc(),
-                                 MemRefType::get({bytes}, builder.getI8Type()),
-                                 arena, offset, ValueRange{});
-      launch.getOperandsMutable().append(part);
-      SmallVector<Attribute> accesses(launch.getAccesses().getValue());
-      accesses.push_back(AccessAttr::get(&getContext(), Access::Write));
-      launch.setAccessesAttr(builder.getArrayAttr(accesses));
-    }
   }
 
   llvm::StringMap<SmallVector<int64_t>> alignments;
