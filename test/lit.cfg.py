@@ -28,6 +28,7 @@ config.substitutions.append(("%fp8_cc", config.fp8_cc))
 config.substitutions.append(("%fp8_cxx", config.fp8_cxx))
 llvm_config.add_tool_substitutions(
     [
+        ToolSubst("fp8-check-gpu-kernels", unresolved="ignore"),
         ToolSubst("fp8-lsp-server", unresolved="ignore"),
         ToolSubst("fp8-opt", unresolved="ignore"),
         ToolSubst("fp8-run", unresolved="ignore"),

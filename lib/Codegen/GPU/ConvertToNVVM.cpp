@@ -46,7 +46,12 @@ public:
     target.addLegalOp<gpu::GPUModuleOp>();
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
-      signalPassFailure();
+      return signalPassFailure();
+    // A block has exactly as many threads as the kernel was made for.
+    for (auto func : getOperation().getOps<LLVM::LLVMFuncOp>())
+      if (Attribute threads =
+              func->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
+        func->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), threads);
   }
 };
 

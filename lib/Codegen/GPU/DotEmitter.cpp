@@ -99,6 +99,8 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   copy.pieces = alongRows * alongK;
   for (int64_t i = 0; i < copy.pieces; i += kDotThreads) {
     Value piece = add(thread, i);
+    if (i + kDotThreads > copy.pieces) // The others bring the last one too.
+      piece = arith::MinUIOp::create(b, loc, piece, cst(copy.pieces - 1));
     Value row = own.alongK ? div(piece, alongK) : rem(piece, alongRows);
     Value k = own.alongK ? rem(piece, alongK) : div(piece, alongRows);
     copy.row.push_back(mul(row, copy.pieceRows));

@@ -17,8 +17,8 @@ using namespace mlir::fp8::gpu_codegen;
 static constexpr int64_t kTileRows = 64, kTileColumns = 128;
 /// The rows that one access has where an operand lies along its rows.
 static constexpr int64_t kMostRows = 4;
-/// The columns where sums and partial sums are both in registers, where operands
-/// are turned, and for FMA.
+/// The columns where sums and partial sums are both in registers, where
+/// operands are turned, and for FMA.
 static constexpr int64_t kFewColumns = 64;
 
 int64_t gpu_codegen::volumeOf(ArrayRef<Dim> dims) {
@@ -163,9 +163,8 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
   auto fit = [](int64_t extent, int64_t least, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);
   };
-  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1}, [&](unsigned i) {
-    return plan.k.strides[i] != 1;
-  });
+  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1},
+                            [&](unsigned i) { return plan.k.strides[i] != 1; });
   bool fewColumns = plan.hasParts() || turns || !plan.usesMma;
   plan.tileRows = fit(volumeOf(plan.rows), kMmaRows, kTileRows);
   plan.warpRows = plan.tileRows > kMmaRows ? 2 : 1;

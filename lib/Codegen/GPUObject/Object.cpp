@@ -108,8 +108,9 @@ static int64_t numberIn(StringRef text, StringRef pattern) {
   return number;
 }
 
-/// Machine code of assembly.
-static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
+/// Machine code of assembly, as the assembler makes it at first.
+static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
+                                            GPUTargetAttr target) {
   std::string ptxas = findPtxas();
   if (ptxas.empty())
     return llvm::createStringError(
@@ -152,6 +153,21 @@ static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
   code.resources.stackBytes = numberIn(text, "([0-9]+) bytes stack frame");
   code.resources.sharedBytes = numberIn(text, "([0-9]+) bytes smem");
   return code;
+}
+
+/// The assembler may spill a few registers for another block on a processor;
+/// told that one block will do, it does not.
+static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
+  llvm::Expected<GPUCode> code = assembleOnce(ptx, target);
+  if (!code || code->resources.spilledBytes == 0)
+    return code;
+  auto [before, after] = ptx.split(".reqntid");
+  auto [threads, rest] = after.split('\n');
+  if (rest.empty())
+    return code;
+  return assembleOnce(
+      (before + ".reqntid" + threads + "\n.minnctapersm 1\n" + rest).str(),
+      target);
 }
 
 llvm::Expected<GPUCode> fp8::compileGPUModule(gpu::GPUModuleOp module,

@@ -5,6 +5,7 @@
 // CHECK: llvm.mlir.global internal @{{.*}}() {addr_space = 3 : i32{{.*}}} : !llvm.array<512 x i8>
 // CHECK: llvm.func @k(%{{.*}}: !llvm.ptr) attributes {gpu.kernel, {{.*}}nvvm.kernel, nvvm.reqntid = array<i32: 128, 1, 1>}
 // CHECK: nvvm.read.ptx.sreg.tid.x
+// CHECK-NOT: nvvm.maxntid
 // CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr -> vector<4xf32>
 // CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
 // CHECK: nvvm.barrier

@@ -8,8 +8,7 @@ import sys
 
 def assemble(opt, module, folder, chip):
     subprocess.run(
-        [opt, module, f"--fp8-target=nvptx={chip}", "--fp8-gpu-codegen", "--fp8-to-nvvm"]
-        + [f"--fp8-emit-gpu-code=image=cubin directory={folder}", "-o", "/dev/null"],
+        [opt, module, f"--fp8-target=nvptx={chip}", "--fp8-gpu-codegen", "--fp8-to-nvvm"] + [f"--fp8-emit-gpu-code=image=cubin directory={folder}", "-o", "/dev/null"],
         check=True,
     )
     with open(folder / "resources.csv") as file:
