@@ -304,15 +304,10 @@ std::string Checker::runOnGPU(const KernelInfo &kernel,
       function->launch(memory, geometry, schedule, arguments.data());
   if (!result)
     return result.message;
-  for (auto [index, buffer] : llvm::enumerate(buffers)) {
-    for (size_t i = 0; i < buffer.size(); ++i)
-      if (!memory.isWritten(addresses[index] + i))
-        return ("argument " + Twine(index) + " is not written at byte " +
-                Twine(i))
-            .str();
+  // Where nothing was written is what was there before, as on the CPU.
+  for (auto [index, buffer] : llvm::enumerate(buffers))
     std::memcpy(buffer.data(), reinterpret_cast<const void *>(addresses[index]),
                 buffer.size());
-  }
   return "";
 }
 
