@@ -28,6 +28,7 @@ config.substitutions.append(("%fp8_cc", config.fp8_cc))
 config.substitutions.append(("%fp8_cxx", config.fp8_cxx))
 llvm_config.add_tool_substitutions(
     [
+        ToolSubst("fp8-check-gpu-kernels", unresolved="ignore"),
         ToolSubst("fp8-lsp-server", unresolved="ignore"),
         ToolSubst("fp8-opt", unresolved="ignore"),
         ToolSubst("fp8-reduce", unresolved="ignore"),
@@ -63,6 +64,14 @@ if config.fp8_python_bindings:
     config.available_features.add("python-bindings")
 else:
     lit_config.note("the Python bindings were not built: their tests do not run")
+
+# Tests that assemble kernels of a GPU say `REQUIRES: ptxas`.
+ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin")
+if ptxas:
+    config.available_features.add("ptxas")
+    config.environment["FP8_PTXAS"] = ptxas
+else:
+    lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
 
 # Tests that look at a page in a browser say `REQUIRES: chromium`.
 if shutil.which("chromium"):

@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 1
+#define FP8_ABI_VERSION 2
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -217,8 +217,31 @@ FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                          int64_t num_tasks, const int64_t *operands,
                          const int64_t *offsets, int64_t num_operands);
 
-/* Called by generated code only: the address behind one operand code. */
+/* Called by generated code only: the address behind one operand code. Not for a
+   GPU, whose memory has no addresses on the host. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
+
+/* A kernel of a function for an NVIDIA GPU. To fp8_launch such a function
+   passes the address of one of these as fn (it calls none), and as num_tasks
+   the blocks of the grid. */
+typedef struct fp8_gpu_kernel {
+  const char *name;    /* of the function in the image                       */
+  const void *image;   /* cubin, or PTX, or what else the driver loads       */
+  int64_t image_bytes; /* kernels may share an image                         */
+  int32_t threads;     /* of a block                                         */
+  int32_t shared_bytes; /* dynamic shared memory of a block                  */
+  int32_t num_operands; /* its parameters: one pointer each, and behind them,
+                           with scratch_bytes, the address of scratch memory */
+  int64_t scratch_bytes; /* of a block: global memory, not cleared           */
+} fp8_gpu_kernel;
+
+/* Called by generated code for a GPU only: copies the bytes (at most 64) that
+   lie offset bytes after an operand to the host; valid until the next call. */
+FP8_CAPI const void *fp8_read(fp8_step *step, int64_t operand, int64_t offset,
+                              int64_t bytes);
+/* The other way: a scalar of 1, 2, 4 or 8 bytes. */
+FP8_CAPI void fp8_write(fp8_step *step, int64_t operand, int64_t offset,
+                        int64_t bytes, const void *value);
 
 typedef struct fp8_constant {
   const void *data; /* borrowed if 64-byte aligned, else copied */
@@ -235,10 +258,14 @@ typedef struct fp8_executable_desc {
   const fp8_constant *constants;
   int64_t num_constants;
   int64_t arena_bytes;
-  int64_t scratch_bytes; /* per thread */
+  int64_t scratch_bytes; /* per thread; on a GPU of all blocks of a launch */
   /* Optional: names of the launches, by number. */
   const char *const *launch_names;
   int64_t num_launches;
+  /* For a GPU: the kernels that entry launches. They and their images have to
+     outlive the executable. */
+  const fp8_gpu_kernel *const *gpu_kernels;
+  int64_t num_gpu_kernels;
 } fp8_executable_desc;
 
 /* Copies the description (see fp8_constant); code and borrowed constants must
@@ -254,11 +281,14 @@ FP8_CAPI fp8_status fp8_step_create(const fp8_executable *executable,
                                     int32_t threads, fp8_step **step);
 FP8_CAPI void fp8_step_destroy(fp8_step *step);
 
-/* Runs the function once; in-place state is replaced. */
+/* Runs the function once; in-place state is replaced. On a GPU it may still be
+   running when this returns; what went wrong is then told by a later call. */
 FP8_CAPI fp8_status fp8_step_run(fp8_step *step);
 
 /* The buffer of an argument or result, 64-byte aligned; NULL if there is no
-   such one. With own_buffer, it changes with every run: ask again. */
+   such one, or if it cannot be copied from the GPU (fp8_last_error). With
+   own_buffer it changes with every run, and on a GPU it is a copy: ask again
+   after every run, and before an argument is written. */
 FP8_CAPI void *fp8_step_argument(fp8_step *step, int64_t index);
 FP8_CAPI void *fp8_step_result(fp8_step *step, int64_t index);
 

@@ -1,8 +1,10 @@
 //===- Compiler.cpp - StableHLO text to an executable ---------------------===//
 
 #include "fp8/Compiler/Compiler.h"
+#include "GPUKernels.h"
 #include "ObjectCode.h"
 #include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Codegen/GPU/Object.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
@@ -11,6 +13,7 @@
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Kernels/CostReport.h"
 #include "fp8/Kernels/MemoryReport.h"
+#include "fp8/Pipelines/GPU.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/Quantize.h"
@@ -278,6 +281,63 @@ OwningOpRef<ModuleOp> takeEntry(ModuleOp module, StringRef entry) {
   return nullptr;
 }
 
+double secondsSince(std::chrono::steady_clock::time_point begin) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
+      .count();
+}
+
+/// Machine code of kernels and schedule.
+FailureOr<CompiledObjects> compileForCPU(ModuleOp module,
+                                         const CompileOptions &options,
+                                         CompileStats &stats) {
+  if (failed(runStage(module, options, "llvm", stats.codegenSeconds,
+                      buildLLVMPipeline)))
+    return failure();
+  auto begin = std::chrono::steady_clock::now();
+  auto code =
+      compileObjects(module, options.threads, options.optimize, options.cache);
+  stats.llvmSeconds = secondsSince(begin);
+  return code;
+}
+
+/// The kernels are for a GPU, the schedule for the CPU beside it.
+FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
+                                         const CompileOptions &options,
+                                         const Executable &executable,
+                                         CompileStats &stats) {
+  if (failed(runStage(module, options, "nvvm", stats.codegenSeconds,
+                      buildNVVMPipeline)) ||
+      failed(runStage(
+          module, options, "schedule", stats.codegenSeconds,
+          [](OpPassManager &pm) { pm.addPass(createLowerSchedule()); })))
+    return failure();
+  auto begin = std::chrono::steady_clock::now();
+  llvm::Expected<GPUImage> image = parseGPUImage(executable.gpuImage);
+  if (!image)
+    return emitError(module.getLoc()) << llvm::toString(image.takeError());
+  FailureOr<std::vector<ObjectCode>> kernels =
+      compileGPUKernels(module, executable.target, *image, options.threads);
+  stats.llvmSeconds = secondsSince(begin);
+  if (failed(kernels) ||
+      failed(runStage(module, options, "llvm", stats.codegenSeconds,
+                      [&](OpPassManager &pm) {
+                        SetTargetOptions target;
+                        target.cpu = options.targetCPU;
+                        pm.addPass(createSetTarget(target));
+                        buildHostPipeline(pm);
+                      })))
+    return failure();
+  begin = std::chrono::steady_clock::now();
+  auto code =
+      compileObjects(module, options.threads, options.optimize, options.cache);
+  if (failed(code))
+    return failure();
+  kernels->push_back(std::move(code->objects.back()));
+  code->objects = std::move(*kernels);
+  stats.llvmSeconds += secondsSince(begin);
+  return code;
+}
+
 /// All stages after fp8. Adds the function and its code to `executable`;
 /// `stats` has the time of the stages before.
 LogicalResult finish(ModuleOp module, const CompileOptions &options,
@@ -297,7 +357,10 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
   cost = makeCostReport(module);
   if (failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
-                        buildCodegenPipeline(pm, options.targetCPU);
+                        if (options.targetGPU.empty())
+                          buildCodegenPipeline(pm, options.targetCPU);
+                        else
+                          buildGPUCodegenPipeline(pm, options.targetGPU);
                       })))
     return failure();
 
@@ -325,17 +388,12 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
     result.constants[index] = constantBytes(global);
   }
 
-  if (failed(runStage(module, options, "llvm", stats.codegenSeconds,
-                      buildLLVMPipeline)))
-    return failure();
-  auto begin = std::chrono::steady_clock::now();
   FailureOr<CompiledObjects> code =
-      compileObjects(module, options.threads, options.optimize, options.cache);
+      options.targetGPU.empty()
+          ? compileForCPU(module, options, stats)
+          : compileForGPU(module, options, executable, stats);
   if (failed(code))
     return failure();
-  stats.llvmSeconds =
-      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin)
-          .count();
   stats.cachedKernels = code->cachedKernels;
   result.entry = code->entry().str();
   for (const ObjectCode &object : ArrayRef(code->objects).drop_back())
@@ -357,6 +415,18 @@ FailureOr<Executable> beginExecutable(ModuleOp module,
     return emitError(module.getLoc()) << llvm::toString(target.takeError());
   Executable executable;
   executable.target = std::move(*target);
+  if (!options.targetGPU.empty()) {
+    auto gpu = makeGPUTarget(module.getContext(), options.targetGPU);
+    if (!gpu)
+      return emitError(module.getLoc()) << llvm::toString(gpu.takeError());
+    executable.gpu = gpu->getChip().str();
+    executable.gpuImage = !options.gpuImage.empty() ? options.gpuImage
+                          : findPtxas().empty()     ? "ptx"
+                                                    : "cubin";
+    auto image = parseGPUImage(executable.gpuImage);
+    if (!image)
+      return emitError(module.getLoc()) << llvm::toString(image.takeError());
+  }
   executable.compiler = getCompilerVersion().str();
   executable.build = getCompilerBuildId().str();
   return executable;

@@ -202,6 +202,8 @@ static bool fromJSON(const json::Value &value, Executable &executable,
   json::ObjectMapper map(value, path);
   return map && map.map("functions", executable.functions) &&
          map.map("target", executable.target) &&
+         map.mapOptional("gpu", executable.gpu) &&
+         map.mapOptional("gpu_image", executable.gpuImage) &&
          map.map("compiler", executable.compiler) &&
          map.map("build", executable.build) &&
          map.map("fingerprint", executable.fingerprint) &&
@@ -258,6 +260,8 @@ json::Value Executable::manifest() const {
                       {"target", json::Object{{"triple", target.triple},
                                               {"cpu", target.cpu},
                                               {"features", target.features}}},
+                      {"gpu", gpu},
+                      {"gpu_image", gpuImage},
                       {"fingerprint", fingerprint},
                       {"functions", std::move(jsonFunctions)},
                       {"warnings", std::move(jsonWarnings)}};

@@ -68,8 +68,10 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
     if (module.lookupSymbol<LLVM::LLVMFuncOp>(address.getGlobalName()))
       declare(*unit, address.getGlobalName());
   });
-  declare(*unit, "fp8_launch");
-  declare(*unit, "fp8_operand");
+  for (const char *name :
+       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write"})
+    if (module.lookupSymbol(name))
+      declare(*unit, name);
   units.push_back({std::move(unit), entry.getName().str()});
   return units;
 }

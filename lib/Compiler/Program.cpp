@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"
+#include "fp8/Codegen/GPU/Object.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/InitialValues.h"
@@ -139,6 +140,9 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(source.text()).add(recipe);
   key.add(options.name).add(options.entry);
   key.add(options.optimize);
+  key.add(options.targetGPU).add(options.gpuImage);
+  // Without the assembler there are no cubins.
+  key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");

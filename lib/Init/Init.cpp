@@ -15,9 +15,11 @@
 #include "fp8/Dialect/StableHLO/IR/Sdy.h"
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
+#include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h"
 #include "fp8/Kernels/Passes.h"
+#include "fp8/Pipelines/GPU.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
 #include "fp8/Pipelines/ReportMemory.h"
@@ -51,6 +53,8 @@ void fp8::registerAllPasses() {
   registerFP8KernelsPasses();
   registerFP8CodegenPasses();
   registerLoweringPipelines();
+  registerFP8GPUPasses();
+  registerGPUPipelines();
   registerFP8ToLinalgPasses();
   registerFP8ExpandCastsPasses();
   registerExpandMathPasses();

@@ -53,14 +53,18 @@ void *fp8_step_argument(fp8_step *step, int64_t index) {
   if (!step || index < 0 ||
       index >= static_cast<int64_t>(step->executable.arguments.size()))
     return nullptr;
-  return step->argument(index);
+  void *address = nullptr;
+  guard([&] { address = step->argument(index); });
+  return address;
 }
 
 void *fp8_step_result(fp8_step *step, int64_t index) {
   if (!step || index < 0 ||
       index >= static_cast<int64_t>(step->executable.results.size()))
     return nullptr;
-  return step->result(index);
+  void *address = nullptr;
+  guard([&] { address = step->result(index); });
+  return address;
 }
 
 fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory) {

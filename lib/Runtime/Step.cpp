@@ -1,6 +1,7 @@
 //===- Step.cpp - Executables and their memory ----------------------------===//
 
 #include "Step.h"
+#include "GPU/DeviceStep.h"
 #include "Trace.h"
 
 #include <algorithm>
@@ -79,6 +80,7 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
     if (constant.bytes < 0 || (constant.bytes > 0 && !constant.data))
       throw Error(FP8_ERROR_INVALID, str("constant ", i, " has no data"));
     constantBytes += constant.bytes;
+    constantSizes.push_back(constant.bytes);
     if (reinterpret_cast<uintptr_t>(constant.data) % 64 == 0 && constant.data) {
       constants.push_back(constant.data);
       continue;
@@ -93,6 +95,28 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
   if (desc.launch_names)
     for (int64_t i = 0; i < desc.num_launches; ++i)
       launchNames.push_back(desc.launch_names[i] ? desc.launch_names[i] : "");
+  if (desc.num_gpu_kernels < 0 || (desc.num_gpu_kernels && !desc.gpu_kernels))
+    throw Error(FP8_ERROR_INVALID, "expected kernels for a GPU but got none");
+  for (int64_t i = 0; i < desc.num_gpu_kernels; ++i) {
+    const fp8_gpu_kernel *kernel = desc.gpu_kernels[i];
+    if (!kernel || !kernel->name || !kernel->image ||
+        kernel->image_bytes <= 0 || kernel->threads <= 0 ||
+        kernel->shared_bytes < 0)
+      throw Error(FP8_ERROR_INVALID,
+                  str("kernel ", i, " of '", name,
+                      "' has no name, no image or no threads"));
+    gpuKernels.push_back(kernel);
+  }
+}
+
+std::shared_ptr<gpu::Modules> fp8_executable::modules() const {
+  std::lock_guard<std::mutex> lock(modulesMutex);
+  std::shared_ptr<gpu::Modules> modules = loadedModules.lock();
+  if (!modules) {
+    modules = std::make_shared<gpu::Modules>(name, gpuKernels);
+    loadedModules = modules;
+  }
+  return modules;
 }
 
 //===----------------------------------------------------------------------===//
@@ -103,38 +127,50 @@ static int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
 fp8_step::fp8_step(const fp8_executable &executable, int threads)
     : executable(executable),
-      pool(ThreadPool::get(threads > 0 ? threads
-                                       : ThreadPool::defaultThreads())),
+      pool(ThreadPool::get(!executable.gpuKernels.empty() ? 1
+                           : threads > 0 ? threads
+                                         : ThreadPool::defaultThreads())),
       // An empty arena has an address too, for empty tensors.
-      arena(executable.arenaBytes + 64) {
+      arena(executable.gpuKernels.empty() ? executable.arenaBytes + 64 : 0) {
   for (const TensorInfo &argument : executable.arguments)
     argumentBytes += alignUp(argument.type.bytes());
   for (size_t i = 0; i < executable.results.size(); ++i)
     if (executable.ownsBuffer(i))
       resultBytes += alignUp(executable.results[i].type.bytes());
-  buffers = Mapping(argumentBytes + resultBytes + 64);
+  if (!executable.gpuKernels.empty())
+    device = std::make_unique<gpu::DeviceStep>(executable);
+  buffers = Mapping(device ? 0 : argumentBytes + resultBytes + 64);
 
   char *next = buffers.data();
-  for (const TensorInfo &argument : executable.arguments) {
+  auto place = [&](const TensorInfo &tensor) {
     externals.push_back(next);
-    next += alignUp(argument.type.bytes());
-  }
+    if (!device)
+      next += alignUp(tensor.type.bytes());
+  };
+  for (const TensorInfo &argument : executable.arguments)
+    place(argument);
   for (size_t i = 0; i < executable.results.size(); ++i) {
     if (!executable.ownsBuffer(i)) {
       resultSlots.push_back(executable.results[i].stateArg);
       continue;
     }
     resultSlots.push_back(externals.size());
-    externals.push_back(next);
-    next += alignUp(executable.results[i].type.bytes());
+    place(executable.results[i]);
   }
   for (const void *constant : executable.constants)
     externals.push_back(const_cast<void *>(constant));
 
-  for (int i = 0; i < pool->size(); ++i) {
+  for (int i = 0; i < pool->size() && !device; ++i) {
     scratchMemory.push_back(allocateAligned(executable.scratchBytes));
     scratch.push_back(scratchMemory.back().get());
   }
+}
+
+fp8_step::~fp8_step() = default;
+
+char *fp8_step::external(size_t number) {
+  return static_cast<char *>(device ? device->buffer(number)
+                                    : externals[number]);
 }
 
 void *fp8_step::resolve(int64_t operand, int64_t launch) {
@@ -154,6 +190,9 @@ void *fp8_step::resolve(int64_t operand, int64_t launch) {
 void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                       const int64_t *operands, const int64_t *offsets,
                       int64_t numOperands) {
+  if (device)
+    return device->launch(launch, reinterpret_cast<const fp8_gpu_kernel *>(fn),
+                          numTasks, operands, offsets, numOperands);
   if (!failure.empty())
     return; // What follows would read what was not written.
   constexpr int64_t inlineOperands = 64;
@@ -192,11 +231,34 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
 void *fp8_step::operand(int64_t code) {
   // A zero ends a loop that would wait for what a failed step doesn't write.
   alignas(64) static char nothing[64] = {};
+  if (device) {
+    failure = str("'", executable.name,
+                  "' is for a GPU but asks for an address of the host");
+    return nothing;
+  }
   void *address = failure.empty() ? resolve(code, -1) : nullptr;
   return address ? address : nothing;
 }
 
+const void *fp8_step::read(int64_t code, int64_t offset, int64_t bytes) {
+  return device ? device->read(code, offset, bytes)
+                : static_cast<char *>(operand(code)) + offset;
+}
+
+void fp8_step::write(int64_t code, int64_t offset, int64_t bytes,
+                     const void *value) {
+  if (device)
+    device->write(code, offset, bytes, value);
+  else
+    std::memcpy(static_cast<char *>(operand(code)) + offset, value, bytes);
+}
+
 void fp8_step::run() {
+  if (device) {
+    device->profiling = profiling;
+    device->profile = &profile;
+    return device->run(*this);
+  }
   std::lock_guard<std::mutex> lock(pool->inUse);
   failure.clear();
   executable.entry(this);
@@ -211,13 +273,15 @@ void fp8_step::run() {
 
 void fp8_step::memory(fp8_memory &out) const {
   out.arena_planned = executable.arenaBytes;
-  out.arena_reserved = arena.reserved();
-  out.arena_touched = arena.touched();
+  out.arena_reserved = device ? executable.arenaBytes : arena.reserved();
+  out.arena_touched = device ? executable.arenaBytes : arena.touched();
   out.arguments = argumentBytes;
   out.results = resultBytes;
   out.constants = executable.constantBytes;
-  out.scratch = alignUp(std::max<int64_t>(executable.scratchBytes, 1)) *
-                static_cast<int64_t>(scratch.size());
+  out.scratch = device
+                    ? executable.scratchBytes
+                    : alignUp(std::max<int64_t>(executable.scratchBytes, 1)) *
+                          static_cast<int64_t>(scratch.size());
   out.peak_rss = peakRss();
 }
 
@@ -233,6 +297,16 @@ void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
 
 void *fp8_operand(fp8_step *step, int64_t operand) {
   return step->operand(operand);
+}
+
+const void *fp8_read(fp8_step *step, int64_t operand, int64_t offset,
+                     int64_t bytes) {
+  return step->read(operand, offset, bytes);
+}
+
+void fp8_write(fp8_step *step, int64_t operand, int64_t offset, int64_t bytes,
+               const void *value) {
+  step->write(operand, offset, bytes, value);
 }
 
 //===----------------------------------------------------------------------===//

@@ -6,6 +6,13 @@
 #include "Support.h"
 #include "ThreadPool.h"
 
+#include <mutex>
+
+namespace fp8::rt::gpu {
+class DeviceStep;
+class Modules;
+} // namespace fp8::rt::gpu
+
 struct fp8_executable {
   explicit fp8_executable(const fp8_executable_desc &desc);
 
@@ -14,10 +21,16 @@ struct fp8_executable {
   std::vector<fp8::rt::TensorInfo> arguments;
   std::vector<fp8::rt::TensorInfo> results;
   std::vector<const void *> constants;
+  std::vector<int64_t> constantSizes;
   int64_t constantBytes = 0;
   int64_t arenaBytes;
   int64_t scratchBytes;
   std::vector<std::string> launchNames;
+  /// For a GPU; none for the CPU.
+  std::vector<const fp8_gpu_kernel *> gpuKernels;
+
+  /// The kernels on the GPU, loaded when they are first asked for.
+  std::shared_ptr<fp8::rt::gpu::Modules> modules() const;
 
   /// Result i has a buffer of its own.
   bool ownsBuffer(size_t i) const {
@@ -26,20 +39,23 @@ struct fp8_executable {
 
 private:
   std::vector<fp8::rt::AlignedBuffer> constantCopies;
+  mutable std::mutex modulesMutex;
+  mutable std::weak_ptr<fp8::rt::gpu::Modules> loadedModules;
 };
 
 struct fp8_step {
   fp8_step(const fp8_executable &executable, int threads);
+  ~fp8_step();
 
   void run();
   void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
               const int64_t *operands, const int64_t *offsets,
               int64_t numOperands);
   void *operand(int64_t code);
-  char *argument(size_t i) { return static_cast<char *>(externals[i]); }
-  char *result(size_t i) {
-    return static_cast<char *>(externals[resultSlots[i]]);
-  }
+  const void *read(int64_t code, int64_t offset, int64_t bytes);
+  void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
+  char *argument(size_t i) { return external(i); }
+  char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
   int threads() const { return pool->size(); }
 
@@ -59,8 +75,10 @@ private:
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
   void *resolve(int64_t operand, int64_t launch);
+  char *external(size_t number);
 
   std::string failure; // of generated code, found in launch
+  std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
 };
 
 namespace fp8::rt {

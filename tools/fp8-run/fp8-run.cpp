@@ -147,6 +147,17 @@ struct Options {
       cl::desc("CPU to generate code for: native, or LLVM's name of it "
                "(x86-64-v3, znver4, ...)"),
       cl::value_desc("CPU"), cl::cat(category)};
+  cl::opt<std::string> target{
+      "target",
+      cl::desc("Where kernels run: cpu, or nvptx: and an NVIDIA GPU "
+               "(nvptx:sm_89, nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a)"),
+      cl::value_desc("TARGET"), cl::init("cpu"), cl::cat(category)};
+  cl::opt<std::string> gpuImage{
+      "gpu-image",
+      cl::desc("What kernels of a GPU are compiled to: cubin, ptx (the driver "
+               "compiles it) or bitcode; without it, cubin where CUDA's "
+               "assembler is found"),
+      cl::value_desc("IMAGE"), cl::cat(category)};
   cl::opt<bool> noOptimize{"no-optimize",
                            cl::desc("Leave out LLVM's optimizations, for tests "
                                     "that compile more than they run"),
@@ -395,6 +406,10 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   options.threads = flags->threads;
   options.optimize = !flags->noOptimize;
   options.targetCPU = flags->targetCPU;
+  StringRef target = flags->target;
+  if (target.consume_front("nvptx:"))
+    options.targetGPU = target.str();
+  options.gpuImage = flags->gpuImage;
   options.dumpDir = flags->dumpIR;
   options.cache = cache;
   return options;
@@ -567,6 +582,11 @@ int main(int argc, char **argv) {
       &parseErrorStream);
   if (!isParsed)
     return commandLineError(parseErrors);
+  if (StringRef target = flags->target;
+      target != "cpu" && !target.starts_with("nvptx:"))
+    return usageError("expected a --target of cpu or nvptx:GPU (nvptx:sm_89, "
+                      "nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a) but got '" +
+                      target.str() + "'");
   DialectRegistry registry;
   fp8::registerAllDialects(registry);
   MLIRContext context(registry);

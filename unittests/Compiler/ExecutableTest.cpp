@@ -109,7 +109,7 @@ TEST(Executable, DamagedBytesAreErrors) {
 
 TEST(Executable, OtherVersionsAreErrors) {
   std::string manifest =
-      R"({"format": "fp8-executable", "version": 99, "abi": 1})";
+      R"({"format": "fp8-executable", "version": 99, "abi": 2})";
   std::string bytes = llvm::cantFail(
       writeSealedArchive({{"manifest.json", StringRef(manifest)}}));
   EXPECT_EQ(errorOf(bytes), "expected an executable of version 1 but got 99");

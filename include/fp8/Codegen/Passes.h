@@ -20,6 +20,10 @@ inline constexpr llvm::StringLiteral kScratchBytesAttr =
     FP8Dialect::kScratchBytesAttrName;
 inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
 
+/// What describes a kernel for a GPU to the runtime has the kernel's name and
+/// this.
+inline constexpr llvm::StringLiteral kGPUKernelSuffix = "_gpu";
+
 #define GEN_PASS_DECL
 #include "fp8/Codegen/Passes.h.inc"
 

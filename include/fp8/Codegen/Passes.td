@@ -18,10 +18,18 @@ def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
     module attributes {fp8.target = #fp8.cpu_target<
         triple = "x86_64-unknown-linux-gnu", cpu = "znver4", features = "", vector_bits = 512>} {}
     ```
+
+    and with `nvptx=sm_90a`:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {}
+    ```
   }];
   let options = [
     Option<"cpu", "cpu", "std::string", "",
-           "native, or LLVM's name of an x86-64 or AArch64 CPU">
+           "native, or LLVM's name of an x86-64 or AArch64 CPU">,
+    Option<"nvptx", "nvptx", "std::string", "",
+           "an NVIDIA GPU: sm_89, sm_90a, sm_100a or sm_120a">
   ];
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }

@@ -62,8 +62,34 @@ std::string usedFeatures(const CodeTarget &target);
 /// Success if this machine can run code for `target`; else what it lacks.
 llvm::Error checkRunsHere(const CodeTarget &target);
 
-/// The target of the module around `op`; an error if it has none.
+/// The CPU that the module around `op` is for; an error if it has no target or
+/// another one.
 FailureOr<CPUTargetAttr> targetOf(Operation *op);
+
+/// What is known of an NVIDIA GPU by its architecture.
+struct GPUInfo {
+  StringRef chip;
+  /// The version of PTX that has all its instructions.
+  unsigned ptx = 0;
+  /// The most shared memory that one block can have.
+  int64_t sharedBytes = 0;
+  /// Warps and registers of a multiprocessor, its shared memory, and the
+  /// blocks that it runs at once: for the occupancy.
+  int64_t warps = 0, registers = 0, sharedPerProcessor = 0, blocks = 0;
+
+  /// All architectures that there is code for.
+  static ArrayRef<GPUInfo> all();
+  /// That of a target, which is known to be one of them.
+  static const GPUInfo &of(GPUTargetAttr target);
+};
+
+/// The target of a GPU by its architecture (`sm_90a`).
+llvm::Expected<GPUTargetAttr> makeGPUTarget(MLIRContext *context,
+                                            StringRef chip);
+
+/// The GPU that the module around `op` is for; an error if it has no target or
+/// another one.
+FailureOr<GPUTargetAttr> gpuTargetOf(Operation *op);
 
 } // namespace mlir::fp8
 

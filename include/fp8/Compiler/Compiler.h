@@ -35,6 +35,12 @@ struct CompileOptions {
   SignatureOptions signature;
   /// What code is generated for: "native", or LLVM's name of a CPU.
   std::string targetCPU = "native";
+  /// An NVIDIA GPU for the kernels (sm_90a, ...); empty: they are for the CPU,
+  /// which runs the schedule either way.
+  std::string targetGPU;
+  /// What kernels of a GPU are compiled to: bitcode, ptx or cubin; empty: cubins
+  /// where CUDA's assembler is found, else ptx.
+  std::string gpuImage;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
   /// Without it LLVM's optimizations are left out: code comes out in half the

@@ -92,6 +92,10 @@ struct Executable {
   /// What the functions need, once each.
   std::vector<ObjectCode> objects;
   CodeTarget target;
+  /// The GPU that kernels are for, and what they are: bitcode, ptx or cubin.
+  /// Empty: they are for the CPU. The object of a kernel for a GPU defines an
+  /// `fp8_gpu_kernel`.
+  std::string gpu, gpuImage;
   /// The compiler's version and build (see BuildId.h).
   std::string compiler, build;
   /// What a run is told from another by: module, recipe and compiler. Empty

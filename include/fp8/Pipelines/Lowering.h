@@ -25,6 +25,8 @@ void buildCodegenPipeline(OpPassManager &pm, llvm::StringRef cpu = "");
 /// Everything to the LLVM dialect. Ends in the contract check
 /// `fp8-verify-lowered`.
 void buildLLVMPipeline(OpPassManager &pm);
+/// The same for what is lowered by `fp8-lower-schedule` already.
+void buildHostPipeline(OpPassManager &pm);
 
 /// Registers `fp8-kernels`, `fp8-codegen` and `fp8-to-llvm`.
 void registerLoweringPipelines();

@@ -4,17 +4,12 @@
 #define FP8_LIB_CODEGEN_CONTRACTION_EMITTER_H
 
 #include "LaneBuilder.h"
+#include "Places.h"
 #include "Plan.h"
 
 #include "fp8/Codegen/Contraction.h"
 
 namespace mlir::fp8::contraction {
-
-/// Where the code is in the operands, and in their scales.
-struct Places {
-  std::array<Ref, 3> data;
-  std::array<Ref, 2> scales;
-};
 
 /// The block of k that is being computed.
 struct Block {
@@ -44,15 +39,11 @@ class Emitter : public LaneBuilder {
 public:
   Emitter(OpBuilder &b, Location loc, const TargetInfo &target,
           const Plan &plan)
-      : LaneBuilder(b, loc, target), plan(plan) {}
+      : LaneBuilder(b, loc, target), plan(plan), placing(b, loc, plan.scaled) {}
 
   LogicalResult emit(const ContractionTile &tile);
 
 private:
-  // Operands.
-  Ref flatten(Value buffer, SmallVector<int64_t> &strides);
-  LogicalResult placeData(const ContractionTile &tile, Places &places);
-  LogicalResult placeScales(const ContractionTile &tile, Places &places);
   void carveScratch(Value scratch);
 
   // Loops around blocks.
@@ -64,9 +55,6 @@ private:
   void forOuterK(ArrayRef<Dim> dims, Places places,
                  function_ref<void(Places)> body);
   Value alsoZero(Value condition, Value i);
-  /// The scale of an operand at index `i` of a dimension.
-  Ref scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i);
-  Places moved(Places places, const Dim &dim, Value i);
   void ifFirst(function_ref<void()> then, function_ref<void()> otherwise);
 
   // Blocks.
@@ -120,11 +108,10 @@ private:
   }
 
   const Plan &plan;
+  PlaceBuilder placing;
   Ref lhsPanel, rhsPanel, tileBuffer;
   /// The scales of rows and of columns in the current block of k.
   std::array<Ref, 2> scaleLines;
-  /// The first index of the tile, per loop.
-  SmallVector<Value> offsets;
   /// A static number with the same remainders as the current block of k.
   int64_t kExtent = 0;
   /// Whether this is the first block of k; null where there is only one.

@@ -33,7 +33,9 @@ public:
   ScheduleLowering(ModuleOp module, ScheduleOp schedule)
       : module(module), schedule(schedule), builder(module.getContext()),
         converter(module.getContext()),
-        pointer(LLVM::LLVMPointerType::get(module.getContext())) {}
+        pointer(LLVM::LLVMPointerType::get(module.getContext())),
+        isForGPU(isa_and_nonnull<GPUTargetAttr>(
+            module->getAttr(FP8Dialect::kTargetAttrName))) {}
 
   LogicalResult run();
 
@@ -41,6 +43,9 @@ private:
   FailureOr<Place> placeOf(Value buffer);
   LogicalResult lowerLaunch(LaunchOp op);
   FailureOr<Value> address(Operation *access, Value buffer);
+  LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
+  /// What fp8_launch is given of a kernel: who it is, and how many tasks.
+  FailureOr<std::pair<Value, int64_t>> calleeOf(LaunchOp op);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
   Value bufferAt(Value base, MemRefType type);
@@ -62,7 +67,9 @@ private:
   OpBuilder builder;
   LLVMTypeConverter converter;
   Type pointer;
-  LLVM::LLVMFuncOp launch, operand;
+  /// Kernels run, and buffers lie, on a GPU.
+  bool isForGPU;
+  LLVM::LLVMFuncOp launch, operand, read, write;
   Value step;
   DenseMap<StringRef, int64_t> constants; // external buffer numbers
   unsigned tables = 0;
@@ -197,12 +204,37 @@ Value ScheduleLowering::offsetTable(ArrayRef<Value> offsets, Location loc) {
   return table;
 }
 
+FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
+  Operation *callee = module.lookupSymbol(op.getKernel());
+  Location loc = op.getLoc();
+  if (auto kernel = dyn_cast_or_null<func::FuncOp>(callee))
+    if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
+      return std::pair<Value, int64_t>(
+          LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel))
+              .getResult(),
+          tasks.getInt());
+  auto asked =
+      callee
+          ? callee->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
+          : GPULaunchAttr();
+  if (!asked)
+    return op.emitOpError("expected a kernel lowered by fp8-lower-kernels or "
+                          "fp8-lower-blocks");
+  // What describes the kernel to the runtime is defined beside its code.
+  std::string name = (op.getKernel() + kGPUKernelSuffix).str();
+  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  if (!global) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointToStart(module.getBody());
+    global = LLVM::GlobalOp::create(builder, loc, builder.getI8Type(),
+                                    /*isConstant=*/true,
+                                    LLVM::Linkage::External, name, Attribute());
+  }
+  return std::pair<Value, int64_t>(LLVM::AddressOfOp::create(builder, loc, global).getResult(),
+                   asked.getBlocks());
+}
+
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
-  auto kernel = module.lookupSymbol<func::FuncOp>(op.getKernel());
-  auto tasks =
-      kernel ? kernel->getAttrOfType<IntegerAttr>(kTasksAttr) : IntegerAttr();
-  if (!tasks)
-    return op.emitOpError("expected a kernel lowered by fp8-lower-kernels");
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Location loc = op.getLoc();
@@ -219,10 +251,12 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   Value further = offsetTable(offsets, loc);
   Value table =
       LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
-  Value function = LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel));
+  FailureOr<std::pair<Value, int64_t>> callee = calleeOf(op);
+  if (failed(callee))
+    return failure();
   LLVM::CallOp::create(builder, loc, launch,
                        ValueRange{step, constant(*op.getNumber(), loc),
-                                  function, constant(tasks.getInt(), loc),
+                                  callee->first, constant(callee->second, loc),
                                   table, further, constant(codes.size(), loc)});
   op.erase();
   return success();
@@ -246,7 +280,43 @@ FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
       .getResult();
 }
 
+/// A scalar is copied from the GPU to the host, or to it.
+LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
+                                                 Value buffer) {
+  builder.setInsertionPoint(access);
+  Location loc = access->getLoc();
+  FailureOr<Place> place = placeOf(buffer);
+  if (failed(place))
+    return failure();
+  Value offset = place->offset ? place->offset : constant(0, loc);
+  int64_t bytes = llvm::divideCeil(
+      cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+  SmallVector<Value> arguments{step, constant(place->code, loc), offset,
+                               constant(bytes, loc)};
+  if (auto load = dyn_cast<memref::LoadOp>(access)) {
+    Value from =
+        LLVM::CallOp::create(builder, loc, read, arguments).getResult();
+    load.replaceAllUsesWith(
+        LLVM::LoadOp::create(builder, loc, load.getType(), from).getResult());
+  } else {
+    Value value = cast<memref::StoreOp>(access).getValueToStore(), slot;
+    {
+      OpBuilder::InsertionGuard guard(builder);
+      builder.setInsertionPointToStart(&schedule.getBody().front());
+      slot = LLVM::AllocaOp::create(builder, loc, pointer, value.getType(),
+                                    constant(1, loc));
+    }
+    LLVM::StoreOp::create(builder, loc, value, slot);
+    arguments.push_back(slot);
+    LLVM::CallOp::create(builder, loc, write, arguments);
+  }
+  access->erase();
+  return success();
+}
+
 LogicalResult ScheduleLowering::lowerLoad(memref::LoadOp load) {
+  if (isForGPU)
+    return lowerAccessOnGPU(load, load.getMemRef());
   FailureOr<Value> from = address(load, load.getMemRef());
   if (failed(from))
     return failure();
@@ -258,6 +328,8 @@ LogicalResult ScheduleLowering::lowerLoad(memref::LoadOp load) {
 }
 
 LogicalResult ScheduleLowering::lowerStore(memref::StoreOp store) {
+  if (isForGPU)
+    return lowerAccessOnGPU(store, store.getMemRef());
   FailureOr<Value> to = address(store, store.getMemRef());
   if (failed(to))
     return failure();
@@ -278,8 +350,15 @@ LogicalResult ScheduleLowering::run() {
       "fp8_launch", LLVM::LLVMVoidType::get(builder.getContext()),
       {pointer, builder.getI64Type(), pointer, builder.getI64Type(), pointer,
        pointer, builder.getI64Type()});
-  operand =
-      runtimeFunction("fp8_operand", pointer, {pointer, builder.getI64Type()});
+  Type i64 = builder.getI64Type();
+  if (isForGPU) {
+    read = runtimeFunction("fp8_read", pointer, {pointer, i64, i64, i64});
+    write = runtimeFunction("fp8_write",
+                            LLVM::LLVMVoidType::get(builder.getContext()),
+                            {pointer, i64, i64, i64, pointer});
+  } else {
+    operand = runtimeFunction("fp8_operand", pointer, {pointer, i64});
+  }
 
   step = schedule.getBody().front().addArgument(pointer, loc);
   SmallVector<Operation *> work;

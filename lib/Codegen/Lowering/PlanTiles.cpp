@@ -1,7 +1,7 @@
 //===- PlanTiles.cpp - How kernels are divided into tasks on a CPU --------===//
 
 #include "fp8/Codegen/Passes.h"
-#include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Codegen/Tiles.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -30,9 +30,9 @@ constexpr int64_t kCopyTasks = 16;
 constexpr int64_t kFewTasks = 8;
 constexpr int64_t kManyColumns = 256;
 
-/// The largest divisor of `extent` that is at most `limit`, if it is not much
-/// smaller; otherwise `limit` itself (the last tile is then partial).
-int64_t tileSize(int64_t extent, int64_t limit) {
+} // namespace
+
+int64_t fp8::tileSize(int64_t extent, int64_t limit) {
   if (limit >= extent)
     return extent;
   for (int64_t size = limit; size * 2 > limit; --size)
@@ -41,22 +41,21 @@ int64_t tileSize(int64_t extent, int64_t limit) {
   return limit;
 }
 
-/// The first contraction of a kernel, which all its other ops follow.
-linalg::GenericOp contractionOf(KernelOp kernel) {
+linalg::GenericOp fp8::contractionOf(KernelOp kernel) {
   for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
     if (isDot(generic))
       return generic;
   return nullptr;
 }
 
-SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
+static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
   SmallVector<int64_t> tile;
   for (int64_t extent : kernel.getDomain())
     tile.push_back(llvm::divideCeil(extent, kCopyTasks));
   return tile;
 }
 
-SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
+static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   int64_t work = 0;
   for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
@@ -95,7 +94,8 @@ int64_t rowsOfTask(KernelOp kernel) {
 
 /// Batch loops one at a time, rows in blocks that reuse a packed panel, columns
 /// whole unless there are few rows.
-SmallVector<int64_t> tileOfContraction(KernelOp kernel, linalg::GenericOp dot) {
+static SmallVector<int64_t> tileOfContraction(KernelOp kernel,
+                                              linalg::GenericOp dot) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
   ContractionDims dims = *inferContractionDims(dot);
@@ -127,17 +127,22 @@ SmallVector<int64_t> tileOfContraction(KernelOp kernel, linalg::GenericOp dot) {
   return tile;
 }
 
+SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
+  linalg::GenericOp dot = contractionOf(kernel);
+  return kernel.getCopy() ? tileOfCopy(kernel)
+         : dot            ? tileOfContraction(kernel, dot)
+                          : tileOfElementwise(kernel);
+}
+
+namespace {
+
 class PlanTiles : public fp8::impl::PlanTilesBase<PlanTiles> {
 public:
   void runOnOperation() override {
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
-      linalg::GenericOp dot = contractionOf(kernel);
-      SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
-                                  : dot ? tileOfContraction(kernel, dot)
-                                        : tileOfElementwise(kernel);
-      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), tile));
+      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), cpuTileOf(kernel)));
     }
   }
 };

@@ -22,15 +22,28 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    if (cpu.empty() && module->hasAttr(FP8Dialect::kTargetAttrName))
+    if (cpu.empty() && nvptx.empty() &&
+        module->hasAttr(FP8Dialect::kTargetAttrName))
       return;
-    llvm::Expected<CPUTargetAttr> target =
-        makeCPUTarget(&getContext(), cpu.empty() ? "native" : StringRef(cpu));
+    if (!cpu.empty() && !nvptx.empty()) {
+      module.emitError("expected either a CPU or a GPU but got both: '")
+          << cpu << "' and '" << nvptx << "'";
+      return signalPassFailure();
+    }
+    llvm::Expected<Attribute> target = makeTarget();
     if (!target) {
       module.emitError() << llvm::toString(target.takeError());
       return signalPassFailure();
     }
     module->setAttr(FP8Dialect::kTargetAttrName, *target);
+  }
+
+private:
+  llvm::Expected<Attribute> makeTarget() {
+    if (nvptx.empty())
+      return makeCPUTarget(&getContext(),
+                           cpu.empty() ? "native" : StringRef(cpu));
+    return makeGPUTarget(&getContext(), nvptx);
   }
 };
 

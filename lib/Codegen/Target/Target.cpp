@@ -164,14 +164,55 @@ llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
   return fail("it lacks " + llvm::join(lacks, ", "));
 }
 
-FailureOr<CPUTargetAttr> fp8::targetOf(Operation *op) {
-  Operation *module =
-      isa<ModuleOp>(op) ? op : op->getParentOfType<ModuleOp>().getOperation();
-  auto target =
-      module ? module->getAttrOfType<CPUTargetAttr>(FP8Dialect::kTargetAttrName)
-             : CPUTargetAttr();
+/// The target of the module around `op`, which is to be a `kind`.
+template <typename AttrTy>
+static FailureOr<AttrTy> findTargetOf(Operation *op, const Twine &kind) {
+  Operation *module = op;
+  while (module && !isa<ModuleOp>(module))
+    module = module->getParentOp();
+  Attribute target =
+      module ? module->getAttr(FP8Dialect::kTargetAttrName) : Attribute();
+  if (auto typed = dyn_cast_or_null<AttrTy>(target))
+    return typed;
   if (target)
-    return target;
+    return op->emitOpError("expected a ") << kind << " but got " << target;
   return op->emitOpError("expected a module with the attribute '")
          << FP8Dialect::kTargetAttrName << "': run --fp8-target first";
+}
+
+FailureOr<CPUTargetAttr> fp8::targetOf(Operation *op) {
+  return findTargetOf<CPUTargetAttr>(op, "#fp8.cpu_target");
+}
+
+FailureOr<GPUTargetAttr> fp8::gpuTargetOf(Operation *op) {
+  return findTargetOf<GPUTargetAttr>(op, "#fp8.gpu_target");
+}
+
+/// CUDA's programming guide, "Technical Specifications per Compute Capability".
+ArrayRef<GPUInfo> GPUInfo::all() {
+  static const GPUInfo infos[] = {
+      {"sm_89", 84, 99 << 10, 48, 65536, 100 << 10, 24},
+      {"sm_90a", 84, 227 << 10, 64, 65536, 228 << 10, 32},
+      {"sm_100a", 86, 227 << 10, 64, 65536, 228 << 10, 32},
+      {"sm_120a", 87, 99 << 10, 48, 65536, 100 << 10, 24},
+  };
+  return infos;
+}
+
+const GPUInfo &GPUInfo::of(GPUTargetAttr target) {
+  return *llvm::find_if(all(), [&](const GPUInfo &info) {
+    return info.chip == target.getChip();
+  });
+}
+
+llvm::Expected<GPUTargetAttr> fp8::makeGPUTarget(MLIRContext *context,
+                                                 StringRef chip) {
+  std::string known;
+  for (const GPUInfo &info : GPUInfo::all()) {
+    if (info.chip == chip)
+      return GPUTargetAttr::get(context, chip, "+ptx" + Twine(info.ptx).str());
+    known += (known.empty() ? "" : ", ") + info.chip.str();
+  }
+  return llvm::createStringError("expected an NVIDIA GPU of " + known +
+                                 " but got '" + chip + "'");
 }

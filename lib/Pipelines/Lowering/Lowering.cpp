@@ -49,6 +49,10 @@ void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu) {
 
 void fp8::buildLLVMPipeline(OpPassManager &pm) {
   pm.addPass(createLowerSchedule());
+  buildHostPipeline(pm);
+}
+
+void fp8::buildHostPipeline(OpPassManager &pm) {
   OpPassManager &kernel = pm.nest<func::FuncOp>();
   kernel.addPass(memref::createExpandStridedMetadataPass());
   kernel.addPass(createLowerAffinePass());

@@ -123,11 +123,13 @@ Value KernelLowering::load(Value buffer, AffineMap map, const Nest &nest,
   if (stride == Stride::Contiguous) {
     Value memref = resolve(buffer, map, loops.index, indices);
     auto vectorType = VectorType::get({lanes}, storageType(type));
-    Value value =
+    auto value =
         vector::LoadOp::create(builder, loc, vectorType, memref, indices);
+    if (auto bytes = alignmentOf(buffer, map, nest, lanes))
+      value.setAlignment(*bytes);
     if (isBool)
-      value = arith::TruncIOp::create(builder, loc,
-                                      VectorType::get({lanes}, type), value);
+      return arith::TruncIOp::create(builder, loc,
+                                     VectorType::get({lanes}, type), value);
     return value;
   }
   SmallVector<Value> elements;
@@ -156,7 +158,9 @@ void KernelLowering::store(Value value, Value buffer, AffineMap map,
     if (type.isInteger(1))
       value = arith::ExtUIOp::create(
           builder, loc, VectorType::get({lanes}, storageType(type)), value);
-    vector::StoreOp::create(builder, loc, value, memref, indices);
+    auto write = vector::StoreOp::create(builder, loc, value, memref, indices);
+    if (auto bytes = alignmentOf(buffer, map, nest, lanes))
+      write.setAlignment(*bytes);
     return;
   }
   for (int64_t i = 0; i < lanes; ++i) {

@@ -5,8 +5,6 @@
 
 #include "Nests.h"
 
-#include "fp8/Codegen/Target.h"
-
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -14,13 +12,14 @@
 
 namespace mlir::fp8::lowering {
 
-/// A buffer of the kernel's own: as large as one tile, in the task's scratch.
+/// A buffer of the kernel's own: as large as one tile.
 struct Local {
   MemRefType type; // of the whole tensor
   /// Domain loop that each dimension is cut along; -1: held whole.
   SmallVector<int> domainLoop;
-  int64_t scratchOffset = 0;
-  Value memref; // in the tile being emitted
+  int64_t bytes = 0, scratchOffset = 0;
+  bool inShared = false; // on a GPU: in shared memory
+  Value memref;          // in the tile being emitted
 };
 
 /// A loop that is reduced over, in steps of one vector or of one element.
@@ -30,30 +29,69 @@ struct ReductionLoop {
   int64_t count() const { return llvm::divideCeil(extent, step); }
 };
 
-/// Emits the loops of one task in place of the structured ops of a kernel.
+/// The loops of a nest.
+struct Loops {
+  SmallVector<Value> lower; // first index per loop
+  SmallVector<int64_t> extent;
+  SmallVector<Value> index; // current index per loop
+};
+
+/// Emits the loops of one task in place of the structured ops of a kernel. What
+/// depends on how a task runs is virtual; this class knows what is the same on
+/// every target: the nests, their order of sums, and the bodies.
 class KernelLowering {
 public:
-  /// The last loop of the domain is run in order if there is a `block` of it.
-  KernelLowering(func::FuncOp kernel, ArrayRef<int64_t> domain,
-                 ArrayRef<int64_t> tile, std::optional<int64_t> block,
-                 const TargetInfo &target)
-      : kernel(kernel), target(target), builder(kernel.getContext()),
-        domain(domain), tile(tile), inOrder(block.has_value()) {
+  /// `sumTile` decides how sums are cut into partial sums, `tile` what one task
+  /// computes. The last loop of the domain is run in order if there is a
+  /// `block` of it.
+  KernelLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
+                 ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
+                 std::optional<int64_t> block = std::nullopt)
+      : kernel(kernel), builder(kernel.getContext()), domain(domain),
+        tile(tile), sumTile(sumTile), inOrder(block.has_value()) {
     if (block)
       this->tile.back() = *block;
   }
+  virtual ~KernelLowering() = default;
 
   LogicalResult run();
 
-private:
+protected:
   // Preparation.
+  Block &body() { return kernel.getFunctionBody().front(); }
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
   LogicalResult verifyLocals();
   bool sumsBlocks(linalg::GenericOp op) const;
   void collectInits();
-  void prepareArguments();
+  void keepBooleansAsBytes();
+  int64_t countTasks();
   SmallVector<Value> tileIndexOf(Value task);
+
+  // What a target decides.
+  /// Gives locals their place, and the function what it needs for that.
+  virtual LogicalResult planScratch() = 0;
+  /// Adds the arguments of the target; returns the number of the task.
+  virtual Value prepareArguments() = 0;
+  /// The bytes that a dot over a tile needs while it runs.
+  virtual int64_t dotScratchBytes(linalg::GenericOp op,
+                                  ArrayRef<int64_t> sizes) = 0;
+  virtual Value placeLocal(const Local &local, MemRefType type) = 0;
+  virtual LogicalResult emitDot(linalg::GenericOp op) = 0;
+  virtual void emitFill(linalg::FillOp fill) = 0;
+  /// A loop nest that is the code of one task.
+  virtual void emitIrregular(Operation *nest) = 0;
+  /// The parallel loops of a nest, in `order` from the outside in.
+  virtual void emitParallelLoops(const Nest &nest, Loops &loops,
+                                 ArrayRef<unsigned> order) = 0;
+  /// The alignment of a vector access at the current indices, if more is known
+  /// than that of an element.
+  virtual std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
+                                             const Nest &nest, int64_t lanes) {
+    return std::nullopt;
+  }
+  /// Between two parts of a tile, which may exchange data.
+  virtual void emitPartEnd() {}
 
   // One tile.
   LogicalResult emitTiles(unsigned loop, SmallVectorImpl<Value> &offsets,
@@ -68,20 +106,23 @@ private:
   void placeLocals();
   LogicalResult emitPart(Operation *op);
   bool readsOwnTile(linalg::GenericOp op, unsigned input) const;
-  LogicalResult emitDot(linalg::GenericOp op);
-  void emitFill(linalg::FillOp fill);
   void emitNest(const Nest &nest);
+  Operation *cloneIrregular(Operation *nest);
 
   // Loops of a nest.
-  struct Loops {
-    SmallVector<Value> lower; // first index per loop
-    SmallVector<int64_t> extent;
-    SmallVector<Value> index; // current index per loop
-  };
-  void emitParallelLoops(const Nest &nest, Loops &loops,
-                         ArrayRef<unsigned> order);
   void emitReduction(const Nest &nest, Loops &loops, int64_t lanes);
-  void emitVectorReduction(const Nest &nest, Loops &loops);
+  /// The accumulators of a nest whose lanes hold partial results.
+  struct Accumulators {
+    SmallVector<std::pair<linalg::GenericOp, unsigned>> outputs;
+    SmallVector<Operation *> combiners;
+  };
+  Accumulators accumulatorsOf(const Nest &nest);
+  void storeTotals(const Nest &nest, Loops &loops,
+                   const Accumulators &accumulators, ArrayRef<Value> totals);
+  SmallVector<Value> emitPartialSums(const Nest &nest, Loops &loops,
+                                     ArrayRef<ReductionLoop> order,
+                                     ArrayRef<Operation *> combiners,
+                                     int64_t width);
   SmallVector<Value> emitPartialReduction(const Nest &nest, Loops &loops,
                                           ArrayRef<ReductionLoop> order,
                                           ArrayRef<Operation *> combiners,
@@ -145,10 +186,9 @@ private:
     return arith::ConstantIndexOp::create(builder, loc, value);
   }
 
-  func::FuncOp kernel;
-  const TargetInfo &target;
+  FunctionOpInterface kernel;
   OpBuilder builder;
-  SmallVector<int64_t> domain, tile;
+  SmallVector<int64_t> domain, tile, sumTile;
   /// Whether a task runs all of the last loop, block after block.
   bool inOrder;
   Location loc = UnknownLoc::get(kernel.getContext());
@@ -161,8 +201,8 @@ private:
   /// Arguments that hold booleans (as bytes).
   llvm::SmallDenseSet<Value> boolArguments;
   TileParts parts;
-  Value scratch;
-  int64_t contractionScratch = 0; // offset
+  /// The bytes of all locals, and the most that one dot needs beside them.
+  int64_t localBytes = 0, dotBytes = 0;
   // The tile being emitted.
   SmallVector<Value> tileOffsets;
   SmallVector<int64_t> tileSizes;

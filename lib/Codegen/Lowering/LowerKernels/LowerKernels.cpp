@@ -1,7 +1,7 @@
 //===- LowerKernels.cpp - Structured ops to the loops of one task ---------===//
 
 #include "Booleans.h"
-#include "KernelLowering.h"
+#include "TaskLowering.h"
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Kernels/Structure.h"
@@ -49,15 +49,14 @@ public:
 
 private:
   static LogicalResult lower(KernelOp kernel, const TargetInfo &target) {
-    CPUPlanAttr plan = kernel.getPlanAttr();
+    auto plan = dyn_cast_or_null<CPUPlanAttr>(kernel.getPlanAttr());
     if (kernel.isExternal() || !plan)
       return kernel.emitOpError(
           "expected a body and a plan: run --fp8-plan-tiles first");
     SmallVector<int64_t> domain(kernel.getDomain());
     std::optional<int64_t> block = kernel.getBlock();
-    return KernelLowering(toFunction(kernel), domain, plan.getTile(), block,
-                          target)
-        .run();
+    SmallVector<int64_t> tile(plan.getTile());
+    return TaskLowering(toFunction(kernel), domain, tile, block, target).run();
   }
 };
 

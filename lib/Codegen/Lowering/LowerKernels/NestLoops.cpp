@@ -35,8 +35,9 @@ void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
               lanes);
 }
 
-/// The loops of `order` with lanes that hold partial results, brought together.
-SmallVector<Value> KernelLowering::emitPartialReduction(
+/// Partial results of `width` lanes (or of a scalar) along the loops of
+/// `order`.
+SmallVector<Value> KernelLowering::emitPartialSums(
     const Nest &nest, Loops &loops, ArrayRef<ReductionLoop> order,
     ArrayRef<Operation *> combiners, int64_t width) {
   SmallVector<Value> accumulators;
@@ -46,100 +47,48 @@ SmallVector<Value> KernelLowering::emitPartialReduction(
       type = VectorType::get({width}, type);
     accumulators.push_back(neutralValue(combiner, type));
   }
-  SmallVector<Value> results = emitBlockedSums(
-      loops, order, accumulators, combiners, [&](ValueRange running) {
-        return emitBody(nest, loops, width, running);
-      });
+  return emitBlockedSums(loops, order, accumulators, combiners,
+                         [&](ValueRange running) {
+                           return emitBody(nest, loops, width, running);
+                         });
+}
+
+/// The same, brought together.
+SmallVector<Value> KernelLowering::emitPartialReduction(
+    const Nest &nest, Loops &loops, ArrayRef<ReductionLoop> order,
+    ArrayRef<Operation *> combiners, int64_t width) {
+  SmallVector<Value> results =
+      emitPartialSums(nest, loops, order, combiners, width);
   for (auto [result, combiner] : llvm::zip(results, combiners))
     if (isa<VectorType>(result.getType()))
       result = reduceLanes(result, combiner);
   return results;
 }
 
-/// Reduction over the vector loop: lanes hold partial results.
-void KernelLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
-  unsigned vectorLoop = *nest.vectorLoop;
-  int64_t extent = loops.extent[vectorLoop];
-  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
-  int64_t whole = extent / lanes * lanes, rest = extent - whole;
-  struct Output {
-    linalg::GenericOp op;
-    unsigned result;
-  };
-  SmallVector<Output> outputs;
-  SmallVector<Operation *> combiners;
+KernelLowering::Accumulators KernelLowering::accumulatorsOf(const Nest &nest) {
+  Accumulators accumulators;
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))
       for (unsigned i = 0; i < op.getOutputs().size(); ++i) {
-        outputs.push_back({op, i});
-        combiners.push_back(reductionCombiner(op, i));
+        accumulators.outputs.push_back({op, i});
+        accumulators.combiners.push_back(reductionCombiner(op, i));
       }
-  SmallVector<ReductionLoop> order;
-  for (unsigned loop : nest.reduction.set_bits())
-    if (loop != vectorLoop)
-      order.push_back({loop, loops.extent[loop]});
-
-  auto reduce = [&](int64_t width) {
-    return emitPartialReduction(nest, loops, order, combiners, width);
-  };
-  // The whole vectors, then what is left of each row.
-  order.push_back({vectorLoop, whole, lanes});
-  SmallVector<Value> totals = reduce(lanes);
-  if (rest) {
-    order.pop_back();
-    loops.index[vectorLoop] = arith::AddIOp::create(
-        builder, loc, loops.lower[vectorLoop], constantIndex(whole));
-    for (auto [total, part, combiner] :
-         llvm::zip(totals, reduce(rest), combiners))
-      total = combine(combiner, total, part);
-  }
-  for (auto [output, total, combiner] : llvm::zip(outputs, totals, combiners)) {
-    // The vector loop is reduced away: no access below depends on it.
-    Value init = initialValue(output.op, output.result, nest, loops, 1);
-    total = combine(combiner, init, total);
-    OpOperand &operand = output.op.getDpsInitsMutable()[output.result];
-    store(total, operand.get(), indexingMap(output.op, operand), nest, loops,
-          1);
-  }
+  return accumulators;
 }
 
-void KernelLowering::emitParallelLoops(const Nest &nest, Loops &loops,
-                                       ArrayRef<unsigned> order) {
-  auto emitInner = [&](int64_t lanes) {
-    if (nest.vectorLoop && nest.reduction.test(*nest.vectorLoop))
-      emitVectorReduction(nest, loops);
-    else
-      emitReduction(nest, loops, lanes);
-  };
-  if (order.empty())
-    return emitInner(1);
-  unsigned loop = order.front();
-  int64_t extent = loops.extent[loop];
-  bool isVector = nest.vectorLoop == loop;
-  if (extent == 0)
-    return;
-  int64_t step = isVector ? std::min(nest.lanes, extent) : 1;
-  int64_t whole = extent / step * step, rest = extent - whole;
-  auto inner = [&](Value index, int64_t lanes) {
-    loops.index[loop] = index;
-    if (order.size() == 1)
-      emitInner(isVector ? lanes : 1);
-    else
-      emitParallelLoops(nest, loops, order.drop_front());
-  };
-  auto forOp = scf::ForOp::create(builder, loc, constantIndex(0),
-                                  constantIndex(whole), constantIndex(step));
-  {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(forOp.getBody()->getTerminator());
-    inner(arith::AddIOp::create(builder, loc, forOp.getInductionVar(),
-                                loops.lower[loop]),
-          step);
+/// Stores what reductions over the vector loop gave. That loop is gone: no
+/// access here depends on it.
+void KernelLowering::storeTotals(const Nest &nest, Loops &loops,
+                                 const Accumulators &accumulators,
+                                 ArrayRef<Value> totals) {
+  for (auto [output, total, combiner] :
+       llvm::zip(accumulators.outputs, totals, accumulators.combiners)) {
+    auto [op, result] = output;
+    Value init = initialValue(op, result, nest, loops, 1);
+    OpOperand &operand = op.getDpsInitsMutable()[result];
+    store(combine(combiner, init, total), operand.get(),
+          indexingMap(op, operand), nest, loops, 1);
   }
-  if (rest)
-    inner(arith::AddIOp::create(builder, loc, loops.lower[loop],
-                                constantIndex(whole)),
-          rest);
 }
 
 void KernelLowering::emitNest(const Nest &nest) {

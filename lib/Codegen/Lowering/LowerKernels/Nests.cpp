@@ -195,11 +195,11 @@ void VectorLoopChooser::run() {
 }
 
 TileParts
-lowering::collectNests(func::FuncOp kernel, ArrayRef<int64_t> domain,
+lowering::collectNests(Block &body, ArrayRef<int64_t> domain,
                        ArrayRef<int64_t> tile,
                        const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
   TileParts parts;
-  for (Operation &op : kernel.getBody().front()) {
+  for (Operation &op : body) {
     auto generic = dyn_cast<linalg::GenericOp>(op);
     if (!generic || isDot(generic)) {
       if (generic || isa<linalg::FillOp, scf::ForOp>(op))

@@ -26,9 +26,9 @@ struct Nest {
 /// What a tile is made of, in order: nests, and fills, dots and loops alone.
 using TileParts = SmallVector<std::variant<Nest, Operation *>>;
 
-/// Joins the ops of `kernel`, without the fills in `absorbed`, to nests that
-/// have their vector loop. The domain is cut into tiles.
-TileParts collectNests(func::FuncOp kernel, ArrayRef<int64_t> domain,
+/// Joins the ops of a kernel's `body`, without the fills in `absorbed`, to
+/// nests that have their vector loop. The domain is cut into tiles.
+TileParts collectNests(Block &body, ArrayRef<int64_t> domain,
                        ArrayRef<int64_t> tile,
                        const llvm::SmallPtrSetImpl<Operation *> &absorbed);
 

@@ -3,14 +3,13 @@
 #include "Booleans.h"
 #include "KernelLowering.h"
 
-#include "fp8/Codegen/Contraction.h"
-#include "fp8/Codegen/Passes.h"
+#include "fp8/Kernels/ContractionDims.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Where locals begin in the scratch of a task.
+/// Where locals begin.
 static constexpr int64_t kAlignment = 64;
 
 SmallVector<int> lowering::domainLoopsOf(Value buffer) {
@@ -48,38 +47,32 @@ void KernelLowering::forEachTileSize(
 
 /// Finds every intermediate buffer and how the domain cuts it.
 void KernelLowering::collectLocals() {
-  int64_t offset = 0;
-  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
+  for (auto alloc : body().getOps<memref::AllocOp>()) {
     Local local;
     local.type = alloc.getType();
     local.domainLoop = domainLoopsOf(alloc);
-    int64_t bytes = llvm::divideCeil(
+    local.bytes = llvm::divideCeil(
         storageType(local.type.getElementType()).getIntOrFloatBitWidth(), 8);
     for (auto [dim, loop] : llvm::enumerate(local.domainLoop))
-      bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
-    local.scratchOffset = offset;
-    offset += llvm::alignTo(bytes, kAlignment);
+      local.bytes *= loop < 0 ? local.type.getDimSize(dim) : tile[loop];
+    local.bytes = llvm::alignTo(local.bytes, kAlignment);
+    local.scratchOffset = localBytes;
+    localBytes += local.bytes;
     locals[alloc.getResult()] = local;
   }
-  contractionScratch = offset;
-  int64_t total = offset;
-  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>()) {
+  for (auto generic : body().getOps<linalg::GenericOp>()) {
     if (!isDot(generic))
       continue;
     // A smaller tile may be packed where a whole one is not.
-    forEachTileSize([&](ArrayRef<int64_t> tileSizes) {
+    forEachTileSize([&](ArrayRef<int64_t> tile) {
       SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
       for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
         if (dim >= 0)
-          sizes[dim] = tileSizes[i];
-      total =
-          std::max(total, offset + contractionScratchBytes(
-                                       generic, sizes, target,
-                                       localInputTypes(generic, tileSizes)));
+          sizes[dim] = tile[i];
+      tileSizes.assign(tile.begin(), tile.end());
+      dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
     });
   }
-  kernel->setAttr(kScratchBytesAttr,
-                  builder.getI64IntegerAttr(llvm::alignTo(total, kAlignment)));
 }
 
 /// Whoever writes a local must write the tile that it holds, no more.
@@ -103,7 +96,7 @@ LogicalResult KernelLowering::verifyLocals() {
 
 /// A fill of constant that a reduction overwrites is only its start value.
 void KernelLowering::collectInits() {
-  for (auto fill : kernel.getBody().front().getOps<linalg::FillOp>()) {
+  for (auto fill : body().getOps<linalg::FillOp>()) {
     Value buffer = fill.getOutputs()[0];
     Operation *next = nullptr;
     for (Operation *user : buffer.getUsers())
@@ -157,8 +150,6 @@ KernelLowering::localInputTypes(linalg::GenericOp dot,
 /// Makes the locals of the tile, of its size.
 void KernelLowering::placeLocals() {
   for (auto &[buffer, local] : locals) {
-    local.memref = memref::ViewOp::create(
-        builder, loc, tileType(local, tileSizes), scratch,
-        constantIndex(local.scratchOffset), ValueRange{});
+    local.memref = placeLocal(local, tileType(local, tileSizes));
   }
 }

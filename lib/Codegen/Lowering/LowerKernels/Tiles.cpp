@@ -2,42 +2,21 @@
 
 #include "KernelLowering.h"
 
-#include "fp8/Codegen/Contraction.h"
-#include "fp8/Codegen/Passes.h"
-
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Writes the constant over the part of the buffer that this task owns.
-void KernelLowering::emitFill(linalg::FillOp fill) {
-  loc = fill.getLoc();
-  Value buffer = fill.getOutputs()[0];
-  auto type = cast<MemRefType>(buffer.getType());
-  Nest nest;
-  Loops loops;
-  for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
-    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
-    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
-  }
-  loops.index = loops.lower;
-  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
-  Value value = fill.getInputs()[0];
-  std::function<void(unsigned)> nested = [&](unsigned loop) {
-    if (loop == loops.extent.size())
-      return store(value, buffer, identity, nest, loops, 1);
-    auto forOp =
-        scf::ForOp::create(builder, loc, constantIndex(0),
-                           constantIndex(loops.extent[loop]), constantIndex(1));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPoint(forOp.getBody()->getTerminator());
-    loops.index[loop] = arith::AddIOp::create(
-        builder, loc, forOp.getInductionVar(), loops.lower[loop]);
-    nested(loop + 1);
-  };
-  nested(0);
+/// The nest on the locals of the tile.
+Operation *KernelLowering::cloneIrregular(Operation *nest) {
+  IRMapping mapping;
+  for (auto &[buffer, local] : locals)
+    mapping.map(buffer, local.memref);
+  Operation *copy = builder.clone(*nest, mapping);
+  copy->removeAttr(kTaskDimsAttr);
+  accessBooleansAsBytes(copy);
+  return copy;
 }
 
 /// Is the input of a dot, a local, cut along the domain as the dot is?
@@ -52,57 +31,16 @@ bool KernelLowering::readsOwnTile(linalg::GenericOp op, unsigned input) const {
   return true;
 }
 
-LogicalResult KernelLowering::emitDot(linalg::GenericOp op) {
-  loc = op.getLoc();
-  ContractionTile contraction;
-  contraction.op = op;
-  contraction.sizes = op.getStaticLoopRanges();
-  contraction.offsets.assign(contraction.sizes.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
-    if (dim >= 0) {
-      contraction.offsets[dim] = tileOffsets[i];
-      contraction.sizes[dim] = tileSizes[i];
-    }
-  contraction.accumulate = sumsBlocks(op);
-  for (unsigned i = 0; i < 2; ++i) {
-    auto input = locals.find(op.getDpsInputs()[i]);
-    if (input == locals.end())
-      continue;
-    if (!readsOwnTile(op, i))
-      return op.emitOpError("expected to read what its task computes");
-    contraction.localInputs[i] = input->second.memref;
-  }
-  Value out = op.getOutputs()[0];
-  auto local = locals.find(out);
-  contraction.outIsLocal = local != locals.end();
-  contraction.out = contraction.outIsLocal ? local->second.memref : out;
-  int64_t bytes = contractionScratchBytes(op, contraction.sizes, target,
-                                          localInputTypes(op, tileSizes));
-  int64_t available = cast<MemRefType>(scratch.getType()).getNumElements();
-  if (contractionScratch + bytes > available)
-    return op.emitOpError("expected at most ")
-           << available << " bytes of scratch but needs "
-           << contractionScratch + bytes;
-  contraction.scratch = memref::ViewOp::create(
-      builder, loc, MemRefType::get({bytes}, builder.getI8Type()), scratch,
-      constantIndex(contractionScratch), ValueRange{});
-  return emitContraction(builder, loc, contraction, target);
-}
-
-/// A fill, a dot, or a loop nest of its own, which every task runs whole.
+/// A fill, a dot, or a loop nest of its own.
 LogicalResult KernelLowering::emitPart(Operation *op) {
+  loc = op->getLoc();
   if (auto fill = dyn_cast<linalg::FillOp>(op)) {
     emitFill(fill);
     return success();
   }
   if (auto dot = dyn_cast<linalg::GenericOp>(op))
     return emitDot(dot);
-  IRMapping mapping;
-  for (auto &[buffer, local] : locals)
-    mapping.map(buffer, local.memref);
-  Operation *copy = builder.clone(*op, mapping);
-  copy->removeAttr(kTaskDimsAttr);
-  accessBooleansAsBytes(copy);
+  emitIrregular(op);
   return success();
 }
 
@@ -111,7 +49,9 @@ LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
   tileOffsets.assign(offsets.begin(), offsets.end());
   tileSizes.assign(sizes.begin(), sizes.end());
   placeLocals();
-  for (auto &part : parts) {
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    if (index > 0)
+      emitPartEnd();
     if (Nest *nest = std::get_if<Nest>(&part))
       emitNest(*nest);
     else if (failed(emitPart(std::get<Operation *>(part))))
@@ -192,37 +132,34 @@ LogicalResult KernelLowering::emitTiles(unsigned loop,
   return descend(tile[loop]);
 }
 
-/// New leading arguments, byte booleans.
-void KernelLowering::prepareArguments() {
-  Block &entry = kernel.getBody().front();
-  int64_t scratchBytes =
-      kernel->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
-  for (BlockArgument arg : entry.getArguments()) {
+/// Arguments that hold booleans hold bytes.
+void KernelLowering::keepBooleansAsBytes() {
+  for (BlockArgument arg : body().getArguments()) {
     auto type = cast<MemRefType>(arg.getType());
     if (!type.getElementType().isInteger(1))
       continue;
     boolArguments.insert(arg);
     arg.setType(MemRefType::get(type.getShape(), builder.getI8Type()));
   }
-  scratch = entry.insertArgument(
-      0u, MemRefType::get({scratchBytes}, builder.getI8Type()), loc);
-  entry.insertArgument(0u, builder.getIndexType(), loc);
 }
 
-/// Takes the number of a task apart into a tile's place in the domain, and
-/// counts the tasks.
-SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
+int64_t KernelLowering::countTasks() {
   int64_t tasks = 1;
+  for (unsigned loop = 0; loop < domain.size() - inOrder; ++loop)
+    tasks *= llvm::divideCeil(domain[loop], tile[loop]);
+  return tasks;
+}
+
+/// Takes the number of a task apart into a tile's place in the domain.
+SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
   SmallVector<Value> tileIndex(domain.size());
   Value rest = task;
   for (unsigned loop = domain.size() - inOrder; loop-- > 0;) {
     int64_t count = llvm::divideCeil(domain[loop], tile[loop]);
-    tasks *= count;
     tileIndex[loop] =
         arith::RemUIOp::create(builder, loc, rest, constantIndex(count));
     rest = arith::DivUIOp::create(builder, loc, rest, constantIndex(count));
   }
-  kernel->setAttr(kTasksAttr, builder.getI64IntegerAttr(tasks));
   return tileIndex;
 }
 
@@ -231,24 +168,26 @@ LogicalResult KernelLowering::run() {
   if (failed(verifyLocals()))
     return failure();
   collectInits();
-  parts = collectNests(kernel, domain, tile, absorbedFills);
+  parts = collectNests(body(), domain, sumTile, absorbedFills);
+  if (failed(planScratch()))
+    return failure();
 
-  Block &entry = kernel.getBody().front();
   SmallVector<Operation *> old;
-  for (Operation &op : entry.without_terminator())
+  for (Operation &op : body().without_terminator())
     if (!isa<arith::ConstantOp>(op))
       old.push_back(&op);
-  prepareArguments();
-  builder.setInsertionPoint(entry.getTerminator());
+  keepBooleansAsBytes();
   loc = kernel.getLoc();
+  builder.setInsertionPoint(body().getTerminator());
+  Value task = prepareArguments();
   SmallVector<Value> offsets;
   SmallVector<int64_t> sizes;
-  if (failed(emitTiles(0, offsets, sizes, tileIndexOf(entry.getArgument(0)))))
+  if (failed(emitTiles(0, offsets, sizes, tileIndexOf(task))))
     return failure();
   for (Operation *op : llvm::reverse(old)) {
     op->dropAllUses();
     op->erase();
   }
-  kernel.setFunctionType(builder.getFunctionType(entry.getArgumentTypes(), {}));
+  kernel.setType(builder.getFunctionType(body().getArgumentTypes(), {}));
   return success();
 }

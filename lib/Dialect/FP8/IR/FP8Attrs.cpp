@@ -33,14 +33,62 @@ CPUTargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                      << vectorBits;
 }
 
-LogicalResult
-CPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                    ArrayRef<int64_t> tile) {
+static LogicalResult
+verifyTile(llvm::function_ref<InFlightDiagnostic()> emitError,
+           ArrayRef<int64_t> tile) {
   for (int64_t extent : tile)
     if (extent <= 0)
       return emitError() << "expected a tile of positive extents but got "
                          << extent;
   return success();
+}
+
+LogicalResult
+CPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    ArrayRef<int64_t> tile) {
+  return verifyTile(emitError, tile);
+}
+
+LogicalResult
+GPUTargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                      StringRef chip, StringRef) {
+  if (llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, chip))
+    return success();
+  return emitError()
+         << "expected a chip of sm_89, sm_90a, sm_100a and sm_120a but got '"
+         << chip << "'";
+}
+
+static LogicalResult
+verifyThreads(llvm::function_ref<InFlightDiagnostic()> emitError,
+              int64_t threads) {
+  if (threads > 0 && threads <= 1024 && threads % 32 == 0)
+    return success();
+  return emitError()
+         << "expected threads to be a multiple of 32 up to 1024 but got "
+         << threads;
+}
+
+LogicalResult
+GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                    ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
+                    unsigned threads) {
+  if (failed(verifyTile(emitError, tile)) ||
+      failed(verifyTile(emitError, sumTile)))
+    return failure();
+  return verifyThreads(emitError, threads);
+}
+
+LogicalResult
+GPULaunchAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                      int64_t blocks, int64_t threads, int64_t shared,
+                      int64_t dynamicShared, int64_t scratch) {
+  if (blocks <= 0)
+    return emitError() << "expected blocks to be positive but got " << blocks;
+  for (int64_t bytes : {shared, dynamicShared, scratch})
+    if (bytes < 0)
+      return emitError() << "expected a number of bytes but got " << bytes;
+  return verifyThreads(emitError, threads);
 }
 
 void FP8Dialect::registerAttributes() {

@@ -57,6 +57,10 @@ bool isNames(Attribute attr) {
   return array && llvm::all_of(array, llvm::IsaPred<StringAttr>);
 }
 
+bool isTarget(Attribute attr) {
+  return isa<CPUTargetAttr, GPUTargetAttr>(attr);
+}
+
 constexpr Kind kFlag = {isA<UnitAttr>, "no value"};
 constexpr Kind kText = {isA<StringAttr>, "a string"};
 constexpr Kind kCount = {isInteger<0>, "an integer that is not negative"};
@@ -108,10 +112,13 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kNumberAttrName, OnOp, kCount},
     {FP8Dialect::kTargetAttrName,
      OnOp,
-     {isA<CPUTargetAttr>, "a #fp8.cpu_target"}},
+     {isTarget, "a #fp8.cpu_target or a #fp8.gpu_target"}},
     {FP8Dialect::kTasksAttrName, OnOp, kPositive},
     {FP8Dialect::kScratchBytesAttrName, OnOp, kCount},
     {FP8Dialect::kTaskAttrName, OnOp, kFlag},
+    {FP8Dialect::kGPULaunchAttrName,
+     OnOp,
+     {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,

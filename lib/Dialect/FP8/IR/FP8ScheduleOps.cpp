@@ -174,7 +174,7 @@ ParseResult KernelOp::parse(OpAsmParser &parser, OperationState &result) {
                         builder.getI64IntegerAttr(block));
   }
   if (succeeded(parser.parseOptionalKeyword("plan"))) {
-    CPUPlanAttr plan;
+    Attribute plan;
     if (parser.parseEqual() || parser.parseAttribute(plan))
       return failure();
     result.addAttribute(getPlanAttrName(result.name), plan);
@@ -196,7 +196,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer << " domain = [" << getDomain() << ']';
   if (std::optional<uint64_t> block = getBlock())
     printer << " block = " << *block;
-  if (CPUPlanAttr plan = getPlanAttr())
+  if (Attribute plan = getPlanAttr())
     printer << " plan = " << plan;
   if (getCopy())
     printer << " copy";
@@ -205,6 +205,15 @@ void KernelOp::print(OpAsmPrinter &printer) {
     return;
   printer << ' ';
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
+}
+
+/// The tiles that a plan has.
+static SmallVector<ArrayRef<int64_t>> tilesOf(Attribute plan) {
+  if (auto cpu = dyn_cast_or_null<CPUPlanAttr>(plan))
+    return {cpu.getTile()};
+  if (auto gpu = dyn_cast_or_null<GPUPlanAttr>(plan))
+    return {gpu.getTile(), gpu.getSumTile()};
+  return {};
 }
 
 LogicalResult KernelOp::verify() {
@@ -232,11 +241,10 @@ LogicalResult KernelOp::verify() {
     return emitOpError("expected a block of 1 to all iterations of the last "
                        "loop of the domain but got ")
            << *block;
-  CPUPlanAttr plan = getPlanAttr();
-  if (plan && plan.getTile().size() != getDomain().size())
-    return emitOpError("expected a tile of ")
-           << getDomain().size() << " extents but got "
-           << plan.getTile().size();
+  for (ArrayRef<int64_t> tile : tilesOf(getPlanAttr()))
+    if (tile.size() != getDomain().size())
+      return emitOpError("expected a tile of ")
+             << getDomain().size() << " extents but got " << tile.size();
   if (getCopy() && (getNumArguments() != 2 || getAccess(0) != Access::Read ||
                     getAccess(1) != Access::Write ||
                     getArgumentTypes()[0] != getArgumentTypes()[1]))
@@ -300,7 +308,9 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   Operation *callee = symbols.lookupNearestSymbolFrom(*this, getKernelAttr());
   auto kernel = dyn_cast_or_null<KernelOp>(callee);
   // Codegen replaces a kernel by the function that runs one of its tasks.
-  if (callee && !kernel && callee->hasAttr(FP8Dialect::kTasksAttrName))
+  if (callee && !kernel &&
+      (callee->hasAttr(FP8Dialect::kTasksAttrName) ||
+       callee->hasAttr(FP8Dialect::kGPULaunchAttrName)))
     return success();
   if (!kernel)
     return emitOpError("expected '")

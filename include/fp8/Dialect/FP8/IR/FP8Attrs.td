@@ -255,4 +255,77 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
   let genVerifyDecl = 1;
 }
 
+def FP8_GPUTargetAttr : AttrDef<FP8_Dialect, "GPUTarget"> {
+  let mnemonic = "gpu_target";
+  let summary = "The NVIDIA GPU that code is generated for";
+  let description = [{
+    Set on the module by `fp8-target`, read by codegen. `chip` is one of
+    `sm_89`, `sm_90a`, `sm_100a` and `sm_120a`; `features` are LLVM's words,
+    among them the version of PTX.
+
+    Example:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {}
+    ```
+  }];
+  let parameters = (ins StringRefParameter<"the GPU's architecture">:$chip,
+                        StringRefParameter<"LLVM's features">:$features);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
+  let mnemonic = "gpu_plan";
+  let summary = "How a kernel's domain is divided into blocks on a GPU";
+  let description = [{
+    One block of `threads` threads computes one tile: `tile` has its extent
+    along each loop of the domain. The last tile of a loop may be smaller.
+    `sum_tile` is the tile that decides how sums are cut into partial sums: that
+    of the CPU, so that both targets compute the same bits.
+
+    Example: blocks of 16 rows.
+
+    ```mlir
+    fp8.kernel @k(read %x: memref<64x8xf32>, write %y: memref<64x8xf32>) domain = [64]
+        plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128>
+    ```
+  }];
+  let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
+                        ArrayRefParameter<"int64_t", "tile that sums are cut by">:$sumTile,
+                        "unsigned":$threads);
+  let assemblyFormat = [{
+    `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
+        `threads` `=` $threads `>`
+  }];
+  let genVerifyDecl = 1;
+}
+
+def FP8_GPULaunchAttr : AttrDef<FP8_Dialect, "GPULaunch"> {
+  let mnemonic = "gpu_launch";
+  let summary = "What a launch of a GPU kernel asks for";
+  let description = [{
+    On the function that codegen makes of a kernel, as `fp8.gpu_launch`: the
+    grid is `blocks` (one-dimensional), a block `threads`. `shared` are the bytes
+    of shared memory that the function declares itself, `dynamic_shared` those
+    that the launch has to ask for. With `scratch` other than 0 the function has
+    one more parameter behind those of the kernel: the address of
+    `blocks * scratch` bytes of global memory, at a multiple of 64, not cleared.
+
+    Example:
+
+    ```mlir
+    llvm.func @k(%x: !llvm.ptr) attributes {
+        fp8.gpu_launch = #fp8.gpu_launch<blocks = 8, threads = 128, shared = 4096,
+                                         dynamic_shared = 0, scratch = 0>} {
+      llvm.return
+    }
+    ```
+  }];
+  let parameters = (ins "int64_t":$blocks, "int64_t":$threads, "int64_t":$shared,
+                        "int64_t":$dynamic_shared, "int64_t":$scratch);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif // FP8_DIALECT_FP8_IR_FP8ATTRS_TD

@@ -99,7 +99,7 @@ def FP8_Dialect : Dialect {
     /// On a function: what became of its gated units, for the verdict report.
     static constexpr ::llvm::StringLiteral kGatedUnitsAttrName = "fp8.gated_units";
 
-    /// On a module: the target, a #fp8.cpu_target.
+    /// On a module: the target, a #fp8.cpu_target or #fp8.gpu_target.
     static constexpr ::llvm::StringLiteral kTargetAttrName = "fp8.target";
 
     /// On the loops of a nest that is the code of one task (a scatter, a sort,
@@ -123,6 +123,10 @@ def FP8_Dialect : Dialect {
     /// tasks there are, and the bytes of scratch that each needs.
     static constexpr ::llvm::StringLiteral kTasksAttrName = "fp8.tasks";
     static constexpr ::llvm::StringLiteral kScratchBytesAttrName = "fp8.scratch_bytes";
+
+    /// On the function that codegen for GPUs makes of a kernel: a
+    /// #fp8.gpu_launch.
+    static constexpr ::llvm::StringLiteral kGPULaunchAttrName = "fp8.gpu_launch";
 
     /// On a constant: its number among the constants of a schedule.
     static constexpr ::llvm::StringLiteral kNumberAttrName = "fp8.number";

@@ -1,0 +1,189 @@
+//===- Passes.td - Kernels to NVIDIA GPUs ------------------*- tablegen -*-===//
+
+#ifndef FP8_CODEGEN_GPU_PASSES
+#define FP8_CODEGEN_GPU_PASSES
+
+include "mlir/Pass/PassBase.td"
+
+def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
+  let summary = "Choose the tile of each kernel that one block computes";
+  let description = [{
+    Every kernel without a `plan` gets one for the module's GPU: elementwise
+    kernels and reductions are cut into blocks of some thousand elements, dots
+    into blocks of up to 64 rows and 128 columns, of fewer rows where what
+    stands between the dot and the results does not fit into shared memory. A
+    tile changes no bit of a result; how sums are cut does, so that the CPU's
+    tile, which decides that, is part of the plan.
+
+    Example:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+      fp8.kernel @double(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8] {
+        linalg.generic {
+            indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+            iterator_types = ["parallel"]}
+            ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+        ^bb0(%a: f32, %o: f32):
+          %d = arith.addf %a, %a : f32
+          linalg.yield %d : f32
+        }
+        fp8.return
+      }
+    }
+    ```
+  }];
+}
+
+def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
+  let summary = "Turn structured ops of a kernel into the code of one block";
+  let description = [{
+    A kernel `@k(operands...)` with a plan becomes the kernel `@k` of a
+    `gpu.module @k`: the block's number selects one tile of the domain, and all
+    threads of the block run each structured op over that tile, one after the
+    other, with a barrier between two. Points of a nest are dealt out to
+    threads, with loads and stores of up to 16 bytes. The partial sums of one
+    point, which the CPU has in the lanes of a vector, are those of neighbouring
+    threads, brought together by shuffles in the CPU's order, so that sums have
+    the CPU's bits. Dots of f8, bf16 and f16 use `mma.sync` with tiles in shared
+    memory, those of f32 use FMA.
+
+    Buffers of the kernel's own lie in shared memory; what does not fit lies in
+    global memory, of which each block has its part. `fp8.gpu_launch` says what a
+    launch asks for.
+
+    A loop nest that is the code of one task (a scatter) deals a loop whose
+    iterations touch elements of their own out to the threads of one block;
+    where there is none (a sort) a single thread runs it.
+
+    Example input:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+      fp8.kernel @double(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [8]
+          plan = #fp8.gpu_plan<tile = [8], sum_tile = [8], threads = 32> {
+        linalg.generic {
+            indexing_maps = [affine_map<(i) -> (i)>, affine_map<(i) -> (i)>],
+            iterator_types = ["parallel"]}
+            ins(%x : memref<8xf32>) outs(%y : memref<8xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+        ^bb0(%a: f32, %o: f32):
+          %d = arith.addf %a, %a : f32
+          linalg.yield %d : f32
+        }
+        fp8.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = [
+    "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
+    "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
+    "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
+    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
+    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+}
+
+def GPUCasts : Pass<"fp8-gpu-casts"> {
+  let summary = "Turn f8 and bf16 casts into the instructions that GPUs have";
+  let description = [{
+    `arith.truncf` from f32 to f8E4M3FN and f8E5M2 becomes
+    `cvt.rn.satfinite.e4m3x2.f32` (or `e5m2x2`) on pairs of elements, `arith.extf`
+    to f32 `cvt.rn.f16x2.e4m3x2`. A plain cast does not saturate: what is beyond
+    the largest number and rounds beyond it becomes NaN, or infinity in E5M2, by
+    a comparison beside the conversion. Casts between f32 and bf16 stay what they
+    are (LLVM has them). Casts of other formats are left to `fp8-expand-casts`.
+
+    The results are those of `fp8-expand-casts`, but that the NaN of E4M3 and
+    bf16 has no sign.
+
+    Example:
+
+    ```mlir
+    func.func @encode(%x: vector<4xf32>) -> vector<4xf8E4M3FN> {
+      %0 = arith.truncf %x : vector<4xf32> to vector<4xf8E4M3FN>
+      return %0 : vector<4xf8E4M3FN>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::math::MathDialect",
+                           "::mlir::vector::VectorDialect"];
+}
+
+def ConvertToNVVM : Pass<"fp8-convert-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
+  let summary = "GPU kernels to the LLVM and NVVM dialects";
+  let description = [{
+    Runs upstream's conversions of the dialects that kernels are made of, in one
+    conversion: shared memory has an address space that each of them alone does
+    not know. Memory is passed as bare pointers, one for each buffer. Functions
+    of the `math` dialect are to be converted before.
+
+    Example:
+
+    ```mlir
+    gpu.module @k {
+      gpu.func @k(%x: memref<128xf32>) kernel attributes {known_block_size = array<i32: 128, 1, 1>} {
+        %i = gpu.thread_id x
+        %0 = memref.load %x[%i] : memref<128xf32>
+        %1 = arith.addf %0, %0 : f32
+        memref.store %1, %x[%i] : memref<128xf32>
+        gpu.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
+def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
+  let summary = "Check that GPU kernels are NVVM and LLVM alone";
+  let description = [{
+    Upstream conversions skip what they do not know without an error; this check
+    turns any op in a `gpu.module` that is of neither dialect, any call of a
+    function without a body, and any f8 typed value into one error that names it.
+
+    Example:
+
+    ```mlir
+    gpu.module @k {
+      llvm.func @k(%x: !llvm.ptr) attributes {
+          gpu.kernel, nvvm.kernel,
+          fp8.gpu_launch = #fp8.gpu_launch<blocks = 1, threads = 32, shared = 0,
+                                           dynamic_shared = 0, scratch = 0>} {
+        llvm.return
+      }
+    }
+    ```
+  }];
+}
+
+def EmitGPUCode : Pass<"fp8-emit-gpu-code", "::mlir::ModuleOp"> {
+  let summary = "Write the code of GPU kernels to files";
+  let description = [{
+    Compiles every `gpu.module` for the module's GPU and writes what comes out to
+    `directory`, one file a kernel: `bitcode` (`.bc`), `ptx` or `cubin`. With
+    cubins comes `resources.csv`: what a launch asks for and what CUDA's
+    assembler says that each kernel takes, and the share of a processor's warps
+    that can run at once. The IR stays as it is.
+
+    Example, with `image=ptx directory=out`:
+
+    ```mlir
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+      gpu.module @k {
+        llvm.func @k(%x: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+          llvm.return
+        }
+      }
+    }
+    ```
+  }];
+  let options = [
+    Option<"image", "image", "std::string", "\"ptx\"", "bitcode, ptx or cubin">,
+    Option<"directory", "directory", "std::string", "", "where files are written">
+  ];
+}
+
+#endif // FP8_CODEGEN_GPU_PASSES

@@ -1,0 +1,303 @@
+//===- BlockLowering.cpp - One kernel to the code of a GPU's block --------===//
+
+#include "BlockLowering.h"
+
+#include "fp8/Codegen/GPU/Passes.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// Is `buffer` only handed from op to op of one nest, in registers?
+static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
+  for (auto &part : parts) {
+    const Nest *nest = std::get_if<Nest>(&part);
+    if (!nest || !llvm::all_of(buffer.getUsers(), [&](Operation *user) {
+          auto generic = dyn_cast<linalg::GenericOp>(user);
+          return generic && llvm::is_contained(nest->ops, generic);
+        }))
+      continue;
+    return llvm::all_of(buffer.getUses(), [](OpOperand &use) {
+      auto generic = cast<linalg::GenericOp>(use.getOwner());
+      return !generic.isDpsInit(&use) || allParallel(generic);
+    });
+  }
+  return false;
+}
+
+/// The first and the last part that uses `buffer`.
+static std::pair<unsigned, unsigned>
+lifetimeOf(Value buffer, const lowering::TileParts &parts,
+           const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
+  unsigned first = parts.size(), last = 0;
+  for (auto [index, part] : llvm::enumerate(parts)) {
+    SmallVector<Operation *> ops;
+    if (const Nest *nest = std::get_if<Nest>(&part))
+      llvm::append_range(ops, nest->ops);
+    else
+      ops.push_back(std::get<Operation *>(part));
+    bool uses = llvm::any_of(buffer.getUsers(), [&](Operation *user) {
+      return !absorbed.contains(user) && llvm::any_of(ops, [&](Operation *op) {
+        return op->isAncestor(user);
+      });
+    });
+    if (!uses)
+      continue;
+    first = std::min<unsigned>(first, index);
+    last = index;
+  }
+  return {first, last};
+}
+
+/// The lowest offset at which `bytes` fit between places that are taken.
+static int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
+                        int64_t bytes) {
+  SmallVector<std::pair<int64_t, int64_t>> sorted(taken);
+  llvm::sort(sorted);
+  int64_t offset = 0;
+  for (auto [from, to] : sorted) {
+    if (offset + bytes <= from)
+      break;
+    offset = std::max(offset, to);
+  }
+  return offset;
+}
+
+/// Locals that do not live at one time share a place: in shared memory as long
+/// as there is some, then in global memory.
+LogicalResult BlockLowering::planScratch() {
+  struct Taken {
+    Local *local;
+    std::pair<unsigned, unsigned> lifetime;
+    bool shared;
+  };
+  SmallVector<Taken> placed;
+  auto place = [&](Local &local, std::pair<unsigned, unsigned> lifetime,
+                   bool shared) {
+    SmallVector<std::pair<int64_t, int64_t>> taken;
+    for (const Taken &other : placed)
+      if (other.shared == shared && other.lifetime.first <= lifetime.second &&
+          lifetime.first <= other.lifetime.second)
+        taken.push_back({other.local->scratchOffset,
+                         other.local->scratchOffset + other.local->bytes});
+    return firstFit(taken, local.bytes);
+  };
+  int64_t available = target.sharedBytes - dotBytes;
+  sharedBytes = 0;
+  for (auto &[buffer, local] : locals) {
+    if (staysInNest(buffer, parts)) {
+      local.bytes = local.scratchOffset = 0;
+      continue;
+    }
+    auto lifetime = lifetimeOf(buffer, parts, absorbedFills);
+    local.scratchOffset = place(local, lifetime, /*shared=*/true);
+    local.inShared = local.scratchOffset + local.bytes <= available;
+    if (local.inShared) {
+      sharedBytes = std::max(sharedBytes, local.scratchOffset + local.bytes);
+    } else {
+      local.scratchOffset = place(local, lifetime, /*shared=*/false);
+      scratchBytes = std::max(scratchBytes, local.scratchOffset + local.bytes);
+    }
+    placed.push_back({&local, lifetime, local.inShared});
+  }
+  dotOffset = sharedBytes;
+  sharedBytes += dotBytes;
+  if (sharedBytes > target.sharedBytes)
+    return kernel->emitOpError("expected at most ")
+           << target.sharedBytes << " bytes of shared memory but needs "
+           << sharedBytes;
+  return success();
+}
+
+/// Shared and global memory are trailing arguments; blocks are the tasks.
+Value BlockLowering::prepareArguments() {
+  if (scratchBytes > 0)
+    scratchArgument = body().addArgument(
+        MemRefType::get({scratchBytes * countTasks()}, builder.getI8Type()),
+        loc);
+  if (sharedBytes > 0) {
+    auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
+                                            gpu::AddressSpace::Workgroup);
+    sharedArgument =
+        body().addArgument(MemRefType::get({sharedBytes}, builder.getI8Type(),
+                                           MemRefLayoutAttrInterface(), space),
+                           loc);
+  }
+  thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
+  block = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
+  return block;
+}
+
+Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
+  if (local.bytes == 0) // It is never in memory.
+    return memref::AllocaOp::create(builder, loc, type);
+  Value offset = constantIndex(local.scratchOffset);
+  if (!local.inShared) {
+    Value first =
+        arith::MulIOp::create(builder, loc, block, constantIndex(scratchBytes));
+    offset = arith::AddIOp::create(builder, loc, first, offset);
+    return memref::ViewOp::create(builder, loc, type, scratchArgument, offset,
+                                  ValueRange{});
+  }
+  auto shared = MemRefType::get(
+      type.getShape(), type.getElementType(), MemRefLayoutAttrInterface(),
+      cast<MemRefType>(sharedArgument.getType()).getMemorySpace());
+  return memref::ViewOp::create(builder, loc, shared, sharedArgument, offset,
+                                ValueRange{});
+}
+
+/// An access is as wide as it is aligned where the base of the buffer, the rows
+/// and the vector itself begin at multiples of it.
+std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
+                                                  const Nest &nest,
+                                                  int64_t lanes) {
+  auto it = locals.find(buffer);
+  auto type = cast<MemRefType>(
+      it == locals.end() ? buffer.getType() : it->second.memref.getType());
+  int64_t bytes = llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  if (!nest.startsAligned || !llvm::isPowerOf2_64(lanes * bytes))
+    return std::nullopt;
+  if (type.getRank() > 1 && type.getShape().back() % lanes != 0)
+    return std::nullopt;
+  // Beyond the vector loop the last index has multiples of the lanes.
+  AffineExpr last = map.getResults().back();
+  AffineExpr loop = getAffineDimExpr(*nest.vectorLoop, map.getContext());
+  AffineExpr rest =
+      simplifyAffineExpr(last - loop, map.getNumDims(), map.getNumSymbols());
+  if (!rest.isMultipleOf(lanes))
+    return std::nullopt;
+  int64_t base = 64;
+  if (it != locals.end()) {
+    int cut = it->second.domainLoop.back();
+    if (cut >= 0 && tile[cut] != domain[cut] && tile[cut] % lanes != 0)
+      return std::nullopt;
+  } else if (auto argument = dyn_cast<BlockArgument>(buffer)) {
+    base = alignments[argument.getArgNumber()];
+  } else {
+    return std::nullopt;
+  }
+  return std::min(base, lanes * bytes);
+}
+
+void BlockLowering::emitPartEnd() { gpu::BarrierOp::create(builder, loc); }
+
+/// Writes the constant over the part of the buffer that this block owns.
+void BlockLowering::emitFill(linalg::FillOp fill) {
+  Value buffer = fill.getOutputs()[0];
+  auto type = cast<MemRefType>(buffer.getType());
+  Nest nest;
+  Loops loops;
+  for (auto [dim, loop] : llvm::enumerate(lowering::domainLoopsOf(buffer))) {
+    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
+    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
+  }
+  loops.index = loops.lower;
+  SmallVector<unsigned> order =
+      llvm::to_vector(llvm::seq<unsigned>(loops.extent.size()));
+  int64_t points = 1;
+  for (int64_t extent : loops.extent)
+    points *= extent;
+  if (points == 0)
+    return;
+  forPoints(
+      points, thread, threads, /*together=*/false, [&](Value point, Value) {
+        setIndices(point, order, loops.extent, 1, loops);
+        store(fill.getInputs()[0], buffer,
+              builder.getMultiDimIdentityMap(type.getRank()), nest, loops, 1);
+      });
+}
+
+//===----------------------------------------------------------------------===//
+// Loop nests that are the code of one task
+//===----------------------------------------------------------------------===//
+
+/// What a nest does to memory, if it is made of plain loops alone.
+static bool collectAccesses(Operation *nest,
+                            SmallVectorImpl<Operation *> &accesses) {
+  WalkResult result = nest->walk([&](Operation *op) {
+    if (isa<memref::LoadOp, memref::StoreOp>(op))
+      accesses.push_back(op);
+    else if (!isa<scf::ForOp, scf::IfOp, scf::YieldOp>(op) &&
+             !isMemoryEffectFree(op))
+      return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return !result.wasInterrupted();
+}
+
+static std::pair<Value, OperandRange> placeOf(Operation *access) {
+  if (auto load = dyn_cast<memref::LoadOp>(access))
+    return {load.getMemRef(), load.getIndices()};
+  auto store = cast<memref::StoreOp>(access);
+  return {store.getMemRef(), store.getIndices()};
+}
+
+/// Whether the iterations of `loop` touch elements of their own alone, of all
+/// that the nest writes, and nothing outside of it depends on them.
+static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
+  if (loop.getNumResults() != 0)
+    return false;
+  llvm::SmallPtrSet<Value, 4> written;
+  for (Operation *access : accesses)
+    if (isa<memref::StoreOp>(access))
+      written.insert(placeOf(access).first);
+  llvm::SmallDenseMap<Value, llvm::SmallBitVector> positions;
+  for (Operation *access : accesses) {
+    auto [memref, indices] = placeOf(access);
+    if (!written.contains(memref))
+      continue;
+    if (!loop->isProperAncestor(access))
+      return false;
+    llvm::SmallBitVector own(indices.size());
+    for (auto [i, index] : llvm::enumerate(indices))
+      if (index == loop.getInductionVar())
+        own.set(i);
+    auto [it, isNew] = positions.try_emplace(memref, own);
+    if (!isNew)
+      it->second &= own;
+  }
+  return llvm::all_of(positions,
+                      [](const auto &entry) { return entry.second.any(); });
+}
+
+/// The iterations of an independent loop are dealt out to the threads, which
+/// all run the loops around it; without one, a single thread runs the nest.
+void BlockLowering::emitIrregular(Operation *nest) {
+  SmallVector<Operation *> accesses;
+  scf::ForOp shared;
+  if (collectAccesses(nest, accesses))
+    nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+      if (!isIndependent(loop, accesses))
+        return WalkResult::advance();
+      shared = loop;
+      return WalkResult::interrupt();
+    });
+  if (!shared)
+    return ifThen(isBelow(thread, 1), [&] { cloneIrregular(nest); });
+  // The clone has its loops in the same order.
+  int64_t number = -1, current = 0;
+  nest->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    if (loop == shared)
+      number = current;
+    ++current;
+  });
+  Operation *copy = cloneIrregular(nest);
+  scf::ForOp own;
+  current = 0;
+  copy->walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    if (current++ == number)
+      own = loop;
+  });
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(own);
+  Value first = arith::MulIOp::create(builder, loc, thread, own.getStep());
+  own.getLowerBoundMutable().assign(
+      arith::AddIOp::create(builder, loc, own.getLowerBound(), first));
+  own.getStepMutable().assign(arith::MulIOp::create(builder, loc, own.getStep(),
+                                                    constantIndex(threads)));
+}

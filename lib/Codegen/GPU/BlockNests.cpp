@@ -1,0 +1,334 @@
+//===- BlockNests.cpp - The loops of a nest on the threads of a block -----===//
+
+#include "BlockLowering.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// The widest access of a thread.
+static constexpr int64_t kAccessBytes = 16;
+/// Partial sums that one thread of a group has.
+static constexpr int64_t kSumsPerThread = 4;
+
+Value BlockLowering::isBelow(Value index, int64_t bound) {
+  return arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ult, index,
+                               constantIndex(bound));
+}
+
+SmallVector<Value>
+BlockLowering::ifThen(Value condition, ValueRange otherwise,
+                      function_ref<SmallVector<Value>()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(builder, loc, otherwise.getTypes(), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(builder);
+  auto fill = [&](Block *block, function_ref<SmallVector<Value>()> values) {
+    builder.setInsertionPointToEnd(block);
+    scf::YieldOp::create(builder, loc, values());
+  };
+  fill(branch.thenBlock(), body);
+  fill(branch.elseBlock(), [&] { return llvm::to_vector(otherwise); });
+  return branch.getResults();
+}
+
+void BlockLowering::ifThen(Value condition, function_ref<void()> body) {
+  if (!condition)
+    return body();
+  auto branch = scf::IfOp::create(builder, loc, condition);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  body();
+}
+
+void BlockLowering::forPoints(int64_t points, Value worker, int64_t workers,
+                              bool together,
+                              function_ref<void(Value, Value)> body) {
+  int64_t turns = llvm::divideCeil(points, workers);
+  bool whole = points % workers == 0;
+  auto forTurns = [&](Value from, int64_t to, int64_t step,
+                      function_ref<void(Value)> inner) {
+    auto loop = scf::ForOp::create(builder, loc, from, constantIndex(to),
+                                   constantIndex(step));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(loop.getBody()->getTerminator());
+    inner(loop.getInductionVar());
+  };
+  if (together) {
+    auto turn = [&](Value first) {
+      Value point = arith::AddIOp::create(builder, loc, first, worker);
+      if (whole)
+        return body(point, Value());
+      Value exists = isBelow(point, points);
+      point = arith::MinUIOp::create(builder, loc, point,
+                                     constantIndex(points - 1));
+      body(point, exists);
+    };
+    if (turns == 1)
+      return turn(constantIndex(0));
+    return forTurns(constantIndex(0), turns * workers, workers, turn);
+  }
+  if (turns > 1)
+    return forTurns(worker, points, workers,
+                    [&](Value point) { body(point, Value()); });
+  ifThen(whole ? Value() : isBelow(worker, points),
+         [&] { body(worker, Value()); });
+}
+
+/// Takes the number of a point apart into the indices of the loops; the last
+/// one counts in steps of `lanes`.
+void BlockLowering::setIndices(Value point, ArrayRef<unsigned> order,
+                               ArrayRef<int64_t> counts, int64_t lanes,
+                               Loops &loops) {
+  Value rest = point;
+  for (unsigned i = order.size(); i-- > 0;) {
+    Value index = rest;
+    if (i > 0) {
+      Value count = constantIndex(counts[i]);
+      index = arith::RemUIOp::create(builder, loc, rest, count);
+      rest = arith::DivUIOp::create(builder, loc, rest, count);
+    }
+    if (i + 1 == order.size() && lanes > 1)
+      index = arith::MulIOp::create(builder, loc, index, constantIndex(lanes));
+    loops.index[order[i]] =
+        arith::AddIOp::create(builder, loc, index, loops.lower[order[i]]);
+  }
+}
+
+/// Whether vectors of `lanes` start at multiples of that.
+bool BlockLowering::startsAligned(const Nest &nest, int64_t lanes) {
+  for (auto [i, dim] : llvm::enumerate(lowering::taskDims(nest.ops.front())))
+    if (dim == *nest.vectorLoop && tile[i] != domain[i] && tile[i] % lanes != 0)
+      return false;
+  return true;
+}
+
+/// How many neighbouring points a thread computes at once: as many as one
+/// access can have, if all threads have something to do then.
+int64_t BlockLowering::lanesPerThread(const Nest &nest,
+                                      ArrayRef<unsigned> order,
+                                      const Loops &loops) {
+  if (!nest.vectorLoop || order.empty())
+    return 1;
+  int64_t points = 1, bytes = 1;
+  for (unsigned loop : order)
+    points *= loops.extent[loop];
+  for (linalg::GenericOp op : nest.ops)
+    for (Value operand : op->getOperands()) {
+      Type element = cast<MemRefType>(operand.getType()).getElementType();
+      bytes = std::max<int64_t>(
+          bytes, llvm::divideCeil(element.getIntOrFloatBitWidth(), 8));
+    }
+  int64_t lanes = std::max<int64_t>(kAccessBytes / bytes, 1);
+  int64_t extent = loops.extent[*nest.vectorLoop];
+  while (lanes > 1 && (extent % lanes != 0 || points / lanes < threads ||
+                       !startsAligned(nest, lanes)))
+    lanes /= 2;
+  return lanes;
+}
+
+void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
+                                      ArrayRef<unsigned> order) {
+  if (nest.vectorLoop && nest.reduction.test(*nest.vectorLoop))
+    return emitGroupReduction(nest, loops, order);
+  Nest own = nest;
+  own.lanes = lanesPerThread(nest, order, loops);
+  own.startsAligned = own.lanes > 1;
+  SmallVector<int64_t> counts;
+  int64_t points = 1;
+  for (unsigned loop : order) {
+    counts.push_back(loops.extent[loop]);
+    if (loop == order.back())
+      counts.back() /= own.lanes;
+    points *= counts.back();
+  }
+  if (points == 0)
+    return;
+  forPoints(points, thread, threads, /*together=*/false,
+            [&](Value point, Value) {
+              setIndices(point, order, counts, own.lanes, loops);
+              emitReduction(own, loops, own.lanes);
+            });
+}
+
+//===----------------------------------------------------------------------===//
+// Sums of a group of threads
+//===----------------------------------------------------------------------===//
+
+/// The value that the thread `threads` further on in the warp has.
+Value BlockLowering::shuffleDown(Value value, int64_t threads) {
+  Type type = value.getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  auto shuffle = [&](Value word) -> Value {
+    return gpu::ShuffleOp::create(builder, loc, word,
+                                  static_cast<int32_t>(threads), 32,
+                                  gpu::ShuffleMode::DOWN)
+        .getShuffleResult();
+  };
+  if (type.isF32() || type.isInteger(32))
+    return shuffle(value);
+  Type bitsType = builder.getIntegerType(width), i32 = builder.getI32Type();
+  Value bits =
+      isa<FloatType>(type)
+          ? Value(arith::BitcastOp::create(builder, loc, bitsType, value))
+          : value;
+  if (width < 32) {
+    bits = shuffle(arith::ExtUIOp::create(builder, loc, i32, bits));
+    bits = arith::TruncIOp::create(builder, loc, bitsType, bits);
+  } else {
+    assert(width == 64 && "numbers have up to 64 bits");
+    Value half =
+        arith::ConstantOp::create(builder, loc, builder.getI64IntegerAttr(32));
+    Value low = arith::TruncIOp::create(builder, loc, i32, bits);
+    Value high = arith::TruncIOp::create(
+        builder, loc, i32, arith::ShRUIOp::create(builder, loc, bits, half));
+    low = arith::ExtUIOp::create(builder, loc, bitsType, shuffle(low));
+    high = arith::ExtUIOp::create(builder, loc, bitsType, shuffle(high));
+    bits = arith::OrIOp::create(
+        builder, loc, low, arith::ShLIOp::create(builder, loc, high, half));
+  }
+  if (isa<FloatType>(type))
+    return arith::BitcastOp::create(builder, loc, type, bits);
+  return bits;
+}
+
+/// Brings the `lanes` partial results of a group together, in the order in
+/// which reduceLanes does it; the first thread of the group has the result.
+Value BlockLowering::reduceGroup(Value part, int64_t lanes,
+                                 Operation *combiner) {
+  SmallVector<Value> own; // the lanes of this thread
+  if (auto type = dyn_cast<VectorType>(part.getType()))
+    for (int64_t i = 0; i < type.getNumElements(); ++i)
+      own.push_back(lane(part, i));
+  else
+    own.push_back(part);
+  int64_t count = own.size();
+  auto laneBehind = [&](int64_t distance) {
+    Value value = own[distance % count];
+    return distance / count ? shuffleDown(value, distance / count) : value;
+  };
+  Value odd;
+  while (lanes > 1) {
+    if (lanes % 2) {
+      Value last = laneBehind(lanes - 1);
+      odd = odd ? combine(combiner, odd, last) : last;
+    }
+    int64_t half = lanes / 2;
+    SmallVector<Value> next(own);
+    for (int64_t i = 0; i < std::min(count, half); ++i)
+      next[i] = combine(combiner, own[i], laneBehind(i + half));
+    own = next;
+    lanes = half;
+  }
+  return odd ? combine(combiner, own[0], odd) : own[0];
+}
+
+/// The sums of `count` elements from `from` on along the vector loop, cut into
+/// `lanes` partial ones; right in the first thread of the group alone.
+SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
+                                                ArrayRef<ReductionLoop> order,
+                                                ArrayRef<Operation *> combiners,
+                                                int64_t from, int64_t count,
+                                                int64_t lanes, Value exists) {
+  unsigned vectorLoop = *nest.vectorLoop;
+  int64_t each = lanes % kSumsPerThread == 0 ? kSumsPerThread : 1;
+  bool alone = lanes > each * groupThreads;
+  if (alone) // An odd rest of a long row: the first thread has it.
+    each = lanes;
+  Nest own = nest;
+  own.lanes = each;
+  own.startsAligned = each > 1 && from % each == 0;
+  Value condition = exists;
+  int64_t active = lanes / each;
+  if (active < groupThreads) {
+    Value isActive = isBelow(threadInGroup, active);
+    condition =
+        exists ? Value(arith::AndIOp::create(builder, loc, exists, isActive))
+               : isActive;
+  }
+  Value lower = loops.lower[vectorLoop];
+  Value first =
+      arith::MulIOp::create(builder, loc, threadInGroup, constantIndex(each));
+  first = arith::AddIOp::create(builder, loc, first, constantIndex(from));
+  first = arith::AddIOp::create(builder, loc, first, lower);
+  SmallVector<Value> none;
+  for (Operation *combiner : combiners) {
+    Type type = combiner->getResult(0).getType();
+    if (each > 1 && !alone)
+      type = VectorType::get({each}, type);
+    none.push_back(neutralValue(combiner, type));
+  }
+  SmallVector<Value> parts =
+      ifThen(condition, none, [&]() -> SmallVector<Value> {
+        loops.index[vectorLoop] = first;
+        if (alone)
+          return emitPartialReduction(own, loops, order, combiners, lanes);
+        SmallVector<ReductionLoop> all(order);
+        loops.lower[vectorLoop] = first;
+        if (from == 0)
+          all.push_back({vectorLoop, count, lanes});
+        SmallVector<Value> sums =
+            emitPartialSums(own, loops, all, combiners, each);
+        loops.lower[vectorLoop] = lower;
+        return sums;
+      });
+  if (!alone)
+    for (auto [part, combiner] : llvm::zip(parts, combiners))
+      part = reduceGroup(part, lanes, combiner);
+  return parts;
+}
+
+/// Reduction over the vector loop: the lanes of a CPU's vector are lanes of a
+/// group of threads.
+void BlockLowering::emitGroupReduction(const Nest &nest, Loops &loops,
+                                       ArrayRef<unsigned> order) {
+  unsigned vectorLoop = *nest.vectorLoop;
+  int64_t extent = loops.extent[vectorLoop];
+  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
+  int64_t whole = extent / lanes * lanes, rest = extent - whole;
+  Accumulators accumulators = accumulatorsOf(nest);
+  SmallVector<ReductionLoop> others;
+  for (unsigned loop : nest.reduction.set_bits())
+    if (loop != vectorLoop)
+      others.push_back({loop, loops.extent[loop]});
+  int64_t each = lanes % kSumsPerThread == 0 ? kSumsPerThread : 1;
+  groupThreads = llvm::PowerOf2Ceil(lanes / each);
+  Value size = constantIndex(groupThreads);
+  threadInGroup = arith::RemUIOp::create(builder, loc, thread, size);
+  Value group = arith::DivUIOp::create(builder, loc, thread, size);
+
+  SmallVector<int64_t> counts;
+  int64_t points = 1;
+  for (unsigned loop : order) {
+    counts.push_back(loops.extent[loop]);
+    points *= counts.back();
+  }
+  if (points == 0)
+    return;
+  forPoints(points, group, threads / groupThreads, /*together=*/true,
+            [&](Value point, Value exists) {
+              setIndices(point, order, counts, 1, loops);
+              SmallVector<Value> totals =
+                  emitGroupSums(nest, loops, others, accumulators.combiners, 0,
+                                whole, lanes, exists);
+              if (rest) {
+                SmallVector<Value> parts =
+                    emitGroupSums(nest, loops, others, accumulators.combiners,
+                                  whole, rest, rest, exists);
+                for (auto [total, part, combiner] :
+                     llvm::zip(totals, parts, accumulators.combiners))
+                  total = combine(combiner, total, part);
+              }
+              Value leads = isBelow(threadInGroup, 1);
+              if (exists)
+                leads = arith::AndIOp::create(builder, loc, leads, exists);
+              ifThen(leads,
+                     [&] { storeTotals(nest, loops, accumulators, totals); });
+            });
+}

@@ -1,0 +1,88 @@
+//===- DotEmitter.h - The code of a dot for a block of a GPU ----*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_GPU_DOTEMITTER_H
+#define FP8_LIB_CODEGEN_GPU_DOTEMITTER_H
+
+#include "../Contraction/Places.h"
+#include "DotPlan.h"
+
+namespace mlir::fp8::gpu_codegen {
+
+using contraction::Places;
+using contraction::Ref;
+
+/// Emits what the plan of a dot says.
+class DotEmitter : public contraction::PlaceBuilder {
+public:
+  DotEmitter(OpBuilder &b, Location loc, const DotPlan &plan, Value thread)
+      : PlaceBuilder(b, loc, plan.scaled), plan(plan), thread(thread) {}
+
+  /// The scratch of `tile` is shared memory.
+  LogicalResult emit(const ContractionTile &tile);
+
+private:
+  using Values = SmallVector<Value>;
+
+  /// The part of an operand's tile that this thread brings to shared memory.
+  struct Copy {
+    unsigned operand = 0;
+    /// Of each of its pieces: the row of the tile, and the first k of a stage.
+    Values row, depth;
+    int64_t pieces = 0;
+    /// The extent of a piece along the rows and along k.
+    int64_t pieceRows = 1, pieceDepth = 1;
+  };
+
+  // Loops.
+  void forOuter(ArrayRef<Dim> dims, Places places);
+  void tiles(Places places);
+  void tile(Places places, Value firstRow, Value firstColumn);
+  Values sumOuterK(ArrayRef<Dim> dims, Places places, Values sums);
+  Values sumRuns(Places places, Values sums);
+  Values sumRun(Places places, Value k0, int64_t extent, Values sums);
+  Values forValues(int64_t to, int64_t step, ValueRange carried,
+                   function_ref<Values(Value, ValueRange)> body);
+
+  // Global to shared memory.
+  Copy planCopy(unsigned operand);
+  Values load(const Copy &copy, Places places, Value k0, Value kEnd);
+  Value loadVector(Ref ref, unsigned operand, Value exists);
+  void store(const Copy &copy, ValueRange values, Value stage);
+  Value convert(Value value, unsigned operand);
+
+  // Sums.
+  Values computeStage(Value stage, Values sums);
+  Values multiplyFragments(Value stage, Values sums);
+  Values multiplyScalars(Value stage, Values sums);
+  Value fragmentWord(unsigned operand, Value stage, Value row, int64_t word);
+  Values mma(ValueRange lhs, ValueRange rhs, Value sum);
+  Values zeros();
+  void addScaled(Values &sums, ValueRange part, Places places, Value k0);
+  void storeSums(ValueRange sums, Places places);
+
+  /// Calls `body` with the number of every sum of this thread, its row and its
+  /// column in the tile.
+  void forSums(function_ref<void(int64_t, Value, Value)> body);
+  Places atIndex(Places places, ArrayRef<Dim> dims, Value index);
+  /// The row or column of the dot, by that of the tile; held inside.
+  Value clamped(unsigned operand, Value index);
+  Value exists(unsigned operand, Value index);
+  ArrayRef<Dim> sideOf(unsigned operand) const {
+    return operand ? plan.columns : plan.rows;
+  }
+  Value both(Value x, Value y);
+  Value rem(Value x, int64_t c) {
+    return b.createOrFold<arith::RemUIOp>(loc, x, cst(c));
+  }
+
+  const DotPlan &plan;
+  Value thread, lane, warpRow, warpColumn;
+  Value shared;
+  std::array<Value, 2> elements; // the tiles as elements of the operands
+  Value words;                   // and all shared memory as i32
+  std::array<Value, 2> first;    // row and column of the tile
+};
+
+} // namespace mlir::fp8::gpu_codegen
+
+#endif // FP8_LIB_CODEGEN_GPU_DOTEMITTER_H

@@ -1,0 +1,181 @@
+//===- DotPlan.cpp - How a block of a GPU computes a dot ------------------===//
+
+#include "DotPlan.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
+
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// The rows and columns of a block's tile where all of a dot is larger.
+static constexpr int64_t kTileRows = 64, kTileColumns = 128;
+/// The rows that one access has where an operand lies along its rows.
+static constexpr int64_t kMostRows = 4;
+/// The columns where sums and partial sums are both in registers, where
+/// operands are turned, and for FMA.
+static constexpr int64_t kFewColumns = 64;
+
+int64_t gpu_codegen::volumeOf(ArrayRef<Dim> dims) {
+  int64_t volume = 1;
+  for (const Dim &dim : dims)
+    volume *= dim.size;
+  return volume;
+}
+
+static bool isMmaF8(Type type) {
+  return isa<Float8E4M3FNType, Float8E5M2Type>(type);
+}
+
+/// What both operands are multiplied as.
+static bool chooseTypes(DotPlan &plan) {
+  auto [lhs, rhs] = plan.operands;
+  MLIRContext *context = lhs.from.getContext();
+  auto isExactInBF16 = [](Type type) {
+    return type.isBF16() || fp8::isFormat(type);
+  };
+  auto set = [&](Type l, Type r) {
+    plan.operands[0].to = l;
+    plan.operands[1].to = r;
+    return true;
+  };
+  if (isMmaF8(lhs.from) && isMmaF8(rhs.from))
+    return set(lhs.from, rhs.from);
+  if (lhs.from.isF16() && rhs.from.isF16())
+    return set(lhs.from, rhs.from);
+  Type bf16 = BFloat16Type::get(context), f32 = Float32Type::get(context);
+  if (isExactInBF16(lhs.from) && isExactInBF16(rhs.from))
+    return set(bf16, bf16);
+  set(f32, f32);
+  return false;
+}
+
+/// Takes out of the dimensions of k the one for the inner loop: that along
+/// which an operand lies, if there is one, else the largest.
+static Dim takeInnerK(SmallVector<Dim> &dims) {
+  if (dims.empty())
+    return Dim();
+  auto rank = [](const Dim &dim) {
+    return std::pair(llvm::count(ArrayRef(dim.strides).take_front(2), 1),
+                     dim.size);
+  };
+  Dim *best = dims.begin();
+  for (Dim &dim : dims)
+    if (rank(dim) >= rank(*best))
+      best = &dim;
+  Dim inner = *best;
+  dims.erase(best);
+  return inner;
+}
+
+/// How long partial sums are: as long as one scale, and as asked for.
+static int64_t runOf(linalg::GenericOp op, const Dim &k) {
+  int64_t scale = 0;
+  for (const contraction::ScaleStep &step : k.scales)
+    if (step.stride != 0)
+      scale = std::gcd(scale, step.tile);
+  auto every =
+      op->getAttrOfType<IntegerAttr>(FP8Dialect::kPromoteEveryAttrName);
+  int64_t limit = every ? every.getInt() : k.size;
+  if (scale == 0 || scale >= k.size)
+    return std::min(limit, k.size);
+  int64_t run = scale;
+  for (int64_t parts = 2; run > limit; ++parts)
+    if (scale % parts == 0)
+      run = scale / parts;
+  return run;
+}
+
+/// The widest access with which the elements of an operand can be read: all
+/// that moves it must do so by multiples of its width.
+static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
+                         int64_t alignment, DotPlan &plan) {
+  OperandPlan &own = plan.operands[operand];
+  ArrayRef<Dim> rows = operand ? plan.columns : plan.rows;
+  int64_t bytes = own.from.getIntOrFloatBitWidth() / 8;
+  own.alongK = plan.k.strides[operand] == 1;
+  const Dim *along = own.alongK     ? &plan.k
+                     : rows.empty() ? nullptr
+                                    : &rows.back();
+  if (!along || along->strides[operand] != 1)
+    return;
+  auto isAlong = [&](unsigned d) {
+    return llvm::any_of(along->loops,
+                        [&](const auto &loop) { return loop.first == d; });
+  };
+  int64_t width = std::min<int64_t>(16, alignment) / bytes;
+  // A run of k ends where a vector does.
+  if (!own.alongK)
+    width = std::min(width, kMostRows);
+  int64_t extent = own.alongK ? std::gcd(plan.run, plan.k.size) : along->size;
+  int64_t tile = own.alongK ? plan.stageDepth()
+                            : (operand ? plan.tileColumns : plan.tileRows);
+  auto fits = [&] {
+    if (extent % width || tile % width)
+      return false;
+    for (auto [d, stride] : llvm::enumerate(loops.strides[operand])) {
+      if (!isAlong(d) && stride % width)
+        return false;
+      // Where the tile begins along these loops.
+      if (isAlong(d) && loops.sizes[d] != loops.extents[d] &&
+          loops.sizes[d] * stride % width)
+        return false;
+    }
+    return true;
+  };
+  while (width > 1 && !fits())
+    width /= 2;
+  own.width = std::max<int64_t>(width, 1);
+}
+
+FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
+                                            ArrayRef<int64_t> sizes,
+                                            ArrayRef<int64_t> outStrides,
+                                            std::array<int64_t, 2> alignments) {
+  FailureOr<ContractionDims> dims = inferContractionDims(op);
+  if (failed(dims))
+    return failure();
+  FailureOr<contraction::LoopInfo> loops = contraction::LoopInfo::of(
+      op, *dims, sizes, /*localInputs=*/{}, outStrides);
+  if (failed(loops))
+    return failure();
+  DotPlan plan;
+  for (unsigned i = 0; i < 2; ++i) {
+    plan.scaled[i] = dims->scales[i].has_value();
+    plan.operands[i].from =
+        cast<ShapedType>(op.getDpsInputs()[i].getType()).getElementType();
+  }
+  plan.usesMma = chooseTypes(plan);
+  plan.outer = contraction::mergeDims(dims->batch, *loops, 2);
+  plan.rows = contraction::mergeDims(dims->m, *loops, 0);
+  plan.columns = contraction::mergeDims(dims->n, *loops, 1);
+  plan.outerK = contraction::mergeDims(dims->k, *loops, 0);
+  plan.k = takeInnerK(plan.outerK);
+  plan.run = runOf(op, plan.k);
+  plan.stageBytes = std::min<int64_t>(
+      kStageBytes, llvm::alignTo(plan.run * plan.elementBytes(), kMmaBytes));
+
+  auto fit = [](int64_t extent, int64_t least, int64_t most) {
+    return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);
+  };
+  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1},
+                            [&](unsigned i) { return plan.k.strides[i] != 1; });
+  bool fewColumns = plan.hasParts() || turns || !plan.usesMma;
+  plan.tileRows = fit(volumeOf(plan.rows), kMmaRows, kTileRows);
+  plan.warpRows = plan.tileRows > kMmaRows ? 2 : 1;
+  plan.warpColumns = kDotWarps / plan.warpRows;
+  plan.tileColumns = fit(volumeOf(plan.columns), plan.warpColumns * kMmaColumns,
+                         fewColumns ? kFewColumns : kTileColumns);
+  if (!plan.usesMma) {
+    plan.tileRows = std::max<int64_t>(plan.tileRows, 16);
+    plan.tileColumns = std::max<int64_t>(plan.tileColumns, 16);
+  }
+  for (unsigned i = 0; i < 2; ++i)
+    chooseAccess(*loops, i, alignments[i], plan);
+  return plan;
+}

@@ -1,0 +1,187 @@
+//===- LowerBlocks.cpp - Structured ops to the code of a GPU's block ------===//
+
+#include "../Lowering/LowerKernels/Booleans.h"
+#include "BlockLowering.h"
+
+#include "fp8/Codegen/GPU/Passes.h"
+#include "fp8/Codegen/Target.h"
+
+#include "mlir/Dialect/Affine/IR/AffineOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+
+#include <numeric>
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_LOWERBLOCKS
+#include "fp8/Codegen/GPU/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// Where buffers start, in bytes.
+static constexpr int64_t kBufferAlignment = 64;
+/// The most shared memory that a kernel can declare itself.
+static constexpr int64_t kStaticShared = 48 << 10;
+
+/// A number that divides the index whatever its variables are.
+static int64_t knownDivisor(Value index) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant;
+  Operation *op = index.getDefiningOp();
+  if (isa_and_nonnull<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return knownDivisor(op->getOperand(0));
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    return knownDivisor(op->getOperand(0)) * knownDivisor(op->getOperand(1));
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+    return std::gcd(knownDivisor(op->getOperand(0)),
+                    knownDivisor(op->getOperand(1)));
+  return 1;
+}
+
+/// The alignment of a launch's operand in bytes: buffers are placed well, parts
+/// of a stack lie where their offset says.
+static int64_t alignmentOf(Value buffer) {
+  if (auto part = buffer.getDefiningOp<SubbufferOp>()) {
+    int64_t bytes = llvm::divideCeil(
+        cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+    int64_t offset = std::abs(knownDivisor(part.getOffset())) * bytes;
+    return std::gcd(alignmentOf(part.getSource()),
+                    std::gcd(offset, kBufferAlignment));
+  }
+  if (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    return std::min(kBufferAlignment, alignmentOf(view.getViewSource()));
+  return kBufferAlignment;
+}
+
+/// The function as the kernel of a GPU module of its own. The argument
+/// `shared`, if there is one, becomes shared memory.
+static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
+                            int64_t threads) {
+  OpBuilder builder(func);
+  Location loc = func.getLoc();
+  auto module = gpu::GPUModuleOp::create(builder, loc, func.getSymName());
+  builder.setInsertionPointToStart(module.getBody());
+  Block &body = func.getBody().front();
+  SmallVector<Type> types(body.getArgumentTypes()), attributions;
+  bool isStatic = false;
+  if (shared) {
+    types.pop_back();
+    isStatic =
+        cast<MemRefType>(shared.getType()).getNumElements() <= kStaticShared;
+    if (isStatic)
+      attributions.push_back(shared.getType());
+  }
+  auto kernel =
+      gpu::GPUFuncOp::create(builder, loc, func.getSymName(),
+                             builder.getFunctionType(types, {}), attributions);
+  kernel->setAttr(gpu::GPUDialect::getKernelFuncAttrName(),
+                  builder.getUnitAttr());
+  kernel.setKnownBlockSizeAttr(
+      builder.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
+  if (isStatic)
+    kernel.setWorkgroupAttributionAttr(
+        0, LLVM::LLVMDialect::getAlignAttrName(),
+        builder.getI64IntegerAttr(kBufferAlignment));
+  Block &entry = kernel.getBody().front();
+  builder.setInsertionPointToStart(&entry);
+  for (BlockArgument argument : body.getArguments()) {
+    if (argument != shared) {
+      argument.replaceAllUsesWith(entry.getArgument(argument.getArgNumber()));
+      continue;
+    }
+    Value memory;
+    if (isStatic) {
+      memory = kernel.getWorkgroupAttributions()[0];
+    } else {
+      auto type = cast<MemRefType>(shared.getType());
+      auto dynamic =
+          MemRefType::get({ShapedType::kDynamic}, type.getElementType(),
+                          MemRefLayoutAttrInterface(), type.getMemorySpace());
+      memory = gpu::DynamicSharedMemoryOp::create(builder, loc, dynamic);
+    }
+    argument.replaceAllUsesWith(memory);
+  }
+  entry.getOperations().splice(entry.end(), body.getOperations());
+  Operation *end = entry.getTerminator();
+  builder.setInsertionPoint(end);
+  gpu::ReturnOp::create(builder, loc);
+  end->erase();
+  func.erase();
+  return kernel;
+}
+
+namespace {
+
+class LowerBlocks : public fp8::impl::LowerBlocksBase<LowerBlocks> {
+public:
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    FailureOr<GPUTargetAttr> target = gpuTargetOf(module);
+    if (failed(target))
+      return signalPassFailure();
+    collectAlignments();
+    for (auto schedule : module.getOps<ScheduleOp>())
+      lowering::storeBooleansAsBytes(schedule);
+    lowering::storeBooleansAsBytes(module);
+    module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
+                    UnitAttr::get(&getContext()));
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
+      if (failed(lower(kernel, GPUInfo::of(*target))))
+        return signalPassFailure();
+  }
+
+private:
+  /// What all launches of a kernel know of its arguments.
+  void collectAlignments() {
+    getOperation().walk([&](LaunchOp launch) {
+      SmallVector<int64_t> own;
+      for (Value operand : launch.getOperands())
+        own.push_back(alignmentOf(operand));
+      auto [it, isNew] = alignments.try_emplace(launch.getKernel(), own);
+      if (!isNew)
+        for (auto [known, other] : llvm::zip(it->second, own))
+          known = std::min(known, other);
+    });
+  }
+
+  LogicalResult lower(KernelOp kernel, const GPUInfo &info) {
+    auto plan = dyn_cast_or_null<GPUPlanAttr>(kernel.getPlanAttr());
+    if (kernel.isExternal() || !plan)
+      return kernel.emitOpError(
+          "expected a body and a plan: run --fp8-plan-blocks first");
+    OpBuilder builder(kernel);
+    SmallVector<int64_t> domain(kernel.getDomain()), tile(plan.getTile()),
+        sumTile(plan.getSumTile());
+    auto known = alignments.find(kernel.getSymName());
+    SmallVector<int64_t> aligned(kernel.getNumArguments(), kBufferAlignment);
+    if (known != alignments.end())
+      aligned = known->second;
+    std::string name = kernel.getSymName().str();
+    func::FuncOp func = moveToFunction(builder, kernel, name);
+    kernel.erase();
+    BlockLowering lowering(func, domain, tile, sumTile, plan.getThreads(), info,
+                           aligned);
+    if (failed(lowering.run()))
+      return failure();
+    int64_t shared = lowering.getSharedBytes();
+    bool isStatic = shared <= kStaticShared;
+    gpu::GPUFuncOp gpuFunc =
+        toGPU(func, lowering.getSharedArgument(), plan.getThreads());
+    auto launch =
+        GPULaunchAttr::get(&getContext(), lowering.getBlocks(),
+                           plan.getThreads(), isStatic ? shared : 0,
+                           isStatic ? 0 : shared, lowering.getScratchBytes());
+    // On the module too, which is what launches name.
+    for (Operation *op : {gpuFunc.getOperation(), gpuFunc->getParentOp()})
+      op->setAttr(FP8Dialect::kGPULaunchAttrName, launch);
+    return success();
+  }
+
+  llvm::StringMap<SmallVector<int64_t>> alignments;
+};
+
+} // namespace

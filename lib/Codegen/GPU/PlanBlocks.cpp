@@ -1,0 +1,139 @@
+//===- PlanBlocks.cpp - How kernels are divided into blocks of a GPU ------===//
+
+#include "fp8/Codegen/GPU/Passes.h"
+#include "fp8/Codegen/Target.h"
+#include "fp8/Codegen/Tiles.h"
+#include "fp8/Kernels/Structure.h"
+
+#include "llvm/Support/MathExtras.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_PLANBLOCKS
+#include "fp8/Codegen/GPU/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Elements that a block of an elementwise kernel computes.
+constexpr int64_t kBlockWork = 2048;
+/// Rows and columns of a dot that a block computes.
+constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
+constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
+/// Elements of a kernel of one block that are worth its threads.
+constexpr int64_t kManyElements = 1 << 14;
+
+/// The iterations of the largest op of a kernel.
+int64_t largestVolume(KernelOp kernel) {
+  int64_t volume = 1;
+  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
+    volume = std::max(volume, iterationVolume(generic));
+  if (kernel.getCopy())
+    volume = cast<MemRefType>(kernel.getArgumentTypes()[0]).getNumElements();
+  return volume;
+}
+
+/// As many iterations of the domain as make up the work of a block, from the
+/// innermost loop out.
+SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  int64_t iterations = 1;
+  for (int64_t extent : domain)
+    iterations *= extent;
+  int64_t each = std::max<int64_t>(largestVolume(kernel) / iterations, 1);
+  int64_t left = std::max<int64_t>(kBlockWork / each, 1);
+  SmallVector<int64_t> tile(domain);
+  for (unsigned i = tile.size(); i-- > 0;) {
+    tile[i] = tileSize(domain[i], left);
+    left = std::max<int64_t>(left / tile[i], 1);
+  }
+  return tile;
+}
+
+/// The bytes that stand between the ops of a block.
+int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
+  int64_t bytes = 0;
+  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
+    MemRefType type = alloc.getType();
+    SmallVector<int64_t> shape(type.getShape());
+    for (Operation *user : alloc->getUsers())
+      if (auto generic = dyn_cast<linalg::GenericOp>(user))
+        for (OpOperand &init : generic.getDpsInitsMutable())
+          if (init.get() == alloc.getResult())
+            if (auto dims =
+                    generic->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr))
+              for (auto [i, dim] : llvm::enumerate(dims.asArrayRef()))
+                if (auto position = plainPosition(
+                        generic.getMatchingIndexingMap(&init), dim))
+                  shape[*position] = tile[i];
+    int64_t elements = 1;
+    for (int64_t extent : shape)
+      elements *= extent;
+    bytes += elements * llvm::divideCeil(type.getElementTypeBitWidth(), 8);
+  }
+  return bytes;
+}
+
+/// Batch loops one at a time, rows and columns in blocks.
+SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
+                               int64_t maxRows) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  SmallVector<int64_t> tile(domain);
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  int64_t rows = maxRows, columns = kDotColumns;
+  for (unsigned i = tile.size(); i-- > 0;) {
+    auto isOf = [&](ArrayRef<unsigned> list) {
+      return llvm::is_contained(list, loops[i]);
+    };
+    if (isOf(dims.batch)) {
+      tile[i] = 1;
+      continue;
+    }
+    int64_t &left = isOf(dims.m) ? rows : columns;
+    tile[i] = tileSize(domain[i], std::max<int64_t>(left, 1));
+    left /= tile[i];
+  }
+  return tile;
+}
+
+class PlanBlocks : public fp8::impl::PlanBlocksBase<PlanBlocks> {
+public:
+  void runOnOperation() override {
+    FailureOr<GPUTargetAttr> target = gpuTargetOf(getOperation());
+    if (failed(target))
+      return signalPassFailure();
+    for (auto kernel : getOperation().getOps<KernelOp>())
+      if (!kernel.isExternal() && !kernel.getPlan())
+        kernel.setPlanAttr(planOf(kernel, GPUInfo::of(*target)));
+  }
+
+private:
+  GPUPlanAttr planOf(KernelOp kernel, const GPUInfo &info) {
+    SmallVector<int64_t> sumTile = cpuTileOf(kernel);
+    if (linalg::GenericOp dot = contractionOf(kernel)) {
+      // Half of the shared memory, so that two blocks share a processor.
+      int64_t rows = kDotRows;
+      SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows);
+      while (rows > kDotFewestRows &&
+             localBytes(kernel, tile) > info.sharedBytes / 2)
+        tile = tileOfDot(kernel, dot, rows /= 2);
+      return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
+    }
+    unsigned threads = kThreads;
+    if (kernel.getDomain().empty())
+      threads = hasIrregular(kernel)                    ? kMostThreads
+                : largestVolume(kernel) > kManyElements ? kManyThreads
+                                                        : kThreads;
+    return GPUPlanAttr::get(&getContext(), tileOfElementwise(kernel), sumTile,
+                            threads);
+  }
+
+  static bool hasIrregular(KernelOp kernel) {
+    return !kernel.getBody().front().getOps<scf::ForOp>().empty();
+  }
+};
+
+} // namespace

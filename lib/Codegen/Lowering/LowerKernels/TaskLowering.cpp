@@ -1,0 +1,170 @@
+//===- TaskLowering.cpp - One kernel to the loops of a CPU's task ---------===//
+
+#include "TaskLowering.h"
+
+#include "fp8/Codegen/Contraction.h"
+#include "fp8/Codegen/Passes.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::lowering;
+
+int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
+                                      ArrayRef<int64_t> sizes) {
+  return contractionScratchBytes(op, sizes, target,
+                                 localInputTypes(op, tileSizes));
+}
+
+LogicalResult TaskLowering::planScratch() {
+  int64_t total = llvm::alignTo(localBytes + dotBytes, 64);
+  kernel->setAttr(kScratchBytesAttr, builder.getI64IntegerAttr(total));
+  kernel->setAttr(kTasksAttr, builder.getI64IntegerAttr(countTasks()));
+  return success();
+}
+
+/// Task and scratch are the leading arguments.
+Value TaskLowering::prepareArguments() {
+  int64_t bytes =
+      kernel->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
+  scratch = body().insertArgument(
+      0u, MemRefType::get({bytes}, builder.getI8Type()), loc);
+  return body().insertArgument(0u, builder.getIndexType(), loc);
+}
+
+Value TaskLowering::placeLocal(const Local &local, MemRefType type) {
+  return memref::ViewOp::create(builder, loc, type, scratch,
+                                constantIndex(local.scratchOffset),
+                                ValueRange{});
+}
+
+/// Writes the constant over the part of the buffer that this task owns.
+void TaskLowering::emitFill(linalg::FillOp fill) {
+  Value buffer = fill.getOutputs()[0];
+  auto type = cast<MemRefType>(buffer.getType());
+  Nest nest;
+  Loops loops;
+  for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
+    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
+    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
+  }
+  loops.index = loops.lower;
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  Value value = fill.getInputs()[0];
+  std::function<void(unsigned)> nested = [&](unsigned loop) {
+    if (loop == loops.extent.size())
+      return store(value, buffer, identity, nest, loops, 1);
+    auto forOp =
+        scf::ForOp::create(builder, loc, constantIndex(0),
+                           constantIndex(loops.extent[loop]), constantIndex(1));
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(forOp.getBody()->getTerminator());
+    loops.index[loop] = arith::AddIOp::create(
+        builder, loc, forOp.getInductionVar(), loops.lower[loop]);
+    nested(loop + 1);
+  };
+  nested(0);
+}
+
+LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
+  ContractionTile contraction;
+  contraction.op = op;
+  contraction.sizes = op.getStaticLoopRanges();
+  contraction.offsets.assign(contraction.sizes.size(), constantIndex(0));
+  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
+    if (dim >= 0) {
+      contraction.offsets[dim] = tileOffsets[i];
+      contraction.sizes[dim] = tileSizes[i];
+    }
+  contraction.accumulate = sumsBlocks(op);
+  for (unsigned i = 0; i < 2; ++i) {
+    auto input = locals.find(op.getDpsInputs()[i]);
+    if (input == locals.end())
+      continue;
+    if (!readsOwnTile(op, i))
+      return op.emitOpError("expected to read what its task computes");
+    contraction.localInputs[i] = input->second.memref;
+  }
+  Value out = op.getOutputs()[0];
+  auto local = locals.find(out);
+  contraction.outIsLocal = local != locals.end();
+  contraction.out = contraction.outIsLocal ? local->second.memref : out;
+  int64_t bytes = dotScratchBytes(op, contraction.sizes);
+  if (bytes > dotBytes)
+    return op.emitOpError("expected at most ")
+           << dotBytes << " bytes of scratch but needs " << bytes;
+  contraction.scratch = memref::ViewOp::create(
+      builder, loc, MemRefType::get({bytes}, builder.getI8Type()), scratch,
+      constantIndex(localBytes), ValueRange{});
+  return emitContraction(builder, loc, contraction, target);
+}
+
+/// Reduction over the vector loop: lanes hold partial results.
+void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
+  unsigned vectorLoop = *nest.vectorLoop;
+  int64_t extent = loops.extent[vectorLoop];
+  int64_t lanes = std::max<int64_t>(std::min(nest.lanes, extent), 1);
+  int64_t whole = extent / lanes * lanes, rest = extent - whole;
+  Accumulators accumulators = accumulatorsOf(nest);
+  ArrayRef<Operation *> combiners = accumulators.combiners;
+  SmallVector<ReductionLoop> order;
+  for (unsigned loop : nest.reduction.set_bits())
+    if (loop != vectorLoop)
+      order.push_back({loop, loops.extent[loop]});
+
+  auto reduce = [&](int64_t width) {
+    return emitPartialReduction(nest, loops, order, combiners, width);
+  };
+  // The whole vectors, then what is left of each row.
+  order.push_back({vectorLoop, whole, lanes});
+  SmallVector<Value> totals = reduce(lanes);
+  if (rest) {
+    order.pop_back();
+    loops.index[vectorLoop] = arith::AddIOp::create(
+        builder, loc, loops.lower[vectorLoop], constantIndex(whole));
+    for (auto [total, part, combiner] :
+         llvm::zip(totals, reduce(rest), combiners))
+      total = combine(combiner, total, part);
+  }
+  storeTotals(nest, loops, accumulators, totals);
+}
+
+void TaskLowering::emitParallelLoops(const Nest &nest, Loops &loops,
+                                     ArrayRef<unsigned> order) {
+  auto emitInner = [&](int64_t lanes) {
+    if (nest.vectorLoop && nest.reduction.test(*nest.vectorLoop))
+      emitVectorReduction(nest, loops);
+    else
+      emitReduction(nest, loops, lanes);
+  };
+  if (order.empty())
+    return emitInner(1);
+  unsigned loop = order.front();
+  int64_t extent = loops.extent[loop];
+  bool isVector = nest.vectorLoop == loop;
+  if (extent == 0)
+    return;
+  int64_t step = isVector ? std::min(nest.lanes, extent) : 1;
+  int64_t whole = extent / step * step, rest = extent - whole;
+  auto inner = [&](Value index, int64_t lanes) {
+    loops.index[loop] = index;
+    if (order.size() == 1)
+      emitInner(isVector ? lanes : 1);
+    else
+      emitParallelLoops(nest, loops, order.drop_front());
+  };
+  auto forOp = scf::ForOp::create(builder, loc, constantIndex(0),
+                                  constantIndex(whole), constantIndex(step));
+  {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(forOp.getBody()->getTerminator());
+    inner(arith::AddIOp::create(builder, loc, forOp.getInductionVar(),
+                                loops.lower[loop]),
+          step);
+  }
+  if (rest)
+    inner(arith::AddIOp::create(builder, loc, loops.lower[loop],
+                                constantIndex(whole)),
+          rest);
+}

@@ -1,0 +1,40 @@
+//===- TaskLowering.h - One kernel to the loops of a CPU's task -*- C++ -*-===//
+
+#ifndef FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
+#define FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
+
+#include "KernelLowering.h"
+
+#include "fp8/Codegen/Target.h"
+
+namespace mlir::fp8::lowering {
+
+/// A task of a CPU runs its tile on one thread, in vectors, with scratch of its
+/// own.
+class TaskLowering : public KernelLowering {
+public:
+  TaskLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
+               ArrayRef<int64_t> tile, std::optional<int64_t> block,
+               const TargetInfo &target)
+      : KernelLowering(kernel, domain, tile, tile, block), target(target) {}
+
+private:
+  LogicalResult planScratch() override;
+  Value prepareArguments() override;
+  int64_t dotScratchBytes(linalg::GenericOp op,
+                          ArrayRef<int64_t> sizes) override;
+  Value placeLocal(const Local &local, MemRefType type) override;
+  LogicalResult emitDot(linalg::GenericOp op) override;
+  void emitFill(linalg::FillOp fill) override;
+  void emitIrregular(Operation *nest) override { cloneIrregular(nest); }
+  void emitParallelLoops(const Nest &nest, Loops &loops,
+                         ArrayRef<unsigned> order) override;
+  void emitVectorReduction(const Nest &nest, Loops &loops);
+
+  const TargetInfo &target;
+  Value scratch;
+};
+
+} // namespace mlir::fp8::lowering
+
+#endif // FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H

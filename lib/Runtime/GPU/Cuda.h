@@ -1,0 +1,167 @@
+//===- Cuda.h - What the runtime uses of NVIDIA's driver --------*- C++ -*-===//
+//
+// The driver's interface as far as it is used here: names, numbers and layouts
+// of its ABI since version 12.0. The toolkit's headers are not needed to build;
+// where they are, a test compares them with this.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_CUDA_H
+#define FP8_LIB_RUNTIME_GPU_CUDA_H
+
+#include <cstddef>
+#include <cstdint>
+
+namespace fp8::cuda {
+
+using Device = int;
+using DevicePointer = unsigned long long;
+using Context = struct ContextHandle *;
+using Module = struct ModuleHandle *;
+using Function = struct FunctionHandle *;
+using Stream = struct StreamHandle *;
+using Event = struct EventHandle *;
+using Graph = struct GraphHandle *;
+using GraphNode = struct GraphNodeHandle *;
+using GraphExec = struct GraphExecHandle *;
+
+enum Status : int {
+  Success = 0,
+  InvalidValue = 1,
+  OutOfMemory = 2,
+  NotInitialized = 3,
+  NoDevice = 100,
+  InvalidDevice = 101,
+  InvalidImage = 200,
+  InvalidContext = 201,
+  NoBinaryForGpu = 209,
+  InvalidHandle = 400,
+  NotFound = 500,
+  IllegalAddress = 700,
+  LaunchOutOfResources = 701,
+  LaunchTimeout = 702,
+  IllegalInstruction = 715,
+  MisalignedAddress = 716,
+  LaunchFailed = 719,
+  NotSupported = 801
+};
+
+enum DeviceAttribute : int {
+  MultiprocessorCount = 16,
+  CapabilityMajor = 75,
+  CapabilityMinor = 76,
+  SharedMemoryPerBlockOptin = 97
+};
+
+enum FunctionAttribute : int {
+  StaticSharedBytes = 1,
+  MaxDynamicSharedBytes = 8
+};
+
+enum JitOption : int { JitErrorLog = 5, JitErrorLogBytes = 6 };
+
+enum MemoryType : int { HostMemory = 1, DeviceMemoryType = 2 };
+
+constexpr unsigned streamNonBlocking = 1;
+constexpr unsigned eventDisableTiming = 2;
+
+struct KernelNodeParams {
+  Function func;
+  unsigned gridX, gridY, gridZ;
+  unsigned blockX, blockY, blockZ;
+  unsigned sharedBytes;
+  void **parameters;
+  void **extra;
+  void *kernel;
+  Context context;
+};
+
+struct MemsetNodeParams {
+  DevicePointer target;
+  size_t pitch;
+  unsigned value;
+  unsigned elementBytes;
+  size_t width;
+  size_t height;
+};
+
+struct MemcpyParams {
+  size_t sourceX, sourceY, sourceZ, sourceLevel;
+  MemoryType sourceType;
+  const void *sourceHost;
+  DevicePointer sourceDevice;
+  void *sourceArray;
+  void *reserved0;
+  size_t sourcePitch, sourceHeight;
+  size_t targetX, targetY, targetZ, targetLevel;
+  MemoryType targetType;
+  void *targetHost;
+  DevicePointer targetDevice;
+  void *targetArray;
+  void *reserved1;
+  size_t targetPitch, targetHeight;
+  size_t width, height, depth;
+};
+
+/// Every function that is used: its name as libcuda.so.1 exports it, and its
+/// arguments.
+#define FP8_CUDA_FUNCTIONS(X)                                                  \
+  X(cuInit, (unsigned))                                                        \
+  X(cuDriverGetVersion, (int *))                                               \
+  X(cuGetErrorName, (Status, const char **))                                   \
+  X(cuGetErrorString, (Status, const char **))                                 \
+  X(cuDeviceGetCount, (int *))                                                 \
+  X(cuDeviceGet, (Device *, int))                                              \
+  X(cuDeviceGetName, (char *, int, Device))                                    \
+  X(cuDeviceGetAttribute, (int *, DeviceAttribute, Device))                    \
+  X(cuDevicePrimaryCtxRetain, (Context *, Device))                             \
+  X(cuDevicePrimaryCtxRelease_v2, (Device))                                    \
+  X(cuCtxSetCurrent, (Context))                                                \
+  X(cuMemGetInfo_v2, (size_t *, size_t *))                                     \
+  X(cuMemAlloc_v2, (DevicePointer *, size_t))                                  \
+  X(cuMemFree_v2, (DevicePointer))                                             \
+  X(cuMemHostAlloc, (void **, size_t, unsigned))                               \
+  X(cuMemFreeHost, (void *))                                                   \
+  X(cuMemcpyHtoDAsync_v2, (DevicePointer, const void *, size_t, Stream))       \
+  X(cuMemcpyDtoHAsync_v2, (void *, DevicePointer, size_t, Stream))             \
+  X(cuMemcpyDtoDAsync_v2, (DevicePointer, DevicePointer, size_t, Stream))      \
+  X(cuMemsetD8Async, (DevicePointer, unsigned char, size_t, Stream))           \
+  X(cuMemsetD16Async, (DevicePointer, unsigned short, size_t, Stream))         \
+  X(cuMemsetD32Async, (DevicePointer, unsigned, size_t, Stream))               \
+  X(cuStreamCreate, (Stream *, unsigned))                                      \
+  X(cuStreamDestroy_v2, (Stream))                                              \
+  X(cuStreamSynchronize, (Stream))                                             \
+  X(cuEventCreate, (Event *, unsigned))                                        \
+  X(cuEventDestroy_v2, (Event))                                                \
+  X(cuEventRecord, (Event, Stream))                                            \
+  X(cuEventSynchronize, (Event))                                               \
+  X(cuEventElapsedTime, (float *, Event, Event))                               \
+  X(cuModuleLoadDataEx,                                                        \
+    (Module *, const void *, unsigned, JitOption *, void **))                  \
+  X(cuModuleUnload, (Module))                                                  \
+  X(cuModuleGetFunction, (Function *, Module, const char *))                   \
+  X(cuFuncGetAttribute, (int *, FunctionAttribute, Function))                  \
+  X(cuFuncSetAttribute, (Function, FunctionAttribute, int))                    \
+  X(cuLaunchKernel, (Function, unsigned, unsigned, unsigned, unsigned,         \
+                     unsigned, unsigned, unsigned, Stream, void **, void **))  \
+  X(cuGraphCreate, (Graph *, unsigned))                                        \
+  X(cuGraphDestroy, (Graph))                                                   \
+  X(cuGraphAddKernelNode_v2,                                                   \
+    (GraphNode *, Graph, const GraphNode *, size_t, const KernelNodeParams *)) \
+  X(cuGraphAddMemsetNode, (GraphNode *, Graph, const GraphNode *, size_t,      \
+                           const MemsetNodeParams *, Context))                 \
+  X(cuGraphAddMemcpyNode, (GraphNode *, Graph, const GraphNode *, size_t,      \
+                           const MemcpyParams *, Context))                     \
+  X(cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))     \
+  X(cuGraphExecDestroy, (GraphExec))                                           \
+  X(cuGraphLaunch, (GraphExec, Stream))
+
+struct Functions {
+#define FP8_CUDA_MEMBER(name, arguments) Status(*name) arguments = nullptr;
+  FP8_CUDA_FUNCTIONS(FP8_CUDA_MEMBER)
+#undef FP8_CUDA_MEMBER
+};
+
+} // namespace fp8::cuda
+
+#endif // FP8_LIB_RUNTIME_GPU_CUDA_H

@@ -1,0 +1,364 @@
+//===- DeviceStep.cpp - A step on a GPU -----------------------------------===//
+
+#include "DeviceStep.h"
+#include "../Step.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+namespace fp8::rt::gpu {
+
+// Vector loads and TMA descriptors want no more.
+static constexpr int64_t alignment = 256;
+/// A loop that makes more launches than this runs kernel by kernel: a graph of
+/// so many nodes takes longer to build than it saves.
+static constexpr int64_t maxNodes = 1 << 16;
+/// Results up to this size come back with every run.
+static constexpr int64_t fetchedBytes = 4096;
+
+static int64_t alignUp(int64_t bytes) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
+//===----------------------------------------------------------------------===//
+// Memory
+//===----------------------------------------------------------------------===//
+
+DeviceStep::DeviceStep(const fp8_executable &executable)
+    : executable(executable), device(Device::get()), driver(device.driver),
+      checksLaunches(std::getenv("FP8_GPU_CHECK") != nullptr) {
+  device.makeCurrent();
+  modules = executable.modules();
+  layOut();
+  allocate();
+  driver.check(driver.cuStreamCreate(&stream, cuda::streamNonBlocking),
+               "make a stream");
+  driver.check(driver.cuEventCreate(&uploaded, cuda::eventDisableTiming),
+               "make an event");
+  driver.check(driver.cuEventCreate(&finished, cuda::eventDisableTiming),
+               "make an event");
+  direct.emplace(device, stream);
+  uploadConstants();
+}
+
+DeviceStep::~DeviceStep() {
+  driver.cuCtxSetCurrent(device.context);
+  if (stream)
+    driver.cuStreamSynchronize(stream);
+  graph.reset();
+  for (cuda::Event event : {uploaded, finished})
+    if (event)
+      driver.cuEventDestroy_v2(event);
+  if (stream)
+    driver.cuStreamDestroy_v2(stream);
+  if (pinned)
+    driver.cuMemFreeHost(pinned);
+  if (memory)
+    driver.cuMemFree_v2(memory);
+}
+
+/// Gives everything its place: the arena, the arguments, the results of their
+/// own, the constants.
+void DeviceStep::layOut() {
+  totalBytes = alignUp(executable.arenaBytes + 1);
+  auto add = [&](const TensorInfo &tensor, bool isArgument, bool isState) {
+    Buffer buffer;
+    buffer.place = totalBytes;
+    buffer.bytes = tensor.type.bytes();
+    buffer.mirror = nullptr;
+    buffer.isArgument = isArgument;
+    buffer.isState = isState;
+    buffer.isFetched = !isArgument && buffer.bytes <= fetchedBytes;
+    totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1));
+    // State moves only when somebody asks for it.
+    (isState ? mirrorBytes : pinnedBytes) +=
+        alignUp(std::max<int64_t>(buffer.bytes, 1));
+    buffers.push_back(buffer);
+  };
+  std::vector<bool> isState(executable.arguments.size());
+  for (const TensorInfo &result : executable.results)
+    if (result.stateArg >= 0)
+      isState[result.stateArg] = true;
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    add(executable.arguments[i], /*isArgument=*/true, isState[i]);
+  for (size_t i = 0; i < executable.results.size(); ++i) {
+    if (!executable.ownsBuffer(i))
+      continue;
+    if (executable.results[i].stateArg >= 0)
+      swaps.emplace_back(buffers.size(), executable.results[i].stateArg);
+    add(executable.results[i], /*isArgument=*/false, /*isState=*/false);
+  }
+  for (int64_t bytes : executable.constantSizes) {
+    constantPlaces.push_back(totalBytes);
+    totalBytes += alignUp(std::max<int64_t>(bytes, 1));
+  }
+  scratchPlace = totalBytes;
+  totalBytes += alignUp(executable.scratchBytes);
+}
+
+void DeviceStep::allocate() {
+  size_t available = 0, total = 0;
+  driver.check(driver.cuMemGetInfo_v2(&available, &total),
+               "tell how much memory is free");
+  auto tooLarge = [&] {
+    return Error(FP8_ERROR_MEMORY,
+                 str("'", executable.name, "' needs ", bytesText(totalBytes),
+                     " of GPU memory, but ", device.name, " has ",
+                     bytesText(static_cast<int64_t>(available)), " free of ",
+                     bytesText(static_cast<int64_t>(total))));
+  };
+  if (static_cast<size_t>(totalBytes) > available)
+    throw tooLarge();
+  cuda::Status status = driver.cuMemAlloc_v2(&memory, totalBytes);
+  if (status == cuda::OutOfMemory)
+    throw tooLarge();
+  driver.check(status, "allocate memory");
+
+  mirrors = Mapping(mirrorBytes + 1);
+  void *host = nullptr;
+  driver.check(driver.cuMemHostAlloc(&host, pinnedBytes + alignment, 0),
+               str("pin ", bytesText(pinnedBytes), " of host memory"));
+  pinned = static_cast<char *>(host);
+  std::memset(pinned, 0, pinnedBytes + alignment);
+  char *nextPinned = pinned, *nextMirror = mirrors.data();
+  for (Buffer &buffer : buffers) {
+    char *&next = buffer.isState ? nextMirror : nextPinned;
+    buffer.mirror = next;
+    next += alignUp(std::max<int64_t>(buffer.bytes, 1));
+  }
+}
+
+void DeviceStep::uploadConstants() {
+  for (size_t i = 0; i < constantPlaces.size(); ++i)
+    if (executable.constantSizes[i] > 0)
+      driver.check(driver.cuMemcpyHtoDAsync_v2(
+                       memory + constantPlaces[i], executable.constants[i],
+                       executable.constantSizes[i], stream),
+                   "copy the constants");
+  // Results begin as zeros, as on the CPU.
+  for (Buffer &buffer : buffers)
+    if (!buffer.isArgument && buffer.bytes > 0)
+      driver.check(driver.cuMemsetD8Async(memory + buffer.place, 0,
+                                          buffer.bytes, stream),
+                   "clear a result");
+  waitFor("copy the constants");
+}
+
+void DeviceStep::waitFor(const std::string &what) {
+  driver.check(driver.cuStreamSynchronize(stream), what);
+  isRunning = false;
+}
+
+void *DeviceStep::buffer(size_t number) {
+  device.makeCurrent();
+  Buffer &buffer = buffers[number];
+  if (isRunning)
+    driver.check(
+        driver.cuEventSynchronize(
+            buffer.deviceIsNewer || !buffer.isArgument ? finished : uploaded),
+        str("run '", executable.name, "'"));
+  if (buffer.deviceIsNewer && !buffer.isFetched && buffer.bytes > 0) {
+    direct->copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+    waitFor(str("copy a result of '", executable.name, "'"));
+  }
+  buffer.deviceIsNewer = false;
+  buffer.hostIsNewer = buffer.isArgument;
+  return buffer.mirror;
+}
+
+cuda::DevicePointer DeviceStep::resolve(int64_t operand, int64_t launch) const {
+  if (operand >= 0 && operand <= executable.arenaBytes)
+    return memory + operand;
+  if (operand < 0) {
+    auto number = static_cast<size_t>(~operand);
+    if (number < buffers.size())
+      return memory + buffers[number].place;
+    if (number - buffers.size() < constantPlaces.size())
+      return memory + constantPlaces[number - buffers.size()];
+  }
+  throw Error(FP8_ERROR_INTERNAL,
+              str("launch ", launch, " of '", executable.name,
+                  "' has operand code ", operand, " but the arena has ",
+                  executable.arenaBytes, " bytes and there are ",
+                  buffers.size() + constantPlaces.size(), " external buffers"));
+}
+
+//===----------------------------------------------------------------------===//
+// A run
+//===----------------------------------------------------------------------===//
+
+void DeviceStep::upload() {
+  // The run before reads the arguments until it ends; the stream has an order.
+  for (Buffer &buffer : buffers) {
+    if (!buffer.isArgument || !buffer.hostIsNewer)
+      continue;
+    if (buffer.bytes > 0)
+      driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.place,
+                                               buffer.mirror, buffer.bytes,
+                                               stream),
+                   "copy an argument");
+    buffer.hostIsNewer = false;
+  }
+  driver.check(driver.cuEventRecord(uploaded, stream), "record an event");
+}
+
+/// What belongs to every run beside its launches.
+void DeviceStep::fetchResults(Work &end) {
+  for (const auto &[result, argument] : swaps)
+    end.copy(memory + buffers[argument].place, memory + buffers[result].place,
+             buffers[result].bytes);
+  for (Buffer &buffer : buffers)
+    if (buffer.isFetched && buffer.bytes > 0)
+      end.copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+}
+
+/// From here on the entry's calls are carried out as they come: it reads what
+/// the GPU computes, or makes too many launches for a graph.
+void DeviceStep::runDirectly() {
+  isDynamic = true;
+  work = &*direct;
+  if (!graph)
+    return;
+  graph->run(stream);
+  waitFor(str("run '", executable.name, "'"));
+  graph.reset();
+}
+
+void DeviceStep::run(fp8_step &step) {
+  device.makeCurrent();
+  upload();
+  bool launchesOneByOne = isDynamic || profiling || checksLaunches;
+  isRunning = true;
+  if (graph && !launchesOneByOne) {
+    graph->run(stream);
+  } else {
+    failure.reset();
+    std::unique_ptr<GraphWork> kept = std::move(graph);
+    if (!launchesOneByOne)
+      graph = std::make_unique<GraphWork>(device);
+    work = launchesOneByOne ? static_cast<Work *>(&*direct) : graph.get();
+    executable.entry(&step);
+    if (!failure)
+      fetchResults(*work);
+    bool isWhole = graph && !failure;
+    work = nullptr;
+    if (failure) {
+      graph.reset();
+      throw *failure;
+    }
+    if (isWhole)
+      graph->run(stream);
+    if (launchesOneByOne)
+      graph = std::move(kept);
+  }
+  driver.check(driver.cuEventRecord(finished, stream), "record an event");
+  for (Buffer &buffer : buffers)
+    if (buffer.isState || !buffer.isArgument)
+      buffer.deviceIsNewer = true;
+  if (checksLaunches)
+    waitFor(str("run '", executable.name, "'"));
+}
+
+//===----------------------------------------------------------------------===//
+// What the entry calls
+//===----------------------------------------------------------------------===//
+
+std::string DeviceStep::labelOf(int64_t launch) const {
+  auto index = static_cast<size_t>(launch);
+  return str("launch ", launch,
+             index < executable.launchNames.size()
+                 ? str(" (", executable.launchNames[index], ")")
+                 : "",
+             " of '", executable.name, "'");
+}
+
+void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
+                        int64_t blocks, const int64_t *operands,
+                        const int64_t *offsets, int64_t numOperands) {
+  if (failure)
+    return; // What follows would read what was not written.
+  // No exception may cross generated code.
+  try {
+    const LoadedKernel *loaded = modules->find(kernel);
+    if (!loaded)
+      throw Error(FP8_ERROR_INTERNAL,
+                  str(labelOf(launch), " has no kernel of the executable"));
+    if (numOperands != kernel->num_operands || blocks < 0 || blocks > INT32_MAX)
+      throw Error(FP8_ERROR_INTERNAL,
+                  str(labelOf(launch), " has ", numOperands, " operands and ",
+                      blocks, " blocks, but kernel '", kernel->name, "' takes ",
+                      kernel->num_operands, " and a grid at most 2^31 - 1"));
+    if (blocks == 0)
+      return;
+    std::vector<cuda::DevicePointer> addresses(numOperands);
+    for (int64_t i = 0; i < numOperands; ++i)
+      addresses[i] = resolve(operands[i], launch) + (offsets ? offsets[i] : 0);
+    if (kernel->scratch_bytes > 0) {
+      if (kernel->scratch_bytes * blocks > executable.scratchBytes)
+        throw Error(FP8_ERROR_INTERNAL,
+                    str(labelOf(launch), " needs ",
+                        kernel->scratch_bytes * blocks,
+                        " bytes of scratch memory but there are ",
+                        executable.scratchBytes));
+      addresses.push_back(memory + scratchPlace);
+    }
+    if (graph && graph->nodes() >= maxNodes)
+      runDirectly();
+    auto start = std::chrono::steady_clock::now();
+    work->launch(*loaded, static_cast<unsigned>(blocks), addresses);
+    if (checksLaunches || profiling)
+      driver.check(driver.cuStreamSynchronize(stream),
+                   str("run ", labelOf(launch)));
+    if (!profiling || !profile)
+      return;
+    std::chrono::duration<double> time =
+        std::chrono::steady_clock::now() - start;
+    auto index = static_cast<size_t>(launch);
+    if (index >= profile->size())
+      profile->resize(index + 1);
+    fp8_launch_stat &stat = (*profile)[index];
+    stat.name = index < executable.launchNames.size()
+                    ? executable.launchNames[index].c_str()
+                    : "";
+    stat.tasks = blocks;
+    ++stat.runs;
+    stat.seconds += time.count();
+  } catch (const Error &error) {
+    failure = Error(error.status,
+                    str(labelOf(launch), ": ", std::string(error.what())));
+  }
+}
+
+const void *DeviceStep::read(int64_t operand, int64_t offset, int64_t bytes) {
+  // A zero ends a loop that would wait for what a failed step doesn't write.
+  readValue.assign(static_cast<size_t>(std::max<int64_t>(bytes, 8)), 0);
+  if (failure)
+    return readValue.data();
+  try {
+    runDirectly();
+    direct->copyToHost(readValue.data(), resolve(operand, -1) + offset, bytes);
+    waitFor(str("read a condition of '", executable.name, "'"));
+  } catch (const Error &error) {
+    failure = error;
+    readValue.assign(readValue.size(), 0);
+  }
+  return readValue.data();
+}
+
+void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
+                       const void *value) {
+  if (failure)
+    return;
+  try {
+    if (bytes != 1 && bytes != 2 && bytes != 4 && bytes != 8)
+      throw Error(
+          FP8_ERROR_INTERNAL,
+          str("expected a scalar of 1, 2, 4 or 8 bytes but got ", bytes));
+    work->fill(resolve(operand, -1) + offset, value, bytes);
+  } catch (const Error &error) {
+    failure = error;
+  }
+}
+
+} // namespace fp8::rt::gpu

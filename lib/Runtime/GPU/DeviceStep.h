@@ -1,0 +1,98 @@
+//===- DeviceStep.h - A step on a GPU ---------------------------*- C++ -*-===//
+//
+// The arena, the buffers and the constants of a step in one allocation of the
+// GPU, beside a mirror of the buffers on the host. The entry, which is host
+// code, runs once and what it launches is written down as a graph; from then on
+// a run is one launch of that graph. An entry that reads what the GPU computes
+// cannot be written down: it runs every time, and launches kernel by kernel.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_DEVICESTEP_H
+#define FP8_LIB_RUNTIME_GPU_DEVICESTEP_H
+
+#include "Work.h"
+
+#include <optional>
+
+struct fp8_executable;
+
+namespace fp8::rt::gpu {
+
+class DeviceStep {
+public:
+  explicit DeviceStep(const fp8_executable &executable);
+  ~DeviceStep();
+  DeviceStep(const DeviceStep &) = delete;
+  DeviceStep &operator=(const DeviceStep &) = delete;
+
+  /// The mirror of external buffer `number` (an argument or a result), as the
+  /// last run has left it. What is written there until the next run, that run
+  /// finds in an argument.
+  void *buffer(size_t number);
+  void run(fp8_step &step);
+
+  /// What the entry calls.
+  void launch(int64_t launch, const fp8_gpu_kernel *kernel, int64_t blocks,
+              const int64_t *operands, const int64_t *offsets,
+              int64_t numOperands);
+  const void *read(int64_t operand, int64_t offset, int64_t bytes);
+  void write(int64_t operand, int64_t offset, int64_t bytes, const void *value);
+
+  int64_t deviceBytes() const { return totalBytes; }
+
+  /// Measures every launch, which makes them wait for one another.
+  bool profiling = false;
+  std::vector<fp8_launch_stat> *profile = nullptr;
+
+private:
+  struct Buffer {
+    int64_t place; // in the allocation
+    int64_t bytes;
+    char *mirror;
+    bool isArgument, isState;
+    bool hostIsNewer = true; // or may be
+    bool deviceIsNewer = false;
+    bool isFetched = false; // every run copies it to the mirror
+  };
+
+  void layOut();
+  void allocate();
+  void uploadConstants();
+  cuda::DevicePointer resolve(int64_t operand, int64_t launch) const;
+  void upload();
+  void begin(fp8_step &step);
+  void fetchResults(Work &work);
+  void runDirectly();
+  void waitFor(const std::string &what);
+  std::string labelOf(int64_t launch) const;
+
+  const fp8_executable &executable;
+  Device &device;
+  const Driver &driver;
+  std::shared_ptr<Modules> modules;
+  cuda::DevicePointer memory = 0;
+  int64_t totalBytes = 0;
+  int64_t scratchPlace = 0;
+  std::vector<Buffer> buffers; // arguments, then own results
+  std::vector<int64_t> constantPlaces;
+  Mapping mirrors;        // of what is large
+  char *pinned = nullptr; // of what every run moves
+  int64_t pinnedBytes = 0, mirrorBytes = 0;
+  std::vector<std::pair<size_t, size_t>> swaps; // own result -> argument
+  cuda::Stream stream = nullptr;
+  cuda::Event uploaded = nullptr, finished = nullptr;
+  bool isRunning = false; // something may be under way
+
+  std::unique_ptr<GraphWork> graph; // of all that a run does
+  std::optional<StreamWork> direct;
+  Work *work = nullptr; // where launches go now
+  bool isDynamic = false;
+  bool checksLaunches; // waits after each launch, to name the one that fails
+  std::optional<Error> failure; // of what the entry called
+  std::vector<char> readValue;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_DEVICESTEP_H

@@ -1,0 +1,92 @@
+//===- Driver.cpp - NVIDIA's driver, opened when it is needed -------------===//
+
+#include "Driver.h"
+
+#include <dlfcn.h>
+
+namespace fp8::rt::gpu {
+
+static Error noGpu(const std::string &why) {
+  return Error(FP8_ERROR_INVALID,
+               str("the code is for an NVIDIA GPU, but there is none: ", why));
+}
+
+Driver::Driver() {
+  // Where it is loaded once it stays: its threads and its state at exit are
+  // its own.
+  void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+  if (!library)
+    throw noGpu(dlerror());
+  auto find = [&](const char *name) {
+    void *function = dlsym(library, name);
+    if (!function)
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected a driver for CUDA 12.0 or later but "
+                      "libcuda.so.1 has no '",
+                      name, "'"));
+    return function;
+  };
+#define FP8_CUDA_FIND(name, arguments)                                         \
+  name = reinterpret_cast<decltype(name)>(find(#name));
+  FP8_CUDA_FUNCTIONS(FP8_CUDA_FIND)
+#undef FP8_CUDA_FIND
+  cuda::Status status = cuInit(0);
+  if (status != cuda::Success)
+    throw noGpu(str("the driver says ", textOf(status)));
+  int count = 0;
+  check(cuDeviceGetCount(&count), "count the GPUs");
+  if (count == 0)
+    throw noGpu("the driver sees no device");
+}
+
+const Driver &Driver::get() {
+  // A constructor that throws runs again on the next use.
+  static const Driver driver;
+  return driver;
+}
+
+std::string Driver::textOf(cuda::Status status) const {
+  const char *name = nullptr, *text = nullptr;
+  cuGetErrorName(status, &name);
+  cuGetErrorString(status, &text);
+  return str(name ? name : str("error ", static_cast<int>(status)), " (",
+             text ? text : "unknown", ")");
+}
+
+void Driver::check(cuda::Status status, const std::string &what) const {
+  if (status != cuda::Success)
+    throw Error(status == cuda::OutOfMemory ? FP8_ERROR_MEMORY
+                                            : FP8_ERROR_INTERNAL,
+                str("the GPU cannot ", what, ": ", textOf(status)));
+}
+
+Device::Device() : driver(Driver::get()) {
+  cuda::Device device = 0;
+  driver.check(driver.cuDeviceGet(&device, 0), "be opened");
+  char text[256] = {};
+  driver.check(driver.cuDeviceGetName(text, sizeof(text) - 1, device),
+               "tell its name");
+  name = text;
+  auto attribute = [&](cuda::DeviceAttribute which) {
+    int value = 0;
+    driver.check(driver.cuDeviceGetAttribute(&value, which, device),
+                 "tell its properties");
+    return value;
+  };
+  capability =
+      attribute(cuda::CapabilityMajor) * 10 + attribute(cuda::CapabilityMinor);
+  sharedBytes = attribute(cuda::SharedMemoryPerBlockOptin);
+  driver.check(driver.cuDevicePrimaryCtxRetain(&context, device),
+               "make a context");
+}
+
+Device &Device::get() {
+  static Device device;
+  return device;
+}
+
+void Device::makeCurrent() const {
+  driver.check(driver.cuCtxSetCurrent(context), "be used by this thread");
+}
+
+} // namespace fp8::rt::gpu

@@ -1,0 +1,47 @@
+//===- Driver.h - NVIDIA's driver, opened when it is needed -----*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_DRIVER_H
+#define FP8_LIB_RUNTIME_GPU_DRIVER_H
+
+#include "../Support.h"
+#include "Cuda.h"
+
+namespace fp8::rt::gpu {
+
+/// The driver's functions. Opened once for the process, on first use.
+struct Driver : cuda::Functions {
+  /// Throws where there is no driver or no GPU.
+  static const Driver &get();
+
+  /// Throws what the driver says of `status`, if it is no success, after
+  /// `what` was tried.
+  void check(cuda::Status status, const std::string &what) const;
+  /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access ...)".
+  std::string textOf(cuda::Status status) const;
+
+private:
+  Driver();
+};
+
+/// The first GPU and its primary context.
+class Device {
+public:
+  static Device &get();
+
+  const Driver &driver;
+  std::string name;
+  int capability = 0; // 89: 8.9
+  int sharedBytes = 0;
+
+  /// Makes the context the calling thread's.
+  void makeCurrent() const;
+
+  cuda::Context context = nullptr;
+
+private:
+  Device();
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_DRIVER_H

@@ -1,0 +1,45 @@
+//===- Modules.h - The kernels of a function on the GPU ---------*- C++ -*-===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_MODULES_H
+#define FP8_LIB_RUNTIME_GPU_MODULES_H
+
+#include "Driver.h"
+
+#include <map>
+
+namespace fp8::rt::gpu {
+
+/// A kernel that can be launched.
+struct LoadedKernel {
+  cuda::Function function = nullptr;
+  const fp8_gpu_kernel *kernel = nullptr;
+};
+
+/// The kernels of an executable. Images that several kernels share are loaded
+/// once.
+class Modules {
+public:
+  Modules(const std::string &function,
+          const std::vector<const fp8_gpu_kernel *> &kernels);
+  ~Modules();
+  Modules(const Modules &) = delete;
+  Modules &operator=(const Modules &) = delete;
+
+  /// Null if it is not one of the executable's.
+  const LoadedKernel *find(const fp8_gpu_kernel *kernel) const {
+    auto found = loaded.find(kernel);
+    return found == loaded.end() ? nullptr : &found->second;
+  }
+
+private:
+  cuda::Module load(const fp8_gpu_kernel &kernel);
+  void unload();
+
+  Device &device;
+  std::map<const void *, cuda::Module> modules; // by image
+  std::map<const fp8_gpu_kernel *, LoadedKernel> loaded;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_MODULES_H

@@ -1,0 +1,83 @@
+//===- Work.h - What a GPU is told to do, one thing after another *- C++
+//-*-===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_WORK_H
+#define FP8_LIB_RUNTIME_GPU_WORK_H
+
+#include "Modules.h"
+
+namespace fp8::rt::gpu {
+
+/// Work for one GPU in one order: written down as a graph, node by node, or
+/// told to a stream at once.
+class Work {
+public:
+  virtual ~Work() = default;
+  /// The addresses of a kernel's operands are its parameters.
+  virtual void launch(const LoadedKernel &kernel, unsigned blocks,
+                      const std::vector<cuda::DevicePointer> &operands) = 0;
+  /// Sets `bytes` (1, 2, 4 or 8) bytes to those at `value`.
+  virtual void fill(cuda::DevicePointer target, const void *value,
+                    int64_t bytes) = 0;
+  virtual void copyToHost(void *target, cuda::DevicePointer source,
+                          int64_t bytes) = 0;
+  virtual void copy(cuda::DevicePointer target, cuda::DevicePointer source,
+                    int64_t bytes) = 0;
+};
+
+/// A stream's.
+class StreamWork : public Work {
+public:
+  StreamWork(const Device &device, cuda::Stream stream)
+      : driver(device.driver), stream(stream) {}
+  void launch(const LoadedKernel &kernel, unsigned blocks,
+              const std::vector<cuda::DevicePointer> &operands) override;
+  void fill(cuda::DevicePointer target, const void *value,
+            int64_t bytes) override;
+  void copyToHost(void *target, cuda::DevicePointer source,
+                  int64_t bytes) override;
+  void copy(cuda::DevicePointer target, cuda::DevicePointer source,
+            int64_t bytes) override;
+
+private:
+  const Driver &driver;
+  cuda::Stream stream;
+};
+
+/// A graph's. Every node comes after the one before.
+class GraphWork : public Work {
+public:
+  explicit GraphWork(const Device &device);
+  ~GraphWork() override;
+  void launch(const LoadedKernel &kernel, unsigned blocks,
+              const std::vector<cuda::DevicePointer> &operands) override;
+  void fill(cuda::DevicePointer target, const void *value,
+            int64_t bytes) override;
+  void copyToHost(void *target, cuda::DevicePointer source,
+                  int64_t bytes) override;
+  void copy(cuda::DevicePointer target, cuda::DevicePointer source,
+            int64_t bytes) override;
+
+  int64_t nodes() const { return count; }
+  /// Runs all of it; what is added after the first time is not run.
+  void run(cuda::Stream stream);
+
+private:
+  void addCopy(const cuda::MemcpyParams &params);
+  const cuda::GraphNode *before() const { return count ? &last : nullptr; }
+  void added(cuda::GraphNode node) {
+    last = node;
+    ++count;
+  }
+
+  const Driver &driver;
+  cuda::Context context;
+  cuda::Graph graph = nullptr;
+  cuda::GraphExec executable = nullptr;
+  cuda::GraphNode last = nullptr;
+  int64_t count = 0;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_WORK_H

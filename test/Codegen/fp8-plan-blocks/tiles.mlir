@@ -1,0 +1,49 @@
+// RUN: fp8-opt %s --fp8-plan-blocks | FileCheck %s
+
+#id = affine_map<(i, j) -> (i, j)>
+#row = affine_map<(i, j) -> (i)>
+module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
+  // Elementwise: some thousand elements a block, whole rows first. The CPU's
+  // tile stays beside it.
+  // CHECK: fp8.kernel @elementwise({{.*}}) domain = [64, 512] plan = #fp8.gpu_plan<tile = [4, 512], sum_tile = [{{.*}}], threads = 128>
+  fp8.kernel @elementwise(read %x: memref<64x512xf32>, write %y: memref<64x512xf32>) domain = [64, 512] {
+    linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel", "parallel"]}
+        ins(%x : memref<64x512xf32>) outs(%y : memref<64x512xf32>) attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.negf %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+
+  // Rows are added up by the blocks that have them.
+  // CHECK: fp8.kernel @rows({{.*}}) domain = [64] plan = #fp8.gpu_plan<tile = [4], sum_tile = [64], threads = 128>
+  fp8.kernel @rows(read %x: memref<64x512xf32>, update %y: memref<64xf32>) domain = [64] {
+    linalg.generic {indexing_maps = [#id, #row], iterator_types = ["parallel", "reduction"]}
+        ins(%x : memref<64x512xf32>) outs(%y : memref<64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+    ^bb0(%a: f32, %o: f32):
+      %n = arith.addf %o, %a : f32
+      linalg.yield %n : f32
+    }
+    fp8.return
+  }
+
+  // Dots: 64 rows and 128 columns.
+  // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128>
+  fp8.kernel @dot(read %x: memref<256x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<256x512xf32>) domain = [256, 512] {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%y : memref<256x512xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<256x128xf8E4M3FN>, memref<512x128xf8E4M3FN>) outs(%y : memref<256x512xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+}

@@ -1,0 +1,185 @@
+//===- Block.h - The threads of a block -------------------------*- C++ -*-===//
+
+#ifndef FP8_TEST_LIB_GPUEMULATOR_BLOCK_H
+#define FP8_TEST_LIB_GPUEMULATOR_BLOCK_H
+
+#include "Emulator.h"
+#include "Fiber.h"
+
+#include <deque>
+#include <functional>
+#include <random>
+
+namespace fp8::emulator {
+
+class Block;
+struct Thread;
+struct Instruction;
+
+/// Runs an instruction for `thread`. Every operand has 64 bits of its own, in
+/// the order in which PTX writes them; so has every result.
+using Handler = void (*)(Thread &thread, const Instruction &instruction,
+                         const uint64_t *operands, uint64_t *results);
+
+/// One place in a kernel where a special instruction stands.
+struct Instruction {
+  Handler handler = nullptr;
+  std::string opcode;     ///< As PTX writes it.
+  std::string place;      ///< Where it stands, for messages.
+  int64_t detail[4] = {}; ///< What the handler has read from the opcode.
+};
+
+enum class AccessKind : uint32_t { Read, Write, Atomic };
+
+/// One place in a kernel that reads or writes memory.
+struct AccessSite {
+  uint32_t bytes;
+  uint32_t alignment;
+  AccessKind kind;
+  std::string place;
+};
+
+/// A range of addresses that a kernel may use.
+struct Range {
+  uint64_t begin, bytes;
+  bool isConstant;
+  std::string name;
+};
+
+/// The lanes of a warp that have come to one instruction.
+struct Gathering {
+  const Instruction *instruction;
+  uint32_t mask, arrived;
+  const uint64_t *operands[32];
+  uint64_t *results[32];
+};
+using WarpOperation = void (*)(Block &block, unsigned warp,
+                               const Gathering &lanes);
+
+/// A cp.async on its way.
+struct Copy {
+  uint64_t target, source;
+  unsigned bytes, sourceBytes; // the rest is zeros
+  uint64_t group;
+  bool hasLanded;
+};
+
+struct Thread {
+  Block *block = nullptr;
+  unsigned index = 0, lane = 0, warp = 0;
+  unsigned position[3] = {};
+  Context context;
+  std::unique_ptr<Stack> stack;
+  enum { Ready, Waiting, Ended } state = Ready;
+  const Instruction *waitsAt = nullptr;
+  std::deque<Copy> copies;
+  uint64_t group = 0; // that the next cp.async belongs to
+};
+
+/// One launch of a kernel.
+struct Grid {
+  DeviceMemory &memory;
+  Geometry geometry;
+  Schedule schedule;
+  std::string kernel;
+  void (*entry)(const void *const *arguments);
+  const void *const *arguments;
+  /// Constants of the module and the launch's parameters.
+  std::vector<Range> ranges;
+  /// Where the kernel's pointer parameters say how far they reach: global
+  /// accesses have to lie in one of these.
+  std::vector<Range> buffers;
+  uint64_t sharedBase;
+  unsigned sharedBytes;
+  std::mt19937_64 random;
+  std::vector<std::unique_ptr<Stack>> stacks;
+};
+
+class Block {
+public:
+  Block(Grid &grid, unsigned index);
+  Result run();
+
+  Grid &grid;
+  const unsigned index;
+  unsigned position[3];
+
+  /// The thread that runs now.
+  static Thread *current;
+
+  //===--- What instructions do ----------------------------------------===//
+
+  /// Ends the launch; does not return.
+  [[noreturn]] void fail(Thread &thread, Fault fault, const std::string &place,
+                         const std::string &message);
+  /// Checks an access and writes down who made it.
+  void access(Thread &thread, uint64_t address, uint64_t bytes,
+              unsigned alignment, AccessKind kind, const std::string &place);
+
+  /// Waits until every lane of `mask` is at `instruction`; then the last one
+  /// runs `operation` for all of them.
+  void gather(Thread &thread, const Instruction &instruction, uint32_t mask,
+              const uint64_t *operands, uint64_t *results,
+              WarpOperation operation);
+  /// All lanes of the thread's warp.
+  uint32_t fullMask(unsigned warp) const;
+
+  /// barrier.sync (waits) or barrier.arrive of `count` threads, 0: all of the
+  /// block.
+  void barrier(Thread &thread, const Instruction &instruction, unsigned id,
+               unsigned count, bool waits, bool isAligned);
+  /// The lanes of a warp know of each other's accesses.
+  void warpBarrier(unsigned warp) { clocks.advance(warp); }
+
+  void startCopy(Thread &thread, const Instruction &instruction,
+                 const Copy &copy);
+  /// Lets all but the `pending` last groups land; all of them, and what is in
+  /// no group, with `all`.
+  void waitForCopies(Thread &thread, uint64_t pending, bool all);
+
+  Thread &threadAt(unsigned number) { return threads[number]; }
+  unsigned count() const { return threads.size(); }
+
+private:
+  struct Barrier {
+    unsigned count = 0; // of threads; 0: all that have not ended
+    std::vector<Thread *> arrived, waiting;
+    std::vector<uint32_t> clock;
+    std::vector<const Instruction *> place; // by warp
+  };
+
+  static void threadMain();
+  void wait(Thread &thread, const Instruction &instruction);
+  bool completeBarriers(Thread *thread);
+  void makeReady(Thread &thread);
+  void land(Copy &copy);
+  void letSomeLand(Thread &thread);
+  Result deadlock();
+  void checkShared(Thread &thread, uint64_t address, uint64_t bytes,
+                   AccessKind kind, const std::string &place);
+  void checkGlobal(Thread &thread, uint64_t address, uint64_t bytes,
+                   AccessKind kind, const std::string &place);
+  void order(Thread &thread, Cell &cell, AccessKind kind, uint64_t address,
+             const std::string &place);
+  bool isBefore(Stamp stamp, const Thread &thread) const;
+  std::string who(Stamp stamp) const;
+  std::string nameOf(uint64_t address) const;
+  Cell &cellOf(uint64_t address);
+
+  std::vector<Thread> threads;
+  Clocks clocks;
+  std::vector<Cell> shared;
+  std::vector<std::vector<Gathering>> gatherings; // by warp
+  Barrier barriers[16];
+  std::vector<Thread *> ready;
+  unsigned alive = 0;
+  Context scheduler;
+  Result result;
+};
+
+/// What a range of addresses is called where nothing is known of it.
+std::string hexText(uint64_t value);
+
+} // namespace fp8::emulator
+
+#endif // FP8_TEST_LIB_GPUEMULATOR_BLOCK_H

@@ -1,0 +1,392 @@
+//===- CheckKernels.cpp - Kernels of a GPU beside those of the CPU --------===//
+//
+// Takes a module of stage 4. Every kernel runs on the CPU and in the emulator
+// on the same random inputs; one line says how the results compare. Kernels
+// without a dot have to agree bit by bit (NaNs as a class), dots to within a
+// bound that follows from the type of the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emulator.h"
+
+#include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/Passes.h"
+#include "fp8/Codegen/Tiles.h"
+#include "fp8/Init.h"
+#include "fp8/Kernels/Structure.h"
+#include "fp8/Pipelines/GPU.h"
+#include "fp8/Pipelines/Lowering.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "mlir/Pass/PassManager.h"
+#include "mlir/Target/LLVMIR/Dialect/All.h"
+#include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/Instructions.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+#include <cstring>
+#include <random>
+
+using namespace mlir;
+using namespace mlir::fp8;
+namespace emulator = ::fp8::emulator;
+namespace cl = llvm::cl;
+
+static cl::opt<std::string> input(cl::Positional, cl::Required,
+                                  cl::desc("<module of stage 4>"));
+static cl::opt<std::string> chip("chip", cl::init("sm_90a"),
+                                 cl::desc("the GPU"));
+static cl::opt<std::string> only("kernel",
+                                 cl::desc("run kernels with this in the name"));
+static cl::opt<unsigned> seeds("seeds", cl::init(1),
+                               cl::desc("schedules to try"));
+static cl::opt<double> tolerance(
+    "tolerance", cl::init(2e-5),
+    cl::desc("of dots in f32, beside the largest number of a result"));
+static cl::opt<bool> quiet("quiet", cl::desc("say what fails alone"));
+
+namespace {
+
+using Bytes = std::vector<char>;
+
+int64_t elementBytes(Type type) {
+  return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
+}
+
+/// The number that an element stands for.
+double numberAt(const char *bytes, Type type) {
+  uint64_t bits = 0;
+  std::memcpy(&bits, bytes, elementBytes(type));
+  if (auto format = dyn_cast<FloatType>(type)) {
+    APFloat value(format.getFloatSemantics(),
+                  APInt(format.getWidth(), bits, false, true));
+    bool loses;
+    value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven, &loses);
+    return value.convertToDouble();
+  }
+  return static_cast<double>(bits);
+}
+
+void writeNumber(char *bytes, Type type, double number) {
+  auto format = cast<FloatType>(type);
+  APFloat value(number);
+  bool loses;
+  value.convert(format.getFloatSemantics(), APFloat::rmNearestTiesToEven,
+                &loses);
+  uint64_t bits = value.bitcastToAPInt().getZExtValue();
+  std::memcpy(bytes, &bits, elementBytes(type));
+}
+
+/// Numbers of many sizes, some negative; small integers.
+Bytes randomBytes(MemRefType type, std::mt19937_64 &random) {
+  Type element = type.getElementType();
+  int64_t bytes = elementBytes(element);
+  Bytes result(type.getNumElements() * bytes);
+  std::normal_distribution<double> normal;
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
+    char *at = result.data() + i * bytes;
+    if (isa<Float8E8M0FNUType>(element)) {
+      *at = static_cast<char>(120 + random() % 14);
+    } else if (isa<FloatType>(element)) {
+      double number = std::exp(normal(random)) * (random() % 4 ? 1 : -1);
+      writeNumber(at, element, number);
+    } else {
+      uint64_t number = element.isInteger(1) ? random() % 2 : random() % 100;
+      std::memcpy(at, &number, bytes);
+    }
+  }
+  return result;
+}
+
+struct Difference {
+  int64_t differing = 0, elements = 0;
+  double largest = 0; ///< beside the largest number of the result
+};
+
+Difference compare(const Bytes &expected, const Bytes &got, MemRefType type) {
+  Type element = type.getElementType();
+  int64_t bytes = elementBytes(element);
+  Difference difference;
+  double scale = 0, largest = 0;
+  for (int64_t i = 0, e = type.getNumElements(); i < e; ++i) {
+    const char *x = expected.data() + i * bytes, *y = got.data() + i * bytes;
+    double a = numberAt(x, element), b = numberAt(y, element);
+    if (std::isfinite(a))
+      scale = std::max(scale, std::abs(a));
+    if (std::memcmp(x, y, bytes) == 0 || (std::isnan(a) && std::isnan(b)))
+      continue;
+    ++difference.differing;
+    double distance = std::abs(a - b);
+    if (std::isfinite(distance))
+      largest = std::max(largest, distance);
+    else if (a != b)
+      largest = INFINITY;
+  }
+  difference.elements = type.getNumElements();
+  difference.largest = scale > 0 ? largest / scale : largest;
+  return difference;
+}
+
+struct KernelInfo {
+  std::string name;
+  SmallVector<MemRefType> types;
+  SmallVector<Access> accesses;
+  bool hasDot = false;
+  int64_t tasks = 0, scratch = 0; // on the CPU
+  GPULaunchAttr launch;
+};
+
+[[noreturn]] void fail(const Twine &message) {
+  llvm::errs() << "error: " << message << '\n';
+  std::exit(1);
+}
+
+template <typename T> T check(llvm::Expected<T> value) {
+  if (!value)
+    fail(llvm::toString(value.takeError()));
+  return std::move(*value);
+}
+
+void run(PassManager &pm, ModuleOp module) {
+  if (failed(pm.run(module)))
+    fail("cannot lower the module");
+}
+
+class Checker {
+public:
+  explicit Checker(MLIRContext &context) : context(context) {}
+  bool run(ModuleOp module);
+
+private:
+  void collect(ModuleOp module);
+  void compileForCPU(ModuleOp module);
+  void compileForGPU(ModuleOp module);
+  void runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers);
+  std::string runOnGPU(const KernelInfo &kernel, std::vector<Bytes> &buffers,
+                       unsigned seed);
+  bool checkKernel(const KernelInfo &kernel);
+
+  MLIRContext &context;
+  std::vector<KernelInfo> kernels;
+  std::unique_ptr<llvm::orc::LLJIT> jit;
+  llvm::StringMap<std::string> images;
+};
+
+} // namespace
+
+void Checker::collect(ModuleOp module) {
+  for (auto kernel : module.getOps<KernelOp>()) {
+    KernelInfo info;
+    info.name = kernel.getSymName().str();
+    for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
+      info.types.push_back(cast<MemRefType>(type));
+      info.accesses.push_back(kernel.getAccess(index));
+    }
+    info.hasDot = contractionOf(kernel) != nullptr;
+    kernels.push_back(info);
+  }
+}
+
+void Checker::compileForCPU(ModuleOp source) {
+  OwningOpRef<ModuleOp> module(source.clone());
+  PassManager codegen(&context), lowering(&context);
+  buildCodegenPipeline(codegen, "native");
+  ::run(codegen, *module);
+  for (KernelInfo &kernel : kernels) {
+    auto func = module->lookupSymbol<func::FuncOp>(kernel.name);
+    kernel.tasks = func->getAttrOfType<IntegerAttr>(kTasksAttr).getInt();
+    kernel.scratch =
+        func->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
+  }
+  buildLLVMPipeline(lowering);
+  ::run(lowering, *module);
+  auto llvmContext = std::make_unique<llvm::LLVMContext>();
+  std::unique_ptr<llvm::Module> llvmModule =
+      translateModuleToLLVMIR(*module, *llvmContext);
+  if (!llvmModule)
+    fail("cannot translate the module");
+  // The schedule is not run.
+  for (const char *name : {"fp8_launch", "fp8_operand"})
+    if (llvm::Function *function = llvmModule->getFunction(name)) {
+      auto *block = llvm::BasicBlock::Create(*llvmContext, "", function);
+      new llvm::UnreachableInst(*llvmContext, block);
+    }
+  auto machine = check(llvm::orc::JITTargetMachineBuilder::detectHost());
+  jit = check(llvm::orc::LLJITBuilder()
+                  .setJITTargetMachineBuilder(std::move(machine))
+                  .create());
+  llvmModule->setDataLayout(jit->getDataLayout());
+  if (llvm::Error error =
+          jit->addIRModule({std::move(llvmModule), std::move(llvmContext)}))
+    fail(llvm::toString(std::move(error)));
+}
+
+void Checker::compileForGPU(ModuleOp source) {
+  OwningOpRef<ModuleOp> module(source.clone());
+  PassManager pm(&context);
+  buildGPUCodegenPipeline(pm, chip);
+  buildNVVMPipeline(pm);
+  ::run(pm, *module);
+  registerGPUTranslations(context);
+  auto target =
+      (*module)->getAttrOfType<GPUTargetAttr>(FP8Dialect::kTargetAttrName);
+  for (KernelInfo &kernel : kernels) {
+    if (!StringRef(kernel.name).contains(only))
+      continue;
+    auto gpu = module->lookupSymbol<gpu::GPUModuleOp>(kernel.name);
+    kernel.launch =
+        gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
+    images[kernel.name] =
+        check(compileGPUModule(gpu, target, GPUImage::Bitcode)).bytes;
+  }
+}
+
+void Checker::runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers) {
+  auto address = check(jit->lookup(kernel.name + "_task"));
+  auto *task = address.toPtr<void (*)(int64_t, void *const *, void *)>();
+  // Buffers and scratch lie at multiples of 64 bytes.
+  std::vector<std::unique_ptr<char[]>> memory;
+  auto allocate = [&](size_t bytes) {
+    memory.push_back(std::make_unique<char[]>(bytes + 64));
+    return reinterpret_cast<char *>(
+        llvm::alignTo(reinterpret_cast<uintptr_t>(memory.back().get()), 64));
+  };
+  std::vector<void *> operands;
+  for (const Bytes &buffer : buffers) {
+    char *place = allocate(buffer.size());
+    std::memcpy(place, buffer.data(), buffer.size());
+    operands.push_back(place);
+  }
+  char *scratch = allocate(kernel.scratch);
+  for (int64_t i = 0; i < kernel.tasks; ++i)
+    task(i, operands.data(), scratch);
+  for (auto [buffer, place] : llvm::zip(buffers, operands))
+    std::memcpy(buffer.data(), place, buffer.size());
+}
+
+std::string Checker::runOnGPU(const KernelInfo &kernel,
+                              std::vector<Bytes> &buffers, unsigned seed) {
+  std::string error;
+  const std::string &image = images[kernel.name];
+  auto module = emulator::Module::load(image.data(), image.size(), error);
+  if (!module)
+    return error;
+  emulator::Kernel *function = module->find(kernel.name);
+  if (!function)
+    return "the module has no such kernel";
+  emulator::DeviceMemory memory(uint64_t(1) << 28);
+  std::vector<uint64_t> addresses;
+  for (auto [index, buffer] : llvm::enumerate(buffers)) {
+    uint64_t address = memory.allocate(std::max<size_t>(buffer.size(), 1));
+    std::memcpy(reinterpret_cast<void *>(address), buffer.data(),
+                buffer.size());
+    memory.setWritten(address, buffer.size(),
+                      kernel.accesses[index] != Access::Write);
+    addresses.push_back(address);
+  }
+  int64_t scratch = kernel.launch.getScratch() * kernel.launch.getBlocks();
+  if (scratch)
+    addresses.push_back(memory.allocate(scratch));
+  std::vector<const void *> arguments;
+  for (const uint64_t &address : addresses)
+    arguments.push_back(&address);
+  emulator::Geometry geometry;
+  geometry.grid[0] = kernel.launch.getBlocks();
+  geometry.block[0] = kernel.launch.getThreads();
+  geometry.dynamicShared = kernel.launch.getDynamicShared();
+  emulator::Schedule schedule;
+  schedule.seed = seed;
+  emulator::Result result =
+      function->launch(memory, geometry, schedule, arguments.data());
+  if (!result)
+    return result.message;
+  // Where nothing was written is what was there before, as on the CPU.
+  for (auto [index, buffer] : llvm::enumerate(buffers))
+    std::memcpy(buffer.data(), reinterpret_cast<const void *>(addresses[index]),
+                buffer.size());
+  return "";
+}
+
+/// How far a dot may be from the CPU's, beside the largest number of the
+/// result.
+static double boundOf(Type type) {
+  auto format = dyn_cast<FloatType>(type);
+  if (!format || format.isF32())
+    return tolerance;
+  // One step between neighbours, of the largest numbers.
+  return std::ldexp(1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(
+                                 format.getFloatSemantics())));
+}
+
+bool Checker::checkKernel(const KernelInfo &kernel) {
+  std::mt19937_64 random(std::hash<std::string>()(kernel.name));
+  std::vector<Bytes> inputs;
+  for (MemRefType type : kernel.types)
+    inputs.push_back(randomBytes(type, random));
+  std::vector<Bytes> expected = inputs;
+  runOnCPU(kernel, expected);
+  bool isGood = true;
+  for (unsigned seed = 0; seed < seeds; ++seed) {
+    std::vector<Bytes> got = inputs;
+    std::string problem = runOnGPU(kernel, got, seed);
+    int64_t differing = 0, elements = 0;
+    double largest = 0;
+    if (problem.empty())
+      for (auto [index, type] : llvm::enumerate(kernel.types)) {
+        if (kernel.accesses[index] == Access::Read)
+          continue;
+        Difference difference = compare(expected[index], got[index], type);
+        differing += difference.differing;
+        elements += difference.elements;
+        largest = std::max(largest, difference.largest);
+        if (difference.largest >
+            (kernel.hasDot ? boundOf(type.getElementType()) : 0.0))
+          problem += ("argument " + Twine(index) + " differs; ").str();
+      }
+    if (!kernel.hasDot && differing && problem.empty())
+      problem = "the bits differ";
+    isGood &= problem.empty();
+    if (problem.empty() && quiet)
+      continue;
+    llvm::outs() << (problem.empty() ? "ok   " : "FAIL ") << kernel.name << ' '
+                 << (kernel.hasDot ? "dot" : "   ") << " blocks "
+                 << kernel.launch.getBlocks() << ": " << differing << " of "
+                 << elements << " differ, by " << llvm::format("%.2e", largest)
+                 << ' ' << problem << '\n';
+    llvm::outs().flush();
+  }
+  return isGood;
+}
+
+bool Checker::run(ModuleOp module) {
+  collect(module);
+  compileForCPU(module);
+  compileForGPU(module);
+  int64_t count = 0, failed = 0;
+  for (const KernelInfo &kernel : kernels) {
+    if (!StringRef(kernel.name).contains(only))
+      continue;
+    ++count;
+    failed += !checkKernel(kernel);
+  }
+  llvm::outs() << count << " kernels, " << failed << " failed\n";
+  return failed == 0;
+}
+
+int main(int argc, char **argv) {
+  cl::ParseCommandLineOptions(argc, argv, "checks kernels of a GPU target\n");
+  DialectRegistry registry;
+  ::mlir::fp8::registerAllDialects(registry);
+  registerAllToLLVMIRTranslations(registry);
+  MLIRContext context(registry);
+  initializeTargets();
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(input.getValue(), &context);
+  if (!module)
+    return 1;
+  return Checker(context).run(*module) ? 0 : 1;
+}
