@@ -366,6 +366,13 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
       result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
       ++stats.kernels;
     }
+  for (auto kernel : module.getOps<gpu::GPUModuleOp>())
+    if (auto launch = kernel->getAttrOfType<GPULaunchAttr>(
+            FP8Dialect::kGPULaunchAttrName)) {
+      result.scratchBytes = std::max(result.scratchBytes,
+                                     launch.getScratch() * launch.getBlocks());
+      ++stats.kernels;
+    }
   for (auto schedule : module.getOps<ScheduleOp>()) {
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     schedule.walk([&](LaunchOp launch) {
@@ -413,6 +420,7 @@ FailureOr<Executable> beginExecutable(ModuleOp module,
   Executable executable;
   executable.target = std::move(*target);
   if (!options.targetGPU.empty()) {
+    module.getContext()->loadDialect<FP8Dialect>();
     auto gpu = makeGPUTarget(module.getContext(), options.targetGPU);
     if (!gpu)
       return emitError(module.getLoc()) << llvm::toString(gpu.takeError());
