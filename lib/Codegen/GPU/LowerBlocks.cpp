@@ -86,6 +86,15 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
     kernel.setWorkgroupAttributionAttr(
         0, LLVM::LLVMDialect::getAlignAttrName(),
         builder.getI64IntegerAttr(kBufferAlignment));
+  // How far each buffer reaches: what runs kernels for tests checks it.
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto buffer = cast<MemRefType>(type);
+    int64_t bytes = buffer.getNumElements() *
+                    llvm::divideCeil(buffer.getElementTypeBitWidth(), 8);
+    if (bytes > 0)
+      kernel.setArgAttr(index, LLVM::LLVMDialect::getDereferenceableAttrName(),
+                        builder.getI64IntegerAttr(bytes));
+  }
   Block &entry = kernel.getBody().front();
   builder.setInsertionPointToStart(&entry);
   for (BlockArgument argument : body.getArguments()) {
