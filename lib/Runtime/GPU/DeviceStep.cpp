@@ -247,7 +247,7 @@ void DeviceStep::run(fp8_step &step) {
     work = nullptr;
     if (failure) {
       graph.reset();
-      throw *failure;
+      throw Error(*failure);
     }
     if (isWhole)
       graph->run(stream);

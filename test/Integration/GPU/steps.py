@@ -52,3 +52,16 @@ expected = run("whole", "cpu", "delayed", 3)
 run("both", "nvptx:sm_89", "delayed", 1, landing="early")
 run("both", "cpu", "delayed", 2, "--resume")
 compare("resumed", expected, run("both", "nvptx:sm_90a", "delayed", 3, "--resume", landing="late"))
+
+# A package holds the kernels' images, and needs no compiler to run them.
+package = folder / "package"
+environment = {**os.environ, "LD_LIBRARY_PATH": driver}
+for command in (
+    [fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--recipe", "tensorwise", "--emit-package", package, "--target", "nvptx:sm_89", "--gpu-image", "bitcode"],
+    [pathlib.Path(fp8_run).with_name("fp8-train"), package, "--data", text, "--steps", 2, "--out", folder / "packaged"],
+):  # fmt: skip
+    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
+rows = (folder / "packaged" / "log.csv").read_text().split("\n")[1:-1]
+expected = (folder / "cpu-tensorwise" / "log.csv").read_text().split("\n")[1:3]
+compare("packaged", [float(row.split(",")[1]) for row in expected], [float(row.split(",")[1]) for row in rows])
