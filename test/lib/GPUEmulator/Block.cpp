@@ -232,10 +232,11 @@ void Block::checkGlobal(Thread &thread, uint64_t address, uint64_t bytes,
       isInside |= address >= range.begin && bytes <= range.bytes &&
                   address - range.begin <= range.bytes - bytes;
     if (!isInside)
-      fail(thread, Fault::OutOfBounds, place,
-           "access of " + number(bytes) + " bytes at " + nameOf(address) +
-               " reaches beyond the kernel's arguments (the one before begins " +
-               beforeText(address) + ")");
+      fail(
+          thread, Fault::OutOfBounds, place,
+          "access of " + number(bytes) + " bytes at " + nameOf(address) +
+              " reaches beyond the kernel's arguments (the one before begins " +
+              beforeText(address) + ")");
   }
   for (uint64_t i = 0; i < bytes; ++i) {
     if (kind != AccessKind::Write && !grid.memory.isWritten(address + i))
