@@ -392,17 +392,21 @@ typedef struct fp8_package_code {
   fp8_entry_fn entry;
   const fp8_constant *constants;
   int64_t num_constants;
+  const fp8_gpu_kernel *const *gpu_kernels;
+  int64_t num_gpu_kernels;
 } fp8_package_code;
 
 typedef struct fp8_package_library {
   int64_t abi; /* FP8_ABI_VERSION */
   const fp8_package_code *functions;
   int64_t num_functions;
-  /* Where the library keeps its pointers to fp8_launch and fp8_operand: set
-     before a function is called. */
+  /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read
+     and fp8_write: set before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
+  const void *(**read)(fp8_step *, int64_t, int64_t, int64_t);
+  void (**write)(fp8_step *, int64_t, int64_t, int64_t, const void *);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

@@ -369,6 +369,13 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
       result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
       ++stats.kernels;
     }
+  for (auto kernel : module.getOps<gpu::GPUModuleOp>())
+    if (auto launch = kernel->getAttrOfType<GPULaunchAttr>(
+            FP8Dialect::kGPULaunchAttrName)) {
+      result.scratchBytes = std::max(result.scratchBytes,
+                                     launch.getScratch() * launch.getBlocks());
+      ++stats.kernels;
+    }
   for (auto schedule : module.getOps<ScheduleOp>()) {
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     schedule.walk([&](LaunchOp launch) {
@@ -416,6 +423,7 @@ FailureOr<Executable> beginExecutable(ModuleOp module,
   Executable executable;
   executable.target = std::move(*target);
   if (!options.targetGPU.empty()) {
+    module.getContext()->loadDialect<FP8Dialect>();
     auto gpu = makeGPUTarget(module.getContext(), options.targetGPU);
     if (!gpu)
       return emitError(module.getLoc()) << llvm::toString(gpu.takeError());
@@ -590,6 +598,8 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   for (const std::string &assignment : options.recipeOverrides)
     quantize.set.push_back(assignment);
   quantize.failOnFallback = options.failOnFallback;
+  // A block of a GPU computes one dot.
+  quantize.storeScores = !options.targetGPU.empty();
   quantize.trace = options.trace;
   VerdictReport verdicts;
   MemoryReport memory;

@@ -23,13 +23,13 @@ namespace {
 struct Kernel {
   std::string name; // in the image
   std::string image;
-  int64_t threads = 0, sharedBytes = 0, operands = 0;
+  int64_t threads = 0, sharedBytes = 0, operands = 0, scratchBytes = 0;
 
   /// A hash of all this.
   std::string symbol() const {
     llvm::SHA256 hash;
     hash.update(name);
-    for (int64_t number : {threads, sharedBytes, operands})
+    for (int64_t number : {threads, sharedBytes, operands, scratchBytes})
       hash.update(llvm::utostr(number) + ",");
     hash.update(image);
     return "fp8_gpu_kernel_" +
@@ -60,9 +60,10 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
       llvm::ConstantInt::get(i64, kernel.image.size()),
       llvm::ConstantInt::get(i32, kernel.threads),
       llvm::ConstantInt::get(i32, kernel.sharedBytes),
-      llvm::ConstantInt::get(i32, kernel.operands)};
-  auto *type =
-      llvm::StructType::get(context, {pointer, pointer, i64, i32, i32, i32});
+      llvm::ConstantInt::get(i32, kernel.operands),
+      llvm::ConstantInt::get(i64, kernel.scratchBytes)};
+  auto *type = llvm::StructType::get(
+      context, {pointer, pointer, i64, i32, i32, i32, i64});
   new llvm::GlobalVariable(module, type, true,
                            llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantStruct::get(type, fields), symbol);
@@ -117,7 +118,10 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
              << FP8Dialect::kGPULaunchAttrName << "'";
     kernel.threads = launch.getThreads();
     kernel.sharedBytes = launch.getDynamicShared();
-    kernel.operands = function.getNumArguments();
+    kernel.scratchBytes = launch.getScratch();
+    // With scratch memory its address is one more parameter.
+    kernel.operands =
+        function.getNumArguments() - (kernel.scratchBytes > 0 ? 1 : 0);
     std::string symbol = kernel.symbol();
     std::string before = kernel.name + kGPUKernelSuffix.str();
     if (auto global = module.lookupSymbol<LLVM::GlobalOp>(before)) {

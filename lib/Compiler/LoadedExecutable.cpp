@@ -30,6 +30,8 @@ llvm::Error LoadedExecutable::link() {
   };
   provide("fp8_launch", &fp8_launch);
   provide("fp8_operand", &fp8_operand);
+  provide("fp8_read", &fp8_read);
+  provide("fp8_write", &fp8_write);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))
@@ -96,6 +98,16 @@ llvm::Error LoadedExecutable::add(const ExecutableFunction &function) {
   desc.scratch_bytes = function.scratchBytes;
   desc.launch_names = names.data();
   desc.num_launches = names.size();
+  std::vector<const fp8_gpu_kernel *> kernels;
+  if (!executable.gpu.empty())
+    for (const std::string &symbol : function.kernels) {
+      auto kernel = jit->lookup(symbol);
+      if (!kernel)
+        return kernel.takeError();
+      kernels.push_back(kernel->toPtr<const fp8_gpu_kernel *>());
+    }
+  desc.gpu_kernels = kernels.data();
+  desc.num_gpu_kernels = kernels.size();
   return toError(fp8_package_add(functions, &desc));
 }
 

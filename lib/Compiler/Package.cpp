@@ -48,7 +48,7 @@ private:
   llvm::GlobalVariable *global(llvm::Constant *value, bool isConstant);
   llvm::Constant *string(StringRef text);
   llvm::Constant *array(ArrayRef<llvm::Constant *> values, llvm::Type *type);
-  llvm::Constant *describe(const ExecutableFunction &function);
+  llvm::Constant *describe(const ExecutableFunction &function, bool isForGPU);
   llvm::Constant *forward(StringRef name, llvm::FunctionType *type);
 
   llvm::IRBuilder<> builder;
@@ -77,7 +77,8 @@ llvm::Constant *PackageTable::array(ArrayRef<llvm::Constant *> values,
 }
 
 /// An fp8_package_code.
-llvm::Constant *PackageTable::describe(const ExecutableFunction &function) {
+llvm::Constant *PackageTable::describe(const ExecutableFunction &function,
+                                       bool isForGPU) {
   auto *constantType = llvm::StructType::get(pointer, i64);
   SmallVector<llvm::Constant *> constants;
   for (const std::string &bytes : function.constants) {
@@ -92,9 +93,15 @@ llvm::Constant *PackageTable::describe(const ExecutableFunction &function) {
   llvm::FunctionCallee entry = module.getOrInsertFunction(
       function.entry,
       llvm::FunctionType::get(builder.getVoidTy(), {pointer}, false));
+  // Kernels for a GPU are fp8_gpu_kernel structures, which objects define.
+  SmallVector<llvm::Constant *> kernels;
+  if (isForGPU)
+    for (const std::string &kernel : function.kernels)
+      kernels.push_back(module.getOrInsertGlobal(kernel, builder.getInt8Ty()));
   return llvm::ConstantStruct::getAnon(
       {string(function.name), cast<llvm::Constant>(entry.getCallee()),
-       array(constants, constantType), builder.getInt64(constants.size())});
+       array(constants, constantType), builder.getInt64(constants.size()),
+       array(kernels, pointer), builder.getInt64(kernels.size())});
 }
 
 /// Defines `name` as a call through a pointer, and returns where that is.
@@ -123,7 +130,7 @@ llvm::Constant *PackageTable::forward(StringRef name,
 void PackageTable::build(const Executable &executable) {
   SmallVector<llvm::Constant *> functions;
   for (const ExecutableFunction &function : executable.functions)
-    functions.push_back(describe(function));
+    functions.push_back(describe(function, !executable.gpu.empty()));
   llvm::Constant *launch =
       forward("fp8_launch", llvm::FunctionType::get(builder.getVoidTy(),
                                                     {pointer, i64, pointer, i64,
@@ -132,10 +139,17 @@ void PackageTable::build(const Executable &executable) {
   llvm::Constant *operand =
       forward("fp8_operand", llvm::FunctionType::get(pointer, {pointer, i64},
                                                      /*isVarArg=*/false));
+  llvm::Constant *read = forward(
+      "fp8_read", llvm::FunctionType::get(pointer, {pointer, i64, i64, i64},
+                                          /*isVarArg=*/false));
+  llvm::Constant *write = forward(
+      "fp8_write", llvm::FunctionType::get(builder.getVoidTy(),
+                                           {pointer, i64, i64, i64, pointer},
+                                           /*isVarArg=*/false));
   llvm::Constant *library = llvm::ConstantStruct::getAnon(
       {builder.getInt64(FP8_ABI_VERSION),
        array(functions, functions.front()->getType()),
-       builder.getInt64(functions.size()), launch, operand});
+       builder.getInt64(functions.size()), launch, operand, read, write});
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   exported->setName("fp8_package_v" + llvm::Twine(FP8_ABI_VERSION));

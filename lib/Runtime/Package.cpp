@@ -97,6 +97,8 @@ static void addFunction(fp8_package &package, const nlohmann::json &json,
   desc.scratch_bytes = json.at("scratch_bytes").get<int64_t>();
   desc.launch_names = names.data();
   desc.num_launches = static_cast<int64_t>(names.size());
+  desc.gpu_kernels = code.gpu_kernels;
+  desc.num_gpu_kernels = code.num_gpu_kernels;
   package.add(desc);
 }
 
@@ -196,6 +198,8 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
                     exported->abi));
   *exported->launch = &fp8_launch;
   *exported->operand = &fp8_operand;
+  *exported->read = &fp8_read;
+  *exported->write = &fp8_write;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

@@ -350,6 +350,104 @@ TEST_F(Pipeline, NeedsItsSharedMemory) {
 }
 
 //===----------------------------------------------------------------------===//
+// Warps that hand data over
+//===----------------------------------------------------------------------===//
+
+// Warp 0 fills an array and arrives; warp 1 waits, reads it, and is alone
+// there.
+static const std::string handOver = header + R"(
+@array = internal addrspace(3) global [32 x i32] undef, align 4
+declare void @llvm.nvvm.barrier.cta.sync.aligned.count(i32, i32)
+declare void @llvm.nvvm.barrier.cta.arrive.aligned.count(i32, i32)
+declare void @llvm.nvvm.bar.warp.sync(i32)
+declare i32 @llvm.nvvm.redux.sync.add(i32, i32)
+declare i32 @llvm.nvvm.vote.ballot.sync(i32, i1)
+define ptx_kernel void @k(ptr %out) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %lane = and i32 %t, 31
+  %slot = getelementptr i32, ptr addrspace(3) @array, i32 %lane
+  %isFirst = icmp ult i32 %t, 32
+  br i1 %isFirst, label %writer, label %reader
+writer:
+  store i32 %t, ptr addrspace(3) %slot, align 4
+  call void @llvm.nvvm.barrier.cta.arrive.aligned.count(i32 1, i32 64)
+  ret void
+reader:
+  call void @llvm.nvvm.barrier.cta.sync.aligned.count(i32 1, i32 64)
+  %next = xor i32 %lane, 1
+  %its = getelementptr i32, ptr addrspace(3) @array, i32 %next
+  %v = load i32, ptr addrspace(3) %its, align 4
+  call void @llvm.nvvm.bar.warp.sync(i32 -1)
+  %sum = call i32 @llvm.nvvm.redux.sync.add(i32 %v, i32 -1)
+  %odd = trunc i32 %v to i1
+  %ballot = call i32 @llvm.nvvm.vote.ballot.sync(i32 -1, i1 %odd)
+  store i32 %sum, ptr addrspace(3) %slot, align 4
+  %isOne = icmp eq i32 %lane, 0
+  br i1 %isOne, label %store, label %done
+store:
+  store i32 %sum, ptr %out, align 4
+  %p = getelementptr i32, ptr %out, i32 1
+  store i32 %ballot, ptr %p, align 4
+  br label %done
+done:
+  ret void
+}
+)";
+
+TEST(HandOver, NeedsItsBarriers) {
+  std::string warpBarrier = "  call void @llvm.nvvm.bar.warp.sync(i32 -1)\n";
+  for (Schedule schedule : schedules()) {
+    Device device;
+    uint64_t out = device.allocate<uint32_t>(2);
+    Result run = device.launch(handOver, 1, 64, schedule);
+    ASSERT_TRUE(run) << run.message;
+    EXPECT_EQ(device.download<uint32_t>(out, 2),
+              (std::vector<uint32_t>{31 * 32 / 2, 0x55555555}));
+    // The reader goes on with one warp of the two.
+    Fault fault = device
+                      .launch(mutate(handOver, "count(i32 1, i32 64)\n  %next",
+                                     "count(i32 1, i32 32)\n  %next"),
+                              1, 64, schedule)
+                      .fault;
+    EXPECT_TRUE(fault == Fault::Invalid || fault == Fault::Unwritten ||
+                fault == Fault::Race || fault == Fault::Deadlock);
+    // Its lanes write over what others have still to read.
+    fault =
+        device.launch(mutate(handOver, warpBarrier, ""), 1, 64, schedule).fault;
+    EXPECT_EQ(fault, Fault::Race);
+    // The writer waits for nobody, but it has to arrive.
+    fault = device
+                .launch(mutate(handOver,
+                               "arrive.aligned.count(i32 1, i32 64)\n  ret",
+                               "arrive.aligned.count(i32 2, i32 64)\n  ret"),
+                        1, 64, schedule)
+                .fault;
+    EXPECT_EQ(fault, Fault::Deadlock);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Atomics
+//===----------------------------------------------------------------------===//
+
+TEST(Atomics, DoNotRaceWithOneAnother) {
+  std::string text = header + R"(
+define ptx_kernel void @k(ptr %n) {
+  %old = atomicrmw add ptr %n, i32 1 monotonic, align 4
+  ret void
+}
+)";
+  Device device;
+  uint64_t n = device.upload<uint32_t>({5});
+  ASSERT_TRUE(device.launch(text, 7, 32));
+  EXPECT_EQ(device.download<uint32_t>(n, 1)[0], 5u + 7 * 32);
+  Result run = device.launch(
+      mutate(text, "  ret void", "  store i32 0, ptr %n, align 4\n  ret void"),
+      2, 32);
+  EXPECT_EQ(run.fault, Fault::Race) << run.message;
+}
+
+//===----------------------------------------------------------------------===//
 // What is not known
 //===----------------------------------------------------------------------===//
 

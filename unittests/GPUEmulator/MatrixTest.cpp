@@ -168,6 +168,43 @@ TEST_F(Matrix, RowsAreAligned) {
   EXPECT_EQ(run.fault, Fault::Misaligned) << run.message;
 }
 
+// ldmatrix.trans then stmatrix: a matrix of 8x8 comes out transposed.
+TEST(Matrices, AreTransposed) {
+  std::string text = header + R"(
+@tile = internal addrspace(3) global [64 x i16] undef, align 16
+declare i32 @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16.p3(ptr addrspace(3))
+define ptx_kernel void @k(ptr %a, ptr %b) {
+  %t = call i32 @llvm.nvvm.read.ptx.sreg.tid.x()
+  %pa = getelementptr i32, ptr %a, i32 %t
+  %v = load i32, ptr %pa, align 4
+  %slot = getelementptr i32, ptr addrspace(3) @tile, i32 %t
+  store i32 %v, ptr addrspace(3) %slot, align 4
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %line = and i32 %t, 7
+  %row = getelementptr [8 x i16], ptr addrspace(3) @tile, i32 %line
+  %f = call i32 @llvm.nvvm.ldmatrix.sync.aligned.m8n8.x1.trans.b16.p3(ptr addrspace(3) %row)
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  call void asm sideeffect "stmatrix.sync.aligned.m8n8.x1.shared.b16 [$0], {$1};", "r,r"(ptr addrspace(3) %row, i32 %f)
+  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)
+  %w = load i32, ptr addrspace(3) %slot, align 4
+  %pb = getelementptr i32, ptr %b, i32 %t
+  store i32 %w, ptr %pb, align 4
+  ret void
+}
+)";
+  Device device;
+  std::vector<uint16_t> a(64), expected(64);
+  for (int i = 0; i < 64; ++i) {
+    a[i] = static_cast<uint16_t>(100 + i);
+    expected[i % 8 * 8 + i / 8] = a[i];
+  }
+  device.upload(a);
+  uint64_t b = device.allocate<uint16_t>(64);
+  Result run = device.launch(text, 1, 32);
+  ASSERT_TRUE(run) << run.message;
+  EXPECT_EQ(device.download<uint16_t>(b, 64), expected);
+}
+
 TEST(Conversions, PairsHaveTheFirstOperandOnTop) {
   std::string text = header + R"(
 declare i16 @llvm.nvvm.ff.to.e4m3x2.rn(float, float)

@@ -144,7 +144,10 @@ DotEmitter::Values DotEmitter::load(const Copy &copy, Places places, Value k0,
   const OperandPlan &own = plan.operands[copy.operand];
   unsigned operand = copy.operand;
   Values values;
-  for (auto [row, depth] : llvm::zip(copy.row, copy.depth)) {
+  for (auto [index, row, depth] : llvm::enumerate(copy.row, copy.depth)) {
+    // Some threads may have no piece; they read what is not stored.
+    bool isForAll =
+        copy.pieces >= static_cast<int64_t>(index + 1) * kDotThreads;
     Places place = atIndex(places, sideOf(operand), clamped(operand, row));
     Value rowExists = exists(operand, row);
     // A piece along k is one access, a piece along rows one for each k.
@@ -156,8 +159,9 @@ DotEmitter::Values DotEmitter::load(const Copy &copy, Places places, Value k0,
         condition = both(
             condition,
             arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, k, kEnd));
-        from = arith::MinUIOp::create(b, loc, from, cst(plan.k.size - step));
       }
+      if (kEnd || !isForAll)
+        from = arith::MinUIOp::create(b, loc, from, cst(plan.k.size - step));
       Ref ref = moved(place, plan.k, from).data[operand];
       values.push_back(loadVector(ref, operand, condition));
     }

@@ -86,6 +86,16 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
     kernel.setWorkgroupAttributionAttr(
         0, LLVM::LLVMDialect::getAlignAttrName(),
         builder.getI64IntegerAttr(kBufferAlignment));
+  // How far each buffer reaches: what runs kernels for tests checks it.
+  for (auto [index, type] : llvm::enumerate(types)) {
+    auto buffer = cast<MemRefType>(type);
+    Type element = buffer.getElementType();
+    int64_t bits = element.isIndex() ? 64 : element.getIntOrFloatBitWidth();
+    int64_t bytes = buffer.getNumElements() * llvm::divideCeil(bits, 8);
+    if (bytes > 0)
+      kernel.setArgAttr(index, LLVM::LLVMDialect::getDereferenceableAttrName(),
+                        builder.getI64IntegerAttr(bytes));
+  }
   Block &entry = kernel.getBody().front();
   builder.setInsertionPointToStart(&entry);
   for (BlockArgument argument : body.getArguments()) {

@@ -106,11 +106,26 @@ public:
     if (failed(target))
       return signalPassFailure();
     for (auto kernel : getOperation().getOps<KernelOp>())
+      if (failed(verifyOneDot(kernel)))
+        return signalPassFailure();
+    for (auto kernel : getOperation().getOps<KernelOp>())
       if (!kernel.isExternal() && !kernel.getPlan())
         kernel.setPlanAttr(planOf(kernel, GPUInfo::of(*target)));
   }
 
 private:
+  /// A block computes one dot, and what follows from it.
+  static LogicalResult verifyOneDot(KernelOp kernel) {
+    if (kernel.isExternal())
+      return success();
+    auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
+    if (!kernel.getBlock() && llvm::count_if(generics, isDot) < 2)
+      return success();
+    return kernel.emitOpError(
+        "expected at most one dot in a kernel of a GPU, but this one is an "
+        "attention: run --fp8-quantize with store-scores");
+  }
+
   GPUPlanAttr planOf(KernelOp kernel, const GPUInfo &info) {
     SmallVector<int64_t> sumTile = cpuTileOf(kernel);
     if (linalg::GenericOp dot = contractionOf(kernel)) {

@@ -156,11 +156,13 @@ struct MemcpyParams {
   X(cuGraphExecDestroy, (GraphExec))                                           \
   X(cuGraphLaunch, (GraphExec, Stream))
 
+// NOLINTBEGIN(readability-identifier-naming)
 struct Functions {
 #define FP8_CUDA_MEMBER(name, arguments) Status(*name) arguments = nullptr;
   FP8_CUDA_FUNCTIONS(FP8_CUDA_MEMBER)
 #undef FP8_CUDA_MEMBER
 };
+// NOLINTEND(readability-identifier-naming)
 
 } // namespace fp8::cuda
 

@@ -200,7 +200,9 @@ void DeviceStep::upload() {
                    "copy an argument");
     buffer.hostIsNewer = false;
   }
-  driver.check(driver.cuEventRecord(uploaded, stream), "record an event");
+  // (What went wrong before is told by whatever comes next.)
+  driver.check(driver.cuEventRecord(uploaded, stream),
+               str("run '", executable.name, "'"));
 }
 
 /// What belongs to every run beside its launches.
@@ -245,14 +247,15 @@ void DeviceStep::run(fp8_step &step) {
     work = nullptr;
     if (failure) {
       graph.reset();
-      throw *failure;
+      throw Error(*failure);
     }
     if (isWhole)
       graph->run(stream);
     if (launchesOneByOne)
       graph = std::move(kept);
   }
-  driver.check(driver.cuEventRecord(finished, stream), "record an event");
+  driver.check(driver.cuEventRecord(finished, stream),
+               str("run '", executable.name, "'"));
   for (Buffer &buffer : buffers)
     if (buffer.isState || !buffer.isArgument)
       buffer.deviceIsNewer = true;

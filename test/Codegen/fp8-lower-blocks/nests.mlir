@@ -5,7 +5,7 @@
 #id = affine_map<(i) -> (i)>
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
   // CHECK: gpu.module @negate attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 8, threads = 128, shared = 0, dynamic_shared = 0, scratch = 0>} {
-  // CHECK: gpu.func @negate(%[[X:.*]]: memref<4096xf32>, %[[Y:.*]]: memref<4096xf32>) kernel attributes {{{.*}}known_block_size = array<i32: 128, 1, 1>} {
+  // CHECK: gpu.func @negate(%[[X:.*]]: memref<4096xf32> {llvm.dereferenceable = 16384 : i64}, %[[Y:.*]]: memref<4096xf32> {llvm.dereferenceable = 16384 : i64}) kernel attributes {{{.*}}known_block_size = array<i32: 128, 1, 1>} {
   // CHECK: gpu.thread_id x
   // CHECK: gpu.block_id x
   // CHECK: vector.load %[[X]][%{{.*}}] {alignment = 16 : i64} : memref<4096xf32>, vector<4xf32>
@@ -137,7 +137,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_89", features = "+ptx
     fp8.return
   }
   // CHECK: blocks = 2, threads = 128, shared = 0, dynamic_shared = 0, scratch = 262144>
-  // CHECK: gpu.func @twice(%[[X:.*]]: memref<256x512xf32>, %[[Y:.*]]: memref<256x512xf32>, %{{.*}}: memref<524288xi8>)
+  // CHECK: gpu.func @twice(%[[X:.*]]: memref<256x512xf32> {{{.*}}}, %[[Y:.*]]: memref<256x512xf32> {{{.*}}}, %{{.*}}: memref<524288xi8> {llvm.dereferenceable = 524288 : i64})
   // CHECK: vector.load %[[X]]{{.*}} {alignment = 16 : i64}
   fp8.kernel @twice(read %x: memref<256x512xf32>, write %y: memref<256x512xf32>) domain = [256]
       plan = #fp8.gpu_plan<tile = [128], sum_tile = [256], threads = 128> {

@@ -213,6 +213,17 @@ void Block::checkShared(Thread &thread, uint64_t address, uint64_t bytes,
   }
 }
 
+/// The argument that an address lies behind.
+std::string Block::beforeText(uint64_t address) const {
+  const Range *before = nullptr;
+  for (const Range &range : grid.buffers)
+    if (range.begin <= address && (!before || range.begin >= before->begin))
+      before = &range;
+  return before ? number(address - before->begin) + " bytes before and has " +
+                      number(before->bytes) + ": " + before->name
+                : "nowhere";
+}
+
 void Block::checkGlobal(Thread &thread, uint64_t address, uint64_t bytes,
                         AccessKind kind, const std::string &place) {
   if (!grid.buffers.empty()) {
@@ -221,9 +232,11 @@ void Block::checkGlobal(Thread &thread, uint64_t address, uint64_t bytes,
       isInside |= address >= range.begin && bytes <= range.bytes &&
                   address - range.begin <= range.bytes - bytes;
     if (!isInside)
-      fail(thread, Fault::OutOfBounds, place,
-           "access of " + number(bytes) + " bytes at " + nameOf(address) +
-               " reaches beyond the kernel's arguments");
+      fail(
+          thread, Fault::OutOfBounds, place,
+          "access of " + number(bytes) + " bytes at " + nameOf(address) +
+              " reaches beyond the kernel's arguments (the one before begins " +
+              beforeText(address) + ")");
   }
   for (uint64_t i = 0; i < bytes; ++i) {
     if (kind != AccessKind::Write && !grid.memory.isWritten(address + i))

@@ -164,6 +164,7 @@ private:
   bool isBefore(Stamp stamp, const Thread &thread) const;
   std::string who(Stamp stamp) const;
   std::string nameOf(uint64_t address) const;
+  std::string beforeText(uint64_t address) const;
   Cell &cellOf(uint64_t address);
 
   std::vector<Thread> threads;

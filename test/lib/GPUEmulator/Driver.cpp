@@ -623,8 +623,8 @@ static void writeLog(unsigned count, JitOption *options, void **values,
     std::snprintf(log, bytes, "%s", text.c_str());
 }
 
-Status cuModuleLoadDataEx(Module *result, const void *image,
-                          unsigned count, JitOption *options, void **values) {
+Status cuModuleLoadDataEx(Module *result, const void *image, unsigned count,
+                          JitOption *options, void **values) {
   FP8_ENTER_CONTEXT()
   const char *data = static_cast<const char *>(image);
   size_t bytes = bitcodeBytes(data);

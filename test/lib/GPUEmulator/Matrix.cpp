@@ -1,47 +1,13 @@
 //===- Matrix.cpp - mma, ldmatrix, stmatrix -------------------------------===//
 
 #include "Formats.h"
+#include "Fragments.h"
 #include "Instructions.h"
 
 #include <cmath>
 #include <cstring>
 
 namespace fp8::emulator {
-
-namespace {
-/// Row and column of an element of a fragment.
-struct Place {
-  unsigned row, column;
-};
-} // namespace
-
-// The fragments of mma.m16n8k*, PTX ISA 9.7.14.5 ("Matrix Fragments for
-// mma.m16n8k8, .m16n8k16, .m16n8k32"). All follow one rule: a group of four
-// lanes has a row of A (a column of B), a lane has `perRegister` neighbours of
-// it in one 32-bit register, the second register of A is eight rows further
-// down, and what follows is the second half of k.
-
-// `groupID = laneid >> 2; threadID_in_group = laneid % 4`
-static Place placeInA(unsigned lane, unsigned element, unsigned perRegister) {
-  unsigned group = lane >> 2, inGroup = lane % 4;
-  unsigned reg = element / perRegister;
-  return {group + 8 * (reg & 1), inGroup * perRegister + element % perRegister +
-                                     4 * perRegister * (reg >> 1)};
-}
-
-// Rows of B count along k.
-static Place placeInB(unsigned lane, unsigned element, unsigned perRegister) {
-  unsigned group = lane >> 2, inGroup = lane % 4;
-  unsigned reg = element / perRegister;
-  return {inGroup * perRegister + element % perRegister + 4 * perRegister * reg,
-          group};
-}
-
-// `row = groupID for ci where i < 2, groupID + 8 else;
-//  col = threadID_in_group * 2 + (i & 0x1)`
-static Place placeInC(unsigned lane, unsigned element) {
-  return {(lane >> 2) + 8 * (element >> 1), lane % 4 * 2 + (element & 1)};
-}
 
 namespace {
 struct Shape {
@@ -119,10 +85,10 @@ static void loadMatrices(Block &block, unsigned warp, const Gathering &lanes) {
       std::memcpy(rows[row], reinterpret_cast<const void *>(address), 16);
     }
     for (unsigned lane = 0; lane < 32; ++lane) {
-      unsigned row = lane / 4, column = lane % 4 * 2;
-      uint32_t low = isTransposed ? rows[column][row] : rows[row][column];
+      auto [row, column] = placeInMatrix(lane, isTransposed);
+      uint32_t low = rows[row][column];
       uint32_t high =
-          isTransposed ? rows[column + 1][row] : rows[row][column + 1];
+          isTransposed ? rows[row + 1][column] : rows[row][column + 1];
       lanes.results[lane][matrix] = low | high << 16;
     }
   }
@@ -142,10 +108,10 @@ static void storeMatrices(Block &block, unsigned warp, const Gathering &lanes) {
   for (unsigned matrix = 0; matrix < count; ++matrix) {
     uint16_t rows[8][8];
     for (unsigned lane = 0; lane < 32; ++lane) {
-      unsigned row = lane / 4, column = lane % 4 * 2;
+      auto [row, column] = placeInMatrix(lane, isTransposed);
       uint32_t word = static_cast<uint32_t>(lanes.operands[lane][1 + matrix]);
-      (isTransposed ? rows[column][row] : rows[row][column]) = word & 0xffff;
-      (isTransposed ? rows[column + 1][row] : rows[row][column + 1]) =
+      rows[row][column] = word & 0xffff;
+      (isTransposed ? rows[row + 1][column] : rows[row][column + 1]) =
           word >> 16;
     }
     for (unsigned row = 0; row < 8; ++row) {

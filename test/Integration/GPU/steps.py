@@ -1,0 +1,67 @@
+"""Whole steps of a tiny model on the GPU emulator, beside the CPU: the losses of
+each recipe, a run that goes on from one to the other, and what the host reads.
+
+    python3 steps.py FP8_RUN WORK_DIR DRIVER_DIR [all]
+
+DRIVER_DIR has the emulator's libcuda.so.1. `all` takes 20 steps of every recipe.
+"""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "test/Integration/CPU"))
+import fp8_testing as t  # noqa: E402
+
+fp8_run, folder, driver = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3]
+everything = sys.argv[4:] == ["all"]
+folder.mkdir(parents=True, exist_ok=True)
+t.export_model(folder, **t.TINY)
+text = folder / "text.txt"
+text.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:20000])
+
+
+def run(out, target, recipe, steps, *options, landing="random"):
+    command = [fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--data", text, "--recipe", recipe, "--steps", steps,
+               "--out", folder / out, *options]  # fmt: skip
+    if target != "cpu":
+        command += ["--target", target, "--gpu-image", "bitcode"]
+    environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_LANDING": landing}
+    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
+    rows = (folder / out / "log.csv").read_text().split("\n")[1:-1]
+    return [float(row.split(",")[1]) for row in rows]
+
+
+def compare(what, expected, got):
+    # Dots add in another order; everything else has the same bits.
+    worst = max(abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True))
+    print(f"{what}: largest relative difference of {len(got)} losses {worst:.1e}")
+    assert worst <= 1e-5, f"{what}: expected {expected} but got {got}"
+
+
+recipes = ["none", "tensorwise", "delayed", "rowwise", "blockwise", "mxfp8", "scaling_fp8", "fp8_lm", "coat"]
+for recipe in recipes if everything else ["tensorwise", "blockwise", "scaling_fp8"]:
+    steps = 20 if everything or recipe == "tensorwise" else 2
+    compare(recipe, run(f"cpu-{recipe}", "cpu", recipe, steps), run(f"gpu-{recipe}", "nvptx:sm_89", recipe, steps))
+
+# From the one to the other, with state in its buffers, and other landings.
+expected = run("whole", "cpu", "delayed", 3)
+run("both", "nvptx:sm_89", "delayed", 1, landing="early")
+run("both", "cpu", "delayed", 2, "--resume")
+compare("resumed", expected, run("both", "nvptx:sm_90a", "delayed", 3, "--resume", landing="late"))
+
+# A package holds the kernels' images, and needs no compiler to run them.
+package = folder / "package"
+environment = {**os.environ, "LD_LIBRARY_PATH": driver}
+for command in (
+    [fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--recipe", "tensorwise", "--emit-package", package, "--target", "nvptx:sm_89", "--gpu-image", "bitcode"],
+    [pathlib.Path(fp8_run).with_name("fp8-train"), package, "--data", text, "--steps", 2, "--out", folder / "packaged"],
+):  # fmt: skip
+    done = subprocess.run([str(word) for word in command], env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, f"{command}:\n{done.stdout}\n{done.stderr}"
+rows = (folder / "packaged" / "log.csv").read_text().split("\n")[1:-1]
+expected = (folder / "cpu-tensorwise" / "log.csv").read_text().split("\n")[1:3]
+compare("packaged", [float(row.split(",")[1]) for row in expected], [float(row.split(",")[1]) for row in rows])

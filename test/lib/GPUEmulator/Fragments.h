@@ -1,0 +1,50 @@
+//===- Fragments.h - Where the elements of a fragment lie -------*- C++ -*-===//
+
+#ifndef FP8_TEST_LIB_GPUEMULATOR_FRAGMENTS_H
+#define FP8_TEST_LIB_GPUEMULATOR_FRAGMENTS_H
+
+namespace fp8::emulator {
+
+/// Row and column of an element of a fragment.
+struct Place {
+  unsigned row, column;
+};
+
+// The fragments of mma.m16n8k*, PTX ISA 9.7.14.5 ("Matrix Fragments for
+// mma.m16n8k8, .m16n8k16, .m16n8k32"). All follow one rule: a group of four
+// lanes has a row of A (a column of B), a lane has `perRegister` neighbours of
+// it in one 32-bit register, the second register of A is eight rows further
+// down, and what follows is the second half of k.
+
+// `groupID = laneid >> 2; threadID_in_group = laneid % 4`
+inline Place placeInA(unsigned lane, unsigned element, unsigned perRegister) {
+  unsigned group = lane >> 2, inGroup = lane % 4;
+  unsigned reg = element / perRegister;
+  return {group + 8 * (reg & 1), inGroup * perRegister + element % perRegister +
+                                     4 * perRegister * (reg >> 1)};
+}
+
+// Rows of B count along k.
+inline Place placeInB(unsigned lane, unsigned element, unsigned perRegister) {
+  unsigned group = lane >> 2, inGroup = lane % 4;
+  unsigned reg = element / perRegister;
+  return {inGroup * perRegister + element % perRegister + 4 * perRegister * reg,
+          group};
+}
+
+// `row = groupID for ci where i < 2, groupID + 8 else;
+//  col = threadID_in_group * 2 + (i & 0x1)`
+inline Place placeInC(unsigned lane, unsigned element) {
+  return {(lane >> 2) + 8 * (element >> 1), lane % 4 * 2 + (element & 1)};
+}
+
+// PTX ISA 9.7.14.5.15, ldmatrix: the first of the two elements of a matrix of
+// 16-bit elements that a lane gets, from a row or with .trans from a column.
+inline Place placeInMatrix(unsigned lane, bool isTransposed) {
+  Place place = {lane / 4, lane % 4 * 2};
+  return isTransposed ? Place{place.column, place.row} : place;
+}
+
+} // namespace fp8::emulator
+
+#endif // FP8_TEST_LIB_GPUEMULATOR_FRAGMENTS_H
