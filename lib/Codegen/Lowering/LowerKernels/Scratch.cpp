@@ -77,7 +77,7 @@ void KernelLowering::collectLocals() {
 
 /// Whoever writes a local must write the tile that it holds, no more.
 LogicalResult KernelLowering::verifyLocals() {
-  for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
+  for (auto generic : body().getOps<linalg::GenericOp>())
     for (OpOperand &init : generic.getDpsInitsMutable()) {
       auto local = locals.find(init.get());
       if (local == locals.end())
