@@ -225,10 +225,10 @@ FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
    passes the address of one of these as fn (it calls none), and as num_tasks
    the blocks of the grid. */
 typedef struct fp8_gpu_kernel {
-  const char *name;    /* of the function in the image                       */
-  const void *image;   /* cubin, or PTX, or what else the driver loads       */
-  int64_t image_bytes; /* kernels may share an image                         */
-  int32_t threads;     /* of a block                                         */
+  const char *name;     /* of the function in the image                       */
+  const void *image;    /* cubin, or PTX, or what else the driver loads       */
+  int64_t image_bytes;  /* kernels may share an image                         */
+  int32_t threads;      /* of a block                                         */
   int32_t shared_bytes; /* dynamic shared memory of a block                  */
   int32_t num_operands; /* its parameters: one pointer each, and behind them,
                            with scratch_bytes, the address of scratch memory */

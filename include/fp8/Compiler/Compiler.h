@@ -38,8 +38,8 @@ struct CompileOptions {
   /// An NVIDIA GPU for the kernels (sm_90a, ...); empty: they are for the CPU,
   /// which runs the schedule either way.
   std::string targetGPU;
-  /// What kernels of a GPU are compiled to: bitcode, ptx or cubin; empty: cubins
-  /// where CUDA's assembler is found, else ptx.
+  /// What kernels of a GPU are compiled to: bitcode, ptx or cubin; empty:
+  /// cubins where CUDA's assembler is found, else ptx.
   std::string gpuImage;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;

@@ -9,8 +9,9 @@ namespace mlir {
 class OpPassManager;
 namespace fp8 {
 
-/// Kernels to GPU modules of their own: the code of one block, explicit math and
-/// casts. The code is for `chip` (sm_90a, ...); empty: what the module says.
+/// Kernels to GPU modules of their own: the code of one block, explicit math
+/// and casts. The code is for `chip` (sm_90a, ...); empty: what the module
+/// says.
 void buildGPUCodegenPipeline(OpPassManager &pm, llvm::StringRef chip = "");
 
 /// GPU modules to the LLVM and NVVM dialects. Ends in the contract check

@@ -230,8 +230,9 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
                                     /*isConstant=*/true,
                                     LLVM::Linkage::External, name, Attribute());
   }
-  return std::pair<Value, int64_t>(LLVM::AddressOfOp::create(builder, loc, global).getResult(),
-                   asked.getBlocks());
+  return std::pair<Value, int64_t>(
+      LLVM::AddressOfOp::create(builder, loc, global).getResult(),
+      asked.getBlocks());
 }
 
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
