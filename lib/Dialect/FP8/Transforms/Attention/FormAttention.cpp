@@ -54,7 +54,9 @@ public:
 private:
   // What is inside.
   void collect(Value value);
-  bool feedsItself();
+  SmallVector<Dot> dotsThatFeedTheOp();
+  bool rowsFeedTheOp();
+  bool chooseDots();
 
   // The body.
   Value addInput(Value value);
@@ -80,6 +82,8 @@ private:
   const Scores &scores;
   Block &block;
   OpBuilder builder;
+  /// The dots that contract scores in the op.
+  SmallVector<Dot> dots;
   /// Members that the dots need.
   llvm::SetVector<Value> needed;
   SmallVector<Value> inputs, results, yields;
@@ -121,35 +125,75 @@ void AttentionBuilder::collect(Value value) {
   needed.insert(value);
 }
 
-/// Whether what the op computes would reach its own inputs.
-bool AttentionBuilder::feedsItself() {
-  DenseSet<Operation *> inside, seen;
+/// The dots that the op would have whose results reach one of its inputs.
+SmallVector<Dot> AttentionBuilder::dotsThatFeedTheOp() {
+  DenseSet<Operation *> inside;
   for (Value value : needed)
     inside.insert(value.getDefiningOp());
-  for (Dot dot : scores.readingDots)
-    inside.insert(dot);
+  inside.insert(dots.begin(), dots.end());
+  return llvm::to_vector(llvm::make_filter_range(dots, [&](Dot dot) {
+    DenseSet<Operation *> seen;
+    SmallVector<Operation *> worklist{dot};
+    while (!worklist.empty())
+      for (Operation *user : worklist.pop_back_val()->getUsers()) {
+        Operation *ancestor = block.findAncestorOpInBlock(*user);
+        if (inside.contains(ancestor))
+          return true;
+        if (ancestor && seen.insert(ancestor).second)
+          worklist.push_back(ancestor);
+      }
+    return false;
+  }));
+}
+
+/// Rows that others read may not reach an input either.
+bool AttentionBuilder::rowsFeedTheOp() {
+  DenseSet<Operation *> inside, seen;
   SmallVector<Operation *> worklist;
+  for (Value value : needed)
+    inside.insert(value.getDefiningOp());
+  inside.insert(dots.begin(), dots.end());
   auto addUsers = [&](Operation *op) {
-    for (Operation *user : op->getUsers()) {
-      Operation *ancestor = block.findAncestorOpInBlock(*user);
-      if (ancestor && seen.insert(ancestor).second)
-        worklist.push_back(ancestor);
-    }
-  };
-  for (Operation *op : inside)
     for (Operation *user : op->getUsers()) {
       Operation *ancestor = block.findAncestorOpInBlock(*user);
       if (ancestor && !inside.contains(ancestor) &&
           seen.insert(ancestor).second)
         worklist.push_back(ancestor);
     }
+  };
+  for (Value value : needed)
+    if (!scores.isScore(value))
+      addUsers(value.getDefiningOp());
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
-    if (inside.contains(op))
+    if (llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return inside.contains(block.findAncestorOpInBlock(*user));
+        }))
       return true;
     addUsers(op);
   }
   return false;
+}
+
+/// Chooses the dots of the op. Where a backward pass computes the forward pass
+/// again, that part, on which the other depends, is an op of its own.
+bool AttentionBuilder::chooseDots() {
+  auto collectAll = [&] {
+    needed.clear();
+    for (Dot dot : dots)
+      collect(dot->getOperand(scores.scoreOperand(dot)));
+  };
+  dots = scores.readingDots;
+  collectAll();
+  while (true) {
+    SmallVector<Dot> early = dotsThatFeedTheOp();
+    if (early.empty())
+      return !rowsFeedTheOp();
+    if (early.size() == dots.size())
+      return false;
+    dots = std::move(early);
+    collectAll();
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -515,9 +559,9 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
 
 /// The op in front of the last dot, with its inputs reshaped before it.
 Operation *AttentionBuilder::createOp() {
-  Operation *last = scores.readingDots.front();
+  Operation *last = dots.front();
   bool isBackward = false;
-  for (Dot dot : scores.readingDots) {
+  for (Dot dot : dots) {
     if (last->isBeforeInBlock(dot))
       last = dot;
     unsigned side = scores.scoreOperand(dot);
@@ -551,7 +595,7 @@ void AttentionBuilder::replaceResults(Operation *op) {
     });
   }
   // Readers first.
-  for (Dot dot : scores.readingDots) {
+  for (Dot dot : dots) {
     if (stablehlo::TransposeOp transpose = onlyTranspose(dot))
       transpose->erase();
     dot->erase();
@@ -562,13 +606,11 @@ void AttentionBuilder::replaceResults(Operation *op) {
 }
 
 LogicalResult AttentionBuilder::run() {
-  for (Dot dot : scores.readingDots)
-    collect(dot->getOperand(scores.scoreOperand(dot)));
-  if (feedsItself())
+  if (!chooseDots())
     return failure();
   body = new Block;
   builder.setInsertionPointToEnd(body);
-  for (Dot dot : scores.readingDots) {
+  for (Dot dot : dots) {
     Value result = dot.getResult(), inner = makeReadingDot(dot);
     if (stablehlo::TransposeOp transpose = onlyTranspose(dot)) {
       inner =
