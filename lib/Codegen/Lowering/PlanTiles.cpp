@@ -78,7 +78,7 @@ constexpr int64_t kScratchBytes = 1 << 19;
 
 /// Rows of a kernel's first dot that a task computes: they share a packed
 /// panel, and what an attention makes of them stays near.
-int64_t rowsOfTask(KernelOp kernel) {
+static int64_t rowsOfTask(KernelOp kernel) {
   auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
   if (llvm::count_if(generics, isDot) < 2)
     return kContractionRows;
