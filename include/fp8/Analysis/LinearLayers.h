@@ -63,10 +63,6 @@ Value getLayoutSource(Value value);
 /// `value` is none of these.
 Value getReshapeSource(Value value);
 
-/// The dimensions of an operand of a dot that its result has.
-SmallVector<int64_t> getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
-                                 ArrayRef<int64_t> contracting);
-
 /// The tree path of a parameter of a function: `arg<N>` if it has none.
 std::string getParameterPath(func::FuncOp function, BlockArgument parameter);
 

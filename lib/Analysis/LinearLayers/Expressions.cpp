@@ -11,11 +11,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-bool fp8::worksByElement(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<stablehlo::ClampOp, stablehlo::SelectOp>(op);
-}
-
 std::optional<double> fp8::getSplatNumber(Value value) {
   while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
     value = spread.getOperand();
@@ -141,7 +136,7 @@ std::optional<Samples> Evaluator::compute(Value value) {
   if (Value source = views.getSameElementsSource(value, user))
     return get(source);
   Operation *op = value.getDefiningOp();
-  if (!op || !worksByElement(op))
+  if (!op || !stablehlo::worksByElement(op))
     return std::nullopt;
   SmallVector<Samples, 3> operands;
   for (Value operand : op->getOperands()) {

@@ -11,10 +11,6 @@
 namespace mlir {
 namespace fp8 {
 
-/// Whether every element of the results is computed from the elements at the
-/// same place in the operands (or from a scalar operand).
-bool worksByElement(Operation *op);
-
 /// The number that a constant has throughout, spread or not.
 std::optional<double> getSplatNumber(Value value);
 

@@ -7,6 +7,7 @@
 #include "ValueFlow.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -151,7 +152,7 @@ void Finder::collect(Value value, Leaves &leaves) {
       continue;
     }
     Operation *op = next.getDefiningOp();
-    if (op && worksByElement(op))
+    if (op && stablehlo::worksByElement(op))
       llvm::append_range(worklist, op->getOperands());
     else
       leaves.others = true;
@@ -205,7 +206,7 @@ Dependence Finder::getDependence(Value value, unsigned number,
     if (Value source = views.getSameElementsSource(value, user))
       return getDependence(source, number, known);
     Operation *op = value.getDefiningOp();
-    if (!op || !worksByElement(op))
+    if (!op || !stablehlo::worksByElement(op))
       return Dependence::Free;
     SmallVector<Dependence, 3> operands;
     for (Value operand : op->getOperands())
@@ -320,7 +321,7 @@ bool Finder::reads(Value value, unsigned number, DenseMap<Value, bool> &known) {
   if (!result) {
     if (Value source = views.getViewSource(value, user))
       result = reads(source, number, known);
-    else if (op && worksByElement(op))
+    else if (op && stablehlo::worksByElement(op))
       result = llvm::any_of(op->getOperands(), [&](Value operand) {
         return reads(operand, number, known);
       });
@@ -335,7 +336,7 @@ bool Finder::traceTo(Value &value, Index &index, unsigned number) {
   SmallVector<Value> slots;
   while (numbers.get(value) != number) {
     Operation *op = value.getDefiningOp();
-    if (op && worksByElement(op) && !isa<stablehlo::ConvertOp>(op)) {
+    if (op && stablehlo::worksByElement(op) && !isa<stablehlo::ConvertOp>(op)) {
       auto next = llvm::find_if(op->getOperands(), [&](Value operand) {
         return shapeOf(operand) == shapeOf(value) &&
                reads(operand, number, known);
@@ -454,11 +455,12 @@ static std::optional<Index> getWeightElement(const DotInfo &info,
   size_t at = 0;
   for (int64_t dim : sides.weightBatching)
     element[dim] = result[at++];
-  SmallVector<int64_t> weightFree = getFreeDims(
+  SmallVector<int64_t> weightFree = stablehlo::getFreeDims(
       element.size(), sides.weightBatching, sides.weightContracting);
-  size_t numTokenDims = getFreeDims(shapeOf(other).size(), sides.otherBatching,
-                                    sides.otherContracting)
-                            .size();
+  size_t numTokenDims =
+      stablehlo::getFreeDims(shapeOf(other).size(), sides.otherBatching,
+                             sides.otherContracting)
+          .size();
   auto takeTokens = [&]() {
     bool first = true;
     for (size_t i = 0; i < numTokenDims; ++i)

@@ -38,16 +38,6 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-SmallVector<int64_t> fp8::getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
-                                      ArrayRef<int64_t> contracting) {
-  SmallVector<int64_t> dims;
-  for (int64_t dim = 0; dim < rank; ++dim)
-    if (!llvm::is_contained(batching, dim) &&
-        !llvm::is_contained(contracting, dim))
-      dims.push_back(dim);
-  return dims;
-}
-
 std::string fp8::getParameterPath(func::FuncOp function,
                                   BlockArgument parameter) {
   if (auto path = function.getArgAttrOfType<StringAttr>(

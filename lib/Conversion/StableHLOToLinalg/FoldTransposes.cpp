@@ -2,7 +2,7 @@
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 
@@ -118,18 +118,8 @@ struct DotOfTranspose : OpRewritePattern<stablehlo::DotGeneralOp> {
         continue;
       Dims &batch = side ? dims.rhsBatch : dims.lhsBatch;
       Dims &contract = side ? dims.rhsContract : dims.lhsContract;
-      ArrayRef<int64_t> permutation = transpose.getPermutation();
-      // The result lists the free dimensions in the operand's order.
-      Dims free;
-      for (int64_t i = 0, e = permutation.size(); i < e; ++i)
-        if (!llvm::is_contained(batch, i) && !llvm::is_contained(contract, i))
-          free.push_back(permutation[i]);
-      if (!llvm::is_sorted(free))
+      if (!stablehlo::readBeforeTranspose(transpose, batch, contract))
         continue;
-      for (int64_t &dim : batch)
-        dim = permutation[dim];
-      for (int64_t &dim : contract)
-        dim = permutation[dim];
       operands[side] = transpose.getOperand();
       changed = true;
     }

@@ -7,6 +7,7 @@
 #include "Quantizer.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -155,12 +156,12 @@ DotDecision Decider::describe(const DotInfo &info) const {
   auto dims = dot.getDotDimensionNumbers();
   decision.batch = getSize(lhs, dims.getLhsBatchingDimensions());
   decision.k = getSize(lhs, dims.getLhsContractingDimensions());
-  decision.m =
-      getSize(lhs, getFreeDims(lhs.getRank(), dims.getLhsBatchingDimensions(),
-                               dims.getLhsContractingDimensions()));
-  decision.n =
-      getSize(rhs, getFreeDims(rhs.getRank(), dims.getRhsBatchingDimensions(),
-                               dims.getRhsContractingDimensions()));
+  decision.m = getSize(lhs, stablehlo::getFreeDims(
+                                lhs.getRank(), dims.getLhsBatchingDimensions(),
+                                dims.getLhsContractingDimensions()));
+  decision.n = getSize(rhs, stablehlo::getFreeDims(
+                                rhs.getRank(), dims.getRhsBatchingDimensions(),
+                                dims.getRhsContractingDimensions()));
   bool isBF16 =
       recipe.compute.unquantizedDots == ComputeFormat::BF16 && canReadBF16(dot);
   Type bf16 = BFloat16Type::get(dot.getContext());

@@ -4,6 +4,7 @@
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -111,8 +112,8 @@ static bool isConsecutive(ArrayRef<int64_t> dims) {
 /// dimensions too if a tile spans several: blocks are those of a matrix.
 void Quantizer::arrange(Operand &operand, bool mergeFree) {
   auto type = cast<RankedTensorType>(operand.value.getType());
-  SmallVector<int64_t> free =
-      getFreeDims(type.getRank(), operand.batching, operand.contracting);
+  SmallVector<int64_t> free = stablehlo::getFreeDims(
+      type.getRank(), operand.batching, operand.contracting);
   bool mergeContracting = operand.contracting.size() > 1;
   mergeFree &= free.size() > 1;
   if (!mergeContracting && !mergeFree)
@@ -634,8 +635,8 @@ Value Quantizer::rewriteDot(Dot &dot) {
     auto scaled = cast<ScaledType>(operand.scaled.getType());
     SmallVector<int64_t> dims =
         batching ? operand.batching
-                 : getFreeDims(scaled.getRank(), operand.batching,
-                               operand.contracting);
+                 : stablehlo::getFreeDims(scaled.getRank(), operand.batching,
+                                          operand.contracting);
     for (int64_t dim : dims)
       shape.push_back(scaled.getShape()[dim]);
   };

@@ -53,11 +53,6 @@ int64_t numElements(Value value) {
   return type ? type.getNumElements() : 0;
 }
 
-bool isElementwise(Operation *op) {
-  return op->hasTrait<OpTrait::Elementwise>() ||
-         isa<stablehlo::ClampOp, stablehlo::SelectOp>(op);
-}
-
 bool isLayout(Operation *op) {
   return isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
              stablehlo::OptimizationBarrierOp>(op);
@@ -132,7 +127,7 @@ bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
   Operation *user = use.getOwner();
   if (!user->getParentOfType<stablehlo::WhileOp>() ||
       user->getNumResults() != 1 || layers.isForward(user) ||
-      !(isElementwise(user) ||
+      !(stablehlo::worksByElement(user) ||
         isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
             stablehlo::TransposeOp>(user)))
     return false;
@@ -210,11 +205,13 @@ void Saver::addUnary(Value value, DenseSet<Value> &values) {
     if (!values.insert(next).second)
       continue;
     Operation *def = next.getDefiningOp();
-    if (def && (isElementwise(def) || isa<stablehlo::ReshapeOp>(def)))
+    if (def &&
+        (stablehlo::worksByElement(def) || isa<stablehlo::ReshapeOp>(def)))
       if (Value operand = getOnlyLargeOperand(def))
         worklist.push_back(operand);
     for (Operation *user : next.getUsers())
-      if ((isElementwise(user) || isa<stablehlo::ReshapeOp>(user)) &&
+      if ((stablehlo::worksByElement(user) ||
+           isa<stablehlo::ReshapeOp>(user)) &&
           getOnlyLargeOperand(user) == next)
         worklist.push_back(user->getResult(0));
   }
@@ -243,7 +240,7 @@ void Saver::findNorms() {
             addUnary(input, ofNorms);
         continue;
       }
-      if (isElementwise(def) ||
+      if (stablehlo::worksByElement(def) ||
           isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(def))
         llvm::append_range(worklist, def->getOperands());
     }
@@ -396,7 +393,7 @@ void Saver::sink() {
     for (Operation &op : llvm::make_range(block->begin(), last->getIterator()))
       if (!layers.isForward(&op) && !op.use_empty() &&
           isMemoryEffectFree(&op) && !isNarrowing(&op) &&
-          (isElementwise(&op) ||
+          (stablehlo::worksByElement(&op) ||
            isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
                stablehlo::TransposeOp, DequantizeOp>(op)))
         ops.push_back(&op);
@@ -445,7 +442,7 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
 
 bool fp8::isRecomputable(Operation *op) {
   return op->getNumResults() == 1 && isMemoryEffectFree(op) &&
-         (isElementwise(op) ||
+         (stablehlo::worksByElement(op) ||
           isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
               stablehlo::TransposeOp>(op));
 }

@@ -65,4 +65,15 @@ std::string getUnsupportedMessage(StringRef what);
 #define GET_OP_CLASSES
 #include "fp8/Dialect/StableHLO/IR/StableHLOOps.h.inc"
 
+namespace mlir::stablehlo {
+
+/// Whether every element of the results is computed from the elements at the
+/// same place in the operands (or from a scalar operand).
+inline bool worksByElement(Operation *op) {
+  return op->hasTrait<::mlir::OpTrait::Elementwise>() ||
+         isa<ClampOp, SelectOp>(op);
+}
+
+} // namespace mlir::stablehlo
+
 #endif // FP8_DIALECT_STABLEHLO_IR_STABLEHLO_H

@@ -1,0 +1,32 @@
+//===- DotOperands.cpp - The operands of dots -----------------------------===//
+
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+SmallVector<int64_t> stablehlo::getFreeDims(int64_t rank,
+                                            ArrayRef<int64_t> batching,
+                                            ArrayRef<int64_t> contracting) {
+  SmallVector<int64_t> dims;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(batching, dim) &&
+        !llvm::is_contained(contracting, dim))
+      dims.push_back(dim);
+  return dims;
+}
+
+bool stablehlo::readBeforeTranspose(TransposeOp transpose,
+                                    MutableArrayRef<int64_t> batching,
+                                    MutableArrayRef<int64_t> contracting) {
+  ArrayRef<int64_t> permutation = transpose.getPermutation();
+  auto before = [&](int64_t dim) { return permutation[dim]; };
+  SmallVector<int64_t> free =
+      getFreeDims(permutation.size(), batching, contracting);
+  if (!llvm::is_sorted(llvm::map_range(free, before)))
+    return false;
+  llvm::transform(batching, batching.begin(), before);
+  llvm::transform(contracting, contracting.begin(), before);
+  return true;
+}
