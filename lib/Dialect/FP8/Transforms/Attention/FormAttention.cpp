@@ -14,6 +14,7 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -54,8 +55,9 @@ public:
 private:
   // What is inside.
   void collect(Value value);
-  SmallVector<Dot> dotsThatFeedTheOp();
-  bool rowsFeedTheOp();
+  void choose(SmallVector<Dot> some);
+  bool feedsTheOp(Operation *result) const;
+  bool isReadOutside(Value value) const;
   bool chooseDots();
 
   // The body.
@@ -70,6 +72,7 @@ private:
   Inner makeCheap(Operation *op, const Dims &dims);
   Inner makeReduction(stablehlo::ReduceOp op);
   Value makeReadingDot(Dot dot);
+  Value makeOuter(Value member);
   Value extend(const Inner &inner, ArrayRef<int> dims);
   Value transposed(Value value, ArrayRef<int64_t> permutation);
   RankedTensorType typeOf(ArrayRef<int> dims, Type element);
@@ -86,6 +89,8 @@ private:
   SmallVector<Dot> dots;
   /// Members that the dots need.
   llvm::SetVector<Value> needed;
+  /// The dots, and the ops of what they need.
+  DenseSet<Operation *> inside;
   SmallVector<Value> inputs, results, yields;
   Block *body = nullptr;
   DenseMap<Value, Value> arguments;
@@ -104,6 +109,16 @@ static Dims sorted(ArrayRef<int> dims) {
       result.push_back(dim);
   llvm::sort(result);
   return result;
+}
+
+/// The place of each number once all are in ascending order.
+template <typename T>
+static SmallVector<int64_t> placesInOrder(ArrayRef<T> numbers) {
+  SmallVector<T> ascending(numbers);
+  llvm::sort(ascending);
+  return llvm::map_to_vector(numbers, [&](T number) -> int64_t {
+    return llvm::find(ascending, number) - ascending.begin();
+  });
 }
 
 static SmallVector<int64_t> withoutUnits(ArrayRef<int64_t> shape) {
@@ -125,74 +140,60 @@ void AttentionBuilder::collect(Value value) {
   needed.insert(value);
 }
 
-/// The dots that the op would have whose results reach one of its inputs.
-SmallVector<Dot> AttentionBuilder::dotsThatFeedTheOp() {
-  DenseSet<Operation *> inside;
+/// Puts some of the dots inside, and what they need.
+void AttentionBuilder::choose(SmallVector<Dot> some) {
+  dots = std::move(some);
+  needed.clear();
+  for (Dot dot : dots)
+    collect(dot->getOperand(scores.scoreOperand(dot)));
+  inside.clear();
+  inside.insert(dots.begin(), dots.end());
   for (Value value : needed)
     inside.insert(value.getDefiningOp());
-  inside.insert(dots.begin(), dots.end());
-  return llvm::to_vector(llvm::make_filter_range(dots, [&](Dot dot) {
-    DenseSet<Operation *> seen;
-    SmallVector<Operation *> worklist{dot};
-    while (!worklist.empty())
-      for (Operation *user : worklist.pop_back_val()->getUsers()) {
-        Operation *ancestor = block.findAncestorOpInBlock(*user);
-        if (inside.contains(ancestor))
-          return true;
-        if (ancestor && seen.insert(ancestor).second)
-          worklist.push_back(ancestor);
-      }
-    return false;
-  }));
 }
 
-/// Rows that others read may not reach an input either.
-bool AttentionBuilder::rowsFeedTheOp() {
-  DenseSet<Operation *> inside, seen;
-  SmallVector<Operation *> worklist;
-  for (Value value : needed)
-    inside.insert(value.getDefiningOp());
-  inside.insert(dots.begin(), dots.end());
-  auto addUsers = [&](Operation *op) {
-    for (Operation *user : op->getUsers()) {
-      Operation *ancestor = block.findAncestorOpInBlock(*user);
-      if (ancestor && !inside.contains(ancestor) &&
-          seen.insert(ancestor).second)
-        worklist.push_back(ancestor);
-    }
-  };
-  for (Value value : needed)
-    if (!scores.isScore(value))
-      addUsers(value.getDefiningOp());
+/// Whether `result`, which the op would return, is one of the things that its
+/// inputs are computed from. What is inside reads its own members there.
+bool AttentionBuilder::feedsTheOp(Operation *result) const {
+  DenseSet<Operation *> seen;
+  SmallVector<Operation *> worklist{result};
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
-    if (llvm::any_of(op->getUsers(), [&](Operation *user) {
-          return inside.contains(block.findAncestorOpInBlock(*user));
-        }))
-      return true;
-    addUsers(op);
+    for (Operation *user : op->getUsers()) {
+      Operation *ancestor = block.findAncestorOpInBlock(*user);
+      if (inside.contains(ancestor)) {
+        if (!scores.isMember(op->getResult(0)))
+          return true;
+      } else if (ancestor && seen.insert(ancestor).second) {
+        worklist.push_back(ancestor);
+      }
+    }
   }
   return false;
+}
+
+/// Whether `value`, a member, has readers that stay outside.
+bool AttentionBuilder::isReadOutside(Value value) const {
+  return llvm::any_of(value.getUsers(),
+                      [&](Operation *user) { return !inside.contains(user); });
 }
 
 /// Chooses the dots of the op. Where a backward pass computes the forward pass
 /// again, that part, on which the other depends, is an op of its own.
 bool AttentionBuilder::chooseDots() {
-  auto collectAll = [&] {
-    needed.clear();
-    for (Dot dot : dots)
-      collect(dot->getOperand(scores.scoreOperand(dot)));
-  };
-  dots = scores.readingDots;
-  collectAll();
+  choose(scores.readingDots);
   while (true) {
-    SmallVector<Dot> early = dotsThatFeedTheOp();
+    SmallVector<Dot> early;
+    llvm::copy_if(dots, std::back_inserter(early),
+                  [&](Dot dot) { return feedsTheOp(dot); });
     if (early.empty())
-      return !rowsFeedTheOp();
+      // Rows that others read may not reach an input either.
+      return llvm::none_of(needed, [&](Value value) {
+        return !scores.isScore(value) && feedsTheOp(value.getDefiningOp());
+      });
     if (early.size() == dots.size())
       return false;
-    dots = std::move(early);
-    collectAll();
+    choose(std::move(early));
   }
 }
 
@@ -264,7 +265,7 @@ bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
     return false;
   if (isa<stablehlo::IotaOp, stablehlo::BroadcastInDimOp>(op) || getSplat(op))
     return true;
-  return (isElementwiseOp(op) || isa<stablehlo::TransposeOp>(op)) &&
+  return (stablehlo::worksByElement(op) || isa<stablehlo::TransposeOp>(op)) &&
          scores.haveQueriesAndKeys(dims);
 }
 
@@ -358,11 +359,23 @@ Inner AttentionBuilder::read(Value value, const Dims &dims) {
   return inner;
 }
 
-/// Lists of the dimensions of one operand of a dot.
 namespace {
+
+/// Lists of the dimensions of one operand of a dot.
 struct SideDims {
   SmallVector<int64_t> batch, contract;
+
+  SmallVector<int64_t> getFree(int64_t rank) const {
+    return stablehlo::getFreeDims(rank, batch, contract);
+  }
 };
+
+/// An operand of a dot, behind a transpose.
+struct Side {
+  Value value;
+  SideDims dims;
+};
+
 } // namespace
 
 static SideDims sideDims(Dot dot, unsigned side) {
@@ -372,6 +385,19 @@ static SideDims sideDims(Dot dot, unsigned side) {
             SmallVector<int64_t>(numbers.getLhsContractingDimensions())};
   return {SmallVector<int64_t>(numbers.getRhsBatchingDimensions()),
           SmallVector<int64_t>(numbers.getRhsContractingDimensions())};
+}
+
+/// The operand as it is before it is transposed for the dot, if the dot can
+/// read it so.
+static Side sideOf(Dot dot, unsigned side) {
+  Side result{dot->getOperand(side), sideDims(dot, side)};
+  auto transpose = result.value.getDefiningOp<stablehlo::TransposeOp>();
+  while (transpose && stablehlo::readBeforeTranspose(
+                          transpose, result.dims.batch, result.dims.contract)) {
+    result.value = transpose.getOperand();
+    transpose = result.value.getDefiningOp<stablehlo::TransposeOp>();
+  }
+  return result;
 }
 
 /// Where the dimensions of a shape are once those of one element are gone; -1
@@ -393,37 +419,6 @@ static SmallVector<int64_t> pick(ArrayRef<int64_t> list,
   return result;
 }
 
-namespace {
-/// An operand of a dot, behind a transpose.
-struct Side {
-  Value value;
-  SideDims dims;
-};
-} // namespace
-
-/// The operand as it is before it is transposed for the dot, if the dot can
-/// read it so: free dimensions keep their order.
-static Side sideOf(Dot dot, unsigned side) {
-  Side result{dot->getOperand(side), sideDims(dot, side)};
-  while (auto transpose =
-             result.value.getDefiningOp<stablehlo::TransposeOp>()) {
-    ArrayRef<int64_t> permutation = transpose.getPermutation();
-    SmallVector<int64_t> free;
-    for (auto [dim, from] : llvm::enumerate(permutation))
-      if (!llvm::is_contained(result.dims.batch, dim) &&
-          !llvm::is_contained(result.dims.contract, dim))
-        free.push_back(from);
-    if (!llvm::is_sorted(free))
-      break;
-    for (SmallVector<int64_t> *dims :
-         {&result.dims.batch, &result.dims.contract})
-      for (int64_t &dim : *dims)
-        dim = permutation[dim];
-    result.value = transpose.getOperand();
-  }
-  return result;
-}
-
 /// The transpose that alone reads the result of a dot.
 static stablehlo::TransposeOp onlyTranspose(Dot dot) {
   return dot->hasOneUse() ? dyn_cast<stablehlo::TransposeOp>(*dot->user_begin())
@@ -437,10 +432,8 @@ static Value makeDot(OpBuilder &builder, Dot like, Value lhs, Value rhs,
   for (int64_t dim : left.batch)
     shape.push_back(tensorOf(lhs).getDimSize(dim));
   for (auto [value, side] : {std::pair(lhs, &left), std::pair(rhs, &right)})
-    for (int64_t dim = 0; dim < tensorOf(value).getRank(); ++dim)
-      if (!llvm::is_contained(side->batch, dim) &&
-          !llvm::is_contained(side->contract, dim))
-        shape.push_back(tensorOf(value).getDimSize(dim));
+    for (int64_t dim : side->getFree(tensorOf(value).getRank()))
+      shape.push_back(tensorOf(value).getDimSize(dim));
   auto numbers = stablehlo::DotDimensionNumbersAttr::get(
       builder.getContext(), left.batch, right.batch, left.contract,
       right.contract);
@@ -499,7 +492,7 @@ Inner AttentionBuilder::readMember(Value value) {
     inner = makeScoreDot(dot);
   else if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
     inner = makeReduction(reduce);
-  else if (isElementwiseOp(op))
+  else if (stablehlo::worksByElement(op))
     inner = makeElementwise(op, scores.dims.find(value)->second);
   else
     // Transposes, reshapes and broadcasts: the same elements.
@@ -531,26 +524,23 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
                     pick(other.dims.contract, otherPlaces)};
   Value result = makeDot(builder, dot, values[0], values[1], dims[0], dims[1]);
   // Free dimensions of the scores are in ascending order inside.
-  SmallVector<int64_t> freePlaces;
-  for (auto [dim, place] : llvm::enumerate(places))
-    if (place >= 0 && !llvm::is_contained(own.batch, dim) &&
-        !llvm::is_contained(own.contract, dim))
-      freePlaces.push_back(place);
-  if (llvm::is_sorted(freePlaces))
-    return result;
-  SmallVector<int64_t> ascending(freePlaces), permutation;
-  llvm::sort(ascending);
+  SmallVector<int64_t> free = pick(own.getFree(outer.size()), places);
   int64_t rank = tensorOf(result).getRank();
-  int64_t begin =
-      dims[0].batch.size() + (side == 0 ? 0
-                                        : rank - int64_t(dims[0].batch.size()) -
-                                              int64_t(freePlaces.size()));
-  for (int64_t i = 0; i < rank; ++i)
-    permutation.push_back(i);
-  for (auto [i, place] : llvm::enumerate(freePlaces))
-    permutation[begin + i] =
-        begin + (llvm::find(ascending, place) - ascending.begin());
+  int64_t begin = side == 0 ? dims[0].batch.size() : rank - free.size();
+  auto permutation = llvm::to_vector(llvm::seq<int64_t>(rank));
+  for (auto [i, place] : llvm::enumerate(placesInOrder<int64_t>(free)))
+    permutation[begin + i] = begin + place;
   return transposed(result, permutation);
+}
+
+/// A member as it is outside, without dimensions of one element.
+Value AttentionBuilder::makeOuter(Value member) {
+  const Dims &dims = scores.dims.find(member)->second;
+  Dims outer;
+  llvm::copy_if(dims, std::back_inserter(outer),
+                [](int dim) { return dim >= 0; });
+  return transposed(extend(readMember(member), sorted(dims)),
+                    placesInOrder<int>(outer));
 }
 
 //===----------------------------------------------------------------------===//
@@ -590,8 +580,7 @@ void AttentionBuilder::replaceResults(Operation *op) {
   for (auto [old, result] : llvm::zip(results, op->getResults())) {
     Value shaped = makeReshape(builder, old.getLoc(), result, shapeOf(old));
     old.replaceUsesWithIf(shaped, [&](OpOperand &use) {
-      Operation *user = use.getOwner();
-      return user->getNumResults() != 1 || !needed.contains(user->getResult(0));
+      return !inside.contains(use.getOwner());
     });
   }
   // Readers first.
@@ -622,26 +611,11 @@ LogicalResult AttentionBuilder::run() {
     yields.push_back(inner);
   }
   // Values of rows that others read.
-  for (Value value : needed) {
-    if (scores.isScore(value) ||
-        llvm::all_of(value.getUsers(), [&](Operation *user) {
-          return user->getNumResults() == 1 &&
-                 needed.contains(user->getResult(0));
-        }))
-      continue;
-    Inner inner = readMember(value);
-    Dims outer;
-    for (int dim : scores.dims.find(value)->second)
-      if (dim >= 0)
-        outer.push_back(dim);
-    Value whole = extend(inner, sorted(outer));
-    SmallVector<int64_t> permutation;
-    Dims ascending = sorted(outer);
-    for (int dim : outer)
-      permutation.push_back(llvm::find(ascending, dim) - ascending.begin());
-    results.push_back(value);
-    yields.push_back(transposed(whole, permutation));
-  }
+  for (Value value : needed)
+    if (!scores.isScore(value) && isReadOutside(value)) {
+      results.push_back(value);
+      yields.push_back(makeOuter(value));
+    }
   YieldOp::create(builder, results.front().getLoc(), yields);
   replaceResults(createOp());
   return success();
@@ -658,46 +632,47 @@ struct FormAttention : fp8::impl::FP8FormAttentionBase<FormAttention> {
   void runOnOperation() override {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
-    for (Block *block : blocks) {
-      // Rows that a forward pass hands to a backward pass keep the two apart
-      // only once the first is an op.
-      while (form(*block, /*isLast=*/false))
+    // Rows that a forward pass hands to a backward pass keep the two apart
+    // only once the first is an op.
+    for (Block *block : blocks)
+      while (form(*block))
         ;
-      form(*block, /*isLast=*/true);
-    }
   }
 
 private:
-  /// Makes ops of the softmaxes of a block; true if there were some. Says in
-  /// the `isLast` pass what became of the others.
-  bool form(Block &block, bool isLast) {
+  /// Makes ops of the softmaxes of a block; true if there were some. Else says
+  /// what became of those that are left.
+  bool form(Block &block) {
+    std::vector<Scores> all = findScores(block);
     bool changed = false;
-    for (const Scores &scores : findScores(block)) {
-      Dot dot = scores.scoreDots.front();
-      if (!scores.problem.empty()) {
-        if (isLast)
-          leave(dot, scores.obstacle, scores.problem);
-      } else if (succeeded(AttentionBuilder(scores, block).run())) {
+    for (const Scores &scores : all)
+      if (scores.problem.empty() &&
+          succeeded(AttentionBuilder(scores, block).run())) {
         ++numFormed;
         changed = true;
-      } else if (isLast) {
-        leave(dot, dot, "its result is one of its inputs");
       }
+    if (!changed) {
+      llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
+      return false;
     }
     // Results may be read before what was the last dot.
-    if (changed)
-      sortTopologically(&block);
-    return changed;
+    sortTopologically(&block);
+    return true;
   }
 
-  void leave(Operation *dot, Operation *obstacle, StringRef why) {
+  void leave(const Scores &scores) {
     ++numLeft;
     if (!emitRemarks)
       return;
-    InFlightDiagnostic remark = dot->emitRemark()
-                                << "scores are stored: " << why;
-    if (obstacle && obstacle != dot)
-      remark.attachNote(obstacle->getLoc()) << "here";
+    Dot dot = scores.scoreDots.front();
+    InFlightDiagnostic remark = dot->emitRemark() << "scores are stored: ";
+    if (scores.problem.empty()) {
+      remark << "its result is one of its inputs";
+      return;
+    }
+    remark << scores.problem;
+    if (scores.obstacle != dot)
+      remark.attachNote(scores.obstacle->getLoc()) << "here";
   }
 };
 } // namespace

@@ -11,6 +11,7 @@
 #include "Scores.h"
 
 #include "../EffectiveRecipe.h"
+#include "../SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
@@ -30,17 +31,6 @@ bool Scores::haveQueriesAndKeys(ArrayRef<int> dims) const {
 bool Scores::isScore(Value value) const {
   auto it = dims.find(value);
   return it != dims.end() && isMember(value) && haveQueriesAndKeys(it->second);
-}
-
-bool fp8::isElementwiseOp(Operation *op) {
-  return op->getNumResults() == 1 &&
-         (op->hasTrait<OpTrait::Elementwise>() ||
-          isa<stablehlo::ClampOp, stablehlo::SelectOp>(op));
-}
-
-static ArrayRef<int64_t> shapeOf(Value value) {
-  auto type = dyn_cast<RankedTensorType>(value.getType());
-  return type ? type.getShape() : ArrayRef<int64_t>();
 }
 
 /// A dot of two activations.
@@ -180,7 +170,7 @@ void ScoreFinder::follow(Operation &op) {
       fresh.push_back(size == 1 ? -1 : labels.make());
     return set(op.getResult(0), std::move(fresh), groups.make());
   }
-  if (isElementwiseOp(&op))
+  if (stablehlo::worksByElement(&op))
     return followElementwise(op);
   if (op.getNumOperands() == 0 || op.getNumResults() != 1 ||
       !labelsOf.contains(op.getOperand(0)))
@@ -314,7 +304,7 @@ bool ScoreFinder::translate(const Scores &scores, Value value,
 /// Whether an op computes scores, or a value for each row of them, from others
 /// (and from whatever has the same dimensions).
 bool ScoreFinder::isMember(const Scores &scores, Operation &op) const {
-  if (!isElementwiseOp(&op) && !getReduction(&op) &&
+  if (!stablehlo::worksByElement(&op) && !getReduction(&op) &&
       !isa<stablehlo::TransposeOp, stablehlo::BroadcastInDimOp,
            stablehlo::ReshapeOp>(op))
     return false;

@@ -52,9 +52,6 @@ struct Scores {
 /// two activations (by their verdicts), where a row is reduced over the keys.
 std::vector<Scores> findScores(Block &block);
 
-/// Computes every element of its result from the same element of its operands.
-bool isElementwiseOp(Operation *op);
-
 } // namespace mlir::fp8
 
 #endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H
