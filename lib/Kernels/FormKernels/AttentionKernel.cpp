@@ -47,8 +47,8 @@ private:
   void foldCopies();
   void matchLoops();
   void matchLoops(linalg::GenericOp reader, OpOperand &operand);
-  void addClass(const Loop &loop);
-  void tie(const Loop &a, const Loop &b);
+  SmallVector<unsigned> loopsOf(linalg::GenericOp generic,
+                                const Loop &leader) const;
   std::optional<unsigned> loopOf(linalg::GenericOp generic,
                                  const Loop &leader) const;
   bool sumsAtTheEnd(linalg::GenericOp generic) const;
@@ -128,12 +128,6 @@ void AttentionOutliner::foldCopies() {
   }
 }
 
-void AttentionOutliner::addClass(const Loop &loop) { classes.insert(loop); }
-
-void AttentionOutliner::tie(const Loop &a, const Loop &b) {
-  classes.unionSets(a, b);
-}
-
 /// Ties the loops of the op that writes an operand to those that read it, or
 /// write on it, alike.
 void AttentionOutliner::matchLoops(linalg::GenericOp reader,
@@ -148,7 +142,8 @@ void AttentionOutliner::matchLoops(linalg::GenericOp reader,
     auto writeDim = dyn_cast<AffineDimExpr>(to),
          readDim = dyn_cast<AffineDimExpr>(from);
     if (writeDim && readDim) {
-      tie({writer, writeDim.getPosition()}, {reader, readDim.getPosition()});
+      classes.unionSets({writer, writeDim.getPosition()},
+                        {reader, readDim.getPosition()});
       continue;
     }
     for (unsigned dim = 0; dim < writer.getNumLoops(); ++dim)
@@ -163,19 +158,27 @@ void AttentionOutliner::matchLoops(linalg::GenericOp reader,
 void AttentionOutliner::matchLoops() {
   for (linalg::GenericOp generic : generics)
     for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
-      addClass({generic, loop});
+      classes.insert({generic, loop});
   for (linalg::GenericOp generic : generics)
     for (OpOperand &operand : generic->getOpOperands())
       matchLoops(generic, operand);
 }
 
-/// The loop of `generic` that is of a class; none if it has none.
-std::optional<unsigned> AttentionOutliner::loopOf(linalg::GenericOp generic,
-                                                  const Loop &leader) const {
+/// The loops of `generic` that are of a class.
+SmallVector<unsigned> AttentionOutliner::loopsOf(linalg::GenericOp generic,
+                                                 const Loop &leader) const {
+  SmallVector<unsigned> loops;
   for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
     if (classes.isEquivalent({generic, loop}, leader))
-      return loop;
-  return std::nullopt;
+      loops.push_back(loop);
+  return loops;
+}
+
+/// The one loop of `generic` that is of a class of the domain, if it has one.
+std::optional<unsigned> AttentionOutliner::loopOf(linalg::GenericOp generic,
+                                                  const Loop &leader) const {
+  SmallVector<unsigned> loops = loopsOf(generic, leader);
+  return loops.empty() ? std::nullopt : std::optional(loops.front());
 }
 
 /// Does `generic` add up something that nothing inside reads?
@@ -191,20 +194,16 @@ bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
 AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
   Kind kind = Kind::Parallel;
   for (linalg::GenericOp generic : generics) {
-    unsigned count = 0;
-    for (unsigned loop = 0; loop < generic.getNumLoops(); ++loop)
-      if (classes.isEquivalent({generic, loop}, leader)) {
-        ++count;
-        if (uneven.contains({generic, loop}))
-          return Kind::None;
-      }
+    SmallVector<unsigned> loops = loopsOf(generic, leader);
     bool isResult = llvm::any_of(generic->getUsers(), llvm::IsaPred<YieldOp>);
-    std::optional<unsigned> loop = loopOf(generic, leader);
-    if (count > 1 || (isResult && !loop))
+    if (loops.size() > 1 || (isResult && loops.empty()))
       return Kind::None;
-    if (!loop)
+    if (loops.empty())
       continue;
-    if (generic.getIteratorTypesArray()[*loop] ==
+    unsigned loop = loops.front();
+    if (uneven.contains({generic, loop}))
+      return Kind::None;
+    if (generic.getIteratorTypesArray()[loop] ==
         utils::IteratorType::reduction) {
       if (!sumsAtTheEnd(generic))
         return Kind::None;
@@ -212,7 +211,7 @@ AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
     } else if (!llvm::all_of(
                    generic.getDpsInitsMutable(), [&](OpOperand &init) {
                      return plainPosition(generic.getMatchingIndexingMap(&init),
-                                          *loop)
+                                          loop)
                          .has_value();
                    })) {
       return Kind::None;
