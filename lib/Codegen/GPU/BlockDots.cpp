@@ -3,8 +3,6 @@
 #include "BlockLowering.h"
 #include "DotEmitter.h"
 
-#include "fp8/Codegen/Contraction.h"
-
 using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
@@ -20,7 +18,8 @@ static std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op,
 }
 
 int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
-                                       ArrayRef<int64_t> sizes) {
+                                       ArrayRef<int64_t> tile) {
+  SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
   // Strides of the result change no size.
   SmallVector<int64_t> shape;
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
@@ -35,18 +34,7 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   if (threads != kDotThreads)
     return op.emitOpError("expected a plan with ")
            << kDotThreads << " threads for a dot but got " << threads;
-  ContractionTile contraction;
-  contraction.op = op;
-  contraction.sizes = op.getStaticLoopRanges();
-  contraction.offsets.assign(contraction.sizes.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(lowering::taskDims(op))) {
-    contraction.offsets[dim] = tileOffsets[i];
-    contraction.sizes[dim] = tileSizes[i];
-  }
-  Value out = op.getOutputs()[0];
-  auto local = locals.find(out);
-  contraction.outIsLocal = local != locals.end();
-  contraction.out = contraction.outIsLocal ? local->second.memref : out;
+  ContractionTile contraction = contractionOf(op);
   SmallVector<int64_t> strides;
   FailureOr<DotPlan> plan = failure();
   if (succeeded(contraction::stridesOf(contraction.out.getType(), strides)))

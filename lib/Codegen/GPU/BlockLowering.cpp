@@ -191,12 +191,7 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
   Value buffer = fill.getOutputs()[0];
   auto type = cast<MemRefType>(buffer.getType());
   Nest nest;
-  Loops loops;
-  for (auto [dim, loop] : llvm::enumerate(lowering::domainLoopsOf(buffer))) {
-    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
-    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
-  }
-  loops.index = loops.lower;
+  Loops loops = loopsOver(buffer);
   SmallVector<unsigned> order =
       llvm::to_vector(llvm::seq<unsigned>(loops.extent.size()));
   int64_t points = 1;

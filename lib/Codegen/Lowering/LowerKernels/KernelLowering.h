@@ -5,6 +5,8 @@
 
 #include "Nests.h"
 
+#include "fp8/Codegen/Contraction.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/IRMapping.h"
@@ -73,7 +75,7 @@ protected:
   virtual LogicalResult planScratch() = 0;
   /// Adds the arguments of the target; returns the number of the task.
   virtual Value prepareArguments() = 0;
-  /// The bytes that a dot over a tile needs while it runs.
+  /// The bytes that a dot needs while it runs over a tile of these sizes.
   virtual int64_t dotScratchBytes(linalg::GenericOp op,
                                   ArrayRef<int64_t> sizes) = 0;
   virtual Value placeLocal(const Local &local, MemRefType type) = 0;
@@ -104,6 +106,9 @@ protected:
   std::array<Type, 2> localInputTypes(linalg::GenericOp dot,
                                       ArrayRef<int64_t> sizes) const;
   void placeLocals();
+  Loops loopsOf(linalg::GenericOp op);
+  Loops loopsOver(Value buffer);
+  ContractionTile contractionOf(linalg::GenericOp dot);
   LogicalResult emitPart(Operation *op);
   bool readsOwnTile(linalg::GenericOp op, unsigned input) const;
   void emitNest(const Nest &nest);
@@ -209,6 +214,9 @@ protected:
   /// Values written by earlier ops of the nest, per buffer, in registers.
   DenseMap<Value, Value> forwarded;
 };
+
+/// How often each loop of `op` runs in a tile of these sizes.
+SmallVector<int64_t> extentsIn(ArrayRef<int64_t> tile, linalg::GenericOp op);
 
 /// The domain loop that each dimension of `buffer` is cut along, by those who
 /// write it; -1 where a dimension is whole.

@@ -92,17 +92,9 @@ void KernelLowering::storeTotals(const Nest &nest, Loops &loops,
 }
 
 void KernelLowering::emitNest(const Nest &nest) {
-  Loops loops;
   linalg::GenericOp first = nest.ops.front();
   loc = first.getLoc();
-  loops.extent = nest.extents;
-  loops.lower.assign(nest.extents.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(taskDims(first)))
-    if (dim >= 0) {
-      loops.lower[dim] = tileOffsets[i];
-      loops.extent[dim] = tileSizes[i];
-    }
-  loops.index = loops.lower;
+  Loops loops = loopsOf(first);
   // Parallel loops outside, the vector loop the innermost of them.
   SmallVector<unsigned> order;
   for (unsigned loop = 0; loop < nest.extents.size(); ++loop)

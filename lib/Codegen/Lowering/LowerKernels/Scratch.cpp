@@ -64,12 +64,7 @@ void KernelLowering::collectLocals() {
     if (!isDot(generic))
       continue;
     // A smaller tile may be packed where a whole one is not.
-    forEachTileSize([&](ArrayRef<int64_t> tile) {
-      SmallVector<int64_t> sizes = generic.getStaticLoopRanges();
-      for (auto [i, dim] : llvm::enumerate(taskDims(generic)))
-        if (dim >= 0)
-          sizes[dim] = tile[i];
-      tileSizes.assign(tile.begin(), tile.end());
+    forEachTileSize([&](ArrayRef<int64_t> sizes) {
       dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
     });
   }

@@ -2,7 +2,6 @@
 
 #include "TaskLowering.h"
 
-#include "fp8/Codegen/Contraction.h"
 #include "fp8/Codegen/Passes.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -13,8 +12,8 @@ using namespace mlir::fp8::lowering;
 
 int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes) {
-  return contractionScratchBytes(op, sizes, target,
-                                 localInputTypes(op, tileSizes));
+  return contractionScratchBytes(op, extentsIn(sizes, op), target,
+                                 localInputTypes(op, sizes));
 }
 
 LogicalResult TaskLowering::planScratch() {
@@ -44,12 +43,7 @@ void TaskLowering::emitFill(linalg::FillOp fill) {
   Value buffer = fill.getOutputs()[0];
   auto type = cast<MemRefType>(buffer.getType());
   Nest nest;
-  Loops loops;
-  for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
-    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
-    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
-  }
-  loops.index = loops.lower;
+  Loops loops = loopsOver(buffer);
   AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
   Value value = fill.getInputs()[0];
   std::function<void(unsigned)> nested = [&](unsigned loop) {
@@ -68,15 +62,7 @@ void TaskLowering::emitFill(linalg::FillOp fill) {
 }
 
 LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
-  ContractionTile contraction;
-  contraction.op = op;
-  contraction.sizes = op.getStaticLoopRanges();
-  contraction.offsets.assign(contraction.sizes.size(), constantIndex(0));
-  for (auto [i, dim] : llvm::enumerate(taskDims(op)))
-    if (dim >= 0) {
-      contraction.offsets[dim] = tileOffsets[i];
-      contraction.sizes[dim] = tileSizes[i];
-    }
+  ContractionTile contraction = contractionOf(op);
   contraction.accumulate = sumsBlocks(op);
   for (unsigned i = 0; i < 2; ++i) {
     auto input = locals.find(op.getDpsInputs()[i]);
@@ -86,11 +72,7 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
       return op.emitOpError("expected to read what its task computes");
     contraction.localInputs[i] = input->second.memref;
   }
-  Value out = op.getOutputs()[0];
-  auto local = locals.find(out);
-  contraction.outIsLocal = local != locals.end();
-  contraction.out = contraction.outIsLocal ? local->second.memref : out;
-  int64_t bytes = dotScratchBytes(op, contraction.sizes);
+  int64_t bytes = dotScratchBytes(op, tileSizes);
   if (bytes > dotBytes)
     return op.emitOpError("expected at most ")
            << dotBytes << " bytes of scratch but needs " << bytes;

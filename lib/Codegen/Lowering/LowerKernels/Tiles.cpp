@@ -8,6 +8,53 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
+SmallVector<int64_t> lowering::extentsIn(ArrayRef<int64_t> tile,
+                                         linalg::GenericOp op) {
+  SmallVector<int64_t> extents = op.getStaticLoopRanges();
+  for (auto [size, dim] : llvm::zip(tile, taskDims(op)))
+    if (dim >= 0)
+      extents[dim] = size;
+  return extents;
+}
+
+/// The loops of `op` over the tile.
+Loops KernelLowering::loopsOf(linalg::GenericOp op) {
+  Loops loops;
+  loops.extent = extentsIn(tileSizes, op);
+  loops.lower.assign(loops.extent.size(), constantIndex(0));
+  for (auto [offset, dim] : llvm::zip(tileOffsets, taskDims(op)))
+    if (dim >= 0)
+      loops.lower[dim] = offset;
+  loops.index = loops.lower;
+  return loops;
+}
+
+/// Loops over the part of `buffer` that the tile owns.
+Loops KernelLowering::loopsOver(Value buffer) {
+  auto type = cast<MemRefType>(buffer.getType());
+  Loops loops;
+  for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
+    loops.lower.push_back(loop < 0 ? constantIndex(0) : tileOffsets[loop]);
+    loops.extent.push_back(loop < 0 ? type.getDimSize(dim) : tileSizes[loop]);
+  }
+  loops.index = loops.lower;
+  return loops;
+}
+
+/// The tile of a dot, without what a target adds to it.
+ContractionTile KernelLowering::contractionOf(linalg::GenericOp dot) {
+  Loops loops = loopsOf(dot);
+  ContractionTile contraction;
+  contraction.op = dot;
+  contraction.offsets = loops.lower;
+  contraction.sizes = loops.extent;
+  auto local = locals.find(dot.getOutputs()[0]);
+  contraction.outIsLocal = local != locals.end();
+  contraction.out =
+      contraction.outIsLocal ? local->second.memref : dot.getOutputs()[0];
+  return contraction;
+}
+
 /// The nest on the locals of the tile.
 Operation *KernelLowering::cloneIrregular(Operation *nest) {
   IRMapping mapping;
