@@ -456,7 +456,7 @@ FailureOr<Signature> SignatureAnalyzer::run() {
     findOtherArgs();
     if (!options.initialValues.empty())
       readInitialValues();
-    if ((!argsAreNamed || !resultsAreNamed) && failed(checkFrozen()))
+    if (failed(checkFrozen()))
       return failure();
     findOtherResults();
   } else {

@@ -71,6 +71,7 @@ private:
   bool areAlike(ArrayRef<unsigned> results);
   void pairByPlace();
   LogicalResult checkFrozen();
+  bool areToldApart(unsigned arg, unsigned result) const;
   bool mayReplaceScalar(unsigned arg, unsigned result);
   bool meets(Value scalar, Value other);
   void pair(unsigned arg, unsigned result, const Twine &why);

@@ -745,14 +745,31 @@ void SignatureAnalyzer::pairByPlace() {
   }
 }
 
+/// The operand of an op that adds a constant to it, or multiplies it with one;
+/// null if `scalar` is not computed so.
+static Value withoutConstant(Value scalar) {
+  Operation *op = scalar.getDefiningOp();
+  if (!isa_and_nonnull<stablehlo::MulOp, stablehlo::AddOp,
+                       stablehlo::SubtractOp, stablehlo::DivOp,
+                       stablehlo::ConvertOp>(op))
+    return {};
+  auto variables = llvm::make_filter_range(
+      op->getOperands(), [](Value operand) { return !isConstant(operand); });
+  return llvm::hasSingleElement(variables) ? *variables.begin() : Value();
+}
+
 /// Whether a scalar that replaces nothing could be the next value of `arg`: it
-/// follows from it, or meets it as the loss meets the last one. Not what is a
-/// product with it, or lies beside the loss in a tree of results without state.
+/// follows from it, or meets it as the loss meets the last one, perhaps with
+/// some tolerance. Not what is a product with it, or lies beside the loss in a
+/// tree of results without state.
 bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
   bool isProduct = chains.of(returned[result]).count(argument(arg)) &&
                    !flowLikeness(arg, result);
-  if (isProduct || (!onArguments.depends(returned[result], arg) &&
-                    !meets(argument(arg), returned[result])))
+  bool follows = onArguments.depends(returned[result], arg);
+  for (Value number = returned[result]; number && !follows;
+       number = withoutConstant(number))
+    follows = meets(argument(arg), number);
+  if (isProduct || !follows)
     return false;
   SmallVector<std::string> path = splitTreePath(signature.results[result].path);
   auto isBeside = [&](unsigned other) {
@@ -767,10 +784,21 @@ bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
          });
 }
 
-/// Without names, what is taken for frozen or constant while the step returns
-/// another one of its type may be state: that is no guess to make in silence.
-/// An array that the loss reads would follow from its old value; the last
-/// gradient need not.
+/// Whether names say that `result` is not the next value of `arg`. A scalar in
+/// a tuple has a place, but no name.
+bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
+  std::string last = splitTreePath(signature.results[result].path).back();
+  StringRef key = last;
+  bool isNumbered = key.consume_front("[") && key.consume_back("]") &&
+                    !key.empty() && llvm::all_of(key, llvm::isDigit);
+  return argsAreNamed && resultsAreNamed &&
+         !(isScalar(signature.args[arg].type) && isNumbered);
+}
+
+/// What is taken for frozen or constant while the step returns another one of
+/// its type may be state, where no names tell: that is no guess to make in
+/// silence. An array that the loss reads would follow from its old value; the
+/// last gradient need not.
 LogicalResult SignatureAnalyzer::checkFrozen() {
   for (const SignatureArg &arg : signature.args) {
     bool isConstant = arg.role == ArgRole::Constant;
@@ -781,6 +809,7 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
     for (const SignatureResult &result : signature.results)
       if (!from[result.index] && result.type == arg.type &&
           (!loss || *loss != result.index) &&
+          !areToldApart(arg.index, result.index) &&
           (isScalar(arg.type)
                ? mayReplaceScalar(arg.index, result.index)
                : !forward.contains(argument(arg.index)) ||
@@ -793,8 +822,10 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
                               << (isConstant ? "constant" : "frozen")
                               << ", or replaced by one of ";
     llvm::interleaveComma(ArrayRef(results).take_front(4), diag);
-    return diag << "; choose with a state or role option, or export with "
-                   "debug_info=True, which has names";
+    diag << "; choose with a state or role option";
+    if (!argsAreNamed || !resultsAreNamed)
+      diag << ", or export with debug_info=True, which has names";
+    return diag;
   }
   return success();
 }
@@ -823,7 +854,8 @@ void SignatureAnalyzer::pairLastValues() {
   }
 }
 
-/// Whether an op compares a scalar with another one, perhaps times constants.
+/// Whether an op compares a scalar with another one, perhaps times constants,
+/// or computes their difference. (A factor of it may be any number.)
 bool SignatureAnalyzer::meets(Value scalar, Value other) {
   SmallVector<Value> stack{scalar};
   ValueSet seen{scalar};
@@ -831,7 +863,8 @@ bool SignatureAnalyzer::meets(Value scalar, Value other) {
     for (Operation *user : stack.pop_back_val().getUsers()) {
       if (user->hasTrait<OpTrait::IsTerminator>())
         continue;
-      if (llvm::is_contained(user->getOperands(), other))
+      if (!isa<stablehlo::MulOp, stablehlo::DivOp>(user) &&
+          llvm::is_contained(user->getOperands(), other))
         return true;
       if (isa<stablehlo::MulOp, stablehlo::AddOp, stablehlo::SubtractOp,
               stablehlo::DivOp, stablehlo::ConvertOp>(user) &&

@@ -60,3 +60,27 @@ func.func public @main(%w: tensor<4x3xf32>, %rate: tensor<f32>, %scale: tensor<f
   %new = stablehlo.subtract %w, %u : tensor<4x3xf32>
   return %new, %norm, %scaled, %loss : tensor<4x3xf32>, tensor<f32>, tensor<f32>, tensor<f32>
 }
+
+// -----
+
+// A loss with some tolerance is what the next one is compared with: a place in a
+// tuple does not say that it is a metric.
+// expected-error @+1 {{ambiguous state: 'last' is constant, or replaced by one of result[1]; choose with a state or role option}}
+func.func public @main(%w: tensor<4x3xf32> loc("p['w']"), %last: tensor<f32> loc("last"), %x: tensor<2x4xf32> loc("x"), %y: tensor<2x3xf32> loc("y")) -> (tensor<4x3xf32> {jax.result_info = "result[0]['w']"}, tensor<f32> {jax.result_info = "result[1]"}, tensor<f32> {jax.result_info = "result[2]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %slow = stablehlo.constant dense<0.1> : tensor<f32>
+  %fast = stablehlo.constant dense<0.2> : tensor<f32>
+  %tolerance = stablehlo.constant dense<1.05> : tensor<f32>
+  %z = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<2x4xf32>, tensor<4x3xf32>) -> tensor<2x3xf32>
+  %e = stablehlo.subtract %z, %y : tensor<2x3xf32>
+  %e2 = stablehlo.multiply %e, %e : tensor<2x3xf32>
+  %loss = stablehlo.reduce(%e2 init: %zero) applies stablehlo.add across dimensions = [0, 1] : (tensor<2x3xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %x, %e, contracting_dims = [0] x [0] : (tensor<2x4xf32>, tensor<2x3xf32>) -> tensor<4x3xf32>
+  %worse = stablehlo.compare GT, %loss, %last : (tensor<f32>, tensor<f32>) -> tensor<i1>
+  %rate = stablehlo.select %worse, %slow, %fast : tensor<i1>, tensor<f32>
+  %rates = stablehlo.broadcast_in_dim %rate, dims = [] : (tensor<f32>) -> tensor<4x3xf32>
+  %u = stablehlo.multiply %rates, %g : tensor<4x3xf32>
+  %new = stablehlo.subtract %w, %u : tensor<4x3xf32>
+  %next = stablehlo.multiply %loss, %tolerance : tensor<f32>
+  return %new, %next, %loss : tensor<4x3xf32>, tensor<f32>, tensor<f32>
+}
