@@ -309,7 +309,9 @@ def check_none(module):
         got = np.array([number(g) for g in got])
         wanted = np.array([number(w) for w in want])
         finite = wanted[np.isfinite(wanted)]
-        bound = 1.02e-5 * np.max(np.abs(finite), initial=0) + 1e-5 * (np.ptp(finite) if finite.size else 0)
+        # (XLA may add up all elements of a mean one after another: with 1536 of them
+        # its f32 is 1.7e-5 from f64.)
+        bound = 3e-5 * np.max(np.abs(finite), initial=0) + 1e-5 * (np.ptp(finite) if finite.size else 0)
         off = distance(got, wanted)
         if not off <= bound:
             allowed = max(distance([number(row[path]) for row in play[0]], wanted) for play in reference.perturbed())
