@@ -8,6 +8,20 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Whether a slice is one of a stack, such as the weights of a layer: one index
+/// of one dimension, with all of the others.
+static bool isOneOfStack(stablehlo::SliceOp slice) {
+  ArrayRef<int64_t> whole = shapeOf(slice.getOperand().getType()),
+                    part = shapeOf(slice.getType());
+  unsigned numCut = 0;
+  for (auto [from, to] : llvm::zip_equal(whole, part)) {
+    if (from != to && to != 1)
+      return false;
+    numCut += from != to;
+  }
+  return numCut == 1;
+}
+
 /// The operand that a result is a copy of, in another shape, type or place.
 static Value copyOf(OpResult result) {
   Operation *op = result.getOwner();
@@ -18,6 +32,8 @@ static Value copyOf(OpResult result) {
           stablehlo::ReducePrecisionOp, stablehlo::DynamicSliceOp,
           stablehlo::PadOp, stablehlo::NegOp>(op))
     return op->getOperand(0);
+  if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
+    return isOneOfStack(slice) ? slice.getOperand() : Value();
   // The new part of a stack; what was there before is zero or another layer's.
   if (isa<stablehlo::DynamicUpdateSliceOp>(op))
     return op->getOperand(1);

@@ -781,6 +781,25 @@ def last_gradient_with_decay():
 
 
 @case
+def layers_by_index():
+    """Plain gradient descent on a stack whose layers are read one by one."""
+    random = np.random.default_rng(0)
+
+    def step(w, x, y):
+        def loss_of(w):
+            h = x
+            for i in range(3):
+                h = jnp.tanh(h @ w[i])
+            return jnp.mean(jnp.square(h - y))
+
+        loss, grads = jax.value_and_grad(loss_of)(w)
+        return {"w": w - 0.1 * grads}, {"loss": loss}
+
+    args = {"w": matrix(random, 3, WIDTH, WIDTH), "x": jnp.zeros((BATCH, WIDTH)), "y": jnp.zeros((BATCH, WIDTH))}
+    return Case(step, args, ["w"], [(r"", "parameter")], {"x": "batch", "y": "batch"})
+
+
+@case
 def lookahead_partly_frozen():
     """A frozen weight has a gradient of zeros over averages of its rows and columns."""
     tx = optax.lookahead(optax.adafactor(1e-2, min_dim_size_to_factor=4), 3, 0.5)
