@@ -248,7 +248,11 @@ int64_t AttentionOutliner::blockOfQueries() const {
 }
 
 void AttentionOutliner::chooseDomain() {
-  linalg::GenericOp first = *llvm::find_if(generics, isDot);
+  // Products have a loop more than the scores.
+  linalg::GenericOp first = *llvm::max_element(
+      generics, [](linalg::GenericOp a, linalg::GenericOp b) {
+        return a.getNumLoops() < b.getNumLoops();
+      });
   SmallVector<int64_t> extents = first.getStaticLoopRanges();
   std::optional<unsigned> inOrder;
   for (unsigned loop = 0; loop < extents.size(); ++loop) {

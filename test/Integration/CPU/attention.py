@@ -7,6 +7,7 @@ Each case is a training step of plain gradient descent with so large a rate that
 what moves is the gradient. It is compared with JAX in f64: the error is at most
 twice that of JAX in the step's own types, or 1e-6 of the gradient, both by the norm of the
 difference. (The ops compute what the step does, in another order of sums.)
+The gradients of some are compared with differences of the loss, in f64.
 """
 
 import dataclasses
@@ -46,6 +47,7 @@ class Case:
     batch: int = BATCH
     parameters: Callable = lambda random: {}
     wide: bool = True
+    width: int = WIDTH
 
 
 def softmax_attention(q, k, v, bias=None, mask=None, cap=None, scale_before=False, low=-1e30):
@@ -183,6 +185,18 @@ def steep(q, k, v, extra):
     return causal(q * 300, k * 300, v, extra)
 
 
+def ties(q, k, v, extra):
+    """Every key twice: the largest score of a row is not the only one."""
+    twice = lambda x: jnp.concatenate([x[:, : x.shape[1] // 2]] * 2, axis=1)
+    return softmax_attention(q, twice(k), twice(v))
+
+
+def subnormal(q, k, v, extra):
+    """Weights of every other key are as small as floats can be, or nothing."""
+    _, columns = positions(q, k)
+    return softmax_attention(q, k, v, bias=jnp.where(columns % 2 == 0, 0.0, -95.0))
+
+
 def flax_linen(q, k, v, extra):
     mask = nn.make_causal_mask(jnp.ones(q.shape[:2]))
     return nn.dot_product_attention(q, k, v, mask=mask)
@@ -229,10 +243,13 @@ CASES = {
     "scan with remat": Case(causal, layers="remat"),
     "unrolled": Case(causal, layers="unrolled", forward=2, backward=2),
     "one row": Case(causal, batch=1),
+    "heads of one": Case(causal, width=HEADS),
     # Sums over queries in several blocks, the last one smaller.
     "long": Case(causal, queries=200, keys=200),
     "long grouped": Case(grouped, kv_heads=1, queries=200, keys=72),
     "steep": Case(steep),
+    "ties": Case(ties),
+    "subnormal": Case(subnormal),
     "no softmax": Case(no_softmax, forward=0, backward=0),
     "returned": Case(returned, forward=0, backward=1),
 }
@@ -264,15 +281,15 @@ def make_loss(case):
 
 
 def make_inputs(case, random):
-    depth = WIDTH // HEADS
+    width, depth = case.width, case.width // HEADS
     stack = (2,) if case.layers in ("scan", "remat") else ()
     weight = lambda *shape: (random.standard_normal(stack + shape) * 0.5).astype(np.float32)
-    params = {"wq": weight(WIDTH, WIDTH), "wk": weight(WIDTH, case.kv_heads * depth), "wv": weight(WIDTH, case.kv_heads * depth),
-              "wo": weight(WIDTH, WIDTH)}  # fmt: skip
+    params = {"wq": weight(width, width), "wk": weight(width, case.kv_heads * depth), "wv": weight(width, case.kv_heads * depth),
+              "wo": weight(width, width)}  # fmt: skip
     if case.layers == "unrolled":
         params = {f"{key}{i}": value[::-1] * (1 - i / 2) for key, value in params.items() for i in range(2)}
-    x = random.standard_normal((case.batch, case.queries, WIDTH)).astype(np.float32)
-    memory = random.standard_normal((case.batch, case.keys, WIDTH)).astype(np.float32)
+    x = random.standard_normal((case.batch, case.queries, width)).astype(np.float32)
+    memory = random.standard_normal((case.batch, case.keys, width)).astype(np.float32)
     return params, x, memory, case.extra(random)
 
 
@@ -332,7 +349,38 @@ def check(name, fp8_opt, fp8_run, folder):
     assert ours <= limit, f"expected an error of at most {limit / size:.3g} but got {ours / size:.3g}"
 
 
+def check_differences(name, fp8_opt, fp8_run, folder):
+    """In f64, gradients are what the loss of the same step changes by."""
+    case, random = CASES[name], np.random.default_rng(len(name))
+    folder = folder / f"differences_{name.replace(' ', '_')}"
+    folder.mkdir(parents=True, exist_ok=True)
+    params, x, memory, extra = widen(make_inputs(case, random))
+    along = {key: random.standard_normal(value.shape) for key, value in params.items()}
+    with jax.enable_x64(True):
+        value_of = jax.value_and_grad(make_loss(case))
+        step = lambda params, x, memory: (lambda value, gradients: (jax.tree.map(lambda p, g: p - g, params, gradients), value))(*value_of(params, x, memory, extra))
+        (folder / "step.mlir").write_text(jax.jit(step).lower(params, x, memory).as_text(debug_info=True))
+    assert (found := count_ops(fp8_opt, folder / "step.mlir")) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
+
+    def run(distance):
+        """The loss at a distance, and what it changes by along the way."""
+        moved = {key: value + distance * along[key] for key, value in params.items()}
+        t.save_tree(folder / "in.safetensors", params=moved, x=x, memory=memory)
+        t.run([fp8_run, folder / "step.mlir", "--entry", "main", "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--recipe", "none"])
+        out = t.load_tensors(folder / "out.safetensors")
+        return out["result[1]"], sum(np.sum((moved[key] - out[f"result[0]['{key}']"]) * along[key]) for key in params)
+
+    # Fourth order: what is left out is less than the rounding of the loss.
+    h = 1e-5
+    losses = {distance: run(distance * h)[0] for distance in (-2, -1, 1, 2)}
+    difference = (8 * (losses[1] - losses[-1]) - (losses[2] - losses[-2])) / (12 * h)
+    slope = run(0)[1]
+    print(f"  differences of {name}: {difference:.12g} beside {slope:.12g}")
+    assert abs(difference - slope) <= 1e-7 * abs(slope), f"expected a slope of {difference} but got {slope}"
+
+
 if __name__ == "__main__":
     fp8_opt, fp8_run, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
     cases = {name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}
+    cases |= {f"differences of {name}": (lambda fixture, name=name: check_differences(name, *fixture)) for name in ("causal", "soft cap", "grouped", "ties", "long")}
     t.run_cases(cases, names, (fp8_opt, fp8_run, folder))
