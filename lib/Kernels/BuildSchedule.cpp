@@ -28,13 +28,8 @@ MemRefType bufferType(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType());
 }
 
-bool isTensorView(Operation *op) {
-  return isa<tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-             tensor::ExtractSliceOp>(op);
-}
-
 /// Is `use`, in the block that defines its value, the value's last one? Uses of
-/// views count as uses.
+/// views count as uses. (A tensor lies in no memory yet: its uses tell all.)
 bool isLastUse(OpOperand &use) {
   Block *block = use.getOwner()->getBlock();
   if (use.get().getParentBlock() != block)
@@ -44,7 +39,8 @@ bool isLastUse(OpOperand &use) {
     for (OpOperand &other : views.pop_back_val().getUses()) {
       if (&other == &use)
         continue;
-      if (isTensorView(other.getOwner()))
+      if (isTensorView(other.getOwner()) ||
+          isa<tensor::ExtractSliceOp>(other.getOwner()))
         views.push_back(other.getOwner()->getResult(0));
       else if (!block->findAncestorOpInBlock(*other.getOwner())
                     ->isBeforeInBlock(use.getOwner()))

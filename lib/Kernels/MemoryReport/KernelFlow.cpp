@@ -26,7 +26,6 @@ namespace {
 struct Accesses {
   SetVector<Value> reads, writes;
 
-  void collect(DestinationStyleOpInterface op);
   void collect(Operation *top);
 };
 
@@ -53,31 +52,18 @@ private:
 
 } // namespace
 
-void Accesses::collect(DestinationStyleOpInterface op) {
-  auto generic = dyn_cast<linalg::GenericOp>(op.getOperation());
-  for (OpOperand &operand : op->getOpOperands()) {
-    if (!isa<MemRefType>(operand.get().getType()))
-      continue;
-    Value memory = memoryOf(operand.get());
-    bool isInit = op.isDpsInit(&operand);
-    if (isInit)
-      writes.insert(memory);
-    if (!isInit || (generic && generic.payloadUsesValueFromOperand(&operand)))
-      reads.insert(memory);
-  }
-}
-
 void Accesses::collect(Operation *top) {
-  top->walk([&](Operation *op) {
-    if (auto dps = dyn_cast<DestinationStyleOpInterface>(op)) {
-      collect(dps);
-    } else if (auto load = dyn_cast<memref::LoadOp>(op)) {
-      reads.insert(memoryOf(load.getMemRef()));
-    } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
-      writes.insert(memoryOf(store.getMemRef()));
-    } else if (auto copy = dyn_cast<memref::CopyOp>(op)) {
-      reads.insert(memoryOf(copy.getSource()));
-      writes.insert(memoryOf(copy.getTarget()));
+  top->walk([&](MemoryEffectOpInterface op) {
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    op.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects) {
+      Value buffer = effect.getValue();
+      if (!buffer || !isa<MemRefType>(buffer.getType()))
+        continue;
+      if (isa<MemoryEffects::Read>(effect.getEffect()))
+        reads.insert(memoryOf(buffer));
+      else if (isa<MemoryEffects::Write>(effect.getEffect()))
+        writes.insert(memoryOf(buffer));
     }
   });
 }
