@@ -28,10 +28,19 @@ void SignatureAnalyzer::findGradients() {
   }
   func.walk([&](stablehlo::WhileOp loop) {
     // A loop that carries what learns runs over whole steps: what starts as an
-    // argument there is state.
+    // argument there is state. Where no gradient was recognized, what something
+    // is added to learns.
     bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
       auto arg = argumentIndex(initial);
-      return arg && learning.contains(*arg);
+      if (!arg || !learning.empty())
+        return arg && learning.contains(*arg);
+      if (!to[*arg] || !isFloat(initial.getType()) ||
+          isScalar(initial.getType()))
+        return false;
+      const Chain &chain = updateOf(*arg);
+      auto self = chain.find(initial);
+      return self != chain.end() && self->second.strength == 3 &&
+             !self->second.scaled && chain.size() > 1;
     });
     for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
       auto arg = argumentIndex(initial);
