@@ -250,9 +250,13 @@ std::string constantBytes(memref::GlobalOp global) {
     return bytes;
   }
   ArrayRef<char> raw = elements.getRawData();
-  int64_t repeat = elements.isSplat() ? elements.getNumElements() : 1;
-  for (int64_t i = 0; i < repeat; ++i)
-    bytes.append(raw.begin(), raw.end());
+  size_t repeat = elements.isSplat() ? elements.getNumElements() : 1;
+  bytes.reserve(repeat * raw.size());
+  bytes.append(raw.begin(), raw.end());
+  // A splat doubles until it is there.
+  while (bytes.size() < repeat * raw.size())
+    bytes.append(bytes, 0,
+                 std::min(bytes.size(), repeat * raw.size() - bytes.size()));
   return bytes;
 }
 

@@ -10,6 +10,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
@@ -34,15 +35,8 @@ struct Unit {
 /// parallel; the entry keeps the operand tables and is the last one.
 SmallVector<Unit> splitUnits(ModuleOp module) {
   OpBuilder builder(module.getContext());
+  SymbolTable symbols(module);
   SmallVector<Unit> units;
-  auto declare = [&](ModuleOp unit, StringRef name) {
-    if (unit.lookupSymbol(name))
-      return;
-    auto callee = module.lookupSymbol<LLVM::LLVMFuncOp>(name);
-    builder.setInsertionPointToEnd(unit.getBody());
-    LLVM::LLVMFuncOp::create(builder, callee.getLoc(), name,
-                             callee.getFunctionType());
-  };
   for (auto func : module.getOps<LLVM::LLVMFuncOp>()) {
     if (func.isExternal() || !func->hasAttr(FP8Dialect::kTaskAttrName))
       continue;
@@ -51,7 +45,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
     // The wrapper and the kernel that it calls.
     func.walk([&](LLVM::CallOp call) {
       auto kernel =
-          module.lookupSymbol<LLVM::LLVMFuncOp>(call.getCalleeAttr().getAttr());
+          symbols.lookup<LLVM::LLVMFuncOp>(call.getCalleeAttr().getAttr());
       auto copy = cast<LLVM::LLVMFuncOp>(builder.clone(*kernel));
       copy.setLinkage(LLVM::Linkage::Internal);
     });
@@ -60,18 +54,25 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   }
   OwningOpRef<ModuleOp> unit(ModuleOp::create(module.getLoc()));
   builder.setInsertionPointToEnd(unit->getBody());
-  for (auto global : module.getOps<LLVM::GlobalOp>())
-    builder.clone(*global);
-  auto entry = module.lookupSymbol<LLVM::LLVMFuncOp>("fp8_entry");
-  builder.clone(*entry);
+  auto entry = symbols.lookup<LLVM::LLVMFuncOp>("fp8_entry");
+  // Constants are no part of it: the runtime has their bytes.
+  SetVector<Operation *> addressed;
   entry.walk([&](LLVM::AddressOfOp address) {
-    if (module.lookupSymbol<LLVM::LLVMFuncOp>(address.getGlobalName()))
-      declare(*unit, address.getGlobalName());
+    addressed.insert(symbols.lookup(address.getGlobalName()));
   });
+  for (Operation *global : addressed)
+    if (isa<LLVM::GlobalOp>(global))
+      builder.clone(*global);
+  builder.clone(*entry);
+  auto declare = [&](Operation *op) {
+    if (auto callee = dyn_cast_or_null<LLVM::LLVMFuncOp>(op))
+      LLVM::LLVMFuncOp::create(builder, callee.getLoc(), callee.getName(),
+                               callee.getFunctionType());
+  };
+  llvm::for_each(addressed, declare);
   for (const char *name :
        {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write"})
-    if (module.lookupSymbol(name))
-      declare(*unit, name);
+    declare(symbols.lookup(name));
   units.push_back({std::move(unit), entry.getName().str()});
   return units;
 }
@@ -153,15 +154,16 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
   }
   Unit &schedule = units.back();
   ModuleOp module = *schedule.module;
+  llvm::StringSet<> declared;
   for (auto func :
        llvm::make_early_inc_range(module.getOps<LLVM::LLVMFuncOp>())) {
     auto it = names.find(func.getName());
     if (it == names.end())
       continue;
-    if (module.lookupSymbol(it->second))
-      func.erase();
-    else
+    if (declared.insert(it->second).second)
       func.setName(it->second);
+    else
+      func.erase();
   }
   module.walk([&](LLVM::AddressOfOp address) {
     auto it = names.find(address.getGlobalName());

@@ -229,8 +229,12 @@ public:
     for (auto schedule : module.getOps<ScheduleOp>())
       numElided += CopyElision(schedule).run();
     // Copies that are left may need fewer kernels.
+    DenseSet<StringAttr> launched;
+    module.walk([&](LaunchOp launch) {
+      launched.insert(launch.getKernelAttr().getAttr());
+    });
     for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
-      if (kernel.getCopy() && SymbolTable::symbolKnownUseEmpty(kernel, module))
+      if (kernel.getCopy() && !launched.contains(kernel.getSymNameAttr()))
         kernel.erase();
   }
 };

@@ -8,6 +8,7 @@
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -15,6 +16,7 @@
 #include "mlir/Dialect/Tensor/Transforms/Transforms.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
+#include "llvm/ADT/SmallBitVector.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FUSEELEMENTWISE
@@ -67,6 +69,23 @@ struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
     bool changed = false;
     for (OpOperand &init : op.getInitArgsMutable())
       changed |= SplatInitToFill::replaceSplat(init, op.getLoc(), rewriter);
+    return success(changed);
+  }
+};
+
+/// The same for tensors that a function returns: an optimizer's zeros are
+/// written, not stored as a constant.
+struct SplatResultToFill : OpRewritePattern<func::ReturnOp> {
+  using OpRewritePattern::OpRewritePattern;
+  LogicalResult matchAndRewrite(func::ReturnOp op,
+                                PatternRewriter &rewriter) const override {
+    bool changed = false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+      if (type && type.getNumElements() > 1)
+        changed |=
+            SplatInitToFill::replaceSplat(operand, op.getLoc(), rewriter);
+    }
     return success(changed);
   }
 };
@@ -455,7 +474,8 @@ private:
 };
 
 /// An input that is the same everywhere (a splat constant or a fill) is a
-/// scalar of the payload.
+/// scalar of the payload. Where no other operand tells how far some loops run,
+/// it stays for that, as large as these loops are.
 struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
@@ -469,8 +489,11 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
       SmallVector<AffineMap> maps = op.getIndexingMapsArray();
       unsigned number = operand->getOperandNumber();
       maps.erase(maps.begin() + number);
-      if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+      if (!inversePermutation(concatAffineMaps(maps, op.getContext()))) {
+        if (shrink(op, *operand, scalar, maps, rewriter))
+          return success();
         continue;
+      }
       rewriter.modifyOpInPlace(op, [&] {
         BlockArgument arg = op.getBody()->getArgument(number);
         OpBuilder::InsertionGuard guard(rewriter);
@@ -484,6 +507,39 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
       return success();
     }
     return failure();
+  }
+
+  /// Leaves only the loops of `operand` that none of the `others` tells the
+  /// extent of, if these are fewer.
+  static bool shrink(linalg::GenericOp op, OpOperand &operand, TypedAttr scalar,
+                     ArrayRef<AffineMap> others, PatternRewriter &rewriter) {
+    llvm::SmallBitVector known(op.getNumLoops());
+    for (AffineMap map : others)
+      for (AffineExpr expr : map.getResults())
+        if (auto loop = dyn_cast<AffineDimExpr>(expr))
+          known.set(loop.getPosition());
+    SmallVector<int64_t> ranges = op.getStaticLoopRanges(), shape;
+    SmallVector<AffineExpr> exprs;
+    for (unsigned loop : llvm::seq(op.getNumLoops()))
+      if (!known[loop]) {
+        shape.push_back(ranges[loop]);
+        exprs.push_back(rewriter.getAffineDimExpr(loop));
+      }
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    auto smaller = type.clone(shape);
+    if (smaller.getNumElements() >= type.getNumElements())
+      return false;
+    rewriter.setInsertionPoint(op);
+    Value constant = arith::ConstantOp::create(
+        rewriter, op.getLoc(), SplatElementsAttr::get(smaller, scalar));
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    maps[operand.getOperandNumber()] =
+        AffineMap::get(op.getNumLoops(), 0, exprs, op.getContext());
+    rewriter.modifyOpInPlace(op, [&] {
+      operand.set(constant);
+      op.setIndexingMapsAttr(rewriter.getAffineMapArrayAttr(maps));
+    });
+    return true;
   }
 
   static TypedAttr uniformValue(Value value) {
@@ -513,8 +569,8 @@ private:
   LogicalResult split(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
     patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill,
-                 DropOverwrittenInit>(&getContext());
-    return applyPatternsGreedily(func, std::move(patterns));
+                 SplatResultToFill, DropOverwrittenInit>(&getContext());
+    return applyPatternsGreedily(func, std::move(patterns), config());
   }
 
   LogicalResult fuse(func::FuncOp func) {
@@ -528,13 +584,20 @@ private:
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
                                                          &getContext());
-    return applyPatternsGreedily(func, std::move(patterns));
+    return applyPatternsGreedily(func, std::move(patterns), config());
   }
 
   LogicalResult foldViews(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
     patterns.add<FoldCollapseShapeIntoMap>(&getContext());
-    return applyPatternsGreedily(func, std::move(patterns));
+    return applyPatternsGreedily(func, std::move(patterns), config());
+  }
+
+  /// Every region is one block: nothing of their control flow is simplified,
+  /// which took most of the time.
+  static GreedyRewriteConfig config() {
+    return GreedyRewriteConfig().setRegionSimplificationLevel(
+        GreedySimplifyRegionLevel::Disabled);
   }
 };
 

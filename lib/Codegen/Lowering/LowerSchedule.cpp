@@ -31,8 +31,8 @@ struct Place {
 class ScheduleLowering {
 public:
   ScheduleLowering(ModuleOp module, ScheduleOp schedule)
-      : module(module), schedule(schedule), builder(module.getContext()),
-        converter(module.getContext()),
+      : module(module), schedule(schedule), symbols(module),
+        builder(module.getContext()), converter(module.getContext()),
         pointer(LLVM::LLVMPointerType::get(module.getContext())),
         isForGPU(isa_and_nonnull<GPUTargetAttr>(
             module->getAttr(FP8Dialect::kTargetAttrName))) {}
@@ -64,6 +64,9 @@ private:
 
   ModuleOp module;
   ScheduleOp schedule;
+  /// Of the module, but for operand tables, which nothing looks up. (A lookup
+  /// without it walks over the whole module.)
+  SymbolTable symbols;
   OpBuilder builder;
   LLVMTypeConverter converter;
   Type pointer;
@@ -135,7 +138,7 @@ Value ScheduleLowering::bufferAt(Value base, MemRefType type) {
 /// void (i64 task, ptr operands, ptr scratch), as the runtime calls it.
 LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
   std::string name = (kernel.getSymName() + "_task").str();
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(name))
     return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPoint(kernel);
@@ -144,6 +147,7 @@ LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
       LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(builder.getContext()),
                                   {builder.getI64Type(), pointer, pointer});
   auto wrapper = LLVM::LLVMFuncOp::create(builder, loc, name, type);
+  symbols.insert(wrapper);
   wrapper->setAttr(FP8Dialect::kTaskAttrName, builder.getUnitAttr());
   Block *block = wrapper.addEntryBlock(builder);
   builder.setInsertionPointToStart(block);
@@ -205,7 +209,7 @@ Value ScheduleLowering::offsetTable(ArrayRef<Value> offsets, Location loc) {
 }
 
 FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
-  Operation *callee = module.lookupSymbol(op.getKernel());
+  Operation *callee = symbols.lookup(op.getKernel());
   Location loc = op.getLoc();
   if (auto kernel = dyn_cast_or_null<func::FuncOp>(callee))
     if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
@@ -222,13 +226,14 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
                           "fp8-lower-blocks");
   // What describes the kernel to the runtime is defined beside its code.
   std::string name = (op.getKernel() + kGPUKernelSuffix).str();
-  auto global = module.lookupSymbol<LLVM::GlobalOp>(name);
+  auto global = symbols.lookup<LLVM::GlobalOp>(name);
   if (!global) {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(module.getBody());
     global = LLVM::GlobalOp::create(builder, loc, builder.getI8Type(),
                                     /*isConstant=*/true,
                                     LLVM::Linkage::External, name, Attribute());
+    symbols.insert(global);
   }
   return std::pair<Value, int64_t>(
       LLVM::AddressOfOp::create(builder, loc, global).getResult(),
@@ -408,13 +413,15 @@ std::string ScheduleLowering::entryName() {
 
 LLVM::LLVMFuncOp ScheduleLowering::runtimeFunction(StringRef name, Type result,
                                                    ArrayRef<Type> arguments) {
-  if (auto known = module.lookupSymbol<LLVM::LLVMFuncOp>(name))
+  if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(name))
     return known;
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
-  return LLVM::LLVMFuncOp::create(
-      builder, schedule.getLoc(), name,
-      LLVM::LLVMFunctionType::get(result, arguments));
+  auto function =
+      LLVM::LLVMFuncOp::create(builder, schedule.getLoc(), name,
+                               LLVM::LLVMFunctionType::get(result, arguments));
+  symbols.insert(function);
+  return function;
 }
 
 class LowerSchedule : public fp8::impl::LowerScheduleBase<LowerSchedule> {

@@ -76,7 +76,11 @@ struct CanonicalizeStructuredPass
 
   void runOnOperation() override {
     // As upstream's canonicalizer, content with what it got after some rounds.
-    (void)applyPatternsGreedily(getOperation(), patterns);
+    // Every region is one block: there is no control flow to simplify.
+    (void)applyPatternsGreedily(
+        getOperation(), patterns,
+        GreedyRewriteConfig().setRegionSimplificationLevel(
+            GreedySimplifyRegionLevel::Disabled));
     SmallVector<Operation *> kernels;
     getOperation()->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (!isKernelCode(op))

@@ -15,6 +15,14 @@
 
 using namespace mlir;
 
+/// Regions are single blocks until the last steps of codegen: there is no
+/// control flow to simplify, and looking for it takes as long as the rest.
+static std::unique_ptr<Pass> createBlockCanonicalizer() {
+  return createCanonicalizerPass(
+      GreedyRewriteConfig().setRegionSimplificationLevel(
+          GreedySimplifyRegionLevel::Disabled));
+}
+
 void fp8::buildKernelsPipeline(OpPassManager &pm, MemoryReport *sink) {
   buildKernelsPipeline(pm, PlanMemoryOptions(), sink);
 }
@@ -23,7 +31,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
                                MemoryReport *sink) {
   pm.addNestedPass<func::FuncOp>(createRecomputeElementwise());
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
-  pm.addPass(createCanonicalizerPass());
+  pm.addPass(createBlockCanonicalizer());
   pm.addPass(createCSEPass());
   pm.addPass(createFormKernels());
   pm.addPass(createDeduplicateKernels());
@@ -40,7 +48,7 @@ void fp8::buildCodegenPipeline(OpPassManager &pm, StringRef cpu) {
   pm.addPass(createPlanTiles());
   pm.addPass(createLowerKernels());
   OpPassManager &kernel = pm.nest<func::FuncOp>();
-  kernel.addPass(createCanonicalizerPass());
+  kernel.addPass(createBlockCanonicalizer());
   kernel.addPass(createCSEPass());
   kernel.addPass(createExpandMath());
   kernel.addPass(createFP8ExpandCasts());

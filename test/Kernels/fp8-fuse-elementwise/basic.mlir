@@ -100,3 +100,43 @@ func.func @rows(%x: tensor<16xf32>) -> (tensor<1x8xf32>, tensor<1x8xf32>) {
   } -> tensor<1x8xf32>
   return %1, %2 : tensor<1x8xf32>, tensor<1x8xf32>
 }
+
+// -----
+
+// A splat that alone tells how far a loop runs stays for that, as large as
+// that loop, not as large as the tensor.
+// CHECK-LABEL: func @uniform_tells_loop
+// CHECK: %[[EXTENT:.*]] = arith.constant dense<2.000000e+00> : tensor<32xf32>
+// CHECK: linalg.generic {indexing_maps = [#{{.*}}, #{{.*}}, #{{.*}}], iterator_types = ["parallel", "reduction"]}
+// CHECK-SAME: ins(%{{.*}}, %[[EXTENT]] : tensor<8xf32>, tensor<32xf32>)
+// CHECK: ^bb0(%[[IN:.*]]: f32, %{{.*}}: f32, %{{.*}}: f32)
+// CHECK: arith.mulf %[[IN]], %
+func.func @uniform_tells_loop(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %two = arith.constant dense<2.0> : tensor<8x32xf32>
+  %zero = arith.constant 0.0 : f32
+  %empty = tensor.empty() : tensor<8xf32>
+  %fill = linalg.fill ins(%zero : f32) outs(%empty : tensor<8xf32>) -> tensor<8xf32>
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(d0, d1) -> (d0)>, affine_map<(d0, d1) -> (d0, d1)>, affine_map<(d0, d1) -> (d0)>],
+    iterator_types = ["parallel", "reduction"]
+  } ins(%x, %two : tensor<8xf32>, tensor<8x32xf32>) outs(%fill : tensor<8xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %product = arith.mulf %a, %b : f32
+    %sum = arith.addf %c, %product : f32
+    linalg.yield %sum : f32
+  } -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+// Zeros that are returned are written, not kept as a constant.
+// CHECK-LABEL: func @splat_result
+// CHECK-DAG: %[[ZERO:.*]] = arith.constant 0.000000e+00 : f32
+// CHECK-DAG: %[[EMPTY:.*]] = tensor.empty() : tensor<64x64xf32>
+// CHECK: %[[FILL:.*]] = linalg.fill ins(%[[ZERO]] : f32) outs(%[[EMPTY]] : tensor<64x64xf32>)
+// CHECK: return %[[FILL]]
+func.func @splat_result() -> tensor<64x64xf32> {
+  %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
+  return %zeros : tensor<64x64xf32>
+}
