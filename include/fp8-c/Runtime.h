@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 2
+#define FP8_ABI_VERSION 3
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -221,6 +221,59 @@ FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
    GPU, whose memory has no addresses on the host. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
 
+/* How the values of all ranks become one. */
+typedef enum fp8_reduction {
+  FP8_REDUCE_SUM = 0,
+  FP8_REDUCE_MEAN, /* the sum divided by the number of ranks; floats only */
+  FP8_REDUCE_MAX,  /* NaN wins */
+  FP8_REDUCE_MIN,  /* NaN wins */
+  FP8_NUM_REDUCTIONS
+} fp8_reduction;
+
+/* What travels between ranks: the values as they are, or narrowed ones (sums
+   and means of floats only). Whatever travels is summed in f32 (f64 in f64,
+   integers as integers), in the order of the ranks. */
+typedef enum fp8_wire {
+  FP8_WIRE_EXACT = 0,
+  FP8_WIRE_BF16,
+  FP8_WIRE_F8_E4M3FN,
+  FP8_WIRE_F8_E5M2,
+  FP8_NUM_WIRES
+} fp8_wire;
+
+/* A reduction over all ranks; constant, beside the code that starts it. */
+typedef struct fp8_all_reduce {
+  const char *label; /* for profiles and errors: "gradient params['w']" */
+  int64_t reduction; /* fp8_reduction                                   */
+  int64_t wire;      /* fp8_wire                                        */
+  int64_t dtype;     /* fp8_dtype of operands 0 and 1                   */
+  int64_t block;     /* elements that share a scale on an f8 wire, one after
+                        another; 0: the whole tensor                    */
+  int64_t elements;
+} fp8_all_reduce;
+
+/* Called by generated code only. Begins to reduce operand 0 (read) into operand
+   1 (written; it may be the same place) over all ranks of the step's group.
+   With an f8 wire operand 2 is f32[2], read and written: mu, by which FP8-LM
+   scales sums, and the steps since it changed; zeros are a new one. operands,
+   offsets: as for fp8_launch. number: counted like a launch's, in one
+   numbering. Returns at once; the operands are the collective's until fp8_wait.
+   All ranks make the same calls in the same order. */
+FP8_CAPI void fp8_all_reduce_start(fp8_step *step, int64_t number,
+                                   const fp8_all_reduce *what,
+                                   const int64_t *operands,
+                                   const int64_t *offsets,
+                                   int64_t num_operands);
+
+/* Called by generated code only: waits for collective `number` (for all of this
+   number, where a loop has started several). */
+FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
+
+/* Called by generated code only: this process among those that run the step
+   together, 0 <= rank < ranks; 0 and 1 where it runs alone. */
+FP8_CAPI int64_t fp8_rank(fp8_step *step);
+FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
+
 /* A kernel of a function for an NVIDIA GPU. To fp8_launch such a function
    passes the address of one of these as fn (it calls none), and as num_tasks
    the blocks of the grid. */
@@ -400,13 +453,19 @@ typedef struct fp8_package_library {
   int64_t abi; /* FP8_ABI_VERSION */
   const fp8_package_code *functions;
   int64_t num_functions;
-  /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read
-     and fp8_write: set before a function is called. */
+  /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
+     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank and fp8_num_ranks: set
+     before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
   const void *(**read)(fp8_step *, int64_t, int64_t, int64_t);
   void (**write)(fp8_step *, int64_t, int64_t, int64_t, const void *);
+  void (**all_reduce_start)(fp8_step *, int64_t, const fp8_all_reduce *,
+                            const int64_t *, const int64_t *, int64_t);
+  void (**wait)(fp8_step *, int64_t);
+  int64_t (**rank)(fp8_step *);
+  int64_t (**num_ranks)(fp8_step *);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

@@ -69,7 +69,8 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
       declare(*unit, address.getGlobalName());
   });
   for (const char *name :
-       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write"})
+       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write",
+        "fp8_all_reduce_start", "fp8_wait", "fp8_rank", "fp8_num_ranks"})
     if (module.lookupSymbol(name))
       declare(*unit, name);
   units.push_back({std::move(unit), entry.getName().str()});

@@ -253,6 +253,33 @@ void fp8_step::write(int64_t code, int64_t offset, int64_t bytes,
     std::memcpy(static_cast<char *>(operand(code)) + offset, value, bytes);
 }
 
+void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
+                              const int64_t *operands, const int64_t *offsets,
+                              int64_t numOperands) {
+  if (device)
+    return device->fail("reduces over ranks, which is for the CPU");
+  if (!failure.empty())
+    return;
+  if (numOperands < 2) {
+    failure = str("collective ", number, " of '", executable.name,
+                  "': expected 2 operands or 3 but got ", numOperands);
+    return;
+  }
+  char *places[2];
+  for (int i = 0; i < 2; ++i) {
+    places[i] = static_cast<char *>(resolve(operands[i], number));
+    if (!places[i])
+      return;
+    places[i] += offsets ? offsets[i] : 0;
+  }
+  // Of one process the values are the result.
+  std::memmove(places[1], places[0],
+               what.elements *
+                   fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
+}
+
+void fp8_step::wait(int64_t) {}
+
 void fp8_step::run() {
   if (device) {
     device->profiling = profiling;
@@ -308,6 +335,18 @@ void fp8_write(fp8_step *step, int64_t operand, int64_t offset, int64_t bytes,
                const void *value) {
   step->write(operand, offset, bytes, value);
 }
+
+void fp8_all_reduce_start(fp8_step *step, int64_t number,
+                          const fp8_all_reduce *what, const int64_t *operands,
+                          const int64_t *offsets, int64_t num_operands) {
+  step->startAllReduce(number, *what, operands, offsets, num_operands);
+}
+
+void fp8_wait(fp8_step *step, int64_t number) { step->wait(number); }
+
+int64_t fp8_rank(fp8_step *) { return 0; }
+
+int64_t fp8_num_ranks(fp8_step *) { return 1; }
 
 //===----------------------------------------------------------------------===//
 // Scalars

@@ -54,6 +54,10 @@ struct fp8_step {
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
+  void startAllReduce(int64_t number, const fp8_all_reduce &what,
+                      const int64_t *operands, const int64_t *offsets,
+                      int64_t numOperands);
+  void wait(int64_t number);
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
