@@ -53,7 +53,8 @@ typedef enum fp8_status {
   FP8_ERROR_MEMORY = 7,    /* out of memory                                  */
   FP8_ERROR_INTERNAL = 8,  /* a bug, of the compiler or of the runtime       */
   FP8_INTERRUPTED = 9,     /* SIGINT or SIGTERM: checkpoint written, stopped */
-  FP8_STOPPED = 10         /* an alarm with the action stop: the same        */
+  FP8_STOPPED = 10,        /* an alarm with the action stop: the same        */
+  FP8_ERROR_RANK = 11      /* another rank failed, or does not fit this one  */
 } fp8_status;
 
 /* The message of this thread's last failure; "" before any. Valid until this
@@ -394,6 +395,61 @@ FP8_CAPI fp8_status fp8_step_trace(fp8_step *step, int64_t number,
                                    fp8_message_fn message, void *user);
 
 /*===----------------------------------------------------------------------===*\
+|* Ranks                                                                      *|
+\*===----------------------------------------------------------------------===*/
+
+/* Processes that run a step together. */
+typedef struct fp8_group fp8_group;
+
+typedef struct fp8_group_options {
+  /* NULL: the MPI whose launcher has started this process; without one the
+     group has one rank. Else the file of a plugin (see Transport.h), with its
+     arguments behind a colon, if it takes any. */
+  const char *transport;
+  double timeout; /* seconds until a rank that does not answer has failed; 0:
+                     300 */
+  int64_t bucket_bytes; /* reductions that are started one after another travel
+                           together up to so many bytes; 0: 1 MiB */
+} fp8_group_options;
+
+/* Joins the other ranks. options: or NULL. */
+FP8_CAPI fp8_status fp8_group_create(const fp8_group_options *options,
+                                     fp8_group **group);
+/* Leaves; its steps must be gone. NULL is fine. Where all ranks are through
+   each of them calls this. */
+FP8_CAPI void fp8_group_destroy(fp8_group *group);
+FP8_CAPI int64_t fp8_group_rank(const fp8_group *group);
+FP8_CAPI int64_t fp8_group_size(const fp8_group *group);
+/* Bytes that this rank has sent to others so far. */
+FP8_CAPI int64_t fp8_group_bytes_sent(const fp8_group *group);
+
+/* After a failure of this rank or of a call: whether this process is the one to
+   tell the user. Waits a moment for ranks that come first (0 does not wait). */
+FP8_CAPI int32_t fp8_group_claim_failure(fp8_group *group);
+/* Ends all ranks. Under MPI that ends this process too: the launcher kills
+   it. */
+FP8_CAPI void fp8_group_abort(fp8_group *group, const char *message);
+
+/* The group whose ranks run the step together; NULL: this process alone. Every
+   rank has the same executable. */
+FP8_CAPI fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group);
+
+/* One reduction of a step over its ranks, summed over the runs since profiling
+   was turned on (fp8_step_set_profile). */
+typedef struct fp8_collective_stat {
+  const char *label;
+  int64_t number; /* among launches                              */
+  int64_t runs;
+  int64_t bytes;  /* sent by this rank                           */
+  double seconds; /* that it took, beside the step               */
+  double waited;  /* of these the step did nothing but wait      */
+} fp8_collective_stat;
+
+/* Valid until the next run. */
+FP8_CAPI const fp8_collective_stat *fp8_step_collectives(const fp8_step *step,
+                                                         int64_t *count);
+
+/*===----------------------------------------------------------------------===*\
 |* Packages                                                                   *|
 \*===----------------------------------------------------------------------===*/
 
@@ -671,6 +727,10 @@ typedef struct fp8_train_options {
                          NULL */
   const char *cost;   /* JSON of what the compiler counted; with profile,
                          cost.json holds it and the machine's limits; or NULL */
+  /* Or NULL. Ranks that train together, each with rows of its own: all call
+     fp8_train with the same options. Rank 0 alone writes files and tells
+     message anything. */
+  fp8_group *group;
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,
