@@ -167,6 +167,16 @@ struct Options {
       cl::desc("Fail if a dot that the recipe quantizes "
                "cannot be converted"),
       cl::cat(category)};
+  cl::opt<bool> dataParallel{
+      "data-parallel",
+      cl::desc("The step runs on several ranks, each with its own rows of the "
+               "batch: gradients are reduced over all of them"),
+      cl::cat(category)};
+  cl::opt<std::string> lossReduction{
+      "loss-reduction",
+      cl::desc("With --data-parallel, where it cannot be proved: the loss is "
+               "the mean or the sum over the rows of the batch"),
+      cl::value_desc("mean|sum"), cl::cat(category)};
   cl::opt<bool> showVerdicts{"verdicts",
                              cl::desc("Print the verdict of every dot"),
                              cl::cat(category)};
@@ -489,6 +499,8 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.evalFile = flags->evalFile;
   program.compile = makeCompileOptions(signature, cache);
   program.compile.failOnFallback = flags->failOnFallback;
+  program.compile.dataParallel = flags->dataParallel;
+  program.compile.lossReduction = flags->lossReduction;
   program.compile.trace = isTraced();
   if (!flags->exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);

@@ -69,6 +69,9 @@ static void addCleanup(OpPassManager &pm,
 void fp8::buildQuantizePipeline(OpPassManager &pm,
                                 const QuantizePipelineOptions &options,
                                 VerdictReport *sink) {
+  // Before anything is quantized: whole values are quantized alike everywhere.
+  if (options.dataParallel)
+    pm.addPass(createFP8DataParallel({options.lossReduction}));
   addResolveRecipe(pm, options);
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
