@@ -30,7 +30,7 @@ using Tensor = std::vector<float>;
 /// batch; COUNT: ROWS as a float, by which the loss is divided.
 constexpr const char *kMLP = R"mlir(
 func.func public @main(
-    %u: tensor<16x32xf32> {jax.result_info = ""} loc("params['u']"),
+    %u: tensor<16x32xf32> loc("params['u']"),
     %v: tensor<32xf32> loc("params['v']"),
     %x: tensor<ROWSx16xf32> loc("x"), %t: tensor<ROWSxf32> loc("t"))
     -> (tensor<16x32xf32> {jax.result_info = "[0]['u']"}, tensor<32xf32> {jax.result_info = "[0]['v']"},
@@ -173,10 +173,16 @@ Step load(const std::string &text, bool dataParallel,
   mlir::DialectRegistry registry;
   compiler::registerAllDialects(registry);
   mlir::MLIRContext context(registry);
+  mlir::ScopedDiagnosticHandler handler(&context, [](mlir::Diagnostic &d) {
+    if (d.getSeverity() == mlir::DiagnosticSeverity::Error)
+      ADD_FAILURE() << d.str();
+    return mlir::success();
+  });
   auto module = mlir::parseSourceString<mlir::ModuleOp>(text, &context);
   if (!module)
     return {};
   compiler::CompileOptions options;
+  options.name = "step";
   options.threads = 1;
   options.recipe = recipe;
   options.recipeOverrides = set;

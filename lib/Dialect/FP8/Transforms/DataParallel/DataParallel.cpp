@@ -227,7 +227,7 @@ std::string DataParallelism::labelOf(Value value) {
                                    : result.statePath;
             return "gradient " + path;
           } else if (result.index == use.getOperandNumber()) {
-            return "result " + result.path;
+            return result.path;
           }
       } else if (use.getOwner()->getNumResults() == 1) {
         worklist.push_back(use.getOwner()->getResult(0));

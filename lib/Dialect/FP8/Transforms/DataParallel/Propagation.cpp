@@ -47,6 +47,18 @@ static std::optional<double> constantOf(Value value) {
   return std::nullopt;
 }
 
+/// The dimension of the result of a gather (the updates of a scatter) that
+/// dimension `dim` of the indices becomes.
+static std::optional<int64_t> indexToResult(int64_t dim, int64_t vectorDim,
+                                            ArrayRef<int64_t> offsetDims) {
+  if (dim == vectorDim)
+    return std::nullopt;
+  int64_t left = dim > vectorDim ? dim - 1 : dim;
+  for (int64_t result = 0;; ++result)
+    if (!llvm::is_contained(offsetDims, result) && left-- == 0)
+      return result;
+}
+
 static bool isElementwise(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
          isa<stablehlo::SelectOp, stablehlo::ClampOp>(op);
@@ -65,6 +77,7 @@ private:
   bool checkReshape(stablehlo::ReshapeOp op, const RowDim &row);
   bool checkDot(stablehlo::DotGeneralOp op, const RowDim &row);
   bool checkGather(stablehlo::GatherOp op, const RowDim &row);
+  bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
   bool checkAlong(Value value, const RowDim &row, std::optional<int64_t> dim) {
     return !dim || check(value, {*dim, row.outer, row.size});
   }
@@ -130,6 +143,23 @@ bool SameForRows::checkGather(stablehlo::GatherOp op, const RowDim &row) {
   return check(op.getStartIndices(), {index, row.outer, row.size});
 }
 
+/// Windows that reach over all of the dimension.
+bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
+  auto dims = op.getScatterDimensionNumbers();
+  if (op.getInputs().size() != 1 ||
+      llvm::is_contained(dims.getInsertedWindowDims(), row.dim) ||
+      llvm::is_contained(dims.getInputBatchingDims(), row.dim))
+    return false;
+  int64_t window = 0;
+  for (int64_t dim = 0; dim < row.dim; ++dim)
+    window += !llvm::is_contained(dims.getInsertedWindowDims(), dim) &&
+              !llvm::is_contained(dims.getInputBatchingDims(), dim);
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
+  int64_t dim = dims.getUpdateWindowDims()[window];
+  return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
+         check(target, row) && check(updates, {dim, row.outer, row.size});
+}
+
 bool SameForRows::check(Value value, const RowDim &row) {
   if (!assumed.insert({value, row.dim}).second)
     return true;
@@ -156,6 +186,8 @@ bool SameForRows::check(Value value, const RowDim &row) {
     return checkDot(dot, row);
   if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
     return checkGather(gather, row);
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return checkScatter(scatter, row);
   if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op)) {
     int64_t dim = -1;
     for (int64_t left = row.dim; left >= 0;)
@@ -738,18 +770,6 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
 //===----------------------------------------------------------------------===//
 // Places known at run time
 //===----------------------------------------------------------------------===//
-
-/// The dimension of the result of a gather (the updates of a scatter) that
-/// dimension `dim` of the indices becomes.
-static std::optional<int64_t> indexToResult(int64_t dim, int64_t vectorDim,
-                                            ArrayRef<int64_t> offsetDims) {
-  if (dim == vectorDim)
-    return std::nullopt;
-  int64_t left = dim > vectorDim ? dim - 1 : dim;
-  for (int64_t result = 0;; ++result)
-    if (!llvm::is_contained(offsetDims, result) && left-- == 0)
-      return result;
-}
 
 LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
   auto dims = op.getDimensionNumbers();

@@ -6,7 +6,7 @@
 // CHECK-LABEL: func.func public @main
 // CHECK: %[[S:.*]] = stablehlo.reduce(
 // CHECK: %[[M:.*]] = stablehlo.divide %[[S]]
-// CHECK-NEXT: %[[LOSS:.*]] = fp8.all_reduce mean %[[M]] label = "result [1]" : tensor<f32>
+// CHECK-NEXT: %[[LOSS:.*]] = fp8.all_reduce mean %[[M]] label = "[1]" : tensor<f32>
 // CHECK: %[[D:.*]] = stablehlo.dot_general %{{.*}}, %{{.*}}, contracting_dims = [0] x [0]
 // CHECK: %[[T:.*]] = stablehlo.transpose %[[D]]
 // CHECK: %[[G:.*]] = stablehlo.multiply %[[T]]
@@ -47,7 +47,7 @@ func.func public @main(
 // CHECK-NEXT: %[[COUNT:.*]] = fp8.all_reduce sum %[[C]]
 // CHECK: stablehlo.maximum %[[COUNT]]
 // CHECK: %[[L:.*]] = stablehlo.divide
-// CHECK-NEXT: fp8.all_reduce sum %[[L]] label = "result [1]"
+// CHECK-NEXT: fp8.all_reduce sum %[[L]] label = "[1]"
 // CHECK: %[[G:.*]] = stablehlo.dot_general
 // CHECK-NEXT: fp8.all_reduce sum %[[G]] label = "gradient w"
 func.func public @main(
@@ -82,7 +82,7 @@ func.func public @main(
 // CHECK: stablehlo.return
 // CHECK: fp8.all_reduce mean %[[LOOP]]#1 label = "gradient w" : tensor<8xf32>
 // CHECK: %[[L:.*]] = stablehlo.multiply %[[LOOP]]#2
-// CHECK-NEXT: fp8.all_reduce mean %[[L]] label = "result [1]" : tensor<f32>
+// CHECK-NEXT: fp8.all_reduce mean %[[L]] label = "[1]" : tensor<f32>
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
     %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
