@@ -364,6 +364,45 @@ TEST(DataParallel, MicroBatchesAreSummedFirst) {
           [&](int64_t rows) { return Batch{{"x", random.normal(rows * 16)}}; });
 }
 
+/// Codes travel; what they become is the same everywhere, and near the exact
+/// sum.
+TEST(DataParallel, GradientsTravelInFP8) {
+  Random random;
+  Batch initial{{"params['u']", random.normal(16 * 32)},
+                {"params['v']", random.normal(32)}};
+  std::vector<Batch> batches{
+      {{"x", random.normal(4 * kRows * 16)}, {"t", random.normal(4 * kRows)}}};
+  auto exact = load(forRows(kMLP, kRows), /*dataParallel=*/true);
+  ASSERT_TRUE(exact);
+  Outcome expected = runOnRanks(exact, 4, initial, batches).front();
+  for (const char *tile : {"tensor", "1x128"}) {
+    auto step = load(
+        forRows(kMLP, kRows), /*dataParallel=*/true, "none",
+        {std::string("all_reduce={format: f8E4M3FN, tile: ") + tile + "}"});
+    ASSERT_TRUE(step);
+    std::vector<Outcome> found = runOnRanks(step, 4, initial, batches);
+    for (const Outcome &outcome : found)
+      expectEqualBits(outcome, found.front());
+    for (const char *path : {"params['u']", "params['v']"}) {
+      // Its automatic scale is state.
+      const Tensor &mu =
+          found.front().state.at("fp8." + std::string(path) + ".all_reduce.mu");
+      ASSERT_EQ(mu.size(), 2u);
+      EXPECT_NE(mu[0], 0);
+      double error = 0, moved = 0;
+      const Tensor &narrow = found.front().state.at(path),
+                   &wide = expected.state.at(path), &old = initial.at(path);
+      for (size_t i = 0; i < wide.size(); ++i) {
+        error += std::pow(narrow[i] - wide[i], 2);
+        moved += std::pow(wide[i] - old[i], 2);
+      }
+      // Some error, and a signal 20 dB above it.
+      EXPECT_GT(error, 0) << path;
+      EXPECT_LT(error, moved / 100) << path << " " << tile;
+    }
+  }
+}
+
 /// Quantized for itself, each rank has its own scales; what is state is the
 /// same.
 TEST(DataParallel, StateOfDelayedScalingIsTheSameOnAllRanks) {

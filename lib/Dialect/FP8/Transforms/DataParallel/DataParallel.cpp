@@ -1,11 +1,13 @@
 //===- DataParallel.cpp - A step for one device on several ranks ----------===//
 
+#include "../EffectiveRecipe.h"
 #include "Propagation.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_FP8DATAPARALLEL
@@ -57,9 +59,12 @@ void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
 /// One function: what is reduced where, and how.
 class DataParallelism {
 public:
+  /// `wire`: how gradients travel.
   DataParallelism(func::FuncOp func, const Signature &signature,
-                  std::optional<Reduction> lossReduction)
-      : func(func), signature(signature), lossReduction(lossReduction) {}
+                  std::optional<Reduction> lossReduction,
+                  const AllReduceRecipe &wire)
+      : func(func), signature(signature), lossReduction(lossReduction),
+        wire(wire) {}
 
   LogicalResult run();
 
@@ -71,12 +76,16 @@ private:
   FailureOr<Reduction> reductionOf(Value value);
   FailureOr<Reduction> reductionOfLoss();
   std::string labelOf(Value value);
+  bool travelsNarrow(Value value);
+  Value addMu(AllReduceOp reduce);
   LogicalResult insert(Value value, Reduction reduction);
   LogicalResult verifyOrder();
 
   func::FuncOp func;
   const Signature &signature;
   std::optional<Reduction> lossReduction;
+  AllReduceRecipe wire;
+  llvm::StringSet<> muNames;
   llvm::SetVector<Value> whole;
   std::unique_ptr<Propagation> layouts;
   /// What has a part in the new state, and in the loss.
@@ -237,6 +246,43 @@ std::string DataParallelism::labelOf(Value value) {
   return "sum over rows";
 }
 
+/// Is it a gradient of more than one number, outside of loops and branches
+/// (where it would have no one state)?
+bool DataParallelism::travelsNarrow(Value value) {
+  if (wire.format == Wire::None || !stateSources.contains(value) ||
+      !layouts->partOf(value).learned)
+    return false;
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() > 1 && type.getElementType().isF32() &&
+         value.getParentBlock() == &func.getBody().front();
+}
+
+/// Adds FP8-LM's automatic scale to the state, as zeros: not yet known.
+Value DataParallelism::addMu(AllReduceOp reduce) {
+  Builder builder(func.getContext());
+  StringRef label = reduce.getLabel().value_or("");
+  label.consume_front("gradient ");
+  std::string base = "fp8." + label.str() + ".all_reduce", name = base;
+  for (unsigned copy = 2; !muNames.insert(name).second; ++copy)
+    name = base + "." + std::to_string(copy);
+  StringAttr path = builder.getStringAttr(name + ".mu");
+  auto type = RankedTensorType::get({2}, builder.getF32Type());
+  unsigned index = func.getNumArguments();
+  (void)func.insertArgument(
+      index, type,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr(kPathAttr, path),
+           builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
+           builder.getNamedAttr(kKindAttr, builder.getStringAttr("other")),
+           builder.getNamedAttr(kZeroInitAttr, builder.getUnitAttr())}),
+      func.getLoc());
+  (void)func.insertResult(
+      func.getNumResults(), type,
+      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
+                                 builder.getNamedAttr(kStateAttr, path)}));
+  return func.getArgument(index);
+}
+
 LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   Type element = getElementTypeOrSelf(value.getType());
   bool sums = reduction == Reduction::Sum || reduction == Reduction::Mean;
@@ -249,6 +295,20 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   builder.setInsertionPointAfterValue(value);
   auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
                                     builder.getStringAttr(labelOf(value)));
+  if (travelsNarrow(value)) {
+    IntegerAttr block = wire.tile == StorageTiling::Group128
+                            ? builder.getI64IntegerAttr(128)
+                            : IntegerAttr();
+    Value mu = wire.isFP8() ? addMu(reduce) : Value();
+    auto narrow = AllReduceOp::create(
+        builder, value.getLoc(), value.getType(), mu ? mu.getType() : Type(),
+        reduction, value, mu, wire.format, block, reduce.getLabelAttr());
+    reduce.erase();
+    reduce = narrow;
+    if (mu)
+      func.getBody().front().getTerminator()->insertOperands(
+          func.getNumResults() - 1, reduce.getNewMu());
+  }
   value.replaceAllUsesExcept(reduce.getResult(), reduce);
   return success();
 }
@@ -311,12 +371,19 @@ public:
         return signalPassFailure();
       }
     }
+    AllReduceRecipe wire;
+    if (getOperation()->hasAttr(FP8Dialect::kRecipeAttrName)) {
+      FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+      if (failed(recipe))
+        return signalPassFailure();
+      wire = recipe->allReduce;
+    }
     for (auto func : getOperation().getOps<func::FuncOp>()) {
       if (func.isDeclaration() || !func.isPublic())
         continue;
       FailureOr<Signature> signature = Signature::fromAttributes(func);
       if (failed(signature) ||
-          failed(DataParallelism(func, *signature, reduction).run()))
+          failed(DataParallelism(func, *signature, reduction, wire).run()))
         return signalPassFailure();
     }
     getOperation()->setAttr(FP8Dialect::kDataParallelAttrName,
