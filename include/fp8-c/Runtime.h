@@ -423,6 +423,9 @@ FP8_CAPI int64_t fp8_group_size(const fp8_group *group);
 /* Bytes that this rank has sent to others so far. */
 FP8_CAPI int64_t fp8_group_bytes_sent(const fp8_group *group);
 
+/* Returns when all ranks have called it. */
+FP8_CAPI fp8_status fp8_group_barrier(fp8_group *group);
+
 /* After a failure of this rank or of a call: whether this process is the one to
    tell the user. Waits a moment for ranks that come first (0 does not wait). */
 FP8_CAPI int32_t fp8_group_claim_failure(fp8_group *group);

@@ -126,6 +126,13 @@ int64_t fp8_group_bytes_sent(const fp8_group *group) {
   return group ? group->bytesSent() : 0;
 }
 
+fp8_status fp8_group_barrier(fp8_group *group) {
+  return guard([&] {
+    if (group)
+      group->gather(0.0);
+  });
+}
+
 int32_t fp8_group_claim_failure(fp8_group *group) {
   return !group || group->claimFailure();
 }
