@@ -16,6 +16,8 @@ int Ranks::join(RunOptions &options) {
   joining.timeout = options.rankTimeout;
   // A transport of a test, or one that we do not know.
   joining.transport = std::getenv("FP8_TRANSPORT");
+  if (const char *bytes = std::getenv("FP8_BUCKET_BYTES"))
+    joining.bucket_bytes = std::atoll(bytes);
   fp8_status status = fp8_group_create(&joining, &group);
   if (status != FP8_OK)
     return exitCode(options.program, status);

@@ -247,6 +247,7 @@ void Trainer::run() {
   if (!options.resume && options.overwrite && isWriter())
     removeOldCheckpoints();
   openLogs();
+  sayRanks();
   sayData();
   measureLimits();
   trainAndSave();

@@ -111,6 +111,7 @@ private:
   void copyCheckpointPath();
 
   // What is said.
+  void sayRanks();
   void sayData();
   void sayProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;

@@ -119,8 +119,8 @@ TEST(Schemes, OnlySumsInF32KeepTheSignalEverywhere) {
       // Each of the others fails somewhere: rounding before the sum loses small
       // gradients, ...
       if (rho == 0 && ranks == 256) {
-        EXPECT_GT(pre.underflow, 0.1);
-        EXPECT_LT(pre.snr, runtime - 3);
+        EXPECT_GT(pre.underflow, 0.05);
+        EXPECT_LT(pre.snr, runtime - 2);
       }
       // ... no scaling saturates where gradients agree, ...
       if (rho > 0) {

@@ -62,6 +62,9 @@ protected:
     text = "text=" + (dir / "text");
   }
 
+  /// Of the ranks that are started next.
+  Words environment;
+
   /// Starts ranks by sockets; faults: those of the transport, by rank.
   void start(int ranks, Words arguments, Words faults = {}) {
     pids.clear();
@@ -72,10 +75,12 @@ protected:
           ",rank=" + std::to_string(rank) + ",ranks=" + std::to_string(ranks);
       if (static_cast<size_t>(rank) < faults.size() && !faults[rank].empty())
         transport += "," + faults[rank];
+      Words variables = environment;
+      variables.push_back(transport);
       Words words = {PROGRAM};
       words.insert(words.end(), arguments.begin(), arguments.end());
       words.push_back(text);
-      pids.push_back(spawn(words, {transport}, outputOf(rank)));
+      pids.push_back(spawn(words, variables, outputOf(rank)));
     }
   }
   std::vector<int> wait() {
@@ -256,7 +261,9 @@ TEST_F(TrainOnRanks, OneSignalStopsAllAfterTheSameStep) {
 }
 
 TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
-  // Two exchanges of 25 ms make a bucket; the rest of the step takes 60 ms.
+  // All four reductions make a bucket, which leaves at once. Its two exchanges
+  // take 50 ms, the rest of the step 60 ms.
+  environment = {"FP8_BUCKET_BYTES=500"};
   ASSERT_EQ(run(2, {dir / "out", "10", "2", "backward=60", "profile"},
                 {"delay=25", "delay=25"}),
             (std::vector<int>{0, 0}))

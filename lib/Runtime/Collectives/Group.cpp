@@ -266,24 +266,26 @@ static std::string placeOfProcess() {
 /// Where the launcher does not see that a process has ended, the ranks beside
 /// it do.
 void fp8_group::findProcesses() {
-  processes.assign(size(), 0);
+  nearProcesses.assign(size(), 0);
+  allProcesses.assign(size(), 0);
   std::string place = placeOfProcess();
   std::vector<std::string> all = gather(str(getpid(), " ", place));
   for (int64_t other = 0; other < size(); ++other) {
+    allProcesses[other] = std::strtoll(all[other].c_str(), nullptr, 10);
     size_t space = all[other].find(' ');
     if (other != rank() && !place.empty() && space != std::string::npos &&
         all[other].substr(space + 1) == place)
-      processes[other] = std::strtoll(all[other].c_str(), nullptr, 10);
+      nearProcesses[other] = allProcesses[other];
   }
 }
 
 bool fp8_group::isGone(int64_t other) const {
-  if (processes.empty() || processes[other] <= 0)
+  if (nearProcesses.empty() || nearProcesses[other] <= 0)
     return false;
-  if (kill(static_cast<pid_t>(processes[other]), 0) != 0 && errno == ESRCH)
+  if (kill(static_cast<pid_t>(nearProcesses[other]), 0) != 0 && errno == ESRCH)
     return true;
   // Ended, but nobody has asked how yet: state Z (or X), behind the name.
-  std::ifstream file(str("/proc/", processes[other], "/stat"));
+  std::ifstream file(str("/proc/", nearProcesses[other], "/stat"));
   std::string line;
   std::getline(file, line);
   size_t end = line.rfind(')');
@@ -306,13 +308,16 @@ void fp8_group::stop() {
     thread.join();
 }
 
-/// All ranks that see a failure come here: the first of them tells of it, then
-/// ends the others.
+/// All ranks that see a failure come here, and each waits longer than those
+/// before it: the first tells of it, then ends the others.
 bool fp8_group::claimFailure() {
   if (size() == 1)
     return true;
   stop();
-  double patience = 0.5 * static_cast<double>(std::min<int64_t>(rank(), 4));
+  // A launcher takes a moment to end the others.
+  double patience =
+      rank() == 0 ? 0
+                  : 1 + 0.5 * static_cast<double>(std::min<int64_t>(rank(), 3));
   std::vector<uint8_t> pending(size(), 0);
   for (Clock::time_point start = Clock::now(); !isToldElsewhere;) {
     int32_t told = 0;

@@ -45,6 +45,8 @@ struct fp8_group {
   int64_t rank() const { return transport.rank; }
   int64_t size() const { return transport.ranks; }
   std::string name() const { return transport.name; }
+  /// The numbers of the ranks' processes, each on its machine.
+  const std::vector<int64_t> &processes() const { return allProcesses; }
   int64_t bucketBytes() const { return bucketLimit; }
   int64_t bytesSent() const { return sent; }
 
@@ -78,7 +80,8 @@ private:
   double timeout;
   int64_t bucketLimit;
   std::atomic<int64_t> sent{0};
-  std::vector<int64_t> processes; // of ranks on this machine, else 0
+  std::vector<int64_t> allProcesses;
+  std::vector<int64_t> nearProcesses; // of ranks on this machine, else 0
 
   std::mutex mutex;
   std::condition_variable changed;
