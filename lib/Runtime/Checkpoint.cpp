@@ -106,7 +106,7 @@ static CheckpointInfo readInfo(const TensorFile &file,
   info.seed = std::strtoull(value("seed").c_str(), nullptr, 10);
   info.rows.epoch = std::strtoll(value("data_epoch").c_str(), nullptr, 10);
   info.rows.index = std::strtoll(value("data_index").c_str(), nullptr, 10);
-  if (info.rows.epoch < 0 || info.rows.index < 0)
+  if (info.batches < 0 || info.rows.epoch < 0 || info.rows.index < 0)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': its position in the data is negative"));
   info.shuffle = value("shuffle_seed") != "none";

@@ -66,7 +66,7 @@ LogRow Trainer::readRow() {
 
 bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
                               bool isLast) const {
-  if (!evaluation || isEnding || (!std::isfinite(row.loss) && isTaken))
+  if (!evaluation || isToEnd() || (!std::isfinite(row.loss) && isTaken))
     return false;
   return isLast ||
          (options.eval_every > 0 && position.step % options.eval_every == 0);
@@ -152,7 +152,7 @@ bool Trainer::heedAlarms(LogRow &row) {
 
 void Trainer::loop() {
   beginTime = lastProgress = Clock::now();
-  while (position.step < options.steps && !isEnding && !stopReason) {
+  while (position.step < options.steps && !isToEnd() && !stopReason) {
     feed(position.step);
     keepState();
     stepSeconds.push_back(runStep());
@@ -162,13 +162,11 @@ void Trainer::loop() {
     bool isLast = position.step == options.steps || stopReason;
     if (isEvaluationDue(row, isTaken, isLast))
       evaluate(row);
-    // Where no rank waits for another, an evaluation may have been stopped.
-    isEnding |= numRanks() == 1 && isInterrupted();
     row.seconds = secondsBefore + secondsSince(beginTime);
     report->append(row);
     if (isTaken)
       checkFinite(row);
-    sayProgress(row, isLast || isEnding);
+    sayProgress(row, isLast || isToEnd());
     if (options.checkpoint_every > 0 &&
         position.step % options.checkpoint_every == 0) {
       saveCheckpoint();
@@ -260,7 +258,7 @@ void Trainer::run() {
   if (stopReason)
     throw Error(FP8_STOPPED, str("stopped by an alarm: ", *stopReason,
                                  "; resume from ", checkpoint));
-  if (isEnding && position.step < options.steps)
+  if (isToEnd() && position.step < options.steps)
     throw Error(FP8_INTERRUPTED,
                 str("interrupted after step ", position.step, " of ",
                     options.steps, "; resume from ", checkpoint));

@@ -91,6 +91,11 @@ void Trainer::checkStateIsSame() {
                         "same state"));
 }
 
+/// A process alone may be told to at any time.
+bool Trainer::isToEnd() const {
+  return isEnding || (numRanks() == 1 && isInterrupted());
+}
+
 /// Ranks end after the same step, whichever was told to.
 bool Trainer::isInterruptedAnywhere() {
   if (numRanks() == 1)

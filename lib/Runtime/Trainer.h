@@ -75,6 +75,7 @@ private:
   void checkRanks();
   void checkStateIsSame();
   bool isInterruptedAnywhere();
+  bool isToEnd() const;
 
   // The loop.
   void trainAndSave();

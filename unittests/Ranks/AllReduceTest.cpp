@@ -532,3 +532,28 @@ TEST(AllReduce, AFailureEndsAllRanks) {
   EXPECT_EQ(failed, 3);
   EXPECT_EQ(told, 1);
 }
+
+TEST(Group, WhatCannotBeOpened) {
+  auto messageOf = [](const char *transport, fp8_status status) {
+    fp8_group_options options = {};
+    options.transport = transport;
+    fp8_group *group = nullptr;
+    EXPECT_EQ(fp8_group_create(&options, &group), status);
+    EXPECT_EQ(group, nullptr);
+    return std::string(fp8_last_error());
+  };
+  EXPECT_EQ(
+      messageOf("/none.so", FP8_ERROR_IO).find("cannot open the transport"),
+      0u);
+  EXPECT_EQ(messageOf("libm.so.6", FP8_ERROR_FORMAT),
+            "expected 'libm.so.6' to be a transport but it has no "
+            "'fp8_transport_open'");
+  EXPECT_EQ(messageOf(TRANSPORT ":rank=1", FP8_ERROR_RANK),
+            "expected dir=DIR,rank=R,ranks=N but got 'rank=1'");
+  fp8_transport transport = {};
+  transport.version = 99;
+  fp8_group *group = nullptr;
+  EXPECT_EQ(fp8_group_adopt(&transport, nullptr, &group), FP8_ERROR_INVALID);
+  EXPECT_STREQ(fp8_last_error(),
+               "expected a transport of version 1 but got one of version 99");
+}
