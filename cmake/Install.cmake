@@ -17,6 +17,11 @@ set_target_properties(fp8_compiler_headers PROPERTIES EXPORT_NAME compiler_heade
 target_include_directories(fp8_compiler_headers INTERFACE $<INSTALL_INTERFACE:include>)
 
 install(TARGETS fp8_runtime fp8_compiler fp8_compiler_headers EXPORT FP8Targets LIBRARY DESTINATION lib)
+# What carries bytes between ranks lies beside the runtime, which opens it.
+get_property(transports GLOBAL PROPERTY FP8_TRANSPORTS)
+if(transports)
+  install(TARGETS ${transports} LIBRARY DESTINATION lib)
+endif()
 # LLVM and MLIR stay where they are.
 set_target_properties(fp8-opt fp8-run fp8-train fp8-lsp-server fp8-reduce PROPERTIES
   INSTALL_RPATH "$ORIGIN/../lib" INSTALL_RPATH_USE_LINK_PATH ON)

@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 2
+#define FP8_ABI_VERSION 3
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -53,7 +53,8 @@ typedef enum fp8_status {
   FP8_ERROR_MEMORY = 7,    /* out of memory                                  */
   FP8_ERROR_INTERNAL = 8,  /* a bug, of the compiler or of the runtime       */
   FP8_INTERRUPTED = 9,     /* SIGINT or SIGTERM: checkpoint written, stopped */
-  FP8_STOPPED = 10         /* an alarm with the action stop: the same        */
+  FP8_STOPPED = 10,        /* an alarm with the action stop: the same        */
+  FP8_ERROR_RANK = 11      /* another rank failed, or does not fit this one  */
 } fp8_status;
 
 /* The message of this thread's last failure; "" before any. Valid until this
@@ -221,6 +222,59 @@ FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
    GPU, whose memory has no addresses on the host. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
 
+/* How the values of all ranks become one. */
+typedef enum fp8_reduction {
+  FP8_REDUCE_SUM = 0,
+  FP8_REDUCE_MEAN, /* the sum divided by the number of ranks; floats only */
+  FP8_REDUCE_MAX,  /* NaN wins */
+  FP8_REDUCE_MIN,  /* NaN wins */
+  FP8_NUM_REDUCTIONS
+} fp8_reduction;
+
+/* What travels between ranks: the values as they are, or narrowed ones (sums
+   and means of floats only). Whatever travels is summed in f32 (f64 in f64,
+   integers as integers), in the order of the ranks. */
+typedef enum fp8_wire {
+  FP8_WIRE_EXACT = 0,
+  FP8_WIRE_BF16,
+  FP8_WIRE_F8_E4M3FN,
+  FP8_WIRE_F8_E5M2,
+  FP8_NUM_WIRES
+} fp8_wire;
+
+/* A reduction over all ranks; constant, beside the code that starts it. */
+typedef struct fp8_all_reduce {
+  const char *label; /* for profiles and errors: "gradient params['w']" */
+  int64_t reduction; /* fp8_reduction                                   */
+  int64_t wire;      /* fp8_wire                                        */
+  int64_t dtype;     /* fp8_dtype of operands 0 and 1                   */
+  int64_t block;     /* elements that share a scale on an f8 wire, one after
+                        another; 0: the whole tensor                    */
+  int64_t elements;
+} fp8_all_reduce;
+
+/* Called by generated code only. Begins to reduce operand 0 (read) into operand
+   1 (written; it may be the same place) over all ranks of the step's group.
+   With an f8 wire operand 2 is f32[2], read and written: mu, by which FP8-LM
+   scales sums, and the steps since it changed; zeros are a new one. operands,
+   offsets: as for fp8_launch. number: counted like a launch's, in one
+   numbering. Returns at once; the operands are the collective's until fp8_wait.
+   All ranks make the same calls in the same order. */
+FP8_CAPI void fp8_all_reduce_start(fp8_step *step, int64_t number,
+                                   const fp8_all_reduce *what,
+                                   const int64_t *operands,
+                                   const int64_t *offsets,
+                                   int64_t num_operands);
+
+/* Called by generated code only: waits for collective `number` (for all of this
+   number, where a loop has started several). */
+FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
+
+/* Called by generated code only: this process among those that run the step
+   together, 0 <= rank < ranks; 0 and 1 where it runs alone. */
+FP8_CAPI int64_t fp8_rank(fp8_step *step);
+FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
+
 /* A kernel of a function for an NVIDIA GPU. To fp8_launch such a function
    passes the address of one of these as fn (it calls none), and as num_tasks
    the blocks of the grid. */
@@ -341,6 +395,64 @@ FP8_CAPI fp8_status fp8_step_trace(fp8_step *step, int64_t number,
                                    fp8_message_fn message, void *user);
 
 /*===----------------------------------------------------------------------===*\
+|* Ranks                                                                      *|
+\*===----------------------------------------------------------------------===*/
+
+/* Processes that run a step together. */
+typedef struct fp8_group fp8_group;
+
+typedef struct fp8_group_options {
+  /* NULL: the MPI whose launcher has started this process; without one the
+     group has one rank. Else the file of a plugin (see Transport.h), with its
+     arguments behind a colon, if it takes any. */
+  const char *transport;
+  double timeout; /* seconds until a rank that does not answer has failed; 0:
+                     300 */
+  int64_t bucket_bytes; /* reductions that are started one after another travel
+                           together up to so many bytes; 0: 1 MiB */
+} fp8_group_options;
+
+/* Joins the other ranks. options: or NULL. */
+FP8_CAPI fp8_status fp8_group_create(const fp8_group_options *options,
+                                     fp8_group **group);
+/* Leaves; its steps must be gone. NULL is fine. Where all ranks are through
+   each of them calls this. */
+FP8_CAPI void fp8_group_destroy(fp8_group *group);
+FP8_CAPI int64_t fp8_group_rank(const fp8_group *group);
+FP8_CAPI int64_t fp8_group_size(const fp8_group *group);
+/* Bytes that this rank has sent to others so far. */
+FP8_CAPI int64_t fp8_group_bytes_sent(const fp8_group *group);
+
+/* Returns when all ranks have called it. */
+FP8_CAPI fp8_status fp8_group_barrier(fp8_group *group);
+
+/* After a failure of this rank or of a call: whether this process is the one to
+   tell the user. Waits a moment for ranks that come first (0 does not wait). */
+FP8_CAPI int32_t fp8_group_claim_failure(fp8_group *group);
+/* Ends all ranks. Under MPI that ends this process too: the launcher kills
+   it. */
+FP8_CAPI void fp8_group_abort(fp8_group *group, const char *message);
+
+/* The group whose ranks run the step together; NULL: this process alone. Every
+   rank has the same executable. */
+FP8_CAPI fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group);
+
+/* One reduction of a step over its ranks, summed over the runs since profiling
+   was turned on (fp8_step_set_profile). */
+typedef struct fp8_collective_stat {
+  const char *label;
+  int64_t number; /* among launches                              */
+  int64_t runs;
+  int64_t bytes;  /* sent by this rank                           */
+  double seconds; /* that it took, beside the step               */
+  double waited;  /* of these the step did nothing but wait      */
+} fp8_collective_stat;
+
+/* Valid until the next run. */
+FP8_CAPI const fp8_collective_stat *fp8_step_collectives(const fp8_step *step,
+                                                         int64_t *count);
+
+/*===----------------------------------------------------------------------===*\
 |* Packages                                                                   *|
 \*===----------------------------------------------------------------------===*/
 
@@ -400,13 +512,19 @@ typedef struct fp8_package_library {
   int64_t abi; /* FP8_ABI_VERSION */
   const fp8_package_code *functions;
   int64_t num_functions;
-  /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read
-     and fp8_write: set before a function is called. */
+  /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
+     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank and fp8_num_ranks: set
+     before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
   const void *(**read)(fp8_step *, int64_t, int64_t, int64_t);
   void (**write)(fp8_step *, int64_t, int64_t, int64_t, const void *);
+  void (**all_reduce_start)(fp8_step *, int64_t, const fp8_all_reduce *,
+                            const int64_t *, const int64_t *, int64_t);
+  void (**wait)(fp8_step *, int64_t);
+  int64_t (**rank)(fp8_step *);
+  int64_t (**num_ranks)(fp8_step *);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no
@@ -612,6 +730,10 @@ typedef struct fp8_train_options {
                          NULL */
   const char *cost;   /* JSON of what the compiler counted; with profile,
                          cost.json holds it and the machine's limits; or NULL */
+  /* Or NULL. Ranks that train together, each with rows of its own: all call
+     fp8_train with the same options. Rank 0 alone writes files and tells
+     message anything. */
+  fp8_group *group;
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,

@@ -382,11 +382,17 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
     }
   for (auto schedule : module.getOps<ScheduleOp>()) {
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
-    schedule.walk([&](LaunchOp launch) {
-      size_t number = launch.getNumber().value_or(0);
+    auto name = [&](auto op) {
+      size_t number = op.getNumber().value_or(0);
       result.launchNames.resize(
           std::max(result.launchNames.size(), number + 1));
-      result.launchNames[number] = launch.getLabel().value_or("").str();
+      result.launchNames[number] = op.getLabel().value_or("").str();
+    };
+    schedule.walk([&](Operation *op) {
+      if (auto launch = dyn_cast<LaunchOp>(op))
+        name(launch);
+      else if (auto start = dyn_cast<StartAllReduceOp>(op))
+        name(start);
     });
   }
   memory.scratchBytes = result.scratchBytes;
@@ -602,6 +608,8 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   for (const std::string &assignment : options.recipeOverrides)
     quantize.set.push_back(assignment);
   quantize.failOnFallback = options.failOnFallback;
+  quantize.dataParallel = options.dataParallel;
+  quantize.lossReduction = options.lossReduction;
   // A block of a GPU computes one dot.
   quantize.storeScores = !options.targetGPU.empty();
   quantize.trace = options.trace;

@@ -32,6 +32,10 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_operand", &fp8_operand);
   provide("fp8_read", &fp8_read);
   provide("fp8_write", &fp8_write);
+  provide("fp8_all_reduce_start", &fp8_all_reduce_start);
+  provide("fp8_wait", &fp8_wait);
+  provide("fp8_rank", &fp8_rank);
+  provide("fp8_num_ranks", &fp8_num_ranks);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

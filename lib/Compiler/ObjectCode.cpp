@@ -57,9 +57,16 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   auto entry = symbols.lookup<LLVM::LLVMFuncOp>("fp8_entry");
   // Constants are no part of it: the runtime has their bytes.
   SetVector<Operation *> addressed;
-  entry.walk([&](LLVM::AddressOfOp address) {
-    addressed.insert(symbols.lookup(address.getGlobalName()));
-  });
+  auto collect = [&](Operation *op) {
+    op->walk([&](LLVM::AddressOfOp address) {
+      addressed.insert(symbols.lookup(address.getGlobalName()));
+    });
+  };
+  collect(entry);
+  // What describes a collective names its label.
+  for (unsigned i = 0; i < addressed.size(); ++i)
+    if (isa<LLVM::GlobalOp>(addressed[i]))
+      collect(addressed[i]);
   for (Operation *global : addressed)
     if (isa<LLVM::GlobalOp>(global))
       builder.clone(*global);
@@ -71,7 +78,8 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   };
   llvm::for_each(addressed, declare);
   for (const char *name :
-       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write"})
+       {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write",
+        "fp8_all_reduce_start", "fp8_wait", "fp8_rank", "fp8_num_ranks"})
     declare(symbols.lookup(name));
   units.push_back({std::move(unit), entry.getName().str()});
   return units;

@@ -131,25 +131,28 @@ void PackageTable::build(const Executable &executable) {
   SmallVector<llvm::Constant *> functions;
   for (const ExecutableFunction &function : executable.functions)
     functions.push_back(describe(function, !executable.gpu.empty()));
-  llvm::Constant *launch =
-      forward("fp8_launch", llvm::FunctionType::get(builder.getVoidTy(),
-                                                    {pointer, i64, pointer, i64,
-                                                     pointer, pointer, i64},
-                                                    /*isVarArg=*/false));
-  llvm::Constant *operand =
-      forward("fp8_operand", llvm::FunctionType::get(pointer, {pointer, i64},
-                                                     /*isVarArg=*/false));
-  llvm::Constant *read = forward(
-      "fp8_read", llvm::FunctionType::get(pointer, {pointer, i64, i64, i64},
-                                          /*isVarArg=*/false));
-  llvm::Constant *write = forward(
-      "fp8_write", llvm::FunctionType::get(builder.getVoidTy(),
-                                           {pointer, i64, i64, i64, pointer},
-                                           /*isVarArg=*/false));
-  llvm::Constant *library = llvm::ConstantStruct::getAnon(
-      {builder.getInt64(FP8_ABI_VERSION),
-       array(functions, functions.front()->getType()),
-       builder.getInt64(functions.size()), launch, operand, read, write});
+  auto call = [&](StringRef name, llvm::Type *result,
+                  ArrayRef<llvm::Type *> arguments) {
+    return forward(name, llvm::FunctionType::get(result, arguments,
+                                                 /*isVarArg=*/false));
+  };
+  llvm::Type *none = builder.getVoidTy();
+  // In the order of fp8_package_library.
+  SmallVector<llvm::Constant *> fields = {
+      builder.getInt64(FP8_ABI_VERSION),
+      array(functions, functions.front()->getType()),
+      builder.getInt64(functions.size()),
+      call("fp8_launch", none,
+           {pointer, i64, pointer, i64, pointer, pointer, i64}),
+      call("fp8_operand", pointer, {pointer, i64}),
+      call("fp8_read", pointer, {pointer, i64, i64, i64}),
+      call("fp8_write", none, {pointer, i64, i64, i64, pointer}),
+      call("fp8_all_reduce_start", none,
+           {pointer, i64, pointer, pointer, pointer, i64}),
+      call("fp8_wait", none, {pointer, i64}),
+      call("fp8_rank", i64, {pointer}),
+      call("fp8_num_ranks", i64, {pointer})};
+  llvm::Constant *library = llvm::ConstantStruct::getAnon(fields);
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);
   exported->setName("fp8_package_v" + llvm::Twine(FP8_ABI_VERSION));

@@ -143,6 +143,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(options.targetGPU).add(options.gpuImage);
   // Without the assembler there are no cubins.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
+  key.add(options.dataParallel).add(options.lossReduction);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
@@ -321,6 +322,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     other.signature = SignatureOptions();
     other.signature.functionKind = FunctionKind::Function;
     other.failOnFallback = false;
+    other.dataParallel = false;
     other.trace = false;
     other.returnLogits = name == "check";
     other.exportFormat = std::nullopt;

@@ -60,6 +60,7 @@ private:
   LogicalResult convertBlock(Block &block);
   LogicalResult convertOp(Operation &op);
   void convertLaunch(LaunchOp launch);
+  void convertAllReduce(AllReduceOp op);
   void convertConstant(arith::ConstantOp constant);
   LogicalResult convertExtract(tensor::ExtractOp extract);
   LogicalResult convertFromElements(tensor::FromElementsOp op);
@@ -219,6 +220,27 @@ void ScheduleBuilder::convertLaunch(LaunchOp launch) {
   }
   LaunchOp::create(builder, launch.getLoc(), kernel, operands,
                    launch.getLabelAttr());
+}
+
+/// Begun and waited for at once: fp8-overlap-collectives moves the two apart.
+void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
+  Location loc = op.getLoc();
+  Value input = bufferOf(op.getInput());
+  // In place where the operand ends here.
+  bool inPlace =
+      input.getDefiningOp<memref::AllocOp>() && isLastUse(op.getInputMutable());
+  Value result = inPlace ? input : allocate(loc, op.getResult().getType());
+  mapping.map(op.getResult(), result);
+  Value mu;
+  if (op.getMu()) {
+    mu = bufferForUpdate(op.getMuMutable()[0]);
+    mapping.map(op.getNewMu(), mu);
+  }
+  auto start = StartAllReduceOp::create(
+      builder, loc, builder.getIndexType(), op.getReduction(), input, result,
+      mu, op.getWire(), op.getBlockAttr(), op.getLabelAttr(),
+      /*number=*/IntegerAttr());
+  WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
 }
 
 LogicalResult ScheduleBuilder::convertExtract(tensor::ExtractOp extract) {
@@ -450,6 +472,10 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
   }
   if (auto launch = dyn_cast<LaunchOp>(op)) {
     convertLaunch(launch);
+    return success();
+  }
+  if (auto reduce = dyn_cast<AllReduceOp>(op)) {
+    convertAllReduce(reduce);
     return success();
   }
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))

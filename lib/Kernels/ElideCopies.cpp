@@ -144,7 +144,8 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
         for (Operation *parent = write.op()->getParentOp();
              parent != scope->getParentOp(); parent = parent->getParentOp())
           once &= !isa<LoopLikeOpInterface>(parent);
-        if (!once || access.writes || access.operand->get() != target ||
+        if (!once || !isa<LaunchOp>(write.op()) || access.writes ||
+            access.operand->get() != target ||
             write.operand->get() != alloc.getResult() ||
             !safeInPlace(kernelOf(cast<LaunchOp>(write.op())),
                          access.operand->getOperandNumber(),

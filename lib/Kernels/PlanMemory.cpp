@@ -134,7 +134,12 @@ public:
       if (failed(plan(schedule)))
         return signalPassFailure();
       int64_t number = 0;
-      schedule.walk([&](LaunchOp launch) { launch.setNumber(number++); });
+      schedule.walk([&](Operation *op) {
+        if (auto launch = dyn_cast<LaunchOp>(op))
+          launch.setNumber(number++);
+        else if (auto start = dyn_cast<StartAllReduceOp>(op))
+          start.setNumber(number++);
+      });
     }
     Builder builder(&getContext());
     int64_t number = 0;

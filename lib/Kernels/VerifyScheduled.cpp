@@ -22,14 +22,16 @@ namespace {
 LogicalResult verifySchedule(ScheduleOp schedule) {
   llvm::SmallBitVector numbers;
   WalkResult result = schedule.walk([&](Operation *op) -> WalkResult {
-    if (auto launch = dyn_cast<LaunchOp>(op)) {
-      std::optional<int64_t> number = launch.getNumber();
+    if (isa<LaunchOp, StartAllReduceOp>(op)) {
+      auto launch = dyn_cast<LaunchOp>(op);
+      std::optional<int64_t> number =
+          launch ? launch.getNumber() : cast<StartAllReduceOp>(op).getNumber();
       if (!number)
-        return launch.emitOpError("expected a number");
+        return op->emitOpError("expected a number");
       if (*number >= static_cast<int64_t>(numbers.size()))
         numbers.resize(*number + 1);
       if (numbers.test(*number))
-        return launch.emitOpError("expected a number of its own but got ")
+        return op->emitOpError("expected a number of its own but got ")
                << *number << " again";
       numbers.set(*number);
       return success();
@@ -39,7 +41,7 @@ LogicalResult verifySchedule(ScheduleOp schedule) {
         llvm::none_of(op->getResultTypes(), llvm::IsaPred<ShapedType>);
     if (scalar || isa<ScheduleOp, ReturnOp, memref::ViewOp, memref::GetGlobalOp,
                       memref::ExpandShapeOp, memref::CollapseShapeOp,
-                      SubbufferOp, scf::ForOp, scf::WhileOp, scf::IfOp,
+                      SubbufferOp, WaitOp, scf::ForOp, scf::WhileOp, scf::IfOp,
                       scf::IndexSwitchOp, scf::YieldOp, scf::ConditionOp>(op))
       return success();
     // A condition or a counter.
@@ -48,8 +50,8 @@ LogicalResult verifySchedule(ScheduleOp schedule) {
                 .getNumElements() == 1)
       return success();
     return op->emitOpError("is not part of a planned schedule: expected "
-                           "launches of kernels, control flow, scalars and "
-                           "views of the arena");
+                           "launches of kernels, collectives, control flow, "
+                           "scalars and views of the arena");
   });
   return failure(result.wasInterrupted());
 }

@@ -68,6 +68,10 @@ std::string RunOptions::findMistake() const {
     return std::string(isPackage ? "expected a package with an evaluation"
                                  : "expected --eval EVAL.mlir") +
            " with --" + (evalData.empty() ? "eval-batch" : "eval-data");
+  if (!(rankTimeout >= 0))
+    return "expected --rank-timeout SECONDS with SECONDS >= 0";
+  if (rankTimeout > 0 && !dataParallel)
+    return "expected --data-parallel with --rank-timeout";
   if (shuffle && batches.empty())
     return "expected --batch PATH=FILE with --shuffle (text is read in random "
            "order anyway)";
@@ -198,16 +202,52 @@ void fp8run::printReports(const RunOptions &options,
   std::fflush(stdout);
 }
 
-int fp8run::exitCode(const std::string &program, fp8_status status) {
-  if (status == FP8_OK)
+static int exitStatus(fp8_status status) {
+  switch (status) {
+  case FP8_OK:
     return 0;
-  if (const char *message = fp8_last_error(); *message)
-    std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message);
-  if (status == FP8_INTERRUPTED)
+  case FP8_INTERRUPTED:
     return 130;
-  if (status == FP8_STOPPED)
+  case FP8_STOPPED:
     return 4;
-  return status == FP8_ERROR_NONFINITE ? 3 : 1;
+  case FP8_ERROR_NONFINITE:
+    return 3;
+  default:
+    return 1;
+  }
+}
+
+static void printError(const std::string &program, const std::string &message) {
+  if (!message.empty())
+    std::fprintf(stderr, "%s: error: %s\n", program.c_str(), message.c_str());
+}
+
+int fp8run::exitCode(const std::string &program, fp8_status status) {
+  if (status != FP8_OK)
+    printError(program, fp8_last_error());
+  return exitStatus(status);
+}
+
+int fp8run::finish(const RunOptions &run, fp8_status status) {
+  int64_t rank = fp8_group_rank(run.group), ranks = fp8_group_size(run.group);
+  if (status == FP8_OK || ranks == 1)
+    return exitCode(run.program, status);
+  std::string message = fp8_last_error();
+  int result = exitStatus(status);
+  // What is no failure of a rank ends all of them at the same step.
+  if (result != 1) {
+    if (rank == 0)
+      printError(run.program, message);
+    return result;
+  }
+  // The messages of these name the rank.
+  if (status != FP8_ERROR_RANK)
+    message = "rank " + std::to_string(rank) + " of " + std::to_string(ranks) +
+              ": " + message;
+  if (fp8_group_claim_failure(run.group))
+    printError(run.program, message);
+  fp8_group_abort(run.group, message.c_str());
+  return result;
 }
 
 int fp8run::train(const RunOptions &run, const fp8_package *package) {
@@ -250,8 +290,9 @@ int fp8run::train(const RunOptions &run, const fp8_package *package) {
   options.profile = run.profile;
   options.trace = run.trace;
   options.trace_every = run.traceEvery;
+  options.group = run.group;
   status = fp8_train(&options, nullptr);
-  int code = exitCode(run.program, status);
+  int code = finish(run, status);
   // A run that went wrong is one to look at.
   bool hasTrained = status == FP8_OK || status == FP8_INTERRUPTED ||
                     status == FP8_STOPPED || status == FP8_ERROR_NONFINITE;

@@ -265,6 +265,13 @@ void ArrayBatches::Array::copyRow(int64_t row, int64_t slot,
   }
 }
 
+void ArrayBatches::skip(RowPosition &position, int64_t steps) const {
+  if (numRows == 0 || steps == 0)
+    return;
+  int64_t index = position.index % numRows + steps * rowsEachStep;
+  position = {position.epoch + index / numRows, index % numRows};
+}
+
 void ArrayBatches::store(RowPosition &position, int64_t step,
                          const std::function<void *(size_t)> &buffer) {
   for (const Array &array : arrays)

@@ -45,6 +45,8 @@ public:
   /// Every epoch goes through the rows in an order of its own.
   void shuffle(uint64_t seed) { shuffleSeed = seed; }
 
+  /// Leaves out the rows of so many steps of one rank: others read them.
+  void skip(RowPosition &position, int64_t steps) const;
   /// Copies the next rows to the buffers, and the scalars of `step`.
   void store(RowPosition &position, int64_t step,
              const std::function<void *(size_t argument)> &buffer);

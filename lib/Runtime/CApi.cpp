@@ -77,13 +77,73 @@ void fp8_step_set_profile(fp8_step *step, int32_t on) {
   if (!step)
     return;
   step->profiling = on != 0;
-  step->profile.clear();
+  step->clearProfile();
 }
 
 const fp8_launch_stat *fp8_step_profile(const fp8_step *step, int64_t *count) {
   if (count)
     *count = step ? static_cast<int64_t>(step->profile.size()) : 0;
   return step ? step->profile.data() : nullptr;
+}
+
+const fp8_collective_stat *fp8_step_collectives(const fp8_step *step,
+                                                int64_t *count) {
+  if (count)
+    *count = step ? static_cast<int64_t>(step->collectives().size()) : 0;
+  return step ? step->collectives().data() : nullptr;
+}
+
+fp8_status fp8_group_create(const fp8_group_options *options,
+                            fp8_group **group) {
+  return guard([&] {
+    required(group, "a place for the group") = nullptr;
+    *group =
+        fp8_group::open(options ? *options : fp8_group_options{}).release();
+  });
+}
+
+fp8_status fp8_group_adopt(const fp8_transport *transport,
+                           const fp8_group_options *options,
+                           fp8_group **group) {
+  return guard([&] {
+    required(group, "a place for the group") = nullptr;
+    *group = new fp8_group(required(transport, "a transport"),
+                           options ? *options : fp8_group_options{});
+  });
+}
+
+void fp8_group_destroy(fp8_group *group) { delete group; }
+
+int64_t fp8_group_rank(const fp8_group *group) {
+  return group ? group->rank() : 0;
+}
+
+int64_t fp8_group_size(const fp8_group *group) {
+  return group ? group->size() : 1;
+}
+
+int64_t fp8_group_bytes_sent(const fp8_group *group) {
+  return group ? group->bytesSent() : 0;
+}
+
+fp8_status fp8_group_barrier(fp8_group *group) {
+  return guard([&] {
+    if (group)
+      group->gather(0.0);
+  });
+}
+
+int32_t fp8_group_claim_failure(fp8_group *group) {
+  return !group || group->claimFailure();
+}
+
+void fp8_group_abort(fp8_group *group, const char *message) {
+  if (group)
+    group->abort(message ? message : "");
+}
+
+fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {
+  return guard([&] { required(step, "a step").setGroup(group); });
 }
 
 fp8_status fp8_step_trace(fp8_step *step, int64_t number,

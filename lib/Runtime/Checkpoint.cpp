@@ -47,7 +47,7 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
   std::map<std::string, std::string> metadata = {
       {"format", formatName},
       {"step", std::to_string(info.step)},
-      {"data_position", std::to_string(info.step)},
+      {"data_position", std::to_string(info.batches)},
       {"data_epoch", std::to_string(info.rows.epoch)},
       {"data_index", std::to_string(info.rows.index)},
       {"shuffle_seed", info.shuffle ? std::to_string(info.seed) : "none"},
@@ -102,10 +102,11 @@ static CheckpointInfo readInfo(const TensorFile &file,
                     " but got ", value("format")));
   CheckpointInfo info;
   info.step = std::strtoll(value("step").c_str(), nullptr, 10);
+  info.batches = std::strtoll(value("data_position").c_str(), nullptr, 10);
   info.seed = std::strtoull(value("seed").c_str(), nullptr, 10);
   info.rows.epoch = std::strtoll(value("data_epoch").c_str(), nullptr, 10);
   info.rows.index = std::strtoll(value("data_index").c_str(), nullptr, 10);
-  if (info.rows.epoch < 0 || info.rows.index < 0)
+  if (info.batches < 0 || info.rows.epoch < 0 || info.rows.index < 0)
     throw Error(FP8_ERROR_FORMAT,
                 str("'", at.path, "': its position in the data is negative"));
   info.shuffle = value("shuffle_seed") != "none";

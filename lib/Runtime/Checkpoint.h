@@ -14,7 +14,8 @@ namespace fp8::rt {
 
 /// All of a run that is not in tensors.
 struct CheckpointInfo {
-  int64_t step = 0; // steps done; also the position in text
+  int64_t step = 0;    // steps done
+  int64_t batches = 0; // that all ranks have read: the position in text
   uint64_t seed = 0;
   RowPosition rows;            // the position in arrays
   bool shuffle = false;        // their order is the seed's

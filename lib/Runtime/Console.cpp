@@ -134,10 +134,11 @@ std::vector<std::string> shortNames(const std::vector<std::string> &paths) {
 
 Console::Console(const fp8_train_options &options)
     : options(options),
-      terminal(options.live > 0 || (options.live == 0 && isatty(1))) {}
+      terminal(options.live > 0 || (options.live == 0 && isatty(1))),
+      isMute(fp8_group_rank(options.group) != 0) {}
 
 void Console::say(const std::string &text) {
-  if (options.quiet)
+  if (options.quiet || isMute)
     return;
   if (options.message) {
     options.message(options.user, text.c_str());
@@ -172,6 +173,8 @@ void Console::endLiveLine() {
 }
 
 void Console::warn(const std::string &text) {
+  if (isMute)
+    return;
   if (options.message)
     options.message(options.user, (text + "\n").c_str());
   else

@@ -33,6 +33,7 @@ private:
 
   const fp8_train_options &options;
   bool terminal;
+  bool isMute; // another rank speaks
   bool lineIsLive = false;
 };
 

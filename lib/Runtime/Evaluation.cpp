@@ -155,6 +155,23 @@ void Evaluation::prepare(fp8_step &trainedStep,
     key = keyOf(function.arguments[argument]);
 }
 
+/// All batches' values, of which this rank has its own, one batch behind the
+/// other.
+std::vector<double> Evaluation::collect(std::vector<double> mine) const {
+  if (!group)
+    return mine;
+  std::vector<std::string> all =
+      group->gather(std::string(reinterpret_cast<const char *>(mine.data()),
+                                mine.size() * sizeof(double)));
+  size_t row = scalars.size() * sizeof(double);
+  std::vector<double> values(numBatches * scalars.size());
+  for (int64_t batch = 0; batch < numBatches; ++batch)
+    std::memcpy(values.data() + batch * scalars.size(),
+                all[batch % group->size()].data() + batch / group->size() * row,
+                row);
+  return values;
+}
+
 std::optional<std::vector<double>>
 Evaluation::run(const std::function<bool()> &stop,
                 const std::vector<const void *> &given,
@@ -173,11 +190,15 @@ Evaluation::run(const std::function<bool()> &stop,
                   function.arguments[boundArguments[i]].type.bytes());
     }
   }
-  std::vector<double> sums(scalars.size(), 0.0);
+  std::vector<double> values;
   RowPosition position;
   for (int64_t batch = 0; batch < numBatches; ++batch) {
     if (stop())
       return std::nullopt;
+    if (group && batch % group->size() != group->rank()) {
+      arrays.skip(position, 1);
+      continue;
+    }
     for (int64_t row = 0; row < text.rows; ++row)
       storeWindow(windows[batch * text.rows + row], text, function.arguments,
                   row, step->argument(text.input),
@@ -192,10 +213,14 @@ Evaluation::run(const std::function<bool()> &stop,
     step->run();
     if (seen)
       seen(batch, *step);
-    for (size_t i = 0; i < scalars.size(); ++i)
-      sums[i] += elementAsDouble(step->result(scalars[i]),
-                                 function.results[scalars[i]].type.dtype, 0);
+    for (size_t i : scalars)
+      values.push_back(
+          elementAsDouble(step->result(i), function.results[i].type.dtype, 0));
   }
+  values = collect(std::move(values));
+  std::vector<double> sums(scalars.size(), 0.0);
+  for (size_t i = 0; i < values.size(); ++i)
+    sums[i % scalars.size()] += values[i];
   for (double &sum : sums)
     sum /= static_cast<double>(numBatches);
   return sums;

@@ -32,6 +32,10 @@ public:
                const std::function<Key(const TensorInfo &)> &keyOf,
                int threads);
 
+  /// Shares the batches with other ranks, which call run() too: each runs some,
+  /// and all have the means.
+  void dealTo(fp8_group &ranks) { group = &ranks; }
+
   /// Runs over all data: the means of the scalar results over the batches, the
   /// loss first. Nothing if `stop` became true. `given` has values for leaves
   /// of the step's state that are to be taken instead of the step's own (or
@@ -49,6 +53,7 @@ public:
   void memory(fp8_memory &out) const { step->memory(out); }
 
 private:
+  std::vector<double> collect(std::vector<double> mine) const;
   void findScalars();
   void findData(const fp8_train_options &options, const fp8_executable &trained,
                 bool hasText, TensorFiles &files);
@@ -67,6 +72,7 @@ private:
   std::vector<Named> missingNames;
   std::vector<std::pair<size_t, Key>> keys;
   fp8_step *trained = nullptr;
+  fp8_group *group = nullptr;
   std::unique_ptr<fp8_step> step;
 };
 

@@ -200,6 +200,10 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->operand = &fp8_operand;
   *exported->read = &fp8_read;
   *exported->write = &fp8_write;
+  *exported->all_reduce_start = &fp8_all_reduce_start;
+  *exported->wait = &fp8_wait;
+  *exported->rank = &fp8_rank;
+  *exported->num_ranks = &fp8_num_ranks;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

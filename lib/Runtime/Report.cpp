@@ -119,7 +119,7 @@ void Report::readBack(int64_t lastStep) {
 
 void Report::open(int64_t lastStep) {
   log.clear();
-  if (lastStep >= 0)
+  if (lastStep >= 0 && !directory.empty())
     readBack(lastStep);
   std::string table = "step,loss,heldout_loss,tokens_per_second,seconds";
   for (const std::string &name : metricNames)
@@ -132,6 +132,8 @@ void Report::open(int64_t lastStep) {
     table += csvLine(row);
     jsonText += jsonLine(row);
   }
+  if (directory.empty())
+    return;
   auto begin = [&](const char *name, const std::string &text) {
     std::string path = directory + "/" + name;
     writeFileAtomically(path, text);
@@ -147,6 +149,8 @@ void Report::open(int64_t lastStep) {
 
 void Report::append(const LogRow &row) {
   log.push_back(row);
+  if (directory.empty())
+    return;
   auto write = [&](std::FILE *file, const char *name, const std::string &text) {
     // At once: a log is for looking at while the run goes on.
     if (std::fputs(text.c_str(), file) == EOF || std::fflush(file) != 0) {
@@ -161,7 +165,8 @@ void Report::append(const LogRow &row) {
 }
 
 void Report::writePicture() const {
-  writeFileAtomically(directory + "/loss.svg", lossPicture(log, unit));
+  if (!directory.empty())
+    writeFileAtomically(directory + "/loss.svg", lossPicture(log, unit));
 }
 
 //===----------------------------------------------------------------------===//

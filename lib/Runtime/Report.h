@@ -24,7 +24,8 @@ struct LogRow {
   std::vector<std::string> alarms; // what they said of the step
 };
 
-/// log.csv and log.jsonl, one row a step, and loss.svg.
+/// log.csv and log.jsonl, one row a step, and loss.svg. Without a directory it
+/// keeps the rows in memory alone.
 class Report {
 public:
   Report(std::string directory, std::vector<std::string> metricNames,

@@ -253,17 +253,94 @@ void fp8_step::write(int64_t code, int64_t offset, int64_t bytes,
     std::memcpy(static_cast<char *>(operand(code)) + offset, value, bytes);
 }
 
+char *fp8_step::place(int64_t operand, int64_t offset, int64_t number) {
+  void *base = resolve(operand, number);
+  return base ? static_cast<char *>(base) + offset : nullptr;
+}
+
+void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
+                              const int64_t *operands, const int64_t *offsets,
+                              int64_t numOperands) {
+  if (device)
+    return device->fail("reduces over ranks, which is for the CPU");
+  if (!failure.empty())
+    return;
+  bool isNarrow =
+      what.wire == FP8_WIRE_F8_E4M3FN || what.wire == FP8_WIRE_F8_E5M2;
+  std::string mistake = findMistake(what);
+  if (mistake.empty() && numOperands != (isNarrow ? 3 : 2))
+    mistake =
+        str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
+  if (!mistake.empty()) {
+    failure = str("collective ", number, " of '", executable.name, "' (",
+                  what.label ? what.label : "", "): ", mistake);
+    return;
+  }
+  char *places[3] = {};
+  for (int64_t i = 0; i < numOperands; ++i) {
+    places[i] = place(operands[i], offsets ? offsets[i] : 0, number);
+    if (!places[i])
+      return;
+  }
+  // Of one rank the values are the result.
+  if (numRanks() == 1)
+    std::memmove(places[1], places[0],
+                 what.elements *
+                     fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
+  else
+    inFlight->start({what, number, places[0], places[1],
+                     reinterpret_cast<float *>(places[2])});
+}
+
+void fp8_step::wait(int64_t number) {
+  if (!inFlight || !failure.empty())
+    return;
+  try {
+    inFlight->wait(number);
+  } catch (const Error &error) {
+    failure = error.what();
+    failureStatus = error.status;
+  }
+}
+
+void fp8_step::setGroup(fp8_group *group) {
+  inFlight.reset();
+  if (group)
+    inFlight.emplace(*group);
+}
+
+const std::vector<fp8_collective_stat> &fp8_step::collectives() const {
+  static const std::vector<fp8_collective_stat> none;
+  return inFlight ? inFlight->profile() : none;
+}
+
+void fp8_step::clearProfile() {
+  profile.clear();
+  if (inFlight)
+    inFlight->clearProfile();
+}
+
 void fp8_step::run() {
   if (device) {
     device->profiling = profiling;
     device->profile = &profile;
     return device->run(*this);
   }
-  std::lock_guard<std::mutex> lock(pool->inUse);
+  // A pool of one thread is no more than the caller: steps of several ranks in
+  // one process wait for each other.
+  std::unique_lock<std::mutex> lock(pool->inUse, std::defer_lock);
+  if (pool->size() > 1)
+    lock.lock();
   failure.clear();
+  failureStatus = FP8_ERROR_INTERNAL;
   executable.entry(this);
-  if (!failure.empty())
-    throw Error(FP8_ERROR_INTERNAL, failure);
+  if (inFlight && failure.empty())
+    inFlight->finish();
+  if (!failure.empty()) {
+    if (inFlight)
+      inFlight->abandon();
+    throw Error(failureStatus, failure);
+  }
   for (size_t i = 0; i < executable.results.size(); ++i) {
     const TensorInfo &result = executable.results[i];
     if (result.stateArg >= 0 && result.ownBuffer)
@@ -308,6 +385,18 @@ void fp8_write(fp8_step *step, int64_t operand, int64_t offset, int64_t bytes,
                const void *value) {
   step->write(operand, offset, bytes, value);
 }
+
+void fp8_all_reduce_start(fp8_step *step, int64_t number,
+                          const fp8_all_reduce *what, const int64_t *operands,
+                          const int64_t *offsets, int64_t num_operands) {
+  step->startAllReduce(number, *what, operands, offsets, num_operands);
+}
+
+void fp8_wait(fp8_step *step, int64_t number) { step->wait(number); }
+
+int64_t fp8_rank(fp8_step *step) { return step->rank(); }
+
+int64_t fp8_num_ranks(fp8_step *step) { return step->numRanks(); }
 
 //===----------------------------------------------------------------------===//
 // Scalars

@@ -3,6 +3,7 @@
 #ifndef FP8_LIB_RUNTIME_STEP_H
 #define FP8_LIB_RUNTIME_STEP_H
 
+#include "Collectives/InFlight.h"
 #include "Support.h"
 #include "ThreadPool.h"
 
@@ -54,6 +55,13 @@ struct fp8_step {
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
+  void startAllReduce(int64_t number, const fp8_all_reduce &what,
+                      const int64_t *operands, const int64_t *offsets,
+                      int64_t numOperands);
+  void wait(int64_t number);
+  void setGroup(fp8_group *group);
+  int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
+  int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
@@ -62,6 +70,8 @@ struct fp8_step {
   const fp8_executable &executable;
   bool profiling = false;
   std::vector<fp8_launch_stat> profile;
+  const std::vector<fp8_collective_stat> &collectives() const;
+  void clearProfile();
 
 private:
   std::shared_ptr<fp8::rt::ThreadPool> pool;
@@ -77,7 +87,11 @@ private:
   void *resolve(int64_t operand, int64_t launch);
   char *external(size_t number);
 
+  char *place(int64_t operand, int64_t offset, int64_t number);
+
   std::string failure; // of generated code, found in launch
+  fp8_status failureStatus = FP8_ERROR_INTERNAL;
+  std::optional<fp8::rt::InFlight> inFlight;        // none: this process alone
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
 };
 

@@ -622,6 +622,8 @@ const char *fp8_status_name(fp8_status status) {
     return "interrupted";
   case FP8_STOPPED:
     return "stopped by an alarm";
+  case FP8_ERROR_RANK:
+    return "another rank failed";
   }
   return "unknown status";
 }

@@ -15,11 +15,15 @@ namespace fp8::rt {
 //===----------------------------------------------------------------------===//
 
 void Trainer::feed(int64_t at) {
+  // A batch has a number of its own, whichever rank it is fed to.
   for (int64_t row = 0; row < text.rows; ++row)
-    storeWindow(trainingData->trainingWindow(position.seed, at, row), text,
-                arguments(), row, step->argument(text.input),
+    storeWindow(trainingData->trainingWindow(position.seed,
+                                             position.batches + rank(), row),
+                text, arguments(), row, step->argument(text.input),
                 text.target >= 0 ? step->argument(text.target) : nullptr);
+  arrays.skip(position.rows, rank());
   arrays.store(position.rows, at, [&](size_t i) { return step->argument(i); });
+  arrays.skip(position.rows, numRanks() - rank() - 1);
   // A key that the step does not return advances by the step's number.
   for (const auto &[argument, key] : keys) {
     Key words = foldIn(key, static_cast<uint32_t>(at));
@@ -34,6 +38,7 @@ double Trainer::runStep() {
   step->run();
   double seconds = secondsSince(start);
   ++position.step;
+  position.batches += numRanks();
   summary.last_step = position.step;
   return seconds;
 }
@@ -61,7 +66,7 @@ LogRow Trainer::readRow() {
 
 bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
                               bool isLast) const {
-  if (!evaluation || isInterrupted() || (!std::isfinite(row.loss) && isTaken))
+  if (!evaluation || isToEnd() || (!std::isfinite(row.loss) && isTaken))
     return false;
   return isLast ||
          (options.eval_every > 0 && position.step % options.eval_every == 0);
@@ -69,7 +74,9 @@ bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
 
 /// False if it was interrupted.
 bool Trainer::evaluate(LogRow &row) {
-  std::optional<std::vector<double>> means = evaluation->run(isInterrupted);
+  // Ranks that share an evaluation finish it together.
+  auto stop = [&] { return numRanks() == 1 && isInterrupted(); };
+  std::optional<std::vector<double>> means = evaluation->run(stop);
   if (!means)
     return false;
   row.hasHeldOut = true;
@@ -89,13 +96,15 @@ void Trainer::openTrace() {
   alarms =
       std::make_unique<Alarms>(options.alarms, options.num_alarms,
                                scalars.metricNames(step->executable), *trace);
-  TraceFile(directory).trim(options.resume ? position.step : -1);
+  if (isWriter())
+    TraceFile(directory).trim(options.resume ? position.step : -1);
   if (!options.trace)
     return;
   if (trace->empty())
     console.warn("warning: the step has no statistics to trace: nothing in it "
                  "is quantized");
-  traceFile = std::make_unique<TraceFile>(directory);
+  if (isWriter())
+    traceFile = std::make_unique<TraceFile>(directory);
 }
 
 /// A copy of the state, where an alarm may ask for it after the step.
@@ -143,11 +152,12 @@ bool Trainer::heedAlarms(LogRow &row) {
 
 void Trainer::loop() {
   beginTime = lastProgress = Clock::now();
-  while (position.step < options.steps && !isInterrupted() && !stopReason) {
+  while (position.step < options.steps && !isToEnd() && !stopReason) {
     feed(position.step);
     keepState();
     stepSeconds.push_back(runStep());
     LogRow row = readRow();
+    isEnding = isInterruptedAnywhere();
     bool isTaken = heedAlarms(row);
     bool isLast = position.step == options.steps || stopReason;
     if (isEvaluationDue(row, isTaken, isLast))
@@ -156,7 +166,7 @@ void Trainer::loop() {
     report->append(row);
     if (isTaken)
       checkFinite(row);
-    sayProgress(row, isLast || isInterrupted());
+    sayProgress(row, isLast || isToEnd());
     if (options.checkpoint_every > 0 &&
         position.step % options.checkpoint_every == 0) {
       saveCheckpoint();
@@ -230,26 +240,29 @@ void Trainer::run() {
   initialize();
   summary.first_step = summary.last_step = position.step;
   step->profiling = options.profile != 0;
-  if (!options.resume && options.overwrite)
+  checkRanks();
+  isEnding = isInterruptedAnywhere();
+  if (!options.resume && options.overwrite && isWriter())
     removeOldCheckpoints();
   openLogs();
+  sayRanks();
   sayData();
   measureLimits();
   trainAndSave();
 
   summarize();
   report->writePicture();
-  writeMemory();
+  writeMemory(); // fills the summary, too
   writeProfile();
   saySummary();
   if (stopReason)
     throw Error(FP8_STOPPED, str("stopped by an alarm: ", *stopReason,
                                  "; resume from ", checkpoint));
-  if (isInterrupted() && position.step < options.steps)
+  if (isToEnd() && position.step < options.steps)
     throw Error(FP8_INTERRUPTED,
                 str("interrupted after step ", position.step, " of ",
                     options.steps, "; resume from ", checkpoint));
-  if (exporter)
+  if (exporter && isWriter())
     exportWeights();
 }
 

@@ -89,6 +89,7 @@ void Trainer::resume() {
   savedStep = info.step;
   checkResumed(info);
   position.step = info.step;
+  position.batches = info.batches;
   position.seed = info.seed;
   position.rows = info.rows;
   console.sayLine(str("resuming from ", checkpoint));

@@ -2,6 +2,7 @@
 
 #include "Trainer.h"
 
+#include <algorithm>
 #include <cmath>
 
 namespace fp8::rt {
@@ -9,6 +10,20 @@ namespace fp8::rt {
 //===----------------------------------------------------------------------===//
 // Before and during the loop
 //===----------------------------------------------------------------------===//
+
+/// A launcher may tell of a failure by the number of a process.
+void Trainer::sayRanks() {
+  if (numRanks() == 1)
+    return;
+  constexpr size_t kShown = 8;
+  std::string processes;
+  const std::vector<int64_t> &all = options.group->processes();
+  for (size_t i = 0; i < std::min(all.size(), kShown); ++i)
+    processes += str(" ", all[i]);
+  console.sayLine(str("ranks     ", numRanks(), ", by ", options.group->name(),
+                      "; processes", processes,
+                      all.size() > kShown ? " ..." : ""));
+}
 
 void Trainer::sayData() {
   if (trainingData)

@@ -17,6 +17,8 @@ namespace fp8::rt {
 //===----------------------------------------------------------------------===//
 
 void Trainer::prepareDirectory() {
+  if (!isWriter())
+    return;
   createDirectories(directory);
   if (access(directory.c_str(), W_OK) != 0)
     throw Error(FP8_ERROR_IO, str("cannot write to directory '", directory,
@@ -55,14 +57,16 @@ void Trainer::openLogs() {
     lossUnit = std::strcmp(trainingData->unit(), "bytes") == 0
                    ? "nats per byte"
                    : "nats per token";
-  report =
-      std::make_unique<Report>(directory, metricNames, evalNames, lossUnit);
+  report = std::make_unique<Report>(isWriter() ? directory : "", metricNames,
+                                    evalNames, lossUnit);
   report->open(options.resume ? position.step : -1);
   openTrace();
   // Of an earlier run none may stay.
   for (auto [name, text] : {std::pair("/verdicts.json", options.verdicts),
                             std::pair("/recipe.yaml", options.recipe),
                             std::pair("/preset.yaml", options.preset)}) {
+    if (!isWriter())
+      break;
     if (text)
       writeFileAtomically(directory + name, text);
     else
@@ -83,6 +87,16 @@ void Trainer::saveCheckpoint() {
   if (savedStep == position.step)
     return;
   checkStateFinite();
+  checkStateIsSame();
+  writeState();
+}
+
+/// On the ranks that do not write it, the checkpoint is rank 0's.
+void Trainer::writeState() {
+  if (!isWriter()) {
+    savedStep = position.step;
+    return;
+  }
   // A checkpoint has the keys that the run began with: the step tells the rest.
   for (const auto &[argument, key] : keys)
     std::memcpy(step->argument(argument), key.data(),
@@ -118,10 +132,16 @@ std::string Trainer::saveAfter(const Error &error) {
     }
     return message;
   }
-  if (savedStep == position.step || position.step <= 0)
+  // The others are not there to ask, and what has failed with them may be half
+  // done.
+  bool isWhole = error.status != FP8_ERROR_RANK;
+  if (savedStep == position.step || position.step <= 0 || !isWriter())
     return message;
   try {
-    saveCheckpoint();
+    if (!isWhole)
+      throw error;
+    checkStateFinite();
+    writeState();
     return message + str("; step ", position.step, " is saved in ", checkpoint);
   } catch (const Error &) {
     return message + (checkpoint.empty()
@@ -151,6 +171,8 @@ static nlohmann::json memoryJson(const fp8_memory &memory) {
 
 void Trainer::writeMemory() {
   step->memory(summary.memory);
+  if (!isWriter())
+    return;
   nlohmann::json json;
   json["step"] = memoryJson(summary.memory);
   if (evaluation) {
@@ -185,8 +207,9 @@ void Trainer::measureLimits() {
 }
 
 void Trainer::writeProfile() {
-  if (!options.profile)
+  if (!options.profile || !isWriter())
     return;
+  writeCollectives();
   if (options.cost) {
     nlohmann::json cost = nlohmann::json::parse(options.cost);
     cost["limits"] = {{"threads", limits.threads},
@@ -209,6 +232,34 @@ void Trainer::writeProfile() {
             "}");
   }
   writeFileAtomically(directory + "/profile.json", text + "\n]\n");
+}
+
+/// Of rank 0: what each reduction took, and how much of that the step did not
+/// wait for.
+void Trainer::writeCollectives() {
+  if (numRanks() == 1) {
+    unlink((directory + "/collectives.json").c_str());
+    return;
+  }
+  nlohmann::ordered_json all = nlohmann::ordered_json::array();
+  double seconds = 0, waited = 0;
+  for (const fp8_collective_stat &stat : step->collectives()) {
+    double runs = static_cast<double>(std::max<int64_t>(stat.runs, 1));
+    seconds += stat.seconds;
+    waited += stat.waited;
+    all.push_back({{"number", stat.number},
+                   {"label", stat.label},
+                   {"runs", stat.runs},
+                   {"bytes", static_cast<double>(stat.bytes) / runs},
+                   {"microseconds", stat.seconds / runs * 1e6},
+                   {"waited_microseconds", stat.waited / runs * 1e6}});
+  }
+  nlohmann::ordered_json json = {
+      {"ranks", numRanks()},
+      {"transport", options.group->name()},
+      {"hidden", seconds > 0 ? std::max(0.0, 1 - waited / seconds) : 1},
+      {"collectives", all}};
+  writeFileAtomically(directory + "/collectives.json", json.dump(2) + "\n");
 }
 
 void Trainer::exportWeights() {

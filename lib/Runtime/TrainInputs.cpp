@@ -67,7 +67,7 @@ void Trainer::openData() {
   if (!arrayFingerprint.empty())
     position.dataFingerprint +=
         (position.dataFingerprint.empty() ? "" : "/") + arrayFingerprint;
-  summary.tokens_per_step = tokensPerStep();
+  summary.tokens_per_step = tokensPerStep() * numRanks();
 }
 
 std::unique_ptr<Evaluation>

@@ -3,7 +3,8 @@
 // The parts of a run share its state, and each part is a file: what is given to
 // it (TrainInputs.cpp), what it begins with (TrainBegin.cpp), the loop
 // (Train.cpp), values that are not finite (TrainFinite.cpp), the files that it
-// writes (TrainFiles.cpp) and what it says (TrainConsole.cpp).
+// writes (TrainFiles.cpp), what it says (TrainConsole.cpp), and other ranks
+// that train with it (TrainRanks.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -66,6 +67,16 @@ private:
   void readKeys();
   void prepareEvaluation(Evaluation &each, const InitialValues *initial);
 
+  // Ranks that train together.
+  int64_t rank() const { return options.group ? options.group->rank() : 0; }
+  int64_t numRanks() const { return options.group ? options.group->size() : 1; }
+  bool isWriter() const { return rank() == 0; }
+  void expectSame(const std::string &what, const std::string &mine);
+  void checkRanks();
+  void checkStateIsSame();
+  bool isInterruptedAnywhere();
+  bool isToEnd() const;
+
   // The loop.
   void trainAndSave();
   void loop();
@@ -90,15 +101,18 @@ private:
   void removeOldCheckpoints();
   void openLogs();
   void saveCheckpoint();
+  void writeState();
   void removeSurplusCheckpoints();
   std::string saveAfter(const Error &error);
   void writeMemory();
   void measureLimits();
   void writeProfile();
+  void writeCollectives();
   void exportWeights();
   void copyCheckpointPath();
 
   // What is said.
+  void sayRanks();
   void sayData();
   void sayProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;
@@ -136,6 +150,7 @@ private:
   CheckpointInfo position;
   std::string checkpoint; // the last one's path
   int64_t savedStep = -1;
+  bool isEnding = false; // some rank was interrupted
   std::unique_ptr<Report> report;
   std::unique_ptr<Trace> trace;
   std::unique_ptr<TraceFile> traceFile; // if there is to be one

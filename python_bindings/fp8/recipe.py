@@ -139,6 +139,14 @@ class Optimizer:
 
 
 @dataclasses.dataclass
+class AllReduce(_Flow):
+    """What gradients travel as between ranks."""
+
+    format: str = "f8E4M3FN"
+    tile: str | None = None
+
+
+@dataclasses.dataclass
 class Recipe:
     """What becomes FP8, and how.
 
@@ -163,6 +171,7 @@ class Recipe:
     smooth_swiglu: SmoothSwiGLU | None = None
     optimizer: Optimizer | None = None
     gradients: Storage | None = None
+    all_reduce: AllReduce | None = None
     weight_copies: str | None = None
     seed: int | None = None
 

@@ -11,7 +11,7 @@
 #include "fp8/Compiler/Package.h"
 #include "fp8/Compiler/Program.h"
 #include "fp8/Init.h"
-#include "fp8/Run/RunOptions.h"
+#include "fp8/Run/Ranks.h"
 #include "fp8/Support/Recipe.h"
 
 #include "mlir/IR/Diagnostics.h"
@@ -167,6 +167,21 @@ struct Options {
       cl::desc("Fail if a dot that the recipe quantizes "
                "cannot be converted"),
       cl::cat(category)};
+  cl::opt<bool> dataParallel{
+      "data-parallel",
+      cl::desc("The step runs on several ranks, each with its own rows of the "
+               "batch: gradients are reduced over all of them"),
+      cl::cat(category)};
+  cl::opt<std::string> lossReduction{
+      "loss-reduction",
+      cl::desc("With --data-parallel, where it cannot be proved: the loss is "
+               "the mean or the sum over the rows of the batch"),
+      cl::value_desc("mean|sum"), cl::cat(category)};
+  Number<double> rankTimeout{
+      "rank-timeout", 0,
+      cl::desc("With --data-parallel: a rank that does not answer for so long "
+               "has failed (0: 300)"),
+      cl::value_desc("SECONDS")};
   cl::opt<bool> showVerdicts{"verdicts",
                              cl::desc("Print the verdict of every dot"),
                              cl::cat(category)};
@@ -471,6 +486,8 @@ fp8run::RunOptions makeRunOptions() {
   run.trace = flags->trace;
   run.quiet = flags->quiet;
   run.showVerdicts = flags->showVerdicts;
+  run.dataParallel = flags->dataParallel;
+  run.rankTimeout = flags->rankTimeout;
   return run;
 }
 
@@ -489,6 +506,8 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.evalFile = flags->evalFile;
   program.compile = makeCompileOptions(signature, cache);
   program.compile.failOnFallback = flags->failOnFallback;
+  program.compile.dataParallel = flags->dataParallel;
+  program.compile.lossReduction = flags->lossReduction;
   program.compile.trace = isTraced();
   if (!flags->exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);
@@ -509,15 +528,20 @@ std::string findExportMistake() {
 }
 
 int train(MLIRContext &context, const SignatureOptions &signature,
-          const Cache *cache) {
-  fp8run::RunOptions run = makeRunOptions();
+          const Cache *cache, fp8run::RunOptions &run, fp8run::Ranks &ranks) {
   for (const std::string &mistake : {run.findMistake(), findExportMistake()})
     if (!mistake.empty())
       return usageError(mistake);
+  if (int status = ranks.join(run))
+    return status;
+  if (int status = ranks.waitForFirst())
+    return status;
   FailureOr<Executable> program =
       compileProgram(makeProgramOptions(run, signature, cache), context);
   if (failed(program))
     return 1;
+  if (int status = ranks.letOthersFollow())
+    return status;
   auto loaded = LoadedExecutable::load(std::move(*program));
   if (!loaded)
     return fail(loaded.takeError());
@@ -627,5 +651,7 @@ int main(int argc, char **argv) {
     return emitPackage(context, signature, cache.get());
   if (!flags->entry.empty())
     return runOnce(context, signature, cache.get());
-  return train(context, signature, cache.get());
+  fp8run::RunOptions run = makeRunOptions();
+  fp8run::Ranks ranks;
+  return ranks.leave(train(context, signature, cache.get(), run, ranks));
 }

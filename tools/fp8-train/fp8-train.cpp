@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8-c/Runtime.h"
-#include "fp8/Run/RunOptions.h"
+#include "fp8/Run/Ranks.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -108,6 +108,10 @@ CommandLine::CommandLine() {
       list("data", "FILE",
            "Training text (bytes), or token files: .u16, .npy, .safetensors",
            run.dataFiles),
+      flag("data-parallel",
+           "Train on all ranks that mpirun has started, each with rows of its "
+           "own (a package emitted with --data-parallel)",
+           run.dataParallel),
       list("eval-batch", "PATH=FILE[:TENSOR]",
            "Feed an argument of the evaluation from an array", run.evalBatches),
       list("eval-data", "FILE",
@@ -137,6 +141,13 @@ CommandLine::CommandLine() {
            printRecipe),
       flag("profile", "Time every launch: profile.json", run.profile),
       flag("quiet", "No progress", run.quiet),
+      {"rank-timeout", "SECONDS",
+       "With --data-parallel: a rank that does not answer for so long has "
+       "failed (0: 300)",
+       [this](const char *given) {
+         return parseNumber(given, run.rankTimeout, std::strtod);
+       },
+       "number"},
       flag("report", "Write the run as one page: report.html (runs python3)",
            run.report),
       flag("resume", "Continue from the newest checkpoint in --out",
@@ -238,17 +249,19 @@ int CommandLine::parse(int argc, char **argv) {
   return 0;
 }
 
-int train(CommandLine &line) {
+int train(CommandLine &line, fp8run::Ranks &ranks) {
   RunOptions &run = line.run;
   if (line.directory.empty())
     return usageError("expected a package DIR (see --help)");
   if (std::string mistake = fp8run::findThreadsMistake(run.threads);
       !mistake.empty())
     return usageError(mistake);
+  if (int status = ranks.join(run))
+    return status;
   fp8_package *package = nullptr;
   fp8_status status = fp8_package_open(line.directory.c_str(), &package);
   if (status != FP8_OK)
-    return fp8run::exitCode(run.program, status);
+    return fp8run::finish(run, status);
   run.hasInit = fp8_package_function(package, "init");
   run.hasEval = fp8_package_function(package, "eval");
   std::string mistake = line.printRecipe ? "" : run.findMistake();
@@ -280,5 +293,6 @@ int main(int argc, char **argv) {
     std::printf("fp8-train, for packages of version %d\n", fp8_abi_version());
     return 0;
   }
-  return train(line);
+  fp8run::Ranks ranks;
+  return ranks.leave(train(line, ranks));
 }

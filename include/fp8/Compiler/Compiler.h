@@ -30,6 +30,10 @@ struct CompileOptions {
   /// Keys of the recipe to set, `key.key=value` each.
   std::vector<std::string> recipeOverrides;
   bool failOnFallback = false;
+  /// The step runs on several ranks, each with its own rows of the batch.
+  bool dataParallel = false;
+  /// What the loss is over the rows, where that cannot be proved: mean or sum.
+  std::string lossReduction;
   /// Statistics of what is quantized become results of the step.
   bool trace = false;
   SignatureOptions signature;

@@ -231,6 +231,30 @@ def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
   ];
 }
 
+def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::ModuleOp"> {
+  let summary = "Begin collectives early and wait for them late";
+  let description = [{
+    A `fp8.start_all_reduce` moves up to behind the last op of its block that
+    writes its input or uses what it writes, its `fp8.wait` down to the first op
+    that uses the result or writes the input: what lies between, the rest of the
+    backward pass, runs while values travel. Collectives keep their order, which is the order
+    in which every rank meets them, and stay in their blocks.
+
+    Example: the launch of `@other` comes before the wait.
+
+    ```mlir
+    fp8.kernel @other(update %y: memref<8xf32>) domain = []
+    fp8.schedule @step(%g: memref<8xf32>, %y: memref<8xf32>) {
+      %0 = fp8.start_all_reduce mean %g into %g : memref<8xf32>
+      fp8.wait %0 (%g, %g) : memref<8xf32>, memref<8xf32>
+      fp8.launch @other(update %y) : (memref<8xf32>) -> ()
+      fp8.launch @other(update %g) : (memref<8xf32>) -> ()
+      fp8.return
+    }
+    ```
+  }];
+}
+
 def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
   let summary = "Give every intermediate buffer a place in one arena";
   let description = [{

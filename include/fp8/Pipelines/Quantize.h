@@ -44,6 +44,16 @@ struct QuantizePipelineOptions
       llvm::cl::desc("Fail if a dot that the recipe quantizes cannot be "
                      "converted"),
       llvm::cl::init(false)};
+  PassOptions::Option<bool> dataParallel{
+      *this, "data-parallel",
+      llvm::cl::desc("The step runs on several ranks, each with its own rows "
+                     "of the batch"),
+      llvm::cl::init(false)};
+  PassOptions::Option<std::string> lossReduction{
+      *this, "loss-reduction",
+      llvm::cl::desc("mean or sum: what the loss is over the rows of the "
+                     "batch, where that cannot be proved"),
+      llvm::cl::init("")};
   PassOptions::Option<bool> storeScores{
       *this, "store-scores",
       llvm::cl::desc("Leave attention as it is: its scores are stored"),

@@ -39,6 +39,12 @@ struct RunOptions {
   int32_t threads = 0;
   bool shuffle = false, resume = false, overwrite = false, profile = false,
        trace = false, quiet = false, showVerdicts = false, report = false;
+  /// Ranks train together, each with rows of its own; seconds until one that
+  /// does not answer has failed (0: 300).
+  bool dataParallel = false;
+  double rankTimeout = 0;
+  /// Those, or null: see Ranks.
+  fp8_group *group = nullptr;
 
   /// No steps are to be done: what is trained already is exported.
   bool isExportAlone() const {
@@ -62,6 +68,10 @@ void printReports(const RunOptions &options, const fp8_package *package);
 
 /// Prints the message of a failure and returns the exit status of the program.
 int exitCode(const std::string &program, fp8_status status);
+
+/// The same at the end of a run: of all ranks that fail one prints, and ends
+/// the others.
+int finish(const RunOptions &run, fp8_status status);
 
 /// Trains with the functions of a package; returns the exit status.
 int train(const RunOptions &options, const fp8_package *package);

@@ -170,6 +170,17 @@ struct SmoothRecipe {
   InitialScale initial = InitialScale::Current;
 };
 
+/// How gradients travel between ranks.
+struct AllReduceRecipe {
+  Wire format = Wire::None;
+  /// Tensor or Group128: the elements that share a scale, of f8 formats.
+  StorageTiling tile = StorageTiling::None;
+
+  bool isFP8() const {
+    return format == Wire::F8E4M3FN || format == Wire::F8E5M2;
+  }
+};
+
 struct Recipe {
   std::string name;
   std::optional<ForwardRecipe> forward;
@@ -183,6 +194,7 @@ struct Recipe {
   OptimizerRecipe optimizer;
   /// What the gradients of the weights are stored and accumulated in.
   StorageRecipe gradients;
+  AllReduceRecipe allReduce;
   WeightCopyTime weightCopies = WeightCopyTime::Step;
   /// Of stochastic rounding.
   int64_t seed = 0;

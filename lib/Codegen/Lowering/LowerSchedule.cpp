@@ -1,5 +1,6 @@
 //===- LowerSchedule.cpp - The schedule as launches -----------------------===//
 
+#include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Structure.h"
@@ -42,6 +43,11 @@ public:
 private:
   FailureOr<Place> placeOf(Value buffer);
   LogicalResult lowerLaunch(LaunchOp op);
+  LogicalResult lowerStart(StartAllReduceOp op);
+  void lowerWait(WaitOp op);
+  LogicalResult placesOf(ValueRange operands, SmallVectorImpl<int64_t> &codes,
+                         SmallVectorImpl<Value> &offsets);
+  LLVM::GlobalOp descriptionOf(StartAllReduceOp op);
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
   /// What fp8_launch is given of a kernel: who it is, and how many tasks.
@@ -240,6 +246,19 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
       asked.getBlocks());
 }
 
+LogicalResult ScheduleLowering::placesOf(ValueRange operands,
+                                         SmallVectorImpl<int64_t> &codes,
+                                         SmallVectorImpl<Value> &offsets) {
+  for (Value operand : operands) {
+    FailureOr<Place> place = placeOf(operand);
+    if (failed(place))
+      return failure();
+    codes.push_back(place->code);
+    offsets.push_back(place->offset);
+  }
+  return success();
+}
+
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
@@ -247,13 +266,8 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   builder.setInsertionPoint(op);
   SmallVector<int64_t> codes;
   SmallVector<Value> offsets;
-  for (Value operand : op.getOperands()) {
-    FailureOr<Place> place = placeOf(operand);
-    if (failed(place))
-      return failure();
-    codes.push_back(place->code);
-    offsets.push_back(place->offset);
-  }
+  if (failed(placesOf(op.getOperands(), codes, offsets)))
+    return failure();
   Value further = offsetTable(offsets, loc);
   Value table =
       LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
@@ -266,6 +280,117 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
                                   table, further, constant(codes.size(), loc)});
   op.erase();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+static_assert(static_cast<int>(Reduction::Min) == FP8_REDUCE_MIN &&
+                  static_cast<int>(Wire::F8E5M2) == FP8_WIRE_F8_E5M2,
+              "the dialect counts as the runtime does");
+
+/// The runtime's number of an element type that can be reduced.
+static std::optional<fp8_dtype> dtypeOf(Type type) {
+  if (type.isF32())
+    return FP8_DTYPE_F32;
+  if (type.isF64())
+    return FP8_DTYPE_F64;
+  if (type.isF16())
+    return FP8_DTYPE_F16;
+  if (type.isBF16())
+    return FP8_DTYPE_BF16;
+  if (type.isInteger(8))
+    return FP8_DTYPE_I8;
+  if (type.isInteger(16))
+    return FP8_DTYPE_I16;
+  if (type.isInteger(32))
+    return FP8_DTYPE_I32;
+  if (type.isInteger(64))
+    return FP8_DTYPE_I64;
+  return std::nullopt;
+}
+
+/// An fp8_all_reduce, constant.
+LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  Location loc = op.getLoc();
+  std::string name =
+      (entryName() + "_all_reduce_" + Twine(*op.getNumber())).str();
+  std::string text = op.getLabel().value_or("").str();
+  text.push_back('\0');
+  auto label = LLVM::GlobalOp::create(
+      builder, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
+      /*isConstant=*/true, LLVM::Linkage::Internal, name + "_label",
+      builder.getStringAttr(text));
+  MemRefType type = op.getInput().getType();
+  SmallVector<Type> fields{pointer};
+  fields.append(5, builder.getI64Type());
+  auto structure =
+      LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
+  auto global =
+      LLVM::GlobalOp::create(builder, loc, structure, /*isConstant=*/true,
+                             LLVM::Linkage::Internal, name, Attribute());
+  builder.createBlock(&global.getInitializerRegion());
+  Value value = LLVM::UndefOp::create(builder, loc, structure);
+  auto set = [&](Value field, int64_t index) {
+    value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
+  };
+  set(LLVM::AddressOfOp::create(builder, loc, label), 0);
+  int64_t numbers[] = {
+      static_cast<int64_t>(op.getReduction()),
+      static_cast<int64_t>(op.getWire()), *dtypeOf(type.getElementType()),
+      static_cast<int64_t>(op.getBlock().value_or(0)), type.getNumElements()};
+  for (auto [index, number] : llvm::enumerate(numbers))
+    set(constant(number, loc), index + 1);
+  LLVM::ReturnOp::create(builder, loc, value);
+  return global;
+}
+
+LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
+  if (isForGPU)
+    return op.emitOpError("expected a CPU where ranks reduce ")
+           << op.getInput().getType()
+           << " but got a GPU, on which a step runs on one rank";
+  if (!op.getNumber())
+    return op.emitOpError("expected a number, as fp8-plan-memory gives it");
+  Type element = op.getInput().getType().getElementType();
+  if (!dtypeOf(element))
+    return op.emitOpError("expected f16, bf16, f32, f64, i8, i16, i32 or i64 "
+                          "but got ")
+           << element;
+  Location loc = op.getLoc();
+  builder.setInsertionPoint(op);
+  SmallVector<int64_t> codes;
+  SmallVector<Value> offsets;
+  if (failed(placesOf(op.getOperands(), codes, offsets)))
+    return failure();
+  Value further = offsetTable(offsets, loc);
+  Value table =
+      LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
+  Value what = LLVM::AddressOfOp::create(builder, loc, descriptionOf(op));
+  Type i64 = builder.getI64Type();
+  auto callee = runtimeFunction("fp8_all_reduce_start",
+                                LLVM::LLVMVoidType::get(builder.getContext()),
+                                {pointer, i64, pointer, pointer, pointer, i64});
+  LLVM::CallOp::create(builder, loc, callee,
+                       ValueRange{step, constant(*op.getNumber(), loc), what,
+                                  table, further, constant(codes.size(), loc)});
+  return success();
+}
+
+void ScheduleLowering::lowerWait(WaitOp op) {
+  Location loc = op.getLoc();
+  builder.setInsertionPoint(op);
+  auto start = op.getHandle().getDefiningOp<StartAllReduceOp>();
+  auto callee =
+      runtimeFunction("fp8_wait", LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer, builder.getI64Type()});
+  LLVM::CallOp::create(builder, loc, callee,
+                       ValueRange{step, constant(*start.getNumber(), loc)});
+  op.erase();
+  start.erase();
 }
 
 /// The address of `buffer`, of which `access` reads or writes one element.
@@ -369,13 +494,18 @@ LogicalResult ScheduleLowering::run() {
   step = schedule.getBody().front().addArgument(pointer, loc);
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
-    if (isa<LaunchOp, memref::LoadOp, memref::StoreOp>(op))
+    if (isa<LaunchOp, StartAllReduceOp, WaitOp, memref::LoadOp,
+            memref::StoreOp>(op))
       work.push_back(op);
   });
   for (Operation *op : work) {
     LogicalResult lowered = success();
     if (auto launch = dyn_cast<LaunchOp>(op))
       lowered = lowerLaunch(launch);
+    else if (auto start = dyn_cast<StartAllReduceOp>(op))
+      lowered = lowerStart(start);
+    else if (auto wait = dyn_cast<WaitOp>(op))
+      lowerWait(wait);
     else if (auto load = dyn_cast<memref::LoadOp>(op))
       lowered = lowerLoad(load);
     else

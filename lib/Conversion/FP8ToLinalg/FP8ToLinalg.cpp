@@ -181,8 +181,8 @@ struct ConvertFP8ToLinalg
     populateFP8ToLinalgPatterns(converter, patterns);
     ConversionTarget target(*context);
     target.addIllegalDialect<FP8Dialect>();
-    // Stage 4 makes kernels of them.
-    target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp>();
+    // Stage 4 makes kernels of them, and calls of collectives.
+    target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp, AllReduceOp>();
     target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,
                            math::MathDialect, stablehlo::StablehloDialect,
                            tensor::TensorDialect>();

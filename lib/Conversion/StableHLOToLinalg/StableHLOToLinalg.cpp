@@ -1143,6 +1143,20 @@ template <typename OpTy> struct RetypeAttention : OpConversionPattern<OpTy> {
   }
 };
 
+struct RetypeAllReduce : OpConversionPattern<fp8::AllReduceOp> {
+  using OpConversionPattern::OpConversionPattern;
+  LogicalResult
+  matchAndRewrite(fp8::AllReduceOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    SmallVector<Type> types;
+    if (failed(getTypeConverter()->convertTypes(op->getResultTypes(), types)))
+      return failure();
+    rewriter.replaceOpWithNewOp<fp8::AllReduceOp>(
+        op, types, adaptor.getOperands(), op->getAttrs());
+    return success();
+  }
+};
+
 struct RetypeYield : OpConversionPattern<fp8::YieldOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -1186,13 +1200,13 @@ struct ConvertStableHLOToLinalgPass
     target.addDynamicallyLegalOp<tensor::ExtractSliceOp, tensor::InsertSliceOp>(
         [&](Operation *op) { return converter.isLegal(op); });
     patterns.add<RetypeAttention<fp8::AttentionOp>,
-                 RetypeAttention<fp8::AttentionBackwardOp>, RetypeYield>(
-        converter, context);
+                 RetypeAttention<fp8::AttentionBackwardOp>, RetypeAllReduce,
+                 RetypeYield>(converter, context);
     target.addDynamicallyLegalOp<fp8::AttentionOp, fp8::AttentionBackwardOp>(
         [&](Operation *op) {
           return converter.isLegal(op) && converter.isLegal(&op->getRegion(0));
         });
-    target.addDynamicallyLegalOp<fp8::YieldOp>(
+    target.addDynamicallyLegalOp<fp8::YieldOp, fp8::AllReduceOp>(
         [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);

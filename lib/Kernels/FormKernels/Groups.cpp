@@ -37,8 +37,9 @@ static Operation *definitionOf(Value value) {
 /// May an op that is no work stay in the schedule?
 static bool mayStay(Operation *op) {
   return isControlFlow(op) ||
-         isa<LaunchOp, tensor::ExtractSliceOp, tensor::InsertSliceOp,
-             tensor::ExtractOp, tensor::FromElementsOp>(op) ||
+         isa<LaunchOp, AllReduceOp, tensor::ExtractSliceOp,
+             tensor::InsertSliceOp, tensor::ExtractOp, tensor::FromElementsOp>(
+             op) ||
          isa<arith::ArithDialect>(op->getDialect());
 }
 

@@ -96,6 +96,13 @@ void MemoryAnalyzer::findTurn() {
 /// The buffers of the arena that `write` is made of elementwise.
 void MemoryAnalyzer::followElementwise(const Write &write,
                                        SetVector<Value> &found) {
+  if (auto start = dyn_cast<StartAllReduceOp>(write.op)) {
+    Value root = memoryOf(start.getInput());
+    if (root.getDefiningOp<memref::AllocOp>() &&
+        (states[root].parts & BufferState::Data))
+      found.insert(root);
+    return;
+  }
   auto call = dyn_cast<LaunchOp>(write.op);
   if (!call)
     return;

@@ -37,6 +37,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());
   pm.addPass(createElideCopies());
+  pm.addPass(createOverlapCollectives());
   pm.addPass(createPlanMemoryPass(plan, sink));
   pm.addPass(createVerifyScheduled());
 }

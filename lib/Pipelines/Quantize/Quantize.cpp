@@ -70,6 +70,9 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
                                 const QuantizePipelineOptions &options,
                                 VerdictReport *sink) {
   addResolveRecipe(pm, options);
+  // Before anything is quantized: whole values are quantized alike everywhere.
+  if (options.dataParallel)
+    pm.addPass(createFP8DataParallel({options.lossReduction}));
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
   FP8SmoothSwiGLUOptions smooth;

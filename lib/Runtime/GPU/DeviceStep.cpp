@@ -364,4 +364,9 @@ void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
   }
 }
 
+void DeviceStep::fail(const std::string &what) {
+  if (!failure)
+    failure = Error(FP8_ERROR_INTERNAL, str("'", executable.name, "' ", what));
+}
+
 } // namespace fp8::rt::gpu

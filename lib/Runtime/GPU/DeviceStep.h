@@ -39,6 +39,9 @@ public:
   const void *read(int64_t operand, int64_t offset, int64_t bytes);
   void write(int64_t operand, int64_t offset, int64_t bytes, const void *value);
 
+  /// Fails the run: the entry asks for something that no GPU does.
+  void fail(const std::string &what);
+
   int64_t deviceBytes() const { return totalBytes; }
 
   /// Measures every launch, which makes them wait for one another.

@@ -86,6 +86,7 @@ private:
 
   LogicalResult parseCompute(Node *node);
   LogicalResult parseSmooth(Node *node);
+  LogicalResult parseAllReduce(Node *node);
   LogicalResult parseStorage(Node *node, StringRef what,
                              StorageRecipe &storage);
   LogicalResult checkStorageTile(llvm::SMRange range, StringRef what,
@@ -456,6 +457,27 @@ LogicalResult RecipeParser::parseGradients(Node *node) {
   return success();
 }
 
+LogicalResult RecipeParser::parseAllReduce(Node *node) {
+  llvm::SMRange range = node->getSourceRange();
+  AllReduceRecipe &reduce = recipe.allReduce;
+  Wire before = reduce.format;
+  std::optional<StorageTiling> tile;
+  if (failed(readMapping(
+          node, "'all_reduce'",
+          {enumKey("format", !overlay, reduce.format), enumKey("tile", tile)})))
+    return failure();
+  if (before != reduce.format)
+    reduce.tile = reduce.isFP8() ? StorageTiling::Tensor : StorageTiling::None;
+  reduce.tile = tile.value_or(reduce.tile);
+  if (reduce.isFP8() == (reduce.tile == StorageTiling::None))
+    return error(range) << "expected tile: "
+                        << (reduce.isFP8() ? "tensor or 1x128" : "none")
+                        << " with format: " << stringifyWire(reduce.format)
+                        << " in 'all_reduce' but got "
+                        << stringifyStorageTiling(reduce.tile);
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // The whole
 //===----------------------------------------------------------------------===//
@@ -497,6 +519,7 @@ LogicalResult RecipeParser::parseRoot(Node *root) {
            key("smooth_swiglu", &RecipeParser::parseSmooth),
            key("optimizer", &RecipeParser::parseOptimizer),
            key("gradients", &RecipeParser::parseGradients),
+           key("all_reduce", &RecipeParser::parseAllReduce),
            enumKey("weight_copies", false, recipe.weightCopies),
            integerKey("seed", 0, std::numeric_limits<int64_t>::max(),
                       recipe.seed)})))

@@ -176,6 +176,10 @@ void Recipe::print(llvm::raw_ostream &os) const {
   printSmooth(os, smooth);
   printOptimizer(os, optimizer);
   printStorage(os, "gradients", gradients);
+  // Only where there is one: a recipe without is what it was before ranks.
+  if (allReduce.format != Wire::None)
+    os << "all_reduce: {format: " << stringifyEnum(allReduce.format)
+       << ", tile: " << stringifyEnum(allReduce.tile) << "}\n";
   os << "weight_copies: " << stringifyEnum(weightCopies) << "\n"
      << "seed: " << seed << "\n";
 }

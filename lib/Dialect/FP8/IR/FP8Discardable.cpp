@@ -95,6 +95,7 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kTensorsAttrName, OnOp, {isNames, "an array of strings"}},
     {FP8Dialect::kGatedUnitsAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
     {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
+    {FP8Dialect::kDataParallelAttrName, OnOp, kFlag},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,
      OnArgument,

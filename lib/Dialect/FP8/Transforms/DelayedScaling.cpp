@@ -261,6 +261,34 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   state.nextQuantizer = quantizer;
 }
 
+/// The largest of all ranks, in one message: histories are the same on all.
+void DelayedScaling::reduceOverRanks(MutableArrayRef<Value> amaxes) {
+  Location loc = function.getLoc();
+  SmallVector<Value> flat;
+  int64_t count = 0;
+  for (Value amax : amaxes) {
+    int64_t elements = tensorOf(amax).getNumElements();
+    flat.push_back(makeReshape(builder, loc, amax, {elements}));
+    count += elements;
+  }
+  auto type = RankedTensorType::get({count}, builder.getF32Type());
+  Value all = flat.size() == 1 ? flat.front()
+                               : stablehlo::ConcatenateOp::create(
+                                     builder, loc, type, flat, uint64_t(0))
+                                     .getResult();
+  Value largest =
+      AllReduceOp::create(builder, loc, Reduction::Max, all,
+                          builder.getStringAttr("amaxes of the step"))
+          .getResult();
+  int64_t first = 0;
+  for (Value &amax : amaxes) {
+    int64_t elements = tensorOf(amax).getNumElements();
+    Value part = makeRows(builder, loc, largest, first, first + elements);
+    amax = makeReshape(builder, loc, part, tensorOf(amax).getShape());
+    first += elements;
+  }
+}
+
 void DelayedScaling::addResults(TakenUpdate when) {
   if (states.empty())
     return;
@@ -270,6 +298,8 @@ void DelayedScaling::addResults(TakenUpdate when) {
   for (auto [state, amax] : given)
     largestOf[state] =
         stablehlo::MaxOp::create(builder, loc, largestOf[state], amax);
+  if (function->getParentOp()->hasAttr(FP8Dialect::kDataParallelAttrName))
+    reduceOverRanks(largestOf);
   Value largest;
   for (Value amax : largestOf) {
     Value own = makeMax(builder, loc, amax, true);

@@ -122,6 +122,7 @@ private:
     BlockArgument history, quantizer;
     Value nextQuantizer = {};
   };
+  void reduceOverRanks(MutableArrayRef<Value> amaxes);
   void update(State &state, Value amax, const TakenUpdate &when);
   void addResult(const State &state, StringRef part, Value value);
 

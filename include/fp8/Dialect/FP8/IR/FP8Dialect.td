@@ -89,6 +89,9 @@ def FP8_Dialect : Dialect {
     /// On the module, while the fp8 stage runs: the effective recipe.
     static constexpr ::llvm::StringLiteral kRecipeAttrName = "fp8.recipe";
 
+    /// On the module: the step runs on several ranks, each with its own rows.
+    static constexpr ::llvm::StringLiteral kDataParallelAttrName = "fp8.data_parallel";
+
     /// On a dot, until the report is written: what becomes of it, and why.
     static constexpr ::llvm::StringLiteral kVerdictAttrName = "fp8.verdict";
 

@@ -5,6 +5,7 @@
 
 include "fp8/Dialect/FP8/IR/FP8AttentionOps.td"
 include "fp8/Dialect/FP8/IR/FP8Attrs.td"
+include "fp8/Dialect/FP8/IR/FP8CollectiveOps.td"
 include "fp8/Dialect/FP8/IR/FP8ScheduleOps.td"
 include "fp8/Dialect/FP8/IR/FP8Types.td"
 include "mlir/IR/OpBase.td"

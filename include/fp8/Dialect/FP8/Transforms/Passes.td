@@ -44,6 +44,59 @@ def FP8ResolveRecipe : Pass<"fp8-resolve-recipe", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
+  let summary = "Run a step for one device on several ranks, each with its own rows";
+  let description = [{
+    Every rank runs the step on its own rows of the batch (the leading dimension
+    of batch arguments) and has the same state. The pass follows how values
+    differ between ranks: they are replicated, made of rows, or a part of a sum,
+    maximum or minimum over the rows of all ranks. Sums over rows are parts, and
+    so is what is linear in them: transposed, scaled, summed over micro-batches,
+    stacked by a loop. Where something is not linear in a part (a norm, an
+    optimizer, a comparison), or is a result, the part is made whole by one
+    `fp8.all_reduce` where it is computed.
+
+    Parts that follow from parameters and reach the state are gradients. They are
+    averaged where the loss is proved to be a mean: a sum over rows divided by
+    the number of its elements. They are summed where the loss is a sum divided
+    by a count that follows from the batch, which is itself summed over the
+    ranks. Otherwise the pass asks for `loss-reduction`. Other parts are sums or
+    means as they are themselves proved to be.
+
+    What cannot be computed row by row is an error at the op: a normalization
+    over the batch, contrastive scores, an order of the rows, positions or random
+    numbers along the batch. Conditions of branches and loops around a
+    collective are the same on all ranks, so that all meet the same collectives
+    in the same order.
+
+    Example: the gradient of `params['w']` is averaged over the ranks.
+
+    ```mlir
+    func.func public @main(
+        %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+        %x: tensor<4x8xf32> {fp8.path = "x", fp8.role = "batch"})
+        -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+            tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %four = stablehlo.constant dense<4.0> : tensor<f32>
+      %fours = stablehlo.constant dense<4.0> : tensor<8xf32>
+      %y = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4xf32>
+      %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+      %loss = stablehlo.divide %s, %four : tensor<f32>
+      %d = stablehlo.reduce(%x init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4x8xf32>, tensor<f32>) -> tensor<8xf32>
+      %g = stablehlo.divide %d, %fours : tensor<8xf32>
+      %new = stablehlo.subtract %w, %g : tensor<8xf32>
+      return %new, %loss : tensor<8xf32>, tensor<f32>
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
+  let options = [
+    Option<"lossReduction", "loss-reduction", "std::string", "\"\"",
+           "mean or sum: what the loss is over the rows of the batch, where that cannot be proved">
+  ];
+}
+
 def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
   let summary = "Scale the product of gated units before it is quantized";
   let description = [{

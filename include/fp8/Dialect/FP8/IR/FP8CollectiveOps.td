@@ -1,0 +1,188 @@
+//===- FP8CollectiveOps.td - What ranks compute together ---*- tablegen -*-===//
+//
+// A step runs on several ranks: processes with the same code and the same
+// state, each with its own rows of the batch. These are the places where they
+// meet. On tensors up to stage 3; on buffers, begun and waited for, from stage 4
+// on.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8COLLECTIVEOPS_TD
+#define FP8_DIALECT_FP8_IR_FP8COLLECTIVEOPS_TD
+
+include "fp8/Dialect/FP8/IR/FP8Attrs.td"
+include "fp8/Dialect/FP8/IR/FP8Types.td"
+include "mlir/IR/EnumAttr.td"
+include "mlir/IR/OpBase.td"
+include "mlir/Interfaces/SideEffectInterfaces.td"
+
+// The numbers are those of fp8_reduction and fp8_wire in fp8-c/Runtime.h.
+class FP8_CollectiveEnum<string name, string summary, list<I32EnumAttrCase> cases>
+    : I32EnumAttr<name, summary, cases> {
+  let cppNamespace = "::mlir::fp8";
+  let genSpecializedAttr = 0;
+}
+
+def FP8_Reduction : FP8_CollectiveEnum<"Reduction", "How the values of all ranks become one", [
+    I32EnumAttrCase<"Sum", 0, "sum">,
+    I32EnumAttrCase<"Mean", 1, "mean">,
+    I32EnumAttrCase<"Max", 2, "max">,
+    I32EnumAttrCase<"Min", 3, "min">
+  ]>;
+
+def FP8_Wire : FP8_CollectiveEnum<"Wire", "What travels between ranks", [
+    I32EnumAttrCase<"None", 0, "none">,
+    I32EnumAttrCase<"BF16", 1, "bf16">,
+    I32EnumAttrCase<"F8E4M3FN", 2, "f8E4M3FN">,
+    I32EnumAttrCase<"F8E5M2", 3, "f8E5M2">
+  ]>;
+
+def FP8_ReductionAttr : EnumAttr<FP8_Dialect, FP8_Reduction, "reduction"> {
+  let summary = "How the values of all ranks become one";
+  let description = [{
+    `mean` is the sum divided by the number of ranks. A NaN of any rank is the
+    maximum, and the minimum.
+
+    Example:
+
+    ```mlir
+    func.func @count(%x: tensor<i32>) -> tensor<i32> {
+      %0 = fp8.all_reduce sum %x : tensor<i32>
+      return %0 : tensor<i32>
+    }
+    ```
+  }];
+  let assemblyFormat = "$value";
+}
+
+def FP8_WireAttr : EnumAttr<FP8_Dialect, FP8_Wire, "wire"> {
+  let summary = "What travels between ranks";
+  let description = [{
+    `none`: the values as they are. Else sums and means of floats are narrowed:
+    the parts of all ranks, and their sum once more; sums are made in f32.
+
+    Example:
+
+    ```mlir
+    func.func @gradient(%x: tensor<64x32xf32>) -> tensor<64x32xf32> {
+      %0 = fp8.all_reduce mean %x wire = bf16 : tensor<64x32xf32>
+      return %0 : tensor<64x32xf32>
+    }
+    ```
+  }];
+  let assemblyFormat = "$value";
+}
+
+class FP8_Collective<string mnemonic, list<Trait> traits = []>
+    : Op<FP8_Dialect, mnemonic, traits>;
+
+def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Reduce a tensor over all ranks";
+  let description = [{
+    Every rank gets the sum, mean, maximum or minimum of what the ranks hold,
+    element by element, and all of them get the same bits. On one rank the
+    result is the input.
+
+    With a `wire` of f8 the ranks agree on a scale for each `block` of elements
+    that lie one after another (for the whole tensor without one), and codes
+    travel. Their sum is rounded again; by how much its scale stays below the
+    largest possible sum is FP8-LM's automatic scaling, whose factor and age are
+    `mu`, two numbers of f32 that the op returns anew: state of the step, which
+    all ranks hold alike.
+
+    The op has no side effect as far as one rank can see, but all ranks must come by
+    the same ops in the same order: around it there is no branch or loop whose
+    condition differs by rank. The `label` names it in profiles and errors.
+
+    Example:
+
+    ```mlir
+    func.func @reduce(%g: tensor<64x32xf32>, %amax: tensor<f32>, %mu: tensor<2xf32>)
+        -> (tensor<64x32xf32>, tensor<f32>, tensor<64x32xf32>, tensor<2xf32>) {
+      %0 = fp8.all_reduce mean %g label = "gradient params['w']" : tensor<64x32xf32>
+      %1 = fp8.all_reduce max %amax : tensor<f32>
+      %2, %mu_new = fp8.all_reduce sum %g mu %mu wire = f8E4M3FN block = 128 : tensor<64x32xf32>, tensor<2xf32> -> tensor<2xf32>
+      return %0, %1, %2, %mu_new : tensor<64x32xf32>, tensor<f32>, tensor<64x32xf32>, tensor<2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ReductionAttr:$reduction, AnyStaticShapeTensor:$input,
+                       Optional<FP8_F32Tensor>:$mu,
+                       DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
+                       OptionalAttr<I64Attr>:$block,
+                       OptionalAttr<StrAttr>:$label);
+  let results = (outs AnyStaticShapeTensor:$result, Optional<FP8_F32Tensor>:$new_mu);
+  let assemblyFormat = [{
+    $reduction $input (`mu` $mu^)? (`wire` `=` $wire^)? (`block` `=` $block^)?
+    (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
+  }];
+  let builders = [
+    // Exact, of one tensor.
+    OpBuilder<(ins "::mlir::fp8::Reduction":$reduction, "::mlir::Value":$input,
+                   CArg<"::mlir::StringAttr", "{}">:$label)>
+  ];
+  let hasVerifier = 1;
+}
+
+def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
+    AllTypesMatch<["input", "result"]>,
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Begin a reduction over all ranks, on buffers";
+  let description = [{
+    What `fp8.all_reduce` is in a schedule: begins to reduce `input` into
+    `result`, which may be the same buffer, and goes on. The buffers, `mu` among
+    them, are the collective's until the `fp8.wait` of its handle, in the same
+    block. The `number` tells it from all other collectives and launches of its
+    schedule; the last pass of stage 4 gives it.
+
+    Example:
+
+    ```mlir
+    fp8.schedule @step(%g: memref<64xf32>) {
+      %0 = fp8.start_all_reduce mean %g into %g label = "gradient params['w']" number = 0 : memref<64xf32>
+      fp8.wait %0 (%g, %g) : memref<64xf32>, memref<64xf32>
+      fp8.return
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ReductionAttr:$reduction, AnyStaticShapeMemRef:$input,
+                       AnyStaticShapeMemRef:$result, Optional<AnyStaticShapeMemRef>:$mu,
+                       DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
+                       OptionalAttr<I64Attr>:$block,
+                       OptionalAttr<StrAttr>:$label,
+                       OptionalAttr<I64Attr>:$number);
+  let results = (outs Index:$handle);
+  let assemblyFormat = [{
+    $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` $wire^)?
+    (`block` `=` $block^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
+    `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_WaitOp : FP8_Collective<"wait", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Wait for a collective";
+  let description = [{
+    Returns when the collective that gave the handle has ended. Its buffers are
+    the operands, first the one that is read; until here nobody else may write
+    it, or read or write the others.
+
+    Example: see `fp8.start_all_reduce`.
+
+    ```mlir
+    fp8.schedule @step(%n: memref<i32>, %all: memref<i32>) {
+      %0 = fp8.start_all_reduce sum %n into %all : memref<i32>
+      fp8.wait %0 (%n, %all) : memref<i32>, memref<i32>
+      fp8.return
+    }
+    ```
+  }];
+  let arguments = (ins Index:$handle, Variadic<AnyStaticShapeMemRef>:$buffers);
+  let assemblyFormat = [{
+    $handle `(` $buffers `)` attr-dict `:` type($buffers)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif // FP8_DIALECT_FP8_IR_FP8COLLECTIVEOPS_TD

@@ -1,0 +1,394 @@
+//===- DataParallel.cpp - A step for one device on several ranks ----------===//
+
+#include "../EffectiveRecipe.h"
+#include "Propagation.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/StringSet.h"
+
+namespace mlir::fp8 {
+#define GEN_PASS_DEF_FP8DATAPARALLEL
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace mlir::fp8
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Kind = Layout::Kind;
+
+namespace {
+
+/// Visits what a value is computed from, once each: of loops and branches the
+/// carry or result alone. `visit` says whether to go on behind a value.
+void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist{value};
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (!seen.insert(next).second || !visit(next))
+      continue;
+    Operation *op = next.getDefiningOp();
+    unsigned index = 0;
+    if (auto arg = dyn_cast<BlockArgument>(next)) {
+      op = arg.getOwner()->getParentOp();
+      index = arg.getArgNumber();
+      if (!isa<stablehlo::WhileOp>(op))
+        continue;
+    } else {
+      index = cast<OpResult>(next).getResultNumber();
+    }
+    auto yielded = [&](Region &region, unsigned i) {
+      worklist.push_back(region.front().getTerminator()->getOperand(i));
+    };
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
+      worklist.push_back(loop->getOperand(index));
+      yielded(loop.getBody(), index);
+      yielded(loop.getCond(), 0);
+    } else if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
+      worklist.push_back(op->getOperand(0));
+      for (Region &region : op->getRegions())
+        yielded(region, index);
+    } else {
+      llvm::append_range(worklist, op->getOperands());
+    }
+  }
+}
+
+/// One function: what is reduced where, and how.
+class DataParallelism {
+public:
+  /// `wire`: how gradients travel.
+  DataParallelism(func::FuncOp func, const Signature &signature,
+                  std::optional<Reduction> lossReduction,
+                  const AllReduceRecipe &wire)
+      : func(func), signature(signature), lossReduction(lossReduction),
+        wire(wire) {}
+
+  LogicalResult run();
+
+private:
+  FailureOr<Layout> layoutOf(const SignatureArg &arg);
+  LogicalResult propagate();
+  void findSources();
+  bool isPlainCount(Value value);
+  FailureOr<Reduction> reductionOf(Value value);
+  FailureOr<Reduction> reductionOfLoss();
+  std::string labelOf(Value value);
+  bool travelsNarrow(Value value);
+  Value addMu(AllReduceOp reduce);
+  LogicalResult insert(Value value, Reduction reduction);
+  LogicalResult verifyOrder();
+
+  func::FuncOp func;
+  const Signature &signature;
+  std::optional<Reduction> lossReduction;
+  AllReduceRecipe wire;
+  llvm::StringSet<> muNames;
+  llvm::SetVector<Value> whole;
+  std::unique_ptr<Propagation> layouts;
+  /// What has a part in the new state, and in the loss.
+  llvm::DenseSet<Value> stateSources, lossSources;
+};
+
+} // namespace
+
+FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
+  Layout layout = Layout::of(Kind::Replicated);
+  layout.learned =
+      arg.role == ArgRole::State && arg.kind == StateKind::Parameter;
+  if (arg.role != ArgRole::Batch)
+    return layout;
+  auto type = cast<RankedTensorType>(arg.type);
+  if (type.getRank() == 0 || type.getDimSize(0) < 2)
+    return func.emitError("expected batch argument '")
+           << arg.path << "' to have two or more rows, which its leading "
+           << "dimension counts, to run on several ranks, but got " << type;
+  layout.kind = Kind::Rows;
+  layout.rows.push_back({0, 1, type.getDimSize(0)});
+  return layout;
+}
+
+LogicalResult DataParallelism::propagate() {
+  // One more turn for each part that is found behind others.
+  for (bool found = true; found;) {
+    layouts = std::make_unique<Propagation>(func, whole);
+    for (const SignatureArg &arg : signature.args) {
+      FailureOr<Layout> layout = layoutOf(arg);
+      if (failed(layout))
+        return failure();
+      layouts->set(func.getArgument(arg.index), *layout);
+    }
+    if (failed(layouts->run()))
+      return failure();
+    found = layouts->hasFound();
+    // What follows from whole values alone is whole.
+    SmallVector<Value> needless;
+    for (Value value : whole)
+      if (!layouts->partOf(value).is(Kind::Partial))
+        needless.push_back(value);
+    for (Value value : needless)
+      whole.remove(value);
+  }
+  return success();
+}
+
+void DataParallelism::findSources() {
+  Operation *end = func.getBody().front().getTerminator();
+  for (const SignatureResult &result : signature.results) {
+    bool isState = result.kind == ResultKind::State;
+    if (isState || result.kind == ResultKind::Loss)
+      forEachSource(end->getOperand(result.index), [&](Value value) {
+        return (isState ? stateSources : lossSources).insert(value).second;
+      });
+  }
+}
+
+/// Is a sum over rows one of what the batch holds, or counts, as it is?
+bool DataParallelism::isPlainCount(Value value) {
+  bool plain = true;
+  forEachSource(value, [&](Value source) {
+    Operation *op = source.getDefiningOp();
+    if (op && isa<stablehlo::MulOp, stablehlo::DivOp>(op))
+      for (Value operand : op->getOperands()) {
+        while (auto spread =
+                   operand.getDefiningOp<stablehlo::BroadcastInDimOp>())
+          operand = spread.getOperand();
+        plain &= !matchPattern(operand, m_Constant());
+      }
+    return plain;
+  });
+  return plain;
+}
+
+FailureOr<Reduction> DataParallelism::reductionOfLoss() {
+  if (lossReduction)
+    return *lossReduction;
+  const SignatureResult *loss = signature.findLoss();
+  bool mean = loss, byCount = loss, any = false;
+  if (loss)
+    forEachSource(
+        func.getBody().front().getTerminator()->getOperand(loss->index),
+        [&](Value value) {
+          if (!whole.contains(value))
+            return true;
+          Layout part = layouts->partOf(value);
+          if (part.learned) {
+            any = true;
+            mean &= part.isMean && !part.byCount;
+            byCount &= part.byCount;
+          }
+          return false;
+        });
+  if (any && mean)
+    return *(lossReduction = Reduction::Mean);
+  if (any && byCount)
+    return *(lossReduction = Reduction::Sum);
+  return func.emitError(
+             "expected the loss to be a mean over the batch (its sum divided "
+             "by the number of its elements, or by a count that follows from "
+             "the batch) but could not prove it: say loss-reduction=mean, if "
+             "the loss of two batches together is the mean of their losses, or "
+             "loss-reduction=sum, if it is the sum (result '")
+         << (loss ? loss->path : std::string("?")) << "')";
+}
+
+FailureOr<Reduction> DataParallelism::reductionOf(Value value) {
+  Layout part = layouts->partOf(value);
+  if (part.reduction != Reduction::Sum)
+    return part.reduction;
+  if (part.learned &&
+      (stateSources.contains(value) || lossSources.contains(value)))
+    return reductionOfLoss();
+  if (part.isMean && !part.byCount)
+    return Reduction::Mean;
+  if (part.byCount)
+    return Reduction::Sum;
+  if (part.isPlainSum() && (part.learned || isPlainCount(value)))
+    return Reduction::Sum;
+  if (part.learned)
+    return reductionOfLoss();
+  return emitError(value.getLoc())
+         << "expected a sum or a mean over the rows of the batch but cannot "
+            "tell which: divide the sum by the number of its elements, after "
+            "it is made, or by nothing";
+}
+
+/// "gradient PATH" where a state of the same shape follows elementwise.
+std::string DataParallelism::labelOf(Value value) {
+  llvm::DenseSet<Value> seen;
+  SmallVector<Value> worklist{value};
+  auto shape = cast<ShapedType>(value.getType()).getShape();
+  while (!worklist.empty()) {
+    Value next = worklist.pop_back_val();
+    if (cast<ShapedType>(next.getType()).getShape() != shape ||
+        !seen.insert(next).second)
+      continue;
+    for (OpOperand &use : next.getUses()) {
+      if (isa<func::ReturnOp>(use.getOwner())) {
+        for (const SignatureResult &result : signature.results)
+          if (result.index == use.getOperandNumber() &&
+              result.kind == ResultKind::State) {
+            const SignatureArg *state = signature.findArg(result.statePath);
+            std::string path = state && !state->parameter.empty()
+                                   ? state->parameter
+                                   : result.statePath;
+            return "gradient " + path;
+          } else if (result.index == use.getOperandNumber()) {
+            return result.path;
+          }
+      } else if (use.getOwner()->getNumResults() == 1) {
+        worklist.push_back(use.getOwner()->getResult(0));
+      }
+    }
+  }
+  return "sum over rows";
+}
+
+/// Is it a gradient of more than one number, outside of loops and branches
+/// (where it would have no one state)?
+bool DataParallelism::travelsNarrow(Value value) {
+  if (wire.format == Wire::None || !stateSources.contains(value) ||
+      !layouts->partOf(value).learned)
+    return false;
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getNumElements() > 1 && type.getElementType().isF32() &&
+         value.getParentBlock() == &func.getBody().front();
+}
+
+/// Adds FP8-LM's automatic scale to the state, as zeros: not yet known.
+Value DataParallelism::addMu(AllReduceOp reduce) {
+  Builder builder(func.getContext());
+  StringRef label = reduce.getLabel().value_or("");
+  label.consume_front("gradient ");
+  std::string base = "fp8." + label.str() + ".all_reduce", name = base;
+  for (unsigned copy = 2; !muNames.insert(name).second; ++copy)
+    name = base + "." + std::to_string(copy);
+  StringAttr path = builder.getStringAttr(name + ".mu");
+  auto type = RankedTensorType::get({2}, builder.getF32Type());
+  unsigned index = func.getNumArguments();
+  (void)func.insertArgument(
+      index, type,
+      builder.getDictionaryAttr(
+          {builder.getNamedAttr(kPathAttr, path),
+           builder.getNamedAttr(kRoleAttr, builder.getStringAttr("state")),
+           builder.getNamedAttr(kKindAttr, builder.getStringAttr("other")),
+           builder.getNamedAttr(kZeroInitAttr, builder.getUnitAttr())}),
+      func.getLoc());
+  (void)func.insertResult(
+      func.getNumResults(), type,
+      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
+                                 builder.getNamedAttr(kStateAttr, path)}));
+  return func.getArgument(index);
+}
+
+LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
+  Type element = getElementTypeOrSelf(value.getType());
+  bool sums = reduction == Reduction::Sum || reduction == Reduction::Mean;
+  if (element.isInteger(1) || (element.isUnsignedInteger() && !sums))
+    return emitError(value.getLoc())
+           << "expected floats or signed integers to be reduced over the "
+              "ranks but got "
+           << value.getType();
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointAfterValue(value);
+  auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
+                                    builder.getStringAttr(labelOf(value)));
+  if (travelsNarrow(value)) {
+    IntegerAttr block = wire.tile == StorageTiling::Group128
+                            ? builder.getI64IntegerAttr(128)
+                            : IntegerAttr();
+    Value mu = wire.isFP8() ? addMu(reduce) : Value();
+    auto narrow = AllReduceOp::create(
+        builder, value.getLoc(), value.getType(), mu ? mu.getType() : Type(),
+        reduction, value, mu, wire.format, block, reduce.getLabelAttr());
+    reduce.erase();
+    reduce = narrow;
+    if (mu)
+      func.getBody().front().getTerminator()->insertOperands(
+          func.getNumResults() - 1, reduce.getNewMu());
+  }
+  value.replaceAllUsesExcept(reduce.getResult(), reduce);
+  return success();
+}
+
+/// All ranks meet the same collectives in the same order: of what decides
+/// whether and how often one runs, none differs by rank.
+LogicalResult DataParallelism::verifyOrder() {
+  WalkResult result = func.walk([&](AllReduceOp reduce) {
+    for (Operation *parent = reduce->getParentOp(); parent != func;
+         parent = parent->getParentOp()) {
+      Value decides =
+          parent->getNumOperands() ? parent->getOperand(0) : Value();
+      if (auto loop = dyn_cast<stablehlo::WhileOp>(parent))
+        decides = loop.getCond().front().getTerminator()->getOperand(0);
+      // (A reduced predicate is one of the values that are whole.)
+      if (!decides.getDefiningOp<AllReduceOp>() &&
+          !layouts->layoutOf(decides).isWhole()) {
+        reduce.emitOpError("expected a collective below conditions that are "
+                           "the same on all ranks");
+        return WalkResult::interrupt();
+      }
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
+}
+
+LogicalResult DataParallelism::run() {
+  if (failed(propagate()))
+    return failure();
+  findSources();
+  // Decided before anything changes.
+  SmallVector<std::pair<Value, Reduction>> decided;
+  for (Value value : whole) {
+    FailureOr<Reduction> reduction = reductionOf(value);
+    if (failed(reduction))
+      return failure();
+    decided.push_back({value, *reduction});
+  }
+  for (auto [value, reduction] : decided)
+    if (failed(insert(value, reduction)))
+      return failure();
+  return verifyOrder();
+}
+
+namespace {
+
+class FP8DataParallel : public fp8::impl::FP8DataParallelBase<FP8DataParallel> {
+public:
+  using FP8DataParallelBase::FP8DataParallelBase;
+
+  void runOnOperation() override {
+    std::optional<Reduction> reduction;
+    if (!lossReduction.empty()) {
+      reduction = symbolizeReduction(lossReduction);
+      if (reduction != Reduction::Mean && reduction != Reduction::Sum) {
+        getOperation().emitError("expected loss-reduction 'mean' or 'sum' but "
+                                 "got '")
+            << lossReduction << "'";
+        return signalPassFailure();
+      }
+    }
+    AllReduceRecipe wire;
+    if (getOperation()->hasAttr(FP8Dialect::kRecipeAttrName)) {
+      FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+      if (failed(recipe))
+        return signalPassFailure();
+      wire = recipe->allReduce;
+    }
+    for (auto func : getOperation().getOps<func::FuncOp>()) {
+      if (func.isDeclaration() || !func.isPublic())
+        continue;
+      FailureOr<Signature> signature = Signature::fromAttributes(func);
+      if (failed(signature) ||
+          failed(DataParallelism(func, *signature, reduction, wire).run()))
+        return signalPassFailure();
+    }
+    getOperation()->setAttr(FP8Dialect::kDataParallelAttrName,
+                            UnitAttr::get(&getContext()));
+  }
+};
+
+} // namespace

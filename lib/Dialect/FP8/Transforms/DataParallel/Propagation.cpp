@@ -1,0 +1,1186 @@
+//===- Propagation.cpp - Layouts through a step ---------------------------===//
+
+#include "Propagation.h"
+
+#include "fp8/Analysis/Signature.h"
+#include "fp8/Dialect/StableHLO/IR/CHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Kind = Layout::Kind;
+
+//===----------------------------------------------------------------------===//
+// Values
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<int64_t> shapeOf(Value value) {
+  return cast<ShapedType>(value.getType()).getShape();
+}
+
+static std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
+  const auto *it = llvm::find(dims, dim);
+  if (it == dims.end())
+    return std::nullopt;
+  return it - dims.begin();
+}
+
+/// The number that all elements of a constant are.
+static std::optional<double> constantOf(Value value) {
+  while (Operation *def = value.getDefiningOp()) {
+    if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+            stablehlo::ConvertOp>(def)) {
+      value = def->getOperand(0);
+      continue;
+    }
+    DenseElementsAttr elements;
+    if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
+      return std::nullopt;
+    if (isa<FloatType>(elements.getElementType()))
+      return elements.getSplatValue<APFloat>().convertToDouble();
+    if (elements.getElementType().isSignlessInteger())
+      return elements.getSplatValue<APInt>().getSExtValue();
+    return std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// The dimension of the result of a gather (the updates of a scatter) that
+/// dimension `dim` of the indices becomes.
+static std::optional<int64_t> indexToResult(int64_t dim, int64_t vectorDim,
+                                            ArrayRef<int64_t> offsetDims) {
+  if (dim == vectorDim)
+    return std::nullopt;
+  int64_t left = dim > vectorDim ? dim - 1 : dim;
+  for (int64_t result = 0;; ++result)
+    if (!llvm::is_contained(offsetDims, result) && left-- == 0)
+      return result;
+}
+
+namespace {
+
+/// Values that are the same along rows. A loop's carry is taken to be, until
+/// its beginning or its turn says otherwise.
+class SameForRows {
+public:
+  bool check(Value value, const RowDim &row);
+
+private:
+  bool checkArgument(BlockArgument arg, const RowDim &row);
+  bool checkReshape(stablehlo::ReshapeOp op, const RowDim &row);
+  bool checkDot(stablehlo::DotGeneralOp op, const RowDim &row);
+  bool checkGather(stablehlo::GatherOp op, const RowDim &row);
+  bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
+  bool checkAlong(Value value, const RowDim &row, std::optional<int64_t> dim) {
+    return !dim || check(value, {*dim, row.outer, row.size});
+  }
+
+  llvm::DenseSet<std::pair<Value, int64_t>> assumed;
+};
+
+} // namespace
+
+bool SameForRows::checkArgument(BlockArgument arg, const RowDim &row) {
+  auto loop = dyn_cast<stablehlo::WhileOp>(arg.getOwner()->getParentOp());
+  if (!loop)
+    return false;
+  unsigned index = arg.getArgNumber();
+  return check(loop->getOperand(index), row) &&
+         check(loop.getBody().front().getTerminator()->getOperand(index), row);
+}
+
+bool SameForRows::checkReshape(stablehlo::ReshapeOp op, const RowDim &row) {
+  std::optional<RowDims> from =
+      reshapeRows(row, shapeOf(op.getResult()), shapeOf(op.getOperand()));
+  return from && llvm::all_of(*from, [&](const RowDim &part) {
+           return check(op.getOperand(), part);
+         });
+}
+
+bool SameForRows::checkDot(stablehlo::DotGeneralOp op, const RowDim &row) {
+  auto dims = op.getDotDimensionNumbers();
+  int64_t batches = dims.getLhsBatchingDimensions().size();
+  if (row.dim < batches)
+    return check(op.getLhs(), {dims.getLhsBatchingDimensions()[row.dim],
+                               row.outer, row.size}) &&
+           check(op.getRhs(), {dims.getRhsBatchingDimensions()[row.dim],
+                               row.outer, row.size});
+  int64_t next = batches;
+  auto find = [&](Value side, ArrayRef<int64_t> batching,
+                  ArrayRef<int64_t> contracting) -> std::optional<bool> {
+    for (int64_t dim = 0; dim < static_cast<int64_t>(shapeOf(side).size());
+         ++dim)
+      if (!llvm::is_contained(batching, dim) &&
+          !llvm::is_contained(contracting, dim) && next++ == row.dim)
+        return check(side, {dim, row.outer, row.size});
+    return std::nullopt;
+  };
+  if (auto same = find(op.getLhs(), dims.getLhsBatchingDimensions(),
+                       dims.getLhsContractingDimensions()))
+    return *same;
+  return find(op.getRhs(), dims.getRhsBatchingDimensions(),
+              dims.getRhsContractingDimensions())
+      .value_or(false);
+}
+
+bool SameForRows::checkGather(stablehlo::GatherOp op, const RowDim &row) {
+  auto dims = op.getDimensionNumbers();
+  if (llvm::is_contained(dims.getOffsetDims(), row.dim) ||
+      !dims.getOperandBatchingDims().empty())
+    return false;
+  int64_t index = 0;
+  for (int64_t dim = 0; dim < row.dim; ++dim)
+    index += !llvm::is_contained(dims.getOffsetDims(), dim);
+  if (index >= dims.getIndexVectorDim())
+    ++index;
+  return check(op.getStartIndices(), {index, row.outer, row.size});
+}
+
+/// Windows that reach over all of the dimension.
+bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
+  auto dims = op.getScatterDimensionNumbers();
+  if (op.getInputs().size() != 1 ||
+      llvm::is_contained(dims.getInsertedWindowDims(), row.dim) ||
+      llvm::is_contained(dims.getInputBatchingDims(), row.dim))
+    return false;
+  int64_t window = 0;
+  for (int64_t dim = 0; dim < row.dim; ++dim)
+    window += !llvm::is_contained(dims.getInsertedWindowDims(), dim) &&
+              !llvm::is_contained(dims.getInputBatchingDims(), dim);
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
+  int64_t dim = dims.getUpdateWindowDims()[window];
+  return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
+         check(target, row) && check(updates, {dim, row.outer, row.size});
+}
+
+bool SameForRows::check(Value value, const RowDim &row) {
+  if (!assumed.insert({value, row.dim}).second)
+    return true;
+  if (auto arg = dyn_cast<BlockArgument>(value))
+    return checkArgument(arg, row);
+  Operation *op = value.getDefiningOp();
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)))
+    return elements.isSplat();
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
+    return static_cast<int64_t>(iota.getIotaDimension()) != row.dim;
+  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
+    auto from = positionIn(broadcast.getBroadcastDimensions(), row.dim);
+    if (from && shapeOf(broadcast.getOperand())[*from] == 1)
+      return true;
+    return checkAlong(broadcast.getOperand(), row, from);
+  }
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
+    return checkAlong(transpose.getOperand(), row,
+                      transpose.getPermutation()[row.dim]);
+  if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(op))
+    return checkReshape(reshape, row);
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
+    return checkDot(dot, row);
+  if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
+    return checkGather(gather, row);
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return checkScatter(scatter, row);
+  if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op)) {
+    int64_t dim = -1;
+    for (int64_t left = row.dim; left >= 0;)
+      left -= !llvm::is_contained(reduce.getDimensions(), ++dim);
+    return llvm::all_of(reduce.getInputs(), [&](Value input) {
+      return check(input, {dim, row.outer, row.size});
+    });
+  }
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
+    unsigned index = cast<OpResult>(value).getResultNumber();
+    return check(loop->getOperand(index), row) &&
+           check(loop.getBody().front().getTerminator()->getOperand(index),
+                 row);
+  }
+  if (auto barrier = dyn_cast<stablehlo::OptimizationBarrierOp>(op))
+    return check(barrier->getOperand(cast<OpResult>(value).getResultNumber()),
+                 row);
+  // Other dimensions may be cut or joined.
+  bool alongOthers =
+      (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
+           stablehlo::DynamicUpdateSliceOp, stablehlo::PadOp>(op) ||
+       (isa<stablehlo::ConcatenateOp>(op) &&
+        static_cast<int64_t>(
+            cast<stablehlo::ConcatenateOp>(op).getDimension()) != row.dim) ||
+       (isa<stablehlo::ReverseOp>(op) &&
+        !llvm::is_contained(cast<stablehlo::ReverseOp>(op).getDimensions(),
+                            row.dim)));
+  if (!stablehlo::worksByElement(op) && !alongOthers)
+    return false;
+  return llvm::all_of(op->getOperands(), [&](Value operand) {
+    ArrayRef<int64_t> shape = shapeOf(operand);
+    if (shape.empty())
+      return true;
+    return shape[row.dim] == shapeOf(value)[row.dim] && check(operand, row);
+  });
+}
+
+bool fp8::isSameForRows(Value value, const RowDim &row) {
+  return SameForRows().check(value, row);
+}
+
+//===----------------------------------------------------------------------===//
+// Layouts
+//===----------------------------------------------------------------------===//
+
+Layout Propagation::layoutOf(Value value) const {
+  Layout part = layouts.lookup(value);
+  if (!part.is(Kind::Partial) || !whole.contains(value))
+    return part;
+  Layout layout = Layout::of(Kind::Replicated);
+  layout.learned = part.learned;
+  layout.mixed = part.learned;
+  layout.byCount = !part.learned && part.isPlainSum();
+  return layout;
+}
+
+bool Propagation::learnedOf(Operation *op) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return layouts.lookup(operand).learned;
+  });
+}
+
+bool Propagation::anyOf(Operation *op, Kind kind) const {
+  return llvm::any_of(op->getOperands(), [&](Value operand) {
+    return layoutOf(operand).is(kind);
+  });
+}
+
+LogicalResult Propagation::assign(Operation *op, Layout layout) {
+  layout.learned |= learnedOf(op);
+  for (Value operand : op->getOperands())
+    layout.mixed |= layoutOf(operand).mixed;
+  for (Value result : op->getResults())
+    layouts[result] = layout;
+  return success();
+}
+
+LogicalResult Propagation::replicate(Operation *op) {
+  Layout layout = Layout::of(Kind::Replicated);
+  // What follows from a count of rows alone.
+  for (Value operand : op->getOperands())
+    layout.byCount |= layoutOf(operand).byCount;
+  return assign(op, layout);
+}
+
+LogicalResult Propagation::mixes(Operation *op, const Twine &why) {
+  // (Not decided yet; the last turn tells.)
+  (void)assign(op, Layout());
+  if (quiet)
+    return success();
+  return op->emitOpError("expected every example to be computed from its own "
+                         "row of the batch, as data parallel ranks do, but ")
+         << why;
+}
+
+LogicalResult Propagation::requireWhole(Operation *op, Value value) {
+  Layout layout = layoutOf(value);
+  if (layout.is(Kind::Rows))
+    return mixes(op, "it needs one value for all rows");
+  if (!layout.is(Kind::Partial))
+    return success();
+  found = true;
+  whole.insert(value);
+  return success();
+}
+
+LogicalResult Propagation::requireRows(Operation *op, Value value,
+                                       ArrayRef<RowDim> rows) {
+  Layout layout = layoutOf(value);
+  if (layout.is(Kind::Unknown) || layout.is(Kind::Zero))
+    return success();
+  if (layout.is(Kind::Partial)) {
+    if (failed(requireWhole(op, value)))
+      return failure();
+    layout = layoutOf(value);
+  }
+  if (layout.is(Kind::Rows)) {
+    if (ArrayRef<RowDim>(layout.rows) == rows)
+      return success();
+    return mixes(op, "it combines different rows of the batch");
+  }
+  if (layout.mixed)
+    return mixes(op, "it reads a value that follows from the parameters and "
+                     "the rows of all ranks");
+  if (shapeOf(value).empty() || llvm::all_of(rows, [&](const RowDim &row) {
+        return isSameForRows(value, row);
+      }))
+    return success();
+  return mixes(op, "it reads a value that is another one for every place in "
+                   "the batch, such as a position or a random number");
+}
+
+LogicalResult
+Propagation::assignRows(Operation *op, ArrayRef<RowDim> rows,
+                        llvm::function_ref<std::optional<int64_t>(int64_t)> map,
+                        StringRef why) {
+  Layout layout = Layout::of(Kind::Rows);
+  for (const RowDim &row : rows) {
+    std::optional<int64_t> dim = map(row.dim);
+    if (!dim)
+      return mixes(op, why);
+    layout.rows.push_back({*dim, row.outer, row.size});
+  }
+  llvm::sort(layout.rows, [](const RowDim &a, const RowDim &b) {
+    return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
+  });
+  return assign(op, layout);
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise ops
+//===----------------------------------------------------------------------===//
+
+std::optional<Layout> Propagation::linear(Operation *op) {
+  auto layout = [&](unsigned i) { return layoutOf(op->getOperand(i)); };
+  // The largest of what is the same everywhere and of a part is a part.
+  Reduction extreme =
+      isa<stablehlo::MaxOp>(op) ? Reduction::Max : Reduction::Min;
+  if (isa<stablehlo::MaxOp, stablehlo::MinOp>(op)) {
+    Layout a = layout(0), b = layout(1);
+    if (a.isPartial(extreme) && (b.isPartial(extreme) || b.isWhole()))
+      return a;
+    if (b.isPartial(extreme) && a.isWhole())
+      return b;
+    return std::nullopt;
+  }
+  if (auto convert = dyn_cast<stablehlo::ConvertOp>(op)) {
+    Type from = getElementTypeOrSelf(convert.getOperand().getType());
+    Type to = getElementTypeOrSelf(convert.getType());
+    bool widens = isa<IntegerType>(from) && isa<IntegerType>(to) &&
+                  from.getIntOrFloatBitWidth() <= to.getIntOrFloatBitWidth();
+    if (isa<FloatType>(to) || widens)
+      return layout(0);
+    return std::nullopt;
+  }
+  auto isSum = [](const Layout &l) {
+    return l.isPartial(Reduction::Sum) || l.is(Kind::Zero);
+  };
+  if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op)) {
+    if (!isSum(layout(0)) || !isSum(layout(1)))
+      return std::nullopt;
+    return join(layout(0), layout(1));
+  }
+  if (isa<stablehlo::SelectOp>(op)) {
+    if (!layout(0).isWhole() || !isSum(layout(1)) || !isSum(layout(2)))
+      return std::nullopt;
+    return join(layout(1), layout(2));
+  }
+  if (isa<stablehlo::NegOp>(op) && isSum(layout(0))) {
+    Layout result = layout(0);
+    result.scale(-1);
+    return result;
+  }
+  if (auto multiply = dyn_cast<stablehlo::MulOp>(op)) {
+    for (unsigned i : {0u, 1u})
+      if (layout(i).isPartial(Reduction::Sum) && layout(1 - i).isWhole()) {
+        Layout result = layout(i);
+        result.byCount |= layout(1 - i).byCount;
+        result.scale(constantOf(op->getOperand(1 - i)));
+        return result;
+      }
+    return std::nullopt;
+  }
+  if (isa<stablehlo::DivOp>(op) && layout(0).isPartial(Reduction::Sum) &&
+      layout(1).isWhole() &&
+      isa<FloatType>(getElementTypeOrSelf(op->getResult(0).getType()))) {
+    Layout result = layout(0);
+    result.byCount |= layout(1).byCount;
+    std::optional<double> divisor = constantOf(op->getOperand(1));
+    result.scale(divisor && *divisor != 0 ? std::optional(1 / *divisor)
+                                          : std::nullopt);
+    return result;
+  }
+  return std::nullopt;
+}
+
+LogicalResult Propagation::visitElementwise(Operation *op) {
+  if (anyOf(op, Kind::Partial) && !anyOf(op, Kind::Rows)) {
+    if (std::optional<Layout> layout = linear(op))
+      return assign(op, *layout);
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+  }
+  for (Value operand : op->getOperands()) {
+    Layout layout = layoutOf(operand);
+    if (!layout.is(Kind::Rows))
+      continue;
+    for (Value other : op->getOperands())
+      if (other != operand && failed(requireRows(op, other, layout.rows)))
+        return failure();
+    return assign(op, layout);
+  }
+  bool keepsZero = isa<stablehlo::ConvertOp, stablehlo::NegOp>(op);
+  if (keepsZero && layoutOf(op->getOperand(0)).is(Kind::Zero))
+    return assign(op, Layout::of(Kind::Zero));
+  return replicate(op);
+}
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+LogicalResult Propagation::visitShape(Operation *op) {
+  Layout layout = layoutOf(op->getOperand(0));
+  if (!layout.is(Kind::Rows))
+    return assign(op, layout);
+  if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(op)) {
+    std::optional<RowDims> rows =
+        reshapeRows(layout.rows, shapeOf(reshape.getOperand()),
+                    shapeOf(reshape.getResult()));
+    if (!rows)
+      return mixes(op, "it joins rows and other indices to one dimension and "
+                       "cuts that elsewhere");
+    layout.rows = *rows;
+    return assign(op, layout);
+  }
+  auto map = [&](int64_t dim) -> std::optional<int64_t> {
+    if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
+      return positionIn(transpose.getPermutation(), dim);
+    if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op))
+      return broadcast.getBroadcastDimensions()[dim];
+    if (auto reverse = dyn_cast<stablehlo::ReverseOp>(op);
+        reverse && llvm::is_contained(reverse.getDimensions(), dim))
+      return std::nullopt;
+    return dim;
+  };
+  return assignRows(op, layout.rows, map, "it reverses the rows");
+}
+
+LogicalResult Propagation::visitSlices(Operation *op) {
+  Layout layout = layoutOf(op->getOperand(0));
+  for (Value start : op->getOperands().drop_front())
+    if (failed(requireWhole(op, start)))
+      return failure();
+  if (!layout.is(Kind::Rows))
+    return assign(op, layout);
+  // A micro-batch: the rows along another dimension are left.
+  ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
+                    to = shapeOf(op->getResult(0));
+  RowDims left;
+  for (const RowDim &row : layout.rows) {
+    bool whole = from[row.dim] == to[row.dim];
+    if (whole)
+      left.push_back(row);
+    else if (to[row.dim] != 1)
+      return mixes(op, "it cuts some of the rows");
+  }
+  if (left.empty())
+    return mixes(op, "it takes single rows");
+  layout.rows = left;
+  return assign(op, layout);
+}
+
+LogicalResult Propagation::visitUpdate(stablehlo::DynamicUpdateSliceOp op) {
+  for (Value start : op.getStartIndices())
+    if (failed(requireWhole(op, start)))
+      return failure();
+  Layout stack = layoutOf(op.getOperand()), part = layoutOf(op.getUpdate());
+  auto isSum = [](const Layout &l) {
+    return l.isPartial(Reduction::Sum) || l.is(Kind::Zero);
+  };
+  if (isSum(stack) && isSum(part))
+    return assign(op, *join(stack, part));
+  if (!stack.is(Kind::Rows) && !part.is(Kind::Rows)) {
+    if (failed(requireWhole(op, op.getOperand())) ||
+        failed(requireWhole(op, op.getUpdate())))
+      return failure();
+    return replicate(op);
+  }
+  RowDims rows = part.is(Kind::Rows) ? part.rows : stack.rows;
+  for (const RowDim &row : rows)
+    if (shapeOf(op.getOperand())[row.dim] != shapeOf(op.getUpdate())[row.dim])
+      return mixes(op, "it writes to places along the rows");
+  if (failed(requireRows(op, op.getOperand(), rows)) ||
+      failed(requireRows(op, op.getUpdate(), rows)))
+    return failure();
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows = rows;
+  return assign(op, layout);
+}
+
+LogicalResult Propagation::visitConcatenate(stablehlo::ConcatenateOp op) {
+  if (!anyOf(op, Kind::Rows)) {
+    Layout joined;
+    bool sums = true;
+    for (Value operand : op->getOperands()) {
+      Layout layout = layoutOf(operand);
+      sums &= layout.isPartial(Reduction::Sum) || layout.is(Kind::Zero);
+      if (std::optional<Layout> both = join(joined, layout); both && sums)
+        joined = *both;
+    }
+    if (sums)
+      return assign(op, joined);
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  for (Value operand : op->getOperands()) {
+    Layout layout = layoutOf(operand);
+    if (!layout.is(Kind::Rows))
+      continue;
+    for (Value other : op->getOperands())
+      if (failed(requireRows(op, other, layout.rows)))
+        return failure();
+    int64_t along = op.getDimension();
+    return assignRows(
+        op, layout.rows,
+        [&](int64_t dim) {
+          return dim == along ? std::nullopt : std::optional(dim);
+        },
+        "it puts other elements beside the rows");
+  }
+  return success();
+}
+
+LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
+  Layout layout = layoutOf(op.getOperand());
+  Layout padding = layoutOf(op.getPaddingValue());
+  if (layout.isPartial(Reduction::Sum) && padding.is(Kind::Zero))
+    return assign(op, layout);
+  if (failed(requireWhole(op, op.getPaddingValue())))
+    return failure();
+  if (!layout.is(Kind::Rows)) {
+    if (failed(requireWhole(op, op.getOperand())))
+      return failure();
+    return layout.is(Kind::Zero) && padding.is(Kind::Zero) ? assign(op, layout)
+                                                           : replicate(op);
+  }
+  return assignRows(
+      op, layout.rows,
+      [&](int64_t dim) {
+        bool padded = op.getEdgePaddingLow()[dim] ||
+                      op.getEdgePaddingHigh()[dim] ||
+                      op.getInteriorPadding()[dim];
+        return padded ? std::nullopt : std::optional(dim);
+      },
+      "it pads the rows");
+}
+
+//===----------------------------------------------------------------------===//
+// Contractions
+//===----------------------------------------------------------------------===//
+
+/// The parts of a sum over this many elements.
+static Layout sumOf(double elements) {
+  Layout layout = Layout::of(Kind::Partial);
+  layout.isCounted = elements > 0;
+  layout.elements = elements;
+  layout.factor = elements > 0 ? 1 : 0;
+  return layout;
+}
+
+LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
+  auto dims = op.getDotDimensionNumbers();
+  Layout sides[] = {layoutOf(op.getLhs()), layoutOf(op.getRhs())};
+  bool anyRows = sides[0].is(Kind::Rows) || sides[1].is(Kind::Rows);
+  if (!anyRows) {
+    for (unsigned i : {0u, 1u})
+      if (sides[i].isPartial(Reduction::Sum) && sides[1 - i].isWhole()) {
+        Layout layout = sumOf(0);
+        layout.byCount = sides[i].byCount;
+        return assign(op, layout);
+      }
+    if (failed(requireWhole(op, op.getLhs())) ||
+        failed(requireWhole(op, op.getRhs())))
+      return failure();
+    return replicate(op);
+  }
+  ArrayRef<int64_t> batching[] = {dims.getLhsBatchingDimensions(),
+                                  dims.getRhsBatchingDimensions()};
+  ArrayRef<int64_t> contracting[] = {dims.getLhsContractingDimensions(),
+                                     dims.getRhsContractingDimensions()};
+  Value values[] = {op.getLhs(), op.getRhs()};
+  unsigned side = sides[0].is(Kind::Rows) ? 0 : 1, other = 1 - side;
+  RowDims matching, result;
+  unsigned contracted = 0, free = 0;
+  auto freePosition = [&](unsigned side, int64_t dim) {
+    auto freeDims = [&](unsigned of, int64_t end) {
+      int64_t count = 0;
+      for (int64_t d = 0; d < end; ++d)
+        count += !llvm::is_contained(batching[of], d) &&
+                 !llvm::is_contained(contracting[of], d);
+      return count;
+    };
+    int64_t before = batching[0].size() + freeDims(side, dim);
+    if (side == 1)
+      before += freeDims(0, shapeOf(op.getLhs()).size());
+    return before;
+  };
+  for (const RowDim &row : sides[side].rows) {
+    if (auto at = positionIn(contracting[side], row.dim)) {
+      ++contracted;
+      matching.push_back({contracting[other][*at], row.outer, row.size});
+    } else if (auto at = positionIn(batching[side], row.dim)) {
+      matching.push_back({batching[other][*at], row.outer, row.size});
+      result.push_back({*at, row.outer, row.size});
+    } else {
+      ++free;
+      result.push_back({freePosition(side, row.dim), row.outer, row.size});
+    }
+  }
+  bool bothRows = sides[other].is(Kind::Rows);
+  if ((free && bothRows) || (free && contracted) ||
+      (contracted && contracted != sides[side].rows.size()))
+    return mixes(op, "it contracts rows with other rows");
+  llvm::sort(matching, [](const RowDim &a, const RowDim &b) {
+    return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
+  });
+  if (!matching.empty() || bothRows || sides[other].is(Kind::Partial))
+    if (failed(requireRows(op, values[other], matching)))
+      return failure();
+  if (layoutOf(values[other]).mixed)
+    return mixes(op, "it reads a value that follows from the parameters and "
+                     "the rows of all ranks");
+  if (contracted)
+    return assign(op, sumOf(0));
+  llvm::sort(result, [](const RowDim &a, const RowDim &b) {
+    return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
+  });
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows = result;
+  return assign(op, layout);
+}
+
+LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
+  if (!anyOf(op, Kind::Rows)) {
+    Layout a = layoutOf(op.getLhs()), b = layoutOf(op.getRhs());
+    if ((a.isPartial(Reduction::Sum) && b.isWhole()) ||
+        (b.isPartial(Reduction::Sum) && a.isWhole()))
+      return assign(op, sumOf(0));
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  auto dims = op.getDimensionNumbers();
+  Layout lhs = layoutOf(op.getLhs()), rhs = layoutOf(op.getRhs());
+  auto isRow = [](const Layout &layout, int64_t dim) {
+    return layout.is(Kind::Rows) && layout.rows.size() == 1 &&
+           layout.rows[0].dim == dim && layout.rows[0].outer == 1;
+  };
+  if (isRow(lhs, dims.getInputBatchDimension()) && rhs.isWhole() &&
+      !rhs.mixed && op.getBatchGroupCount() == 1) {
+    Layout layout = lhs;
+    layout.rows[0].dim = dims.getOutputBatchDimension();
+    return assign(op, layout);
+  }
+  // The gradient of a kernel: rows are features here, which are contracted.
+  if (isRow(lhs, dims.getInputFeatureDimension()) &&
+      isRow(rhs, dims.getKernelInputFeatureDimension()) &&
+      lhs.rows[0].size == rhs.rows[0].size && op.getFeatureGroupCount() == 1 &&
+      op.getBatchGroupCount() == 1)
+    return assign(op, sumOf(0));
+  return mixes(op, "it is a convolution over rows, or with rows as its kernel");
+}
+
+/// The op that a reduction repeats, if its body is no more than that.
+static Operation *combinerOf(Region &region) {
+  Block &body = region.front();
+  if (body.getOperations().size() != 2)
+    return nullptr;
+  Operation &op = body.front();
+  bool plain =
+      op.getNumOperands() == 2 && body.getTerminator()->getNumOperands() == 1 &&
+      body.getTerminator()->getOperand(0) == op.getResult(0) &&
+      llvm::all_of(op.getOperands(),
+                   [&](Value operand) { return isa<BlockArgument>(operand); });
+  return plain ? &op : nullptr;
+}
+
+LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
+  for (Value init : op.getInitValues())
+    if (failed(requireWhole(op, init)))
+      return failure();
+  Operation *combiner = combinerOf(op.getBody());
+  Layout input = layoutOf(op.getInputs()[0]);
+  double elements = 1;
+  for (int64_t dim : op.getDimensions())
+    elements *= shapeOf(op.getInputs()[0])[dim];
+  if (!anyOf(op, Kind::Rows)) {
+    bool sum = isa_and_nonnull<stablehlo::AddOp>(combiner) &&
+               layoutOf(op.getInitValues()[0]).is(Kind::Zero);
+    bool same = (isa_and_nonnull<stablehlo::MaxOp>(combiner) &&
+                 input.isPartial(Reduction::Max)) ||
+                (isa_and_nonnull<stablehlo::MinOp>(combiner) &&
+                 input.isPartial(Reduction::Min));
+    if (sum && input.isPartial(Reduction::Sum)) {
+      input.elements *= elements;
+      return assign(op, input);
+    }
+    if (same)
+      return assign(op, input);
+    for (Value operand : op.getInputs())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  RowDims rows;
+  for (Value value : op.getInputs())
+    if (Layout layout = layoutOf(value); layout.is(Kind::Rows))
+      rows = layout.rows;
+  for (Value value : op.getInputs())
+    if (failed(requireRows(op, value, rows)))
+      return failure();
+  unsigned reduced = llvm::count_if(rows, [&](const RowDim &row) {
+    return llvm::is_contained(op.getDimensions(), row.dim);
+  });
+  if (reduced == 0)
+    return assignRows(
+        op, rows,
+        [&](int64_t dim) {
+          return std::optional<int64_t>(
+              dim - llvm::count_if(op.getDimensions(),
+                                   [&](int64_t d) { return d < dim; }));
+        },
+        "");
+  if (reduced != rows.size())
+    return mixes(op, "it reduces some of the rows, not all of a micro-batch");
+  if (isa_and_nonnull<stablehlo::AddOp>(combiner)) {
+    if (!layoutOf(op.getInitValues()[0]).is(Kind::Zero))
+      return mixes(op, "its sum over rows does not begin at zero");
+    return assign(op, sumOf(elements));
+  }
+  Type element = getElementTypeOrSelf(op.getInputs()[0].getType());
+  bool ordered = isa<FloatType>(element) ||
+                 (element.isSignlessInteger() && !element.isInteger(1));
+  if (isa_and_nonnull<stablehlo::MaxOp, stablehlo::MinOp>(combiner) &&
+      ordered) {
+    Layout layout = Layout::of(Kind::Partial);
+    layout.reduction =
+        isa<stablehlo::MaxOp>(combiner) ? Reduction::Max : Reduction::Min;
+    return assign(op, layout);
+  }
+  return mixes(op, "it reduces the rows by something else than a sum, a "
+                   "maximum or a minimum");
+}
+
+//===----------------------------------------------------------------------===//
+// Places known at run time
+//===----------------------------------------------------------------------===//
+
+LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
+  auto dims = op.getDimensionNumbers();
+  Layout table = layoutOf(op.getOperand()),
+         indices = layoutOf(op.getStartIndices());
+  if (indices.is(Kind::Partial) &&
+      failed(requireWhole(op, op.getStartIndices())))
+    return failure();
+  if (indices.is(Kind::Rows)) {
+    if (table.is(Kind::Partial) && failed(requireWhole(op, op.getOperand())))
+      return failure();
+    if (layoutOf(op.getOperand()).mixed)
+      return mixes(op, "it reads a value that follows from the parameters and "
+                       "the rows of all ranks");
+    if (table.is(Kind::Rows)) {
+      // Each row has a table of its own.
+      RowDims matching;
+      for (const RowDim &row : indices.rows) {
+        auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim);
+        if (!at)
+          return mixes(op, "rows are indices into rows");
+        matching.push_back(
+            {dims.getOperandBatchingDims()[*at], row.outer, row.size});
+      }
+      if (failed(requireRows(op, op.getOperand(), matching)))
+        return failure();
+    }
+    return assignRows(
+        op, indices.rows,
+        [&](int64_t dim) {
+          return indexToResult(dim, dims.getIndexVectorDim(),
+                               dims.getOffsetDims());
+        },
+        "rows are parts of one index");
+  }
+  if (!table.is(Kind::Rows))
+    return table.is(Kind::Partial) ? assign(op, table) : replicate(op);
+  // Slices of all rows, at indices that are the same for all.
+  return assignRows(
+      op, table.rows,
+      [&](int64_t dim) -> std::optional<int64_t> {
+        if (op.getSliceSizes()[dim] != shapeOf(op.getOperand())[dim] ||
+            llvm::is_contained(dims.getCollapsedSliceDims(), dim) ||
+            llvm::is_contained(dims.getOperandBatchingDims(), dim))
+          return std::nullopt;
+        int64_t offset = 0;
+        for (int64_t d = 0; d < dim; ++d)
+          offset += !llvm::is_contained(dims.getCollapsedSliceDims(), d) &&
+                    !llvm::is_contained(dims.getOperandBatchingDims(), d);
+        return dims.getOffsetDims()[offset];
+      },
+      "it takes rows by their index");
+}
+
+LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
+  if (op.getInputs().size() != 1)
+    return anyOf(op, Kind::Rows) || anyOf(op, Kind::Partial)
+               ? mixes(op, "it scatters several tensors at once")
+               : replicate(op);
+  auto dims = op.getScatterDimensionNumbers();
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
+  bool adds =
+      isa_and_nonnull<stablehlo::AddOp>(combinerOf(op.getUpdateComputation()));
+  Layout into = layoutOf(target), from = layoutOf(updates),
+         indices = layoutOf(op.getScatterIndices());
+  auto isSum = [](const Layout &l) {
+    return l.isPartial(Reduction::Sum) || l.is(Kind::Zero);
+  };
+  if (!anyOf(op, Kind::Rows)) {
+    if (indices.isWhole() && isSum(into) && isSum(from)) {
+      Layout layout = sumOf(0);
+      return into.is(Kind::Zero) && from.is(Kind::Zero) ? replicate(op)
+                                                        : assign(op, layout);
+    }
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  if (indices.is(Kind::Partial) &&
+      failed(requireWhole(op, op.getScatterIndices())))
+    return failure();
+  // Rows of indices: where each of the updates' rows goes.
+  if (indices.is(Kind::Rows)) {
+    RowDims updateRows, targetRows;
+    bool own = true;
+    for (const RowDim &row : indices.rows) {
+      auto result = indexToResult(row.dim, dims.getIndexVectorDim(),
+                                  dims.getUpdateWindowDims());
+      if (!result)
+        return mixes(op, "rows are parts of one index");
+      updateRows.push_back({*result, row.outer, row.size});
+      auto at = positionIn(dims.getScatterIndicesBatchingDims(), row.dim);
+      own &= at.has_value();
+      if (at)
+        targetRows.push_back(
+            {dims.getInputBatchingDims()[*at], row.outer, row.size});
+    }
+    if (failed(requireRows(op, updates, updateRows)))
+      return failure();
+    if (own) {
+      if (failed(requireRows(op, target, targetRows)))
+        return failure();
+      Layout layout = Layout::of(Kind::Rows);
+      layout.rows = targetRows;
+      return assign(op, layout);
+    }
+    if (!adds || !isSum(into))
+      return mixes(op, "rows are written to places that others may write too, "
+                       "and not added to zeros");
+    return assign(op, sumOf(0));
+  }
+  // Windows that hold all rows.
+  RowDims rows = from.is(Kind::Rows) ? from.rows : RowDims();
+  if (rows.empty())
+    return mixes(op, "it writes one value to rows");
+  RowDims targetRows;
+  SmallVector<int64_t> windowDims;
+  for (int64_t d = 0; d < static_cast<int64_t>(shapeOf(target).size()); ++d)
+    if (!llvm::is_contained(dims.getInsertedWindowDims(), d) &&
+        !llvm::is_contained(dims.getInputBatchingDims(), d))
+      windowDims.push_back(d);
+  bool scattered = false;
+  for (const RowDim &row : rows) {
+    auto at = positionIn(dims.getUpdateWindowDims(), row.dim);
+    if (!at) {
+      scattered = true;
+      continue;
+    }
+    int64_t dim = windowDims[*at];
+    if (shapeOf(target)[dim] != shapeOf(updates)[row.dim])
+      return mixes(op, "it writes to places along the rows");
+    targetRows.push_back({dim, row.outer, row.size});
+  }
+  if (scattered) {
+    // Added up over rows where every row has the same places.
+    bool same = llvm::all_of(rows, [&](const RowDim &row) {
+      int64_t dim = 0;
+      for (int64_t rank = shapeOf(op.getScatterIndices()).size(); dim < rank;
+           ++dim)
+        if (indexToResult(dim, dims.getIndexVectorDim(),
+                          dims.getUpdateWindowDims()) == row.dim)
+          break;
+      return isSameForRows(op.getScatterIndices(), {dim, row.outer, row.size});
+    });
+    if (!same || !targetRows.empty() || !adds || !isSum(into))
+      return mixes(op, "it writes rows to places that differ along the batch");
+    return assign(op, sumOf(0));
+  }
+  if (failed(requireRows(op, target, targetRows)))
+    return failure();
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows = targetRows;
+  return assign(op, layout);
+}
+
+/// Ops that work along `dim`, in each row alone.
+LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
+  int64_t rank = shapeOf(op->getOperand(0)).size();
+  int64_t along = dim < 0 ? dim + rank : dim;
+  RowDims rows;
+  for (Value operand : op->getOperands())
+    if (Layout layout = layoutOf(operand); layout.is(Kind::Rows))
+      rows = layout.rows;
+  if (rows.empty()) {
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  for (Value operand : op->getOperands())
+    if (failed(requireRows(op, operand, rows)))
+      return failure();
+  return assignRows(
+      op, rows,
+      [&](int64_t d) { return d == along ? std::nullopt : std::optional(d); },
+      "it puts the rows in an order");
+}
+
+/// Ops on windows, none of which may hold several rows.
+LogicalResult Propagation::visitWindows(Operation *op,
+                                        ArrayRef<int64_t> window) {
+  RowDims rows;
+  for (Value operand : op->getOperands())
+    if (Layout layout = layoutOf(operand); layout.is(Kind::Rows))
+      rows = layout.rows;
+  if (rows.empty()) {
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  for (Value operand : op->getOperands())
+    if (failed(requireRows(op, operand, rows)))
+      return failure();
+  return assignRows(
+      op, rows,
+      [&](int64_t d) {
+        bool keeps =
+            d < static_cast<int64_t>(window.size()) && window[d] == 1 &&
+            shapeOf(op->getResult(0))[d] == shapeOf(op->getOperand(0))[d];
+        return keeps ? std::optional(d) : std::nullopt;
+      },
+      "its windows hold several rows");
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow
+//===----------------------------------------------------------------------===//
+
+/// A carry that adds up parts is a sum over all turns.
+static void countTurns(stablehlo::WhileOp loop, unsigned index,
+                       Layout &layout) {
+  if (!layout.isCounted)
+    return;
+  Operation *yielded =
+      loop.getBody().front().getTerminator()->getOperand(index).getDefiningOp();
+  if (isa_and_nonnull<stablehlo::DynamicUpdateSliceOp>(yielded))
+    return;
+  std::optional<stablehlo::CountedLoop> counted =
+      stablehlo::matchCountedLoop(loop);
+  bool adds = isa_and_nonnull<stablehlo::AddOp>(yielded) && counted &&
+              llvm::is_contained(yielded->getOperands(),
+                                 loop.getBody().getArgument(index));
+  if (adds) {
+    layout.elements *= counted->trips;
+    return;
+  }
+  layout.isCounted = false;
+  layout.elements = layout.factor = 0;
+}
+
+LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
+  Block &cond = loop.getCond().front(), &body = loop.getBody().front();
+  SmallVector<Layout> carries;
+  for (Value init : loop->getOperands())
+    carries.push_back(layoutOf(init));
+  auto turn = [&]() -> LogicalResult {
+    for (auto [index, carry] : llvm::enumerate(carries))
+      layouts[cond.getArgument(index)] = layouts[body.getArgument(index)] =
+          carry;
+    return failure(failed(visitBlock(cond)) || failed(visitBlock(body)));
+  };
+  // Layouts go from less to more, but for what becomes whole.
+  unsigned turns = 0;
+  for (bool changed = true; changed;) {
+    changed = false;
+    if (++turns > 64)
+      return mixes(loop, "what its values are changes from turn to turn");
+    ++quiet;
+    LogicalResult turned = turn();
+    --quiet;
+    if (failed(turned))
+      return failure();
+    for (auto [index, carry] : llvm::enumerate(carries)) {
+      Value yielded = body.getTerminator()->getOperand(index);
+      Value init = loop->getOperand(index);
+      std::optional<Layout> both = join(carry, layoutOf(yielded));
+      if (!both) {
+        for (Value value : {yielded, init})
+          if (layoutOf(value).is(Kind::Partial)) {
+            found = true;
+            whole.insert(value);
+          }
+        both = join(layoutOf(init), layoutOf(yielded));
+        if (!both)
+          return mixes(loop, "a value of the loop is rows in one turn and a "
+                             "sum over rows in another");
+        changed |= true;
+      }
+      if (both->is(Kind::Rows) && failed(requireRows(loop, init, both->rows)))
+        return failure();
+      changed |= *both != carry;
+      carry = *both;
+    }
+  }
+  if (failed(turn()))
+    return failure();
+  if (failed(requireWhole(loop, cond.getTerminator()->getOperand(0))))
+    return failure();
+  for (auto [index, result] : llvm::enumerate(loop->getResults())) {
+    Layout layout = carries[index];
+    countTurns(loop, index, layout);
+    layouts[result] = layout;
+  }
+  return success();
+}
+
+LogicalResult Propagation::visitBranches(Operation *op) {
+  if (failed(requireWhole(op, op->getOperand(0))))
+    return failure();
+  for (Region &region : op->getRegions())
+    if (failed(visitBlock(region.front())))
+      return failure();
+  for (auto [index, result] : llvm::enumerate(op->getResults())) {
+    auto yielded = [&, index = index](Region &region) {
+      return region.front().getTerminator()->getOperand(index);
+    };
+    Layout layout;
+    bool agree = true;
+    for (Region &region : op->getRegions()) {
+      std::optional<Layout> both = join(layout, layoutOf(yielded(region)));
+      agree &= both.has_value();
+      if (both)
+        layout = *both;
+    }
+    if (!agree) {
+      layout = Layout();
+      for (Region &region : op->getRegions()) {
+        if (failed(requireWhole(op, yielded(region))))
+          return failure();
+        layout = join(layout, layoutOf(yielded(region))).value_or(layout);
+      }
+    }
+    if (layout.is(Kind::Rows))
+      for (Region &region : op->getRegions())
+        if (failed(requireRows(op, yielded(region), layout.rows)))
+          return failure();
+    layouts[result] = layout;
+  }
+  return success();
+}
+
+LogicalResult Propagation::visitReturn(func::ReturnOp op) {
+  for (OpOperand &operand : op->getOpOperands()) {
+    if (layoutOf(operand.get()).is(Kind::Rows)) {
+      auto path = func.getResultAttrOfType<StringAttr>(
+          operand.getOperandNumber(), kPathAttr);
+      return mixes(op, "the result '" +
+                           (path ? path.getValue() : StringRef("?")) +
+                           "' is another one for every row");
+    }
+    if (failed(requireWhole(op, operand.get())))
+      return failure();
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The walk
+//===----------------------------------------------------------------------===//
+
+LogicalResult Propagation::visitByKind(Operation *op) {
+  if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp,
+          stablehlo::BroadcastInDimOp, stablehlo::ReverseOp>(op))
+    return visitShape(op);
+  if (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(op))
+    return visitSlices(op);
+  if (auto update = dyn_cast<stablehlo::DynamicUpdateSliceOp>(op))
+    return visitUpdate(update);
+  if (auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op))
+    return visitConcatenate(concatenate);
+  if (auto pad = dyn_cast<stablehlo::PadOp>(op))
+    return visitPad(pad);
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
+    return visitDot(dot);
+  if (auto convolution = dyn_cast<stablehlo::ConvolutionOp>(op))
+    return visitConvolution(convolution);
+  if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
+    return visitReduce(reduce);
+  if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
+    return visitGather(gather);
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return visitScatter(scatter);
+  if (auto sort = dyn_cast<stablehlo::SortOp>(op))
+    return visitSort(op, sort.getDimension());
+  if (isa<chlo::TopKOp>(op))
+    return visitSort(op, -1);
+  if (auto windows = dyn_cast<stablehlo::ReduceWindowOp>(op))
+    return visitWindows(op, windows.getWindowDimensions());
+  if (stablehlo::worksByElement(op))
+    return visitElementwise(op);
+  for (Value operand : op->getOperands()) {
+    if (layoutOf(operand).is(Kind::Rows))
+      return mixes(op, "what this op does with rows is not known");
+    if (failed(requireWhole(op, operand)))
+      return failure();
+  }
+  return replicate(op);
+}
+
+LogicalResult Propagation::visit(Operation *op) {
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return visitWhile(loop);
+  if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
+    return visitBranches(op);
+  if (auto ret = dyn_cast<func::ReturnOp>(op))
+    return visitReturn(ret);
+  if (isa<stablehlo::ReturnOp>(op))
+    return success();
+  if (isa<stablehlo::OptimizationBarrierOp>(op)) {
+    for (auto [operand, result] :
+         llvm::zip_equal(op->getOperands(), op->getResults()))
+      layouts[result] = layoutOf(operand);
+    return success();
+  }
+  DenseElementsAttr elements;
+  if (op->getNumResults() == 1 &&
+      matchPattern(op->getResult(0), m_Constant(&elements))) {
+    bool zero = constantOf(op->getResult(0)) == 0;
+    return assign(op, Layout::of(zero ? Kind::Zero : Kind::Replicated));
+  }
+  // In the first turn of a loop.
+  if (anyOf(op, Kind::Unknown))
+    return assign(op, Layout());
+  return visitByKind(op);
+}
+
+LogicalResult Propagation::visitBlock(Block &block) {
+  for (Operation &op : block)
+    if (failed(visit(&op)))
+      return failure();
+  return success();
+}
+
+LogicalResult Propagation::run() {
+  found = false;
+  return visitBlock(func.getBody().front());
+}

@@ -1,0 +1,88 @@
+//===- Propagation.h - Layouts through a step -------------------*- C++ -*-===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_PROPAGATION_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_PROPAGATION_H
+
+#include "Layout.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace mlir::fp8 {
+
+/// Does every index along a row's part of a dimension of `value` hold the same?
+bool isSameForRows(Value value, const RowDim &row);
+
+/// The layouts of all values of a function, from those of its arguments. What
+/// an op needs whole, since it is not linear in it, is collected; an op that
+/// cannot be computed row by row is an error.
+class Propagation {
+public:
+  /// `whole`: parts that are reduced over the ranks where they are computed;
+  /// grows by one run's findings.
+  Propagation(func::FuncOp func, llvm::SetVector<Value> &whole)
+      : func(func), whole(whole) {}
+
+  /// Sets the layout of an argument.
+  void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
+  LogicalResult run();
+
+  /// What a value is, to those who read it.
+  Layout layoutOf(Value value) const;
+  /// What it is before it is reduced over the ranks.
+  Layout partOf(Value value) const { return layouts.lookup(value); }
+  /// Has this run found a value that must be whole and was not?
+  bool hasFound() const { return found; }
+
+private:
+  LogicalResult visitBlock(Block &block);
+  LogicalResult visit(Operation *op);
+  LogicalResult visitByKind(Operation *op);
+  LogicalResult visitElementwise(Operation *op);
+  LogicalResult visitShape(Operation *op);
+  LogicalResult visitDot(stablehlo::DotGeneralOp op);
+  LogicalResult visitConvolution(stablehlo::ConvolutionOp op);
+  LogicalResult visitReduce(stablehlo::ReduceOp op);
+  LogicalResult visitSlices(Operation *op);
+  LogicalResult visitUpdate(stablehlo::DynamicUpdateSliceOp op);
+  LogicalResult visitConcatenate(stablehlo::ConcatenateOp op);
+  LogicalResult visitPad(stablehlo::PadOp op);
+  LogicalResult visitGather(stablehlo::GatherOp op);
+  LogicalResult visitScatter(stablehlo::ScatterOp op);
+  LogicalResult visitSort(Operation *op, int64_t dim);
+  LogicalResult visitWindows(Operation *op, ArrayRef<int64_t> window);
+  LogicalResult visitWhile(stablehlo::WhileOp loop);
+  LogicalResult visitBranches(Operation *op);
+  LogicalResult visitReturn(func::ReturnOp op);
+
+  /// The layout of a linear elementwise op of parts; none if it is not linear.
+  std::optional<Layout> linear(Operation *op);
+  /// All results are replicated.
+  LogicalResult replicate(Operation *op);
+  LogicalResult assign(Operation *op, Layout layout);
+  /// Rows whose dimensions are mapped to the result's; an error if a row's
+  /// dimension is gone.
+  LogicalResult
+  assignRows(Operation *op, ArrayRef<RowDim> rows,
+             llvm::function_ref<std::optional<int64_t>(int64_t)> map,
+             StringRef why);
+  LogicalResult requireWhole(Operation *op, Value value);
+  /// An error unless `value` is rows of this kind, or the same for all of them.
+  LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
+  LogicalResult mixes(Operation *op, const llvm::Twine &why);
+  bool learnedOf(Operation *op) const;
+  bool anyOf(Operation *op, Layout::Kind kind) const;
+
+  func::FuncOp func;
+  llvm::SetVector<Value> &whole;
+  llvm::DenseMap<Value, Layout> layouts;
+  bool found = false;
+  /// Inside the turns of a loop before the last: errors are not yet told.
+  unsigned quiet = 0;
+};
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_PROPAGATION_H

@@ -1,0 +1,515 @@
+//===- AllReduce.cpp - Reductions over ranks ------------------------------===//
+
+#include "AllReduce.h"
+#include "Float8.h"
+#include "Numbers.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+namespace fp8::rt {
+
+//===----------------------------------------------------------------------===//
+// What can be reduced
+//===----------------------------------------------------------------------===//
+
+static bool isFloat8(int64_t wire) {
+  return wire == FP8_WIRE_F8_E4M3FN || wire == FP8_WIRE_F8_E5M2;
+}
+
+std::string findMistake(const fp8_all_reduce &what) {
+  if (what.dtype < 0 || what.dtype >= FP8_NUM_DTYPES || what.reduction < 0 ||
+      what.reduction >= FP8_NUM_REDUCTIONS || what.wire < 0 ||
+      what.wire >= FP8_NUM_WIRES || what.elements < 0 || what.block < 0)
+    return "a value is out of its enumeration";
+  auto dtype = static_cast<fp8_dtype>(what.dtype);
+  if (!hasReduction(dtype))
+    return str("expected f32, f64, f16, bf16, f8e4m3fn, f8e5m2, an integer or "
+               "bool but got ",
+               TensorType{dtype, {}}.text());
+  if (what.reduction == FP8_REDUCE_MEAN && !isFloat(dtype))
+    return "expected floats for a mean but got integers";
+  if (what.wire == FP8_WIRE_EXACT)
+    return "";
+  if (what.reduction != FP8_REDUCE_SUM && what.reduction != FP8_REDUCE_MEAN)
+    return "expected a sum or a mean on a narrow wire but got a maximum or "
+           "minimum";
+  if (dtype != FP8_DTYPE_F32 && dtype != FP8_DTYPE_BF16 &&
+      dtype != FP8_DTYPE_F16)
+    return str("expected f32, bf16 or f16 on a narrow wire but got ",
+               TensorType{dtype, {}}.text());
+  return "";
+}
+
+static int64_t wireSize(const fp8_all_reduce &what) {
+  if (what.wire == FP8_WIRE_EXACT)
+    return static_cast<int64_t>(
+        fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
+  return what.wire == FP8_WIRE_BF16 ? 2 : 1;
+}
+
+int64_t wireBytes(const fp8_all_reduce &what) {
+  return what.elements * wireSize(what);
+}
+
+//===----------------------------------------------------------------------===//
+// One tensor of a bucket
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// Elements that are worked on at a time: they stay in the first cache.
+constexpr int64_t chunkSize = 2048;
+
+/// The elements that one rank reduces.
+struct Slice {
+  int64_t begin, count;
+};
+
+/// A reduction with what it needs on the wire.
+struct Tensor {
+  Tensor(const Reduction &reduction, int64_t ranks)
+      : reduction(reduction), what(reduction.what),
+        dtype(static_cast<fp8_dtype>(what.dtype)), ranks(ranks),
+        size(wireSize(what)) {}
+
+  Slice slice(int64_t rank) const {
+    int64_t share = (what.elements + ranks - 1) / ranks;
+    int64_t begin = std::min(what.elements, rank * share);
+    return {begin, std::min(what.elements, begin + share) - begin};
+  }
+  int64_t bytes(int64_t rank) const { return slice(rank).count * size; }
+  bool isMean() const { return what.reduction == FP8_REDUCE_MEAN; }
+
+  // Scales on an f8 wire.
+  int64_t numBlocks() const {
+    if (!isFloat8(what.wire))
+      return 0;
+    return what.block ? (what.elements + what.block - 1) / what.block : 1;
+  }
+  int64_t blockElements() const {
+    return what.block ? what.block : std::max<int64_t>(what.elements, 1);
+  }
+  void findAmaxes(float *amaxes) const;
+  void setScales(const float *amaxes);
+  float mu() const {
+    return reduction.control[0] > 0 ? reduction.control[0] : 1;
+  }
+  void updateMu() const;
+
+  /// Puts a slice of the operand on the wire.
+  void encode(Slice slice, char *wire) const;
+  /// Reduces what all ranks have sent of a slice, and puts that on the wire.
+  void reduce(Slice slice, const std::vector<const char *> &pieces, char *wire);
+  /// Takes a slice of the result from the wire.
+  void decode(Slice slice, const char *wire) const;
+
+  const Reduction &reduction;
+  const fp8_all_reduce &what;
+  fp8_dtype dtype;
+  int64_t ranks, size;
+  std::vector<int> exponents; // of scales, by block
+  int64_t saturated = 0;      // codes of the result, on all ranks in the end
+
+private:
+  template <typename Format> float scaleLimit() const { return Format::max; }
+  template <typename Body> void inBlocks(Slice slice, Body body) const;
+  template <typename Format> void encodeAs(Slice slice, char *wire) const;
+  template <typename Format>
+  void reduceAs(Slice slice, const std::vector<const char *> &pieces,
+                char *wire);
+  template <typename Format> void decodeAs(Slice slice, const char *wire) const;
+  void reduceBFloat16(Slice slice, const std::vector<const char *> &pieces,
+                      char *wire) const;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Scales and mu
+//===----------------------------------------------------------------------===//
+
+/// Calls body(begin, count, block) for parts of a slice that lie in one block
+/// and in one chunk.
+template <typename Body> void Tensor::inBlocks(Slice slice, Body body) const {
+  int64_t end = slice.begin + slice.count, length = blockElements();
+  for (int64_t begin = slice.begin; begin < end;) {
+    int64_t block = begin / length;
+    int64_t count =
+        std::min({end - begin, (block + 1) * length - begin, chunkSize});
+    body(begin, count, block);
+    begin += count;
+  }
+}
+
+/// Of the finite elements: the others have codes of their own.
+void Tensor::findAmaxes(float *amaxes) const {
+  std::fill_n(amaxes, numBlocks(), 0.0f);
+  float values[chunkSize];
+  inBlocks({0, what.elements},
+           [&](int64_t begin, int64_t count, int64_t block) {
+             loadFloats(dtype, reduction.in, begin, count, values);
+             uint32_t largest = 0;
+             for (int64_t i = 0; i < count; ++i) {
+               uint32_t bits = bitsOf(values[i]) & 0x7fffffff;
+               bits = bits < 0x7f800000 ? bits : 0;
+               largest = std::max(largest, bits);
+             }
+             amaxes[block] = std::max(amaxes[block], floatOf(largest));
+           });
+}
+
+/// Powers of two, so that nothing is rounded but by codes.
+void Tensor::setScales(const float *amaxes) {
+  double max = what.wire == FP8_WIRE_F8_E4M3FN ? E4M3FN::max : E5M2::max;
+  exponents.resize(numBlocks());
+  for (size_t i = 0; i < exponents.size(); ++i) {
+    int exponent = 0;
+    if (amaxes[i] > 0) {
+      double fraction = std::frexp(amaxes[i] / max, &exponent);
+      exponent -= fraction == 0.5; // a power of two itself
+    }
+    exponents[i] = std::max(exponent, -126); // its inverse is finite
+  }
+}
+
+void Tensor::updateMu() const {
+  // FP8-LM: half if more than 0.001 % of the codes saturate, else twice as much
+  // in 1000 steps. Beyond the number of ranks it would gain nothing.
+  constexpr double tooMany = 1e-5;
+  constexpr float growth = 1.000693387f;
+  float mu = this->mu(), steps = reduction.control[1];
+  if (static_cast<double>(saturated) >
+      tooMany * static_cast<double>(what.elements)) {
+    mu /= 2;
+    steps = 0;
+  } else {
+    mu = std::min(mu * growth, std::max(mu, static_cast<float>(ranks)));
+    steps += 1;
+  }
+  reduction.control[0] = mu;
+  reduction.control[1] = steps;
+}
+
+//===----------------------------------------------------------------------===//
+// To the wire and from it
+//===----------------------------------------------------------------------===//
+
+template <typename Format>
+void Tensor::encodeAs(Slice slice, char *wire) const {
+  float values[chunkSize];
+  int64_t ignored = 0;
+  inBlocks(slice, [&](int64_t begin, int64_t count, int64_t block) {
+    loadFloats(dtype, reduction.in, begin, count, values);
+    float factor = std::ldexp(1.0f, -exponents[block]);
+    auto *codes = reinterpret_cast<uint8_t *>(wire + begin - slice.begin);
+    for (int64_t i = 0; i < count; ++i)
+      codes[i] = encodeFloat8<Format>(values[i] * factor, ignored);
+  });
+}
+
+void Tensor::encode(Slice slice, char *wire) const {
+  switch (what.wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return encodeAs<E4M3FN>(slice, wire);
+  case FP8_WIRE_F8_E5M2:
+    return encodeAs<E5M2>(slice, wire);
+  case FP8_WIRE_BF16:
+    return convertToBFloat16(dtype, reduction.in, slice.begin, slice.count,
+                             wire);
+  default:
+    if (slice.count > 0)
+      std::memcpy(wire, reduction.in + slice.begin * size, slice.count * size);
+  }
+}
+
+template <typename Format>
+void Tensor::reduceAs(Slice slice, const std::vector<const char *> &pieces,
+                      char *wire) {
+  const std::array<float, 256> &valueOf = float8Values<Format>();
+  float factor = mu() / static_cast<float>(ranks);
+  float sums[chunkSize];
+  // All ranks have one scale: codes are summed, the scale is the result's.
+  for (int64_t begin = 0; begin < slice.count; begin += chunkSize) {
+    int64_t count = std::min(chunkSize, slice.count - begin);
+    for (size_t rank = 0; rank < pieces.size(); ++rank) {
+      auto *codes = reinterpret_cast<const uint8_t *>(pieces[rank]) + begin;
+      if (rank == 0)
+        for (int64_t i = 0; i < count; ++i)
+          sums[i] = valueOf[codes[i]];
+      else
+        for (int64_t i = 0; i < count; ++i)
+          sums[i] += valueOf[codes[i]];
+    }
+    auto *codes = reinterpret_cast<uint8_t *>(wire) + begin;
+    for (int64_t i = 0; i < count; ++i)
+      codes[i] = encodeFloat8<Format>(sums[i] * factor, saturated);
+  }
+}
+
+void Tensor::reduceBFloat16(Slice slice,
+                            const std::vector<const char *> &pieces,
+                            char *wire) const {
+  float sums[chunkSize], values[chunkSize];
+  for (int64_t begin = 0; begin < slice.count; begin += chunkSize) {
+    int64_t count = std::min(chunkSize, slice.count - begin);
+    loadFloats(FP8_DTYPE_BF16, pieces[0], begin, count, sums);
+    for (size_t rank = 1; rank < pieces.size(); ++rank) {
+      loadFloats(FP8_DTYPE_BF16, pieces[rank], begin, count, values);
+      for (int64_t i = 0; i < count; ++i)
+        sums[i] += values[i];
+    }
+    for (int64_t i = 0; isMean() && i < count; ++i)
+      sums[i] /= static_cast<float>(ranks);
+    storeFloats(FP8_DTYPE_BF16, wire, begin, count, sums);
+  }
+}
+
+void Tensor::reduce(Slice slice, const std::vector<const char *> &pieces,
+                    char *wire) {
+  switch (what.wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return reduceAs<E4M3FN>(slice, pieces, wire);
+  case FP8_WIRE_F8_E5M2:
+    return reduceAs<E5M2>(slice, pieces, wire);
+  case FP8_WIRE_BF16:
+    return reduceBFloat16(slice, pieces, wire);
+  default:
+    reduceExactly(dtype, static_cast<fp8_reduction>(what.reduction),
+                  slice.count, pieces, wire);
+  }
+}
+
+template <typename Format>
+void Tensor::decodeAs(Slice slice, const char *wire) const {
+  const std::array<float, 256> &valueOf = float8Values<Format>();
+  float factor = (isMean() ? 1.0f : static_cast<float>(ranks)) / mu();
+  float values[chunkSize];
+  inBlocks(slice, [&](int64_t begin, int64_t count, int64_t block) {
+    auto *codes = reinterpret_cast<const uint8_t *>(wire + begin - slice.begin);
+    float scale = std::ldexp(1.0f, exponents[block]);
+    for (int64_t i = 0; i < count; ++i)
+      values[i] = valueOf[codes[i]] * scale * factor;
+    storeFloats(dtype, reduction.out, begin, count, values);
+  });
+}
+
+void Tensor::decode(Slice slice, const char *wire) const {
+  switch (what.wire) {
+  case FP8_WIRE_F8_E4M3FN:
+    return decodeAs<E4M3FN>(slice, wire);
+  case FP8_WIRE_F8_E5M2:
+    return decodeAs<E5M2>(slice, wire);
+  case FP8_WIRE_BF16:
+    return convertFromBFloat16(dtype, reduction.out, slice.begin, slice.count,
+                               wire);
+  default:
+    if (slice.count > 0)
+      std::memcpy(reduction.out + slice.begin * size, wire, slice.count * size);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Buckets
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+class Bucket {
+public:
+  Bucket(fp8_group &group, const std::vector<Reduction> &reductions);
+  std::vector<int64_t> run();
+
+private:
+  using Buffers = std::vector<std::vector<char>>; // by rank
+  void agreeOnScales();
+  std::vector<float> largest(std::vector<float> values);
+  Buffers encode();
+  std::vector<char> reduce(const Buffers &received);
+  void distribute(const std::vector<char> &mine);
+  void decode(int64_t rank, const char *wire);
+  void exchange(const Buffers &sends, Buffers &receives);
+  int64_t bytesOf(int64_t rank) const;
+
+  fp8_group &group;
+  std::vector<Tensor> tensors;
+  std::vector<char> own; // this rank's piece of its own slice
+};
+
+} // namespace
+
+Bucket::Bucket(fp8_group &group, const std::vector<Reduction> &reductions)
+    : group(group) {
+  for (const Reduction &reduction : reductions)
+    tensors.emplace_back(reduction, group.size());
+}
+
+/// Of the slices that a rank reduces.
+int64_t Bucket::bytesOf(int64_t rank) const {
+  int64_t bytes = 0;
+  for (const Tensor &tensor : tensors)
+    bytes += tensor.bytes(rank);
+  return bytes;
+}
+
+void Bucket::exchange(const Buffers &sends, Buffers &receives) {
+  std::vector<fp8_message> out, in;
+  for (const std::vector<char> &buffer : sends)
+    out.push_back({const_cast<char *>(buffer.data()),
+                   static_cast<int64_t>(buffer.size())});
+  for (std::vector<char> &buffer : receives)
+    in.push_back({buffer.data(), static_cast<int64_t>(buffer.size())});
+  group.exchange(out, in);
+}
+
+/// The largest of each value over the ranks. Few values go to all ranks at
+/// once, many are dealt out like the tensors.
+std::vector<float> Bucket::largest(std::vector<float> values) {
+  constexpr int64_t fewBytes = 4096;
+  int64_t bytes = static_cast<int64_t>(values.size() * sizeof(float));
+  if (bytes * group.size() > fewBytes) {
+    Reduction reduction = {};
+    reduction.what.reduction = FP8_REDUCE_MAX;
+    reduction.what.dtype = FP8_DTYPE_F32;
+    reduction.what.elements = static_cast<int64_t>(values.size());
+    reduction.in = reinterpret_cast<char *>(values.data());
+    reduction.out = reinterpret_cast<char *>(values.data());
+    allReduce(group, {reduction});
+    return values;
+  }
+  std::vector<std::vector<float>> theirs(group.size());
+  std::vector<fp8_message> sends, receives;
+  for (std::vector<float> &each : theirs) {
+    each.resize(values.size());
+    sends.push_back({values.data(), bytes});
+    receives.push_back({each.data(), bytes});
+  }
+  group.exchange(sends, receives);
+  for (int64_t rank = 0; rank < group.size(); ++rank)
+    for (size_t i = 0; i < values.size() && rank != group.rank(); ++i)
+      values[i] = std::max(values[i], theirs[rank][i]);
+  return values;
+}
+
+void Bucket::agreeOnScales() {
+  size_t count = 0;
+  for (const Tensor &tensor : tensors)
+    count += tensor.numBlocks();
+  if (count == 0)
+    return;
+  std::vector<float> amaxes(count);
+  float *next = amaxes.data();
+  for (const Tensor &tensor : tensors) {
+    if (tensor.numBlocks() > 0)
+      tensor.findAmaxes(next);
+    next += tensor.numBlocks();
+  }
+  amaxes = largest(std::move(amaxes));
+  next = amaxes.data();
+  for (Tensor &tensor : tensors) {
+    tensor.setScales(next);
+    next += tensor.numBlocks();
+  }
+}
+
+Bucket::Buffers Bucket::encode() {
+  Buffers sends(group.size());
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    sends[rank].resize(bytesOf(rank));
+    char *next = sends[rank].data();
+    for (const Tensor &tensor : tensors) {
+      tensor.encode(tensor.slice(rank), next);
+      next += tensor.bytes(rank);
+    }
+  }
+  own = std::move(sends[group.rank()]);
+  sends[group.rank()].clear();
+  return sends;
+}
+
+/// The results, and behind them how many codes of each tensor saturated.
+std::vector<char> Bucket::reduce(const Buffers &received) {
+  int64_t bytes = bytesOf(group.rank());
+  std::vector<char> results(bytes + tensors.size() * sizeof(int64_t));
+  std::vector<const char *> pieces;
+  for (int64_t rank = 0; rank < group.size(); ++rank)
+    pieces.push_back(rank == group.rank() ? own.data() : received[rank].data());
+  char *next = results.data();
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Tensor &tensor = tensors[i];
+    tensor.reduce(tensor.slice(group.rank()), pieces, next);
+    int64_t size = tensor.bytes(group.rank());
+    next += size;
+    for (const char *&piece : pieces)
+      piece += size;
+    std::memcpy(results.data() + bytes + i * sizeof(int64_t), &tensor.saturated,
+                sizeof(int64_t));
+    tensor.saturated = 0;
+  }
+  return results;
+}
+
+void Bucket::decode(int64_t rank, const char *wire) {
+  for (const Tensor &tensor : tensors) {
+    tensor.decode(tensor.slice(rank), wire);
+    wire += tensor.bytes(rank);
+  }
+  for (Tensor &tensor : tensors) {
+    int64_t saturated;
+    std::memcpy(&saturated, wire, sizeof(saturated));
+    tensor.saturated += saturated;
+    wire += sizeof(saturated);
+  }
+}
+
+void Bucket::distribute(const std::vector<char> &mine) {
+  Buffers theirs(group.size());
+  std::vector<fp8_message> sends, receives;
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    if (rank != group.rank())
+      theirs[rank].resize(bytesOf(rank) + tensors.size() * sizeof(int64_t));
+    sends.push_back(
+        {const_cast<char *>(mine.data()), static_cast<int64_t>(mine.size())});
+    receives.push_back(
+        {theirs[rank].data(), static_cast<int64_t>(theirs[rank].size())});
+  }
+  group.exchange(sends, receives);
+  for (int64_t rank = 0; rank < group.size(); ++rank)
+    decode(rank, rank == group.rank() ? mine.data() : theirs[rank].data());
+  for (const Tensor &tensor : tensors)
+    if (isFloat8(tensor.what.wire))
+      tensor.updateMu();
+}
+
+std::vector<int64_t> Bucket::run() {
+  int64_t before = group.bytesSent();
+  agreeOnScales();
+  {
+    Buffers received(group.size());
+    for (int64_t rank = 0; rank < group.size(); ++rank)
+      if (rank != group.rank())
+        received[rank].resize(bytesOf(group.rank()));
+    exchange(encode(), received);
+    distribute(reduce(received));
+  }
+  // Shared out by size.
+  int64_t sent = group.bytesSent() - before, all = 0;
+  std::vector<int64_t> bytes;
+  for (const Tensor &tensor : tensors)
+    all += wireBytes(tensor.what);
+  for (const Tensor &tensor : tensors)
+    bytes.push_back(
+        all ? static_cast<int64_t>(static_cast<double>(sent) *
+                                   static_cast<double>(wireBytes(tensor.what)) /
+                                   static_cast<double>(all))
+            : 0);
+  return bytes;
+}
+
+std::vector<int64_t> allReduce(fp8_group &group,
+                               const std::vector<Reduction> &bucket) {
+  return Bucket(group, bucket).run();
+}
+
+} // namespace fp8::rt

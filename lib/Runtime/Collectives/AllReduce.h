@@ -1,0 +1,44 @@
+//===- AllReduce.h - Reductions over ranks ----------------------*- C++ -*-===//
+//
+// Rank r reduces the r-th slice of every tensor: each rank sends every other
+// its slice, sums what it receives in the order of the ranks, and sends the
+// result to all. So all ranks hold the same bits, run after run.
+//
+// On an f8 wire both ways carry codes. The scale of the first is agreed on (the
+// largest amax, rounded up to a power of two); the sum of N codes is rounded
+// once more, after a multiplication by mu / N: with mu = 1 it cannot saturate.
+// mu grows while it does not, and halves when it does (FP8-LM's automatic
+// scaling).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_COLLECTIVES_ALLREDUCE_H
+#define FP8_LIB_RUNTIME_COLLECTIVES_ALLREDUCE_H
+
+#include "Group.h"
+
+namespace fp8::rt {
+
+/// One reduction, and where its operands are.
+struct Reduction {
+  fp8_all_reduce what;
+  int64_t number; // among the launches of its step
+  const char *in;
+  char *out;
+  float *control; // mu and its steps; null on other wires
+};
+
+/// Why no runtime can do this; "" if this one can.
+std::string findMistake(const fp8_all_reduce &what);
+
+/// Bytes of all elements on the wire.
+int64_t wireBytes(const fp8_all_reduce &what);
+
+/// Does reductions together, as one bucket: a job of the group. Bits do not
+/// depend on what travels together. Returns the bytes that each has sent.
+std::vector<int64_t> allReduce(fp8_group &group,
+                               const std::vector<Reduction> &bucket);
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_COLLECTIVES_ALLREDUCE_H

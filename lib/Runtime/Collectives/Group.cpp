@@ -1,0 +1,343 @@
+//===- Group.cpp - Processes that run a step together ---------------------===//
+
+#include "Group.h"
+#include "Plugin.h"
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstring>
+#include <fstream>
+#include <sched.h>
+#include <unistd.h>
+
+using namespace fp8::rt;
+
+using Clock = std::chrono::steady_clock;
+
+static double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+//===----------------------------------------------------------------------===//
+// Joining and leaving
+//===----------------------------------------------------------------------===//
+
+fp8_group::fp8_group() : transport{}, timeout(0), bucketLimit(0) {
+  transport.ranks = 1;
+  std::strcpy(transport.name, "one rank");
+}
+
+fp8_group::fp8_group(const fp8_transport &transport,
+                     const fp8_group_options &options)
+    : transport(transport),
+      timeout(options.timeout > 0 ? options.timeout : 300),
+      bucketLimit(options.bucket_bytes > 0 ? options.bucket_bytes : 1 << 20) {
+  if (transport.version != FP8_TRANSPORT_VERSION)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected a transport of version ", FP8_TRANSPORT_VERSION,
+                    " but got one of version ", transport.version));
+  if (transport.ranks < 1 || transport.rank < 0 ||
+      transport.rank >= transport.ranks)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected a rank below their number but got rank ",
+                    transport.rank, " of ", transport.ranks));
+  // Signals are the caller's business.
+  sigset_t all, old;
+  sigfillset(&all);
+  pthread_sigmask(SIG_SETMASK, &all, &old);
+  thread = std::thread([this] { run(); });
+  pthread_sigmask(SIG_SETMASK, &old, nullptr);
+  try {
+    findProcesses();
+  } catch (const Error &) {
+    // The destructor does not run.
+    abort("");
+    transport.close(transport.state);
+    throw;
+  }
+}
+
+fp8_group::~fp8_group() {
+  if (!transport.state)
+    return;
+  if (failure && !isAborted)
+    abort(failure->what());
+  // Jobs that are queued still run: isCancelled is not set.
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    isStopping = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+  transport.close(transport.state);
+}
+
+std::unique_ptr<fp8_group> fp8_group::open(const fp8_group_options &options) {
+  std::optional<fp8_transport> transport =
+      openTransport(options.transport ? options.transport : "",
+                    options.timeout > 0 ? options.timeout : 300);
+  if (!transport)
+    return std::make_unique<fp8_group>();
+  return std::make_unique<fp8_group>(*transport, options);
+}
+
+//===----------------------------------------------------------------------===//
+// Jobs
+//===----------------------------------------------------------------------===//
+
+void fp8_group::run() {
+  std::unique_lock<std::mutex> lock(mutex);
+  while (true) {
+    changed.wait(lock, [&] { return isStopping || !queue.empty(); });
+    if (queue.empty())
+      return;
+    Job job = queue.front();
+    queue.pop_front();
+    std::optional<Error> problem = failure;
+    lock.unlock();
+    Clock::time_point start = Clock::now();
+    // After a failure the ranks no longer know what the others send.
+    if (!problem) {
+      try {
+        job->work();
+      } catch (const Error &error) {
+        problem = error;
+      } catch (const std::exception &error) {
+        problem = Error(FP8_ERROR_MEMORY, error.what());
+      }
+    }
+    lock.lock();
+    job->work = nullptr;
+    job->seconds = secondsSince(start);
+    job->failure = problem;
+    if (problem && !failure)
+      failure = problem;
+    job->isDone = true;
+    changed.notify_all();
+  }
+}
+
+fp8_group::Job fp8_group::submit(std::function<void()> work) {
+  auto job = std::make_shared<GroupJob>();
+  job->work = std::move(work);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!thread.joinable() || isStopping) {
+    job->isDone = true;
+    job->failure =
+        failure ? *failure : Error(FP8_ERROR_RANK, "the ranks have parted");
+    return job;
+  }
+  queue.push_back(job);
+  changed.notify_all();
+  return job;
+}
+
+void fp8_group::wait(const Job &job) {
+  std::unique_lock<std::mutex> lock(mutex);
+  changed.wait(lock, [&] { return job->isDone; });
+  if (job->failure)
+    throw Error(*job->failure);
+}
+
+//===----------------------------------------------------------------------===//
+// Exchanges
+//===----------------------------------------------------------------------===//
+
+void fp8_group::fail(int64_t which, const std::string &message, bool told) {
+  std::lock_guard<std::mutex> lock(mutex);
+  isToldElsewhere = told;
+  std::string text =
+      which < 0 ? message : str("rank ", which, " of ", size(), ": ", message);
+  throw Error(FP8_ERROR_RANK, text);
+}
+
+void fp8_group::exchange(const std::vector<fp8_message> &sends,
+                         const std::vector<fp8_message> &receives) {
+  if (size() == 1)
+    return;
+  auto failTransport = [&] {
+    int64_t which = -1;
+    int32_t told = 0;
+    std::string message = transport.error(transport.state, &which, &told);
+    fail(which, message, told != 0);
+  };
+  if (transport.start(transport.state, sends.data(), receives.data()) != 0)
+    failTransport();
+  std::vector<uint8_t> pending(size(), 0);
+  Clock::time_point start = Clock::now();
+  double nextLook = 0.5;
+  for (int64_t tries = 0;; ++tries) {
+    int32_t state = transport.test(transport.state, pending.data());
+    if (state < 0)
+      failTransport();
+    if (state > 0)
+      break;
+    if (isCancelled)
+      throw Error(FP8_ERROR_RANK, "this rank has ended");
+    // Ranks may have more threads than the machine has cores.
+    if (tries < 100) {
+      sched_yield();
+      continue;
+    }
+    usleep(tries < 1000 ? 50 : 200);
+    double seconds = secondsSince(start);
+    if (seconds < nextLook)
+      continue;
+    nextLook = seconds + 0.5;
+    for (int64_t other = 0; other < size(); ++other)
+      if (pending[other] && isGone(other))
+        fail(other, "its process has ended", false);
+    if (seconds > timeout) {
+      int64_t other =
+          std::find(pending.begin(), pending.end(), 1) - pending.begin();
+      fail(other < size() ? other : -1,
+           str("no answer for ", numberText(timeout),
+               " s (--rank-timeout has more patience)"),
+           false);
+    }
+  }
+  for (int64_t other = 0; other < size(); ++other)
+    if (other != rank())
+      sent += sends[other].bytes;
+}
+
+std::vector<std::string> fp8_group::gatherNow(const std::string &mine) {
+  std::vector<std::string> all(size());
+  all[rank()] = mine;
+  std::vector<int64_t> sizes(size(), 0);
+  int64_t mySize = static_cast<int64_t>(mine.size());
+  std::vector<fp8_message> sends(size()), receives(size());
+  for (int64_t other = 0; other < size(); ++other) {
+    sends[other] = {&mySize, sizeof(mySize)};
+    receives[other] = {&sizes[other], sizeof(mySize)};
+  }
+  exchange(sends, receives);
+  for (int64_t other = 0; other < size(); ++other) {
+    if (other != rank())
+      all[other].resize(sizes[other]);
+    sends[other] = {const_cast<char *>(mine.data()), mySize};
+    receives[other] = {all[other].data(),
+                       static_cast<int64_t>(all[other].size())};
+  }
+  exchange(sends, receives);
+  return all;
+}
+
+std::vector<std::string> fp8_group::gather(const std::string &mine) {
+  if (size() == 1)
+    return {mine};
+  std::vector<std::string> all;
+  wait(submit([&] { all = gatherNow(mine); }));
+  return all;
+}
+
+std::vector<double> fp8_group::gather(double mine) {
+  std::vector<double> all(size(), mine);
+  if (size() == 1)
+    return all;
+  wait(submit([&] {
+    std::vector<fp8_message> sends(size()), receives(size());
+    for (int64_t other = 0; other < size(); ++other) {
+      sends[other] = {&mine, sizeof(mine)};
+      receives[other] = {&all[other], sizeof(mine)};
+    }
+    exchange(sends, receives);
+  }));
+  all[rank()] = mine;
+  return all;
+}
+
+//===----------------------------------------------------------------------===//
+// Processes
+//===----------------------------------------------------------------------===//
+
+/// What two processes have in common that see each other's numbers.
+static std::string placeOfProcess() {
+  std::string boot;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
+  char space[128] = {};
+  if (readlink("/proc/self/ns/pid", space, sizeof(space) - 1) < 0)
+    return "";
+  return boot.empty() ? "" : boot + " " + space;
+}
+
+/// Where the launcher does not see that a process has ended, the ranks beside
+/// it do.
+void fp8_group::findProcesses() {
+  nearProcesses.assign(size(), 0);
+  allProcesses.assign(size(), 0);
+  std::string place = placeOfProcess();
+  std::vector<std::string> all = gather(str(getpid(), " ", place));
+  for (int64_t other = 0; other < size(); ++other) {
+    allProcesses[other] = std::strtoll(all[other].c_str(), nullptr, 10);
+    size_t space = all[other].find(' ');
+    if (other != rank() && !place.empty() && space != std::string::npos &&
+        all[other].substr(space + 1) == place)
+      nearProcesses[other] = allProcesses[other];
+  }
+}
+
+bool fp8_group::isGone(int64_t other) const {
+  if (nearProcesses.empty() || nearProcesses[other] <= 0)
+    return false;
+  if (kill(static_cast<pid_t>(nearProcesses[other]), 0) != 0 && errno == ESRCH)
+    return true;
+  // Ended, but nobody has asked how yet: state Z (or X), behind the name.
+  std::ifstream file(str("/proc/", nearProcesses[other], "/stat"));
+  std::string line;
+  std::getline(file, line);
+  size_t end = line.rfind(')');
+  return end != std::string::npos && end + 2 < line.size() &&
+         (line[end + 2] == 'Z' || line[end + 2] == 'X');
+}
+
+//===----------------------------------------------------------------------===//
+// Failures
+//===----------------------------------------------------------------------===//
+
+void fp8_group::stop() {
+  isCancelled = true;
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    isStopping = true;
+  }
+  changed.notify_all();
+  if (thread.joinable())
+    thread.join();
+}
+
+/// All ranks that see a failure come here, and each waits longer than those
+/// before it: the first tells of it, then ends the others.
+bool fp8_group::claimFailure() {
+  if (size() == 1)
+    return true;
+  stop();
+  // A launcher takes a moment to end the others.
+  double patience =
+      rank() == 0 ? 0
+                  : 1 + 0.5 * static_cast<double>(std::min<int64_t>(rank(), 3));
+  std::vector<uint8_t> pending(size(), 0);
+  for (Clock::time_point start = Clock::now(); !isToldElsewhere;) {
+    int32_t told = 0;
+    int64_t which = -1;
+    if (transport.test(transport.state, pending.data()) < 0)
+      transport.error(transport.state, &which, &told);
+    isToldElsewhere = told != 0;
+    if (secondsSince(start) >= patience)
+      break;
+    usleep(10000);
+  }
+  return !isToldElsewhere;
+}
+
+void fp8_group::abort(const std::string &message) {
+  if (!transport.state || isAborted)
+    return;
+  isAborted = true;
+  stop();
+  if (!failure)
+    failure = Error(FP8_ERROR_RANK, message);
+  transport.abort(transport.state, message.c_str());
+}

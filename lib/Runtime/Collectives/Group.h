@@ -1,0 +1,96 @@
+//===- Group.h - Processes that run a step together -------------*- C++ -*-===//
+//
+// A group owns a transport and a thread: whatever talks to other ranks is a job
+// of that thread, and jobs run in the order in which they were submitted, which
+// is the same on all ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H
+#define FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H
+
+#include "../Support.h"
+#include "fp8-c/Transport.h"
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <thread>
+
+namespace fp8::rt {
+
+/// Work of the group's thread.
+struct GroupJob {
+  std::function<void()> work;
+  // Guarded by the group's mutex.
+  bool isDone = false;
+  std::optional<Error> failure;
+  double seconds = 0; // that it took
+};
+
+} // namespace fp8::rt
+
+struct fp8_group {
+  /// One rank alone.
+  fp8_group();
+  fp8_group(const fp8_transport &transport, const fp8_group_options &options);
+  ~fp8_group();
+
+  /// Joins the ranks that the options name.
+  static std::unique_ptr<fp8_group> open(const fp8_group_options &options);
+
+  int64_t rank() const { return transport.rank; }
+  int64_t size() const { return transport.ranks; }
+  std::string name() const { return transport.name; }
+  /// The numbers of the ranks' processes, each on its machine.
+  const std::vector<int64_t> &processes() const { return allProcesses; }
+  int64_t bucketBytes() const { return bucketLimit; }
+  int64_t bytesSent() const { return sent; }
+
+  using Job = std::shared_ptr<fp8::rt::GroupJob>;
+  Job submit(std::function<void()> work);
+  /// Throws what went wrong.
+  void wait(const Job &job);
+
+  /// For jobs: sends a message to every other rank, and receives one of each.
+  void exchange(const std::vector<fp8_message> &sends,
+                const std::vector<fp8_message> &receives);
+
+  /// What all ranks have given, by rank. Waits.
+  std::vector<std::string> gather(const std::string &mine);
+  /// The same of one number each.
+  std::vector<double> gather(double mine);
+
+  bool claimFailure();
+  void abort(const std::string &message);
+
+private:
+  void run();
+  [[noreturn]] void fail(int64_t rank, const std::string &message, bool told);
+  void stop();
+  void findProcesses();
+  /// Is the process of a rank gone, as far as this one can tell?
+  bool isGone(int64_t rank) const;
+  std::vector<std::string> gatherNow(const std::string &mine);
+
+  fp8_transport transport;
+  double timeout;
+  int64_t bucketLimit;
+  std::atomic<int64_t> sent{0};
+  std::vector<int64_t> allProcesses;
+  std::vector<int64_t> nearProcesses; // of ranks on this machine, else 0
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Job> queue;
+  std::optional<fp8::rt::Error> failure; // the first one
+  bool isToldElsewhere = false;          // by the rank that failed
+  bool isStopping = false, isAborted = false;
+  std::atomic<bool> isCancelled{false};
+  std::thread thread;
+};
+
+#endif // FP8_LIB_RUNTIME_COLLECTIVES_GROUP_H

@@ -1,0 +1,83 @@
+//===- InFlight.cpp - Reductions that a step has started ------------------===//
+
+#include "InFlight.h"
+
+#include <algorithm>
+#include <chrono>
+
+namespace fp8::rt {
+
+void InFlight::start(const Reduction &reduction) {
+  if (!open)
+    open = std::make_shared<Bucket>();
+  started[reduction.number].emplace_back(open, open->reductions.size());
+  open->reductions.push_back(reduction);
+  open->bytes += wireBytes(reduction.what);
+  if (open->bytes >= group.bucketBytes())
+    leave();
+}
+
+void InFlight::leave() {
+  std::shared_ptr<Bucket> bucket = std::move(open);
+  open = nullptr;
+  bucket->job = group.submit([this, bucket] {
+    bucket->bytesSent = allReduce(group, bucket->reductions);
+  });
+}
+
+void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
+  if (!bucket->job)
+    leave();
+  auto start = std::chrono::steady_clock::now();
+  group.wait(bucket->job);
+  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
+
+  const Reduction &reduction = bucket->reductions[index];
+  auto stat = std::find_if(stats.begin(), stats.end(),
+                           [&](const fp8_collective_stat &each) {
+                             return each.number == reduction.number;
+                           });
+  if (stat == stats.end())
+    stat = stats.insert(stats.end(),
+                        {reduction.what.label ? reduction.what.label : "",
+                         reduction.number, 0, 0, 0, 0});
+  ++stat->runs;
+  stat->bytes += bucket->bytesSent[index];
+  // Those that travel together share the time.
+  double share = bucket->bytes
+                     ? static_cast<double>(wireBytes(reduction.what)) /
+                           static_cast<double>(bucket->bytes)
+                     : 0;
+  stat->seconds += bucket->job->seconds * share;
+  stat->waited += time.count();
+}
+
+void InFlight::wait(int64_t number) {
+  auto found = started.find(number);
+  if (found == started.end())
+    return;
+  auto buckets = std::move(found->second);
+  started.erase(found);
+  for (const auto &[bucket, index] : buckets)
+    waitFor(bucket, index);
+}
+
+void InFlight::finish() {
+  while (!started.empty())
+    wait(started.begin()->first);
+}
+
+void InFlight::abandon() {
+  open = nullptr;
+  for (const auto &[number, buckets] : started)
+    for (const auto &[bucket, index] : buckets)
+      try {
+        if (bucket->job)
+          group.wait(bucket->job);
+      } catch (const Error &) {
+        // The first failure is the one to tell.
+      }
+  started.clear();
+}
+
+} // namespace fp8::rt

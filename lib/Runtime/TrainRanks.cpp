@@ -1,0 +1,108 @@
+//===- TrainRanks.cpp - Ranks that train together -------------------------===//
+//
+// Every rank runs the same loop on rows of its own. What they decide by must be
+// the same on all, and all state stays so: both are checked.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Interrupt.h"
+#include "Trainer.h"
+
+#include <cstring>
+#include <dlfcn.h>
+
+namespace fp8::rt {
+
+/// FNV-1a of bytes, eight at a time.
+static uint64_t hashOf(const char *data, int64_t bytes) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (int64_t at = 0; at < bytes; at += 8) {
+    uint64_t word = 0;
+    std::memcpy(&word, data + at, std::min<int64_t>(8, bytes - at));
+    hash = (hash ^ word) * 0x100000001b3;
+  }
+  return hash;
+}
+
+/// Tells builds of the runtime apart: a hash of the library.
+static std::string buildOfRuntime() {
+  Dl_info info;
+  if (!dladdr(reinterpret_cast<void *>(&buildOfRuntime), &info) ||
+      !info.dli_fname || !fileExists(info.dli_fname))
+    return str("version ", FP8_ABI_VERSION);
+  FileContents library = readFile(info.dli_fname);
+  return str(std::hex, hashOf(library.data.get(), library.size));
+}
+
+/// Fails on all ranks if one of them has something else than rank 0.
+void Trainer::expectSame(const std::string &what, const std::string &mine) {
+  std::vector<std::string> all = options.group->gather(mine);
+  for (size_t rank = 1; rank < all.size(); ++rank)
+    if (all[rank] != all[0])
+      throw Error(FP8_ERROR_RANK,
+                  str("rank ", rank, " of ", all.size(), " has another ", what,
+                      " than rank 0 ('", all[rank], "' instead of '", all[0],
+                      "')"));
+}
+
+/// Before the first step.
+void Trainer::checkRanks() {
+  if (numRanks() == 1)
+    return;
+  step->setGroup(options.group);
+  if (evaluation)
+    evaluation->dealTo(*options.group);
+  std::string alarmText;
+  for (int64_t i = 0; i < options.num_alarms; ++i)
+    alarmText += str(options.alarms[i], "; ");
+  expectSame("build of the runtime", buildOfRuntime());
+  expectSame("file, recipe or compiler", position.fingerprint);
+  expectSame("data set", position.dataFingerprint);
+  expectSame("checkpoint to begin with",
+             checkpoint.empty() ? "none" : str("step ", position.step));
+  expectSame("option",
+             str("steps ", options.steps, ", seed ", position.seed,
+                 ", shuffle ", position.shuffle, ", checkpoints every ",
+                 options.checkpoint_every, ", evaluation every ",
+                 options.eval_every, evaluation ? "" : " (none)", ", alarms ",
+                 options.num_alarms ? alarmText : "none"));
+  checkStateIsSame();
+}
+
+/// All ranks hold the same bits.
+void Trainer::checkStateIsSame() {
+  if (numRanks() == 1)
+    return;
+  std::vector<size_t> indices = stateArguments(step->executable);
+  std::vector<uint64_t> hashes;
+  for (size_t i : indices)
+    hashes.push_back(hashOf(step->argument(i), arguments()[i].type.bytes()));
+  std::vector<std::string> all = options.group->gather(
+      std::string(reinterpret_cast<const char *>(hashes.data()),
+                  hashes.size() * sizeof(uint64_t)));
+  for (size_t i = 0; i < indices.size(); ++i)
+    for (size_t rank = 1; rank < all.size(); ++rank)
+      if (all[rank].compare(i * sizeof(uint64_t), sizeof(uint64_t), all[0],
+                            i * sizeof(uint64_t), sizeof(uint64_t)) != 0)
+        throw Error(FP8_ERROR_RANK,
+                    str("step ", position.step, ": '",
+                        arguments()[indices[i]].name, "' of rank ", rank,
+                        " is not that of rank 0: all ranks have to hold the "
+                        "same state"));
+}
+
+/// A process alone may be told to at any time.
+bool Trainer::isToEnd() const {
+  return isEnding || (numRanks() == 1 && isInterrupted());
+}
+
+/// Ranks end after the same step, whichever was told to.
+bool Trainer::isInterruptedAnywhere() {
+  if (numRanks() == 1)
+    return isInterrupted();
+  for (double each : options.group->gather(isInterrupted() ? 1.0 : 0.0))
+    isEnding |= each != 0;
+  return isEnding;
+}
+
+} // namespace fp8::rt

@@ -1,0 +1,227 @@
+// RUN: fp8-opt %s --fp8-data-parallel --verify-diagnostics --split-input-file
+
+// A normalization over the batch.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %sum = stablehlo.reduce(%y0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n0 = stablehlo.constant dense<16.0> : tensor<f32>
+  %mean = stablehlo.divide %sum, %n0 : tensor<f32>
+  %means = stablehlo.broadcast_in_dim %mean, dims = [] : (tensor<f32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it reads a value that follows from the parameters and the rows of all ranks}}
+  %y = stablehlo.subtract %y0, %means : tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Contrastive scores.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it contracts rows with other rows}}
+  %scores = stablehlo.dot_general %x, %x, contracting_dims = [1] x [1] : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+  %y = stablehlo.reduce(%scores init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<16x16xf32>, tensor<f32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// An order of the rows.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it puts the rows in an order}}
+  %y = "stablehlo.sort"(%y0) <{dimension = 0 : i64}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }) : (tensor<16xf32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Positions along the batch.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %at = stablehlo.iota dim = 0 : tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it reads a value that is another one for every place in the batch, such as a position or a random number}}
+  %y = stablehlo.multiply %y0, %at : tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Some of the rows.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it cuts some of the rows}}
+  %half = stablehlo.slice %y0 [0:8] : (tensor<16xf32>) -> tensor<8xf32>
+  %y = stablehlo.concatenate %half, %half, dim = 0 : (tensor<8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Sums over the rows before each one.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but its windows hold several rows}}
+  %y = "stablehlo.reduce_window"(%y0, %zero) <{padding = dense<[[15, 0]]> : tensor<1x2xi64>, window_dimensions = array<i64: 16>}> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<16xf32>, tensor<f32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Rows and features in one dimension, cut elsewhere.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %f = stablehlo.constant dense<0.5> : tensor<16x6xf32>
+  %yf = stablehlo.broadcast_in_dim %y0, dims = [0] : (tensor<16xf32>) -> tensor<16x6xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it joins rows and other indices to one dimension and cuts that elsewhere}}
+  %t = stablehlo.reshape %yf : (tensor<16x6xf32>) -> tensor<3x32xf32>
+  %y = stablehlo.add %y0, %y0 : tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// A result of rows.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<16xf32> {fp8.kind = "output", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{the result '[1]' is another one for every row}}
+  return %w, %y0 : tensor<8xf32>, tensor<16xf32>
+}
+
+// -----
+
+// A branch that rows decide.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %first = stablehlo.compare GT, %y0, %y0 : (tensor<16xf32>, tensor<16xf32>) -> tensor<16xi1>
+  // expected-error @+1 {{it takes single rows}}
+  %one = stablehlo.slice %first [0:1] : (tensor<16xi1>) -> tensor<1xi1>
+  %p = stablehlo.reshape %one : (tensor<1xi1>) -> tensor<i1>
+  %y = "stablehlo.if"(%p) ({
+    stablehlo.return %y0 : tensor<16xf32>
+  }, {
+    %1 = stablehlo.add %y0, %y0 : tensor<16xf32>
+    stablehlo.return %1 : tensor<16xf32>
+  }) : (tensor<i1>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// Another reduction of rows.
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it reduces the rows by something else than a sum, a maximum or a minimum}}
+  %p = stablehlo.reduce(%y0 init: %zero) applies stablehlo.multiply across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %y = stablehlo.broadcast_in_dim %p, dims = [] : (tensor<f32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %n = stablehlo.constant dense<16.0> : tensor<f32>
+  %loss = stablehlo.divide %s, %n : tensor<f32>
+  return %w, %loss : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// What the loss is cannot be told: a sum may be one of means, or not.
+// expected-error @+1 {{expected the loss to be a mean over the batch (its sum divided by the number of its elements, or by a count that follows from the batch) but could not prove it: say loss-reduction=mean}}
+func.func public @main(
+    %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
+  %s = stablehlo.reduce(%y0 init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
+  %g = stablehlo.dot_general %x, %y0, contracting_dims = [0] x [0] : (tensor<16x8xf32>, tensor<16xf32>) -> tensor<8xf32>
+  %new = stablehlo.subtract %w, %g : tensor<8xf32>
+  return %new, %s : tensor<8xf32>, tensor<f32>
+}
+
+// -----
+
+// One row has no dimension of its own.
+// expected-error @+1 {{expected batch argument 'x' to have two or more rows, which its leading dimension counts, to run on several ranks, but got 'tensor<1x8xf32>'}}
+func.func public @main(%x: tensor<1x8xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<1x8xf32> {fp8.kind = "output", fp8.path = "[0]"}) {
+  return %x : tensor<1x8xf32>
+}

@@ -1,0 +1,22 @@
+// RUN: fp8-opt %s | fp8-opt | FileCheck %s
+
+// CHECK-LABEL: func.func @tensors
+func.func @tensors(%g: tensor<64x32xf32>, %n: tensor<i32>, %mu: tensor<2xf32>)
+    -> (tensor<64x32xf32>, tensor<i32>, tensor<64x32xf32>, tensor<2xf32>) {
+  // CHECK: fp8.all_reduce mean %{{.*}} wire = bf16 label = "gradient w" : tensor<64x32xf32>
+  %0 = fp8.all_reduce mean %g wire = bf16 label = "gradient w" : tensor<64x32xf32>
+  // CHECK: fp8.all_reduce sum %{{.*}} : tensor<i32>
+  %1 = fp8.all_reduce sum %n : tensor<i32>
+  // CHECK: fp8.all_reduce sum %{{.*}} mu %{{.*}} wire = f8E4M3FN block = 128 : tensor<64x32xf32>, tensor<2xf32> -> tensor<2xf32>
+  %2, %new = fp8.all_reduce sum %g mu %mu wire = f8E4M3FN block = 128 : tensor<64x32xf32>, tensor<2xf32> -> tensor<2xf32>
+  return %0, %1, %2, %new : tensor<64x32xf32>, tensor<i32>, tensor<64x32xf32>, tensor<2xf32>
+}
+
+// CHECK-LABEL: fp8.schedule @buffers
+fp8.schedule @buffers(%g: memref<64xf32>, %mu: memref<2xf32>) {
+  // CHECK: %[[H:.*]] = fp8.start_all_reduce mean %{{.*}} into %{{.*}} mu %{{.*}} : memref<2xf32> wire = f8E5M2 label = "g" number = 3 : memref<64xf32>
+  // CHECK: fp8.wait %[[H]](%{{.*}}, %{{.*}}, %{{.*}}) : memref<64xf32>, memref<64xf32>, memref<2xf32>
+  %0 = fp8.start_all_reduce mean %g into %g mu %mu : memref<2xf32> wire = f8E5M2 label = "g" number = 3 : memref<64xf32>
+  fp8.wait %0 (%g, %g, %mu) : memref<64xf32>, memref<64xf32>, memref<2xf32>
+  fp8.return
+}

@@ -1,0 +1,233 @@
+//===- TrainOnRanks.cpp - A small training run, on ranks ------------------===//
+//
+// What the tests start on several ranks, by sockets or by an mpirun: it trains
+// a step that is written by hand.
+//   train-on-ranks OUT STEPS ROWS [KEY[=VALUE]...]
+// ROWS: of a batch of one rank. Keys: resume, text=FILE, timeout=S, backward=MS
+// (time that the step takes after it has started its reductions), every=N
+// (steps from checkpoint to checkpoint), profile, and mistakes of one rank:
+// differ=RANK (its initial state), other=RANK (its file). wire=f8: so the
+// gradient travels.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Run/Ranks.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+constexpr int64_t width = 64, numRows = 30;
+int64_t rows = 1;
+std::map<std::string, std::string> keys;
+
+int64_t number(const char *key, int64_t missing) {
+  auto found = keys.find(key);
+  return found == keys.end() ? missing : std::atoll(found->second.c_str());
+}
+
+/// Arguments: w, seen, tokens, control, x, ids, text. Results: w, seen, tokens,
+/// control in place, then loss.
+enum { W, Seen, Tokens, Control, X, Ids, Text, Loss };
+
+template <typename T> T *operand(fp8_step *step, int64_t number) {
+  return static_cast<T *>(fp8_operand(step, ~number));
+}
+
+/// The gradient of mean |w - x|^2 / 2 in the arena, then the step; and which
+/// rows and tokens it was fed.
+void entry(fp8_step *step) {
+  const float *x = operand<float>(step, X);
+  float *w = operand<float>(step, W);
+  auto *gradient = static_cast<float *>(fp8_operand(step, 0));
+  auto *counts = static_cast<int64_t *>(fp8_operand(step, 1024));
+  auto *tokens = static_cast<int64_t *>(fp8_operand(step, 2048));
+  float *loss = operand<float>(step, Loss);
+  std::memset(gradient, 0, width * sizeof(float));
+  std::memset(counts, 0, numRows * sizeof(int64_t));
+  *loss = 0;
+  for (int64_t row = 0; row < rows; ++row) {
+    ++counts[operand<int32_t>(step, Ids)[row]];
+    for (int64_t i = 0; i < width; ++i) {
+      float difference = w[i] - x[row * width + i];
+      gradient[i] += difference / static_cast<float>(rows);
+      *loss += difference * difference / static_cast<float>(2 * rows);
+    }
+  }
+  *tokens = 0;
+  const int32_t *text = operand<int32_t>(step, Text);
+  for (int64_t i = 0; i < rows * 8; ++i)
+    *tokens += (i % 8 + 1) * text[i];
+
+  bool isNarrow = keys.count("wire") != 0;
+  static const fp8_all_reduce reductions[] = {
+      {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, width},
+      {"loss", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, 1},
+      {"seen", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, numRows},
+      {"tokens", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, 1},
+      {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_F8_E4M3FN, FP8_DTYPE_F32, 0,
+       width}};
+  const int64_t places[4][3] = {
+      {0, 0, ~Control}, {~Loss, ~Loss, 0}, {1024, 1024, 0}, {2048, 2048, 0}};
+  for (int64_t i = 0; i < 4; ++i)
+    fp8_all_reduce_start(step, i, &reductions[i == 0 && isNarrow ? 4 : i],
+                         places[i], nullptr, i == 0 && isNarrow ? 3 : 2);
+  usleep(static_cast<useconds_t>(number("backward", 0) * 1000));
+  for (int64_t i = 0; i < 4; ++i)
+    fp8_wait(step, i);
+  for (int64_t i = 0; i < width; ++i)
+    w[i] -= 0.1f * gradient[i];
+  for (int64_t i = 0; i < numRows; ++i)
+    operand<int64_t>(step, Seen)[i] += counts[i];
+  *operand<int64_t>(step, Tokens) += *tokens;
+}
+
+struct Tensor {
+  std::string name;
+  fp8_dtype dtype;
+  std::vector<int64_t> dims;
+  fp8_kind kind;
+  fp8_role role;
+  int32_t stateArg;
+  fp8_tensor_info info() const {
+    fp8_tensor_info info = {};
+    info.name = name.c_str();
+    info.dtype = dtype;
+    info.rank = static_cast<int32_t>(dims.size());
+    info.dims = dims.data();
+    info.kind = kind;
+    info.role = role;
+    info.state_arg = stateArg;
+    info.vocabulary = -1;
+    return info;
+  }
+};
+
+fp8_executable *build(const char *name, fp8_entry_fn function,
+                      const std::vector<Tensor> &arguments,
+                      const std::vector<Tensor> &results) {
+  std::vector<fp8_tensor_info> in, out;
+  for (const Tensor &each : arguments)
+    in.push_back(each.info());
+  for (const Tensor &each : results)
+    out.push_back(each.info());
+  fp8_executable_desc desc = {};
+  desc.name = name;
+  desc.entry = function;
+  desc.arguments = in.data();
+  desc.num_arguments = static_cast<int64_t>(in.size());
+  desc.results = out.data();
+  desc.num_results = static_cast<int64_t>(out.size());
+  desc.arena_bytes = 4096;
+  fp8_executable *executable = nullptr;
+  if (fp8_executable_create(&desc, &executable) != FP8_OK)
+    std::fprintf(stderr, "%s\n", fp8_last_error());
+  return executable;
+}
+
+int64_t myRank = 0;
+
+int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
+  std::vector<Tensor> state = {
+      {"w", FP8_DTYPE_F32, {width}, FP8_KIND_PARAMETER, FP8_ROLE_STATE, -1},
+      {"seen", FP8_DTYPE_I64, {numRows}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1},
+      {"tokens", FP8_DTYPE_I64, {}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1},
+      {"control", FP8_DTYPE_F32, {2}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1}};
+  std::vector<Tensor> arguments = state;
+  arguments.push_back(
+      {"x", FP8_DTYPE_F32, {rows, width}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
+  arguments.push_back(
+      {"ids", FP8_DTYPE_I32, {rows}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
+  arguments.push_back(
+      {"text", FP8_DTYPE_I32, {rows, 8}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < state.size(); ++i) {
+    results.push_back(state[i]);
+    results[i].kind = FP8_KIND_STATE;
+    results[i].stateArg = static_cast<int32_t>(i);
+  }
+  results.push_back(
+      {"loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS, FP8_ROLE_STATE, -1});
+  fp8_executable *step = build("step", entry, arguments, results);
+  // Zeros, but where one rank is to begin with something else.
+  std::vector<Tensor> initial = state;
+  for (Tensor &each : initial)
+    each.kind = FP8_KIND_OUTPUT;
+  fp8_executable *init = build(
+      "init",
+      [](fp8_step *step) {
+        if (number("differ", -1) == myRank)
+          *operand<float>(step, 0) = 1;
+      },
+      {}, initial);
+
+  std::vector<float> data(numRows * width);
+  std::vector<int32_t> ids(numRows);
+  for (int64_t i = 0; i < numRows; ++i) {
+    ids[i] = static_cast<int32_t>(i);
+    for (int64_t j = 0; j < width; ++j)
+      data[i * width + j] = std::sin(static_cast<float>(i * 7 + j));
+  }
+  Tensor dataTensor{"data",         FP8_DTYPE_F32,  {numRows, width},
+                    FP8_KIND_OTHER, FP8_ROLE_BATCH, -1};
+  Tensor idTensor{"ids",          FP8_DTYPE_I32,  {numRows},
+                  FP8_KIND_OTHER, FP8_ROLE_BATCH, -1};
+  fp8_tensor_info dataInfo = dataTensor.info(), idInfo = idTensor.info();
+  const fp8_batch_source batches[] = {
+      {"x", nullptr, nullptr, &dataInfo, data.data()},
+      {"ids", nullptr, nullptr, &idInfo, ids.data()}};
+  const char *files[] = {keys["text"].c_str()};
+  fp8_train_options options = {};
+  options.step = step;
+  options.init = init;
+  options.batches = batches;
+  options.num_batches = 2;
+  options.shuffle = 1;
+  options.data_files = files;
+  options.num_data_files = 1;
+  options.out_dir = out;
+  options.fingerprint = number("other", -1) == myRank
+                            ? "module b, recipe none 1, compiler c"
+                            : "module a, recipe none 1, compiler c";
+  options.seed = 5;
+  options.steps = steps;
+  options.checkpoint_every = number("every", 0);
+  options.threads = 1;
+  options.resume = static_cast<int32_t>(keys.count("resume"));
+  options.live = -1;
+  options.profile = static_cast<int32_t>(keys.count("profile"));
+  options.group = run.group;
+  int status = fp8run::finish(run, fp8_train(&options, nullptr));
+  fp8_executable_destroy(step);
+  fp8_executable_destroy(init);
+  return status;
+}
+
+} // namespace
+
+int main(int argc, char **argv) {
+  if (argc < 4)
+    return 2;
+  rows = std::atoll(argv[3]);
+  for (int i = 4; i < argc; ++i) {
+    std::string text = argv[i];
+    size_t equals = text.find('=');
+    keys[text.substr(0, equals)] =
+        equals == std::string::npos ? "" : text.substr(equals + 1);
+  }
+  fp8run::RunOptions run;
+  run.program = "train-on-ranks";
+  run.dataParallel = true;
+  run.rankTimeout = static_cast<double>(number("timeout", 0));
+  fp8run::Ranks ranks;
+  if (int status = ranks.join(run))
+    return status;
+  myRank = fp8_group_rank(run.group);
+  return ranks.leave(train(run, argv[1], std::atoll(argv[2])));
+}

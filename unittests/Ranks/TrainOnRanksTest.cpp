@@ -1,0 +1,346 @@
+//===- TrainOnRanksTest.cpp - Training on ranks, and their faults ---------===//
+
+#include "../Runtime/TestSupport.h"
+
+#include <chrono>
+#include <cmath>
+#include <csignal>
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace fp8::test;
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double secondsSince(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+/// Words of a command line.
+using Words = std::vector<std::string>;
+
+pid_t spawn(const Words &words, const Words &environment,
+            const std::string &output) {
+  pid_t pid = fork();
+  if (pid != 0)
+    return pid;
+  int file = open(output.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  dup2(file, 1);
+  dup2(file, 2);
+  for (const std::string &variable : environment)
+    putenv(const_cast<char *>(variable.c_str()));
+  std::vector<char *> arguments;
+  for (const std::string &word : words)
+    arguments.push_back(const_cast<char *>(word.c_str()));
+  arguments.push_back(nullptr);
+  execvp(arguments[0], arguments.data());
+  _exit(127);
+}
+
+/// The exit status, -1 after a signal; kills what does not end.
+int statusOf(pid_t pid, double patience = 60) {
+  Clock::time_point start = Clock::now();
+  int status = 0;
+  while (waitpid(pid, &status, WNOHANG) == 0) {
+    if (secondsSince(start) > patience) {
+      kill(pid, SIGKILL);
+      ADD_FAILURE() << "a process does not end";
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+class TrainOnRanks : public ::testing::Test {
+protected:
+  void SetUp() override {
+    write(dir / "text", sampleText(5000));
+    text = "text=" + (dir / "text");
+  }
+
+  /// Of the ranks that are started next.
+  Words environment;
+
+  /// Starts ranks by sockets; faults: those of the transport, by rank.
+  void start(int ranks, Words arguments, Words faults = {}) {
+    pids.clear();
+    count = ranks;
+    for (int rank = 0; rank < ranks; ++rank) {
+      std::string transport =
+          std::string("FP8_TRANSPORT=") + TRANSPORT + ":dir=" + dir.path +
+          ",rank=" + std::to_string(rank) + ",ranks=" + std::to_string(ranks);
+      if (static_cast<size_t>(rank) < faults.size() && !faults[rank].empty())
+        transport += "," + faults[rank];
+      Words variables = environment;
+      variables.push_back(transport);
+      Words words = {PROGRAM};
+      words.insert(words.end(), arguments.begin(), arguments.end());
+      words.push_back(text);
+      pids.push_back(spawn(words, variables, outputOf(rank)));
+    }
+  }
+  std::vector<int> wait() {
+    std::vector<int> all;
+    for (pid_t pid : pids)
+      all.push_back(statusOf(pid));
+    return all;
+  }
+  std::vector<int> run(int ranks, Words arguments, Words faults = {}) {
+    start(ranks, std::move(arguments), std::move(faults));
+    return wait();
+  }
+  std::string outputOf(int rank) const {
+    return dir / ("output-" + std::to_string(rank));
+  }
+  /// The errors of all ranks.
+  std::string errors() const {
+    std::string all;
+    for (int rank = 0; rank < count; ++rank) {
+      std::istringstream lines(read(outputOf(rank)));
+      for (std::string line; std::getline(lines, line);)
+        if (line.find("error: ") != std::string::npos)
+          all += line.substr(line.find("error: ") + 7) + "\n";
+    }
+    return all;
+  }
+
+  /// The bytes of a tensor in a checkpoint.
+  std::string tensor(const std::string &out, int step,
+                     const std::string &name) const {
+    fp8_tensors *tensors = nullptr;
+    std::string path =
+        dir / (out + "/checkpoint-" + std::to_string(step) + ".safetensors");
+    EXPECT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_OK)
+        << fp8_last_error();
+    std::string bytes;
+    for (int64_t i = 0; tensors && i < fp8_tensors_count(tensors); ++i) {
+      fp8_tensor_info info;
+      const void *data;
+      fp8_tensors_get(tensors, i, &info, &data);
+      if (name == info.name)
+        bytes.assign(static_cast<const char *>(data), fp8_tensor_bytes(&info));
+    }
+    fp8_tensors_destroy(tensors);
+    EXPECT_FALSE(bytes.empty()) << name;
+    return bytes;
+  }
+  void expectNear(const std::string &a, const std::string &b) const {
+    ASSERT_EQ(a.size(), b.size());
+    for (size_t i = 0; i + 4 <= a.size(); i += 4) {
+      float x, y;
+      std::memcpy(&x, a.data() + i, 4);
+      std::memcpy(&y, b.data() + i, 4);
+      EXPECT_NEAR(x, y, 1e-6 * std::max(1.0f, std::fabs(x)));
+    }
+  }
+
+  TempDir dir;
+  std::string text;
+  std::vector<pid_t> pids;
+  int count = 0;
+};
+
+} // namespace
+
+TEST_F(TrainOnRanks, IsTrainingOnALargerBatch) {
+  ASSERT_EQ(run(1, {dir / "one", "7", "6"}), std::vector<int>{0}) << errors();
+  ASSERT_EQ(run(2, {dir / "two", "7", "3"}), (std::vector<int>{0, 0}))
+      << errors();
+  ASSERT_EQ(run(3, {dir / "three", "7", "2"}), (std::vector<int>{0, 0, 0}))
+      << errors();
+  for (const char *out : {"two", "three"}) {
+    expectNear(tensor(out, 7, "w"), tensor("one", 7, "w"));
+    EXPECT_EQ(tensor(out, 7, "seen"), tensor("one", 7, "seen"));
+  }
+  // Rank 0 alone speaks and writes.
+  EXPECT_NE(read(outputOf(0)), "");
+  EXPECT_EQ(read(outputOf(1)), "");
+  EXPECT_TRUE(exists(dir / "three/log.jsonl"));
+}
+
+TEST_F(TrainOnRanks, BitsAreTheSameInEveryRun) {
+  for (const char *out : {"first", "second"})
+    ASSERT_EQ(run(3, {dir / out, "9", "2", "wire=f8"}),
+              (std::vector<int>{0, 0, 0}))
+        << errors();
+  for (const char *name : {"w", "seen", "tokens", "control"})
+    EXPECT_EQ(tensor("first", 9, name), tensor("second", 9, name));
+}
+
+TEST_F(TrainOnRanks, ResumesOnAnotherNumberOfRanks) {
+  // 12 batches of 2 rows: as 12 steps of one rank, or 3 of 2 ranks, then 6 of
+  // one; of 1 and then 3.
+  ASSERT_EQ(run(1, {dir / "one", "12", "2"}), std::vector<int>{0}) << errors();
+  ASSERT_EQ(run(2, {dir / "two", "3", "2"}), (std::vector<int>{0, 0}));
+  ASSERT_EQ(run(1, {dir / "two", "9", "2", "resume"}), std::vector<int>{0})
+      << errors();
+  ASSERT_EQ(run(1, {dir / "three", "3", "2"}), std::vector<int>{0});
+  ASSERT_EQ(run(3, {dir / "three", "6", "2", "resume"}),
+            (std::vector<int>{0, 0, 0}))
+      << errors();
+  EXPECT_EQ(tensor("two", 9, "seen"), tensor("one", 12, "seen"));
+  EXPECT_EQ(tensor("three", 6, "seen"), tensor("one", 12, "seen"));
+  // Text too: the same windows.
+  EXPECT_EQ(tensor("two", 9, "tokens"), tensor("one", 12, "tokens"));
+  EXPECT_EQ(tensor("three", 6, "tokens"), tensor("one", 12, "tokens"));
+}
+
+TEST_F(TrainOnRanks, ARankThatIsKilledEndsAll) {
+  start(3, {dir / "out", "100000", "2", "every=5", "backward=5"},
+        {"", "kill=300"});
+  EXPECT_EQ(statusOf(pids[1]), -1);
+  Clock::time_point start = Clock::now();
+  EXPECT_EQ(statusOf(pids[0]), 1);
+  EXPECT_EQ(statusOf(pids[2]), 1);
+  EXPECT_LT(secondsSince(start), 5);
+  std::string message = errors();
+  EXPECT_EQ(message.find("rank 1 of 3: its process has ended"), 0u) << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  // The last checkpoint is whole.
+  size_t at = message.find("the last checkpoint is ");
+  ASSERT_NE(at, std::string::npos) << message;
+  fp8_tensors *tensors = nullptr;
+  EXPECT_EQ(fp8_checkpoint_load((dir / "out").c_str(), &tensors), FP8_OK);
+  EXPECT_NE(tensors, nullptr);
+  fp8_tensors_destroy(tensors);
+}
+
+TEST_F(TrainOnRanks, ARankThatStopsAnsweringEndsAll) {
+  start(3, {dir / "out", "100000", "2", "timeout=2"}, {"", "", "stall=100"});
+  EXPECT_EQ(statusOf(pids[0]), 1);
+  EXPECT_EQ(statusOf(pids[1]), 1);
+  kill(pids[2], SIGKILL);
+  EXPECT_EQ(statusOf(pids[2]), -1);
+  EXPECT_EQ(errors().find("rank 2 of 3: no answer for 2 s"), 0u) << errors();
+}
+
+TEST_F(TrainOnRanks, WhatDiffersIsNamed) {
+  EXPECT_EQ(run(2, {dir / "a", "3", "2", "differ=1"}),
+            (std::vector<int>{1, 1}));
+  EXPECT_EQ(errors(), "step 0: 'w' of rank 1 is not that of rank 0: all ranks "
+                      "have to hold the same state\n");
+  EXPECT_EQ(run(3, {dir / "b", "3", "2", "other=2"}),
+            (std::vector<int>{1, 1, 1}));
+  EXPECT_EQ(errors(),
+            "rank 2 of 3 has another file, recipe or compiler than rank 0 "
+            "('module b, recipe none 1, compiler c' instead of 'module a, "
+            "recipe none 1, compiler c')\n");
+}
+
+TEST_F(TrainOnRanks, AnErrorOfOneRankEndsAll) {
+  EXPECT_EQ(run(2, {dir / "out", "50", "2"}, {"", "fail=40"}),
+            (std::vector<int>{1, 1}));
+  std::string message = errors();
+  EXPECT_NE(message.find("the transport fails on purpose"), std::string::npos)
+      << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  // A directory that rank 0 cannot write to.
+  write(dir / "file", "");
+  EXPECT_EQ(run(3, {dir / "file/out", "3", "2"}), (std::vector<int>{1, 1, 1}));
+  message = errors();
+  EXPECT_EQ(message.find("rank 0 of 3: "), 0u) << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+}
+
+TEST_F(TrainOnRanks, OneSignalStopsAllAfterTheSameStep) {
+  start(2, {dir / "out", "100000", "2", "backward=2"});
+  for (int i = 0;
+       i < 2000 && read(outputOf(0)).find("step 10/") == std::string::npos; ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  kill(pids[1], SIGTERM);
+  EXPECT_EQ(wait(), (std::vector<int>{130, 130}));
+  EXPECT_EQ(errors().find("interrupted after step "), 0u) << errors();
+  fp8_tensors *tensors = nullptr;
+  EXPECT_EQ(fp8_checkpoint_load((dir / "out").c_str(), &tensors), FP8_OK);
+  EXPECT_NE(tensors, nullptr);
+  fp8_tensors_destroy(tensors);
+}
+
+TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
+  // All four reductions make a bucket, which leaves at once. Its two exchanges
+  // take 50 ms, the rest of the step 60 ms.
+  environment = {"FP8_BUCKET_BYTES=500"};
+  ASSERT_EQ(run(2, {dir / "out", "10", "2", "backward=60", "profile"},
+                {"delay=25", "delay=25"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  std::string json = read(dir / "out/collectives.json");
+  size_t at = json.find("\"hidden\": ");
+  ASSERT_NE(at, std::string::npos) << json;
+  double hidden = std::atof(json.c_str() + at + 10);
+  RecordProperty("hidden", std::to_string(hidden));
+  EXPECT_LE(hidden, 1);
+  EXPECT_NE(json.find("\"label\": \"gradient w\""), std::string::npos);
+  // Nothing is done beside them: nothing is hidden.
+  ASSERT_EQ(
+      run(2, {dir / "none", "10", "2", "profile"}, {"delay=25", "delay=25"}),
+      (std::vector<int>{0, 0}));
+  json = read(dir / "none/collectives.json");
+  EXPECT_LT(std::atof(json.c_str() + json.find("\"hidden\": ") + 10), 0.3);
+  EXPECT_GE(hidden, 0.7);
+}
+
+//===----------------------------------------------------------------------===//
+// MPI
+//===----------------------------------------------------------------------===//
+
+namespace {
+struct Mpi {
+  const char *name;
+  const char *launcher; // "": the plugin is not built
+  const char *shown;    // of its name
+};
+
+class TrainOnMpi : public TrainOnRanks,
+                   public ::testing::WithParamInterface<Mpi> {
+protected:
+  void SetUp() override {
+    TrainOnRanks::SetUp();
+    if (!*GetParam().launcher)
+      GTEST_SKIP() << GetParam().name << " is not installed";
+  }
+  pid_t startMpi(int ranks, Words arguments) {
+    count = 1;
+    Words words = {GetParam().launcher, "-n", std::to_string(ranks)};
+    if (std::string(GetParam().name) == "openmpi")
+      words.push_back("--oversubscribe");
+    words.push_back(PROGRAM);
+    words.insert(words.end(), arguments.begin(), arguments.end());
+    words.push_back(text);
+    return spawn(
+        words, {"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1"},
+        outputOf(0));
+  }
+};
+} // namespace
+
+TEST_P(TrainOnMpi, Trains) {
+  ASSERT_EQ(run(1, {dir / "one", "7", "6"}), std::vector<int>{0}) << errors();
+  ASSERT_EQ(statusOf(startMpi(2, {dir / "two", "7", "3", "profile"})), 0)
+      << read(outputOf(0));
+  expectNear(tensor("two", 7, "w"), tensor("one", 7, "w"));
+  EXPECT_EQ(tensor("two", 7, "seen"), tensor("one", 7, "seen"));
+  std::string json = read(dir / "two/collectives.json");
+  EXPECT_NE(json.find(GetParam().shown), std::string::npos) << json;
+  EXPECT_NE(json.find("\"ranks\": 2"), std::string::npos) << json;
+}
+
+TEST_P(TrainOnMpi, AnErrorEndsAll) {
+  Clock::time_point start = Clock::now();
+  EXPECT_NE(statusOf(startMpi(2, {dir / "b", "3", "2", "other=1"})), 0);
+  EXPECT_LT(secondsSince(start), 20);
+  EXPECT_EQ(errors(),
+            "rank 1 of 2 has another file, recipe or compiler than rank 0 "
+            "('module b, recipe none 1, compiler c' instead of 'module a, "
+            "recipe none 1, compiler c')\n");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Launchers, TrainOnMpi,
+    ::testing::Values(Mpi{"openmpi", OPENMPI_LAUNCHER, "Open MPI"},
+                      Mpi{"mpich", MPICH_LAUNCHER, "MPICH"}),
+    [](const auto &info) { return std::string(info.param.name); });
