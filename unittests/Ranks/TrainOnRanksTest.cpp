@@ -263,7 +263,7 @@ TEST_F(TrainOnRanks, OneSignalStopsAllAfterTheSameStep) {
 TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
   // All four reductions make a bucket, which leaves at once. Its two exchanges
   // take 50 ms, the rest of the step 60 ms.
-  environment = {"FP8_BUCKET_BYTES=500"};
+  environment = {"FP8_BUCKET_BYTES=508"};
   ASSERT_EQ(run(2, {dir / "out", "10", "2", "backward=60", "profile"},
                 {"delay=25", "delay=25"}),
             (std::vector<int>{0, 0}))
@@ -337,6 +337,36 @@ TEST_P(TrainOnMpi, AnErrorEndsAll) {
             "rank 1 of 2 has another file, recipe or compiler than rank 0 "
             "('module b, recipe none 1, compiler c' instead of 'module a, "
             "recipe none 1, compiler c')\n");
+}
+
+TEST_P(TrainOnMpi, ARankThatIsKilledEndsAll) {
+  pid_t launcher =
+      startMpi(2, {dir / "out", "100000", "2", "backward=5", "every=5"});
+  // The line `ranks` has the processes.
+  pid_t victim = 0;
+  for (int i = 0; i < 4000 && victim == 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    std::string output = read(outputOf(0));
+    size_t at = output.find("; processes ");
+    if (at != std::string::npos && output.find("step 10/") != std::string::npos)
+      victim = std::atoi(output.c_str() + output.find(' ', at + 12));
+  }
+  ASSERT_GT(victim, 0) << read(outputOf(0));
+  kill(victim, SIGKILL);
+  Clock::time_point start = Clock::now();
+  EXPECT_NE(statusOf(launcher), 0);
+  EXPECT_LT(secondsSince(start), 5);
+  // Ours, or the launcher's, which names rank or process.
+  std::string output = read(outputOf(0));
+  EXPECT_TRUE(output.find("rank 1 of 2: its process has ended") !=
+                  std::string::npos ||
+              output.find("rank 1 with PID") != std::string::npos ||
+              output.find("PID " + std::to_string(victim)) != std::string::npos)
+      << output;
+  fp8_tensors *tensors = nullptr;
+  EXPECT_EQ(fp8_checkpoint_load((dir / "out").c_str(), &tensors), FP8_OK);
+  EXPECT_NE(tensors, nullptr);
+  fp8_tensors_destroy(tensors);
 }
 
 INSTANTIATE_TEST_SUITE_P(
