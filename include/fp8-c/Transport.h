@@ -60,6 +60,11 @@ typedef int32_t (*fp8_transport_open_fn)(const char *arguments, double timeout,
                                          fp8_transport *transport, char *error,
                                          int64_t error_bytes);
 
+/* Defined by plugins alone. */
+FP8_CAPI int32_t fp8_transport_open(const char *arguments, double timeout,
+                                    fp8_transport *transport, char *error,
+                                    int64_t error_bytes);
+
 /* A group over a transport of the caller's own, which the group closes. */
 FP8_CAPI fp8_status fp8_group_adopt(const fp8_transport *transport,
                                     const fp8_group_options *options,

@@ -287,11 +287,9 @@ std::string connectAll(State &state, double timeout) {
 
 } // namespace
 
-extern "C" FP8_CAPI int32_t fp8_transport_open(const char *arguments,
-                                               double timeout,
-                                               fp8_transport *transport,
-                                               char *message,
-                                               int64_t messageBytes) {
+int32_t fp8_transport_open(const char *arguments, double timeout,
+                           fp8_transport *transport, char *message,
+                           int64_t messageBytes) {
   auto *state = new State;
   std::string text = arguments;
   for (size_t at = 0; at < text.size();) {

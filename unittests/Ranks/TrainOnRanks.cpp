@@ -88,6 +88,15 @@ void entry(fp8_step *step) {
   *operand<int64_t>(step, Tokens) += *tokens;
 }
 
+/// The same loss of two rows, by w and x.
+void evaluate(fp8_step *step) {
+  const float *w = operand<float>(step, 0), *x = operand<float>(step, 1);
+  float sum = 0;
+  for (int64_t i = 0; i < 2 * width; ++i)
+    sum += (w[i % width] - x[i]) * (w[i % width] - x[i]);
+  *operand<float>(step, 2) = sum / 4;
+}
+
 struct Tensor {
   std::string name;
   fp8_dtype dtype;
@@ -167,6 +176,12 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
       },
       {}, initial);
 
+  // 15 batches, which no 2 ranks share alike.
+  fp8_executable *eval = build(
+      "eval", evaluate,
+      {state[W],
+       {"x", FP8_DTYPE_F32, {2, width}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1}},
+      {{"loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS, FP8_ROLE_STATE, -1}});
   std::vector<float> data(numRows * width);
   std::vector<int32_t> ids(numRows);
   for (int64_t i = 0; i < numRows; ++i) {
@@ -186,6 +201,9 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   fp8_train_options options = {};
   options.step = step;
   options.init = init;
+  options.eval = eval;
+  options.eval_batches = batches;
+  options.num_eval_batches = 1;
   options.batches = batches;
   options.num_batches = 2;
   options.shuffle = 1;
@@ -206,6 +224,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   int status = fp8run::finish(run, fp8_train(&options, nullptr));
   fp8_executable_destroy(step);
   fp8_executable_destroy(init);
+  fp8_executable_destroy(eval);
   return status;
 }
 

@@ -162,6 +162,25 @@ TEST_F(TrainOnRanks, IsTrainingOnALargerBatch) {
   EXPECT_TRUE(exists(dir / "three/log.jsonl"));
 }
 
+TEST_F(TrainOnRanks, AnEvaluationIsDealtOut) {
+  ASSERT_EQ(run(1, {dir / "out", "4", "2"}), std::vector<int>{0}) << errors();
+  // Nothing is left to train: the same state is evaluated once more.
+  auto heldOut = [&](int ranks) {
+    EXPECT_EQ(run(ranks, {dir / "out", "4", "2", "resume"}),
+              std::vector<int>(ranks, 0))
+        << errors();
+    std::string output = read(outputOf(0));
+    size_t at = output.find("held out ");
+    return at == std::string::npos
+               ? ""
+               : output.substr(at, output.find('\n', at) - at);
+  };
+  std::string alone = heldOut(1);
+  EXPECT_NE(alone.find("30 rows of arrays"), std::string::npos) << alone;
+  EXPECT_EQ(heldOut(2), alone);
+  EXPECT_EQ(heldOut(4), alone);
+}
+
 TEST_F(TrainOnRanks, BitsAreTheSameInEveryRun) {
   for (const char *out : {"first", "second"})
     ASSERT_EQ(run(3, {dir / out, "9", "2", "wire=f8"}),

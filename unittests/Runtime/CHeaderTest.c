@@ -5,6 +5,7 @@
 \*===----------------------------------------------------------------------===*/
 
 #include "fp8-c/Runtime.h"
+#include "fp8-c/Transport.h"
 
 #include <string.h>
 

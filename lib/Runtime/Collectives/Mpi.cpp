@@ -122,10 +122,8 @@ void readName(char *name, size_t size) {
 
 } // namespace
 
-extern "C" FP8_CAPI int32_t fp8_transport_open(const char *, double,
-                                               fp8_transport *transport,
-                                               char *message,
-                                               int64_t messageBytes) {
+int32_t fp8_transport_open(const char *, double, fp8_transport *transport,
+                           char *message, int64_t messageBytes) {
   auto fail = [&](const char *what) {
     std::snprintf(message, messageBytes, "%s", what);
     return -1;

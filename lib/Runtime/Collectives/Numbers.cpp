@@ -4,6 +4,7 @@
 #include "Float8.h"
 
 #include <algorithm>
+#include <cmath>
 #include <type_traits>
 
 namespace fp8::rt {
@@ -105,8 +106,9 @@ void convertFromBFloat16(fp8_dtype dtype, char *data, int64_t begin,
 
 template <typename T> static T combine(fp8_reduction reduction, T a, T b) {
   if (reduction == FP8_REDUCE_MAX || reduction == FP8_REDUCE_MIN) {
-    if (a != a) // NaN
-      return a;
+    if constexpr (std::is_floating_point_v<T>)
+      if (std::isnan(a))
+        return a;
     bool first = reduction == FP8_REDUCE_MAX ? a > b : a < b;
     return first || a == b ? a : b; // b may be NaN
   }
