@@ -5,6 +5,7 @@
 
 #include "Support.h"
 #include "ThreadPool.h"
+#include "Timeline.h"
 
 #include <mutex>
 
@@ -62,6 +63,8 @@ struct fp8_step {
   const fp8_executable &executable;
   bool profiling = false;
   std::vector<fp8_launch_stat> profile;
+  /// Where the profile notes the times of every thread too; null: nowhere.
+  std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
   std::shared_ptr<fp8::rt::ThreadPool> pool;
@@ -75,6 +78,8 @@ private:
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
   void *resolve(int64_t operand, int64_t launch);
+  void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                   void *const *operands);
   char *external(size_t number);
 
   std::string failure; // of generated code, found in launch

@@ -31,7 +31,11 @@ void Trainer::feed(int64_t at) {
 /// Returns the seconds that it took.
 double Trainer::runStep() {
   Clock::time_point start = Clock::now();
+  if (step->timeline)
+    step->timeline->beginStep(position.step + 1);
   step->run();
+  if (step->timeline)
+    step->timeline->endStep();
   double seconds = secondsSince(start);
   ++position.step;
   summary.last_step = position.step;
@@ -229,12 +233,11 @@ void Trainer::run() {
   SignalScope signals(!options.no_signals);
   initialize();
   summary.first_step = summary.last_step = position.step;
-  step->profiling = options.profile != 0;
+  beginProfile();
   if (!options.resume && options.overwrite)
     removeOldCheckpoints();
   openLogs();
   sayData();
-  measureLimits();
   trainAndSave();
 
   summarize();

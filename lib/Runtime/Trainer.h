@@ -93,7 +93,7 @@ private:
   void removeSurplusCheckpoints();
   std::string saveAfter(const Error &error);
   void writeMemory();
-  void measureLimits();
+  void beginProfile();
   void writeProfile();
   void exportWeights();
   void copyCheckpointPath();
@@ -106,6 +106,7 @@ private:
   void sayAlarms();
   void sayHeldOut();
   void saySpeed();
+  void sayProfile();
   void sayMemory();
   void sayFiles();
   void sayExport(const std::optional<WeightExport::Check> &check);

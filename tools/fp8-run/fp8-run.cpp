@@ -195,7 +195,9 @@ struct Options {
   cl::opt<std::string> dumpIR{"dump-ir",
                               cl::desc("Write the IR after each stage here"),
                               cl::value_desc("DIR"), cl::cat(category)};
-  cl::opt<bool> profile{"profile", cl::desc("Time every launch: profile.json"),
+  cl::opt<bool> profile{"profile",
+                        cl::desc("Time every launch: a table, profile.json, "
+                                 "and timeline.json for Perfetto"),
                         cl::cat(category)};
   cl::opt<bool> report{
       "report",

@@ -135,7 +135,10 @@ CommandLine::CommandLine() {
       flag("overwrite", "Replace an earlier run in --out", run.overwrite),
       flag("print-recipe", "Print the recipe of the package and stop",
            printRecipe),
-      flag("profile", "Time every launch: profile.json", run.profile),
+      flag("profile",
+           "Time every launch: a table, profile.json, and timeline.json for "
+           "Perfetto",
+           run.profile),
       flag("quiet", "No progress", run.quiet),
       flag("report", "Write the run as one page: report.html (runs python3)",
            run.report),
