@@ -699,7 +699,8 @@ typedef struct fp8_train_options {
   int32_t no_signals;       /* 1: leave SIGINT and SIGTERM alone             */
   int32_t live;    /* progress line: 1 live ('\r'), -1 lines, 0 by isatty(1) */
   int32_t quiet;   /* 1: no messages but warnings, those on stderr  */
-  int32_t profile; /* 1: time every launch; profile.json            */
+  int32_t profile; /* 1: time every launch and say so; profile.json,
+                      timeline.json                         */
   fp8_message_fn message; /* NULL: stdout                                  */
   void *user;
   const char *verdicts;      /* text of verdicts.json, written when training

@@ -209,14 +209,24 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
     resolved[i] = static_cast<char *>(base) + (offsets ? offsets[i] : 0);
   }
 
-  if (!profiling) {
+  if (profiling)
+    launchTimed(launch, fn, numTasks, resolved);
+  else
     pool->run(fn, numTasks, resolved, scratch.data());
-    return;
-  }
+}
+
+void fp8_step::launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                           void *const *operands) {
   auto start = std::chrono::steady_clock::now();
-  pool->run(fn, numTasks, resolved, scratch.data());
-  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-  size_t index = launch;
+  if (timeline)
+    timeline->runTasks(*pool, fn, numTasks, operands, scratch.data());
+  else
+    pool->run(fn, numTasks, operands, scratch.data());
+  auto end = std::chrono::steady_clock::now();
+  if (timeline)
+    timeline->addLaunch(launch, start, end);
+  std::chrono::duration<double> time = end - start;
+  auto index = static_cast<size_t>(launch);
   if (index >= profile.size())
     profile.resize(index + 1);
   fp8_launch_stat &stat = profile[index];

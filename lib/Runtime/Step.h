@@ -6,6 +6,7 @@
 #include "Collectives/InFlight.h"
 #include "Support.h"
 #include "ThreadPool.h"
+#include "Timeline.h"
 
 #include <mutex>
 
@@ -72,6 +73,8 @@ struct fp8_step {
   std::vector<fp8_launch_stat> profile;
   const std::vector<fp8_collective_stat> &collectives() const;
   void clearProfile();
+  /// Where the profile notes the times of every thread too; null: nowhere.
+  std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
   std::shared_ptr<fp8::rt::ThreadPool> pool;
@@ -85,6 +88,8 @@ private:
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
   void *resolve(int64_t operand, int64_t launch);
+  void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                   void *const *operands);
   char *external(size_t number);
 
   char *place(int64_t operand, int64_t offset, int64_t number);

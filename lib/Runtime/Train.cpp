@@ -35,7 +35,11 @@ void Trainer::feed(int64_t at) {
 /// Returns the seconds that it took.
 double Trainer::runStep() {
   Clock::time_point start = Clock::now();
+  if (step->timeline)
+    step->timeline->beginStep(position.step + 1);
   step->run();
+  if (step->timeline)
+    step->timeline->endStep();
   double seconds = secondsSince(start);
   ++position.step;
   position.batches += numRanks();
@@ -239,7 +243,7 @@ void Trainer::run() {
   SignalScope signals(!options.no_signals);
   initialize();
   summary.first_step = summary.last_step = position.step;
-  step->profiling = options.profile != 0;
+  beginProfile();
   checkRanks();
   isEnding = isInterruptedAnywhere();
   if (!options.resume && options.overwrite && isWriter())
@@ -247,7 +251,6 @@ void Trainer::run() {
   openLogs();
   sayRanks();
   sayData();
-  measureLimits();
   trainAndSave();
 
   summarize();

@@ -1,5 +1,6 @@
 //===- TrainConsole.cpp - What a run says ---------------------------------===//
 
+#include "Profile.h"
 #include "Trainer.h"
 
 #include <algorithm>
@@ -105,6 +106,7 @@ void Trainer::saySummary() {
     console.sayLine((i ? "          " : "trace     ") + traceLines[i]);
   sayHeldOut();
   saySpeed();
+  sayProfile();
   sayMemory();
   sayFiles();
 }
@@ -141,6 +143,29 @@ void Trainer::saySpeed() {
         step->threads() == 1 ? " thread" : " threads"));
 }
 
+void Trainer::sayProfile() {
+  if (!options.profile || stepSeconds.empty())
+    return;
+  if (limits.threads > 0) {
+    auto giga = [](double rate) {
+      return groupedText(std::llround(rate / 1e9));
+    };
+    std::string bf16 = limits.bf16_flops > 0
+                           ? giga(limits.bf16_flops) + " GFLOP/s of bf16 dots, "
+                           : "";
+    console.sayLine(str("profile   limits of ", limits.threads,
+                        limits.threads == 1 ? " thread: " : " threads: ",
+                        giga(limits.f32_flops), " GFLOP/s of f32, ", bf16,
+                        giga(limits.bytes), " GB/s"));
+  }
+  std::vector<std::string> lines =
+      profileTable(step->profile, options.cost, limits,
+                   static_cast<int64_t>(stepSeconds.size()));
+  for (size_t i = 0; i < lines.size(); ++i)
+    console.sayLine((i || limits.threads > 0 ? "          " : "profile   ") +
+                    lines[i]);
+}
+
 /// What was planned, beside what the process took.
 void Trainer::sayMemory() {
   const fp8_memory &memory = summary.memory;
@@ -165,7 +190,8 @@ void Trainer::sayFiles() {
       "files     ", directory, "/log.csv, log.jsonl, loss.svg, memory.json",
       options.verdicts ? ", verdicts.json" : "",
       options.recipe ? ", recipe.yaml" : "", traceFile ? ", trace.jsonl" : "",
-      options.profile ? ", profile.json" : ""));
+      options.profile ? ", profile.json" : "",
+      step->timeline ? ", timeline.json" : ""));
   if (!checkpoint.empty())
     console.sayLine(str("          ", checkpoint));
 }

@@ -2,6 +2,7 @@
 
 #include "Interrupt.h"
 #include "Limits.h"
+#include "Profile.h"
 #include "Trainer.h"
 
 #include <cerrno>
@@ -201,9 +202,16 @@ int64_t Trainer::restOfProcess() const {
                                   memory.constants - memory.scratch);
 }
 
-void Trainer::measureLimits() {
-  if (options.profile && options.cost)
-    limits = rt::measureLimits(options.threads);
+void Trainer::beginProfile() {
+  if (!options.profile)
+    return;
+  step->profiling = true;
+  // What is measured here is the CPU.
+  if (!step->executable.gpuKernels.empty())
+    return;
+  step->timeline = std::make_unique<Timeline>(step->threads());
+  if (options.cost)
+    limits = measureLimits(options.threads);
 }
 
 void Trainer::writeProfile() {
@@ -218,20 +226,10 @@ void Trainer::writeProfile() {
                       {"bytes_per_second", std::round(limits.bytes)}};
     writeFileAtomically(directory + "/cost.json", cost.dump() + "\n");
   }
-  std::string text = "[\n";
-  for (size_t i = 0; i < step->profile.size(); ++i) {
-    const fp8_launch_stat &stat = step->profile[i];
-    text +=
-        str(i ? ",\n" : "", "  {\"launch\": ", i,
-            ", \"name\": ", nlohmann::json(stat.name ? stat.name : "").dump(),
-            ", \"tasks\": ", stat.tasks, ", \"runs\": ", stat.runs,
-            ", \"microseconds\": ",
-            numberText(std::round(stat.seconds /
-                                  std::max<int64_t>(stat.runs, 1) * 1e7) /
-                       10),
-            "}");
-  }
-  writeFileAtomically(directory + "/profile.json", text + "\n]\n");
+  writeFileAtomically(directory + "/profile.json", profileJson(step->profile));
+  if (step->timeline)
+    writeFileAtomically(directory + "/timeline.json",
+                        step->timeline->json(step->executable.launchNames));
 }
 
 /// Of rank 0: what each reduction took, and how much of that the step did not

@@ -105,7 +105,7 @@ private:
   void removeSurplusCheckpoints();
   std::string saveAfter(const Error &error);
   void writeMemory();
-  void measureLimits();
+  void beginProfile();
   void writeProfile();
   void writeCollectives();
   void exportWeights();
@@ -120,6 +120,7 @@ private:
   void sayAlarms();
   void sayHeldOut();
   void saySpeed();
+  void sayProfile();
   void sayMemory();
   void sayFiles();
   void sayExport(const std::optional<WeightExport::Check> &check);

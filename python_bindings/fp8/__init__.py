@@ -1,7 +1,7 @@
 """FP8 training steps: `step8 = fp8.compile(step, state, batch)` beside `jax.jit(step)`.
 
 >>> import fp8
->>> step8 = fp8.compile(step, state, batch, recipe="tensorwise")   # doctest: +SKIP
+>>> step8 = fp8.compile(step, state, batch, recipe="fp8")         # doctest: +SKIP
 >>> state, metrics = step8(state, batch)                           # doctest: +SKIP
 >>> print(step8.verdicts)                                          # doctest: +SKIP
 

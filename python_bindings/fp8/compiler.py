@@ -39,7 +39,7 @@ def version() -> str:
 def compile(
     step: Callable | str | os.PathLike,
     *args: Any,
-    recipe: str | os.PathLike | Recipe = "tensorwise",
+    recipe: str | os.PathLike | Recipe = "fp8",
     set: Mapping[str, str] | None = None,
     roles: Mapping[str, str] | None = None,
     states: Mapping[str, str] | None = None,

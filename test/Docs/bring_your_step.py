@@ -81,7 +81,7 @@ def check_pretrained(fp8_run, folder, weights, env):
     """The mapped weights are that very model: the first loss is its loss."""
     tokens = np.random.default_rng(1).integers(0, 256, (1, BATCH, LENGTH + 1)).astype(np.int32)
     np.save(folder / "tokens.npy", tokens)
-    command = f"{fp8_run} llama/step.mlir --init pretrained.safetensors --batch tokens=tokens.npy --steps 1 --out check"
+    command = f"{fp8_run} llama/step.mlir --init pretrained.safetensors --batch tokens=tokens.npy --recipe none --steps 1 --out check"
     subprocess.run(command.split(), cwd=folder, env=env, check=True, stdout=subprocess.DEVNULL)
     loss = json.loads((folder / "check" / "log.jsonl").read_text())["loss"]
     np.testing.assert_allclose(loss, llama_loss(weights, tokens[0]), rtol=1e-5)

@@ -858,7 +858,7 @@ def train(program, tool, directory, threads):
         {f"state['{s}']": np.array(a, order='C') for s, a in state_values.items()},
         os.path.join(directory, "in.safetensors"),
     )
-    command = [tool, path, "--init", "in.safetensors", "--steps", str(STEPS)]
+    command = [tool, path, "--init", "in.safetensors", "--recipe", "none", "--steps", str(STEPS)]
     for name, array in batch_values.items():
         file = f"batch_{name}.safetensors"
         save_file({"t": np.array(array[None], order='C')}, os.path.join(directory, file))

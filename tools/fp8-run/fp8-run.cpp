@@ -97,7 +97,9 @@ struct Options {
                                  "drawn from the seed for every epoch"),
                         cl::cat(category)};
   cl::opt<std::string> recipe{
-      "recipe", cl::init("none"), cl::desc("Recipe: a name or a .yaml file"),
+      "recipe", cl::init("fp8"),
+      cl::desc("Recipe: a name (default: fp8; with --entry none) or a .yaml "
+               "file"),
       cl::value_desc("NAME|FILE.yaml"), cl::cat(category)};
   cl::list<std::string> set{
       "set",
@@ -210,7 +212,9 @@ struct Options {
   cl::opt<std::string> dumpIR{"dump-ir",
                               cl::desc("Write the IR after each stage here"),
                               cl::value_desc("DIR"), cl::cat(category)};
-  cl::opt<bool> profile{"profile", cl::desc("Time every launch: profile.json"),
+  cl::opt<bool> profile{"profile",
+                        cl::desc("Time every launch: a table, profile.json, "
+                                 "and timeline.json for Perfetto"),
                         cl::cat(category)};
   cl::opt<bool> report{
       "report",
@@ -319,6 +323,13 @@ splitPairs(const cl::list<std::string> &list,
   return success();
 }
 
+/// What runs once is as a rule no step, and is left as it is.
+std::string recipeName() {
+  if (flags->recipe.getNumOccurrences() == 0 && !flags->entry.empty())
+    return "none";
+  return flags->recipe;
+}
+
 /// Whether a rule asks for a metric of the trace, or the user for all of them.
 bool isTraced() {
   return flags->trace ||
@@ -370,7 +381,7 @@ int fail(llvm::Error error) {
 
 int printRecipe(MLIRContext &context) {
   FailureOr<Recipe> recipe = loadRecipe(
-      flags->recipe, &context,
+      recipeName(), &context,
       SmallVector<std::string>(flags->set.begin(), flags->set.end()));
   if (failed(recipe))
     return 1;
@@ -415,7 +426,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
                                   const Cache *cache) {
   CompileOptions options;
   options.entry = flags->entry;
-  options.recipe = flags->recipe;
+  options.recipe = recipeName();
   options.recipeOverrides.assign(flags->set.begin(), flags->set.end());
   options.signature = signature;
   options.threads = flags->threads;

@@ -139,7 +139,10 @@ CommandLine::CommandLine() {
       flag("overwrite", "Replace an earlier run in --out", run.overwrite),
       flag("print-recipe", "Print the recipe of the package and stop",
            printRecipe),
-      flag("profile", "Time every launch: profile.json", run.profile),
+      flag("profile",
+           "Time every launch: a table, profile.json, and timeline.json for "
+           "Perfetto",
+           run.profile),
       flag("quiet", "No progress", run.quiet),
       {"rank-timeout", "SECONDS",
        "With --data-parallel: a rank that does not answer for so long has "

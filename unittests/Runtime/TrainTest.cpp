@@ -29,6 +29,8 @@ constexpr int64_t tokens = rows * window;
 std::function<void(int32_t count, int32_t *batch)> hook;
 /// At this step the gradient is NaN (-1: never).
 int32_t poisonedStep = -1;
+/// So many launches more in every step, of nothing.
+int extraLaunches = 0;
 
 // Arguments 0 w, 1 mu, 2 count, 3 x; results 4 loss, 5 norm; arena: 0 logsumexp
 // (256 floats: one a task).
@@ -84,6 +86,9 @@ void stepEntry(fp8_step *step) {
   fp8_launch(step, 0, unigramTask, vocabulary, forUpdate, nullptr, 5);
   const int64_t forCount[2] = {~2, ~5};
   fp8_launch(step, 0, countTask, 1, forCount, nullptr, 2);
+  for (int i = 0; i < extraLaunches; ++i)
+    fp8_launch(
+        step, 1, [](int64_t, void *const *, void *) {}, 1, nullptr, nullptr, 0);
 }
 
 void evalEntry(fp8_step *step) {
@@ -158,7 +163,10 @@ protected:
     };
     options.user = this;
   }
-  ~Train() override { hook = nullptr; }
+  ~Train() override {
+    hook = nullptr;
+    extraLaunches = 0;
+  }
 
   fp8_status run() {
     said.clear();
@@ -210,7 +218,8 @@ TEST_F(Train, LearnsAndReports) {
             out + "/checkpoint-40.safetensors");
   for (const char *file :
        {"log.csv", "log.jsonl", "loss.svg", "memory.json", "profile.json",
-        "checkpoint-20.safetensors", "checkpoint-40.safetensors"})
+        "timeline.json", "checkpoint-20.safetensors",
+        "checkpoint-40.safetensors"})
     EXPECT_TRUE(exists(out + "/" + file)) << file;
   std::string csv = read(out + "/log.csv");
   EXPECT_HAS(csv, "step,loss,heldout_loss,tokens_per_second,seconds,"
@@ -222,6 +231,50 @@ TEST_F(Train, LearnsAndReports) {
   EXPECT_HAS(said, "step 40/40");
   EXPECT_HAS(said, "nats per byte");
   EXPECT_HAS(said, "18,000 bytes to train on, 2,000 held out");
+  EXPECT_HAS(said, "profile   limits of 2 threads: ");
+  EXPECT_HAS(said, "\n          in all         3 ");
+}
+
+static int64_t occurrences(const std::string &text, const std::string &part) {
+  int64_t count = 0;
+  for (size_t at = text.find(part); at != std::string::npos;
+       at = text.find(part, at + part.size()))
+    ++count;
+  return count;
+}
+
+TEST_F(Train, ATimelineHasTheLastStepsThatFit) {
+  constexpr int64_t most = 1 << 16; // slices, as Timeline.h has it
+  options.profile = 1;
+  options.steps = 4;
+  extraLaunches = most / 2 - 1000;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  std::string text = read(out + "/timeline.json");
+  EXPECT_EQ(occurrences(text, "\"cat\": \"step\""), 2);
+  EXPECT_HAS_NOT(text, "\"step 2\"");
+  EXPECT_HAS(text, "\"step 3\"");
+  EXPECT_HAS(text, "\"step 4\"");
+  EXPECT_HAS_NOT(text, "slices_left_out");
+  int64_t slices = occurrences(text, "\"cat\": \"launch\"");
+  EXPECT_GE(slices, 2 * (extraLaunches + 3));
+  EXPECT_LE(slices, most);
+  EXPECT_EQ(occurrences(text, "\"name\": \"launch 1\""), 2 * extraLaunches);
+  // A step that does not fit by itself says what is missing.
+  out = dir / "cut";
+  options.out_dir = out.c_str();
+  options.steps = 1;
+  extraLaunches = most;
+  ASSERT_EQ(run(), FP8_OK) << error;
+  text = read(out + "/timeline.json");
+  EXPECT_EQ(occurrences(text, "\"cat\": \"launch\""), most);
+  EXPECT_HAS(text, "\"name\": \"step 1\", \"args\": {\"slices_left_out\": ");
+}
+
+TEST_F(Train, WithoutAProfileNothingIsTimed) {
+  ASSERT_EQ(run(), FP8_OK) << error;
+  EXPECT_FALSE(exists(out + "/profile.json"));
+  EXPECT_FALSE(exists(out + "/timeline.json"));
+  EXPECT_HAS_NOT(said, "profile");
 }
 
 TEST_F(Train, EvaluatesAStepOfTheCallers) {

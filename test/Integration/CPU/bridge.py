@@ -115,7 +115,7 @@ def there_and_back(fp8_run, folder):
         # Each part is a run of its own, with its part of the data.
         save_file({"tokens": tokens[begin:end], "weights": weights[begin:end]}, folder / "data.safetensors")
         bridge.save(folder / "init.safetensors", state=state)
-        log = t.train(fp8_run, folder, folder / "out", "--init", folder / "init.safetensors", "--overwrite",
+        log = t.train(fp8_run, folder, folder / "out", "--init", folder / "init.safetensors", "--recipe", "none", "--overwrite",
                       "--batch", f"tokens={folder / 'data.safetensors'}:tokens",
                       "--batch", f"weights={folder / 'data.safetensors'}", "--seed", begin // third, "--steps", end - begin)  # fmt: skip
         state = bridge.load(folder / "out" / f"checkpoint-{end - begin}.safetensors", state=state)

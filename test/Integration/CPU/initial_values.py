@@ -83,7 +83,7 @@ def main():
 
     def train(out, *arguments):
         feed = [f"--batch={name}={folder}/data.safetensors:{name}" for name in (*data, *arguments[0])]
-        t.run([fp8_run, module, *feed, "--out", folder / out, "--quiet", *arguments[1:]])
+        t.run([fp8_run, module, *feed, "--recipe", "none", "--out", folder / out, "--quiet", *arguments[1:]])
         return losses(folder / out)
 
     repeated = {name: np.stack([array] * STEPS) for name, array in fixed.items()}

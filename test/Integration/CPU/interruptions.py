@@ -59,7 +59,7 @@ class Fixture:
 
     def command(self, out, *args, steps=STEPS, model="model"):
         return [str(part) for part in (self.fp8_run, self.folder / model / "step.mlir", "--init", self.folder / model / "init.safetensors",
-                "--batch", f"x={self.folder}/x.npy", "--shuffle", "--checkpoint-every", 5, "--steps", steps, "--out", self.path(out), *args)]  # fmt: skip
+                "--batch", f"x={self.folder}/x.npy", "--shuffle", "--recipe", "none", "--checkpoint-every", 5, "--steps", steps, "--out", self.path(out), *args)]  # fmt: skip
 
     def path(self, out):
         return pathlib.Path(out) if os.path.isabs(out) else self.folder / out

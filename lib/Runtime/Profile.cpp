@@ -1,0 +1,183 @@
+//===- Profile.cpp - What launches took, beside what they could take ------===//
+
+#include "Profile.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <map>
+#include <nlohmann/json.hpp>
+
+namespace fp8::rt {
+
+static double rounded(double value, double digits) {
+  return std::round(value * digits) / digits;
+}
+
+std::string profileJson(const std::vector<fp8_launch_stat> &launches) {
+  std::string text = "[\n";
+  for (size_t i = 0; i < launches.size(); ++i) {
+    const fp8_launch_stat &stat = launches[i];
+    double runs = static_cast<double>(std::max<int64_t>(stat.runs, 1));
+    text +=
+        str(i ? ",\n" : "", "  {\"launch\": ", i,
+            ", \"name\": ", nlohmann::json(stat.name ? stat.name : "").dump(),
+            ", \"tasks\": ", stat.tasks, ", \"runs\": ", stat.runs,
+            ", \"microseconds\": ",
+            numberText(rounded(stat.seconds / runs * 1e6, 10)), "}");
+  }
+  return text + "\n]\n";
+}
+
+//===----------------------------------------------------------------------===//
+// The table
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What launches of one name did, in all steps.
+struct Row {
+  double calls = 0, seconds = 0;
+  double flops = 0, bytes = 0;
+  // The least that arithmetic and traffic take on this machine.
+  double flopSeconds = 0, byteSeconds = 0;
+
+  void add(const Row &other) {
+    calls += other.calls;
+    seconds += other.seconds;
+    flops += other.flops;
+    bytes += other.bytes;
+    flopSeconds += other.flopSeconds;
+    byteSeconds += other.byteSeconds;
+  }
+};
+
+struct LaunchCost {
+  double flops = 0, dotFlops = 0, bytes = 0;
+};
+} // namespace
+
+static std::map<int64_t, LaunchCost> readCosts(const char *cost) {
+  std::map<int64_t, LaunchCost> costs;
+  if (!cost)
+    return costs;
+  nlohmann::json json = nlohmann::json::parse(cost);
+  for (const nlohmann::json &launch :
+       json.value("launches", nlohmann::json::array()))
+    costs[launch.at("launch")] = {launch.at("flops"), launch.at("dot_flops"),
+                                  launch.at("bytes")};
+  return costs;
+}
+
+/// The name with all layers as one: [3] is [*].
+static std::string nameOfAllLayers(const char *name) {
+  std::string result;
+  for (const char *c = name; *c; ++c) {
+    result += *c;
+    if (*c != '[')
+      continue;
+    const char *end = c + 1;
+    while (*end >= '0' && *end <= '9')
+      ++end;
+    if (end > c + 1 && *end == ']') {
+      result += '*';
+      c = end - 1;
+    }
+  }
+  return result.empty() ? "(no name)" : result;
+}
+
+static Row rowOf(const fp8_launch_stat &stat, const LaunchCost &cost,
+                 const fp8_limits &limits) {
+  Row row;
+  row.calls = static_cast<double>(stat.runs);
+  row.seconds = stat.seconds;
+  if (limits.f32_flops <= 0 || limits.bytes <= 0)
+    return row;
+  row.flops = row.calls * cost.flops;
+  row.bytes = row.calls * cost.bytes;
+  // Dots may use what else is faster; anything else is f32.
+  double dotRate = std::max(limits.f32_flops, limits.bf16_flops);
+  row.flopSeconds =
+      row.calls * (cost.dotFlops / dotRate +
+                   (cost.flops - cost.dotFlops) / limits.f32_flops);
+  row.byteSeconds = row.bytes / limits.bytes;
+  return row;
+}
+
+static std::string format(const char *form, double value) {
+  char text[64];
+  std::snprintf(text, sizeof(text), form, value);
+  return text;
+}
+
+/// The rate in what limits the launches most, and how near to that it comes.
+static std::string rateText(const Row &row) {
+  double least = std::max(row.flopSeconds, row.byteSeconds);
+  if (row.seconds <= 0 || least <= 0)
+    return str(std::string(14, ' '), "-", std::string(8, ' '), "-");
+  bool isArithmetic = row.flopSeconds >= row.byteSeconds;
+  double rate = (isArithmetic ? row.flops : row.bytes) / row.seconds / 1e9;
+  return format("%7.1f", rate) + (isArithmetic ? " GFLOP/s" : " GB/s   ") +
+         format("%7.0f %%", 100 * least / row.seconds);
+}
+
+static std::string cut(const std::string &name, size_t width) {
+  if (name.size() <= width)
+    return name;
+  size_t end = width - 3;
+  while (end > 0 && (name[end] & 0xc0) == 0x80) // within a letter of UTF-8
+    --end;
+  return name.substr(0, end) + "...";
+}
+
+std::vector<std::string>
+profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
+             const fp8_limits &limits, int64_t steps) {
+  constexpr size_t shown = 20, widest = 72;
+  std::map<int64_t, LaunchCost> costs = readCosts(cost);
+  std::map<std::string, Row> byName;
+  Row all;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (launches[i].runs == 0)
+      continue;
+    Row row = rowOf(launches[i], costs[static_cast<int64_t>(i)], limits);
+    byName[nameOfAllLayers(launches[i].name ? launches[i].name : "")].add(row);
+    all.add(row);
+  }
+  std::vector<std::pair<std::string, Row>> rows(byName.begin(), byName.end());
+  std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
+    return a.second.seconds != b.second.seconds
+               ? a.second.seconds > b.second.seconds
+               : a.first < b.first;
+  });
+  if (rows.size() > shown + 1) {
+    Row rest;
+    for (size_t i = shown; i < rows.size(); ++i)
+      rest.add(rows[i].second);
+    std::string name = str(rows.size() - shown, " others");
+    rows.resize(shown);
+    rows.emplace_back(name, rest);
+  }
+  rows.emplace_back("in all", all);
+
+  size_t width = 0;
+  for (auto &[name, row] : rows)
+    width = std::max(width, std::min(name.size(), widest));
+  auto count = static_cast<double>(std::max<int64_t>(steps, 1));
+  std::vector<std::string> lines = {
+      str("kernel", std::string(width > 6 ? width - 6 : 0, ' '),
+          "  calls    ms a step   time              rate  of limit")};
+  for (auto &[name, row] : rows) {
+    std::string text = cut(name, widest);
+    lines.push_back(
+        str(text, std::string(width - text.size(), ' '),
+            format("%7.0f", row.calls / count),
+            format("%13.3f", 1e3 * row.seconds / count),
+            format("%6.1f %%",
+                   all.seconds > 0 ? 100 * row.seconds / all.seconds : 0),
+            "  ", rateText(row)));
+  }
+  return lines;
+}
+
+} // namespace fp8::rt
