@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-verify-scheduled --verify-diagnostics --split-input-file
 
 fp8.schedule @main(%x: memref<64xf32>) {
-  // expected-error @+1 {{is not part of a planned schedule: expected launches of kernels, control flow, scalars and views of the arena}}
+  // expected-error @+1 {{is not part of a planned schedule: expected launches of kernels, collectives, control flow, scalars and views of the arena}}
   %a = memref.alloc() : memref<64xf32>
   fp8.return
 }

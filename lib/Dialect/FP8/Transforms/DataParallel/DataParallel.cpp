@@ -150,7 +150,7 @@ bool DataParallelism::isPlainCount(Value value) {
   bool plain = true;
   forEachSource(value, [&](Value source) {
     Operation *op = source.getDefiningOp();
-    if (op && isa<stablehlo::MulOp, stablehlo::DivOp>(op))
+    if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp>(op))
       for (Value operand : op->getOperands()) {
         while (auto spread =
                    operand.getDefiningOp<stablehlo::BroadcastInDimOp>())

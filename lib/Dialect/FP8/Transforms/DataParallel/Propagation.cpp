@@ -77,7 +77,7 @@ private:
     return !dim || check(value, {*dim, row.outer, row.size});
   }
 
-  llvm::DenseSet<std::pair<Value, int64_t>> assumed;
+  llvm::DenseSet<std::tuple<Value, int64_t, int64_t, int64_t>> assumed;
 };
 
 } // namespace
@@ -156,7 +156,7 @@ bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
 }
 
 bool SameForRows::check(Value value, const RowDim &row) {
-  if (!assumed.insert({value, row.dim}).second)
+  if (!assumed.insert({value, row.dim, row.outer, row.size}).second)
     return true;
   if (auto arg = dyn_cast<BlockArgument>(value))
     return checkArgument(arg, row);

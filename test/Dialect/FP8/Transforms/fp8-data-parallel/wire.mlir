@@ -1,5 +1,5 @@
-// RUN: fp8-opt %s "--fp8-resolve-recipe=recipe=none set=all_reduce={format:f8E4M3FN,tile:1x128}" --fp8-data-parallel | FileCheck %s --check-prefixes=CHECK,F8
-// RUN: fp8-opt %s "--fp8-resolve-recipe=recipe=none set=all_reduce={format:bf16}" --fp8-data-parallel | FileCheck %s --check-prefixes=CHECK,BF16
+// RUN: fp8-opt %s "--fp8-resolve-recipe=recipe=none set=all_reduce.format=f8E4M3FN set=all_reduce.tile=1x128" --fp8-data-parallel | FileCheck %s --check-prefixes=CHECK,F8
+// RUN: fp8-opt %s "--fp8-resolve-recipe=recipe=none set=all_reduce.format=bf16" --fp8-data-parallel | FileCheck %s --check-prefixes=CHECK,BF16
 // RUN: fp8-opt %s --fp8-resolve-recipe=recipe=none --fp8-data-parallel | FileCheck %s --check-prefixes=CHECK,NONE
 
 // A gradient travels in few bits, with its scale in the state; the loss does not.
