@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <mpi.h>
+#include <unistd.h>
 #include <vector>
 
 namespace {
@@ -99,6 +100,9 @@ const char *error(void *opaque, int64_t *rank, int32_t *told) {
 
 void abortAll(void *, const char *) {
   std::fflush(nullptr);
+  // MPICH's launcher drops what it has not passed on yet when it ends the
+  // ranks: the message of why they end.
+  usleep(300000);
   // Not our copy: MPICH ends this process alone then.
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
