@@ -47,6 +47,14 @@ static bool isCheck(StringRef pass) {
   return pass.starts_with("fp8-verify-") && pass != "fp8-verify-import";
 }
 
+static void emitStageError(MLIRContext *context, const Twine &culprit) {
+  emitError(UnknownLoc::get(context))
+      << "internal error: " << culprit
+      << " made this; the mistake is fp8's, not the step's. Please report it "
+         "with the step's file, the recipe and the command line "
+         "(docs/Debugging.md)";
+}
+
 namespace {
 /// Sees all errors, which pass fails first, and what it leaves. Lives as long
 /// as the pass manager.
@@ -92,17 +100,14 @@ private:
                       : !(isVerifiers || isCheck(pass)))
       return;
     isReported = true;
-    InFlightDiagnostic error = emitError(UnknownLoc::get(context));
-    error << "internal error: pass '" << pass << "' ";
-    if (stage.empty())
-      error << "made this; the mistake is fp8's, not the input's. Please "
-               "report it with the input and the command line";
-    else
-      error << "of stage '" << stage
-            << "' made this; the mistake is fp8's, not the step's. Please "
-               "report it with the step's file, the recipe and the command "
-               "line";
-    error << " (docs/Debugging.md)";
+    if (!stage.empty()) {
+      emitStageError(context, "pass '" + pass + "' of stage '" + stage + "'");
+      return;
+    }
+    emitError(UnknownLoc::get(context))
+        << "internal error: pass '" << pass
+        << "' made this; the mistake is fp8's, not the input's. Please report "
+           "it with the input and the command line (docs/Debugging.md)";
   }
 
   std::string stage;
@@ -114,6 +119,13 @@ private:
   ScopedDiagnosticHandler handler;
 };
 } // namespace
+
+LogicalResult fp8::verifyStage(Operation *op, StringRef stage) {
+  if (succeeded(verify(op)))
+    return success();
+  emitStageError(op->getContext(), "a pass of stage '" + stage + "'");
+  return failure();
+}
 
 void fp8::labelInternalErrors(PassManager &pm, StringRef stage) {
   pm.addInstrumentation(

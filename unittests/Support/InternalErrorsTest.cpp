@@ -99,6 +99,25 @@ TEST(InternalErrors, AloneOnlyTheVerifiersAfterOurPassesAreOurs) {
   EXPECT_FALSE(isInternal(run(Fault::RefusesInput, "fp8-verify-lowered", "")));
 }
 
+TEST(InternalErrors, AStageIsVerifiedAtItsEnd) {
+  MLIRContext context;
+  context.loadDialect<func::FuncDialect>();
+  auto module =
+      parseSourceString<ModuleOp>("func.func @a() { return }", &context);
+  std::vector<std::string> errors;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    errors.push_back(diagnostic.str());
+    return success();
+  });
+  EXPECT_TRUE(succeeded(fp8::verifyStage(*module, "fp8")));
+  EXPECT_TRUE(errors.empty());
+  module->lookupSymbol<func::FuncOp>("a").getBody().front().clear();
+  EXPECT_TRUE(failed(fp8::verifyStage(*module, "fp8")));
+  ASSERT_GE(errors.size(), 2u) << "expected the verifier's error, too";
+  EXPECT_TRUE(StringRef(errors.back())
+                  .starts_with("internal error: a pass of stage 'fp8'"));
+}
+
 TEST(InternalErrors, OneIsReportedOnce) {
   std::vector<std::string> errors = run(Fault::BreaksIR);
   EXPECT_EQ(llvm::count_if(errors,

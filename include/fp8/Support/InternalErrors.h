@@ -13,6 +13,7 @@
 #include "mlir/Support/LLVM.h"
 
 namespace mlir {
+class Operation;
 class PassManager;
 
 namespace fp8 {
@@ -21,6 +22,11 @@ namespace fp8 {
 /// error that is the compiler's mistake. All that these passes leave is ours,
 /// and so is what the check at their end refuses.
 void labelInternalErrors(PassManager &pm, StringRef stage);
+
+/// Verifies what the passes of a stage have left, and says the same behind an
+/// error. A compile asks the verifier once a stage: after every pass, it took a
+/// seventh of the whole.
+LogicalResult verifyStage(Operation *op, StringRef stage);
 
 /// The same for passes that somebody has put together: only what the verifier
 /// refuses after a pass of ours is our mistake. Other passes may be a plugin's,
