@@ -20,6 +20,7 @@ E4M3_GRADIENTS = "gradients={format: f8E4M3FN, scale: pow2}"
 GAP = 0.03
 RUNS = {
     "none": ("none", []),
+    "fp8": ("fp8", []),
     "bf16": ("bf16", []),
     "tensorwise": ("tensorwise", []),
     "rowwise": ("rowwise", []),

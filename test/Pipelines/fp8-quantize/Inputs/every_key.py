@@ -52,10 +52,10 @@ for dot in ("forward", "dgrad", "wgrad"):
     changes("tensorwise", f"{dot}.accumulator.bits=14")
     changes("tensorwise", f"{dot}.accumulator.promote=128")
 changes("tensorwise", "compute.unquantized_dots=f32")
-changes("tensorwise", "compute.saved=bf16")
+changes("tensorwise", "compute.saved=f32")
 changes("tensorwise", "rules=[]")
 changes("tensorwise", "dgrad.gradient.rounding=stochastic", "seed=7")
-for recipe in ("rowwise", "rowwise_gw_hp", "switchback", "blockwise", "mxfp8", "bf16", "none"):
+for recipe in ("fp8", "rowwise", "rowwise_gw_hp", "switchback", "blockwise", "mxfp8", "bf16", "none"):
     changes(recipe)
 changes("rowwise", "wgrad.copy=recomputed")
 changes("rowwise", "wgrad.copy=requantized")

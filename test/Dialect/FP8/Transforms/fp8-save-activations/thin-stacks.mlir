@@ -1,5 +1,5 @@
 // RUN: fp8-opt %S/Inputs/gated_scan.mlir --fp8-import --fp8-quantize="recipe=tensorwise set=compute.saved=bf16" | FileCheck %s
-// RUN: fp8-opt %S/Inputs/gated_scan.mlir --fp8-import --fp8-quantize="recipe=tensorwise" | FileCheck %s --check-prefix=F32
+// RUN: fp8-opt %S/Inputs/gated_scan.mlir --fp8-import --fp8-quantize="recipe=tensorwise set=compute.saved=f32" | FileCheck %s --check-prefix=F32
 
 // Autodiff stacks six tensors a layer: x, the gate, its sigmoid s and s(1-s), the
 // gate times s, the linear branch and the product. With compute.saved the loop
