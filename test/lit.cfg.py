@@ -21,9 +21,7 @@ llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
 config.substitutions.append(("%fp8_src_root", config.fp8_src_root))
 config.substitutions.append(("%fp8_obj_root", config.fp8_obj_root))
 config.substitutions.append(("%fp8_python", config.fp8_python))
-config.substitutions.append(
-    ("%fp8_bound_python", f"env PYTHONPATH={config.fp8_obj_root}/python JAX_PLATFORMS=cpu {config.fp8_python}")
-)
+config.substitutions.append(("%fp8_bound_python", f"env PYTHONPATH={config.fp8_obj_root}/python JAX_PLATFORMS=cpu {config.fp8_python}"))
 config.substitutions.append(("%fp8_cc", config.fp8_cc))
 config.substitutions.append(("%fp8_cxx", config.fp8_cxx))
 llvm_config.add_tool_substitutions(
@@ -40,10 +38,7 @@ llvm_config.add_tool_substitutions(
 
 # Tests that export from JAX say `REQUIRES: jax`.
 find_jax = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('jax'))"
-if (
-    os.path.exists(config.fp8_python)
-    and subprocess.run([config.fp8_python, "-c", find_jax]).returncode == 0
-):
+if os.path.exists(config.fp8_python) and subprocess.run([config.fp8_python, "-c", find_jax]).returncode == 0:
     config.available_features.add("jax")
 else:
     lit_config.note(f"no JAX in {config.fp8_python}: tests that export from it do not run")
@@ -72,6 +67,16 @@ if ptxas:
     config.environment["FP8_PTXAS"] = ptxas
 else:
     lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
+
+# Tests of several ranks say `REQUIRES: mpi`: a launcher, and our plugin for its MPI.
+for mpi in ("openmpi", "mpich"):
+    launcher = shutil.which(f"mpirun.{mpi}")
+    if launcher and os.path.exists(os.path.join(config.fp8_obj_root, "lib", f"libfp8_{mpi}.so")):
+        config.available_features.add("mpi")
+        config.substitutions.append(("%mpirun", launcher))
+        break
+else:
+    lit_config.note("no Open MPI or MPICH: tests of several ranks do not run")
 
 # Tests that look at a page in a browser say `REQUIRES: chromium`.
 if shutil.which("chromium"):

@@ -401,6 +401,10 @@ std::optional<Layout> Propagation::linear(Operation *op) {
 
 LogicalResult Propagation::visitElementwise(Operation *op) {
   if (anyOf(op, Kind::Partial) && !anyOf(op, Kind::Rows)) {
+    // What divides must be whole; then a sum may stay a part.
+    if (isa<stablehlo::DivOp>(op) &&
+        failed(requireWhole(op, op->getOperand(1))))
+      return failure();
     if (std::optional<Layout> layout = linear(op))
       return assign(op, *layout);
     for (Value operand : op->getOperands())

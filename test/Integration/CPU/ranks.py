@@ -1,0 +1,188 @@
+"""Steps for one device on several ranks: with half of the rows on each of two
+ranks a step trains as it does with all of them in one process.
+
+    python ranks.py FP8_RUN FOLDER LAUNCHER [CASE...]
+
+LAUNCHER is an mpirun. With `none` parameters are within 1e-6 of the largest entry
+of each, moments within 5e-6 (sums are in another order, and there are five steps
+of them); with FP8, where each rank has scales of its own rows, losses are as near
+as those of f32 are.
+"""
+
+import dataclasses
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+from typing import Any, Callable
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from safetensors.numpy import save_file
+
+ROWS, BATCH, STEPS = 64, 4, 5
+WIDTH, CLASSES, LENGTH = 32, 16, 8
+
+
+@dataclasses.dataclass
+class Case:
+    """`loss(params, batch)`, initial parameters, all rows, and the optimizer."""
+
+    loss: Callable
+    params: Any
+    batch: dict
+    optimizer: Any
+    micro: int = 1
+
+
+def dense(random, *shape):
+    return (random.standard_normal(shape) / np.sqrt(shape[0])).astype(np.float32)
+
+
+def layers(random):
+    return {"in": dense(random, WIDTH, 64), "bias": np.zeros(64, np.float32), "out": dense(random, 64, CLASSES)}
+
+
+def apply(params, x):
+    return jax.nn.gelu(x @ params["in"] + params["bias"]) @ params["out"]
+
+
+def regression():
+    """Adam behind a norm of all gradients: neither is linear."""
+    random = np.random.default_rng(0)
+    batch = {"x": random.standard_normal((ROWS, WIDTH)).astype(np.float32), "y": random.standard_normal((ROWS, CLASSES)).astype(np.float32)}
+    loss = lambda params, batch: jnp.mean(jnp.square(apply(params, batch["x"]) - batch["y"]))
+    return Case(loss, layers(random), batch, optax.chain(optax.clip_by_global_norm(0.3), optax.adamw(1e-2, weight_decay=0.1)))
+
+
+def micro_batches():
+    return dataclasses.replace(regression(), micro=2)
+
+
+def sequences():
+    """A causal model of tokens, in a scan over layers. Masks leave another number
+    of tokens to each rank: the loss is divided by all of them."""
+    random = np.random.default_rng(1)
+    tokens = random.integers(0, CLASSES, (ROWS, LENGTH + 1)).astype(np.int32)
+    mask = (np.arange(LENGTH)[None] < random.integers(2, LENGTH + 1, (ROWS, 1))).astype(np.float32)
+    params = {"embed": dense(random, CLASSES, WIDTH), "head": dense(random, WIDTH, CLASSES)}
+    params["layers"] = {"qkv": dense(random, 2, WIDTH, 3 * WIDTH) / 3, "up": dense(random, 2, WIDTH, 64) / 3, "down": dense(random, 2, 64, WIDTH) / 6}
+
+    def norm(x):
+        return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-6)
+
+    def layer(x, p):
+        q, k, v = jnp.split(norm(x) @ p["qkv"], 3, -1)
+        scores = jnp.einsum("bqd,bkd->bqk", q, k) / WIDTH**0.5
+        causal = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
+        x = x + jax.nn.softmax(jnp.where(causal, scores, -1e30)) @ v
+        return x + jax.nn.silu(norm(x) @ p["up"]) @ p["down"], None
+
+    def loss(params, batch):
+        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"][:, :-1]], params["layers"])
+        logp = jax.nn.log_softmax(norm(x) @ params["head"])
+        nll = -jnp.take_along_axis(logp, batch["tokens"][:, 1:, None], -1)[..., 0]
+        return jnp.sum(nll * batch["mask"]) / jnp.sum(batch["mask"])
+
+    return Case(loss, params, {"tokens": tokens, "mask": mask}, optax.adam(1e-2))
+
+
+def averaged():
+    """A running average of the weights, and gradients summed over two calls."""
+    return dataclasses.replace(regression(), optimizer=optax.MultiSteps(optax.chain(optax.sgd(0.1, momentum=0.9), optax.ema(0.5)), 2))
+
+
+def step_of(case):
+    def gradients(params, batch):
+        if case.micro == 1:
+            return jax.value_and_grad(case.loss)(params, batch)
+        parts = jax.tree.map(lambda b: b.reshape(case.micro, b.shape[0] // case.micro, *b.shape[1:]), batch)
+
+        def add(total, part):
+            return jax.tree.map(jnp.add, total, jax.value_and_grad(case.loss)(params, part)), None
+
+        zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
+        return jax.tree.map(lambda x: x / case.micro, jax.lax.scan(add, zeros, parts)[0])
+
+    def step(params, opt, batch):
+        loss, grads = gradients(params, batch)
+        updates, opt = case.optimizer.update(grads, opt, params)
+        return optax.apply_updates(params, updates), opt, {"loss": loss, "norm": optax.global_norm(grads)}
+
+    return step
+
+
+CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged}
+RECIPES = ["tensorwise", "delayed", "fp8_lm"]
+
+
+class Fixture:
+    def __init__(self, fp8_run, folder, launcher):
+        self.fp8_run, self.folder, self.launcher = fp8_run, folder, launcher
+
+    def prepare(self, name):
+        """The step for the rows of a rank and for those of all ranks."""
+        case, folder = CASES[name](), self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        opt = case.optimizer.init(case.params)
+        for rows in (BATCH, 2 * BATCH):
+            batch = {key: value[:rows] for key, value in case.batch.items()}
+            (folder / f"step{rows}.mlir").write_text(jax.jit(step_of(case)).lower(case.params, opt, batch).as_text(debug_info=True))
+        t.save_tree(folder / "init.safetensors", params=case.params, opt=opt)
+        save_file(case.batch, folder / "rows.safetensors")
+        self.feeds = [part for key in case.batch for part in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
+        return folder
+
+    def run(self, folder, ranks, recipe, *options):
+        """Losses, and the state after the last step."""
+        out = folder / f"{recipe}{ranks}"
+        command = [self.fp8_run, folder / f"step{BATCH * 2 // ranks}.mlir", "--init", folder / "init.safetensors", *self.feeds, "--recipe", recipe,
+                   "--steps", STEPS, "--threads", 1, "--out", out, "--overwrite", *options]  # fmt: skip
+        if ranks > 1:
+            oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
+            command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
+        assert done.returncode == 0, f"expected exit code 0 but got {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
+        rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+        return rows, t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+
+
+def exact(name, fixture):
+    folder = fixture.prepare(name)
+    (one, state), (two, other) = (fixture.run(folder, ranks, "none") for ranks in (1, 2))
+    for a, b in zip(one, two, strict=True):
+        for key in ("loss", "norm"):
+            a_value, b_value = (row[key] if key in row else row["metrics"][next(k for k in row["metrics"] if key in k)] for row in (a, b))
+            assert abs(a_value - b_value) <= 1e-6 * abs(a_value), f"step {a['step']}: expected {key} {a_value} but got {b_value}"
+    compared = 0
+    for path, want in state.items():
+        if not path.startswith(("params", "opt")):
+            continue
+        bound = (1e-6 if path.startswith("params") else 5e-6) * np.max(np.abs(want.astype(np.float64)), initial=1e-30)
+        off = np.max(np.abs(other[path].astype(np.float64) - want), initial=0)
+        assert off <= bound, f"expected '{path}' to be within {bound} of one process's but got {off}"
+        compared += 1
+    assert compared >= 5, f"expected state but got {list(state)}"
+
+
+def in_fp8(name, recipe, fixture):
+    folder = fixture.prepare(name)
+    (one, _), (two, _) = (fixture.run(folder, ranks, recipe) for ranks in (1, 2))
+    (exact_rows, _) = fixture.run(folder, 1, "none")
+    apart = max(abs(a["loss"] - b["loss"]) for a, b in zip(one, two, strict=True))
+    gap = max(abs(a["loss"] - b["loss"]) for a, b in zip(one, exact_rows, strict=True))
+    print(f"  {name} with {recipe}: losses {apart:.1e} apart, {gap:.1e} from f32")
+    assert 0 < apart <= 3 * gap + 1e-3 * one[0]["loss"], f"expected losses near those of one process but got {apart} apart"
+
+
+if __name__ == "__main__":
+    fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
+    cases = {name: functools.partial(exact, name) for name in CASES}
+    cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
+    t.run_cases(cases, sys.argv[4:], fixture)
