@@ -113,7 +113,7 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
                        OptionalAttr<StrAttr>:$label);
   let results = (outs AnyStaticShapeTensor:$result, Optional<FP8_F32Tensor>:$new_mu);
   let assemblyFormat = [{
-    $reduction $input (`mu` $mu^)? (`wire` `=` $wire^)? (`block` `=` $block^)?
+    `` $reduction $input (`mu` $mu^)? (`wire` `=` `` $wire^)? (`block` `=` $block^)?
     (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
   }];
   let builders = [
@@ -153,7 +153,7 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
                        OptionalAttr<I64Attr>:$number);
   let results = (outs Index:$handle);
   let assemblyFormat = [{
-    $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` $wire^)?
+    `` $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` `` $wire^)?
     (`block` `=` $block^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
     `:` type($input)
   }];
