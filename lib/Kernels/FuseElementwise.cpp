@@ -544,6 +544,12 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
 
   static TypedAttr uniformValue(Value value) {
     auto constant = value.getDefiningOp<arith::ConstantOp>();
+    // The number of a tensor that is rounded at random: with it inside, no two
+    // layers would have a kernel in common.
+    auto type = dyn_cast<RankedTensorType>(value.getType());
+    if (constant && type && type.getRank() == 0 &&
+        type.getElementType().isInteger(64))
+      return {};
     if (auto fill = value.getDefiningOp<linalg::FillOp>())
       constant = fill.getInputs()[0].getDefiningOp<arith::ConstantOp>();
     if (!constant)

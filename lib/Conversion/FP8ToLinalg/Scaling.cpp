@@ -367,9 +367,8 @@ struct MixSeedLowering : OpConversionPattern<MixSeedOp> {
 /// A random number in [0, 1) of 24 bits for an element. 32-bit arithmetic,
 /// which vectorizes: a bijection of the element's place with three
 /// multiplications (Wellons' triple32), keyed before and between.
-Value randomNumber(Body &b, Value seed, int64_t tensor,
-                   ArrayRef<int64_t> shape) {
-  Value key = mixSeed(b, seed, b.i64(tensor));
+Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
+  Value key = mixSeed(b, seed, tensor);
   Type i32 = b.b.getI32Type();
   auto low = [&](Value x) -> Value {
     return arith::TruncIOp::create(b.b, b.loc, i32, x);
@@ -452,6 +451,24 @@ Value roundTo(Body &b, Value x, FloatType type, Value random) {
   return b.fromF32(b.select(finite, y, x), type);
 }
 
+/// Adds what the random numbers of `op` follow from, if it is rounded at
+/// random: a seed and the number of the tensor. That is an input, not a
+/// constant of the body: all layers have one kernel.
+template <typename OpType>
+void addRandomInputs(OpBuilder &builder, OpType op, Value seed,
+                     SmallVectorImpl<Value> &inputs,
+                     SmallVectorImpl<AffineMap> &maps) {
+  if (!seed)
+    return;
+  auto type = RankedTensorType::get({}, builder.getI64Type());
+  auto number = static_cast<int64_t>(op.getTensor().value_or(0));
+  inputs.push_back(seed);
+  inputs.push_back(arith::ConstantOp::create(
+      builder, op.getLoc(), type, DenseElementsAttr::get(type, number)));
+  maps.append(
+      2, AffineMap::get(maps.front().getNumDims(), 0, builder.getContext()));
+}
+
 struct RoundLowering : OpConversionPattern<RoundOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -461,16 +478,11 @@ struct RoundLowering : OpConversionPattern<RoundOp> {
     SmallVector<Value> inputs{adaptor.getInput()};
     SmallVector<AffineMap> maps{
         rewriter.getMultiDimIdentityMap(type.getRank())};
-    if (Value seed = adaptor.getSeed()) {
-      inputs.push_back(seed);
-      maps.push_back(AffineMap::get(type.getRank(), 0, getContext()));
-    }
+    addRandomInputs(rewriter, op, adaptor.getSeed(), inputs, maps);
     auto body = [&](Body &b, ValueRange args) -> SmallVector<Value> {
       Value random;
       if (op.getSeed())
-        random = randomNumber(b, args[1],
-                              static_cast<int64_t>(op.getTensor().value_or(0)),
-                              type.getShape());
+        random = randomNumber(b, args[1], args[2], type.getShape());
       return {
           roundTo(b, args[0], cast<FloatType>(type.getElementType()), random)};
     };
@@ -611,9 +623,7 @@ struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
         keep = b.cmp(arith::CmpFPredicate::ORD, y, y);
       }
       if (op.getRounding() == Rounding::Stochastic) {
-        Value random = randomNumber(
-            b, args[2], static_cast<int64_t>(op.getTensor().value_or(0)),
-            type.getShape());
+        Value random = randomNumber(b, args[2], args[3], type.getShape());
         y = roundStochastically(b, y, format, random);
       }
       return {b.fromF32(b.select(keep, y, b.nan()), format)};
@@ -621,10 +631,7 @@ struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
     SmallVector<Value> inputs{adaptor.getInput(), adaptor.getQuantizer()};
     SmallVector<AffineMap> maps = {
         rewriter.getMultiDimIdentityMap(type.getRank()), getScaleMap(scaled)};
-    if (Value seed = adaptor.getSeed()) {
-      inputs.push_back(seed);
-      maps.push_back(AffineMap::get(type.getRank(), 0, getContext()));
-    }
+    addRandomInputs(rewriter, op, adaptor.getSeed(), inputs, maps);
     auto generic = elementwise(rewriter, op.getLoc(), type, inputs, maps, body);
     SmallVector<SmallVector<Value>> results = {
         {generic.getResult(0), adaptor.getScale()}};

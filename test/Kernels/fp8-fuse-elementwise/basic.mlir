@@ -140,3 +140,28 @@ func.func @splat_result() -> tensor<64x64xf32> {
   %zeros = arith.constant dense<0.0> : tensor<64x64xf32>
   return %zeros : tensor<64x64xf32>
 }
+
+// -----
+
+// A scale is a part of the body; the number that tells one tensor from another
+// is an input, or else no two layers would have a kernel in common.
+// CHECK-LABEL: func @tensor_number
+// CHECK: %[[NUMBER:.*]] = arith.constant dense<3> : tensor<i64>
+// CHECK: linalg.generic
+// CHECK-SAME: ins(%{{.*}}, %[[NUMBER]] : tensor<8xi64>, tensor<i64>)
+// CHECK: arith.muli %{{.*}}, %c2_i64
+func.func @tensor_number(%x: tensor<8xi64>) -> tensor<8xi64> {
+  %number = arith.constant dense<3> : tensor<i64>
+  %two = arith.constant dense<2> : tensor<8xi64>
+  %empty = tensor.empty() : tensor<8xi64>
+  %0 = linalg.generic {
+    indexing_maps = [affine_map<(d0) -> (d0)>, affine_map<(d0) -> (d0)>, affine_map<(d0) -> ()>, affine_map<(d0) -> (d0)>],
+    iterator_types = ["parallel"]
+  } ins(%x, %two, %number : tensor<8xi64>, tensor<8xi64>, tensor<i64>) outs(%empty : tensor<8xi64>) {
+  ^bb0(%a: i64, %b: i64, %n: i64, %o: i64):
+    %product = arith.muli %a, %b : i64
+    %sum = arith.addi %product, %n : i64
+    linalg.yield %sum : i64
+  } -> tensor<8xi64>
+  return %0 : tensor<8xi64>
+}
