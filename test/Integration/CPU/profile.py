@@ -134,7 +134,8 @@ def test_the_table_says_what_the_files_say(runs):
                 continue
             group = groups[name]
             assert abs(calls - group["calls"]) <= 0.5, f"{name}: {calls} calls and {group}"
-            assert abs(ms - group["ms"]) <= 1e-3 * group["ms"] + 1e-3, f"{name}: {ms} ms and {group}"
+            # The profile's times have a tenth of a microsecond, the table's less.
+            assert abs(ms - group["ms"]) <= 1e-3 * group["ms"] + 1e-3 + 5e-5 * group["calls"], f"{name}: {ms} ms and {group}"
             assert abs(percent - 100 * group["ms"] / groups["in all"]["ms"]) <= 0.2
             least = max(group["arithmetic"], group["traffic"])
             if group["ms"] < 0.05 or not least:
