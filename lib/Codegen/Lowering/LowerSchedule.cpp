@@ -29,6 +29,11 @@ struct Place {
   Value offset; // i64 or null
 };
 
+/// What fp8_launch and the like are told of their operands.
+struct OperandTables {
+  Value codes, offsets, count;
+};
+
 class ScheduleLowering {
 public:
   ScheduleLowering(ModuleOp module, ScheduleOp schedule)
@@ -45,8 +50,7 @@ private:
   LogicalResult lowerLaunch(LaunchOp op);
   LogicalResult lowerStart(StartAllReduceOp op);
   void lowerWait(WaitOp op);
-  LogicalResult placesOf(ValueRange operands, SmallVectorImpl<int64_t> &codes,
-                         SmallVectorImpl<Value> &offsets);
+  FailureOr<OperandTables> tablesOf(Operation *op);
   LLVM::GlobalOp descriptionOf(StartAllReduceOp op);
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
@@ -246,17 +250,21 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
       asked.getBlocks());
 }
 
-LogicalResult ScheduleLowering::placesOf(ValueRange operands,
-                                         SmallVectorImpl<int64_t> &codes,
-                                         SmallVectorImpl<Value> &offsets) {
-  for (Value operand : operands) {
+FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
+  SmallVector<int64_t> codes;
+  SmallVector<Value> offsets;
+  for (Value operand : op->getOperands()) {
     FailureOr<Place> place = placeOf(operand);
     if (failed(place))
       return failure();
     codes.push_back(place->code);
     offsets.push_back(place->offset);
   }
-  return success();
+  Location loc = op->getLoc();
+  Value further = offsetTable(offsets, loc);
+  return OperandTables{
+      LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc)),
+      further, constant(codes.size(), loc)};
 }
 
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
@@ -264,20 +272,17 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
-  SmallVector<int64_t> codes;
-  SmallVector<Value> offsets;
-  if (failed(placesOf(op.getOperands(), codes, offsets)))
+  FailureOr<OperandTables> tables = tablesOf(op);
+  if (failed(tables))
     return failure();
-  Value further = offsetTable(offsets, loc);
-  Value table =
-      LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
   FailureOr<std::pair<Value, int64_t>> callee = calleeOf(op);
   if (failed(callee))
     return failure();
   LLVM::CallOp::create(builder, loc, launch,
                        ValueRange{step, constant(*op.getNumber(), loc),
                                   callee->first, constant(callee->second, loc),
-                                  table, further, constant(codes.size(), loc)});
+                                  tables->codes, tables->offsets,
+                                  tables->count});
   op.erase();
   return success();
 }
@@ -362,13 +367,9 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
            << element;
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
-  SmallVector<int64_t> codes;
-  SmallVector<Value> offsets;
-  if (failed(placesOf(op.getOperands(), codes, offsets)))
+  FailureOr<OperandTables> tables = tablesOf(op);
+  if (failed(tables))
     return failure();
-  Value further = offsetTable(offsets, loc);
-  Value table =
-      LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc));
   Value what = LLVM::AddressOfOp::create(builder, loc, descriptionOf(op));
   Type i64 = builder.getI64Type();
   auto callee = runtimeFunction("fp8_all_reduce_start",
@@ -376,7 +377,8 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
                                 {pointer, i64, pointer, pointer, pointer, i64});
   LLVM::CallOp::create(builder, loc, callee,
                        ValueRange{step, constant(*op.getNumber(), loc), what,
-                                  table, further, constant(codes.size(), loc)});
+                                  tables->codes, tables->offsets,
+                                  tables->count});
   return success();
 }
 

@@ -925,54 +925,45 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   return assign(op, layout);
 }
 
-/// Ops that work along `dim`, in each row alone.
-LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
-  int64_t rank = shapeOf(op->getOperand(0)).size();
-  int64_t along = dim < 0 ? dim + rank : dim;
+/// Ops whose operands all have the same rows, which keep the dimensions that
+/// `keeps` says.
+LogicalResult Propagation::visitAlongRows(
+    Operation *op, llvm::function_ref<bool(int64_t)> keeps, StringRef why) {
   RowDims rows;
   for (Value operand : op->getOperands())
     if (Layout layout = layoutOf(operand); layout.is(Kind::Rows))
       rows = layout.rows;
-  if (rows.empty()) {
-    for (Value operand : op->getOperands())
-      if (failed(requireWhole(op, operand)))
-        return failure();
-    return replicate(op);
-  }
   for (Value operand : op->getOperands())
-    if (failed(requireRows(op, operand, rows)))
+    if (failed(rows.empty() ? requireWhole(op, operand)
+                            : requireRows(op, operand, rows)))
       return failure();
+  if (rows.empty())
+    return replicate(op);
   return assignRows(
       op, rows,
-      [&](int64_t d) { return d == along ? std::nullopt : std::optional(d); },
+      [&](int64_t dim) {
+        return keeps(dim) ? std::optional(dim) : std::nullopt;
+      },
+      why);
+}
+
+/// Ops that work along `dim`, in each row alone.
+LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
+  int64_t rank = shapeOf(op->getOperand(0)).size();
+  int64_t along = dim < 0 ? dim + rank : dim;
+  return visitAlongRows(
+      op, [&](int64_t other) { return other != along; },
       "it puts the rows in an order");
 }
 
 /// Ops on windows, none of which may hold several rows.
 LogicalResult Propagation::visitWindows(Operation *op,
                                         ArrayRef<int64_t> window) {
-  RowDims rows;
-  for (Value operand : op->getOperands())
-    if (Layout layout = layoutOf(operand); layout.is(Kind::Rows))
-      rows = layout.rows;
-  if (rows.empty()) {
-    for (Value operand : op->getOperands())
-      if (failed(requireWhole(op, operand)))
-        return failure();
-    return replicate(op);
-  }
-  for (Value operand : op->getOperands())
-    if (failed(requireRows(op, operand, rows)))
-      return failure();
-  return assignRows(
-      op, rows,
-      [&](int64_t d) {
-        bool keeps =
-            d < static_cast<int64_t>(window.size()) && window[d] == 1 &&
-            shapeOf(op->getResult(0))[d] == shapeOf(op->getOperand(0))[d];
-        return keeps ? std::optional(d) : std::nullopt;
-      },
-      "its windows hold several rows");
+  auto keeps = [&](int64_t dim) {
+    return dim < static_cast<int64_t>(window.size()) && window[dim] == 1 &&
+           shapeOf(op->getResult(0))[dim] == shapeOf(op->getOperand(0))[dim];
+  };
+  return visitAlongRows(op, keeps, "its windows hold several rows");
 }
 
 //===----------------------------------------------------------------------===//

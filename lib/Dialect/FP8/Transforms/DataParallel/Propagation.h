@@ -51,6 +51,9 @@ private:
   LogicalResult visitPad(stablehlo::PadOp op);
   LogicalResult visitGather(stablehlo::GatherOp op);
   LogicalResult visitScatter(stablehlo::ScatterOp op);
+  LogicalResult visitAlongRows(Operation *op,
+                               llvm::function_ref<bool(int64_t)> keeps,
+                               llvm::StringRef why);
   LogicalResult visitSort(Operation *op, int64_t dim);
   LogicalResult visitWindows(Operation *op, ArrayRef<int64_t> window);
   LogicalResult visitWhile(stablehlo::WhileOp loop);
