@@ -199,6 +199,7 @@ def verdict_data(verdicts, names):
         "texts": list(texts),
         "dots": dots,
         "state": [[*key, size] for key, size in state.most_common()],
+        "softmaxes": [[s["scores"], s["pass"], s["batch"], s["queries"], s["keys"], s["reason"], s["location"]] for s in verdicts.get("softmaxes", [])],
         "gated_units": [[u["layer"], u.get("activation", ""), u.get("granularity", ""), u.get("reason", ""), u["location"]] for u in verdicts["gated_units"]],
     }
 

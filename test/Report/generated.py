@@ -85,8 +85,9 @@ def write(directory, steps, layers=6, seed=0, nasty=False, preset="tensorwise"):
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in ("fp8", "high_precision", "fallback")}
     state = [{"function": "main", "path": "params['embed']", "kind": "parameter", "elements": 65536, "from": "f32", "to": "f16", "tile": "tensor", "bytes": 131076, "changed": True, "reason": "", "notes": []}]
     gated = [{"function": "main", "layer": f"params['layers'][{i}]['w_down']", "location": "llama/export.py:89:11 (dot_general)", "activation": "silu", "granularity": "channel"} for i in range(layers)]
+    softmaxes = [{"function": "main", "scores": scores, "pass": step, "batch": 32, "queries": 128, "keys": 128, "loops": [], "in_branch": False, "recomputed": False, "reason": "computed tile by tile", "location": "llama/export.py:82:10 (dot_general)"} for scores in ("tiled", "stored") for step in ("forward", "backward")]
     summary = f"{counts['fp8']} of {len(rows)} dots in FP8"
-    (directory / "verdicts.json").write_text(json.dumps({"recipe": preset, "summary": summary, "total": len(rows), **counts, "dots": rows, "gated_units": gated, "state": state}))
+    (directory / "verdicts.json").write_text(json.dumps({"recipe": preset, "summary": summary, "total": len(rows), **counts, "dots": rows, "gated_units": gated, "softmaxes": softmaxes, "state": state}))
     (directory / "recipe.yaml").write_text(f"name: {preset}\nforward:\n  activation: {{format: f8E{4 + seed}M3FN, tile: tensor, scale: exact}}\n  accumulator: {{bits: 32, promote: 0}}\nrules:\n  - keep: {{part: head}}\n  - keep: {{layers: [0, 1]}}\noptimizer:\n  keep: []\nseed: 0\n")
     (directory / "preset.yaml").write_text(f"name: {preset}\nforward:\n  activation: {{format: f8E4M3FN, tile: tensor, scale: pow2}}\n  accumulator: {{bits: 32, promote: 0}}\nrules:\n  - keep: {{part: head}}\noptimizer:\n  keep: []\nseed: 0\n")
     buffers = []

@@ -67,6 +67,7 @@ def test_verdicts(runs):
     # Attention has no parameter: its dots stand in the layer that they are among.
     assert {got["texts"][row] for row, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {"layer 0", "layer 1"}
     assert len(got["gated_units"]) == 2 and got["state"]
+    assert got["softmaxes"] == [[s[key] for key in ("scores", "pass", "batch", "queries", "keys", "reason", "location")] for s in verdicts["softmaxes"]] and len(got["softmaxes"]) == 4
 
 
 def test_trace(runs):

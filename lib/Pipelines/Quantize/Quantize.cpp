@@ -80,11 +80,11 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   pm.addPass(createFP8SmoothSwiGLU(std::move(smooth)));
   addDecisions(pm, options);
   addRewrites(pm, options);
+  pm.addPass(
+      createFP8FormAttention({options.emitRemarks, options.storeScores}));
   if (sink || !options.report.empty())
     pm.addPass(
         createReportVerdictsPass({options.report, /*update=*/true}, sink));
-  if (!options.storeScores)
-    pm.addPass(createFP8FormAttention({options.emitRemarks}));
   pm.addPass(createFP8DropVerdicts());
   addCleanup(pm, options);
   pm.addPass(createFP8VerifyQuantized());

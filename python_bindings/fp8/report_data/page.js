@@ -315,10 +315,13 @@ function modelSection(run) {
   const counts = ["fp8", "high_precision", "fallback"];
   const state = verdicts.state.filter(([, from, to]) => from !== to);
   const gated = verdicts.gated_units.map(([layer, activation, granularity, reason, location]) => [layer, reason || `${activation}, one factor a ${granularity}`, source(location)]);
+  const softmaxes = verdicts.softmaxes.map(([scores, pass, batch, queries, keys, reason, location]) => [scores === "stored" ? "! stored" : scores, pass, `${batch} × ${queries} × ${keys}`, reason, source(location)]);
+  const stored = verdicts.softmaxes.filter(([scores]) => scores === "stored").length;
   return section("model", title, `${verdicts.summary}. Recipe ${verdicts.recipe}.`,
     h("div", { class: "share", role: "img", "aria-label": counts.map(c => `${verdicts[c]} ${VERDICTS[c]}`).join(", ") }, counts.map(c => h("i", { class: c, style: `flex:${verdicts[c]}` }))),
     h("div", { class: "legend" }, counts.map(c => h("span", {}, h("i", { class: `key ${c}` }), `${c === "fallback" ? "! " : ""}${VERDICTS[c]}: ${verdicts[c]}`))),
     h("div", { id: "picture", class: small ? "small" : null }, picture), details,
+    softmaxes.length ? [h("h3", {}, "Softmaxes over scores"), h("details", {}, h("summary", {}, `${stored} of ${softmaxes.length} store them`), table(["scores", "pass", "batch × queries × keys", "why", "source"], softmaxes))] : null,
     gated.length ? [h("h3", {}, "Gated units"), h("details", {}, h("summary", {}, `${gated.length} of them`), table(["layer that reads it", "smoothing", "source"], gated))] : null,
     state.length ? [h("h3", {}, "State stored otherwise"), table(["kind", "from", "stored as", "bytes"], state.map(([kind, from, to, tile, size]) => [kind, from, to + (tile ? `, a scale a ${tile}` : ""), bytes(size)]), [3])] : null);
 }

@@ -20,7 +20,7 @@ module attributes {a = #fp8.verdict<high_precision, role = other, category = oth
 
 // -----
 
-// expected-error @+1 {{expected sizes and rule to be 0 or more but got -4}}
+// expected-error @+1 {{expected sizes, rule and number to be 0 or more but got -4}}
 module attributes {a = #fp8.verdict<high_precision, role = other, category = other, batch = 1, m = -4, n = 1, k = 1, lhs_format = f32, rhs_format = f32, reason = "">} {}
 
 // -----
@@ -37,3 +37,18 @@ module attributes {a = #fp8.state_verdict<kind = "moment1", elements = 4, from =
 
 // expected-error @+1 {{expected elements and bytes to be 0 or more but got 4 and -8}}
 module attributes {a = #fp8.state_verdict<kind = "moment1", elements = 4, from = f32, to = f16, bytes = -8, reason = "">} {}
+
+// -----
+
+// expected-error @+1 {{expected sizes to be 0 or more but got -3}}
+module attributes {a = #fp8.softmax_verdict<stored, batch = 1, queries = -3, keys = 4, reason = "">} {}
+
+// -----
+
+// expected-error @+1 {{expected an obstacle of stored scores only}}
+module attributes {a = #fp8.softmax_verdict<tiled, batch = 1, queries = 3, keys = 4, reason = "", obstacle = "f.py:1:1">} {}
+
+// -----
+
+// expected-error @+1 {{expected attribute 'fp8.softmax_verdict' to be a #fp8.softmax_verdict but got 1 : i64}}
+module attributes {fp8.softmax_verdict = 1} {}

@@ -100,6 +100,9 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kStateVerdictAttrName,
      OnArgument,
      {isA<StateVerdictAttr>, "a #fp8.state_verdict"}},
+    {FP8Dialect::kSoftmaxVerdictAttrName,
+     OnOp,
+     {isA<SoftmaxVerdictAttr>, "a #fp8.softmax_verdict"}},
     {FP8Dialect::kPromoteEveryAttrName, OnOp, kPositive},
     // Structured ops and kernels.
     {FP8Dialect::kIrregularAttrName, OnOp, kFlag},

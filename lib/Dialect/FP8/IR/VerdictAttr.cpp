@@ -37,11 +37,12 @@ LogicalResult VerdictAttr::verify(
     DotCategory, StringAttr, OperandKind lhs, OperandKind rhs, int64_t batch,
     int64_t m, int64_t n, int64_t k, Type lhsFormat, Type rhsFormat,
     std::optional<Tiling> lhsTile, std::optional<Tiling> rhsTile,
-    bool currentScale, DenseI64ArrayAttr, bool, bool, int64_t rule, StringAttr,
-    ArrayAttr notes) {
-  for (int64_t size : {batch, m, n, k, rule})
+    bool currentScale, DenseI64ArrayAttr, bool, bool, int64_t rule,
+    int64_t number, StringAttr, ArrayAttr notes) {
+  for (int64_t size : {batch, m, n, k, rule, number})
     if (size < 0)
-      return emitError() << "expected sizes and rule to be 0 or more but got "
+      return emitError() << "expected sizes, rule and number to be 0 or more "
+                            "but got "
                          << size;
   if (failed(verifyNotes(emitError, notes)))
     return failure();
@@ -76,4 +77,17 @@ StateVerdictAttr::verify(function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected float types but got " << from << " and "
                        << to;
   return verifyNotes(emitError, notes);
+}
+
+LogicalResult
+SoftmaxVerdictAttr::verify(function_ref<InFlightDiagnostic()> emitError,
+                           ScoreStorage kind, bool, int64_t batch,
+                           int64_t queries, int64_t keys, DenseI64ArrayAttr,
+                           bool, bool, StringAttr, StringAttr obstacle) {
+  for (int64_t size : {batch, queries, keys})
+    if (size < 0)
+      return emitError() << "expected sizes to be 0 or more but got " << size;
+  if (kind == ScoreStorage::Tiled && obstacle)
+    return emitError() << "expected an obstacle of stored scores only";
+  return success();
 }

@@ -46,10 +46,12 @@ struct Decide : fp8::impl::FP8DecideBase<Decide> {
 
   LogicalResult decide(func::FuncOp function, const Recipe &recipe) {
     Decider decider(recipe, function);
+    int64_t number = 0;
     for (const DotInfo &info : decider.getLayers().getDots()) {
       FailureOr<DotDecision> decision = decider.decide(info);
       if (failed(decision))
         return failure();
+      decision->number = number++;
       VerdictAttr verdict = decision->getAttribute(&getContext());
       // Before the dot has it: a remark prints the dot as well.
       if (emitRemarks)

@@ -117,7 +117,7 @@ VerdictAttr DotDecision::getAttribute(MLIRContext *context) const {
       layer.empty() ? StringAttr() : b.getStringAttr(layer), lhs, rhs, batch, m,
       n, k, lhsFormat, rhsFormat, lhsTile, rhsTile, currentScale,
       loops.empty() ? DenseI64ArrayAttr() : b.getDenseI64ArrayAttr(loops),
-      inBranch, recomputed, rule, b.getStringAttr(reason),
+      inBranch, recomputed, rule, number, b.getStringAttr(reason),
       notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
 }
 

@@ -25,7 +25,7 @@ struct DotDecision {
   bool currentScale = false;
   SmallVector<int64_t> loops;
   bool inBranch = false, recomputed = false;
-  int64_t rule = 0;
+  int64_t rule = 0, number = 0;
   std::string reason;
   SmallVector<std::string> notes;
 

@@ -36,6 +36,7 @@ struct DropVerdicts : fp8::impl::FP8DropVerdictsBase<DropVerdicts> {
       if (VerdictAttr verdict = getVerdict(op))
         nameLocation(op, verdict);
       op->removeAttr(FP8Dialect::kVerdictAttrName);
+      op->removeAttr(FP8Dialect::kSoftmaxVerdictAttrName);
       op->removeAttr(FP8Dialect::kGatedUnitsAttrName);
       auto function = dyn_cast<func::FuncOp>(op);
       if (!function)

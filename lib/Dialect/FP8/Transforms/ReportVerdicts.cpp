@@ -34,10 +34,11 @@ struct ReportVerdicts : fp8::impl::FP8ReportVerdictsBase<ReportVerdicts> {
   }
 
   LogicalResult write(const VerdictReport &report) {
-    if (update && report.state.empty())
+    if (update && report.state.empty() && report.softmaxes.empty())
       return success();
     // The table of the dots is printed already.
     if (update && file == "-") {
+      report.printSoftmaxTable(llvm::errs());
       report.printStateTable(llvm::errs());
       return success();
     }

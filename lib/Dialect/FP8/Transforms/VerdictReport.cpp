@@ -14,6 +14,8 @@
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <map>
+
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -167,6 +169,24 @@ static DotVerdict readDot(Operation *dot, VerdictAttr verdict) {
   return row;
 }
 
+static SoftmaxVerdict readSoftmax(Operation *op, SoftmaxVerdictAttr verdict) {
+  SoftmaxVerdict row;
+  row.kind = verdict.getKind();
+  row.function = op->getParentOfType<func::FuncOp>().getName().str();
+  row.backward = verdict.getBackward();
+  row.batch = verdict.getBatch();
+  row.queries = verdict.getQueries();
+  row.keys = verdict.getKeys();
+  if (verdict.getLoops())
+    row.loops = llvm::to_vector(verdict.getLoops().asArrayRef());
+  row.inBranch = verdict.getInBranch();
+  row.recomputed = verdict.getRecomputed();
+  row.reason = verdict.getReason().str();
+  row.location = describeLocation(op->getLoc());
+  row.obstacle = getText(verdict.getObstacle());
+  return row;
+}
+
 static StateVerdict readState(func::FuncOp function, unsigned argument,
                               StateVerdictAttr verdict) {
   StateVerdict row;
@@ -188,12 +208,19 @@ static StateVerdict readState(func::FuncOp function, unsigned argument,
 }
 
 void VerdictReport::read(func::FuncOp function) {
+  // Passes move dots: rows follow the numbers.
+  std::multimap<int64_t, DotVerdict> numbered;
   function.walk([&](Operation *op) {
     // What the compiler repeats is no dot of the user's.
     if (VerdictAttr verdict = getVerdict(op);
         verdict && !op->hasAttr(FP8Dialect::kRecomputeAttrName))
-      dots.push_back(readDot(op, verdict));
+      numbered.emplace(verdict.getNumber(), readDot(op, verdict));
+    if (auto verdict = op->getAttrOfType<SoftmaxVerdictAttr>(
+            FP8Dialect::kSoftmaxVerdictAttrName))
+      softmaxes.push_back(readSoftmax(op, verdict));
   });
+  for (auto &[number, dot] : numbered)
+    dots.push_back(std::move(dot));
   if (auto units =
           function->getAttrOfType<ArrayAttr>(FP8Dialect::kGatedUnitsAttrName))
     for (auto unit : units.getAsRange<DictionaryAttr>())
@@ -264,6 +291,17 @@ std::string VerdictReport::getStateSummary() const {
       .str();
 }
 
+std::string VerdictReport::getSoftmaxSummary() const {
+  return llvm::formatv("{0} of {1} softmaxes in tiles",
+                       llvm::count_if(softmaxes,
+                                      [](const SoftmaxVerdict &softmax) {
+                                        return softmax.kind ==
+                                               ScoreStorage::Tiled;
+                                      }),
+                       softmaxes.size())
+      .str();
+}
+
 /// Rows in columns; those in `numbers` are right-justified.
 static void printColumns(llvm::raw_ostream &os,
                          ArrayRef<SmallVector<std::string>> rows,
@@ -293,7 +331,26 @@ static std::string joinReason(StringRef reason, ArrayRef<std::string> notes) {
   return text;
 }
 
+void VerdictReport::printSoftmaxTable(llvm::raw_ostream &os) const {
+  if (softmaxes.empty())
+    return;
+  SmallVector<SmallVector<std::string>> rows;
+  rows.push_back({"scores", "pass", "batch", "queries", "keys", "reason",
+                  "needed at", "location"});
+  for (const SoftmaxVerdict &softmax : softmaxes)
+    rows.push_back(
+        {stringifyScoreStorage(softmax.kind).str(),
+         softmax.backward ? "backward" : "forward",
+         std::to_string(softmax.batch), std::to_string(softmax.queries),
+         std::to_string(softmax.keys), softmax.reason,
+         softmax.obstacle.empty() ? "-" : softmax.obstacle, softmax.location});
+  printColumns(os, rows, {2, 3, 4});
+  os << "recipe " << recipe << ": " << getSoftmaxSummary() << "\n";
+}
+
 void VerdictReport::printStateTable(llvm::raw_ostream &os) const {
+  if (state.empty())
+    return;
   SmallVector<SmallVector<std::string>> rows;
   rows.push_back(
       {"state", "kind", "elements", "from", "to", "tile", "bytes", "reason"});
@@ -320,8 +377,8 @@ void VerdictReport::printTable(llvm::raw_ostream &os) const {
   }
   printColumns(os, rows, {3, 4, 5, 6});
   os << "recipe " << recipe << ": " << getSummary() << "\n";
-  if (!state.empty())
-    printStateTable(os);
+  printSoftmaxTable(os);
+  printStateTable(os);
 }
 
 static void printTexts(llvm::json::OStream &json, StringRef name,
@@ -330,6 +387,31 @@ static void printTexts(llvm::json::OStream &json, StringRef name,
     for (const std::string &text : texts)
       json.value(text);
   });
+}
+
+/// Trip counts, the inner loop first; null where unknown.
+static void printLoops(llvm::json::OStream &json, ArrayRef<int64_t> loops) {
+  json.attributeArray("loops", [&] {
+    for (int64_t trips : loops)
+      trips ? json.value(trips) : json.value(nullptr);
+  });
+}
+
+static void printSoftmax(llvm::json::OStream &json,
+                         const SoftmaxVerdict &softmax) {
+  json.attribute("function", softmax.function);
+  json.attribute("scores", stringifyScoreStorage(softmax.kind));
+  json.attribute("pass", softmax.backward ? "backward" : "forward");
+  json.attribute("batch", softmax.batch);
+  json.attribute("queries", softmax.queries);
+  json.attribute("keys", softmax.keys);
+  printLoops(json, softmax.loops);
+  json.attribute("in_branch", softmax.inBranch);
+  json.attribute("recomputed", softmax.recomputed);
+  json.attribute("reason", softmax.reason);
+  if (!softmax.obstacle.empty())
+    json.attribute("obstacle", softmax.obstacle);
+  json.attribute("location", softmax.location);
 }
 
 static void printDot(llvm::json::OStream &json, const DotVerdict &dot) {
@@ -347,11 +429,7 @@ static void printDot(llvm::json::OStream &json, const DotVerdict &dot) {
     json.attribute("lhs_tile", dot.lhsTile);
     json.attribute("rhs_tile", dot.rhsTile);
   }
-  // Trip counts, the inner loop first; null where unknown.
-  json.attributeArray("loops", [&] {
-    for (int64_t trips : dot.loops)
-      trips ? json.value(trips) : json.value(nullptr);
-  });
+  printLoops(json, dot.loops);
   json.attribute("in_branch", dot.inBranch);
   json.attribute("recomputed", dot.recomputed);
   if (dot.rule)
@@ -394,6 +472,10 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
     json.attributeArray("gated_units", [&] {
       for (const GatedUnitVerdict &unit : gatedUnits)
         printGatedUnit(json, unit);
+    });
+    json.attributeArray("softmaxes", [&] {
+      for (const SoftmaxVerdict &softmax : softmaxes)
+        json.object([&] { printSoftmax(json, softmax); });
     });
     json.attributeArray("state", [&] {
       for (const StateVerdict &array : state)

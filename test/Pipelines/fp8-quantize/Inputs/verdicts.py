@@ -36,6 +36,18 @@ def check(value, schema, where="report"):
             check(item, schema["items"], f"{where}[{i}]")
 
 
+def check_softmaxes(name, verdicts):
+    """A forward and a backward pass of each, whose scores are a dot's result."""
+    softmaxes = verdicts["softmaxes"]
+    assert softmaxes and all(s["scores"] == "tiled" for s in softmaxes), f"{name}: {softmaxes}"
+    passes = [s["pass"] for s in softmaxes]
+    # Rematerialization repeats the forward pass.
+    assert passes.count("forward") == passes.count("backward") * (2 if "remat" in name else 1), f"{name}: {softmaxes}"
+    sizes = {(d["batch"], d["m"], d["n"]) for d in verdicts["dots"] if d["category"] == "attention"}
+    for s in softmaxes:
+        assert (s["batch"], s["queries"], s["keys"]) in sizes or (s["batch"], s["keys"], s["queries"]) in sizes, f"{name}: {s}"
+
+
 def quantize(name, recipe="tensorwise", setting=""):
     """The report of a variant, and its IR."""
     report = DIRECTORY / f"{name}.{recipe}.json"
@@ -46,6 +58,7 @@ def quantize(name, recipe="tensorwise", setting=""):
     assert result.returncode == 0, result.stderr
     verdicts = json.loads(report.read_text())
     check(verdicts, SCHEMA)
+    check_softmaxes(name, verdicts)
     # Remarks say the same, at the dot.
     remarks = [line for line in result.stderr.splitlines() if ": remark: " in line and "gated unit" not in line]
     assert len(remarks) == verdicts["total"] == len(verdicts["dots"])

@@ -126,6 +126,7 @@ def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
     | `loops` | trip counts of the loops around it, from the inside out; 0 where unknown |
     | `in_branch`, `recomputed` | it is in a branch; it repeats a forward dot for the backward pass |
     | `rule` | the number of the recipe's rule that decided |
+    | `number` | the dot's place among those of its function, which is its row's in the report |
     | `reason`, `notes` | for people |
 
     Example:
@@ -158,12 +159,13 @@ def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
     DefaultValuedParameter<"bool", "false">:$in_branch,
     DefaultValuedParameter<"bool", "false">:$recomputed,
     DefaultValuedParameter<"int64_t", "0">:$rule,
+    DefaultValuedParameter<"int64_t", "0">:$number,
     "::mlir::StringAttr":$reason,
     OptionalParameter<"::mlir::ArrayAttr">:$notes);
   let assemblyFormat = [{
     `<` $kind `,` struct($role, $category, $layer, $lhs, $rhs, $batch, $m, $n, $k,
         $lhs_format, $rhs_format, $lhs_tile, $rhs_tile, $current_scale, $loops,
-        $in_branch, $recomputed, $rule, $reason, $notes) `>`
+        $in_branch, $recomputed, $rule, $number, $reason, $notes) `>`
   }];
   let genVerifyDecl = 1;
   let extraClassDeclaration = [{
@@ -205,6 +207,51 @@ def FP8_StateVerdictAttr : AttrDef<FP8_Dialect, "StateVerdict"> {
     "::mlir::StringAttr":$reason,
     OptionalParameter<"::mlir::ArrayAttr">:$notes);
   let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
+def FP8_SoftmaxVerdictAttr : AttrDef<FP8_Dialect, "SoftmaxVerdict"> {
+  let mnemonic = "softmax_verdict";
+  let summary = "Whether the scores of a softmax are stored, and why";
+  let description = [{
+    `fp8-form-attention` puts one on every op of attention that it makes, and one
+    on the dot that makes the scores of every softmax that it leaves.
+
+    | | |
+    |---|---|
+    | first | `tiled`: no array of the scores is stored, or `stored` |
+    | `backward` | sums over queries are in it: a backward pass |
+    | `batch`, `queries`, `keys` | the sizes of the scores |
+    | `loops`, `in_branch`, `recomputed` | as in `#fp8.verdict`, of the dot that makes the scores |
+    | `reason` | for people |
+    | `obstacle` | where the op is that needs the scores |
+
+    Example:
+
+    ```mlir
+    func.func @main(%q: tensor<16x8xf32>, %k: tensor<16x8xf32>) -> tensor<16x16xf32> {
+      %0 = stablehlo.dot_general %q, %k, contracting_dims = [1] x [1]
+          {fp8.softmax_verdict = #fp8.softmax_verdict<stored, batch = 1, queries = 16, keys = 16,
+                                                      reason = "scores are read by func.return",
+                                                      obstacle = "f.py:3:1">}
+          : (tensor<16x8xf32>, tensor<16x8xf32>) -> tensor<16x16xf32>
+      return %0 : tensor<16x16xf32>
+    }
+    ```
+  }];
+  let parameters = (ins
+    "::mlir::fp8::ScoreStorage":$kind,
+    DefaultValuedParameter<"bool", "false">:$backward,
+    "int64_t":$batch, "int64_t":$queries, "int64_t":$keys,
+    OptionalParameter<"::mlir::DenseI64ArrayAttr">:$loops,
+    DefaultValuedParameter<"bool", "false">:$in_branch,
+    DefaultValuedParameter<"bool", "false">:$recomputed,
+    "::mlir::StringAttr":$reason,
+    OptionalParameter<"::mlir::StringAttr">:$obstacle);
+  let assemblyFormat = [{
+    `<` $kind `,` struct($backward, $batch, $queries, $keys, $loops, $in_branch,
+        $recomputed, $reason, $obstacle) `>`
+  }];
   let genVerifyDecl = 1;
 }
 

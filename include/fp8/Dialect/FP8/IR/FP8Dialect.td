@@ -99,6 +99,10 @@ def FP8_Dialect : Dialect {
     /// in, and why.
     static constexpr ::llvm::StringLiteral kStateVerdictAttrName = "fp8.state_verdict";
 
+    /// On an op of attention, or on the dot that makes scores that are stored,
+    /// until the report is written.
+    static constexpr ::llvm::StringLiteral kSoftmaxVerdictAttrName = "fp8.softmax_verdict";
+
     /// On a function: what became of its gated units, for the verdict report.
     static constexpr ::llvm::StringLiteral kGatedUnitsAttrName = "fp8.gated_units";
 

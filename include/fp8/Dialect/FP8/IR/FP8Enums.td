@@ -158,6 +158,11 @@ def FP8_Verdict : FP8_Enum<"Verdict", "What becomes of a dot", [
     I32EnumAttrCase<"Fallback", 2, "fallback">
   ]>;
 
+def FP8_ScoreStorage : FP8_Enum<"ScoreStorage", "Where the scores of a softmax are", [
+    I32EnumAttrCase<"Tiled", 0, "tiled">,
+    I32EnumAttrCase<"Stored", 1, "stored">
+  ]>;
+
 def FP8_DotCategory : FP8_Enum<"DotCategory", "What the summary of a report counts a dot as", [
     I32EnumAttrCase<"Linear", 0, "linear">,
     I32EnumAttrCase<"Head", 1, "head">,

@@ -323,7 +323,9 @@ def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
     smaller tensors move in too.
 
     Scores that anything else reads stay outside, as they are; `emit-remarks` says
-    for each what is in the way.
+    for each what is in the way. Every softmax gets a `#fp8.softmax_verdict` for
+    the report: on the op, or on the dot that makes the scores. With
+    `store-scores` all of them stay.
 
     Example: see `fp8.attention`.
 
@@ -336,7 +338,9 @@ def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
     Option<"emitRemarks", "emit-remarks", "bool", "false",
-           "Emit a remark where scores are stored, with the reason">
+           "Emit a remark where scores are stored, with the reason">,
+    Option<"storeScores", "store-scores", "bool", "false",
+           "Leave all softmaxes as they are">
   ];
   let statistics = [
     Statistic<"numFormed", "num-formed", "Number of softmaxes that became ops">,

@@ -97,18 +97,35 @@ struct GatedUnitVerdict {
   static GatedUnitVerdict get(DictionaryAttr attribute);
 };
 
-/// One row for every `stablehlo.dot_general` that the module had, and one for
-/// every array of floats in the state if the recipe says what those are stored
-/// in.
+/// Whether the scores of one softmax are stored, and why.
+struct SoftmaxVerdict {
+  ScoreStorage kind = ScoreStorage::Tiled;
+  std::string function;
+  /// Sums over queries are in it.
+  bool backward = false;
+  int64_t batch = 1, queries = 1, keys = 1;
+  /// As in `DotVerdict`, of the dot that makes the scores.
+  SmallVector<int64_t> loops;
+  bool inBranch = false, recomputed = false;
+  std::string reason;
+  /// `file:line:column (scope)` of the softmax, and of the op that needs its
+  /// scores; empty if there is none.
+  std::string location, obstacle;
+};
+
+/// One row for every `stablehlo.dot_general` that the module had, one for every
+/// softmax over scores, and one for every array of floats in the state if the
+/// recipe says what those are stored in.
 struct VerdictReport {
   std::string recipe;
   std::vector<DotVerdict> dots;
   std::vector<StateVerdict> state;
   std::vector<GatedUnitVerdict> gatedUnits;
+  std::vector<SoftmaxVerdict> softmaxes;
 
   /// What the attributes of a module say, after `fp8-decide`: its dots in the
   /// order of the program, and, after `fp8-store-state`, its state in the order
-  /// of the arguments.
+  /// of the arguments; after `fp8-form-attention` its softmaxes.
   static FailureOr<VerdictReport> get(ModuleOp module);
 
   int64_t count(Verdict kind) const;
@@ -117,9 +134,12 @@ struct VerdictReport {
   std::string getSummary() const;
   /// One line: `12 of 20 arrays of state stored otherwise, 1.2 MB for 4.8 MB`.
   std::string getStateSummary() const;
+  /// One line: `12 of 13 softmaxes in tiles`.
+  std::string getSoftmaxSummary() const;
   /// One line a dot, in columns, and the summary.
   void printTable(llvm::raw_ostream &os) const;
-  /// The part of it that is about the state.
+  /// The parts of it that are about the softmaxes and the state.
+  void printSoftmaxTable(llvm::raw_ostream &os) const;
   void printStateTable(llvm::raw_ostream &os) const;
   void printJSON(llvm::raw_ostream &os) const;
   /// Writes JSON to a file that ends in `.json`, a table to any other one, and

@@ -10,11 +10,13 @@
 
 #include "Scores.h"
 
+#include "../EffectiveRecipe.h"
 #include "../SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
 #include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+#include "fp8/Support/Locations.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -81,6 +83,7 @@ private:
   // The op.
   Operation *createOp();
   void replaceResults(Operation *op);
+  void eraseOutside(Operation *op);
 
   const Scores &scores;
   Block &block;
@@ -93,6 +96,8 @@ private:
   DenseSet<Operation *> inside;
   SmallVector<Value> inputs, results, yields;
   Block *body = nullptr;
+  /// Dots outside, and what they are inside.
+  DenseMap<Operation *, Operation *> copies;
   DenseMap<Value, Value> arguments;
   DenseMap<Value, Inner> members;
   /// What is no member, by the dimensions that it is read along.
@@ -453,6 +458,7 @@ Inner AttentionBuilder::makeScoreDot(Dot dot) {
     dims[i] = {pick(side.dims.batch, places), pick(side.dims.contract, places)};
   }
   Value result = makeDot(builder, dot, values[0], values[1], dims[0], dims[1]);
+  copies[dot] = result.getDefiningOp();
   return inOrder(result, scores.dims.find(dot.getResult())->second);
 }
 
@@ -523,6 +529,7 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
   dims[1 - side] = {pick(other.dims.batch, otherPlaces),
                     pick(other.dims.contract, otherPlaces)};
   Value result = makeDot(builder, dot, values[0], values[1], dims[0], dims[1]);
+  copies[dot] = result.getDefiningOp();
   // Free dimensions of the scores are in ascending order inside.
   SmallVector<int64_t> free = pick(own.getFree(outer.size()), places);
   int64_t rank = tensorOf(result).getRank();
@@ -547,24 +554,54 @@ Value AttentionBuilder::makeOuter(Value member) {
 // The op
 //===----------------------------------------------------------------------===//
 
+/// Whether some of the dots that read scores contract queries.
+static bool sumsOverQueries(const Scores &scores, ArrayRef<Dot> dots) {
+  return llvm::any_of(dots, [&](Dot dot) {
+    unsigned side = scores.scoreOperand(dot);
+    const Dims &dims = scores.dims.find(dot->getOperand(side))->second;
+    return llvm::any_of(sideDims(dot, side).contract, [&](int64_t dim) {
+      return scores.isQuery(dims[dim]);
+    });
+  });
+}
+
+/// What becomes of the scores that `dots` read; with `obstacle`, which is in
+/// the way, they are stored.
+static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
+                                      ScoreStorage kind, const Twine &reason,
+                                      Operation *obstacle) {
+  Dot dot = scores.scoreDots.front();
+  VerdictAttr verdict = getVerdict(dot);
+  auto extent = [&](unsigned begin, unsigned end) {
+    int64_t product = 1;
+    for (int64_t size : ArrayRef(scores.sizes).slice(begin, end - begin))
+      product *= size;
+    return product;
+  };
+  unsigned keys = scores.numBatch + scores.numQueries;
+  MLIRContext *context = dot.getContext();
+  return SoftmaxVerdictAttr::get(
+      context, kind, sumsOverQueries(scores, dots), extent(0, scores.numBatch),
+      extent(scores.numBatch, keys), extent(keys, scores.sizes.size()),
+      verdict.getLoops(), verdict.getInBranch(), verdict.getRecomputed(),
+      StringAttr::get(context, reason),
+      obstacle ? StringAttr::get(context, describeLocation(obstacle->getLoc()))
+               : StringAttr());
+}
+
 /// The op in front of the last dot, with its inputs reshaped before it.
 Operation *AttentionBuilder::createOp() {
   Operation *last = dots.front();
-  bool isBackward = false;
-  for (Dot dot : dots) {
+  for (Dot dot : dots)
     if (last->isBeforeInBlock(dot))
       last = dot;
-    unsigned side = scores.scoreOperand(dot);
-    const Dims &dims = scores.dims.find(dot->getOperand(side))->second;
-    for (int64_t dim : sideDims(dot, side).contract)
-      isBackward |= scores.isQuery(dims[dim]);
-  }
   builder.setInsertionPoint(last);
   SmallVector<Value> operands;
   for (Value input : inputs)
     operands.push_back(makeReshape(builder, input.getLoc(), input,
                                    withoutUnits(shapeOf(input))));
   SmallVector<Type> types(ValueRange(yields).getTypes());
+  bool isBackward = sumsOverQueries(scores, dots);
   Operation *op =
       isBackward ? AttentionBackwardOp::create(builder, last->getLoc(), types,
                                                operands)
@@ -572,7 +609,20 @@ Operation *AttentionBuilder::createOp() {
                  : AttentionOp::create(builder, last->getLoc(), types, operands)
                        .getOperation();
   op->getRegion(0).push_back(body);
+  op->setAttr(FP8Dialect::kSoftmaxVerdictAttrName,
+              makeVerdict(scores, dots, ScoreStorage::Tiled,
+                          "computed tile by tile", nullptr));
   return op;
+}
+
+/// Erases an op outside. Of a dot of the user's the report has one row: what it
+/// is inside gets the verdict.
+void AttentionBuilder::eraseOutside(Operation *op) {
+  VerdictAttr verdict = getVerdict(op);
+  if (Operation *copy = copies.lookup(op);
+      copy && verdict && !op->hasAttr(FP8Dialect::kRecomputeAttrName))
+    copy->setAttr(FP8Dialect::kVerdictAttrName, verdict);
+  op->erase();
 }
 
 void AttentionBuilder::replaceResults(Operation *op) {
@@ -587,11 +637,11 @@ void AttentionBuilder::replaceResults(Operation *op) {
   for (Dot dot : dots) {
     if (stablehlo::TransposeOp transpose = onlyTranspose(dot))
       transpose->erase();
-    dot->erase();
+    eraseOutside(dot);
   }
   for (Value value : llvm::reverse(needed))
     if (value.use_empty())
-      value.getDefiningOp()->erase();
+      eraseOutside(value.getDefiningOp());
 }
 
 LogicalResult AttentionBuilder::run() {
@@ -646,7 +696,7 @@ private:
     std::vector<Scores> all = findScores(block);
     bool changed = false;
     for (const Scores &scores : all)
-      if (scores.problem.empty() &&
+      if (scores.problem.empty() && !storeScores &&
           succeeded(AttentionBuilder(scores, block).run())) {
         ++numFormed;
         changed = true;
@@ -660,19 +710,28 @@ private:
     return true;
   }
 
+  std::string whyStored(const Scores &scores) const {
+    if (storeScores)
+      return "as asked for (store-scores)";
+    return scores.problem.empty() ? "its result is one of its inputs"
+                                  : scores.problem;
+  }
+
   void leave(const Scores &scores) {
     ++numLeft;
-    if (!emitRemarks)
-      return;
     Dot dot = scores.scoreDots.front();
-    InFlightDiagnostic remark = dot->emitRemark() << "scores are stored: ";
-    if (scores.problem.empty()) {
-      remark << "its result is one of its inputs";
-      return;
+    std::string why = whyStored(scores);
+    Operation *obstacle = storeScores ? nullptr : scores.obstacle;
+    if (emitRemarks) {
+      // Before the dot has the verdict: a remark prints the dot as well.
+      InFlightDiagnostic remark = dot->emitRemark()
+                                  << "scores are stored: " << why;
+      if (obstacle && obstacle != dot)
+        remark.attachNote(obstacle->getLoc()) << "here";
     }
-    remark << scores.problem;
-    if (scores.obstacle != dot)
-      remark.attachNote(scores.obstacle->getLoc()) << "here";
+    dot->setAttr(FP8Dialect::kSoftmaxVerdictAttrName,
+                 makeVerdict(scores, scores.readingDots, ScoreStorage::Stored,
+                             why, obstacle));
   }
 };
 } // namespace

@@ -6,9 +6,9 @@
 // weight has a scale of its own.
 // CHECK: stablehlo.dot_general {{.*}} {fp8.verdict = #fp8.verdict<fp8, role = forward, category = linear, layer = "p['gate']", lhs = activation, rhs = weight, batch = 1, m = 4, n = 32, k = 16, lhs_format = f8E4M3FN, rhs_format = f8E4M3FN, lhs_tile = tensor, rhs_tile = tensor, reason = "linear layer">}
 // CHECK: stablehlo.dot_general {{.*}}layer = "p['up']"
-// CHECK: stablehlo.dot_general {{.*}}layer = "p['down']", {{.*}}current_scale = true, reason = "linear layer", notes = ["smoothed per channel, pow2, current", "the smoothed weight has a current scale"]>}
-// CHECK: stablehlo.dot_general {{.*}} {fp8.verdict = #fp8.verdict<high_precision, role = forward, category = head, layer = "p['head']", lhs = activation, rhs = weight, batch = 1, m = 4, n = 8, k = 16, lhs_format = bf16, rhs_format = bf16, rule = 1, reason = "head: no other layer reads the layer's output", notes = ["kept by rule 1 (line {{[0-9]+}}): part: head"]>}
-// CHECK: stablehlo.dot_general {{.*}} {fp8.verdict = #fp8.verdict<high_precision, role = other, category = other, batch = 1, m = 4, n = 4, k = 8, lhs_format = bf16, rhs_format = bf16, reason =
+// CHECK: stablehlo.dot_general {{.*}}layer = "p['down']", {{.*}}current_scale = true, number = 2, reason = "linear layer", notes = ["smoothed per channel, pow2, current", "the smoothed weight has a current scale"]>}
+// CHECK: stablehlo.dot_general {{.*}} {fp8.verdict = #fp8.verdict<high_precision, role = forward, category = head, layer = "p['head']", lhs = activation, rhs = weight, batch = 1, m = 4, n = 8, k = 16, lhs_format = bf16, rhs_format = bf16, rule = 1, number = {{[1-9]}}, reason = "head: no other layer reads the layer's output", notes = ["kept by rule 1 (line {{[0-9]+}}): part: head"]>}
+// CHECK: stablehlo.dot_general {{.*}} {fp8.verdict = #fp8.verdict<high_precision, role = other, category = other, batch = 1, m = 4, n = 4, k = 8, lhs_format = bf16, rhs_format = bf16, number = {{[1-9]}}, reason =
 func.func @main(%gate: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['gate']"},
                 %up: tensor<16x32xf32> {fp8.role = "frozen", fp8.path = "p['up']"},
                 %down: tensor<32x16xf32> {fp8.role = "frozen", fp8.path = "p['down']"},

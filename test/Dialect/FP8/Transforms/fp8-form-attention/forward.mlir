@@ -1,13 +1,18 @@
 // RUN: fp8-opt %s --split-input-file --fp8-form-attention | FileCheck %s
 // RUN: fp8-opt %s --split-input-file --fp8-form-attention=emit-remarks -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+// RUN: fp8-opt %s --split-input-file --fp8-form-attention=store-scores | FileCheck %s --check-prefix=STORE --implicit-check-not="fp8.attention"
+
+// STORE: softmax_verdict<stored, batch = 4, queries = 16, keys = 16, reason = "as asked for (store-scores)">
 
 // The mask is computed inside, the result is transposed there, and batches,
 // heads, queries and keys are the dimensions of all that is in between.
 // CHECK-LABEL: @causal
-// CHECK: %[[OUT:.*]] = fp8.attention %arg0, %arg1, %arg2 : {{.*}} -> tensor<2x16x2x8xf32> {
+// CHECK: %[[OUT:.*]] = fp8.attention %arg0, %arg1, %arg2
+// CHECK-SAME: {fp8.softmax_verdict = #fp8.softmax_verdict<tiled, batch = 4, queries = 16, keys = 16, reason = "computed tile by tile">}
+// CHECK-SAME: -> tensor<2x16x2x8xf32> {
 // CHECK: ^bb0(%[[Q:.*]]: tensor<2x16x2x8xf32>, %[[K:.*]]: tensor<2x16x2x8xf32>, %[[V:.*]]: tensor<2x16x2x8xf32>):
 // CHECK-DAG: stablehlo.iota dim = 0 : tensor<16xi32>
-// CHECK-DAG: %[[S:.*]] = stablehlo.dot_general %[[Q]], %[[K]], {{.*}} -> tensor<2x2x16x16xf32>
+// CHECK-DAG: %[[S:.*]] = stablehlo.dot_general %[[Q]], %[[K]], {{.*}} {fp8.verdict = {{.*}} -> tensor<2x2x16x16xf32>
 // CHECK-DAG: %[[MASK:.*]] = stablehlo.compare GE
 // CHECK: stablehlo.select
 // CHECK: stablehlo.reduce({{.*}}) applies stablehlo.maximum
@@ -87,6 +92,8 @@ module {
 
 // CHECK-LABEL: @returned
 // CHECK-NOT: fp8.attention
+// CHECK: stablehlo.dot_general %{{.*}} {fp8.softmax_verdict = #fp8.softmax_verdict<stored, batch = 4, queries = 16, keys = 16, reason = "scores are read by func.return", obstacle = "{{.*}}forward.mlir:{{[0-9:]*}}">,
+// CHECK-NOT: softmax_verdict
 // CHECK: return
 // REMARK: remark: scores are stored: scores are read by func.return
 module {
