@@ -52,6 +52,9 @@ private:
   std::optional<unsigned> loopOf(linalg::GenericOp generic,
                                  const Loop &leader) const;
   bool sumsAtTheEnd(linalg::GenericOp generic) const;
+  linalg::GenericOp sumBefore(linalg::GenericOp last) const;
+  void takeOutLast();
+  linalg::GenericOp copyOutside(linalg::GenericOp last, Value sum);
   enum class Kind { None, Parallel, Summed };
   Kind kindOf(const Loop &leader) const;
   void chooseDomain();
@@ -70,6 +73,14 @@ private:
   SmallVector<Loop> leaders;
   SmallVector<int64_t> domain;
   int64_t block = 0;
+  /// What is computed of a result behind the kernel, of what stands in for it
+  /// until there is a launch.
+  struct Outside {
+    unsigned result;
+    Value standIn;
+    linalg::GenericOp last;
+  };
+  SmallVector<Outside> outside;
 };
 
 } // namespace
@@ -187,6 +198,88 @@ bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
          isa_and_nonnull<arith::AddFOp>(reductionCombiner(generic, 0)) &&
          llvm::all_of(generic->getUsers(),
                       [](Operation *user) { return isa<YieldOp>(user); });
+}
+
+/// The sum over queries, which others compute in parallel, that is the only
+/// input of an elementwise op (a cast) of one result; null if there is none.
+linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
+  auto sum = last && last.getNumDpsInputs() == 1
+                 ? last.getInputs()[0].getDefiningOp<linalg::GenericOp>()
+                 : linalg::GenericOp();
+  if (!sum || !allParallel(last) || last->getNumResults() != 1 ||
+      !last->hasOneUse() || !sum->hasOneUse() ||
+      !llvm::all_of(*last.getBody(), [&](Operation &inner) {
+        return llvm::all_of(inner.getOperands(), [&](Value operand) {
+          return operand.getParentBlock() == last.getBody() ||
+                 operand.getDefiningOp<arith::ConstantOp>();
+        });
+      }))
+    return nullptr;
+  auto isSummed = [&](unsigned loop) {
+    return sum.getIteratorTypesArray()[loop] ==
+               utils::IteratorType::reduction &&
+           llvm::any_of(generics, [&](linalg::GenericOp other) {
+             std::optional<unsigned> own = loopOf(other, {sum, loop});
+             return own && other.getIteratorTypesArray()[*own] ==
+                               utils::IteratorType::parallel;
+           });
+  };
+  return llvm::any_of(llvm::seq(sum.getNumLoops()), isSummed) &&
+                 reductionCombiner(sum, 0)
+             ? sum
+             : nullptr;
+}
+
+/// A sum over queries is whole behind the last block of them only: what is
+/// computed of it leaves the kernel.
+void AttentionOutliner::takeOutLast() {
+  matchLoops();
+  bool changed = false;
+  Operation *end = body.getTerminator();
+  for (OpOperand &operand : end->getOpOperands()) {
+    auto last = operand.get().getDefiningOp<linalg::GenericOp>();
+    linalg::GenericOp sum = sumBefore(last);
+    if (!sum)
+      continue;
+    OpBuilder builder(op);
+    auto type = cast<RankedTensorType>(sum->getResult(0).getType());
+    Value standIn = tensor::EmptyOp::create(
+        builder, last.getLoc(), type.getShape(), type.getElementType());
+    outside.push_back(
+        {operand.getOperandNumber(), standIn, copyOutside(last, standIn)});
+    operand.set(sum->getResult(0));
+    llvm::erase(generics, last);
+    Operation *destination = last.getDpsInits()[0].getDefiningOp();
+    last->erase();
+    if (destination && destination->use_empty())
+      destination->erase();
+    changed = true;
+  }
+  if (!changed)
+    return;
+  classes = {};
+  uneven.clear();
+  matchLoops();
+}
+
+/// The op in front of the attention, computed of `sum`.
+linalg::GenericOp AttentionOutliner::copyOutside(linalg::GenericOp last,
+                                                 Value sum) {
+  OpBuilder builder(op);
+  IRMapping mapping;
+  mapping.map(last.getInputs()[0], sum);
+  auto type = cast<RankedTensorType>(last->getResult(0).getType());
+  mapping.map(last.getDpsInits()[0],
+              tensor::EmptyOp::create(builder, last.getLoc(), type.getShape(),
+                                      type.getElementType())
+                  .getResult());
+  last.getBody()->walk([&](Operation *inner) {
+    for (Value operand : inner->getOperands())
+      if (auto constant = operand.getDefiningOp<arith::ConstantOp>();
+          constant && operand.getParentBlock() == &body)
+        mapping.map(operand, builder.clone(*constant)->getResult(0));
+  });
+  return cast<linalg::GenericOp>(builder.clone(*last, mapping));
 }
 
 /// What a class of loops is good for: every op can run its part on its own, or
@@ -325,12 +418,13 @@ LogicalResult AttentionOutliner::run(StringRef name) {
   prepareForGrouping(blocks);
   if (failed(check()))
     return failure();
-  matchLoops();
+  takeOutLast();
   chooseDomain();
   SmallVector<Value> operands(op->getOperands());
+  SmallVector<Type> types(body.getTerminator()->getOperandTypes());
   KernelOp kernel = createKernel(name);
   OpBuilder builder(op);
-  for (Type type : op->getResultTypes()) {
+  for (Type type : types) {
     auto tensor = cast<RankedTensorType>(type);
     operands.push_back(tensor::EmptyOp::create(
         builder, op->getLoc(), tensor.getShape(), tensor.getElementType()));
@@ -340,7 +434,14 @@ LogicalResult AttentionOutliner::run(StringRef name) {
           .str();
   auto launch = LaunchOp::create(builder, op->getLoc(), kernel, operands,
                                  builder.getStringAttr(label));
-  op->replaceAllUsesWith(launch.getResults());
+  SmallVector<Value> results(launch.getResults());
+  for (auto &[number, standIn, last] : outside) {
+    standIn.replaceAllUsesWith(launch.getResult(number));
+    standIn.getDefiningOp()->erase();
+    last->moveAfter(launch);
+    results[number] = last->getResult(0);
+  }
+  op->replaceAllUsesWith(results);
   op->erase();
   return success();
 }

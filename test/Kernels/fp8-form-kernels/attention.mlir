@@ -118,6 +118,62 @@ module {
 
 // -----
 
+#kd = affine_map<(b, q, k, d) -> (b, k, d)>
+#qd = affine_map<(b, q, k, d) -> (b, q, d)>
+#s = affine_map<(b, q, k, d) -> (b, q, k)>
+#ds = affine_map<(b, k, d, q) -> (b, q, k)>
+#qs = affine_map<(b, k, d, q) -> (b, q, d)>
+#dk = affine_map<(b, k, d, q) -> (b, k, d)>
+#all = affine_map<(b, k, d) -> (b, k, d)>
+
+// What is computed of such a sum, a cast, is behind the kernel.
+// CHECK-LABEL: func.func @cast_sum
+// CHECK: %[[SUM:.*]] = fp8.launch @kernel_0({{.*}}) label = "attention_backward
+// CHECK: fp8.launch @kernel_1(read %[[SUM]], {{.*}} tensor<4x16x8xbf16>
+// CHECK: fp8.kernel @kernel_0({{.*}}) -> tensor<4x16x8xf32> domain = [4, 16, 512] block = 128 {
+// CHECK: fp8.task_dims = array<i64: 0, 2, 1>
+// CHECK: fp8.task_dims = array<i64: 0, 1, 3>
+// CHECK-NOT: arith.truncf
+// CHECK: fp8.kernel @kernel_1
+// CHECK: arith.truncf
+module {
+  func.func @cast_sum(%q: tensor<4x512x8xf32>, %k: tensor<4x16x8xf32>) -> tensor<4x16x8xbf16> {
+    %0 = fp8.attention_backward %q, %k : (tensor<4x512x8xf32>, tensor<4x16x8xf32>) -> tensor<4x16x8xbf16> {
+    ^bb0(%a: tensor<4x512x8xf32>, %b: tensor<4x16x8xf32>):
+      %zero = arith.constant 0.0 : f32
+      %e = tensor.empty() : tensor<4x512x16xf32>
+      %f = linalg.fill ins(%zero : f32) outs(%e : tensor<4x512x16xf32>) -> tensor<4x512x16xf32>
+      %s = linalg.generic {indexing_maps = [#qd, #kd, #s], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%a, %b : tensor<4x512x8xf32>, tensor<4x16x8xf32>) outs(%f : tensor<4x512x16xf32>) {
+      ^bb1(%x: f32, %y: f32, %z: f32):
+        %m = arith.mulf %x, %y : f32
+        %n = arith.addf %z, %m : f32
+        linalg.yield %n : f32
+      } -> tensor<4x512x16xf32>
+      %ge = tensor.empty() : tensor<4x16x8xf32>
+      %gf = linalg.fill ins(%zero : f32) outs(%ge : tensor<4x16x8xf32>) -> tensor<4x16x8xf32>
+      %g = linalg.generic {indexing_maps = [#ds, #qs, #dk], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+          ins(%s, %a : tensor<4x512x16xf32>, tensor<4x512x8xf32>) outs(%gf : tensor<4x16x8xf32>) {
+      ^bb1(%x: f32, %y: f32, %z: f32):
+        %m = arith.mulf %x, %y : f32
+        %n = arith.addf %z, %m : f32
+        linalg.yield %n : f32
+      } -> tensor<4x16x8xf32>
+      %ce = tensor.empty() : tensor<4x16x8xbf16>
+      %c = linalg.generic {indexing_maps = [#all, #all], iterator_types = ["parallel", "parallel", "parallel"]}
+          ins(%g : tensor<4x16x8xf32>) outs(%ce : tensor<4x16x8xbf16>) {
+      ^bb1(%x: f32, %z: bf16):
+        %n = arith.truncf %x : f32 to bf16
+        linalg.yield %n : bf16
+      } -> tensor<4x16x8xbf16>
+      fp8.yield %c : tensor<4x16x8xbf16>
+    }
+    return %0 : tensor<4x16x8xbf16>
+  }
+}
+
+// -----
+
 func.func @not_structured(%q: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = fp8.attention %q : (tensor<4x8xf32>) -> tensor<4x8xf32> {
   ^bb0(%a: tensor<4x8xf32>):
