@@ -72,6 +72,8 @@ Value LaneBuilder::decodeToWords(Value v) {
       return VectorType::get(vector.getShape(), element);
     return element;
   };
+  if (element.isBF16())
+    return arith::BitcastOp::create(b, loc, like(b.getI16Type()), v);
   auto vector = dyn_cast<VectorType>(v.getType());
   // The table leaves the sign alone, which is part of a FNUZ format's NaN.
   if (vector && target.hasVBMI &&

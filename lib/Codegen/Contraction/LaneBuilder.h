@@ -40,7 +40,7 @@ protected:
     return decode(loadLanes(ref, lanes, width));
   }
   void store(Value vector, Ref ref, int64_t lanes);
-  /// Elements as the bits of bf16, which every f8 is exactly.
+  /// Elements as the bits of bf16, which they are, or every f8 is exactly.
   Value decodeToWords(Value v);
   Value decodeByTable(Value bytes, Type element);
   /// Neighbouring elements in one f32 lane, the first in the lower half.

@@ -14,7 +14,9 @@ using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
 /// Every number of these formats is one of bf16.
-static bool isExactInBF16(Type type) { return fp8::isFormat(type); }
+static bool isExactInBF16(Type type) {
+  return fp8::isFormat(type) || type.isBF16();
+}
 
 /// Takes the dimension for the inner loops out of a group: the one with unit
 /// stride in `unitOperand` if asked for, else the largest.
