@@ -11,6 +11,10 @@ namespace mlir::fp8 {
 /// The tile of a kernel that one task of a CPU computes.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel);
 
+/// The numbers of keys that the code of a tile of a causal attention is to
+/// exist for; none if there is one alone.
+SmallVector<int64_t> keyCountsOf(KernelOp kernel);
+
 /// The first contraction of a kernel, which all its other ops follow.
 linalg::GenericOp contractionOf(KernelOp kernel);
 

@@ -2,6 +2,7 @@
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
+#include "fp8/Kernels/CausalKeys.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "llvm/Support/MathExtras.h"
@@ -29,6 +30,12 @@ constexpr int64_t kCopyTasks = 16;
 /// enough of them.
 constexpr int64_t kFewTasks = 8;
 constexpr int64_t kManyColumns = 256;
+
+/// Numbers of keys that the code of a causal attention exists for: with n of
+/// them, n + 1 of 2 n products are computed.
+constexpr int64_t kKeyCounts = 4;
+/// The least difference between two of them.
+constexpr int64_t kKeyStep = 256;
 
 } // namespace
 
@@ -134,6 +141,19 @@ SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
                           : tileOfElementwise(kernel);
 }
 
+SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel) {
+  std::optional<CausalKeys> keys = CausalKeys::find(kernel.getBody().front());
+  SmallVector<int64_t> counts;
+  if (!keys || keys->numKeys <= kKeyStep)
+    return counts;
+  int64_t step =
+      llvm::alignTo(llvm::divideCeil(keys->numKeys, kKeyCounts), kKeyStep);
+  for (int64_t count = step; count < keys->numKeys; count += step)
+    counts.push_back(count);
+  counts.push_back(keys->numKeys);
+  return counts;
+}
+
 namespace {
 
 class PlanTiles : public fp8::impl::PlanTilesBase<PlanTiles> {
@@ -142,7 +162,8 @@ public:
     for (auto kernel : getOperation().getOps<KernelOp>()) {
       if (kernel.isExternal() || kernel.getPlan())
         continue;
-      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), cpuTileOf(kernel)));
+      kernel.setPlanAttr(CPUPlanAttr::get(&getContext(), cpuTileOf(kernel),
+                                          keyCountsOf(kernel)));
     }
   }
 };

@@ -48,6 +48,8 @@ class Case:
     parameters: Callable = lambda random: {}
     wide: bool = True
     width: int = WIDTH
+    # Numbers of keys that the code of a tile exists for.
+    key_counts: str = ""
 
 
 def softmax_attention(q, k, v, bias=None, mask=None, cap=None, scale_before=False, low=-1e30):
@@ -72,6 +74,33 @@ def positions(q, k):
 def causal(q, k, v, extra, **options):
     rows, columns = positions(q, k)
     return softmax_attention(q, k, v, mask=rows >= columns, **options)
+
+
+def tril(q, k, v, extra):
+    return softmax_attention(q, k, v, mask=jnp.tril(jnp.ones((q.shape[1], k.shape[1]), bool)), low=-jnp.inf)
+
+
+def float_mask(q, k, v, extra):
+    """A mask of numbers, as Flax makes it."""
+    mask = nn.make_causal_mask(jnp.ones((q.shape[0], q.shape[1])))
+    return softmax_attention(q, k, v, mask=mask > 0, low=jnp.finfo(jnp.float32).min)
+
+
+def later(q, k, v, extra):
+    """Queries that are the last ones of the keys."""
+    rows, columns = positions(q, k)
+    return softmax_attention(q, k, v, mask=columns < rows + (k.shape[1] - q.shape[1] + 1))
+
+
+def causal_and_padded(q, k, v, extra):
+    """Rows of padding have no key; they are the mean of all."""
+    rows, columns = positions(q, k)
+    valid = columns >= extra["padding"][:, None, None, None]
+    return softmax_attention(q, k, v, mask=(rows >= columns) & valid)
+
+
+def paddings(random):
+    return {"padding": np.array([0, 290], np.int32)}
 
 
 def window(q, k, v, extra):
@@ -247,6 +276,17 @@ CASES = {
     # Sums over queries in several blocks, the last one smaller.
     "long": Case(causal, queries=200, keys=200),
     "long grouped": Case(grouped, kv_heads=1, queries=200, keys=72),
+    # Keys that no query of a tile sees are left out, if all rows have others.
+    "long causal": Case(causal, queries=600, keys=600, key_counts="[256, 512, 600]"),
+    "long tril": Case(tril, queries=300, keys=300, key_counts="[256, 300]"),
+    "long float mask": Case(float_mask, queries=300, keys=300, key_counts="[256, 300]"),
+    "long soft cap": Case(lambda *a: causal(*a, cap=5.0), queries=300, keys=300, key_counts="[256, 300]"),
+    "long bf16": Case(causal, queries=600, keys=600, dtype="bfloat16", key_counts="[256, 512, 600]"),
+    "long jax.nn": Case(jax_nn(is_causal=True), kv_heads=1, queries=300, keys=300, key_counts="[256, 300]"),
+    "long scan with remat": Case(causal, queries=300, keys=300, layers="remat", key_counts="[256, 300]"),
+    "later queries": Case(later, queries=200, keys=400, key_counts="[256, 400]"),
+    "long causal and padded": Case(causal_and_padded, queries=300, keys=300, extra=paddings),
+    "long alibi": Case(alibi, queries=300, keys=300),
     "steep": Case(steep),
     "ties": Case(ties),
     "subnormal": Case(subnormal),
@@ -312,6 +352,12 @@ def count_ops(fp8_opt, path, recipe="none"):
     return len(re.findall(r"fp8\.attention", text)) - backward, backward
 
 
+def key_counts(fp8_opt, path):
+    """The numbers of keys in the plans of the step's kernels."""
+    text = t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels", "--fp8-target=cpu=x86-64-v3", "--fp8-plan-tiles", path]).stdout
+    return re.findall(r"cpu_plan<tile = [^>]*, keys = (\[[0-9, ]*\])>", text)
+
+
 def check(name, fp8_opt, fp8_run, folder):
     case, random = CASES[name], np.random.default_rng(len(name))
     folder = folder / name.replace(" ", "_")
@@ -331,6 +377,8 @@ def check(name, fp8_opt, fp8_run, folder):
     step_path = folder / "step.mlir"
     step_path.write_text(jax.jit(step).lower(params, x, memory, extra).as_text(debug_info=True))
     assert (found := count_ops(fp8_opt, step_path)) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
+    counts = key_counts(fp8_opt, step_path)
+    assert counts == [case.key_counts] * len(counts) and bool(counts) == bool(case.key_counts), f"expected keys {case.key_counts} but got {counts}"
     t.save_tree(folder / "init.safetensors", params=params)
     batch = {f"extra['{key}']": value for key, value in extra.items()} | {"x": x, "memory": memory}
     save_file({key: np.ascontiguousarray(value[None]) for key, value in batch.items()}, folder / "batch.safetensors")

@@ -6,6 +6,7 @@
 #include "Nests.h"
 
 #include "fp8/Codegen/Contraction.h"
+#include "fp8/Kernels/CausalKeys.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -56,6 +57,12 @@ public:
   }
   virtual ~KernelLowering() = default;
 
+  /// Tiles run over the fewest of these numbers of keys that their queries see.
+  void setKeyCounts(const CausalKeys &keys, ArrayRef<int64_t> counts) {
+    causalKeys = keys;
+    keyCounts.assign(counts.begin(), counts.end());
+  }
+
   LogicalResult run();
 
 protected:
@@ -64,6 +71,7 @@ protected:
   void forEachTileSize(llvm::function_ref<void(ArrayRef<int64_t>)> visit);
   void collectLocals();
   LogicalResult verifyLocals();
+  LogicalResult verifyKeyLoops();
   bool sumsBlocks(linalg::GenericOp op) const;
   void collectInits();
   void keepBooleansAsBytes();
@@ -102,6 +110,10 @@ protected:
   LogicalResult emitBlocks(SmallVectorImpl<Value> &offsets,
                            SmallVectorImpl<int64_t> &sizes);
   LogicalResult emitTile(ArrayRef<Value> offsets, ArrayRef<int64_t> sizes);
+  LogicalResult emitParts();
+  LogicalResult emitPartsByKeys();
+  SmallVector<int64_t> extentsOf(linalg::GenericOp op,
+                                 ArrayRef<int64_t> sizes) const;
   MemRefType tileType(const Local &local, ArrayRef<int64_t> sizes) const;
   std::array<Type, 2> localInputTypes(linalg::GenericOp dot,
                                       ArrayRef<int64_t> sizes) const;
@@ -197,6 +209,8 @@ protected:
   /// Whether a task runs all of the last loop, block after block.
   bool inOrder;
   Location loc = UnknownLoc::get(kernel.getContext());
+  std::optional<CausalKeys> causalKeys;
+  SmallVector<int64_t> keyCounts;
   llvm::MapVector<Value, Local> locals;
   /// The constant that a reduction or dot starts from instead of a fill.
   DenseMap<std::pair<Operation *, unsigned>, Value> constantInit;
@@ -211,6 +225,8 @@ protected:
   // The tile being emitted.
   SmallVector<Value> tileOffsets;
   SmallVector<int64_t> tileSizes;
+  /// The keys that it runs over, in an attention that does not see all.
+  std::optional<int64_t> numKeys;
   /// Values written by earlier ops of the nest, per buffer, in registers.
   DenseMap<Value, Value> forwarded;
 };

@@ -55,8 +55,18 @@ private:
           "expected a body and a plan: run --fp8-plan-tiles first");
     SmallVector<int64_t> domain(kernel.getDomain());
     std::optional<int64_t> block = kernel.getBlock();
-    SmallVector<int64_t> tile(plan.getTile());
-    return TaskLowering(toFunction(kernel), domain, tile, block, target).run();
+    SmallVector<int64_t> tile(plan.getTile()), keys(plan.getKeys());
+    std::optional<CausalKeys> causal;
+    if (!keys.empty()) {
+      causal = CausalKeys::find(kernel.getBody().front());
+      if (!causal || causal->numKeys != keys.back())
+        return kernel.emitOpError(
+            "expected a causal attention of as many keys as its plan has last");
+    }
+    TaskLowering lowering(toFunction(kernel), domain, tile, block, target);
+    if (causal)
+      lowering.setKeyCounts(*causal, keys);
+    return lowering.run();
   }
 };
 

@@ -64,9 +64,15 @@ void KernelLowering::collectLocals() {
     if (!isDot(generic))
       continue;
     // A smaller tile may be packed where a whole one is not.
-    forEachTileSize([&](ArrayRef<int64_t> sizes) {
+    auto visit = [&](ArrayRef<int64_t> sizes) {
       dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
-    });
+    };
+    forEachTileSize(visit);
+    for (int64_t count : keyCounts) {
+      numKeys = count;
+      forEachTileSize(visit);
+    }
+    numKeys.reset();
   }
 }
 

@@ -12,7 +12,7 @@ using namespace mlir::fp8::lowering;
 
 int64_t TaskLowering::dotScratchBytes(linalg::GenericOp op,
                                       ArrayRef<int64_t> sizes) {
-  return contractionScratchBytes(op, extentsIn(sizes, op), target,
+  return contractionScratchBytes(op, extentsOf(op, sizes), target,
                                  localInputTypes(op, sizes));
 }
 

@@ -17,10 +17,22 @@ SmallVector<int64_t> lowering::extentsIn(ArrayRef<int64_t> tile,
   return extents;
 }
 
+/// How often each loop of `op` runs in a tile of these sizes, over the keys
+/// that its queries see.
+SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
+                                               ArrayRef<int64_t> sizes) const {
+  SmallVector<int64_t> extents = extentsIn(sizes, op);
+  if (numKeys)
+    if (auto loop = causalKeys->keyLoops.find(op);
+        loop != causalKeys->keyLoops.end())
+      extents[loop->second] = *numKeys;
+  return extents;
+}
+
 /// The loops of `op` over the tile.
 Loops KernelLowering::loopsOf(linalg::GenericOp op) {
   Loops loops;
-  loops.extent = extentsIn(tileSizes, op);
+  loops.extent = extentsOf(op, tileSizes);
   loops.lower.assign(loops.extent.size(), constantIndex(0));
   for (auto [offset, dim] : llvm::zip(tileOffsets, taskDims(op)))
     if (dim >= 0)
@@ -91,11 +103,7 @@ LogicalResult KernelLowering::emitPart(Operation *op) {
   return success();
 }
 
-LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
-                                       ArrayRef<int64_t> sizes) {
-  tileOffsets.assign(offsets.begin(), offsets.end());
-  tileSizes.assign(sizes.begin(), sizes.end());
-  placeLocals();
+LogicalResult KernelLowering::emitParts() {
   for (auto [index, part] : llvm::enumerate(parts)) {
     if (index > 0)
       emitPartEnd();
@@ -105,6 +113,40 @@ LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
       return failure();
   }
   return success();
+}
+
+/// The parts for each number of keys, and a choice by the last query.
+LogicalResult KernelLowering::emitPartsByKeys() {
+  unsigned queries = causalKeys->queryLoop;
+  int64_t beyond = tileSizes[queries] + causalKeys->offset;
+  Value seen = arith::AddIOp::create(builder, loc, tileOffsets[queries],
+                                     constantIndex(beyond));
+  auto emit = [&](int64_t count) {
+    numKeys = count;
+    LogicalResult result = emitParts();
+    numKeys.reset();
+    return result;
+  };
+  OpBuilder::InsertionGuard guard(builder);
+  for (int64_t count : ArrayRef(keyCounts).drop_back()) {
+    Value isEnough = arith::CmpIOp::create(
+        builder, loc, arith::CmpIPredicate::ule, seen, constantIndex(count));
+    auto ifOp =
+        scf::IfOp::create(builder, loc, isEnough, /*withElseRegion=*/true);
+    builder.setInsertionPoint(ifOp.thenBlock()->getTerminator());
+    if (failed(emit(count)))
+      return failure();
+    builder.setInsertionPoint(ifOp.elseBlock()->getTerminator());
+  }
+  return emit(keyCounts.back());
+}
+
+LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
+                                       ArrayRef<int64_t> sizes) {
+  tileOffsets.assign(offsets.begin(), offsets.end());
+  tileSizes.assign(sizes.begin(), sizes.end());
+  placeLocals();
+  return keyCounts.empty() ? emitParts() : emitPartsByKeys();
 }
 
 /// Does `op` sum over the loop that is run block by block?
@@ -210,13 +252,28 @@ SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
   return tileIndex;
 }
 
+/// The ops of a nest share its loops, so that all or none run over fewer keys.
+LogicalResult KernelLowering::verifyKeyLoops() {
+  auto loopOf = [&](linalg::GenericOp op) {
+    auto it = causalKeys->keyLoops.find(op);
+    return it == causalKeys->keyLoops.end() ? -1 : static_cast<int>(it->second);
+  };
+  for (const auto &part : parts)
+    if (const Nest *nest = causalKeys ? std::get_if<Nest>(&part) : nullptr)
+      for (linalg::GenericOp op : nest->ops)
+        if (loopOf(op) != loopOf(nest->ops.front()))
+          return op.emitOpError("expected all ops of a nest to run over the "
+                                "keys that its queries see, or none");
+  return success();
+}
+
 LogicalResult KernelLowering::run() {
   collectLocals();
   if (failed(verifyLocals()))
     return failure();
   collectInits();
   parts = collectNests(body(), domain, sumTile, absorbedFills);
-  if (failed(planScratch()))
+  if (failed(verifyKeyLoops()) || failed(planScratch()))
     return failure();
 
   SmallVector<Operation *> old;

@@ -290,6 +290,10 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
     One task of the kernel is one tile: `tile` has its extent along each loop of
     the domain. The last tile of a loop may be smaller.
 
+    Of a causal attention, `keys` has the numbers of keys that the code of a tile
+    exists for, in ascending order, all of them last: a tile runs over the fewest
+    that its queries see.
+
     Example: tasks of 16 rows.
 
     ```mlir
@@ -297,8 +301,9 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
         plan = #fp8.cpu_plan<tile = [16]>
     ```
   }];
-  let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile);
-  let assemblyFormat = "`<` `tile` `=` custom<Integers>($tile) `>`";
+  let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
+                        OptionalArrayRefParameter<"int64_t", "numbers of keys">:$keys);
+  let assemblyFormat = "`<` `tile` `=` custom<Integers>($tile) (`,` `keys` `=` custom<Integers>($keys)^)? `>`";
   let genVerifyDecl = 1;
 }
 

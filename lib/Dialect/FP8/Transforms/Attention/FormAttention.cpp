@@ -264,6 +264,20 @@ static DenseElementsAttr getSplat(Operation *op) {
   return elements && elements.isSplat() ? elements : DenseElementsAttr();
 }
 
+/// Does `value` follow from places alone, in at most `steps` ops?
+static bool isOfPlaces(Value value, unsigned steps = 8) {
+  Operation *op = value.getDefiningOp();
+  if (!op || steps == 0)
+    return false;
+  if (isa<stablehlo::IotaOp>(op) || getSplat(op))
+    return true;
+  return (stablehlo::worksByElement(op) ||
+          isa<stablehlo::BroadcastInDimOp, stablehlo::TransposeOp>(op)) &&
+         llvm::all_of(op->getOperands(), [&](Value operand) {
+           return isOfPlaces(operand, steps - 1);
+         });
+}
+
 /// Is `op`, whose result has `dims`, better computed inside?
 bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
   if (!op)
@@ -271,7 +285,7 @@ bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
   if (isa<stablehlo::IotaOp, stablehlo::BroadcastInDimOp>(op) || getSplat(op))
     return true;
   return (stablehlo::worksByElement(op) || isa<stablehlo::TransposeOp>(op)) &&
-         scores.haveQueriesAndKeys(dims);
+         (scores.haveQueriesAndKeys(dims) || isOfPlaces(op->getResult(0)));
 }
 
 /// The operands, each with the dimensions of the result, and the op again.
@@ -559,9 +573,8 @@ static bool sumsOverQueries(const Scores &scores, ArrayRef<Dot> dots) {
   return llvm::any_of(dots, [&](Dot dot) {
     unsigned side = scores.scoreOperand(dot);
     const Dims &dims = scores.dims.find(dot->getOperand(side))->second;
-    return llvm::any_of(sideDims(dot, side).contract, [&](int64_t dim) {
-      return scores.isQuery(dims[dim]);
-    });
+    return llvm::any_of(sideDims(dot, side).contract,
+                        [&](int64_t dim) { return scores.isQuery(dims[dim]); });
   });
 }
 

@@ -1,0 +1,530 @@
+//===- CausalKeys.cpp - Keys that a causal mask hides ---------------------===//
+//
+// A comparison of a query's index with a key's gives the hypothesis: keys
+// behind query + offset are hidden. The bodies of all ops are then evaluated
+// twice, for a hidden pair of query and key and for one that is not. The mask
+// has to hide exactly these keys and nothing else, so that every row has a key:
+// else a row whose keys are all hidden would be the mean of all of them.
+//
+//===----------------------------------------------------------------------===//
+
+#include "fp8/Kernels/CausalKeys.h"
+
+#include "fp8/Kernels/ContractionDims.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Scores are never below this: what is hides a key.
+constexpr double kHidden = -1e9;
+
+/// What is known of a value at one kind of pair.
+struct Known {
+  enum Kind {
+    Unknown,
+    /// A number, or a truth value.
+    Constant,
+    /// Made of products of inputs, of indices, and of constants that hide
+    /// nothing.
+    Score,
+    /// The same for all keys of a row.
+    Row,
+    /// A hidden score less a value of its row: its exponential is 0.
+    Lowest,
+  };
+  Kind kind = Unknown;
+  double number = 0;
+
+  static Known constant(double number) { return {Constant, number}; }
+  bool is(double other) const { return kind == Constant && number == other; }
+  bool isHidden() const { return kind == Constant && number <= kHidden; }
+  bool isTame() const {
+    return kind == Score || (kind == Constant && std::abs(number) < -kHidden);
+  }
+};
+
+/// A value where keys are hidden, and where they are not.
+using Pair = std::array<Known, 2>;
+constexpr unsigned kHiddenPair = 0, kSeenPair = 1;
+
+/// The constant that a float or integer attribute is.
+std::optional<double> numberOf(Attribute attr) {
+  if (auto value = dyn_cast_or_null<FloatAttr>(attr))
+    return value.getValueAsDouble();
+  if (auto value = dyn_cast_or_null<IntegerAttr>(attr))
+    return value.getType().isInteger(1)
+               ? static_cast<double>(!value.getValue().isZero())
+               : static_cast<double>(value.getValue().getSExtValue());
+  return std::nullopt;
+}
+
+class Finder {
+public:
+  explicit Finder(Block &kernel) : kernel(kernel) {}
+
+  std::optional<CausalKeys> run();
+
+private:
+  bool suppose(linalg::GenericOp op, arith::CmpIOp compare);
+  bool findKeyLoops(linalg::GenericOp start, unsigned loop);
+  bool prove();
+  bool proveOp(linalg::GenericOp op);
+  bool proveResult(linalg::GenericOp op, unsigned result, const Pair &yielded);
+
+  Pair argumentOf(linalg::GenericOp op, BlockArgument argument) const;
+  Known evaluate(Operation &op, unsigned which,
+                 const DenseMap<Value, Pair> &values) const;
+  Known compare(arith::CmpIOp op, unsigned which) const;
+
+  Block &kernel;
+  CausalKeys found;
+  /// Locals, and their dimension of keys.
+  DenseMap<Value, unsigned> keyDims;
+  DenseMap<Value, Pair> buffers;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// The hypothesis
+//===----------------------------------------------------------------------===//
+
+/// `value` as an index of a loop of its op and a constant.
+static std::optional<std::pair<unsigned, int64_t>> asIndex(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return std::nullopt;
+  if (auto index = dyn_cast<linalg::IndexOp>(op))
+    return std::make_pair(index.getDim(), 0);
+  if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+    return asIndex(op->getOperand(0));
+  bool isDifference = isa<arith::SubIOp>(op);
+  if (!isDifference && !isa<arith::AddIOp>(op))
+    return std::nullopt;
+  for (unsigned i : {0, 1}) {
+    llvm::APInt constant;
+    if ((isDifference && i == 1) ||
+        !matchPattern(op->getOperand(1 - i), m_ConstantInt(&constant)))
+      continue;
+    auto index = asIndex(op->getOperand(i));
+    if (!index)
+      return std::nullopt;
+    int64_t added = constant.getSExtValue();
+    return std::make_pair(index->first,
+                          index->second + (isDifference ? -added : added));
+  }
+  return std::nullopt;
+}
+
+/// The domain loop that cuts `loop` of an op; -1 if none does.
+static int domainLoopOf(linalg::GenericOp op, unsigned loop) {
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  if (!dims)
+    return -1;
+  for (auto [i, dim] : llvm::enumerate(dims.asArrayRef()))
+    if (dim == loop)
+      return i;
+  return -1;
+}
+
+/// The predicate of `b predicate a` for that of `a predicate b`, if it is an
+/// order of signed numbers.
+static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
+  using P = arith::CmpIPredicate;
+  switch (p) {
+  case P::sge:
+    return P::sle;
+  case P::sle:
+    return P::sge;
+  case P::sgt:
+    return P::slt;
+  case P::slt:
+    return P::sgt;
+  default:
+    return std::nullopt;
+  }
+}
+
+namespace {
+/// A comparison of the index of a query with that of a key: true, or false,
+/// for keys up to query + offset.
+struct Mask {
+  unsigned queries, keys; // loops of the op
+  int64_t offset;
+  bool showsKeys;
+};
+} // namespace
+
+static std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) {
+  auto query = asIndex(compare.getLhs()), key = asIndex(compare.getRhs());
+  std::optional<arith::CmpIPredicate> predicate = compare.getPredicate();
+  if (!query || !key)
+    return std::nullopt;
+  if (domainLoopOf(op, query->first) < 0) {
+    std::swap(query, key);
+    predicate = swapped(*predicate);
+  }
+  if (!predicate || !swapped(*predicate) ||
+      domainLoopOf(op, query->first) < 0 || domainLoopOf(op, key->first) >= 0)
+    return std::nullopt;
+  using P = arith::CmpIPredicate;
+  int64_t offset = query->second - key->second;
+  bool isStrict = *predicate == P::sgt || *predicate == P::sle;
+  return Mask{query->first, key->first, offset - isStrict,
+              *predicate == P::sge || *predicate == P::sgt};
+}
+
+/// Takes a comparison for the causal mask.
+bool Finder::suppose(linalg::GenericOp op, arith::CmpIOp compare) {
+  std::optional<Mask> mask = asMask(op, compare);
+  // Every row has a key.
+  if (!mask || mask->offset < 0)
+    return false;
+  found = CausalKeys();
+  found.queryLoop = domainLoopOf(op, mask->queries);
+  found.offset = mask->offset;
+  found.numKeys = op.getStaticLoopRanges()[mask->keys];
+  return findKeyLoops(op, mask->keys);
+}
+
+/// Follows the dimension of keys through locals.
+bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
+  keyDims.clear();
+  SmallVector<linalg::GenericOp> worklist{start};
+  DenseMap<Operation *, unsigned> loops{{start, loop}};
+  while (!worklist.empty()) {
+    linalg::GenericOp op = worklist.pop_back_val();
+    unsigned keys = loops.lookup(op);
+    if (op.getStaticLoopRanges()[keys] != found.numKeys ||
+        domainLoopOf(op, keys) >= 0)
+      return false;
+    for (OpOperand &operand : op->getOpOperands()) {
+      Value buffer = operand.get();
+      AffineMap map = op.getMatchingIndexingMap(&operand);
+      if (!buffer.getDefiningOp<memref::AllocOp>() ||
+          !map.isFunctionOfDim(keys))
+        continue;
+      std::optional<unsigned> place = plainPosition(map, keys);
+      if (!place)
+        return false;
+      auto [it, isNew] = keyDims.try_emplace(buffer, *place);
+      if (it->second != *place)
+        return false;
+      if (!isNew)
+        continue;
+      for (Operation *user : buffer.getUsers()) {
+        auto generic = dyn_cast<linalg::GenericOp>(user);
+        if (!generic && !isa<linalg::FillOp>(user))
+          return false;
+        if (!generic)
+          continue;
+        for (OpOperand &use : generic->getOpOperands()) {
+          if (use.get() != buffer)
+            continue;
+          auto dim = dyn_cast<AffineDimExpr>(
+              generic.getMatchingIndexingMap(&use).getResult(*place));
+          if (!dim)
+            return false;
+          auto [known, added] = loops.try_emplace(generic, dim.getPosition());
+          if (known->second != dim.getPosition())
+            return false;
+          if (added)
+            worklist.push_back(generic);
+        }
+      }
+    }
+  }
+  for (auto [op, keys] : loops) {
+    auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+    if (dims && found.queryLoop < dims.size() && dims[found.queryLoop] >= 0)
+      found.keyLoops[op] = keys;
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What bodies compute
+//===----------------------------------------------------------------------===//
+
+Known Finder::compare(arith::CmpIOp op, unsigned which) const {
+  auto generic = op->getParentOfType<linalg::GenericOp>();
+  std::optional<Mask> mask = asMask(generic, op);
+  auto keys = found.keyLoops.find(generic);
+  if (!mask || mask->offset != found.offset || keys == found.keyLoops.end() ||
+      keys->second != mask->keys ||
+      domainLoopOf(generic, mask->queries) != static_cast<int>(found.queryLoop))
+    return {};
+  return Known::constant(mask->showsKeys == (which == kSeenPair));
+}
+
+static Known compareNumbers(arith::CmpFPredicate predicate, double a,
+                            double b) {
+  using P = arith::CmpFPredicate;
+  switch (predicate) {
+  case P::OEQ:
+  case P::UEQ:
+    return Known::constant(a == b);
+  case P::ONE:
+  case P::UNE:
+    return Known::constant(a != b);
+  case P::OGT:
+  case P::UGT:
+    return Known::constant(a > b);
+  case P::OGE:
+  case P::UGE:
+    return Known::constant(a >= b);
+  case P::OLT:
+  case P::ULT:
+    return Known::constant(a < b);
+  case P::OLE:
+  case P::ULE:
+    return Known::constant(a <= b);
+  default:
+    return {};
+  }
+}
+
+/// Truth values, the only integers that are known.
+static Known compareNumbers(arith::CmpIOp op, double a, double b) {
+  using P = arith::CmpIPredicate;
+  if (!op.getLhs().getType().isInteger(1))
+    return {};
+  switch (op.getPredicate()) {
+  case P::eq:
+    return Known::constant(a == b);
+  case P::ne:
+    return Known::constant(a != b);
+  case P::ugt:
+    return Known::constant(a > b);
+  case P::uge:
+    return Known::constant(a >= b);
+  case P::ult:
+    return Known::constant(a < b);
+  case P::ule:
+    return Known::constant(a <= b);
+  default:
+    return {};
+  }
+}
+
+static Known select(const Known &condition, const Known &a, const Known &b) {
+  if (condition.kind != Known::Constant)
+    return {};
+  return condition.number != 0 ? a : b;
+}
+
+/// A product or quotient: of zero it is zero.
+static Known multiply(const Known &a, const Known &b, bool isQuotient) {
+  if (a.is(0) || (!isQuotient && b.is(0)))
+    return Known::constant(0);
+  if (a.kind == Known::Constant && b.kind == Known::Constant)
+    return Known::constant(isQuotient ? a.number / b.number
+                                      : a.number * b.number);
+  if (a.isTame() && b.isTame())
+    return {Known::Score};
+  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
+                  (b.kind == Known::Row || b.kind == Known::Constant);
+  return areOfRow ? Known{Known::Row} : Known();
+}
+
+/// A sum or difference.
+static Known add(const Known &a, const Known &b, bool isDifference) {
+  if (a.kind == Known::Constant && b.kind == Known::Constant)
+    return Known::constant(isDifference ? a.number - b.number
+                                        : a.number + b.number);
+  if (a.isHidden() && isDifference && b.kind == Known::Row)
+    return {Known::Lowest};
+  if (a.isTame() && b.isTame())
+    return {Known::Score};
+  bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
+                  (b.kind == Known::Row || b.kind == Known::Constant);
+  return areOfRow ? Known{Known::Row} : Known();
+}
+
+static Known exponentiate(const Known &x) {
+  if (x.kind == Known::Lowest || x.isHidden())
+    return Known::constant(0);
+  return {};
+}
+
+static Known logic(Operation &op, const Known &a, const Known &b) {
+  if (isa<arith::AndIOp>(op) && (a.is(0) || b.is(0)))
+    return Known::constant(0);
+  if (isa<arith::OrIOp>(op) && (a.is(1) || b.is(1)) &&
+      op.getResult(0).getType().isInteger(1))
+    return Known::constant(1);
+  if (a.kind != Known::Constant || b.kind != Known::Constant ||
+      !op.getResult(0).getType().isInteger(1))
+    return {};
+  bool x = a.number != 0, y = b.number != 0;
+  return Known::constant(isa<arith::AndIOp>(op)  ? x && y
+                         : isa<arith::OrIOp>(op) ? x || y
+                                                 : x != y);
+}
+
+Known Finder::evaluate(Operation &op, unsigned which,
+                       const DenseMap<Value, Pair> &values) const {
+  auto known = [&](unsigned i) -> Known {
+    Value operand = op.getOperand(i);
+    Attribute attr;
+    if (matchPattern(operand, m_Constant(&attr))) {
+      std::optional<double> number = numberOf(attr);
+      return number ? Known::constant(*number) : Known();
+    }
+    auto it = values.find(operand);
+    return it == values.end() ? Known() : it->second[which];
+  };
+  return llvm::TypeSwitch<Operation *, Known>(&op)
+      .Case([&](linalg::IndexOp) -> Known { return {Known::Score}; })
+      .Case([&](arith::CmpIOp cmp) {
+        Known a = known(0), b = known(1);
+        if (a.kind == Known::Constant && b.kind == Known::Constant)
+          return compareNumbers(cmp, a.number, b.number);
+        return compare(cmp, which);
+      })
+      .Case([&](arith::CmpFOp cmp) -> Known {
+        Known a = known(0), b = known(1);
+        if (a.kind != Known::Constant || b.kind != Known::Constant)
+          return {};
+        return compareNumbers(cmp.getPredicate(), a.number, b.number);
+      })
+      .Case<arith::AndIOp, arith::OrIOp, arith::XOrIOp>(
+          [&](Operation *) { return logic(op, known(0), known(1)); })
+      .Case<arith::SelectOp>(
+          [&](Operation *) { return select(known(0), known(1), known(2)); })
+      .Case<arith::ExtFOp, arith::TruncFOp, arith::UIToFPOp, arith::SIToFPOp,
+            arith::ExtUIOp, arith::IndexCastOp>(
+          [&](Operation *) { return known(0); })
+      .Case<arith::MulFOp, arith::MulIOp>(
+          [&](Operation *) { return multiply(known(0), known(1), false); })
+      .Case<arith::DivFOp>(
+          [&](Operation *) { return multiply(known(0), known(1), true); })
+      .Case<arith::AddFOp, arith::AddIOp>(
+          [&](Operation *) { return add(known(0), known(1), false); })
+      .Case<arith::SubFOp, arith::SubIOp>(
+          [&](Operation *) { return add(known(0), known(1), true); })
+      .Case<arith::NegFOp>(
+          [&](Operation *) { return add(Known::constant(0), known(0), true); })
+      .Case<math::ExpOp, math::Exp2Op>(
+          [&](Operation *) { return exponentiate(known(0)); })
+      .Case<math::TanhOp>([&](Operation *) -> Known {
+        return known(0).isTame() ? Known{Known::Score} : Known();
+      })
+      .Default([](Operation *) { return Known(); });
+}
+
+//===----------------------------------------------------------------------===//
+// The proof
+//===----------------------------------------------------------------------===//
+
+/// What an op reads at a pair.
+Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
+  OpOperand &operand = op->getOpOperand(argument.getArgNumber());
+  if (auto it = buffers.find(operand.get()); it != buffers.end())
+    return it->second;
+  bool isOfRow = !op.getMatchingIndexingMap(&operand).isFunctionOfDim(
+      found.keyLoops.lookup(op));
+  Known known{isOfRow ? Known::Row : Known::Unknown};
+  return {known, known};
+}
+
+/// Whether hidden pairs change nothing in what a result becomes.
+bool Finder::proveResult(linalg::GenericOp op, unsigned result,
+                         const Pair &yielded) {
+  OpOperand &init = op.getDpsInitsMutable()[result];
+  AffineMap map = op.getMatchingIndexingMap(&init);
+  if (map.isFunctionOfDim(found.keyLoops.lookup(op)) && allParallel(op)) {
+    // Other kernels may read what is no local.
+    buffers[init.get()] = yielded;
+    return keyDims.contains(init.get());
+  }
+  return true;
+}
+
+bool Finder::proveOp(linalg::GenericOp op) {
+  Block *body = op.getBody();
+  DenseMap<Value, Pair> values;
+  unsigned numInputs = op.getNumDpsInputs();
+  for (BlockArgument argument : body->getArguments())
+    if (argument.getArgNumber() < numInputs)
+      values[argument] = argumentOf(op, argument);
+  // Scores of a dot, whatever its operands are.
+  bool makesScores = isDot(op) && keyDims.contains(op.getDpsInits()[0]);
+  if (makesScores) {
+    buffers[op.getDpsInits()[0]] = {Known{Known::Score}, Known{Known::Score}};
+    return true;
+  }
+  for (Operation &inner : body->without_terminator()) {
+    if (isa<memref::LoadOp>(inner))
+      return false;
+    if (inner.getNumResults() == 1)
+      values[inner.getResult(0)] = {evaluate(inner, kHiddenPair, values),
+                                    evaluate(inner, kSeenPair, values)};
+    // A row has a larger score than those that are hidden.
+    if (isa<arith::SubFOp>(inner) &&
+        values[inner.getResult(0)][kHiddenPair].kind == Known::Lowest) {
+      auto it = values.find(inner.getOperand(0));
+      if (it == values.end() || it->second[kSeenPair].kind != Known::Score)
+        return false;
+    }
+  }
+  for (unsigned i = 0; i < op.getNumDpsInits(); ++i) {
+    Value value = body->getTerminator()->getOperand(i);
+    auto it = values.find(value);
+    Pair yielded = it == values.end() ? Pair() : it->second;
+    if (allParallel(op)) {
+      if (!proveResult(op, i, yielded))
+        return false;
+      continue;
+    }
+    // A reduction: its term is neutral.
+    Operation *combiner = reductionCombiner(op, i);
+    if (!combiner)
+      return false;
+    BlockArgument running = body->getArgument(numInputs + i);
+    Value term = combiner->getOperand(combiner->getOperand(0) == running);
+    auto known = values.find(term);
+    Pair pair = known == values.end() ? Pair() : known->second;
+    bool isNeutral = isa<arith::AddFOp>(combiner) ? pair[kHiddenPair].is(0)
+                     : isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner)
+                         ? pair[kHiddenPair].isHidden() &&
+                               pair[kSeenPair].kind == Known::Score
+                         : false;
+    if (!isNeutral)
+      return false;
+  }
+  return true;
+}
+
+bool Finder::prove() {
+  buffers.clear();
+  bool hides = false;
+  for (auto op : kernel.getOps<linalg::GenericOp>()) {
+    if (!found.keyLoops.contains(op))
+      continue;
+    if (!proveOp(op))
+      return false;
+    hides |= isDot(op);
+  }
+  return hides;
+}
+
+std::optional<CausalKeys> Finder::run() {
+  for (auto op : kernel.getOps<linalg::GenericOp>())
+    for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
+      if (suppose(op, compare) && prove())
+        return found;
+  return std::nullopt;
+}
+
+std::optional<CausalKeys> CausalKeys::find(Block &kernel) {
+  return Finder(kernel).run();
+}
