@@ -612,8 +612,6 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   quantize.failOnFallback = options.failOnFallback;
   quantize.dataParallel = options.dataParallel;
   quantize.lossReduction = options.lossReduction;
-  // A block of a GPU computes one dot.
-  quantize.storeScores = !options.targetGPU.empty();
   quantize.trace = options.trace;
   VerdictReport verdicts;
   MemoryReport memory;

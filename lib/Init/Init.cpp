@@ -22,6 +22,7 @@
 #include "fp8/Pipelines/GPU.h"
 #include "fp8/Pipelines/Import.h"
 #include "fp8/Pipelines/Lowering.h"
+#include "fp8/Pipelines/ReportCost.h"
 #include "fp8/Pipelines/ReportMemory.h"
 #include "fp8/Pipelines/Structure.h"
 
@@ -60,5 +61,6 @@ void fp8::registerAllPasses() {
   registerExpandMathPasses();
   registerStableHLOToLinalgPasses();
   registerStructurePipeline();
+  registerReportCostPipeline();
   registerReportMemoryPipeline();
 }

@@ -3,6 +3,7 @@
 #include "fp8/Kernels/CostReport.h"
 
 #include "fp8/Kernels/ContractionDims.h"
+#include "fp8/Kernels/CostModel.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -22,6 +23,9 @@ using namespace mlir::fp8;
 Cost &Cost::add(const Cost &other, double times) {
   flops += times * other.flops;
   dotFlops += times * other.dotFlops;
+  for (auto [own, added] : llvm::zip(dotFlopsByType, other.dotFlopsByType))
+    own += times * added;
+  operations += times * other.operations;
   bytes += times * other.bytes;
   return *this;
 }
@@ -62,6 +66,34 @@ static bool isFlop(Operation *op) {
              arith::RemFOp>(op);
 }
 
+/// Additions that take as long as a math function, a quotient or a root, and
+/// as a cast to or from f8.
+static constexpr double kFunctionOperations = 16, kCastOperations = 8;
+
+static double operationsOf(Operation *op) {
+  Dialect *dialect = op->getDialect();
+  if (isa<math::AbsFOp, math::CopySignOp, math::FmaOp>(op))
+    return 1;
+  if (isa<math::MathDialect>(dialect) || isa<arith::DivFOp, arith::RemFOp>(op))
+    return kFunctionOperations;
+  if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+    return llvm::any_of(std::array{op->getOperand(0).getType(),
+                                   op->getResult(0).getType()},
+                        [](Type type) { return type.isFloat(8); })
+               ? kCastOperations
+               : 1;
+  return isa<arith::ArithDialect>(dialect) && !isa<arith::ConstantOp>(op);
+}
+
+/// What both operands are multiplied as: f8, 16 bits (0, 1), or more (2).
+static unsigned typeOfDot(linalg::GenericOp dot) {
+  unsigned bits = 0;
+  for (unsigned i = 0; i < 2; ++i)
+    bits = std::max(bits, cast<ShapedType>(dot.getDpsInputs()[i].getType())
+                              .getElementTypeBitWidth());
+  return bits <= 8 ? 0 : bits <= 16 ? 1 : 2;
+}
+
 static Cost costOf(KernelOp kernel) {
   Cost cost;
   kernel.getBody().walk([&](Operation *op) {
@@ -69,10 +101,16 @@ static Cost costOf(KernelOp kernel) {
     auto generic = dyn_cast<linalg::GenericOp>(op->getParentOp());
     if (generic)
       runs *= static_cast<double>(iterationVolume(generic));
-    if (auto dot = dyn_cast<linalg::GenericOp>(op); dot && isDot(dot))
-      cost.dotFlops += runs * 2 * static_cast<double>(iterationVolume(dot));
-    if (isFlop(op) && !(generic && isDot(generic)))
+    if (auto dot = dyn_cast<linalg::GenericOp>(op); dot && isDot(dot)) {
+      double flops = runs * 2 * static_cast<double>(iterationVolume(dot));
+      cost.dotFlops += flops;
+      cost.dotFlopsByType[typeOfDot(dot)] += flops;
+    }
+    if (generic && isDot(generic))
+      return;
+    if (isFlop(op))
       cost.flops += runs;
+    cost.operations += runs * operationsOf(op);
   });
   cost.flops += cost.dotFlops;
   for (auto [index, type] : llvm::enumerate(kernel.getArgumentTypes())) {
@@ -144,9 +182,21 @@ void CostReport::printJSON(llvm::raw_ostream &os) const {
 
 namespace {
 struct ReportCost : public mlir::fp8::impl::ReportCostBase<ReportCost> {
+  using Base::Base;
+
   void runOnOperation() override {
-    makeCostReport(getOperation()).printJSON(llvm::outs());
+    CostReport report = makeCostReport(getOperation());
     markAllAnalysesPreserved();
+    if (card.empty())
+      return report.printJSON(llvm::outs());
+    llvm::Expected<Machine> machine = machineOf(card, limits);
+    if (machine) {
+      PredictedStep step = predict(report, *machine);
+      return asJSON ? step.printJSON(llvm::outs())
+                    : step.printTable(llvm::outs());
+    }
+    getOperation().emitError(llvm::toString(machine.takeError()));
+    signalPassFailure();
   }
 };
 } // namespace

@@ -13,6 +13,7 @@
 
 #include "mlir/Support/LLVM.h"
 
+#include <array>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,11 @@ struct Cost {
   double flops = 0;
   /// Of these, the multiplications and additions of dots: 2 M N K.
   double dotFlops = 0;
+  /// Of these, by what both operands are multiplied as: f8, 16 bits, f32.
+  std::array<double, 3> dotFlopsByType = {0, 0, 0};
+  /// What the elements of everything else take, in additions: a function as
+  /// many as its polynomial has, a cast to f8 as many as rounding it.
+  double operations = 0;
   /// Every operand once, as far as the kernel may read or write it (both, of
   /// one that it updates).
   double bytes = 0;

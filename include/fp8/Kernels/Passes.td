@@ -335,6 +335,15 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
     `while` loop or a branch. Where there is such a launch, `exact` is false.
     Comparisons, selections, casts and integer arithmetic count as nothing.
 
+    With a `card` it says how long a step takes there at least, and what bounds
+    it: for every launch the larger of the time that its arithmetic needs at the
+    card's peak rates and the time that its bytes need at the peak bandwidth, and
+    a time for the launch. Cards are `h100`, `h200` (SXM), `rtx4090`, `rtx5090`,
+    with the rates of their data sheets (dense, sums in f32), and `cpu`, whose
+    `limits` are those that `fp8-run --profile` has measured (`cost.json`).
+    Dots of f8, 16 bits and f32 have a rate each. Other arithmetic counts as
+    additions, those that a polynomial or a cast is made of too.
+
     Example: 8 multiplications, 64 bytes.
 
     ```mlir
@@ -353,6 +362,14 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let options = [
+    Option<"card", "card", "std::string", /*default=*/"",
+           "Say how long a step takes there: h100, h200, rtx4090, rtx5090 or cpu">,
+    Option<"limits", "limits", "std::string", /*default=*/"",
+           "The cost.json of fp8-run --profile that has the limits of the CPU">,
+    Option<"asJSON", "json", "bool", /*default=*/"false",
+           "Print the prediction as JSON, launch by launch">,
+  ];
 }
 
 #endif // FP8_KERNELS_PASSES

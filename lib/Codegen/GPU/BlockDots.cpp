@@ -8,25 +8,29 @@ using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
 /// The alignment of both operands of a dot in bytes.
-static std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op,
-                                           ArrayRef<int64_t> known) {
+std::array<int64_t, 2> BlockLowering::alignmentsOf(linalg::GenericOp op) const {
   std::array<int64_t, 2> result = {1, 1};
-  for (unsigned i = 0; i < 2; ++i)
-    if (auto argument = dyn_cast<BlockArgument>(op.getDpsInputs()[i]))
-      result[i] = known[argument.getArgNumber()];
+  for (unsigned i = 0; i < 2; ++i) {
+    Value input = op.getDpsInputs()[i];
+    if (auto argument = dyn_cast<BlockArgument>(input))
+      result[i] = alignments[argument.getArgNumber()];
+    else if (locals.contains(input))
+      result[i] = kLocalAlignment;
+  }
   return result;
 }
 
 int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
                                        ArrayRef<int64_t> tile) {
   SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
+  std::array<Type, 2> localInputs = localInputTypes(op, tile);
   // Strides of the result change no size.
   SmallVector<int64_t> shape;
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   FailureOr<DotPlan> plan =
-      makeDotPlan(op, sizes, contraction::denseStrides(shape),
-                  alignmentsOf(op, alignments));
+      makeDotPlan(op, sizes, contraction::denseStrides(shape), alignmentsOf(op),
+                  localInputs);
   return succeeded(plan) ? plan->getSharedBytes() : 0;
 }
 
@@ -35,11 +39,22 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
     return op.emitOpError("expected a plan with ")
            << kDotThreads << " threads for a dot but got " << threads;
   ContractionTile contraction = contractionOf(op);
+  contraction.accumulate = sumsBlocks(op);
+  std::array<Type, 2> localInputs;
+  for (unsigned i = 0; i < 2; ++i) {
+    auto input = locals.find(op.getDpsInputs()[i]);
+    if (input == locals.end())
+      continue;
+    if (!readsOwnTile(op, i))
+      return op.emitOpError("expected to read what its block computes");
+    contraction.localInputs[i] = input->second.memref;
+    localInputs[i] = input->second.memref.getType();
+  }
   SmallVector<int64_t> strides;
   FailureOr<DotPlan> plan = failure();
   if (succeeded(contraction::stridesOf(contraction.out.getType(), strides)))
-    plan = makeDotPlan(op, contraction.sizes, strides,
-                       alignmentsOf(op, alignments));
+    plan = makeDotPlan(op, contraction.sizes, strides, alignmentsOf(op),
+                       localInputs);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");

@@ -13,6 +13,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
+/// Blocks of a kernel whose blocks need global memory: some for each processor
+/// of the largest card, so that its size does not follow that of the tensors.
+static constexpr int64_t kMostScratchBlocks = 256;
+
 /// Is `buffer` only handed from op to op of one nest, in registers?
 static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
   for (auto &part : parts) {
@@ -114,11 +118,26 @@ LogicalResult BlockLowering::planScratch() {
   return success();
 }
 
-/// Shared and global memory are trailing arguments; blocks are the tasks.
+LogicalResult BlockLowering::measure() {
+  collectLocals();
+  if (failed(verifyLocals()))
+    return failure();
+  collectInits();
+  parts = lowering::collectNests(body(), domain, sumTile, absorbedFills);
+  return planScratch();
+}
+
+int64_t BlockLowering::getBlocks() {
+  return scratchBytes > 0 ? std::min(countTasks(), kMostScratchBlocks)
+                          : countTasks();
+}
+
+/// Shared and global memory are trailing arguments. A block has one task, or
+/// every one that is a number of blocks further on.
 Value BlockLowering::prepareArguments() {
   if (scratchBytes > 0)
     scratchArgument = body().addArgument(
-        MemRefType::get({scratchBytes * countTasks()}, builder.getI8Type()),
+        MemRefType::get({scratchBytes * getBlocks()}, builder.getI8Type()),
         loc);
   if (sharedBytes > 0) {
     auto space = gpu::AddressSpaceAttr::get(builder.getContext(),
@@ -130,7 +149,15 @@ Value BlockLowering::prepareArguments() {
   }
   thread = gpu::ThreadIdOp::create(builder, loc, gpu::Dimension::x);
   block = gpu::BlockIdOp::create(builder, loc, gpu::Dimension::x);
-  return block;
+  if (getBlocks() == countTasks())
+    return block;
+  auto loop =
+      scf::ForOp::create(builder, loc, block, constantIndex(countTasks()),
+                         constantIndex(getBlocks()));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  // Nobody reads any more what the task before has left.
+  gpu::BarrierOp::create(builder, loc);
+  return loop.getInductionVar();
 }
 
 Value BlockLowering::placeLocal(const Local &local, MemRefType type) {

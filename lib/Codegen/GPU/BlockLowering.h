@@ -16,23 +16,32 @@ using lowering::Loops;
 using lowering::Nest;
 using lowering::ReductionLoop;
 
+/// Where buffers start, in bytes.
+inline constexpr int64_t kLocalAlignment = 64;
+
 /// A block of a GPU runs its tile on many threads. Points of a nest are dealt
 /// out to threads, partial sums of one point to the threads of a group, which
 /// is a part of a warp; between two parts of the tile stands a barrier. Sums
 /// are cut and put together as on the CPU, so that both compute the same bits.
 class BlockLowering : public KernelLowering {
 public:
+  /// Where `inOrder`, a block runs the last loop of the domain tile by tile.
   BlockLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
-                ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
+                ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile, bool inOrder,
                 int64_t threads, const GPUInfo &target,
                 ArrayRef<int64_t> alignments)
-      : KernelLowering(kernel, domain, tile, sumTile), target(target),
-        threads(threads), alignments(alignments) {}
+      : KernelLowering(kernel, domain, tile, sumTile,
+                       inOrder ? std::optional(tile.back()) : std::nullopt),
+        target(target), threads(threads), alignments(alignments) {}
+
+  /// Finds out what memory the kernel needs, and emits nothing.
+  LogicalResult measure();
 
   /// Bytes of shared memory, and of global memory a block.
   int64_t getSharedBytes() const { return sharedBytes; }
   int64_t getScratchBytes() const { return scratchBytes; }
-  int64_t getBlocks() { return countTasks(); }
+  /// Fewer than tiles where each needs global memory.
+  int64_t getBlocks();
   /// The arguments that the lowering has added; null if there is no need.
   BlockArgument getSharedArgument() const { return sharedArgument; }
 
@@ -41,6 +50,7 @@ private:
   Value prepareArguments() override;
   int64_t dotScratchBytes(linalg::GenericOp op,
                           ArrayRef<int64_t> sizes) override;
+  std::array<int64_t, 2> alignmentsOf(linalg::GenericOp op) const;
   Value placeLocal(const Local &local, MemRefType type) override;
   LogicalResult emitDot(linalg::GenericOp op) override;
   void emitFill(linalg::FillOp fill) override;

@@ -403,8 +403,12 @@ void DotEmitter::storeSums(ValueRange sums, Places places) {
       auto branch = scf::IfOp::create(b, loc, condition);
       b.setInsertionPoint(branch.thenBlock()->getTerminator());
     }
-    memref::StoreOp::create(b, loc, sums[number], place.data[2].memref,
-                            place.data[2].index);
+    auto [memref, index] = place.data[2];
+    Value sum = sums[number];
+    if (accumulates)
+      sum = arith::AddFOp::create(
+          b, loc, memref::LoadOp::create(b, loc, memref, index), sum);
+    memref::StoreOp::create(b, loc, sum, memref, index);
   });
 }
 
@@ -535,6 +539,7 @@ LogicalResult DotEmitter::emit(const ContractionTile &tile) {
   FailureOr<Places> places = place(tile);
   if (failed(places))
     return failure();
+  accumulates = tile.accumulate;
   auto type = cast<MemRefType>(tile.scratch.getType());
   auto view = [&](Type element) -> Value {
     int64_t bytes = element.getIntOrFloatBitWidth() / 8;

@@ -76,6 +76,8 @@ private:
   }
 
   const DotPlan &plan;
+  /// Sums are added to what is there.
+  bool accumulates = false;
   Value thread, lane, warpRow, warpColumn;
   Value shared;
   std::array<Value, 2> elements; // the tiles as elements of the operands

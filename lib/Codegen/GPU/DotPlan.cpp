@@ -136,12 +136,13 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
 FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
                                             ArrayRef<int64_t> sizes,
                                             ArrayRef<int64_t> outStrides,
-                                            std::array<int64_t, 2> alignments) {
+                                            std::array<int64_t, 2> alignments,
+                                            std::array<Type, 2> localInputs) {
   FailureOr<ContractionDims> dims = inferContractionDims(op);
   if (failed(dims))
     return failure();
-  FailureOr<contraction::LoopInfo> loops = contraction::LoopInfo::of(
-      op, *dims, sizes, /*localInputs=*/{}, outStrides);
+  FailureOr<contraction::LoopInfo> loops =
+      contraction::LoopInfo::of(op, *dims, sizes, localInputs, outStrides);
   if (failed(loops))
     return failure();
   DotPlan plan;

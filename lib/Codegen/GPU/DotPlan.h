@@ -70,11 +70,13 @@ struct DotPlan {
 };
 
 /// The plan of a tile of `op` whose result has these strides. `alignments` are
-/// those of both operands in bytes. Fails for what is no contraction of
-/// operands with known strides.
+/// those of both operands in bytes, `localInputs` the types of those that the
+/// block has made itself (null for the others). Fails for what is no
+/// contraction of operands with known strides.
 FailureOr<DotPlan> makeDotPlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> outStrides,
-                               std::array<int64_t, 2> alignments);
+                               std::array<int64_t, 2> alignments,
+                               std::array<Type, 2> localInputs);
 
 int64_t volumeOf(ArrayRef<Dim> dims);
 

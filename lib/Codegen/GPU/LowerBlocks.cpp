@@ -22,8 +22,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Where buffers start, in bytes.
-static constexpr int64_t kBufferAlignment = 64;
+static constexpr int64_t kBufferAlignment = kLocalAlignment;
 /// The most shared memory that a kernel can declare itself.
 static constexpr int64_t kStaticShared = 48 << 10;
 
@@ -171,10 +170,11 @@ private:
     if (known != alignments.end())
       aligned = known->second;
     std::string name = kernel.getSymName().str();
+    bool inOrder = kernel.getBlock().has_value();
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
-    BlockLowering lowering(func, domain, tile, sumTile, plan.getThreads(), info,
-                           aligned);
+    BlockLowering lowering(func, domain, tile, sumTile, inOrder,
+                           plan.getThreads(), info, aligned);
     if (failed(lowering.run()))
       return failure();
     int64_t shared = lowering.getSharedBytes();

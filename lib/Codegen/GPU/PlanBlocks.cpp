@@ -1,5 +1,7 @@
 //===- PlanBlocks.cpp - How kernels are divided into blocks of a GPU ------===//
 
+#include "BlockLowering.h"
+
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Codegen/Tiles.h"
@@ -14,6 +16,7 @@ namespace mlir::fp8 {
 
 using namespace mlir;
 using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
 
 namespace {
 
@@ -21,6 +24,8 @@ namespace {
 constexpr int64_t kBlockWork = 2048;
 /// Rows and columns of a dot that a block computes.
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
+/// Queries of an attention whose scores lie in global memory.
+constexpr int64_t kScratchRows = 32;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
 /// Elements of a kernel of one block that are worth its threads.
 constexpr int64_t kManyElements = 1 << 14;
@@ -99,6 +104,33 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
   return tile;
 }
 
+/// Batch loops one at a time, queries in blocks, the rest whole: a row of
+/// scores is all in one block.
+SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
+  ArrayRef<int64_t> domain = kernel.getDomain();
+  SmallVector<int64_t> tile(domain);
+  linalg::GenericOp dot = contractionOf(kernel);
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  int64_t rows = maxRows;
+  for (unsigned i = tile.size(); i-- > 0;) {
+    bool isInOrder = kernel.getBlock() && i + 1 == tile.size();
+    if (llvm::is_contained(dims.batch, loops[i]) && !isInOrder) {
+      tile[i] = 1;
+    } else if (llvm::is_contained(dims.m, loops[i]) || isInOrder) {
+      tile[i] = tileSize(domain[i], std::max<int64_t>(rows, 1));
+      rows /= tile[i];
+    }
+  }
+  return tile;
+}
+
+/// A kernel of several dots, which stay in one block.
+bool isAttention(KernelOp kernel) {
+  auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
+  return kernel.getBlock() || llvm::count_if(generics, isDot) > 1;
+}
+
 class PlanBlocks : public fp8::impl::PlanBlocksBase<PlanBlocks> {
 public:
   void runOnOperation() override {
@@ -106,27 +138,38 @@ public:
     if (failed(target))
       return signalPassFailure();
     for (auto kernel : getOperation().getOps<KernelOp>())
-      if (failed(verifyOneDot(kernel)))
-        return signalPassFailure();
-    for (auto kernel : getOperation().getOps<KernelOp>())
-      if (!kernel.isExternal() && !kernel.getPlan())
-        kernel.setPlanAttr(planOf(kernel, GPUInfo::of(*target)));
+      if (!kernel.isExternal() && !kernel.getPlan()) {
+        FailureOr<GPUPlanAttr> plan = planOf(kernel, GPUInfo::of(*target));
+        if (failed(plan))
+          return signalPassFailure();
+        kernel.setPlanAttr(*plan);
+      }
   }
 
 private:
-  /// A block computes one dot, and what follows from it.
-  static LogicalResult verifyOneDot(KernelOp kernel) {
-    if (kernel.isExternal())
-      return success();
-    auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
-    if (!kernel.getBlock() && llvm::count_if(generics, isDot) < 2)
-      return success();
-    return kernel.emitOpError(
-        "expected at most one dot in a kernel of a GPU, but this one is an "
-        "attention: run --fp8-quantize with store-scores");
+  /// As many queries as leave all that the block makes of them in shared
+  /// memory; where even the fewest do not, it lies in global memory, and they
+  /// are what a tile of a dot likes.
+  FailureOr<GPUPlanAttr> planOfAttention(KernelOp kernel, const GPUInfo &info) {
+    SmallVector<int64_t> sumTile = cpuTileOf(kernel), tile;
+    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
+    for (int64_t rows = kDotRows; rows >= kDotFewestRows; rows /= 2) {
+      tile = tileOfAttention(kernel, rows);
+      BlockLowering lowering(kernel, kernel.getDomain(), tile, sumTile,
+                             kernel.getBlock().has_value(), kThreads, info,
+                             aligned);
+      if (failed(lowering.measure()))
+        return failure();
+      if (lowering.getScratchBytes() == 0)
+        return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
+    }
+    tile = tileOfAttention(kernel, kScratchRows);
+    return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
   }
 
-  GPUPlanAttr planOf(KernelOp kernel, const GPUInfo &info) {
+  FailureOr<GPUPlanAttr> planOf(KernelOp kernel, const GPUInfo &info) {
+    if (isAttention(kernel))
+      return planOfAttention(kernel, info);
     SmallVector<int64_t> sumTile = cpuTileOf(kernel);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       // Half of the shared memory, so that two blocks share a processor.

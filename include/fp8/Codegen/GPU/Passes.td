@@ -12,6 +12,8 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     kernels and reductions are cut into blocks of some thousand elements, dots
     into blocks of up to 64 rows and 128 columns, of fewer rows where what
     stands between the dot and the results does not fit into shared memory. A
+    block of an attention has up to 64 queries and all keys: as many queries as
+    leave the scores in shared memory, or 32 where no 16 do. A
     tile changes no bit of a result; how sums are cut does, so that the CPU's
     tile, which decides that, is part of the plan.
 
@@ -49,7 +51,9 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     memory, those of f32 use FMA.
 
     Buffers of the kernel's own lie in shared memory; what does not fit lies in
-    global memory, of which each block has its part. `fp8.gpu_launch` says what a
+    global memory, of which each block has its part. There are at most 256 blocks
+    then, which run the other tiles too. Where the kernel has a `block`, one block
+    runs the last loop of the domain tile by tile. `fp8.gpu_launch` says what a
     launch asks for.
 
     A loop nest that is the code of one task (a scatter) deals a loop whose

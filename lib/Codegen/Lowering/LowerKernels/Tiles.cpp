@@ -162,14 +162,17 @@ LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
                                          SmallVectorImpl<int64_t> &sizes) {
   tileOffsets.assign(offsets.begin(), offsets.end());
   tileSizes.assign(sizes.begin(), sizes.end());
-  for (linalg::FillOp fill : firstFills)
+  for (linalg::FillOp fill : firstFills) {
     emitFill(fill);
+    emitPartEnd();
+  }
   int64_t extent = domain.back(), size = tile.back();
   int64_t whole = extent / size * size;
   auto emit = [&](Value offset, int64_t count) {
     offsets.push_back(offset);
     sizes.push_back(count);
     LogicalResult result = emitTile(offsets, sizes);
+    emitPartEnd();
     offsets.pop_back();
     sizes.pop_back();
     return result;
