@@ -5,6 +5,10 @@
 // without a dot have to agree bit by bit (NaNs as a class), dots to within a
 // bound that follows from the type of the result.
 //
+// With --samples=DIR nothing is emulated: DIR gets what a machine with a card
+// needs to check and time the kernels (benchmarks/gpu): their images, inputs
+// that repeat, and samples of the CPU's results.
+//
 //===----------------------------------------------------------------------===//
 
 #include "Emulator.h"
@@ -13,6 +17,7 @@
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
 #include "fp8/Init.h"
+#include "fp8/Kernels/CostReport.h"
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Pipelines/GPU.h"
 #include "fp8/Pipelines/Lowering.h"
@@ -22,10 +27,13 @@
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
 #include "mlir/Target/LLVMIR/Export.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
 #include "llvm/IR/Instructions.h"
 #include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Format.h"
+#include "llvm/Support/JSON.h"
 
 #include <cmath>
 #include <cstring>
@@ -47,6 +55,12 @@ static cl::opt<unsigned> seeds("seeds", cl::init(1),
 static cl::opt<double> tolerance(
     "tolerance", cl::init(2e-5),
     cl::desc("of dots in f32, beside the largest number of a result"));
+static cl::opt<std::string>
+    samples("samples", cl::desc("write kernels, inputs and samples of results "
+                                "to this folder, and run no emulator"));
+static cl::opt<std::string> image("gpu-image", cl::init("cubin"),
+                                  cl::desc("of --samples: cubin, ptx, "
+                                           "bitcode"));
 static cl::opt<bool> quiet("quiet", cl::desc("say what fails alone"));
 
 namespace {
@@ -138,7 +152,13 @@ struct KernelInfo {
   bool hasDot = false;
   int64_t tasks = 0, scratch = 0; // on the CPU
   GPULaunchAttr launch;
+  std::string label;
+  Cost cost;
 };
+
+/// Elements after which an input of --samples repeats, and the samples of a
+/// result.
+constexpr int64_t kPeriod = 8191, kSamples = 256;
 
 [[noreturn]] void fail(const Twine &message) {
   llvm::errs() << "error: " << message << '\n';
@@ -169,6 +189,8 @@ private:
   std::string runOnGPU(const KernelInfo &kernel, std::vector<Bytes> &buffers,
                        unsigned seed);
   bool checkKernel(const KernelInfo &kernel);
+  void writeSamples(const KernelInfo &kernel, llvm::json::OStream &json);
+  void writeAllSamples();
 
   MLIRContext &context;
   std::vector<KernelInfo> kernels;
@@ -189,6 +211,19 @@ void Checker::collect(ModuleOp module) {
     info.hasDot = contractionOf(kernel) != nullptr;
     kernels.push_back(info);
   }
+  CostReport report = makeCostReport(module);
+  module.walk([&](LaunchOp launch) {
+    auto kernel = llvm::find_if(kernels, [&](const KernelInfo &info) {
+      return info.name == launch.getKernel();
+    });
+    for (const LaunchCost &cost : report.launches)
+      if (kernel != kernels.end() && kernel->label.empty() &&
+          cost.number ==
+              static_cast<int64_t>(launch.getNumber().value_or(-1))) {
+        kernel->label = cost.label;
+        kernel->cost = cost.cost;
+      }
+  });
 }
 
 void Checker::compileForCPU(ModuleOp source) {
@@ -235,13 +270,15 @@ void Checker::compileForGPU(ModuleOp source) {
   auto target =
       (*module)->getAttrOfType<GPUTargetAttr>(FP8Dialect::kTargetAttrName);
   for (KernelInfo &kernel : kernels) {
-    if (!StringRef(kernel.name).contains(only))
+    if (!StringRef(kernel.name).contains(only) &&
+        !StringRef(kernel.label).contains(only))
       continue;
     auto gpu = module->lookupSymbol<gpu::GPUModuleOp>(kernel.name);
     kernel.launch =
         gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
-    images[kernel.name] =
-        check(compileGPUModule(gpu, target, GPUImage::Bitcode)).bytes;
+    GPUImage kind =
+        samples.empty() ? GPUImage::Bitcode : check(parseGPUImage(image));
+    images[kernel.name] = check(compileGPUModule(gpu, target, kind)).bytes;
   }
 }
 
@@ -362,10 +399,109 @@ bool Checker::checkKernel(const KernelInfo &kernel) {
   return isGood;
 }
 
+static void writeFile(const Twine &name, StringRef bytes) {
+  std::error_code error;
+  llvm::raw_fd_ostream file((samples + "/" + name).str(), error);
+  if (error)
+    fail("cannot write '" + samples + "/" + name + "': " + error.message());
+  file << bytes;
+}
+
+/// A kernel as benchmarks/gpu reads it. Inputs are a block of kPeriod elements,
+/// again and again; a result has the bytes of elements spread over it.
+void Checker::writeSamples(const KernelInfo &kernel,
+                           llvm::json::OStream &json) {
+  std::mt19937_64 random(kernel.types.size());
+  std::string blocks;
+  std::vector<Bytes> buffers;
+  for (MemRefType type : kernel.types) {
+    auto block = MemRefType::get({kPeriod}, type.getElementType());
+    Bytes own = randomBytes(block, random), all;
+    blocks.append(own.begin(), own.end());
+    size_t bytes = type.getNumElements() * elementBytes(type.getElementType());
+    while (all.size() < bytes)
+      all.insert(all.end(), own.begin(),
+                 own.begin() + std::min(own.size(), bytes - all.size()));
+    buffers.push_back(std::move(all));
+  }
+  runOnCPU(kernel, buffers);
+  writeFile(kernel.name + ".in", blocks);
+  writeFile(kernel.name + ".image", images[kernel.name]);
+  auto writeResult = [&](MemRefType type, const Bytes &bytes) {
+    Type element = type.getElementType();
+    int64_t each = elementBytes(element), count = type.getNumElements();
+    double scale = 0;
+    for (int64_t i = 0; i < count; ++i)
+      if (double value = numberAt(bytes.data() + i * each, element);
+          std::isfinite(value))
+        scale = std::max(scale, std::abs(value));
+    json.attribute("bound", kernel.hasDot ? boundOf(element) * scale : 0.0);
+    json.attributeArray("samples", [&] {
+      for (int64_t i = 0; i < std::min(count, kSamples); ++i) {
+        // Neither rows nor columns have this stride.
+        int64_t at = count <= kSamples ? i : i * (count / kSamples) + i % 7;
+        std::string value = llvm::toHex(
+            StringRef(bytes.data() + at * each, each), /*LowerCase=*/true);
+        json.array([&] {
+          json.value(at);
+          json.value(value);
+        });
+      }
+    });
+  };
+  json.object([&] {
+    json.attribute("name", kernel.name);
+    json.attribute("label", kernel.label);
+    json.attribute("blocks", kernel.launch.getBlocks());
+    json.attribute("threads", kernel.launch.getThreads());
+    json.attribute("dynamic_shared", kernel.launch.getDynamicShared());
+    json.attribute("scratch",
+                   kernel.launch.getScratch() * kernel.launch.getBlocks());
+    json.attribute("flops", static_cast<int64_t>(kernel.cost.flops));
+    json.attribute("dot_flops", static_cast<int64_t>(kernel.cost.dotFlops));
+    json.attribute("bytes", static_cast<int64_t>(kernel.cost.bytes));
+    json.attributeArray("arguments", [&] {
+      for (unsigned index = 0; index < kernel.types.size(); ++index)
+        json.object([&] {
+          MemRefType type = kernel.types[index];
+          std::string name;
+          llvm::raw_string_ostream(name) << type.getElementType();
+          json.attribute("type", name);
+          json.attribute("bytes", static_cast<int64_t>(buffers[index].size()));
+          json.attribute("element", elementBytes(type.getElementType()));
+          if (kernel.accesses[index] != Access::Read)
+            writeResult(type, buffers[index]);
+        });
+    });
+  });
+}
+
+void Checker::writeAllSamples() {
+  if (std::error_code error = llvm::sys::fs::create_directories(samples))
+    fail("cannot make '" + samples + "': " + error.message());
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  llvm::json::OStream json(stream, 1);
+  json.object([&] {
+    json.attribute("period", kPeriod);
+    json.attributeArray("kernels", [&] {
+      for (const KernelInfo &kernel : kernels)
+        if (StringRef(kernel.name).contains(only) ||
+            StringRef(kernel.label).contains(only))
+          writeSamples(kernel, json);
+    });
+  });
+  writeFile("kernels.json", text);
+}
+
 bool Checker::run(ModuleOp module) {
   collect(module);
   compileForCPU(module);
   compileForGPU(module);
+  if (!samples.empty()) {
+    writeAllSamples();
+    return true;
+  }
   int64_t count = 0, failed = 0;
   for (const KernelInfo &kernel : kernels) {
     if (!StringRef(kernel.name).contains(only))
