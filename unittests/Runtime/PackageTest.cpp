@@ -96,7 +96,7 @@ TEST_F(Package, WhatIsNone) {
                                  " to be the manifest of a package but it is "
                                  "not");
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 99})"),
-            file + ": expected a package for version 3 of the runtime but got "
+            file + ": expected a package for version 4 of the runtime but got "
                    "one for 99: emit it again");
   EXPECT_EQ(failureOf("{\"format\": ").find(file + ": "), 0u);
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 4})").find(file), 0u);
