@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 3
+#define FP8_ABI_VERSION 4
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -170,6 +170,8 @@ typedef struct fp8_tensor_info {
                          0 or -1: not known                            */
   int32_t zero_init;  /* state that the compiler added (scales): begins as
                          zeros unless the initial file has a value       */
+  int64_t shard;      /* state that one rank owns: the number of its shard,
+                         from 1; 0: all ranks have it                     */
   /* Results only. */
   int32_t state_arg;  /* kind STATE: the argument that this replaces,
                          else -1                                       */
@@ -225,9 +227,11 @@ FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
 /* How the values of all ranks become one. */
 typedef enum fp8_reduction {
   FP8_REDUCE_SUM = 0,
-  FP8_REDUCE_MEAN, /* the sum divided by the number of ranks; floats only */
-  FP8_REDUCE_MAX,  /* NaN wins */
-  FP8_REDUCE_MIN,  /* NaN wins */
+  FP8_REDUCE_MEAN,  /* the sum divided by the number of ranks; floats only */
+  FP8_REDUCE_MAX,   /* NaN wins */
+  FP8_REDUCE_MIN,   /* NaN wins */
+  FP8_REDUCE_OWNER, /* what the owner of the shard holds: bytes of any type,
+                       which it sends to all */
   FP8_NUM_REDUCTIONS
 } fp8_reduction;
 
@@ -251,6 +255,8 @@ typedef struct fp8_all_reduce {
   int64_t block;     /* elements that share a scale on an f8 wire, one after
                         another; 0: the whole tensor                    */
   int64_t elements;
+  int64_t shard; /* to its owner alone (on the other ranks operand 1 keeps
+                    what it holds), or FP8_REDUCE_OWNER: from it; 0: to all */
 } fp8_all_reduce;
 
 /* Called by generated code only. Begins to reduce operand 0 (read) into operand
@@ -274,6 +280,11 @@ FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
    together, 0 <= rank < ranks; 0 and 1 where it runs alone. */
 FP8_CAPI int64_t fp8_rank(fp8_step *step);
 FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
+
+/* Called by generated code only: whether this rank owns a shard of the state.
+   Shards are dealt to the ranks of the step's group, the largest first, each to
+   the rank that has the fewest bytes so far. */
+FP8_CAPI int64_t fp8_owns(fp8_step *step, int64_t shard);
 
 /* A kernel of a function for an NVIDIA GPU. To fp8_launch such a function
    passes the address of one of these as fn (it calls none), and as num_tasks
@@ -350,11 +361,15 @@ typedef struct fp8_memory {
   int64_t arena_planned;  /* the executable's arena_bytes                  */
   int64_t arena_reserved; /* address space taken for it                    */
   int64_t arena_touched;  /* of that, resident now (whole pages)           */
-  int64_t arguments;      /* bytes of argument buffers                     */
-  int64_t results;        /* bytes of results' own buffers                 */
+  int64_t arguments;      /* bytes of argument buffers, without the shards of
+                             other ranks                                   */
+  int64_t results;        /* bytes of results' own buffers, likewise       */
   int64_t constants;
   int64_t scratch;  /* all threads                                          */
   int64_t peak_rss; /* of the process (VmHWM)                              */
+  int64_t shards;   /* of the arguments' bytes, those of shards that this rank
+                       owns                                                */
+  int64_t arguments_touched; /* of arguments and results, resident now     */
 } fp8_memory;
 
 FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);
@@ -436,6 +451,9 @@ FP8_CAPI void fp8_group_abort(fp8_group *group, const char *message);
 /* The group whose ranks run the step together; NULL: this process alone. Every
    rank has the same executable. */
 FP8_CAPI fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group);
+/* Brings the shards of the state that other ranks own to this one: before it is
+   read or written down. All ranks call it. */
+FP8_CAPI fp8_status fp8_step_gather(fp8_step *step);
 
 /* One reduction of a step over its ranks, summed over the runs since profiling
    was turned on (fp8_step_set_profile). */
@@ -513,8 +531,8 @@ typedef struct fp8_package_library {
   const fp8_package_code *functions;
   int64_t num_functions;
   /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
-     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank and fp8_num_ranks: set
-     before a function is called. */
+     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank, fp8_num_ranks and
+     fp8_owns: set before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -525,6 +543,7 @@ typedef struct fp8_package_library {
   void (**wait)(fp8_step *, int64_t);
   int64_t (**rank)(fp8_step *);
   int64_t (**num_ranks)(fp8_step *);
+  int64_t (**owns)(fp8_step *, int64_t);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

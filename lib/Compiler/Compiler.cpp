@@ -383,6 +383,11 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
       ++stats.kernels;
     }
   for (auto schedule : module.getOps<ScheduleOp>()) {
+    // Behind the arena.
+    for (size_t i = 0; i < result.arguments.size(); ++i)
+      if (auto shard = schedule.getArgAttrOfType<IntegerAttr>(
+              i + 1, FP8Dialect::kShardAttrName))
+        result.arguments[i].shard = shard.getInt();
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     auto name = [&](auto op) {
       size_t number = op.getNumber().value_or(0);
@@ -612,6 +617,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   quantize.failOnFallback = options.failOnFallback;
   quantize.dataParallel = options.dataParallel;
   quantize.lossReduction = options.lossReduction;
+  quantize.zero = options.zero;
   quantize.trace = options.trace;
   VerdictReport verdicts;
   MemoryReport memory;

@@ -118,6 +118,8 @@ static json::Value toJSON(const TensorDescription &tensor, bool isArgument) {
     object["vocabulary"] = tensor.vocabulary;
   if (tensor.zeroInit)
     object["zero_init"] = true;
+  if (tensor.shard > 0)
+    object["shard"] = tensor.shard;
   if (tensor.stateArg >= 0)
     object["state_arg"] = tensor.stateArg;
   return object;
@@ -132,6 +134,7 @@ static bool fromJSON(const json::Value &value, TensorDescription &tensor,
       !map.map("shape", tensor.shape) ||
       !map.mapOptional("vocabulary", tensor.vocabulary) ||
       !map.mapOptional("zero_init", tensor.zeroInit) ||
+      !map.mapOptional("shard", tensor.shard) ||
       !map.mapOptional("state_arg", tensor.stateArg))
     return false;
   const json::Object &object = *value.getAsObject();

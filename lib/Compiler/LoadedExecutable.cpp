@@ -36,6 +36,7 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_wait", &fp8_wait);
   provide("fp8_rank", &fp8_rank);
   provide("fp8_num_ranks", &fp8_num_ranks);
+  provide("fp8_owns", &fp8_owns);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))
@@ -69,6 +70,7 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
   info.role = tensor.role;
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
+  info.shard = tensor.shard;
   info.state_arg = tensor.stateArg;
   return info;
 }

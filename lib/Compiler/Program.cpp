@@ -143,7 +143,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(options.targetGPU).add(options.gpuImage);
   // Without the assembler there are no cubins.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
-  key.add(options.dataParallel).add(options.lossReduction);
+  key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
@@ -323,6 +323,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     other.signature.functionKind = FunctionKind::Function;
     other.failOnFallback = false;
     other.dataParallel = false;
+    other.zero = 0;
     other.trace = false;
     other.returnLogits = name == "check";
     other.exportFormat = std::nullopt;

@@ -218,8 +218,9 @@ void ScheduleBuilder::convertLaunch(LaunchOp launch) {
     operands[destination->getOperandNumber()] = buffer;
     mapping.map(result, buffer);
   }
-  LaunchOp::create(builder, launch.getLoc(), kernel, operands,
-                   launch.getLabelAttr());
+  auto copy = LaunchOp::create(builder, launch.getLoc(), kernel, operands,
+                               launch.getLabelAttr());
+  copy->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
 }
 
 /// Begun and waited for at once: fp8-overlap-collectives moves the two apart.
@@ -238,7 +239,7 @@ void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
   }
   auto start = StartAllReduceOp::create(
       builder, loc, builder.getIndexType(), op.getReduction(), input, result,
-      mu, op.getWire(), op.getBlockAttr(), op.getLabelAttr(),
+      mu, op.getWire(), op.getBlockAttr(), op.getShardAttr(), op.getLabelAttr(),
       /*number=*/IntegerAttr());
   WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
 }

@@ -223,12 +223,48 @@ unsigned CopyElision::run() {
   return elided;
 }
 
+/// The shard of the state that `buffer` is a part of.
+IntegerAttr shardOf(Value buffer) {
+  auto arg = dyn_cast<BlockArgument>(memoryOf(buffer));
+  auto schedule =
+      arg ? dyn_cast<ScheduleOp>(arg.getOwner()->getParentOp()) : ScheduleOp();
+  return schedule ? schedule.getArgAttrOfType<IntegerAttr>(
+                        arg.getArgNumber(), FP8Dialect::kShardAttrName)
+                  : IntegerAttr();
+}
+
+/// What copies state that one rank owns, or writes nothing else, is run by that
+/// rank alone.
+void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
+  schedule.walk([&](LaunchOp launch) {
+    if (launch->hasAttr(FP8Dialect::kShardAttrName))
+      return;
+    bool isCopy = symbols.lookup<KernelOp>(launch.getKernel()).getCopy();
+    IntegerAttr shard;
+    bool isOne = true;
+    for (OpOperand &operand : launch->getOpOperands()) {
+      bool writes =
+          launch.getAccess(operand.getOperandNumber()) != fp8::Access::Read;
+      IntegerAttr own = shardOf(operand.get());
+      if (!own && (!writes || isCopy))
+        continue;
+      isOne &= own && (!shard || shard == own);
+      shard = own;
+    }
+    if (isOne && shard)
+      launch->setAttr(FP8Dialect::kShardAttrName, shard);
+  });
+}
+
 class ElideCopies : public fp8::impl::ElideCopiesBase<ElideCopies> {
 public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     for (auto schedule : module.getOps<ScheduleOp>())
       numElided += CopyElision(schedule).run();
+    SymbolTable symbols(module);
+    for (auto schedule : module.getOps<ScheduleOp>())
+      markOwners(schedule, symbols);
     // Copies that are left may need fewer kernels.
     DenseSet<StringAttr> launched;
     module.walk([&](LaunchOp launch) {

@@ -52,37 +52,30 @@ struct Held {
   }
 };
 
-/// Does `op` make an operand of `start`?
-bool defines(Operation *op, StartAllReduceOp start) {
-  return llvm::any_of(start->getOperands(), [&](Value operand) {
-    return operand.getDefiningOp() == op;
-  });
-}
-
 /// Does only the place of a buffer depend on `op`?
 bool isPlace(Operation *op) {
   return isa<ViewLikeOpInterface, memref::AllocOp>(op) ||
          (isa<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
-/// Brings the places of the operands before the ops that do something.
+/// With the places of its operands.
 void moveUp(StartAllReduceOp start, const Held &held) {
-  while (Operation *before = start->getPrevNode()) {
-    if (isa<StartAllReduceOp>(before) || held.conflicts(before))
-      return;
-    if (!defines(before, start)) {
-      start->moveBefore(before);
+  llvm::SmallPtrSet<Operation *, 8> moved{start};
+  Operation *first = start;
+  while (Operation *before = first->getPrevNode()) {
+    bool isUsed = llvm::any_of(before->getUsers(), [&](Operation *user) {
+      return moved.contains(user);
+    });
+    if (isUsed) {
+      if (!isPlace(before))
+        return;
+      moved.insert(before);
+      first = before;
       continue;
     }
-    // A place that is made right here can be made earlier as well.
-    Operation *earlier = before->getPrevNode();
-    if (!isPlace(before) || !earlier || isa<StartAllReduceOp>(earlier) ||
-        held.conflicts(earlier) ||
-        llvm::any_of(before->getOperands(), [&](Value operand) {
-          return operand.getDefiningOp() == earlier;
-        }))
+    if (isa<StartAllReduceOp>(before) || held.conflicts(before))
       return;
-    before->moveBefore(earlier);
+    before->moveAfter(start);
   }
 }
 

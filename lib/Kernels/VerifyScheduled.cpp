@@ -19,11 +19,32 @@ using namespace mlir::fp8;
 
 namespace {
 
+/// State that one rank owns is touched by what that rank alone runs.
+LogicalResult verifyShard(LaunchOp launch) {
+  auto shard = launch->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
+  for (OpOperand &operand : launch->getOpOperands()) {
+    auto arg = dyn_cast<BlockArgument>(memoryOf(operand.get()));
+    auto schedule =
+        arg ? dyn_cast<ScheduleOp>(arg.getOwner()->getParentOp()) : nullptr;
+    auto own = schedule ? schedule.getArgAttrOfType<IntegerAttr>(
+                              arg.getArgNumber(), FP8Dialect::kShardAttrName)
+                        : IntegerAttr();
+    bool reads = launch.getAccess(operand.getOperandNumber()) != Access::Write;
+    if (own && own != shard && (shard || reads))
+      return launch.emitOpError("expected to be run by the owner of shard ")
+             << own.getInt() << ", whose state is operand "
+             << operand.getOperandNumber();
+  }
+  return success();
+}
+
 LogicalResult verifySchedule(ScheduleOp schedule) {
   llvm::SmallBitVector numbers;
   WalkResult result = schedule.walk([&](Operation *op) -> WalkResult {
     if (isa<LaunchOp, StartAllReduceOp>(op)) {
       auto launch = dyn_cast<LaunchOp>(op);
+      if (launch && failed(verifyShard(launch)))
+        return failure();
       std::optional<int64_t> number =
           launch ? launch.getNumber() : cast<StartAllReduceOp>(op).getNumber();
       if (!number)

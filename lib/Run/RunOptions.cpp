@@ -72,6 +72,12 @@ std::string RunOptions::findMistake() const {
     return "expected --rank-timeout SECONDS with SECONDS >= 0";
   if (rankTimeout > 0 && !dataParallel)
     return "expected --data-parallel with --rank-timeout";
+  if (zero > 1)
+    return "expected --zero 0 or 1 (gradients and parameters are not dealt) "
+           "but got " +
+           std::to_string(zero);
+  if (zero > 0 && !dataParallel)
+    return "expected --data-parallel with --zero";
   if (shuffle && batches.empty())
     return "expected --batch PATH=FILE with --shuffle (text is read in random "
            "order anyway)";

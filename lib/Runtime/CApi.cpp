@@ -142,6 +142,10 @@ void fp8_group_abort(fp8_group *group, const char *message) {
     group->abort(message ? message : "");
 }
 
+fp8_status fp8_step_gather(fp8_step *step) {
+  return guard([&] { required(step, "a step").gather(); });
+}
+
 fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {
   return guard([&] { required(step, "a step").setGroup(group); });
 }
@@ -176,6 +180,7 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
   info.role = tensor.role;
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
+  info.shard = tensor.shard;
   info.state_arg = static_cast<int32_t>(tensor.stateArg);
   info.own_buffer = tensor.ownBuffer;
 }

@@ -66,6 +66,7 @@ static fp8_tensor_info readTensor(const nlohmann::json &json,
                          fp8_role_name, "role");
   info.vocabulary = json.value("vocabulary", int64_t(-1));
   info.zero_init = json.value("zero_init", false);
+  info.shard = json.value("shard", int64_t(0));
   info.state_arg = json.value("state_arg", -1);
   return info;
 }
@@ -204,6 +205,7 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->wait = &fp8_wait;
   *exported->rank = &fp8_rank;
   *exported->num_ranks = &fp8_num_ranks;
+  *exported->owns = &fp8_owns;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

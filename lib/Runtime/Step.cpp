@@ -7,7 +7,9 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <numeric>
 #include <set>
+#include <unistd.h>
 
 using namespace fp8::rt;
 
@@ -40,6 +42,11 @@ static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
     copy.stateArg = info.kind == FP8_KIND_STATE ? info.state_arg : -1;
     copy.ownBuffer = info.own_buffer != 0;
     copy.zeroInit = info.zero_init != 0;
+    copy.shard = info.kind == FP8_KIND_STATE ? 0 : info.shard;
+    if (copy.shard < 0 || copy.shard > count)
+      throw Error(FP8_ERROR_INVALID,
+                  str(what, " '", info.name, "': expected a shard of 1 to ",
+                      count, ", or 0, but got ", copy.shard));
     result.push_back(std::move(copy));
   }
   return result;
@@ -73,6 +80,10 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
                       argument.type.text(), " of argument '", argument.name,
                       "' but got ", result.type.text()));
   }
+  // A result's buffer changes places with its argument's.
+  for (TensorInfo &result : results)
+    if (result.stateArg >= 0)
+      result.shard = arguments[result.stateArg].shard;
   if (desc.num_constants < 0 || (desc.num_constants > 0 && !desc.constants))
     throw Error(FP8_ERROR_INVALID, "expected constants but got none");
   for (int64_t i = 0; i < desc.num_constants; ++i) {
@@ -125,6 +136,8 @@ std::shared_ptr<gpu::Modules> fp8_executable::modules() const {
 
 static int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
 
+static const int64_t pageSize = sysconf(_SC_PAGESIZE);
+
 fp8_step::fp8_step(const fp8_executable &executable, int threads)
     : executable(executable),
       pool(ThreadPool::get(!executable.gpuKernels.empty() ? 1
@@ -139,24 +152,7 @@ fp8_step::fp8_step(const fp8_executable &executable, int threads)
       resultBytes += alignUp(executable.results[i].type.bytes());
   if (!executable.gpuKernels.empty())
     device = std::make_unique<gpu::DeviceStep>(executable);
-  buffers = Mapping(device ? 0 : argumentBytes + resultBytes + 64);
-
-  char *next = buffers.data();
-  auto place = [&](const TensorInfo &tensor) {
-    externals.push_back(next);
-    if (!device)
-      next += alignUp(tensor.type.bytes());
-  };
-  for (const TensorInfo &argument : executable.arguments)
-    place(argument);
-  for (size_t i = 0; i < executable.results.size(); ++i) {
-    if (!executable.ownsBuffer(i)) {
-      resultSlots.push_back(executable.results[i].stateArg);
-      continue;
-    }
-    resultSlots.push_back(externals.size());
-    place(executable.results[i]);
-  }
+  placeBuffers();
   for (const void *constant : executable.constants)
     externals.push_back(const_cast<void *>(constant));
 
@@ -167,6 +163,117 @@ fp8_step::fp8_step(const fp8_executable &executable, int threads)
 }
 
 fp8_step::~fp8_step() = default;
+
+/// Arguments and results: what all ranks have, then every shard on pages of its
+/// own, so that those of others take no memory.
+void fp8_step::placeBuffers() {
+  std::vector<const TensorInfo *> tensors;
+  for (const TensorInfo &argument : executable.arguments)
+    tensors.push_back(&argument);
+  for (size_t i = 0; i < executable.results.size(); ++i) {
+    bool isOwn = executable.ownsBuffer(i);
+    resultSlots.push_back(isOwn ? tensors.size()
+                                : executable.results[i].stateArg);
+    if (isOwn)
+      tensors.push_back(&executable.results[i]);
+  }
+  for (const TensorInfo &argument : executable.arguments) {
+    if (argument.shard == 0)
+      continue;
+    shardBytes.resize(std::max<size_t>(shardBytes.size(),
+                                       static_cast<size_t>(argument.shard)));
+    shardBytes[argument.shard - 1] += alignUp(argument.type.bytes());
+  }
+  std::vector<int64_t> offsets(tensors.size());
+  int64_t next = 0, shards = static_cast<int64_t>(shardBytes.size());
+  std::vector<std::vector<size_t>> members(shards + 1);
+  for (size_t i = 0; i < tensors.size(); ++i)
+    members[tensors[i]->shard].push_back(i);
+  for (const std::vector<size_t> &shard : members) {
+    for (size_t i : shard) {
+      offsets[i] = next;
+      next += alignUp(tensors[i]->type.bytes());
+    }
+    if (shards > 0)
+      next = (next + pageSize - 1) / pageSize * pageSize;
+  }
+  buffers = Mapping(device ? 0 : next + 64);
+  for (int64_t offset : offsets)
+    externals.push_back(device ? buffers.data() : buffers.data() + offset);
+}
+
+//===----------------------------------------------------------------------===//
+// Shards
+//===----------------------------------------------------------------------===//
+
+/// FP8-LM's Algorithm 1: whole tensors, the largest first, each to the rank
+/// that has the least.
+static std::vector<int64_t> dealShards(const std::vector<int64_t> &bytes,
+                                       int64_t ranks) {
+  std::vector<size_t> order(bytes.size());
+  std::iota(order.begin(), order.end(), 0);
+  std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+    return std::pair(-bytes[a], a) < std::pair(-bytes[b], b);
+  });
+  std::vector<int64_t> owners(bytes.size()), load(ranks);
+  for (size_t shard : order) {
+    auto least = std::min_element(load.begin(), load.end());
+    owners[shard] = least - load.begin();
+    *least += bytes[shard];
+  }
+  return owners;
+}
+
+bool fp8_step::owns(int64_t shard) const {
+  return shard <= 0 || owners.empty() ||
+         (shard <= static_cast<int64_t>(owners.size()) &&
+          owners[shard - 1] == rank());
+}
+
+int64_t fp8_step::shardBytesOf(int64_t rank) const {
+  int64_t bytes = 0;
+  for (size_t shard = 0; shard < shardBytes.size(); ++shard)
+    if (owners.empty() || owners[shard] == rank)
+      bytes += shardBytes[shard];
+  return bytes;
+}
+
+void fp8_step::gather(int64_t only) {
+  if (owners.empty())
+    return;
+  fp8_group &group = inFlight->ranks();
+  for (size_t i = 0; i < executable.arguments.size(); ++i) {
+    const TensorInfo &argument = executable.arguments[i];
+    if (argument.shard == 0 || ownerOf(argument.shard) == only)
+      continue;
+    int64_t owner = ownerOf(argument.shard), bytes = argument.type.bytes();
+    char *data = this->argument(i);
+    group.wait(group.submit([&group, owner, bytes, data, only] {
+      std::vector<fp8_message> sends(group.size()), receives(group.size());
+      for (int64_t rank = 0; rank < group.size(); ++rank) {
+        bool takes = only < 0 || only == rank;
+        if (owner == group.rank() && rank != owner && takes)
+          sends[rank] = {data, bytes};
+      }
+      if (owner != group.rank() && (only < 0 || only == group.rank()))
+        receives[owner] = {data, bytes};
+      group.exchange(sends, receives);
+    }));
+  }
+}
+
+void fp8_step::drop() {
+  auto dropOthers = [&](const TensorInfo &tensor, size_t slot) {
+    if (!owns(tensor.shard))
+      buffers.release(static_cast<char *>(externals[slot]),
+                      alignUp(tensor.type.bytes()));
+  };
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    dropOthers(executable.arguments[i], i);
+  for (size_t i = 0; i < executable.results.size(); ++i)
+    if (executable.ownsBuffer(i))
+      dropOthers(executable.results[i], resultSlots[i]);
+}
 
 char *fp8_step::external(size_t number) {
   return static_cast<char *>(device ? device->buffer(number)
@@ -278,6 +385,9 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
   bool isNarrow =
       what.wire == FP8_WIRE_F8_E4M3FN || what.wire == FP8_WIRE_F8_E5M2;
   std::string mistake = findMistake(what);
+  if (what.shard > static_cast<int64_t>(shardBytes.size()))
+    mistake = str("expected a shard of at most ", shardBytes.size(),
+                  " but got ", what.shard);
   if (mistake.empty() && numOperands != (isNarrow ? 3 : 2))
     mistake =
         str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
@@ -299,7 +409,8 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
                      fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
   else
     inFlight->start({what, number, places[0], places[1],
-                     reinterpret_cast<float *>(places[2])});
+                     reinterpret_cast<float *>(places[2]),
+                     what.shard ? ownerOf(what.shard) : -1});
 }
 
 void fp8_step::wait(int64_t number) {
@@ -315,8 +426,12 @@ void fp8_step::wait(int64_t number) {
 
 void fp8_step::setGroup(fp8_group *group) {
   inFlight.reset();
-  if (group)
-    inFlight.emplace(*group);
+  owners.clear();
+  if (!group)
+    return;
+  inFlight.emplace(*group);
+  if (numRanks() > 1)
+    owners = dealShards(shardBytes, numRanks());
 }
 
 const std::vector<fp8_collective_stat> &fp8_step::collectives() const {
@@ -364,6 +479,17 @@ void fp8_step::memory(fp8_memory &out) const {
   out.arena_touched = device ? executable.arenaBytes : arena.touched();
   out.arguments = argumentBytes;
   out.results = resultBytes;
+  out.shards = 0;
+  for (const TensorInfo &argument : executable.arguments)
+    if (!owns(argument.shard))
+      out.arguments -= alignUp(argument.type.bytes());
+    else if (argument.shard > 0)
+      out.shards += alignUp(argument.type.bytes());
+  for (size_t i = 0; i < executable.results.size(); ++i)
+    if (executable.ownsBuffer(i) && !owns(executable.results[i].shard))
+      out.results -= alignUp(executable.results[i].type.bytes());
+  out.arguments_touched =
+      device ? out.arguments + out.results : buffers.touched();
   out.constants = executable.constantBytes;
   out.scratch = device
                     ? executable.scratchBytes
@@ -407,6 +533,8 @@ void fp8_wait(fp8_step *step, int64_t number) { step->wait(number); }
 int64_t fp8_rank(fp8_step *step) { return step->rank(); }
 
 int64_t fp8_num_ranks(fp8_step *step) { return step->numRanks(); }
+
+int64_t fp8_owns(fp8_step *step, int64_t shard) { return step->owns(shard); }
 
 //===----------------------------------------------------------------------===//
 // Scalars

@@ -63,6 +63,15 @@ struct fp8_step {
   void setGroup(fp8_group *group);
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
+  /// Is the shard of the state this rank's? 0: what all ranks have.
+  bool owns(int64_t shard) const;
+  /// Brings all shards to all ranks, or to rank `only`. All ranks call it.
+  void gather(int64_t only = -1);
+  /// Gives the memory of other ranks' shards back.
+  void drop();
+  /// Has each rank shards of its own?
+  bool isDealt() const { return !owners.empty(); }
+  int64_t shardBytesOf(int64_t rank) const;
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
@@ -87,6 +96,12 @@ private:
   std::vector<void *> operandStorage;
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
+  std::vector<int64_t> shardBytes; // by number, from 0
+  std::vector<int64_t> owners;     // of shards; empty: of one rank
+  void placeBuffers();
+  int64_t ownerOf(int64_t shard) const {
+    return owners.empty() ? 0 : owners[shard - 1];
+  }
   void *resolve(int64_t operand, int64_t launch);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);

@@ -423,6 +423,14 @@ int64_t Mapping::touched() const {
   return count * page;
 }
 
+void Mapping::release(const char *begin, int64_t bytes) {
+  int64_t page = sysconf(_SC_PAGESIZE), from = begin - memory,
+          end = (from + bytes) / page * page;
+  from = (from + page - 1) / page * page;
+  if (from < end)
+    madvise(memory + from, end - from, MADV_DONTNEED);
+}
+
 int64_t peakRss() {
   std::ifstream file("/proc/self/status");
   std::string line;

@@ -72,6 +72,7 @@ struct TensorInfo {
   int64_t stateArg = -1;
   bool ownBuffer = false;
   bool zeroInit = false;
+  int64_t shard = 0;
 };
 
 /// Bytes, or -1 where a size is negative or the product too large.
@@ -128,6 +129,8 @@ public:
   char *data() const { return memory; }
   int64_t reserved() const { return length; }
   int64_t touched() const;
+  /// Gives the whole pages of a part back: they read as zeros.
+  void release(const char *begin, int64_t bytes);
 
 private:
   char *memory = nullptr;

@@ -80,7 +80,9 @@ bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
 bool Trainer::evaluate(LogRow &row) {
   // Ranks that share an evaluation finish it together.
   auto stop = [&] { return numRanks() == 1 && isInterrupted(); };
+  step->gather();
   std::optional<std::vector<double>> means = evaluation->run(stop);
+  step->drop();
   if (!means)
     return false;
   row.hasHeldOut = true;
@@ -117,6 +119,8 @@ void Trainer::keepState() {
     return;
   keptState.resize(arguments().size());
   for (size_t i : stateArguments(step->executable)) {
+    if (!step->owns(arguments()[i].shard))
+      continue;
     const char *data = step->argument(i);
     keptState[i].assign(data, data + arguments()[i].type.bytes());
   }
@@ -265,7 +269,10 @@ void Trainer::run() {
     throw Error(FP8_INTERRUPTED,
                 str("interrupted after step ", position.step, " of ",
                     options.steps, "; resume from ", checkpoint));
-  if (exporter && isWriter())
+  if (!exporter)
+    return;
+  step->gather(/*only=*/0);
+  if (isWriter())
     exportWeights();
 }
 

@@ -89,7 +89,9 @@ void Trainer::saveCheckpoint() {
     return;
   checkStateFinite();
   checkStateIsSame();
+  step->gather(/*only=*/0);
   writeState();
+  step->drop();
 }
 
 /// On the ranks that do not write it, the checkpoint is rank 0's.
@@ -133,9 +135,9 @@ std::string Trainer::saveAfter(const Error &error) {
     }
     return message;
   }
-  // The others are not there to ask, and what has failed with them may be half
-  // done.
-  bool isWhole = error.status != FP8_ERROR_RANK;
+  // The others are not there to ask for their shards of the state, and what has
+  // failed with them may be half done.
+  bool isWhole = error.status != FP8_ERROR_RANK && !step->isDealt();
   if (savedStep == position.step || position.step <= 0 || !isWriter())
     return message;
   try {
@@ -185,6 +187,12 @@ void Trainer::writeMemory() {
     json["store"] = memoryJson(*state->storeMemory());
   if (state->loadMemory())
     json["load"] = memoryJson(*state->loadMemory());
+  if (step->isDealt()) {
+    json["step"]["shards"] = summary.memory.shards;
+    json["step"]["arguments_touched"] = summary.memory.arguments_touched;
+    for (int64_t each = 0; each < numRanks(); ++each)
+      json["shards_by_rank"].push_back(step->shardBytesOf(each));
+  }
   json["threads"] = step->threads();
   json["peak_rss"] = summary.memory.peak_rss;
   json["rest_of_process"] = restOfProcess();

@@ -37,11 +37,17 @@ void Trainer::failNonFinite(const std::string &what) {
                           : str("; the last good checkpoint is ", checkpoint)));
 }
 
+/// State that is to be finite and that this rank has.
+bool Trainer::isCheckedHere(size_t argument) const {
+  return arguments()[argument].role == FP8_ROLE_STATE &&
+         !mayBeInfinite[argument] && step->owns(arguments()[argument].shard);
+}
+
 /// State comes first: what is wrong there is nearer to the cause.
 std::string Trainer::firstNonFiniteText() {
   std::string text;
   for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
-    if (arguments()[i].role == FP8_ROLE_STATE && !mayBeInfinite[i])
+    if (isCheckedHere(i))
       text = nonFiniteText(arguments()[i], step->argument(i));
   for (size_t i = 0; i < results().size() && text.empty(); ++i)
     if (results()[i].stateArg < 0 && !isTrace(results()[i].kind))
@@ -56,14 +62,18 @@ void Trainer::checkFinite(const LogRow &row) {
 }
 
 void Trainer::checkStateFinite() {
-  for (size_t i = 0; i < arguments().size(); ++i) {
-    if (arguments()[i].role != FP8_ROLE_STATE || mayBeInfinite[i])
-      continue;
-    std::string text = nonFiniteText(arguments()[i], step->argument(i));
-    if (!text.empty())
-      failNonFinite(
-          str("step ", position.step, ": the state is not finite: ", text));
-  }
+  std::string text;
+  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
+    if (isCheckedHere(i))
+      text = nonFiniteText(arguments()[i], step->argument(i));
+  // What one rank alone has ends all of them.
+  if (step->isDealt())
+    for (const std::string &each : options.group->gather(text))
+      if (text.empty())
+        text = each;
+  if (!text.empty())
+    failNonFinite(
+        str("step ", position.step, ": the state is not finite: ", text));
 }
 
 } // namespace fp8::rt

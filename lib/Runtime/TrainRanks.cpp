@@ -66,14 +66,18 @@ void Trainer::checkRanks() {
                  options.checkpoint_every, ", evaluation every ",
                  options.eval_every, evaluation ? "" : " (none)", ", alarms ",
                  options.num_alarms ? alarmText : "none"));
-  checkStateIsSame();
+  checkStateIsSame(/*withShards=*/true);
+  step->drop();
 }
 
-/// All ranks hold the same bits.
-void Trainer::checkStateIsSame() {
+/// All ranks hold the same bits, but for the shards that one has alone.
+void Trainer::checkStateIsSame(bool withShards) {
   if (numRanks() == 1)
     return;
-  std::vector<size_t> indices = stateArguments(step->executable);
+  std::vector<size_t> indices;
+  for (size_t i : stateArguments(step->executable))
+    if (withShards || arguments()[i].shard == 0)
+      indices.push_back(i);
   std::vector<uint64_t> hashes;
   for (size_t i : indices)
     hashes.push_back(hashOf(step->argument(i), arguments()[i].type.bytes()));

@@ -73,7 +73,7 @@ private:
   bool isWriter() const { return rank() == 0; }
   void expectSame(const std::string &what, const std::string &mine);
   void checkRanks();
-  void checkStateIsSame();
+  void checkStateIsSame(bool withShards = false);
   bool isInterruptedAnywhere();
   bool isToEnd() const;
 
@@ -92,6 +92,7 @@ private:
 
   // Values that are not finite.
   void checkFinite(const LogRow &row);
+  bool isCheckedHere(size_t argument) const;
   std::string firstNonFiniteText();
   void checkStateFinite();
   [[noreturn]] void failNonFinite(const std::string &what);

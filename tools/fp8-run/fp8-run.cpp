@@ -179,6 +179,11 @@ struct Options {
       cl::desc("With --data-parallel, where it cannot be proved: the loss is "
                "the mean or the sum over the rows of the batch"),
       cl::value_desc("mean|sum"), cl::cat(category)};
+  cl::opt<unsigned> zero{
+      "zero",
+      cl::desc("With --data-parallel: 1 deals masters and moments to the ranks, "
+               "each of which updates its own (ZeRO-1)"),
+      cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
   Number<double> rankTimeout{
       "rank-timeout", 0,
       cl::desc("With --data-parallel: a rank that does not answer for so long "
@@ -499,6 +504,7 @@ fp8run::RunOptions makeRunOptions() {
   run.showVerdicts = flags->showVerdicts;
   run.dataParallel = flags->dataParallel;
   run.rankTimeout = flags->rankTimeout;
+  run.zero = flags->zero;
   return run;
 }
 
@@ -519,6 +525,7 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.compile.failOnFallback = flags->failOnFallback;
   program.compile.dataParallel = flags->dataParallel;
   program.compile.lossReduction = flags->lossReduction;
+  program.compile.zero = flags->zero;
   program.compile.trace = isTraced();
   if (!flags->exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);

@@ -169,7 +169,7 @@ struct Step {
 
 Step load(const std::string &text, bool dataParallel,
           const std::string &recipe = "none",
-          const std::vector<std::string> &set = {}) {
+          const std::vector<std::string> &set = {}, unsigned zero = 0) {
   mlir::DialectRegistry registry;
   compiler::registerAllDialects(registry);
   mlir::MLIRContext context(registry);
@@ -187,6 +187,7 @@ Step load(const std::string &text, bool dataParallel,
   options.recipe = recipe;
   options.recipeOverrides = set;
   options.dataParallel = dataParallel;
+  options.zero = zero;
   options.signature.functionKind = compiler::FunctionKind::Step;
   for (const char *path : {"x", "t", "mask"})
     if (text.find("loc(\"" + std::string(path) + "\")") != std::string::npos)
@@ -219,6 +220,7 @@ int64_t elementsOf(const compiler::TensorDescription &tensor) {
 struct Outcome {
   std::map<std::string, Tensor> state;
   float loss = 0;
+  fp8_memory memory = {}; // after the last step
 };
 
 /// The whole batch of a step, by path.
@@ -237,7 +239,8 @@ Outcome runSteps(const Step &compiled, fp8_group *group, int64_t rank,
     std::memcpy(fp8_step_argument(step, index), from, count * sizeof(float));
   };
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (auto first = initial.find(arguments[i].name); first != initial.end())
+    if (auto first = initial.find(arguments[i].name);
+        first != initial.end() && fp8_owns(step, arguments[i].shard))
       put(i, first->second.data(), elementsOf(arguments[i]));
   for (const Batch &batch : batches) {
     for (size_t i = 0; i < arguments.size(); ++i)
@@ -247,6 +250,8 @@ Outcome runSteps(const Step &compiled, fp8_group *group, int64_t rank,
       }
     EXPECT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
   }
+  EXPECT_EQ(fp8_step_memory(step, &outcome.memory), FP8_OK);
+  EXPECT_EQ(fp8_step_gather(step), FP8_OK) << fp8_last_error();
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (batches.front().count(arguments[i].name) ||
         arguments[i].dtype != FP8_DTYPE_F32)
@@ -348,6 +353,104 @@ TEST(DataParallel, ClippedGradientsAreThoseOfAllRows) {
   compare(kMLP, initial, [&](int64_t rows) {
     return Batch{{"x", random.normal(rows * 16)}, {"t", random.normal(rows)}};
   });
+}
+
+namespace {
+
+/// The same with momentum, and a weight large enough to have kernels of its
+/// own.
+std::string withMomentum() {
+  std::string text = kMLP;
+  auto replace = [&](const std::string &from, const std::string &to) {
+    size_t at = text.find(from);
+    ASSERT_NE(at, std::string::npos) << from;
+    text.replace(at, from.size(), to);
+  };
+  replace("%x: tensor<ROWSx16xf32> loc",
+          "%mu: tensor<16x32xf32> loc(\"opt.trace['u']\"), %mv: "
+          "tensor<32xf32> loc(\"opt.trace['v']\"), %x: tensor<ROWSx16xf32> "
+          "loc");
+  replace("tensor<f32> {jax.result_info = \"[1]\"}",
+          "tensor<f32> {jax.result_info = \"[1]\"}, tensor<16x32xf32> "
+          "{jax.result_info = \"[2].trace['u']\"}, tensor<32xf32> "
+          "{jax.result_info = \"[2].trace['v']\"}");
+  replace("%newu = stablehlo.subtract %u, %su : tensor<16x32xf32>",
+          R"(%ku = stablehlo.constant dense<0.9> : tensor<16x32xf32>
+  %kv = stablehlo.constant dense<0.9> : tensor<32xf32>
+  %du = stablehlo.multiply %ku, %mu : tensor<16x32xf32>
+  %dv = stablehlo.multiply %kv, %mv : tensor<32xf32>
+  %newmu = stablehlo.add %du, %su : tensor<16x32xf32>
+  %newmv = stablehlo.add %dv, %sv : tensor<32xf32>
+  %newu = stablehlo.subtract %u, %newmu : tensor<16x32xf32>)");
+  replace("%newv = stablehlo.subtract %v, %sv",
+          "%newv = stablehlo.subtract %v, %newmv");
+  replace("return %newu, %newv, %loss : tensor<16x32xf32>, tensor<32xf32>, "
+          "tensor<f32>",
+          "return %newu, %newv, %loss, %newmu, %newmv : tensor<16x32xf32>, "
+          "tensor<32xf32>, tensor<f32>, tensor<16x32xf32>, tensor<32xf32>");
+  // Pages of 4096 bytes.
+  auto widen = [&](const std::string &from, const std::string &to) {
+    for (size_t at; (at = text.find(from)) != std::string::npos;)
+      text.replace(at, from.size(), to);
+  };
+  widen("x32xf32>", "x256xf32>");
+  widen("<32xf32>", "<256xf32>");
+  widen("x32xi1>", "x256xi1>");
+  return text;
+}
+
+void compareDealt(const std::string &recipe,
+                  const std::vector<std::string> &set, int64_t shards) {
+  Random random;
+  Batch initial{{"params['u']", random.normal(16 * 256)},
+                {"params['v']", random.normal(256)}};
+  std::string text = withMomentum();
+  auto step =
+      load(forRows(text.c_str(), kRows), /*dataParallel=*/true, recipe, set);
+  auto dealt = load(forRows(text.c_str(), kRows), /*dataParallel=*/true, recipe,
+                    set, /*zero=*/1);
+  ASSERT_TRUE(step);
+  ASSERT_TRUE(dealt);
+  std::map<int64_t, int64_t> bytes;
+  for (const auto &argument : dealt.about.arguments)
+    if (argument.shard > 0)
+      bytes[argument.shard] +=
+          elementsOf(argument) * fp8_dtype_size(argument.dtype);
+  EXPECT_EQ(static_cast<int64_t>(bytes.size()), shards);
+  for (int64_t ranks : {1, 2, 3}) {
+    std::vector<Batch> batches;
+    for (int64_t step = 0; step < kSteps; ++step)
+      batches.push_back({{"x", random.normal(ranks * kRows * 16)},
+                         {"t", random.normal(ranks * kRows)}});
+    std::vector<Outcome> expected = runOnRanks(step, ranks, initial, batches),
+                         found = runOnRanks(dealt, ranks, initial, batches);
+    int64_t all = 0, owned = 0;
+    for (const auto &[shard, each] : bytes)
+      all += each;
+    for (const Outcome &outcome : found) {
+      expectEqualBits(outcome, expected.front());
+      owned += outcome.memory.shards;
+      // What is not this rank's was not touched.
+      constexpr int64_t page = 4096;
+      EXPECT_LE(outcome.memory.arguments_touched, outcome.memory.arguments +
+                                                      outcome.memory.results +
+                                                      (shards + 2) * page);
+      EXPECT_EQ(expected.front().memory.arguments - outcome.memory.arguments,
+                all - outcome.memory.shards);
+    }
+    EXPECT_EQ(owned, all);
+  }
+}
+
+} // namespace
+
+TEST(DataParallel, DealtStateIsUpdatedToTheSameBits) {
+  // Moments alone: the layers read the parameters as they are.
+  compareDealt("none", {}, 2);
+}
+
+TEST(DataParallel, DealtMastersAreSentAsPayloads) {
+  compareDealt("tensorwise", {"rules=[]"}, 2);
 }
 
 TEST(DataParallel, MasksCountTheRowsOfAllRanks) {

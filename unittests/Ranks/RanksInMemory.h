@@ -223,7 +223,7 @@ inline fp8_status reduceOn(fp8_group *group, ReduceWork work) {
 inline fp8_all_reduce describe(fp8_reduction reduction, fp8_dtype dtype,
                                int64_t elements, fp8_wire wire = FP8_WIRE_EXACT,
                                int64_t block = 0) {
-  return {"gradient w", reduction, wire, dtype, block, elements};
+  return {"gradient w", reduction, wire, dtype, block, elements, 0};
 }
 
 /// Values of each rank in, values of each rank out.

@@ -67,12 +67,13 @@ void entry(fp8_step *step) {
 
   bool isNarrow = keys.count("wire") != 0;
   static const fp8_all_reduce reductions[] = {
-      {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, width},
-      {"loss", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, 1},
-      {"seen", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, numRows},
-      {"tokens", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, 1},
+      {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, width,
+       0},
+      {"loss", FP8_REDUCE_MEAN, FP8_WIRE_EXACT, FP8_DTYPE_F32, 0, 1, 0},
+      {"seen", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, numRows, 0},
+      {"tokens", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, 1, 0},
       {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_F8_E4M3FN, FP8_DTYPE_F32, 0,
-       width}};
+       width, 0}};
   const int64_t places[4][3] = {
       {0, 0, ~Control}, {~Loss, ~Loss, 0}, {1024, 1024, 0}, {2048, 2048, 0}};
   for (int64_t i = 0; i < 4; ++i)

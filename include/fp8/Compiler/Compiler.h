@@ -34,6 +34,8 @@ struct CompileOptions {
   bool dataParallel = false;
   /// What the loss is over the rows, where that cannot be proved: mean or sum.
   std::string lossReduction;
+  /// 1: masters and moments are dealt to the ranks (with dataParallel).
+  unsigned zero = 0;
   /// Statistics of what is quantized become results of the step.
   bool trace = false;
   SignatureOptions signature;

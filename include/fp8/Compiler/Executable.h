@@ -35,6 +35,7 @@ struct TensorDescription {
   fp8_role role = FP8_ROLE_STATE;
   int64_t vocabulary = -1;
   bool zeroInit = false;
+  int64_t shard = 0; ///< That one rank owns, from 1; 0: all have it.
   /// Of results: the argument that this one replaces, or -1.
   int64_t stateArg = -1;
 };

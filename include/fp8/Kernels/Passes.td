@@ -94,6 +94,51 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
                            "::mlir::tensor::TensorDialect"];
 }
 
+def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
+  let summary = "Deal the state to the ranks: ZeRO-1 by whole tensors";
+  let description = [{
+    In a module with `fp8.zero`, a parameter and the state that belongs to it
+    (moments, summed gradients, their scales) are a shard, which one rank owns.
+    Which one is decided when the step runs: shards are dealt by their bytes to
+    as many ranks as there are, so the code is the same on all of them.
+
+    The pass follows who has a value: all ranks, each another one (what follows
+    from the batch), or the owner of a shard. An op that reads what one owner has,
+    and else what all have, is run by that owner alone: `fp8.shard` marks it, and
+    the state. A sum over ranks that becomes the state of one shard goes to its
+    owner alone. What others read of an owner's values is sent to them where it
+    is computed (`fp8.all_reduce owner`).
+
+    So a weight that is read as FP8 payload and scale is sent as these, and its
+    master stays with the owner. A parameter that others read as it is, or in
+    forms that take more bytes, is no part of the shard: all ranks have it, and
+    are sent its new value. State whose parameter is not known follows an owner
+    where nobody else reads it.
+
+    Example: the gradient goes to the owner of `params['w']`, which updates the
+    moment; all get the new parameter.
+
+    ```mlir
+    module attributes {fp8.zero = 1 : i64} {
+      func.func public @main(
+          %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"},
+          %m: tensor<8xf32> {fp8.kind = "moment1", fp8.parameter = "params['w']", fp8.path = "m['w']", fp8.role = "state"},
+          %x: tensor<8xf32> {fp8.path = "x", fp8.role = "batch"})
+          -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "params['w']"},
+              tensor<8xf32> {fp8.kind = "state", fp8.path = "[1]", fp8.state = "m['w']"}) {
+        %e = tensor.empty() : tensor<8xf32>
+        %g = linalg.mul ins(%w, %x : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        %0 = fp8.all_reduce sum %g : tensor<8xf32>
+        %1 = linalg.add ins(%m, %0 : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        %2 = linalg.sub ins(%w, %1 : tensor<8xf32>, tensor<8xf32>) outs(%e : tensor<8xf32>) -> tensor<8xf32>
+        return %2, %1 : tensor<8xf32>, tensor<8xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect"];
+}
+
 def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
   let summary = "Group structured ops into kernels and outline them on tensors";
   let description = [{

@@ -54,6 +54,11 @@ struct QuantizePipelineOptions
       llvm::cl::desc("mean or sum: what the loss is over the rows of the "
                      "batch, where that cannot be proved"),
       llvm::cl::init("")};
+  PassOptions::Option<unsigned> zero{
+      *this, "zero",
+      llvm::cl::desc("1: each rank has the masters and moments of some "
+                     "parameters alone"),
+      llvm::cl::init(0)};
   PassOptions::Option<bool> storeScores{
       *this, "store-scores",
       llvm::cl::desc("Leave attention as it is: its scores are stored"),

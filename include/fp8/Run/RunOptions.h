@@ -42,6 +42,7 @@ struct RunOptions {
   /// Ranks train together, each with rows of its own; seconds until one that
   /// does not answer has failed (0: 300).
   bool dataParallel = false;
+  unsigned zero = 0; // of fp8-run; a package has it
   double rankTimeout = 0;
   /// Those, or null: see Ranks.
   fp8_group *group = nullptr;

@@ -47,6 +47,7 @@ public:
 
 private:
   FailureOr<Place> placeOf(Value buffer);
+  Operation *ifOwner(int64_t shard, Location loc);
   LogicalResult lowerLaunch(LaunchOp op);
   LogicalResult lowerStart(StartAllReduceOp op);
   void lowerWait(WaitOp op);
@@ -267,11 +268,28 @@ FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
       further, constant(codes.size(), loc)};
 }
 
+/// A branch that the owner of a shard takes; returns its end.
+Operation *ScheduleLowering::ifOwner(int64_t shard, Location loc) {
+  Type i64 = builder.getI64Type();
+  Value owns =
+      LLVM::CallOp::create(builder, loc,
+                           runtimeFunction("fp8_owns", i64, {pointer, i64}),
+                           ValueRange{step, constant(shard, loc)})
+          .getResult();
+  Value condition = LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne,
+                                         owns, constant(0, loc));
+  return scf::IfOp::create(builder, loc, condition, /*withElseRegion=*/false)
+      .thenBlock()
+      ->getTerminator();
+}
+
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
+  if (auto shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName))
+    builder.setInsertionPoint(ifOwner(shard.getInt(), loc));
   FailureOr<OperandTables> tables = tablesOf(op);
   if (failed(tables))
     return failure();
@@ -292,6 +310,7 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 //===----------------------------------------------------------------------===//
 
 static_assert(static_cast<int>(Reduction::Min) == FP8_REDUCE_MIN &&
+                  static_cast<int>(Reduction::Owner) == FP8_REDUCE_OWNER &&
                   static_cast<int>(Wire::F8E5M2) == FP8_WIRE_F8_E5M2,
               "the dialect counts as the runtime does");
 
@@ -331,7 +350,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
       builder.getStringAttr(text));
   MemRefType type = op.getInput().getType();
   SmallVector<Type> fields{pointer};
-  fields.append(5, builder.getI64Type());
+  fields.append(6, builder.getI64Type());
   auto structure =
       LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
   auto global =
@@ -343,10 +362,15 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
     value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
   };
   set(LLVM::AddressOfOp::create(builder, loc, label), 0);
-  int64_t numbers[] = {
-      static_cast<int64_t>(op.getReduction()),
-      static_cast<int64_t>(op.getWire()), *dtypeOf(type.getElementType()),
-      static_cast<int64_t>(op.getBlock().value_or(0)), type.getNumElements()};
+  // An owner's values travel as bytes.
+  bool isOwners = op.getReduction() == Reduction::Owner;
+  int64_t numbers[] = {static_cast<int64_t>(op.getReduction()),
+                       static_cast<int64_t>(op.getWire()),
+                       isOwners ? FP8_DTYPE_I8
+                                : *dtypeOf(type.getElementType()),
+                       static_cast<int64_t>(op.getBlock().value_or(0)),
+                       isOwners ? byteSize(type) : type.getNumElements(),
+                       static_cast<int64_t>(op.getShard().value_or(0))};
   for (auto [index, number] : llvm::enumerate(numbers))
     set(constant(number, loc), index + 1);
   LLVM::ReturnOp::create(builder, loc, value);
@@ -361,7 +385,7 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Type element = op.getInput().getType().getElementType();
-  if (!dtypeOf(element))
+  if (op.getReduction() != Reduction::Owner && !dtypeOf(element))
     return op.emitOpError("expected f16, bf16, f32, f64, i8, i16, i32 or i64 "
                           "but got ")
            << element;

@@ -119,6 +119,7 @@ void KernelGroups::initGroup(unsigned index) {
   group.recompute = op->hasAttr(kRecomputeAttr);
   group.late = nodes[index].late;
   group.sweep = op->getAttr(kSweepAttr);
+  group.shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   SmallVector<unsigned> loops;
   if (auto generic = dyn_cast<linalg::GenericOp>(op)) {
     group.contraction = isDot(generic);
@@ -311,6 +312,9 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   // What a contraction reads is complete before it starts.
   if (consumer.contraction || producer.schedule || consumer.schedule)
     return;
+  // A kernel is run by all ranks or by the owner of one shard.
+  if (producer.shard != consumer.shard)
+    return;
   // Computed again beside what it was first computed from, it would have to be
   // kept from there on.
   if (consumer.recompute && !producer.late)
@@ -355,6 +359,7 @@ LogicalResult KernelGroups::form() {
     node.op->removeAttr(kRecomputeAttr);
     node.op->removeAttr(kKeptAttr);
     node.op->removeAttr(kSweepAttr);
+    node.op->removeAttr(FP8Dialect::kShardAttrName);
   }
   return success();
 }

@@ -39,6 +39,7 @@ struct KernelGroup {
   bool recompute = false; // computes again what is not to be kept
   bool late = false;      // has a node at or after what is computed again
   Attribute sweep;        // the sweep that it computes something again for
+  IntegerAttr shard;      // of the state: its owner alone runs it
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;

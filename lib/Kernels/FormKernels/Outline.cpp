@@ -244,6 +244,8 @@ LaunchOp Outliner::createLaunch(KernelOp kernel) {
   auto launch =
       LaunchOp::create(builder, kernel.getLoc(), kernel, operands,
                        builder.getStringAttr(labelOf(ops, stateOf(results))));
+  if (group.shard)
+    launch->setAttr(FP8Dialect::kShardAttrName, group.shard);
   for (auto [result, value] : llvm::zip(results, launch.getResults()))
     result.replaceUsesWithIf(
         value, [&](OpOperand &use) { return !isInside(use.getOwner()); });

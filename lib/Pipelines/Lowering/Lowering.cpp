@@ -33,6 +33,7 @@ void fp8::buildKernelsPipeline(OpPassManager &pm, const PlanMemoryOptions &plan,
   pm.addNestedPass<func::FuncOp>(createFuseElementwise());
   pm.addPass(createBlockCanonicalizer());
   pm.addPass(createCSEPass());
+  pm.addPass(createDealState());
   pm.addPass(createFormKernels());
   pm.addPass(createDeduplicateKernels());
   pm.addPass(createBufferizeKernels());

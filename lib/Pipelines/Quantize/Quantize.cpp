@@ -72,7 +72,7 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   addResolveRecipe(pm, options);
   // Before anything is quantized: whole values are quantized alike everywhere.
   if (options.dataParallel)
-    pm.addPass(createFP8DataParallel({options.lossReduction}));
+    pm.addPass(createFP8DataParallel({options.lossReduction, options.zero}));
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
   FP8SmoothSwiGLUOptions smooth;

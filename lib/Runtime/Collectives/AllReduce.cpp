@@ -21,9 +21,15 @@ static bool isFloat8(int64_t wire) {
 std::string findMistake(const fp8_all_reduce &what) {
   if (what.dtype < 0 || what.dtype >= FP8_NUM_DTYPES || what.reduction < 0 ||
       what.reduction >= FP8_NUM_REDUCTIONS || what.wire < 0 ||
-      what.wire >= FP8_NUM_WIRES || what.elements < 0 || what.block < 0)
+      what.wire >= FP8_NUM_WIRES || what.elements < 0 || what.block < 0 ||
+      what.shard < 0)
     return "a value is out of its enumeration";
   auto dtype = static_cast<fp8_dtype>(what.dtype);
+  if (what.reduction == FP8_REDUCE_OWNER) {
+    if (what.shard == 0 || what.wire != FP8_WIRE_EXACT)
+      return "expected a shard and an exact wire for an owner's values";
+    return "";
+  }
   if (!hasReduction(dtype))
     return str("expected f32, f64, f16, bf16, f8e4m3fn, f8e5m2, an integer or "
                "bool but got ",
@@ -74,12 +80,26 @@ struct Tensor {
         dtype(static_cast<fp8_dtype>(what.dtype)), ranks(ranks),
         size(wireSize(what)) {}
 
+  /// What a rank reduces.
   Slice slice(int64_t rank) const {
+    if (isFromOwner())
+      return {0, 0};
+    if (reduction.owner >= 0)
+      return {0, reduction.owner == rank ? what.elements : 0};
     int64_t share = (what.elements + ranks - 1) / ranks;
     int64_t begin = std::min(what.elements, rank * share);
     return {begin, std::min(what.elements, begin + share) - begin};
   }
   int64_t bytes(int64_t rank) const { return slice(rank).count * size; }
+  /// What it sends to all of the result.
+  Slice result(int64_t rank) const {
+    if (reduction.owner < 0)
+      return slice(rank);
+    return {0, isFromOwner() && reduction.owner == rank ? what.elements : 0};
+  }
+  int64_t resultBytes(int64_t rank) const { return result(rank).count * size; }
+  bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
+  bool isToOwner() const { return reduction.owner >= 0 && !isFromOwner(); }
   bool isMean() const { return what.reduction == FP8_REDUCE_MEAN; }
 
   // Scales on an f8 wire.
@@ -331,6 +351,7 @@ private:
   void decode(int64_t rank, const char *wire);
   void exchange(const Buffers &sends, Buffers &receives);
   int64_t bytesOf(int64_t rank) const;
+  int64_t resultBytesOf(int64_t rank) const;
 
   fp8_group &group;
   std::vector<Tensor> tensors;
@@ -350,6 +371,14 @@ int64_t Bucket::bytesOf(int64_t rank) const {
   int64_t bytes = 0;
   for (const Tensor &tensor : tensors)
     bytes += tensor.bytes(rank);
+  return bytes;
+}
+
+/// Of what it sends to all.
+int64_t Bucket::resultBytesOf(int64_t rank) const {
+  int64_t bytes = static_cast<int64_t>(tensors.size() * sizeof(int64_t));
+  for (const Tensor &tensor : tensors)
+    bytes += tensor.resultBytes(rank);
   return bytes;
 }
 
@@ -428,22 +457,33 @@ Bucket::Buffers Bucket::encode() {
   return sends;
 }
 
-/// The results, and behind them how many codes of each tensor saturated.
+/// What this rank sends to all: results, and behind them how many codes of each
+/// tensor saturated.
 std::vector<char> Bucket::reduce(const Buffers &received) {
-  int64_t bytes = bytesOf(group.rank());
-  std::vector<char> results(bytes + tensors.size() * sizeof(int64_t));
+  std::vector<char> results(resultBytesOf(group.rank())), kept;
+  char *counts = results.data() + results.size() -
+                 static_cast<int64_t>(tensors.size() * sizeof(int64_t));
   std::vector<const char *> pieces;
   for (int64_t rank = 0; rank < group.size(); ++rank)
     pieces.push_back(rank == group.rank() ? own.data() : received[rank].data());
   char *next = results.data();
   for (size_t i = 0; i < tensors.size(); ++i) {
     Tensor &tensor = tensors[i];
-    tensor.reduce(tensor.slice(group.rank()), pieces, next);
+    Slice slice = tensor.slice(group.rank());
     int64_t size = tensor.bytes(group.rank());
-    next += size;
+    if (tensor.isFromOwner()) {
+      tensor.encode(tensor.result(group.rank()), next);
+    } else if (tensor.isToOwner()) {
+      kept.resize(size);
+      tensor.reduce(slice, pieces, kept.data());
+      tensor.decode(slice, kept.data());
+    } else {
+      tensor.reduce(slice, pieces, next);
+    }
+    next += tensor.resultBytes(group.rank());
     for (const char *&piece : pieces)
       piece += size;
-    std::memcpy(results.data() + bytes + i * sizeof(int64_t), &tensor.saturated,
+    std::memcpy(counts + i * sizeof(int64_t), &tensor.saturated,
                 sizeof(int64_t));
     tensor.saturated = 0;
   }
@@ -452,8 +492,8 @@ std::vector<char> Bucket::reduce(const Buffers &received) {
 
 void Bucket::decode(int64_t rank, const char *wire) {
   for (const Tensor &tensor : tensors) {
-    tensor.decode(tensor.slice(rank), wire);
-    wire += tensor.bytes(rank);
+    tensor.decode(tensor.result(rank), wire);
+    wire += tensor.resultBytes(rank);
   }
   for (Tensor &tensor : tensors) {
     int64_t saturated;
@@ -468,7 +508,7 @@ void Bucket::distribute(const std::vector<char> &mine) {
   std::vector<fp8_message> sends, receives;
   for (int64_t rank = 0; rank < group.size(); ++rank) {
     if (rank != group.rank())
-      theirs[rank].resize(bytesOf(rank) + tensors.size() * sizeof(int64_t));
+      theirs[rank].resize(resultBytesOf(rank));
     sends.push_back(
         {const_cast<char *>(mine.data()), static_cast<int64_t>(mine.size())});
     receives.push_back(

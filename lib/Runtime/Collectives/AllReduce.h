@@ -26,6 +26,7 @@ struct Reduction {
   const char *in;
   char *out;
   float *control; // mu and its steps; null on other wires
+  int64_t owner = -1; // the one rank that it goes to, or comes from
 };
 
 /// Why no runtime can do this; "" if this one can.

@@ -62,3 +62,19 @@ fp8.schedule @others(%g: memref<64xf32>, %h: memref<64xf32>) {
   fp8.wait %0 (%h, %h) : memref<64xf32>, memref<64xf32>
   fp8.return
 }
+
+// -----
+
+func.func @no_shard(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected the shard whose owner has the values}}
+  %0 = fp8.all_reduce owner %x : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @shard_zero(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @below {{expected shards to be counted from 1 but got 0}}
+  %0 = fp8.all_reduce sum %x shard = 0 : tensor<4xf32>
+  return %0 : tensor<4xf32>
+}

@@ -138,11 +138,11 @@ class Fixture:
         self.feeds = [part for key in case.batch for part in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
         return folder
 
-    def run(self, folder, ranks, recipe, *options):
+    def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
         """Losses, and the state after the last step."""
-        out = folder / f"{recipe}{ranks}"
+        out = folder / (name or f"{recipe}{ranks}")
         command = [self.fp8_run, folder / f"step{BATCH * 2 // ranks}.mlir", "--init", folder / "init.safetensors", *self.feeds, "--recipe", recipe,
-                   "--steps", STEPS, "--threads", 1, "--out", out, "--overwrite", *options]  # fmt: skip
+                   "--steps", steps, "--threads", 1, "--out", out, "--resume" if resume else "--overwrite", *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
@@ -150,7 +150,7 @@ class Fixture:
         done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
         assert done.returncode == 0, f"expected exit code 0 but got {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
         rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
-        return rows, t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+        return rows, t.load_tensors(out / f"checkpoint-{steps}.safetensors")
 
 
 def exact(name, fixture):
@@ -181,8 +181,29 @@ def in_fp8(name, recipe, fixture):
     assert 0 < apart <= 3 * gap + 1e-3 * one[0]["loss"], f"expected losses near those of one process but got {apart} apart"
 
 
+def dealt(name, recipe, fixture):
+    """ZeRO-1: the same bits, in files that any number of ranks goes on with."""
+    folder = fixture.prepare(name)
+    (plain, want) = fixture.run(folder, 2, recipe)
+    zero = f"{recipe}-zero"
+    fixture.run(folder, 2, recipe, "--zero", 1, steps=3, name=zero)
+    (rows, found) = fixture.run(folder, 2, recipe, "--zero", 1, name=zero, resume=True)
+    assert [row["loss"] for row in rows] == [row["loss"] for row in plain], f"expected losses {plain} but got {rows}"
+    different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
+    assert want.keys() == found.keys() and not different, f"expected the same state but got others for {different}"
+    memory = json.loads((folder / zero / "memory.json").read_text())
+    shares, step = memory["shards_by_rank"], memory["step"]
+    assert len(shares) == 2 and min(shares) > 0 and step["shards"] == shares[0], f"expected shards on both ranks but got {memory['shards_by_rank']}"
+    # One process takes the checkpoint, and two without ZeRO.
+    for ranks in (1, 2):
+        (more, _) = fixture.run(folder, ranks, recipe, *(["--data-parallel"] if ranks == 1 else []), steps=STEPS + 1, name=zero, resume=True)
+        assert np.isfinite(more[-1]["loss"]) and len(more) == STEPS + 1
+        (folder / zero / f"checkpoint-{STEPS + 1}.safetensors").unlink()
+
+
 if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
+    cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     t.run_cases(cases, sys.argv[4:], fixture)

@@ -17,6 +17,20 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
   auto type = cast<ShapedType>(op.getInput().getType());
   Type element = type.getElementType();
   Reduction reduction = op.getReduction();
+  std::optional<int64_t> shard;
+  if (op.getShard())
+    shard = static_cast<int64_t>(*op.getShard());
+  if (shard && *shard < 1)
+    return op.emitOpError("expected shards to be counted from 1 but got ")
+           << *shard;
+  if (reduction == Reduction::Owner) {
+    // Bytes are passed on as they are.
+    if (!shard)
+      return op.emitOpError("expected the shard whose owner has the values");
+    if (op.getWire() != Wire::None || op.getMu() || op.getBlock())
+      return op.emitOpError("expected wire 'none' for an owner's values");
+    return success();
+  }
   bool isFloat =
       element.isF16() || element.isBF16() || element.isF32() || element.isF64();
   if (!isFloat && !(element.isInteger() && !element.isInteger(1)))
@@ -56,9 +70,10 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
 //===----------------------------------------------------------------------===//
 
 void AllReduceOp::build(OpBuilder &builder, OperationState &state,
-                        Reduction reduction, Value input, StringAttr label) {
+                        Reduction reduction, Value input, StringAttr label,
+                        IntegerAttr shard) {
   build(builder, state, input.getType(), /*new_mu=*/Type(), reduction, input,
-        /*mu=*/Value(), Wire::None, /*block=*/IntegerAttr(), label);
+        /*mu=*/Value(), Wire::None, /*block=*/IntegerAttr(), shard, label);
 }
 
 LogicalResult AllReduceOp::verify() {

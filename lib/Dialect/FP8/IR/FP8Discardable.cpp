@@ -96,6 +96,8 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kGatedUnitsAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
     {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
     {FP8Dialect::kDataParallelAttrName, OnOp, kFlag},
+    {FP8Dialect::kZeroAttrName, OnOp, kPositive},
+    {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,
      OnArgument,

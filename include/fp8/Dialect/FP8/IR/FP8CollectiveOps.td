@@ -27,7 +27,8 @@ def FP8_Reduction : FP8_CollectiveEnum<"Reduction", "How the values of all ranks
     I32EnumAttrCase<"Sum", 0, "sum">,
     I32EnumAttrCase<"Mean", 1, "mean">,
     I32EnumAttrCase<"Max", 2, "max">,
-    I32EnumAttrCase<"Min", 3, "min">
+    I32EnumAttrCase<"Min", 3, "min">,
+    I32EnumAttrCase<"Owner", 4, "owner">
   ]>;
 
 def FP8_Wire : FP8_CollectiveEnum<"Wire", "What travels between ranks", [
@@ -41,7 +42,8 @@ def FP8_ReductionAttr : EnumAttr<FP8_Dialect, FP8_Reduction, "reduction"> {
   let summary = "How the values of all ranks become one";
   let description = [{
     `mean` is the sum divided by the number of ranks. A NaN of any rank is the
-    maximum, and the minimum.
+    maximum, and the minimum. `owner`: the values of the rank that owns a shard of
+    the state; those of the others are not read.
 
     Example:
 
@@ -90,6 +92,11 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
     `mu`, two numbers of f32 that the op returns anew: state of the step, which
     all ranks hold alike.
 
+    With a `shard` of the state (they are counted from 1; which rank owns one is
+    decided when the step runs, by the number of ranks) a sum, mean, maximum or
+    minimum goes to its owner alone: on the other ranks the result is undefined.
+    `owner` takes a value from the owner to all ranks.
+
     The op has no side effect as far as one rank can see, but all ranks must come by
     the same ops in the same order: around it there is no branch or loop whose
     condition differs by rank. The `label` names it in profiles and errors.
@@ -102,6 +109,8 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
       %0 = fp8.all_reduce mean %g label = "gradient params['w']" : tensor<64x32xf32>
       %1 = fp8.all_reduce max %amax : tensor<f32>
       %2, %mu_new = fp8.all_reduce sum %g mu %mu wire = f8E4M3FN block = 128 : tensor<64x32xf32>, tensor<2xf32> -> tensor<2xf32>
+      %3 = fp8.all_reduce sum %g shard = 1 : tensor<64x32xf32>
+      %4 = fp8.all_reduce owner %3 shard = 1 : tensor<64x32xf32>
       return %0, %1, %2, %mu_new : tensor<64x32xf32>, tensor<f32>, tensor<64x32xf32>, tensor<2xf32>
     }
     ```
@@ -110,16 +119,18 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
                        Optional<FP8_F32Tensor>:$mu,
                        DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
                        OptionalAttr<I64Attr>:$block,
+                       OptionalAttr<I64Attr>:$shard,
                        OptionalAttr<StrAttr>:$label);
   let results = (outs AnyStaticShapeTensor:$result, Optional<FP8_F32Tensor>:$new_mu);
   let assemblyFormat = [{
     `` $reduction $input (`mu` $mu^)? (`wire` `=` `` $wire^)? (`block` `=` $block^)?
-    (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
+    (`shard` `=` $shard^)? (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
   }];
   let builders = [
     // Exact, of one tensor.
     OpBuilder<(ins "::mlir::fp8::Reduction":$reduction, "::mlir::Value":$input,
-                   CArg<"::mlir::StringAttr", "{}">:$label)>
+                   CArg<"::mlir::StringAttr", "{}">:$label,
+                   CArg<"::mlir::IntegerAttr", "{}">:$shard)>
   ];
   let hasVerifier = 1;
 }
@@ -149,12 +160,13 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
                        AnyStaticShapeMemRef:$result, Optional<AnyStaticShapeMemRef>:$mu,
                        DefaultValuedAttr<FP8_WireAttr, "::mlir::fp8::Wire::None">:$wire,
                        OptionalAttr<I64Attr>:$block,
+                       OptionalAttr<I64Attr>:$shard,
                        OptionalAttr<StrAttr>:$label,
                        OptionalAttr<I64Attr>:$number);
   let results = (outs Index:$handle);
   let assemblyFormat = [{
     `` $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` `` $wire^)?
-    (`block` `=` $block^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
+    (`block` `=` $block^)? (`shard` `=` $shard^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
     `:` type($input)
   }];
   let hasVerifier = 1;

@@ -92,6 +92,14 @@ def FP8_Dialect : Dialect {
     /// On the module: the step runs on several ranks, each with its own rows.
     static constexpr ::llvm::StringLiteral kDataParallelAttrName = "fp8.data_parallel";
 
+    /// On the module: what of the state is dealt to ranks (1: all but the
+    /// parameters that others read whole).
+    static constexpr ::llvm::StringLiteral kZeroAttrName = "fp8.zero";
+
+    /// On state, and on what computes it: the number of its shard, which one
+    /// rank owns. Counted from 1.
+    static constexpr ::llvm::StringLiteral kShardAttrName = "fp8.shard";
+
     /// On a dot, until the report is written: what becomes of it, and why.
     static constexpr ::llvm::StringLiteral kVerdictAttrName = "fp8.verdict";
 

@@ -93,7 +93,9 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
   let options = [
     Option<"lossReduction", "loss-reduction", "std::string", "\"\"",
-           "mean or sum: what the loss is over the rows of the batch, where that cannot be proved">
+           "mean or sum: what the loss is over the rows of the batch, where that cannot be proved">,
+    Option<"zero", "zero", "unsigned", "0",
+           "1: each rank is to have the masters and moments of some parameters alone (see fp8-deal-state)">
   ];
 }
 

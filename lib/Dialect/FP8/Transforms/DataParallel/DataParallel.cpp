@@ -302,7 +302,8 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
     Value mu = wire.isFP8() ? addMu(reduce) : Value();
     auto narrow = AllReduceOp::create(
         builder, value.getLoc(), value.getType(), mu ? mu.getType() : Type(),
-        reduction, value, mu, wire.format, block, reduce.getLabelAttr());
+        reduction, value, mu, wire.format, block, /*shard=*/IntegerAttr(),
+        reduce.getLabelAttr());
     reduce.erase();
     reduce = narrow;
     if (mu)
@@ -388,6 +389,15 @@ public:
     }
     getOperation()->setAttr(FP8Dialect::kDataParallelAttrName,
                             UnitAttr::get(&getContext()));
+    if (zero > 1) {
+      getOperation().emitError("expected zero=0 or zero=1 but got zero=")
+          << zero << ": gradients and parameters are not dealt";
+      return signalPassFailure();
+    }
+    if (zero == 1)
+      getOperation()->setAttr(
+          FP8Dialect::kZeroAttrName,
+          IntegerAttr::get(IntegerType::get(&getContext(), 64), 1));
   }
 };
 
