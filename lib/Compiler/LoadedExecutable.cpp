@@ -36,6 +36,7 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_wait", &fp8_wait);
   provide("fp8_rank", &fp8_rank);
   provide("fp8_num_ranks", &fp8_num_ranks);
+  provide("fp8_exchange_start", &fp8_exchange_start);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

@@ -23,10 +23,10 @@ struct Held {
   Value input;
   SmallVector<Value, 2> written;
 
-  explicit Held(StartAllReduceOp start) : input(memoryOf(start.getInput())) {
-    written.push_back(memoryOf(start.getResult()));
-    if (start.getMu())
-      written.push_back(memoryOf(start.getMu()));
+  /// Operand 0 of a start is read, the others are written.
+  explicit Held(Operation *start) : input(memoryOf(start->getOperand(0))) {
+    for (Value operand : start->getOperands().drop_front())
+      written.push_back(memoryOf(operand));
   }
 
   /// Does an op touch the memory so that it cannot run meanwhile?
@@ -52,8 +52,12 @@ struct Held {
   }
 };
 
+bool isStart(Operation *op) {
+  return isa<StartAllReduceOp, StartExchangeOp>(op);
+}
+
 /// Does `op` make an operand of `start`?
-bool defines(Operation *op, StartAllReduceOp start) {
+bool defines(Operation *op, Operation *start) {
   return llvm::any_of(start->getOperands(), [&](Value operand) {
     return operand.getDefiningOp() == op;
   });
@@ -66,9 +70,9 @@ bool isPlace(Operation *op) {
 }
 
 /// Brings the places of the operands before the ops that do something.
-void moveUp(StartAllReduceOp start, const Held &held) {
+void moveUp(Operation *start, const Held &held) {
   while (Operation *before = start->getPrevNode()) {
-    if (isa<StartAllReduceOp>(before) || held.conflicts(before))
+    if (isStart(before) || held.conflicts(before))
       return;
     if (!defines(before, start)) {
       start->moveBefore(before);
@@ -76,7 +80,7 @@ void moveUp(StartAllReduceOp start, const Held &held) {
     }
     // A place that is made right here can be made earlier as well.
     Operation *earlier = before->getPrevNode();
-    if (!isPlace(before) || !earlier || isa<StartAllReduceOp>(earlier) ||
+    if (!isPlace(before) || !earlier || isStart(earlier) ||
         held.conflicts(earlier) ||
         llvm::any_of(before->getOperands(), [&](Value operand) {
           return operand.getDefiningOp() == earlier;
@@ -98,13 +102,15 @@ class OverlapCollectives
     : public fp8::impl::OverlapCollectivesBase<OverlapCollectives> {
 public:
   void runOnOperation() override {
-    SmallVector<StartAllReduceOp> starts;
-    getOperation().walk(
-        [&](StartAllReduceOp start) { starts.push_back(start); });
-    for (StartAllReduceOp start : starts)
+    SmallVector<Operation *> starts;
+    getOperation().walk([&](Operation *op) {
+      if (isStart(op))
+        starts.push_back(op);
+    });
+    for (Operation *start : starts)
       moveUp(start, Held(start));
-    for (StartAllReduceOp start : llvm::reverse(starts))
-      moveDown(cast<WaitOp>(*start.getHandle().user_begin()), Held(start));
+    for (Operation *start : llvm::reverse(starts))
+      moveDown(cast<WaitOp>(*start->user_begin()), Held(start));
   }
 };
 
