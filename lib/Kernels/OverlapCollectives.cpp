@@ -78,15 +78,22 @@ void moveUp(Operation *start, const Held &held) {
       start->moveBefore(before);
       continue;
     }
-    // A place that is made right here can be made earlier as well.
-    Operation *earlier = before->getPrevNode();
+    // Places that are made right here can be made earlier as well, the first of
+    // them first.
+    Operation *place = before;
+    while (Operation *above = place->getPrevNode()) {
+      if (!isPlace(above) || !defines(above, start))
+        break;
+      place = above;
+    }
+    Operation *earlier = place->getPrevNode();
     if (!isPlace(before) || !earlier || isStart(earlier) ||
         held.conflicts(earlier) ||
-        llvm::any_of(before->getOperands(), [&](Value operand) {
+        llvm::any_of(place->getOperands(), [&](Value operand) {
           return operand.getDefiningOp() == earlier;
         }))
       return;
-    before->moveBefore(earlier);
+    place->moveBefore(earlier);
   }
 }
 
