@@ -272,6 +272,37 @@ FP8_CAPI void fp8_all_reduce_start(fp8_step *step, int64_t number,
                                    const int64_t *offsets,
                                    int64_t num_operands);
 
+/* What goes where between the ranks of a group. */
+typedef enum fp8_exchange_kind {
+  FP8_EXCHANGE_ALL_TO_ALL = 0, /* part j to the j-th member, whose part for this
+                                  rank is then part j */
+  FP8_EXCHANGE_GATHER = 1,     /* the operand to all members: part j is the
+                                  j-th member's                                */
+  FP8_EXCHANGE_PERMUTE = 2,    /* the operand from the first to the second rank
+                                  of each group; zeros where nothing arrives   */
+  FP8_NUM_EXCHANGES = 3
+} fp8_exchange_kind;
+
+/* An exchange of parts, in which values stay as they are; constant, beside the
+   code that starts it. */
+typedef struct fp8_exchange {
+  const char *label;    /* for profiles and errors                       */
+  int64_t kind;         /* fp8_exchange_kind                             */
+  int64_t part_bytes;   /* of what goes from one rank to another         */
+  int64_t groups;       /* their number                                  */
+  int64_t group_size;   /* 2 for FP8_EXCHANGE_PERMUTE: source and target */
+  const int64_t *ranks; /* of the first group, the second, ...; a rank is in
+                           one group, or the target of one pair          */
+} fp8_exchange;
+
+/* Called by generated code only. Begins to exchange operand 0 (read) for
+   operand 1 (written, elsewhere). Otherwise as fp8_all_reduce_start: all ranks
+   make the same call, those too that send nothing. */
+FP8_CAPI void fp8_exchange_start(fp8_step *step, int64_t number,
+                                 const fp8_exchange *what,
+                                 const int64_t *operands,
+                                 const int64_t *offsets, int64_t num_operands);
+
 /* Called by generated code only: waits for collective `number` (for all of this
    number, where a loop has started several). */
 FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
@@ -531,8 +562,8 @@ typedef struct fp8_package_library {
   const fp8_package_code *functions;
   int64_t num_functions;
   /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
-     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank, fp8_num_ranks and
-     fp8_owns: set before a function is called. */
+     fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank, fp8_num_ranks,
+     fp8_owns and fp8_exchange_start: set before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -544,6 +575,8 @@ typedef struct fp8_package_library {
   int64_t (**rank)(fp8_step *);
   int64_t (**num_ranks)(fp8_step *);
   int64_t (**owns)(fp8_step *, int64_t);
+  void (**exchange_start)(fp8_step *, int64_t, const fp8_exchange *,
+                          const int64_t *, const int64_t *, int64_t);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

@@ -400,6 +400,8 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
         name(launch);
       else if (auto start = dyn_cast<StartAllReduceOp>(op))
         name(start);
+      else if (auto start = dyn_cast<StartExchangeOp>(op))
+        name(start);
     });
   }
   memory.scratchBytes = result.scratchBytes;

@@ -37,6 +37,7 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_rank", &fp8_rank);
   provide("fp8_num_ranks", &fp8_num_ranks);
   provide("fp8_owns", &fp8_owns);
+  provide("fp8_exchange_start", &fp8_exchange_start);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

@@ -79,7 +79,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   llvm::for_each(addressed, declare);
   for (const char *name : {"fp8_launch", "fp8_operand", "fp8_read", "fp8_write",
                            "fp8_all_reduce_start", "fp8_wait", "fp8_rank",
-                           "fp8_num_ranks", "fp8_owns"})
+                           "fp8_num_ranks", "fp8_owns", "fp8_exchange_start"})
     declare(symbols.lookup(name));
   units.push_back({std::move(unit), entry.getName().str()});
   return units;

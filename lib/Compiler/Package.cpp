@@ -152,7 +152,9 @@ void PackageTable::build(const Executable &executable) {
       call("fp8_wait", none, {pointer, i64}),
       call("fp8_rank", i64, {pointer}),
       call("fp8_num_ranks", i64, {pointer}),
-      call("fp8_owns", i64, {pointer, i64})};
+      call("fp8_owns", i64, {pointer, i64}),
+      call("fp8_exchange_start", none,
+           {pointer, i64, pointer, pointer, pointer, i64})};
   llvm::Constant *library = llvm::ConstantStruct::getAnon(fields);
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);

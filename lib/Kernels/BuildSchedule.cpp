@@ -61,6 +61,7 @@ private:
   LogicalResult convertOp(Operation &op);
   void convertLaunch(LaunchOp launch);
   void convertAllReduce(AllReduceOp op);
+  void convertExchange(ExchangeOp op);
   void convertConstant(arith::ConstantOp constant);
   LogicalResult convertExtract(tensor::ExtractOp extract);
   LogicalResult convertFromElements(tensor::FromElementsOp op);
@@ -241,6 +242,17 @@ void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
       builder, loc, builder.getIndexType(), op.getReduction(), input, result,
       mu, op.getWire(), op.getBlockAttr(), op.getShardAttr(), op.getLabelAttr(),
       /*number=*/IntegerAttr());
+  WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
+}
+
+void ScheduleBuilder::convertExchange(ExchangeOp op) {
+  Location loc = op.getLoc();
+  Value result = allocate(loc, op.getResult().getType());
+  mapping.map(op.getResult(), result);
+  auto start = StartExchangeOp::create(builder, loc, builder.getIndexType(),
+                                       op.getKind(), bufferOf(op.getInput()),
+                                       result, op.getRanks(), op.getLabelAttr(),
+                                       /*number=*/IntegerAttr());
   WaitOp::create(builder, loc, start.getHandle(), start->getOperands());
 }
 
@@ -477,6 +489,10 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
   }
   if (auto reduce = dyn_cast<AllReduceOp>(op)) {
     convertAllReduce(reduce);
+    return success();
+  }
+  if (auto exchange = dyn_cast<ExchangeOp>(op)) {
+    convertExchange(exchange);
     return success();
   }
   if (auto extract = dyn_cast<tensor::ExtractOp>(op))

@@ -23,10 +23,10 @@ struct Held {
   Value input;
   SmallVector<Value, 2> written;
 
-  explicit Held(StartAllReduceOp start) : input(memoryOf(start.getInput())) {
-    written.push_back(memoryOf(start.getResult()));
-    if (start.getMu())
-      written.push_back(memoryOf(start.getMu()));
+  /// Operand 0 of a start is read, the others are written.
+  explicit Held(Operation *start) : input(memoryOf(start->getOperand(0))) {
+    for (Value operand : start->getOperands().drop_front())
+      written.push_back(memoryOf(operand));
   }
 
   /// Does an op touch the memory so that it cannot run meanwhile?
@@ -52,6 +52,10 @@ struct Held {
   }
 };
 
+bool isStart(Operation *op) {
+  return isa<StartAllReduceOp, StartExchangeOp>(op);
+}
+
 /// Does only the place of a buffer depend on `op`?
 bool isPlace(Operation *op) {
   return isa<ViewLikeOpInterface, memref::AllocOp>(op) ||
@@ -59,7 +63,7 @@ bool isPlace(Operation *op) {
 }
 
 /// With the places of its operands.
-void moveUp(StartAllReduceOp start, const Held &held) {
+void moveUp(Operation *start, const Held &held) {
   llvm::SmallPtrSet<Operation *, 8> moved{start};
   Operation *first = start;
   while (Operation *before = first->getPrevNode()) {
@@ -73,7 +77,7 @@ void moveUp(StartAllReduceOp start, const Held &held) {
       first = before;
       continue;
     }
-    if (isa<StartAllReduceOp>(before) || held.conflicts(before))
+    if (isStart(before) || held.conflicts(before))
       return;
     before->moveAfter(start);
   }
@@ -91,13 +95,15 @@ class OverlapCollectives
     : public fp8::impl::OverlapCollectivesBase<OverlapCollectives> {
 public:
   void runOnOperation() override {
-    SmallVector<StartAllReduceOp> starts;
-    getOperation().walk(
-        [&](StartAllReduceOp start) { starts.push_back(start); });
-    for (StartAllReduceOp start : starts)
+    SmallVector<Operation *> starts;
+    getOperation().walk([&](Operation *op) {
+      if (isStart(op))
+        starts.push_back(op);
+    });
+    for (Operation *start : starts)
       moveUp(start, Held(start));
-    for (StartAllReduceOp start : llvm::reverse(starts))
-      moveDown(cast<WaitOp>(*start.getHandle().user_begin()), Held(start));
+    for (Operation *start : llvm::reverse(starts))
+      moveDown(cast<WaitOp>(*start->user_begin()), Held(start));
   }
 };
 

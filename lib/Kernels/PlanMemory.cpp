@@ -139,6 +139,8 @@ public:
           launch.setNumber(number++);
         else if (auto start = dyn_cast<StartAllReduceOp>(op))
           start.setNumber(number++);
+        else if (auto start = dyn_cast<StartExchangeOp>(op))
+          start.setNumber(number++);
       });
     }
     Builder builder(&getContext());

@@ -8,6 +8,7 @@
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_VERIFYSCHEDULED
@@ -41,12 +42,15 @@ LogicalResult verifyShard(LaunchOp launch) {
 LogicalResult verifySchedule(ScheduleOp schedule) {
   llvm::SmallBitVector numbers;
   WalkResult result = schedule.walk([&](Operation *op) -> WalkResult {
-    if (isa<LaunchOp, StartAllReduceOp>(op)) {
+    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp>(op)) {
       auto launch = dyn_cast<LaunchOp>(op);
       if (launch && failed(verifyShard(launch)))
         return failure();
       std::optional<int64_t> number =
-          launch ? launch.getNumber() : cast<StartAllReduceOp>(op).getNumber();
+          llvm::TypeSwitch<Operation *, std::optional<int64_t>>(op)
+              .Case<LaunchOp, StartAllReduceOp, StartExchangeOp>(
+                  [](auto numbered) { return numbered.getNumber(); })
+              .Default([](Operation *) { return std::nullopt; });
       if (!number)
         return op->emitOpError("expected a number");
       if (*number >= static_cast<int64_t>(numbers.size()))

@@ -206,6 +206,7 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->rank = &fp8_rank;
   *exported->num_ranks = &fp8_num_ranks;
   *exported->owns = &fp8_owns;
+  *exported->exchange_start = &fp8_exchange_start;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

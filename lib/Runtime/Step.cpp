@@ -413,6 +413,35 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
                      what.shard ? ownerOf(what.shard) : -1});
 }
 
+void fp8_step::startExchange(int64_t number, const fp8_exchange &what,
+                             const int64_t *operands, const int64_t *offsets,
+                             int64_t numOperands) {
+  if (device)
+    return device->fail("exchanges parts between ranks, which is for the CPU");
+  if (!failure.empty())
+    return;
+  std::string mistake = findMistake(what, rank(), numRanks());
+  if (mistake.empty() && numOperands != 2)
+    mistake = str("expected 2 operands but got ", numOperands);
+  if (!mistake.empty()) {
+    failure = str("collective ", number, " of '", executable.name, "' (",
+                  what.label ? what.label : "", "): ", mistake);
+    return;
+  }
+  char *places[2] = {};
+  for (int64_t i = 0; i < 2; ++i) {
+    places[i] = place(operands[i], offsets ? offsets[i] : 0, number);
+    if (!places[i])
+      return;
+  }
+  if (inFlight) {
+    inFlight->start(Exchange{what, number, places[0], places[1]});
+    return;
+  }
+  fp8_group alone;
+  runExchange(alone, {what, number, places[0], places[1]});
+}
+
 void fp8_step::wait(int64_t number) {
   if (!inFlight || !failure.empty())
     return;
@@ -526,6 +555,12 @@ void fp8_all_reduce_start(fp8_step *step, int64_t number,
                           const fp8_all_reduce *what, const int64_t *operands,
                           const int64_t *offsets, int64_t num_operands) {
   step->startAllReduce(number, *what, operands, offsets, num_operands);
+}
+
+void fp8_exchange_start(fp8_step *step, int64_t number,
+                        const fp8_exchange *what, const int64_t *operands,
+                        const int64_t *offsets, int64_t num_operands) {
+  step->startExchange(number, *what, operands, offsets, num_operands);
 }
 
 void fp8_wait(fp8_step *step, int64_t number) { step->wait(number); }

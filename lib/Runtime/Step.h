@@ -59,6 +59,9 @@ struct fp8_step {
   void startAllReduce(int64_t number, const fp8_all_reduce &what,
                       const int64_t *operands, const int64_t *offsets,
                       int64_t numOperands);
+  void startExchange(int64_t number, const fp8_exchange &what,
+                     const int64_t *operands, const int64_t *offsets,
+                     int64_t numOperands);
   void wait(int64_t number);
   void setGroup(fp8_group *group);
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }

@@ -50,9 +50,15 @@ private:
   Operation *ifOwner(int64_t shard, Location loc);
   LogicalResult lowerLaunch(LaunchOp op);
   LogicalResult lowerStart(StartAllReduceOp op);
+  LogicalResult lowerStart(StartExchangeOp op);
+  LogicalResult callStart(Operation *op, int64_t number, StringRef function,
+                          LLVM::GlobalOp what);
   void lowerWait(WaitOp op);
   FailureOr<OperandTables> tablesOf(Operation *op);
   LLVM::GlobalOp descriptionOf(StartAllReduceOp op);
+  LLVM::GlobalOp descriptionOf(StartExchangeOp op);
+  LLVM::GlobalOp labelOf(Location loc, StringRef name,
+                         std::optional<StringRef> label);
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
   /// What fp8_launch is given of a kernel: who it is, and how many tasks.
@@ -311,7 +317,9 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 
 static_assert(static_cast<int>(Reduction::Min) == FP8_REDUCE_MIN &&
                   static_cast<int>(Reduction::Owner) == FP8_REDUCE_OWNER &&
-                  static_cast<int>(Wire::F8E5M2) == FP8_WIRE_F8_E5M2,
+                  static_cast<int>(Wire::F8E5M2) == FP8_WIRE_F8_E5M2 &&
+                  static_cast<int>(ExchangeKind::Permute) ==
+                      FP8_EXCHANGE_PERMUTE,
               "the dialect counts as the runtime does");
 
 /// The runtime's number of an element type that can be reduced.
@@ -335,6 +343,59 @@ static std::optional<fp8_dtype> dtypeOf(Type type) {
   return std::nullopt;
 }
 
+/// The text of a collective for profiles and errors, as C has it.
+LLVM::GlobalOp ScheduleLowering::labelOf(Location loc, StringRef name,
+                                         std::optional<StringRef> label) {
+  std::string text = label.value_or("").str();
+  text.push_back('\0');
+  return LLVM::GlobalOp::create(
+      builder, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
+      /*isConstant=*/true, LLVM::Linkage::Internal, (name + "_label").str(),
+      builder.getStringAttr(text));
+}
+
+/// An fp8_exchange, constant.
+LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  Location loc = op.getLoc();
+  std::string name =
+      (entryName() + "_exchange_" + Twine(*op.getNumber())).str();
+  LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
+  DenseIntElementsAttr ranks = op.getRanks();
+  auto table = LLVM::GlobalOp::create(
+      builder, loc,
+      LLVM::LLVMArrayType::get(builder.getI64Type(), ranks.getNumElements()),
+      /*isConstant=*/true, LLVM::Linkage::Internal, name + "_ranks",
+      ranks.reshape(RankedTensorType::get({ranks.getNumElements()},
+                                          builder.getI64Type())));
+  SmallVector<Type> fields{pointer};
+  fields.append(4, builder.getI64Type());
+  fields.push_back(pointer);
+  auto structure =
+      LLVM::LLVMStructType::getLiteral(builder.getContext(), fields);
+  auto global =
+      LLVM::GlobalOp::create(builder, loc, structure, /*isConstant=*/true,
+                             LLVM::Linkage::Internal, name, Attribute());
+  builder.createBlock(&global.getInitializerRegion());
+  MemRefType type = op.getInput().getType();
+  int64_t bits = type.getElementTypeBitWidth();
+  int64_t bytes = type.getNumElements() * ((bits + 7) / 8);
+  if (op.getKind() == ExchangeKind::AllToAll)
+    bytes /= type.getDimSize(0);
+  Value values[] = {LLVM::AddressOfOp::create(builder, loc, label),
+                    constant(static_cast<int64_t>(op.getKind()), loc),
+                    constant(bytes, loc),
+                    constant(ranks.getType().getDimSize(0), loc),
+                    constant(ranks.getType().getDimSize(1), loc),
+                    LLVM::AddressOfOp::create(builder, loc, table)};
+  Value value = LLVM::UndefOp::create(builder, loc, structure);
+  for (auto [index, field] : llvm::enumerate(values))
+    value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
+  LLVM::ReturnOp::create(builder, loc, value);
+  return global;
+}
+
 /// An fp8_all_reduce, constant.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
   OpBuilder::InsertionGuard guard(builder);
@@ -342,12 +403,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
   Location loc = op.getLoc();
   std::string name =
       (entryName() + "_all_reduce_" + Twine(*op.getNumber())).str();
-  std::string text = op.getLabel().value_or("").str();
-  text.push_back('\0');
-  auto label = LLVM::GlobalOp::create(
-      builder, loc, LLVM::LLVMArrayType::get(builder.getI8Type(), text.size()),
-      /*isConstant=*/true, LLVM::Linkage::Internal, name + "_label",
-      builder.getStringAttr(text));
+  LLVM::GlobalOp label = labelOf(loc, name, op.getLabel());
   MemRefType type = op.getInput().getType();
   SmallVector<Type> fields{pointer};
   fields.append(6, builder.getI64Type());
@@ -389,18 +445,36 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
     return op.emitOpError("expected f16, bf16, f32, f64, i8, i16, i32 or i64 "
                           "but got ")
            << element;
-  Location loc = op.getLoc();
+  return callStart(op, *op.getNumber(), "fp8_all_reduce_start",
+                   descriptionOf(op));
+}
+
+LogicalResult ScheduleLowering::lowerStart(StartExchangeOp op) {
+  if (isForGPU)
+    return op.emitOpError("expected a CPU where ranks exchange ")
+           << op.getInput().getType()
+           << " but got a GPU, on which a step runs on one rank";
+  if (!op.getNumber())
+    return op.emitOpError("expected a number, as fp8-plan-memory gives it");
+  return callStart(op, *op.getNumber(), "fp8_exchange_start",
+                   descriptionOf(op));
+}
+
+LogicalResult ScheduleLowering::callStart(Operation *op, int64_t number,
+                                          StringRef function,
+                                          LLVM::GlobalOp what) {
+  Location loc = op->getLoc();
   builder.setInsertionPoint(op);
   FailureOr<OperandTables> tables = tablesOf(op);
   if (failed(tables))
     return failure();
-  Value what = LLVM::AddressOfOp::create(builder, loc, descriptionOf(op));
+  Value description = LLVM::AddressOfOp::create(builder, loc, what);
   Type i64 = builder.getI64Type();
-  auto callee = runtimeFunction("fp8_all_reduce_start",
-                                LLVM::LLVMVoidType::get(builder.getContext()),
-                                {pointer, i64, pointer, pointer, pointer, i64});
+  auto callee =
+      runtimeFunction(function, LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer, i64, pointer, pointer, pointer, i64});
   LLVM::CallOp::create(builder, loc, callee,
-                       ValueRange{step, constant(*op.getNumber(), loc), what,
+                       ValueRange{step, constant(number, loc), description,
                                   tables->codes, tables->offsets,
                                   tables->count});
   return success();
@@ -409,14 +483,17 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
 void ScheduleLowering::lowerWait(WaitOp op) {
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
-  auto start = op.getHandle().getDefiningOp<StartAllReduceOp>();
+  Operation *start = op.getHandle().getDefiningOp();
+  auto reduction = dyn_cast<StartAllReduceOp>(start);
+  int64_t number = reduction ? *reduction.getNumber()
+                             : *cast<StartExchangeOp>(start).getNumber();
   auto callee =
       runtimeFunction("fp8_wait", LLVM::LLVMVoidType::get(builder.getContext()),
                       {pointer, builder.getI64Type()});
   LLVM::CallOp::create(builder, loc, callee,
-                       ValueRange{step, constant(*start.getNumber(), loc)});
+                       ValueRange{step, constant(number, loc)});
   op.erase();
-  start.erase();
+  start->erase();
 }
 
 /// The address of `buffer`, of which `access` reads or writes one element.
@@ -520,7 +597,7 @@ LogicalResult ScheduleLowering::run() {
   step = schedule.getBody().front().addArgument(pointer, loc);
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
-    if (isa<LaunchOp, StartAllReduceOp, WaitOp, memref::LoadOp,
+    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, memref::LoadOp,
             memref::StoreOp>(op))
       work.push_back(op);
   });
@@ -529,6 +606,8 @@ LogicalResult ScheduleLowering::run() {
     if (auto launch = dyn_cast<LaunchOp>(op))
       lowered = lowerLaunch(launch);
     else if (auto start = dyn_cast<StartAllReduceOp>(op))
+      lowered = lowerStart(start);
+    else if (auto start = dyn_cast<StartExchangeOp>(op))
       lowered = lowerStart(start);
     else if (auto wait = dyn_cast<WaitOp>(op))
       lowerWait(wait);

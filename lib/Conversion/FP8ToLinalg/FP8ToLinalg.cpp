@@ -182,7 +182,8 @@ struct ConvertFP8ToLinalg
     ConversionTarget target(*context);
     target.addIllegalDialect<FP8Dialect>();
     // Stage 4 makes kernels of them, and calls of collectives.
-    target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp, AllReduceOp>();
+    target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp, AllReduceOp,
+                      ExchangeOp>();
     target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,
                            math::MathDialect, stablehlo::StablehloDialect,
                            tensor::TensorDialect>();

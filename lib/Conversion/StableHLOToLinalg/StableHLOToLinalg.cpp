@@ -1143,16 +1143,17 @@ template <typename OpTy> struct RetypeAttention : OpConversionPattern<OpTy> {
   }
 };
 
-struct RetypeAllReduce : OpConversionPattern<fp8::AllReduceOp> {
-  using OpConversionPattern::OpConversionPattern;
+template <typename OpT> struct RetypeCollective : OpConversionPattern<OpT> {
+  using OpConversionPattern<OpT>::OpConversionPattern;
   LogicalResult
-  matchAndRewrite(fp8::AllReduceOp op, OpAdaptor adaptor,
+  matchAndRewrite(OpT op, typename OpT::Adaptor adaptor,
                   ConversionPatternRewriter &rewriter) const override {
     SmallVector<Type> types;
-    if (failed(getTypeConverter()->convertTypes(op->getResultTypes(), types)))
+    if (failed(this->getTypeConverter()->convertTypes(op->getResultTypes(),
+                                                      types)))
       return failure();
-    rewriter.replaceOpWithNewOp<fp8::AllReduceOp>(
-        op, types, adaptor.getOperands(), op->getAttrs());
+    rewriter.replaceOpWithNewOp<OpT>(op, types, adaptor.getOperands(),
+                                     op->getAttrs());
     return success();
   }
 };
@@ -1200,14 +1201,17 @@ struct ConvertStableHLOToLinalgPass
     target.addDynamicallyLegalOp<tensor::ExtractSliceOp, tensor::InsertSliceOp>(
         [&](Operation *op) { return converter.isLegal(op); });
     patterns.add<RetypeAttention<fp8::AttentionOp>,
-                 RetypeAttention<fp8::AttentionBackwardOp>, RetypeAllReduce,
-                 RetypeYield>(converter, context);
+                 RetypeAttention<fp8::AttentionBackwardOp>,
+                 RetypeCollective<fp8::AllReduceOp>,
+                 RetypeCollective<fp8::ExchangeOp>, RetypeYield>(converter,
+                                                                 context);
     target.addDynamicallyLegalOp<fp8::AttentionOp, fp8::AttentionBackwardOp>(
         [&](Operation *op) {
           return converter.isLegal(op) && converter.isLegal(&op->getRegion(0));
         });
-    target.addDynamicallyLegalOp<fp8::YieldOp, fp8::AllReduceOp>(
-        [&](Operation *op) { return converter.isLegal(op); });
+    target
+        .addDynamicallyLegalOp<fp8::YieldOp, fp8::AllReduceOp, fp8::ExchangeOp>(
+            [&](Operation *op) { return converter.isLegal(op); });
     scf::populateSCFStructuralTypeConversionsAndLegality(converter, patterns,
                                                          target);
     target.markUnknownOpDynamicallyLegal([](Operation *) { return true; });

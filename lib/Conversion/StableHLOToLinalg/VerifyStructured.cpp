@@ -87,7 +87,8 @@ struct VerifyStructuredPass
   /// An op of a function, or of the control flow in it.
   static LogicalResult checkScheduled(Operation *op) {
     if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-            linalg::FillOp, fp8::YieldOp, fp8::AllReduceOp>(op) ||
+            linalg::FillOp, fp8::YieldOp, fp8::AllReduceOp, fp8::ExchangeOp>(
+            op) ||
         isAttention(op))
       return success();
     if (isa<linalg::GenericOp>(op) || fp8::isIrregular(op))
@@ -117,8 +118,9 @@ struct VerifyStructuredPass
     return op->emitOpError(
         "is not structured; expected arith.constant, tensor.empty, "
         "tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, "
-        "tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, scf "
-        "control flow or the index arithmetic of loops in a function");
+        "tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, "
+        "fp8.exchange, scf control flow or the index arithmetic of loops in a "
+        "function");
   }
 
   /// The bodies of kernels see tensors, not the scalars of the schedule.

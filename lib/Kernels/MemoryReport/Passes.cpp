@@ -96,8 +96,8 @@ void MemoryAnalyzer::findTurn() {
 /// The buffers of the arena that `write` is made of elementwise.
 void MemoryAnalyzer::followElementwise(const Write &write,
                                        SetVector<Value> &found) {
-  if (auto start = dyn_cast<StartAllReduceOp>(write.op)) {
-    Value root = memoryOf(start.getInput());
+  if (isa<StartAllReduceOp, StartExchangeOp>(write.op)) {
+    Value root = memoryOf(write.op->getOperand(0));
     if (root.getDefiningOp<memref::AllocOp>() &&
         (states[root].parts & BufferState::Data))
       found.insert(root);

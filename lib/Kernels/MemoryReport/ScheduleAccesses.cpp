@@ -46,8 +46,8 @@ MemoryAnalyzer::operandsOf(Operation *op,
         buffers.push_back(memoryOf(operand));
     return buffers;
   }
-  if (auto start = dyn_cast<StartAllReduceOp>(op)) {
-    buffers.push_back(memoryOf(start.getInput()));
+  if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
+    buffers.push_back(memoryOf(op->getOperand(0)));
     return buffers;
   }
   // A scalar that is stored: what its computation has loaded.
@@ -85,8 +85,8 @@ void MemoryAnalyzer::collectWrites() {
         if (output)
           writesOf[memoryOf(call.getOperand(index))].push_back(
               {op, static_cast<unsigned>(index)});
-    } else if (auto start = dyn_cast<StartAllReduceOp>(op)) {
-      writesOf[memoryOf(start.getResult())].push_back({op, 1});
+    } else if (isa<StartAllReduceOp, StartExchangeOp>(op)) {
+      writesOf[memoryOf(op->getOperand(1))].push_back({op, 1});
     } else if (auto store = dyn_cast<memref::StoreOp>(op)) {
       writesOf[memoryOf(store.getMemRef())].push_back({op, 0});
     }

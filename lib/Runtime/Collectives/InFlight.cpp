@@ -1,4 +1,4 @@
-//===- InFlight.cpp - Reductions that a step has started ------------------===//
+//===- InFlight.cpp - Collectives that a step has started -----------------===//
 
 #include "InFlight.h"
 
@@ -7,12 +7,37 @@
 
 namespace fp8::rt {
 
+void InFlight::add(const std::shared_ptr<Bucket> &bucket,
+                   const Member &member) {
+  started[member.number].emplace_back(bucket, bucket->members.size());
+  bucket->members.push_back(member);
+  bucket->bytes += member.bytes;
+}
+
+void InFlight::start(const Exchange &exchange) {
+  if (open)
+    leave();
+  auto bucket = std::make_shared<Bucket>();
+  add(bucket, {exchange.number, exchange.what.label,
+               bytesToSend(exchange.what, group.rank())});
+  bucket->bytesSent = {bucket->bytes};
+  // One rank alone has no thread.
+  if (group.size() == 1) {
+    runExchange(group, exchange);
+    bucket->job = std::make_shared<GroupJob>();
+    bucket->job->isDone = true;
+    return;
+  }
+  bucket->job =
+      group.submit([this, exchange] { runExchange(group, exchange); });
+}
+
 void InFlight::start(const Reduction &reduction) {
   if (!open)
     open = std::make_shared<Bucket>();
-  started[reduction.number].emplace_back(open, open->reductions.size());
+  add(open,
+      {reduction.number, reduction.what.label, wireBytes(reduction.what)});
   open->reductions.push_back(reduction);
-  open->bytes += wireBytes(reduction.what);
   if (open->bytes >= group.bucketBytes())
     leave();
 }
@@ -32,22 +57,20 @@ void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
   group.wait(bucket->job);
   std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
 
-  const Reduction &reduction = bucket->reductions[index];
+  const Member &member = bucket->members[index];
   auto stat = std::find_if(stats.begin(), stats.end(),
                            [&](const fp8_collective_stat &each) {
-                             return each.number == reduction.number;
+                             return each.number == member.number;
                            });
   if (stat == stats.end())
-    stat = stats.insert(stats.end(),
-                        {reduction.what.label ? reduction.what.label : "",
-                         reduction.number, 0, 0, 0, 0});
+    stat = stats.insert(stats.end(), {member.label ? member.label : "",
+                                      member.number, 0, 0, 0, 0});
   ++stat->runs;
   stat->bytes += bucket->bytesSent[index];
   // Those that travel together share the time.
-  double share = bucket->bytes
-                     ? static_cast<double>(wireBytes(reduction.what)) /
-                           static_cast<double>(bucket->bytes)
-                     : 0;
+  double share = bucket->bytes ? static_cast<double>(member.bytes) /
+                                     static_cast<double>(bucket->bytes)
+                               : 0;
   stat->seconds += bucket->job->seconds * share;
   stat->waited += time.count();
 }

@@ -1,8 +1,9 @@
-//===- InFlight.h - Reductions that a step has started ----------*- C++ -*-===//
+//===- InFlight.h - Collectives that a step has started ---------*- C++ -*-===//
 //
 // What a step starts goes into a bucket. The bucket leaves when it is full or
 // when the step waits for something in it: both follow from the calls alone, so
-// all ranks make the same buckets.
+// all ranks make the same buckets. An exchange of parts closes the bucket that
+// is open, and travels alone: its operands are large, or needed soon.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +11,7 @@
 #define FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 
 #include "AllReduce.h"
+#include "Exchange.h"
 
 #include <map>
 
@@ -21,6 +23,7 @@ public:
 
   fp8_group &ranks() const { return group; }
   void start(const Reduction &reduction);
+  void start(const Exchange &exchange);
   /// Wait for all of this number, or for everything. Throw what went wrong.
   void wait(int64_t number);
   void finish();
@@ -31,13 +34,21 @@ public:
   void clearProfile() { stats.clear(); }
 
 private:
+  /// What profiles say of a collective.
+  struct Member {
+    int64_t number;
+    const char *label;
+    int64_t bytes; // on the wire
+  };
   struct Bucket {
-    std::vector<Reduction> reductions;
+    std::vector<Member> members;
+    std::vector<Reduction> reductions; // none, or one for each member
     std::vector<int64_t> bytesSent;
     int64_t bytes = 0;  // on the wire
     fp8_group::Job job; // none: still open
   };
   void leave();
+  void add(const std::shared_ptr<Bucket> &bucket, const Member &member);
   void waitFor(const std::shared_ptr<Bucket> &bucket, size_t index);
 
   fp8_group &group;

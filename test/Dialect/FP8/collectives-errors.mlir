@@ -78,3 +78,68 @@ func.func @shard_zero(%x: tensor<4xf32>) -> tensor<4xf32> {
   %0 = fp8.all_reduce sum %x shard = 0 : tensor<4xf32>
   return %0 : tensor<4xf32>
 }
+
+// -----
+
+func.func @parts(%x: tensor<3x4xf32>) -> tensor<3x4xf32> {
+  // expected-error @+1 {{expected a part for each of 2 ranks along dimension 0 but got 'tensor<3x4xf32>'}}
+  %0 = fp8.exchange all_to_all %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> : tensor<3x4xf32> -> tensor<3x4xf32>
+  return %0 : tensor<3x4xf32>
+}
+
+// -----
+
+func.func @gathered(%x: tensor<4xf32>) -> tensor<8xf32> {
+  // expected-error @+1 {{expected a result of shape [2, 4] and type 'f32' but got 'tensor<8xf32>'}}
+  %0 = fp8.exchange gather %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> : tensor<4xf32> -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+
+// -----
+
+func.func @groups(%x: tensor<4xf32>) -> tensor<2x4xf32> {
+  // expected-error @+1 {{expected a rank in one group but got 1 twice}}
+  %0 = fp8.exchange gather %x ranks = dense<[[0, 1], [1, 2]]> : tensor<2x2xi64> : tensor<4xf32> -> tensor<2x4xf32>
+  return %0 : tensor<2x4xf32>
+}
+
+// -----
+
+func.func @targets(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{expected a rank to be a target once but got 1 twice}}
+  %0 = fp8.exchange permute %x ranks = dense<[[0, 1], [2, 1]]> : tensor<2x2xi64> : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @pairs(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{expected ranks to be pairs of a source and a target but got 'tensor<1x3xi64>'}}
+  %0 = fp8.exchange permute %x ranks = dense<[[0, 1, 2]]> : tensor<1x3xi64> : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @negative(%x: tensor<4xf32>) -> tensor<4xf32> {
+  // expected-error @+1 {{expected ranks from 0 up but got -1}}
+  %0 = fp8.exchange permute %x ranks = dense<[[0, -1]]> : tensor<1x2xi64> : tensor<4xf32> -> tensor<4xf32>
+  return %0 : tensor<4xf32>
+}
+
+// -----
+
+func.func @bits(%x: tensor<4xi4>) -> tensor<4xi4> {
+  // expected-error @+1 {{expected elements of whole bytes but got 'i4'}}
+  %0 = fp8.exchange permute %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> : tensor<4xi4> -> tensor<4xi4>
+  return %0 : tensor<4xi4>
+}
+
+// -----
+
+fp8.schedule @in_place(%x: memref<4xf32>) {
+  // expected-error @+1 {{expected another buffer for what comes in}}
+  %0 = fp8.start_exchange permute %x into %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> : memref<4xf32> -> memref<4xf32>
+  fp8.wait %0 (%x, %x) : memref<4xf32>, memref<4xf32>
+  fp8.return
+}

@@ -20,3 +20,23 @@ fp8.schedule @buffers(%g: memref<64xf32>, %mu: memref<2xf32>) {
   fp8.wait %0 (%g, %g, %mu) : memref<64xf32>, memref<64xf32>, memref<2xf32>
   fp8.return
 }
+
+// CHECK-LABEL: func.func @exchanges
+func.func @exchanges(%p: tensor<2x8xf32>, %x: tensor<f32>, %m: tensor<4xi1>) -> (tensor<2x8xf32>, tensor<2xf32>, tensor<4xi1>) {
+  // CHECK: fp8.exchange all_to_all %{{.*}} ranks = dense<{{\[\[}}0, 1], [2, 3]]> : tensor<2x2xi64> : tensor<2x8xf32> -> tensor<2x8xf32>
+  %0 = fp8.exchange all_to_all %p ranks = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64> : tensor<2x8xf32> -> tensor<2x8xf32>
+  // CHECK: fp8.exchange gather %{{.*}} ranks = dense<{{\[\[}}0, 1]]> : tensor<1x2xi64> label = "loss" : tensor<f32> -> tensor<2xf32>
+  %1 = fp8.exchange gather %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> label = "loss" : tensor<f32> -> tensor<2xf32>
+  // CHECK: fp8.exchange permute
+  %2 = fp8.exchange permute %m ranks = dense<[[0, 1], [0, 2]]> : tensor<2x2xi64> : tensor<4xi1> -> tensor<4xi1>
+  return %0, %1, %2 : tensor<2x8xf32>, tensor<2xf32>, tensor<4xi1>
+}
+
+// CHECK-LABEL: fp8.schedule @exchange
+fp8.schedule @exchange(%x: memref<64xf32>, %all: memref<2x64xf32>) {
+  // CHECK: %[[H:.*]] = fp8.start_exchange gather %{{.*}} into %{{.*}} ranks = dense<{{\[\[}}0, 1]]> : tensor<1x2xi64> label = "x" number = 3 : memref<64xf32> -> memref<2x64xf32>
+  // CHECK: fp8.wait %[[H]](%{{.*}}, %{{.*}}) : memref<64xf32>, memref<2x64xf32>
+  %0 = fp8.start_exchange gather %x into %all ranks = dense<[[0, 1]]> : tensor<1x2xi64> label = "x" number = 3 : memref<64xf32> -> memref<2x64xf32>
+  fp8.wait %0 (%x, %all) : memref<64xf32>, memref<2x64xf32>
+  fp8.return
+}

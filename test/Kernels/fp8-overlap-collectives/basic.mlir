@@ -76,3 +76,40 @@ fp8.schedule @loop(%g: memref<8xf32>, %y: memref<8xf32>) {
   }
   fp8.return
 }
+
+// An exchange of parts moves as a reduction does, and keeps its place in their order.
+// CHECK-LABEL: fp8.schedule @exchange
+// CHECK: fp8.launch @make(write %[[G:arg0]])
+// CHECK-NEXT: %[[A:.*]] = fp8.start_exchange permute %[[G]] into %[[R:arg1]]
+// CHECK-NEXT: %[[B:.*]] = fp8.start_all_reduce sum %[[G]] into %arg3
+// CHECK-NEXT: fp8.launch @use(read %[[G]], update %arg2)
+// CHECK-NEXT: fp8.wait %[[A]](%[[G]], %[[R]])
+// CHECK-NEXT: fp8.launch @use(read %[[R]], update %arg2)
+fp8.schedule @exchange(%g: memref<8xf32>, %r: memref<8xf32>, %y: memref<8xf32>, %s: memref<8xf32>) {
+  fp8.launch @make(write %g) : (memref<8xf32>) -> ()
+  fp8.launch @use(read %g, update %y) : (memref<8xf32>, memref<8xf32>) -> ()
+  %0 = fp8.start_exchange permute %g into %r ranks = dense<[[0, 1]]> : tensor<1x2xi64> : memref<8xf32> -> memref<8xf32>
+  fp8.wait %0 (%g, %r) : memref<8xf32>, memref<8xf32>
+  %1 = fp8.start_all_reduce sum %g into %s : memref<8xf32>
+  fp8.wait %1 (%g, %s) : memref<8xf32>, memref<8xf32>
+  fp8.launch @use(read %r, update %y) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// Both places are made right before the start: they go up together.
+// CHECK-LABEL: fp8.schedule @places
+// CHECK: fp8.launch @make(write %[[G:arg0]])
+// CHECK-NEXT: %[[V:.*]] = memref.expand_shape %[[G]]
+// CHECK-NEXT: %[[R:.*]] = memref.alloc()
+// CHECK-NEXT: %[[A:.*]] = fp8.start_exchange all_to_all %[[V]] into %[[R]]
+// CHECK-NEXT: fp8.launch @make(write %arg1)
+// CHECK-NEXT: fp8.wait %[[A]](%[[V]], %[[R]])
+fp8.schedule @places(%g: memref<8xf32>, %y: memref<8xf32>) {
+  fp8.launch @make(write %g) : (memref<8xf32>) -> ()
+  fp8.launch @make(write %y) : (memref<8xf32>) -> ()
+  %v = memref.expand_shape %g [[0, 1]] output_shape [2, 4] : memref<8xf32> into memref<2x4xf32>
+  %r = memref.alloc() : memref<2x4xf32>
+  %0 = fp8.start_exchange all_to_all %v into %r ranks = dense<[[0, 1]]> : tensor<1x2xi64> : memref<2x4xf32> -> memref<2x4xf32>
+  fp8.wait %0 (%v, %r) : memref<2x4xf32>, memref<2x4xf32>
+  fp8.return
+}

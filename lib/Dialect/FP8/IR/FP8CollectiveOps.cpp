@@ -2,6 +2,9 @@
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
+#include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/InterleavedRange.h"
+
 using namespace mlir;
 using namespace mlir::fp8;
 
@@ -86,7 +89,67 @@ LogicalResult AllReduceOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
-// StartAllReduceOp and WaitOp
+// ExchangeOp and StartExchangeOp
+//===----------------------------------------------------------------------===//
+
+/// Rows of ranks: groups that have no rank in common, or pairs.
+static LogicalResult verifyRanks(Operation *op, ExchangeKind kind,
+                                 DenseIntElementsAttr ranks) {
+  ShapedType type = ranks.getType();
+  bool isPermute = kind == ExchangeKind::Permute;
+  if (type.getRank() != 2 || type.getDimSize(1) == 0 ||
+      (isPermute && type.getDimSize(1) != 2))
+    return op->emitOpError("expected ranks to be ")
+           << (isPermute ? "pairs of a source and a target"
+                         : "rows of one or more ranks")
+           << " but got " << type;
+  llvm::SmallDenseSet<int64_t> seen;
+  for (auto [index, rank] : llvm::enumerate(ranks.getValues<int64_t>())) {
+    if (rank < 0)
+      return op->emitOpError("expected ranks from 0 up but got ") << rank;
+    // A source may send to several.
+    if (isPermute && index % 2 == 0)
+      continue;
+    if (!seen.insert(rank).second)
+      return op->emitOpError("expected a rank ")
+             << (isPermute ? "to be a target once" : "in one group")
+             << " but got " << rank << " twice";
+  }
+  return success();
+}
+
+/// What an exchange and its beginning on buffers have in common.
+template <typename OpT> static LogicalResult verifyExchange(OpT op) {
+  DenseIntElementsAttr ranks = op.getRanks();
+  if (failed(verifyRanks(op, op.getKind(), ranks)))
+    return failure();
+  auto input = cast<ShapedType>(op.getInput().getType());
+  auto result = cast<ShapedType>(op.getResult().getType());
+  Type element = input.getElementType();
+  if (!element.isIntOrFloat() ||
+      (element.getIntOrFloatBitWidth() % 8 && !element.isInteger(1)))
+    return op.emitOpError("expected elements of whole bytes but got ")
+           << element;
+  int64_t size = ranks.getType().getDimSize(1);
+  if (op.getKind() == ExchangeKind::AllToAll &&
+      (input.getRank() == 0 || input.getDimSize(0) != size))
+    return op.emitOpError("expected a part for each of ")
+           << size << " ranks along dimension 0 but got " << input;
+  SmallVector<int64_t> shape(input.getShape());
+  if (op.getKind() == ExchangeKind::Gather)
+    shape.insert(shape.begin(), size);
+  if (result.getShape() != ArrayRef<int64_t>(shape) ||
+      result.getElementType() != element)
+    return op.emitOpError("expected a result of shape [")
+           << llvm::interleaved(shape) << "] and type " << element
+           << " but got " << result;
+  return success();
+}
+
+LogicalResult ExchangeOp::verify() { return verifyExchange(*this); }
+
+//===----------------------------------------------------------------------===//
+// StartAllReduceOp, StartExchangeOp and WaitOp
 //===----------------------------------------------------------------------===//
 
 void StartAllReduceOp::getEffects(Effects &effects) {
@@ -99,16 +162,31 @@ void StartAllReduceOp::getEffects(Effects &effects) {
 }
 
 /// One wait, in the block of the start.
-LogicalResult StartAllReduceOp::verify() {
-  if (!getHandle().hasOneUse())
-    return emitOpError("expected one fp8.wait for its handle");
-  auto wait = dyn_cast<WaitOp>(*getHandle().user_begin());
-  if (!wait || wait->getBlock() != (*this)->getBlock())
-    return emitOpError("expected one fp8.wait for its handle, in its block");
-  if (std::optional<int64_t> number = getNumber(); number && *number < 0)
-    return emitOpError("expected a number that is not negative but got ")
+template <typename OpT> static LogicalResult verifyStart(OpT op) {
+  if (!op.getHandle().hasOneUse())
+    return op.emitOpError("expected one fp8.wait for its handle");
+  auto wait = dyn_cast<WaitOp>(*op.getHandle().user_begin());
+  if (!wait || wait->getBlock() != op->getBlock())
+    return op.emitOpError("expected one fp8.wait for its handle, in its block");
+  if (std::optional<int64_t> number = op.getNumber(); number && *number < 0)
+    return op.emitOpError("expected a number that is not negative but got ")
            << *number;
-  return verifyReduction(*this);
+  return success();
+}
+
+LogicalResult StartAllReduceOp::verify() {
+  return failure(failed(verifyStart(*this)) || failed(verifyReduction(*this)));
+}
+
+void StartExchangeOp::getEffects(Effects &effects) {
+  effects.emplace_back(MemoryEffects::Read::get(), &getInputMutable());
+  effects.emplace_back(MemoryEffects::Write::get(), &getResultMutable());
+}
+
+LogicalResult StartExchangeOp::verify() {
+  if (getInput() == getResult())
+    return emitOpError("expected another buffer for what comes in");
+  return failure(failed(verifyStart(*this)) || failed(verifyExchange(*this)));
 }
 
 /// Until here the input is read and the rest written.
@@ -123,8 +201,8 @@ void WaitOp::getEffects(Effects &effects) {
 }
 
 LogicalResult WaitOp::verify() {
-  auto start = getHandle().getDefiningOp<StartAllReduceOp>();
-  if (!start)
+  Operation *start = getHandle().getDefiningOp();
+  if (!isa_and_present<StartAllReduceOp, StartExchangeOp>(start))
     return emitOpError("expected the handle of a collective");
   if (getBuffers() != start->getOperands())
     return emitOpError("expected the buffers of the collective, in its order");

@@ -75,6 +75,32 @@ def FP8_WireAttr : EnumAttr<FP8_Dialect, FP8_Wire, "wire"> {
   let assemblyFormat = "$value";
 }
 
+// The numbers are those of fp8_exchange_kind.
+def FP8_ExchangeKind : FP8_CollectiveEnum<"ExchangeKind", "What goes where between ranks", [
+    I32EnumAttrCase<"AllToAll", 0, "all_to_all">,
+    I32EnumAttrCase<"Gather", 1, "gather">,
+    I32EnumAttrCase<"Permute", 2, "permute">
+  ]>;
+
+def FP8_ExchangeKindAttr : EnumAttr<FP8_Dialect, FP8_ExchangeKind, "exchange_kind"> {
+  let summary = "What goes where between ranks";
+  let description = [{
+    `all_to_all`: part j of the operand goes to the j-th rank of the group.
+    `gather`: the operand goes to all ranks of the group.
+    `permute`: the operand goes along pairs of ranks.
+
+    Example: the neighbours' values, in a ring of two.
+
+    ```mlir
+    func.func @ring(%x: tensor<8xf32>) -> tensor<8xf32> {
+      %0 = fp8.exchange permute %x ranks = dense<[[0, 1], [1, 0]]> : tensor<2x2xi64> : tensor<8xf32> -> tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    ```
+  }];
+  let assemblyFormat = "$value";
+}
+
 class FP8_Collective<string mnemonic, list<Trait> traits = []>
     : Op<FP8_Dialect, mnemonic, traits>;
 
@@ -168,6 +194,74 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
     `` $reduction $input `into` $result (`mu` $mu^ `:` type($mu))? (`wire` `=` `` $wire^)?
     (`block` `=` $block^)? (`shard` `=` $shard^)? (`label` `=` $label^)? (`number` `=` $number^)? attr-dict
     `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
+  let summary = "Exchange parts between the ranks of a group";
+  let description = [{
+    Moves values between ranks and computes nothing. `ranks` has a row for each
+    group; a rank is in one of them.
+
+    - `all_to_all`: part j (along dimension 0, which is as large as a group) goes
+      to the j-th rank of the group; part j of the result comes from there.
+    - `gather`: part j of the result is the operand of the j-th rank of the group.
+    - `permute`: rows are pairs of a source and a target, and no rank is a target
+      twice. The result is the operand of the source, and zeros on ranks that
+      are no target.
+
+    All other collectives over groups are made of this op and of arithmetic: a
+    reduction exchanges parts, reduces those that come in the order of the group,
+    and gathers the results.
+
+    As for `fp8.all_reduce` all ranks must come by the same ops in the same order.
+
+    Example:
+
+    ```mlir
+    func.func @exchange(%parts: tensor<2x8xf32>, %x: tensor<f32>) -> (tensor<2x8xf32>, tensor<2xf32>) {
+      %0 = fp8.exchange all_to_all %parts ranks = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64> : tensor<2x8xf32> -> tensor<2x8xf32>
+      %1 = fp8.exchange gather %x ranks = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64> label = "loss" : tensor<f32> -> tensor<2xf32>
+      return %0, %1 : tensor<2x8xf32>, tensor<2xf32>
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ExchangeKindAttr:$kind, AnyStaticShapeTensor:$input,
+                       I64ElementsAttr:$ranks, OptionalAttr<StrAttr>:$label);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = [{
+    `` $kind $input `ranks` `=` $ranks (`label` `=` $label^)? attr-dict
+    `:` type($input) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def FP8_StartExchangeOp : FP8_Collective<"start_exchange", [
+    DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
+  let summary = "Begin an exchange of parts, on buffers";
+  let description = [{
+    What `fp8.exchange` is in a schedule: begins to bring `input` and what other
+    ranks send into `result`, another buffer, and goes on. All else as for
+    `fp8.start_all_reduce`.
+
+    Example:
+
+    ```mlir
+    fp8.schedule @step(%x: memref<64xf32>, %all: memref<2x64xf32>) {
+      %0 = fp8.start_exchange gather %x into %all ranks = dense<[[0, 1]]> : tensor<1x2xi64> label = "x" number = 0 : memref<64xf32> -> memref<2x64xf32>
+      fp8.wait %0 (%x, %all) : memref<64xf32>, memref<2x64xf32>
+      fp8.return
+    }
+    ```
+  }];
+  let arguments = (ins FP8_ExchangeKindAttr:$kind, AnyStaticShapeMemRef:$input,
+                       AnyStaticShapeMemRef:$result, I64ElementsAttr:$ranks,
+                       OptionalAttr<StrAttr>:$label, OptionalAttr<I64Attr>:$number);
+  let results = (outs Index:$handle);
+  let assemblyFormat = [{
+    `` $kind $input `into` $result `ranks` `=` $ranks (`label` `=` $label^)?
+    (`number` `=` $number^)? attr-dict `:` type($input) `->` type($result)
   }];
   let hasVerifier = 1;
 }

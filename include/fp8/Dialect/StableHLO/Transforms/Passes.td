@@ -5,6 +5,63 @@
 
 include "mlir/Pass/PassBase.td"
 
+def LowerCollectives : Pass<"stablehlo-lower-collectives", "::mlir::ModuleOp"> {
+  let summary = "Makes collectives exchanges of parts, and arithmetic";
+  let description = [{
+    In a module of several partitions (or replicas) every collective becomes an
+    `fp8.exchange` between ranks, one a device, and StableHLO that cuts, reduces
+    and joins parts. Reductions are in the order of the group, in the
+    computation's own arithmetic: a small tensor is gathered and reduced by every
+    rank, of a large one each rank reduces a part, and the results are gathered.
+    The computation is one add, maximum, minimum, and, or; groups have one size
+    and name every device. `partition_id` is what a rank is sent by the others,
+    since all ranks run the same code.
+
+    Example: the sum becomes a gather and a reduction.
+
+    ```mlir
+    module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+      func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+        %0 = "stablehlo.all_reduce"(%x) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+        ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+          %1 = stablehlo.add %a, %b : tensor<f32>
+          stablehlo.return %1 : tensor<f32>
+        }) : (tensor<4xf32>) -> tensor<4xf32>
+        return %0 : tensor<4xf32>
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
+}
+
+def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
+  let summary = "Makes a step in shard_map the program of one rank";
+  let description = [{
+    In a module of several partitions, whose public function is nothing but one
+    `sdy.manual_computation` on its arguments, the body becomes the function's:
+    arguments have the shape of what one rank holds. An argument is whole on every
+    device, or its rows are split over all axes of the mesh, so that rank r has
+    those of device r: it is marked `stablehlo.rows`, until `fp8-data-parallel`.
+    Results are whole. Everything else is an error.
+
+    Example: the function takes 4 rows of 8.
+
+    ```mlir
+    module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
+      sdy.mesh @mesh = <["data"=2]>
+      func.func public @main(%x: tensor<8xf32>) -> tensor<f32> {
+        %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"} ]>] out_shardings=[<@mesh, []>] manual_axes={"data"} (%a: tensor<4xf32>) {
+          %1 = stablehlo.constant dense<0.0> : tensor<f32>
+          sdy.return %1 : tensor<f32>
+        } : (tensor<8xf32>) -> tensor<f32>
+        return %0 : tensor<f32>
+      }
+    }
+    ```
+  }];
+}
+
 def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {
   let summary = "Removes what a step for one device does not need";
   let description = [{

@@ -5,6 +5,7 @@
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringSet.h"
@@ -357,6 +358,33 @@ LogicalResult DataParallelism::run() {
 
 namespace {
 
+/// Was a step in jax.shard_map? Then it is the program of one rank already.
+bool saysWhatRanksDo(func::FuncOp func) {
+  for (unsigned i = 0; i < func.getNumArguments(); ++i)
+    if (func.getArgAttr(i, stablehlo::kRowsAttrName))
+      return true;
+  return func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Each rank is fed rows of its own, and of nothing else.
+LogicalResult checkRows(func::FuncOp func, const Signature &signature) {
+  for (auto [index, arg] : llvm::enumerate(signature.args)) {
+    bool isRows = func.getArgAttr(index, stablehlo::kRowsAttrName) != nullptr;
+    bool isBatch = arg.role == ArgRole::Batch &&
+                   cast<RankedTensorType>(arg.type).getRank() > 0;
+    if (isRows != isBatch)
+      return emitError(func.getArgument(index).getLoc())
+             << "expected " << (isRows ? "only rows of the batch" : "the rows")
+             << " split over devices but got '" << arg.path << "' "
+             << (isRows ? "too, which is no batch"
+                        : "whole on all of them: each rank is fed rows of its "
+                          "own");
+    func.removeArgAttr(index, stablehlo::kRowsAttrName);
+  }
+  return success();
+}
+
 class FP8DataParallel : public fp8::impl::FP8DataParallelBase<FP8DataParallel> {
 public:
   using FP8DataParallelBase::FP8DataParallelBase;
@@ -383,6 +411,11 @@ public:
       if (func.isDeclaration() || !func.isPublic())
         continue;
       FailureOr<Signature> signature = Signature::fromAttributes(func);
+      if (succeeded(signature) && saysWhatRanksDo(func)) {
+        if (failed(checkRows(func, *signature)))
+          return signalPassFailure();
+        continue;
+      }
       if (failed(signature) ||
           failed(DataParallelism(func, *signature, reduction, wire).run()))
         return signalPassFailure();

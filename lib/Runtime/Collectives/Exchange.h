@@ -1,0 +1,35 @@
+//===- Exchange.h - Parts that ranks of a group exchange --------*- C++ -*-===//
+//
+// What moves values between ranks and computes nothing: a part to each member
+// of a group, the same part to all of them, or a value along pairs of ranks.
+// Sums over groups are made of these and of kernels.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_COLLECTIVES_EXCHANGE_H
+#define FP8_LIB_RUNTIME_COLLECTIVES_EXCHANGE_H
+
+#include "Group.h"
+
+namespace fp8::rt {
+
+/// One exchange, and where its operands are, which do not overlap.
+struct Exchange {
+  fp8_exchange what;
+  int64_t number; // among the launches of its step
+  const char *in;
+  char *out;
+};
+
+/// Why `rank` of `ranks` cannot do this; "" if it can.
+std::string findMistake(const fp8_exchange &what, int64_t rank, int64_t ranks);
+
+/// What this rank sends to others, in bytes.
+int64_t bytesToSend(const fp8_exchange &what, int64_t rank);
+
+/// A job of the group: all ranks come here, those in no pair too.
+void runExchange(fp8_group &group, const Exchange &exchange);
+
+} // namespace fp8::rt
+
+#endif // FP8_LIB_RUNTIME_COLLECTIVES_EXCHANGE_H

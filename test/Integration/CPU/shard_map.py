@@ -1,0 +1,204 @@
+"""Steps written with jax.shard_map on several ranks: as JAX trains on as many
+host devices.
+
+    python shard_map.py FP8_RUN FOLDER LAUNCHER [CASE...]
+
+Weights are whole on every device and rows are split; what a case does between is
+its own: sums of gradients, features gathered from all devices, columns and rows
+of dots, heads sent to and fro, and stages of a pipeline. With `none` losses are
+within 1e-6 of JAX's, parameters within 1e-6 of the largest entry of each (by SGD: Adam
+divides rounding by itself, and equal cases of JAX are 2e-6 apart).
+"""
+
+import functools
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
+RANKS = 2
+os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={RANKS}"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import fp8_testing as t
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import lax
+from jax.sharding import Mesh, PartitionSpec as P
+from safetensors.numpy import save_file
+
+BATCH, STEPS, WIDTH, HIDDEN, CLASSES, LENGTH, HEADS = 8, 5, 32, 64, 16, 8, 4
+
+
+def dense(random, *shape):
+    return (random.standard_normal(shape) / np.sqrt(shape[-2])).astype(np.float32)
+
+
+def part(x, dim):
+    """This device's part of a value that is whole on all of them."""
+    size = x.shape[dim] // RANKS
+    return lax.dynamic_slice_in_dim(x, lax.axis_index("devices") * size, size, dim)
+
+
+def mean_of_all(x):
+    return lax.pmean(jnp.mean(x), "devices")
+
+
+def data(random):
+    """Gradients of the mean over all devices."""
+    params = {"in": dense(random, WIDTH, HIDDEN), "out": dense(random, HIDDEN, CLASSES)}
+    return params, lambda p, b: mean_of_all(jnp.square(jax.nn.gelu(b["x"] @ p["in"]) @ p["out"] - b["y"]))
+
+
+def contrastive(random):
+    """Every row beside the rows of all devices."""
+    params = {"x": dense(random, WIDTH, CLASSES), "y": dense(random, CLASSES, CLASSES)}
+
+    def loss(p, b):
+        ours, theirs = b["x"] @ p["x"], lax.all_gather(b["y"] @ p["y"], "devices", axis=0, tiled=True)
+        rows = lax.axis_index("devices") * len(ours) + jnp.arange(len(ours))
+        logp = jax.nn.log_softmax(ours @ theirs.T / CLASSES**0.5)
+        return -mean_of_all(jnp.take_along_axis(logp, rows[:, None], -1))
+
+    return params, loss
+
+
+def tensor(random):
+    """Columns of the first dot, rows of the second, on the rows of all devices."""
+    params = {"in": dense(random, WIDTH, HIDDEN), "out": dense(random, HIDDEN, CLASSES)}
+
+    def loss(p, b):
+        x = lax.all_gather(b["x"], "devices", axis=0, tiled=True)
+        parts = jax.nn.gelu(x @ part(p["in"], 1)) @ part(p["out"], 0)
+        y = lax.psum_scatter(parts, "devices", scatter_dimension=0, tiled=True)
+        return mean_of_all(jnp.square(y - b["y"]))
+
+    return params, loss
+
+
+def heads(random):
+    """All positions of some heads, where a device has some rows of all heads."""
+    params = {"in": dense(random, WIDTH, HIDDEN), "mix": dense(random, BATCH, BATCH), "out": dense(random, HIDDEN, CLASSES)}
+
+    def loss(p, b):
+        x = (b["x"] @ p["in"]).reshape(-1, HEADS, HIDDEN // HEADS)
+        x = lax.all_to_all(x, "devices", split_axis=1, concat_axis=0, tiled=True)
+        x = jax.nn.gelu(jnp.einsum("rs,shd->rhd", p["mix"], x))
+        x = lax.all_to_all(x, "devices", split_axis=0, concat_axis=1, tiled=True)
+        return mean_of_all(jnp.square(x.reshape(-1, HIDDEN) @ p["out"] - b["y"]))
+
+    return params, loss
+
+
+def pipeline(random):
+    """A stage a device; micro-batches go from one to the next in a loop."""
+    params = {"stages": dense(random, RANKS, WIDTH, WIDTH), "out": dense(random, WIDTH, CLASSES)}
+    forward = [(i, i + 1) for i in range(RANKS - 1)]
+
+    def loss(p, b):
+        x, y = (lax.all_gather(b[key], "devices", axis=0, tiled=True) for key in ("x", "y"))
+        micro = x.reshape(4, -1, WIDTH)
+        micro = jnp.concatenate([micro, jnp.zeros((RANKS - 1, *micro.shape[1:]), x.dtype)])
+        weight, index = part(p["stages"], 0)[0], lax.axis_index("devices")
+
+        def tick(carry, new):
+            out = jnp.tanh(jnp.where(index == 0, new, carry) @ weight)
+            return lax.ppermute(out, "devices", forward), out
+
+        _, outs = lax.scan(tick, jnp.zeros_like(micro[0]), micro)
+        last = outs[RANKS - 1 :].reshape(-1, WIDTH) @ p["out"]
+        return lax.psum(jnp.where(index == RANKS - 1, jnp.mean(jnp.square(last - y)), 0.0), "devices")
+
+    return params, loss
+
+
+CASES = {"data": data, "contrastive": contrastive, "tensor": tensor, "heads": heads, "pipeline": pipeline}
+
+
+class Fixture:
+    def __init__(self, fp8_run, folder, launcher):
+        self.fp8_run, self.folder, self.launcher = fp8_run, folder, launcher
+
+    def prepare(self, name):
+        """The step, its initial values and rows; what JAX makes of them."""
+        random = np.random.default_rng(0)
+        params, loss = CASES[name](random)
+        rows = {"x": random.standard_normal((BATCH * STEPS, WIDTH)).astype(np.float32)}
+        rows["y"] = random.standard_normal((BATCH * STEPS, CLASSES)).astype(np.float32)
+        optimizer = optax.chain(optax.clip_by_global_norm(0.3), optax.sgd(0.3, momentum=0.9))
+
+        def step(params, opt, batch):
+            value, grads = jax.value_and_grad(loss)(params, batch)
+            updates, opt = optimizer.update(grads, opt, params)
+            return optax.apply_updates(params, updates), opt, {"loss": value}
+
+        mesh = Mesh(np.array(jax.devices()), ("devices",))
+        jitted = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P(), P(), P("devices")), out_specs=P()))
+        opt, folder = optimizer.init(params), self.folder / name
+        folder.mkdir(parents=True, exist_ok=True)
+        t.save_tree(folder / "init.safetensors", params=params, opt=opt)
+        save_file(rows, folder / "rows.safetensors")
+        losses = []
+        for i in range(STEPS):
+            batch = {key: value[i * BATCH : (i + 1) * BATCH] for key, value in rows.items()}
+            if i == 0:
+                (folder / "step.mlir").write_text(jitted.lower(params, opt, batch).as_text(debug_info=True))
+            params, opt, metrics = jitted(params, opt, batch)
+            losses.append(float(metrics["loss"]))
+        state = {f"params['{key}']": np.asarray(value) for key, value in params.items()}
+        return folder, losses, state
+
+    def run(self, folder, recipe, ranks=RANKS, *options):
+        out = folder / recipe
+        feeds = [word for key in ("x", "y") for word in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
+        command = [self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
+                   "--steps", STEPS, "--threads", 1, "--out", out, "--overwrite", *options]  # fmt: skip
+        if ranks > 1:
+            oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
+            command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
+        allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
+        return done, out
+
+    def losses(self, folder, recipe):
+        done, out = self.run(folder, recipe)
+        assert done.returncode == 0, f"expected exit code 0 but got {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
+        rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
+        return [row["loss"] for row in rows], out
+
+
+def exact(name, fixture):
+    folder, want, state = fixture.prepare(name)
+    losses, out = fixture.losses(folder, "none")
+    assert len(losses) == STEPS and want[0] > 0
+    for i, (a, b) in enumerate(zip(losses, want, strict=True)):
+        assert abs(a - b) <= 1e-6 * abs(b), f"step {i}: expected a loss of {b} but got {a}"
+    tensors = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+    for path, value in state.items():
+        bound, off = 1e-6 * np.max(np.abs(value)), np.max(np.abs(tensors[path] - value))
+        assert off <= bound, f"expected '{path}' to be within {bound} of JAX's but got {off}"
+
+
+def in_fp8(recipe, fixture):
+    """Scales of a device's own values; amaxes in histories are those of all."""
+    folder, want, _ = fixture.prepare("tensor")
+    losses, _ = fixture.losses(folder, recipe)
+    apart = max(abs(a - b) for a, b in zip(losses, want, strict=True))
+    assert 0 < apart <= 0.02 * want[0], f"expected losses near those of f32 but got {apart} apart"
+
+
+def alone(fixture):
+    folder, _, _ = fixture.prepare("data")
+    done, _ = fixture.run(folder, "none", 1)
+    assert done.returncode != 0 and "expected at least 2 ranks, which the step was written for, but got 1" in done.stderr, done.stderr[-2000:]
+
+
+if __name__ == "__main__":
+    fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
+    cases = {name: functools.partial(exact, name) for name in CASES}
+    cases |= {recipe: functools.partial(in_fp8, recipe) for recipe in ("tensorwise", "delayed")}
+    cases["alone"] = alone
+    t.run_cases(cases, sys.argv[4:], fixture)
