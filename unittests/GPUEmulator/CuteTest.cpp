@@ -10,8 +10,10 @@
 #include <cute/atom/mma_traits_sm80.hpp>
 #include <cute/atom/mma_traits_sm89.hpp>
 #include <cute/layout.hpp>
+#include <cute/swizzle.hpp>
 
 #include "Fragments.h"
+#include "TensorMap.h"
 
 #include "gtest/gtest.h"
 
@@ -66,4 +68,14 @@ TEST(Cute, MatricesAreLoadedTheSame) {
       EXPECT_EQ(128 * (place.row + element) + 16 * place.column,
                 unsigned(transposed(lane, 16 * element)));
     }
+}
+
+/// CuTe's swizzles of bytes, as its layouts of operands of wgmma have them.
+TEST(Cute, SwizzlesAreTheSame) {
+  for (unsigned address = 0; address < 4096; ++address) {
+    EXPECT_EQ(swizzled(address, 0), address);
+    EXPECT_EQ(swizzled(address, 32), (cute::Swizzle<1, 4, 3>::apply(address)));
+    EXPECT_EQ(swizzled(address, 64), (cute::Swizzle<2, 4, 3>::apply(address)));
+    EXPECT_EQ(swizzled(address, 128), (cute::Swizzle<3, 4, 3>::apply(address)));
+  }
 }

@@ -64,7 +64,7 @@ public:
     Kernel *kernel = module->find("k");
     if (!kernel)
       return {Fault::Invalid, "no kernel 'k'"};
-    std::vector<const void *> addresses;
+    std::vector<const void *> addresses = firstArguments;
     for (const uint64_t &argument : arguments)
       addresses.push_back(&argument);
     Geometry geometry;
@@ -76,6 +76,8 @@ public:
 
   DeviceMemory memory;
   std::vector<uint64_t> arguments;
+  /// The addresses of what is passed before the buffers.
+  std::vector<const void *> firstArguments;
 };
 
 /// Early, late and some random schedules.

@@ -66,6 +66,9 @@ void Block::threadMain() {
 
 Result Block::run() {
   while (alive > 0) {
+    // What lands late lands when nothing else can go on.
+    while (ready.empty() && landSomething()) {
+    }
     if (ready.empty())
       return deadlock();
     size_t pick = grid.random() % ready.size();
@@ -73,13 +76,14 @@ Result Block::run() {
     ready[pick] = ready.back();
     ready.pop_back();
     letSomeLand(*thread);
+    letSomeBulkLand();
     current = thread;
     scheduler.switchTo(thread->context);
     current = nullptr;
     if (!result)
       return result;
   }
-  return result;
+  return checkBulkCopies();
 }
 
 void Block::wait(Thread &thread, const Instruction &instruction) {
@@ -177,8 +181,8 @@ void Block::order(Thread &thread, Cell &cell, AccessKind kind, uint64_t address,
   if (cell.pending)
     fail(thread, Fault::Pending, place,
          std::string(kind == AccessKind::Read ? "read" : "write") + " of " +
-             nameOf(address) + ", where a cp.async of " + who(cell.pending) +
-             " has not been waited for");
+             nameOf(address) + ", where an asynchronous copy of " +
+             who(cell.pending) + " has not been waited for");
   if (conflicts(cell.write))
     race(kind == AccessKind::Read ? "read" : "write", "wrote", cell.write);
   Stamp stamp(index, thread.index, clocks.now(thread.warp), isAtomic);
@@ -194,6 +198,7 @@ void Block::order(Thread &thread, Cell &cell, AccessKind kind, uint64_t address,
     if (conflicts(read))
       race("write", "read", read);
   cell.write = stamp;
+  cell.unfenced = thread.proxyFences + 1;
   cell.read = cell.otherRead = Stamp();
 }
 

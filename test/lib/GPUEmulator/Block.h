@@ -5,6 +5,7 @@
 
 #include "Emulator.h"
 #include "Fiber.h"
+#include "TensorMap.h"
 
 #include <deque>
 #include <functional>
@@ -74,6 +75,9 @@ struct Thread {
   const Instruction *waitsAt = nullptr;
   std::deque<Copy> copies;
   uint64_t group = 0; // that the next cp.async belongs to
+  // How many fences it has made that order its writes, and its mbarriers,
+  // before what the async proxy does.
+  uint32_t proxyFences = 0, barrierFences = 0;
 };
 
 /// One launch of a kernel.
@@ -137,6 +141,20 @@ public:
   /// no group, with `all`.
   void waitForCopies(Thread &thread, uint64_t pending, bool all);
 
+  // mbarriers lie at an address of shared memory; those of one block.
+  void initBarrier(Thread &thread, const Instruction &instruction,
+                   uint64_t address, uint32_t count);
+  void invalidateBarrier(Thread &thread, const Instruction &instruction,
+                         uint64_t address);
+  /// `arrivals` of the thread, after which the phase waits for `bytes` more.
+  uint64_t arrive(Thread &thread, const Instruction &instruction,
+                  uint64_t address, uint32_t arrivals, uint32_t bytes);
+  bool tryWait(Thread &thread, const Instruction &instruction, uint64_t address,
+               uint32_t parity);
+  /// cp.async.bulk.tensor: target, mbarrier, tensor map and two coordinates.
+  void startBulkCopy(Thread &thread, const Instruction &instruction,
+                     const uint64_t *operands);
+
   Thread &threadAt(unsigned number) { return threads[number]; }
   unsigned count() const { return threads.size(); }
 
@@ -147,6 +165,38 @@ private:
     std::vector<uint32_t> clock;
     std::vector<const Instruction *> place; // by warp
   };
+
+  struct MemoryBarrier {
+    uint32_t expected = 0, pending = 0; // arrivals
+    int64_t bytes = 0;                  // that are still to come
+    uint64_t phase = 0;
+    unsigned maker = 0;    // the thread that made it
+    uint32_t unfenced = 0; // as in Cell
+    /// What is known to this phase, and to those that are complete.
+    std::vector<uint32_t> clock, complete;
+    std::vector<std::pair<uint64_t, Stamp>> landed;
+    std::vector<Thread *> waiting;
+  };
+  /// A cp.async.bulk.tensor, of which `landed` rows have landed.
+  struct BulkCopy {
+    TensorMap map;
+    uint64_t target = 0, barrier = 0;
+    int64_t x = 0, y = 0;
+    unsigned landed = 0;
+    Stamp stamp;
+    std::vector<uint32_t> clock;
+  };
+
+  MemoryBarrier &barrierAt(Thread &thread, const Instruction &instruction,
+                           uint64_t address);
+  void completePhase(MemoryBarrier &barrier);
+  void accessByProxy(Thread &thread, uint64_t address, uint64_t bytes,
+                     unsigned alignment, AccessKind kind,
+                     const std::string &place);
+  bool landOneRow(size_t which);
+  bool landSomething();
+  Result checkBulkCopies() const;
+  void letSomeBulkLand();
 
   static void threadMain();
   void wait(Thread &thread, const Instruction &instruction);
@@ -172,6 +222,8 @@ private:
   std::vector<Cell> shared;
   std::vector<std::vector<Gathering>> gatherings; // by warp
   Barrier barriers[16];
+  std::map<uint64_t, MemoryBarrier> memoryBarriers;
+  std::vector<BulkCopy> bulkCopies;
   std::vector<Thread *> ready;
   unsigned alive = 0;
   Context scheduler;

@@ -19,6 +19,7 @@ struct Form {
 Form findInstruction(const std::string &opcode);
 
 // One for each file of instructions; null handlers where the name is not known.
+Form findBulkInstruction(const std::string &opcode);
 Form findMatrixInstruction(const std::string &opcode);
 Form findWarpInstruction(const std::string &opcode);
 Form findScalarInstruction(const std::string &opcode);

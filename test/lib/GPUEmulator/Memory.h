@@ -43,8 +43,11 @@ struct Cell {
   Stamp write;
   /// The last reader, and another one that has no order with it.
   Stamp read, otherRead;
-  /// A cp.async that has not been waited for will write here.
+  /// An asynchronous copy that has not been waited for will write here.
   Stamp pending;
+  /// What number the fence.proxy.async of the writer has to have for the write
+  /// to be seen through the async proxy; 0: it was made through it.
+  uint32_t unfenced = 0;
 };
 
 /// The vector clocks of a block's warps. A barrier brings to every warp that

@@ -71,6 +71,11 @@ Spelling spellIntrinsic(StringRef name) {
                            .Default("");
     return {"redux.sync." + type, {}};
   }
+  if (rest == "cp.async.bulk.tensor.g2s.cta.tile.2d")
+    // Without the hint for the cache.
+    return {"cp.async.bulk.tensor.2d.shared.global.tile.mbarrier::"
+            "complete_tx::bytes",
+            {0, 1, 2, 3, 4}};
   // The last part is the address space.
   if (rest.starts_with("ldmatrix.") || rest.starts_with("stmatrix.")) {
     rest.consume_back(".p3");
@@ -92,6 +97,17 @@ Spelling spellIntrinsic(StringRef name) {
           .Case("cp.async.commit.group", "cp.async.commit_group")
           .Case("cp.async.wait.group", "cp.async.wait_group")
           .Case("cp.async.wait.all", "cp.async.wait_all")
+          .Case("mbarrier.init.shared", "mbarrier.init.shared.b64")
+          .Case("mbarrier.inval.shared", "mbarrier.inval.shared.b64")
+          .Case("mbarrier.arrive.scope.cta.space.cta",
+                "mbarrier.arrive.shared.b64")
+          .Case("mbarrier.expect.tx.scope.cta.space.cta",
+                "mbarrier.expect_tx.shared.b64")
+          .Case("mbarrier.arrive.expect.tx.scope.cta.space.cta",
+                "mbarrier.arrive.expect_tx.shared.b64")
+          .Case("mbarrier.try.wait.parity.scope.cta.space.cta",
+                "mbarrier.try_wait.parity.shared.b64")
+          .Case("fence.proxy.async.shared_cta", "fence.proxy.async.shared")
           .Case("ff2bf16x2.rn", "cvt.rn.bf16x2.f32")
           .Case("ff2f16x2.rn", "cvt.rn.f16x2.f32")
           .Case("f2bf16.rn", "cvt.rn.bf16.f32")
