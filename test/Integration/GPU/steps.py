@@ -36,10 +36,11 @@ def run(out, target, recipe, steps, *options, landing="random"):
 
 
 def compare(what, expected, got):
-    # Dots add in another order; everything else has the same bits.
-    worst = max(abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True))
-    print(f"{what}: largest relative difference of {len(got)} losses {worst:.1e}")
-    assert worst <= 1e-5, f"{what}: expected {expected} but got {got}"
+    # Dots add in another order; everything else has the same bits. Sooner or later a number lies so near to the middle of two codes
+    # that it becomes the other one, and what follows from that grows.
+    differences = [abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True)]
+    print(f"{what}: largest relative differences of {len(got)} losses {max(differences[:5]):.1e}, {max(differences):.1e}")
+    assert max(differences[:5]) <= 1e-5 and max(differences) <= 1e-2, f"{what}: expected {expected} but got {got}"
 
 
 recipes = ["none", "tensorwise", "delayed", "rowwise", "blockwise", "mxfp8", "scaling_fp8", "fp8_lm", "coat"]
