@@ -2,6 +2,7 @@
 
 #include "fp8/Compiler/Compiler.h"
 #include "GPUKernels.h"
+#include "KernelCache.h"
 #include "ObjectCode.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/GPU/Object.h"
@@ -295,13 +296,14 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
 /// Machine code of kernels and schedule.
 FailureOr<CompiledObjects> compileForCPU(ModuleOp module,
                                          const CompileOptions &options,
+                                         KernelCache *kernels,
                                          CompileStats &stats) {
   if (failed(runStage(module, options, "llvm", stats.codegenSeconds,
                       buildLLVMPipeline)))
     return failure();
   auto begin = std::chrono::steady_clock::now();
   auto code =
-      compileObjects(module, options.threads, options.optimize, options.cache);
+      compileObjects(module, options.threads, options.optimize, kernels);
   stats.llvmSeconds = secondsSince(begin);
   return code;
 }
@@ -334,14 +336,53 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
                       })))
     return failure();
   begin = std::chrono::steady_clock::now();
-  auto code =
-      compileObjects(module, options.threads, options.optimize, options.cache);
+  auto code = compileObjects(module, options.threads, options.optimize,
+                             /*kernels=*/nullptr);
   if (failed(code))
     return failure();
   kernels->push_back(std::move(code->objects.back()));
   code->objects = std::move(*kernels);
   stats.llvmSeconds += secondsSince(begin);
   return code;
+}
+
+/// Looks for the kernels of `module` in the cache. Those that are there need no
+/// codegen, unless someone wants to see it. Null without a cache.
+FailureOr<std::unique_ptr<KernelCache>>
+findKernels(ModuleOp module, const CompileOptions &options) {
+  if (!options.cache || !options.targetGPU.empty())
+    return std::unique_ptr<KernelCache>();
+  PassManager pm(module.getContext());
+  SetTargetOptions targetOptions;
+  targetOptions.cpu = options.targetCPU;
+  pm.addPass(createSetTarget(targetOptions));
+  if (failed(pm.run(module)))
+    return failure();
+  FailureOr<CPUTargetAttr> target = targetOf(module);
+  if (failed(target))
+    return failure();
+  auto kernels = std::make_unique<KernelCache>(*options.cache, module, *target,
+                                               options.optimize);
+  if (options.dumpDir.empty())
+    kernels->declareKnown(module);
+  return kernels;
+}
+
+/// How many bytes of scratch memory the kernels want, and how many they are.
+void addKernels(ModuleOp module, ExecutableFunction &result,
+                CompileStats &stats) {
+  for (Operation &op : *module.getBody())
+    if (auto bytes = op.getAttrOfType<IntegerAttr>(kScratchBytesAttr)) {
+      result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
+      ++stats.kernels;
+    }
+  for (auto kernel : module.getOps<gpu::GPUModuleOp>())
+    if (auto launch = kernel->getAttrOfType<GPULaunchAttr>(
+            FP8Dialect::kGPULaunchAttrName)) {
+      result.scratchBytes = std::max(result.scratchBytes,
+                                     launch.getScratch() * launch.getBlocks());
+      ++stats.kernels;
+    }
 }
 
 /// All stages after fp8. Adds the function and its code to `executable`;
@@ -361,6 +402,12 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
           [&](OpPassManager &pm) { buildKernelsPipeline(pm, &memory); })))
     return failure();
   cost = makeCostReport(module);
+  auto begin = std::chrono::steady_clock::now();
+  FailureOr<std::unique_ptr<KernelCache>> kernels =
+      findKernels(module, options);
+  stats.codegenSeconds += secondsSince(begin);
+  if (failed(kernels))
+    return failure();
   if (failed(runStage(module, options, "codegen", stats.codegenSeconds,
                       [&](OpPassManager &pm) {
                         if (options.targetGPU.empty())
@@ -370,18 +417,9 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
                       })))
     return failure();
 
-  for (auto func : module.getOps<func::FuncOp>())
-    if (auto bytes = func->getAttrOfType<IntegerAttr>(kScratchBytesAttr)) {
-      result.scratchBytes = std::max(result.scratchBytes, bytes.getInt());
-      ++stats.kernels;
-    }
-  for (auto kernel : module.getOps<gpu::GPUModuleOp>())
-    if (auto launch = kernel->getAttrOfType<GPULaunchAttr>(
-            FP8Dialect::kGPULaunchAttrName)) {
-      result.scratchBytes = std::max(result.scratchBytes,
-                                     launch.getScratch() * launch.getBlocks());
-      ++stats.kernels;
-    }
+  if (*kernels)
+    (*kernels)->describe(module);
+  addKernels(module, result, stats);
   for (auto schedule : module.getOps<ScheduleOp>()) {
     // Behind the arena.
     for (size_t i = 0; i < result.arguments.size(); ++i)
@@ -416,7 +454,7 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
 
   FailureOr<CompiledObjects> code =
       options.targetGPU.empty()
-          ? compileForCPU(module, options, stats)
+          ? compileForCPU(module, options, kernels->get(), stats)
           : compileForGPU(module, options, executable, stats);
   if (failed(code))
     return failure();

@@ -1,9 +1,8 @@
 //===- ObjectCode.cpp - LLVM dialect to machine code ----------------------===//
 
 #include "ObjectCode.h"
+#include "KernelCache.h"
 #include "fp8/Codegen/Target.h"
-#include "fp8/Compiler/BuildId.h"
-#include "fp8/Compiler/Cache.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Support/StructuralHash.h"
 
@@ -25,10 +24,12 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// One object to be: the module and the name of the function that it defines.
+/// One object to be: the module, the name of the function that it defines and
+/// the kernels whose code it is (none for the schedule).
 struct Unit {
   OwningOpRef<ModuleOp> module;
   std::string symbol;
+  SmallVector<std::string, 1> kernels;
 };
 
 /// Each function with a body is a unit of its own, so that units compile in
@@ -43,14 +44,17 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
     OwningOpRef<ModuleOp> unit(ModuleOp::create(func.getLoc()));
     builder.setInsertionPointToEnd(unit->getBody());
     // The wrapper and the kernel that it calls.
+    SmallVector<std::string, 1> kernels;
     func.walk([&](LLVM::CallOp call) {
       auto kernel =
           symbols.lookup<LLVM::LLVMFuncOp>(call.getCalleeAttr().getAttr());
       auto copy = cast<LLVM::LLVMFuncOp>(builder.clone(*kernel));
       copy.setLinkage(LLVM::Linkage::Internal);
+      kernels.push_back(kernel.getName().str());
     });
     builder.clone(*func);
-    units.push_back({std::move(unit), func.getName().str()});
+    units.push_back(
+        {std::move(unit), func.getName().str(), std::move(kernels)});
   }
   OwningOpRef<ModuleOp> unit(ModuleOp::create(module.getLoc()));
   builder.setInsertionPointToEnd(unit->getBody());
@@ -81,7 +85,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
                            "fp8_all_reduce_start", "fp8_wait", "fp8_rank",
                            "fp8_num_ranks", "fp8_owns", "fp8_exchange_start"})
     declare(symbols.lookup(name));
-  units.push_back({std::move(unit), entry.getName().str()});
+  units.push_back({std::move(unit), entry.getName().str(), {}});
   return units;
 }
 
@@ -145,11 +149,12 @@ void dropNames(Unit &unit) {
   });
 }
 
-/// Names what the units define by hashes of their contents, and drops kernels
-/// that are there already.
-void nameByContents(SmallVectorImpl<Unit> &units) {
-  llvm::StringMap<std::string> names;
-  llvm::StringSet<> known;
+/// Names what the units define by hashes of their contents, and joins kernels
+/// that are equal. `names` has the new names of kernels that are declared
+/// alone, and gets those of the units.
+void nameByContents(SmallVectorImpl<Unit> &units,
+                    llvm::StringMap<std::string> &names) {
+  llvm::StringMap<size_t> places;
   SmallVector<Unit> kept;
   for (Unit &unit : MutableArrayRef<Unit>(units).drop_back()) {
     std::string before = unit.symbol;
@@ -157,8 +162,11 @@ void nameByContents(SmallVectorImpl<Unit> &units) {
     unit.symbol = "fp8_kernel_" + structuralHash(*unit.module);
     unit.module->lookupSymbol<LLVM::LLVMFuncOp>("task").setName(unit.symbol);
     names[before] = unit.symbol;
-    if (known.insert(unit.symbol).second)
+    auto [place, isNew] = places.try_emplace(unit.symbol, kept.size());
+    if (isNew)
       kept.push_back(std::move(unit));
+    else
+      llvm::append_range(kept[place->second].kernels, unit.kernels);
   }
   Unit &schedule = units.back();
   ModuleOp module = *schedule.module;
@@ -201,53 +209,20 @@ makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
   return builder;
 }
 
-/// Kernels on disk. What a kernel computes is in its symbol; what else its
-/// code depends on is the rest of the key.
-class KernelCache {
-public:
-  KernelCache(const Cache *cache,
-              const llvm::orc::JITTargetMachineBuilder &builder, bool optimize)
-      : cache(cache) {
-    CacheKey key;
-    key.add(getCompilerBuildId()).add(builder.getTargetTriple().str());
-    key.add(builder.getCPU()).add(builder.getFeatures().getString());
-    key.add(static_cast<int64_t>(optimize));
-    suffix = "-" + key.digest().substr(0, 16) + ".o";
-  }
-
-  std::optional<std::string> read(const std::string &symbol) {
-    std::unique_ptr<llvm::MemoryBuffer> bytes =
-        cache ? cache->read(symbol + suffix) : nullptr;
-    if (!bytes)
-      return std::nullopt;
-    auto members = readSealedArchive(bytes->getBuffer());
-    if (members && members->size() == 1 && members->front().first == symbol) {
-      ++found;
-      return members->front().second.str();
-    }
-    // Damaged: it is compiled anew.
-    if (!members)
-      llvm::consumeError(members.takeError());
-    cache->remove(symbol + suffix);
+/// The object of a unit, if it need not be compiled: a declared kernel has the
+/// same code, or the cache has it.
+std::optional<ObjectCode> findObject(const Unit &unit,
+                                     const llvm::StringMap<ObjectCode> &known,
+                                     KernelCache *kernels) {
+  if (!kernels || unit.kernels.empty())
     return std::nullopt;
+  if (auto it = known.find(unit.symbol); it != known.end()) {
+    for (const std::string &kernel : unit.kernels)
+      kernels->write(kernel, it->second);
+    return it->second;
   }
-
-  void write(const std::string &symbol, StringRef bytes) {
-    if (!cache)
-      return;
-    auto sealed = writeSealedArchive({{symbol, bytes}});
-    if (sealed)
-      cache->write(symbol + suffix, *sealed);
-    else
-      llvm::consumeError(sealed.takeError());
-  }
-
-  std::atomic<int64_t> found{0};
-
-private:
-  const Cache *cache;
-  std::string suffix;
-};
+  return kernels->read(unit.kernels.front(), unit.symbol);
+}
 
 } // namespace
 
@@ -264,7 +239,7 @@ llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
 
 FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
                                                unsigned threads, bool optimize,
-                                               const Cache *cache) {
+                                               KernelCache *kernels) {
   auto fail = [&](llvm::Error error) -> FailureOr<CompiledObjects> {
     emitError(module.getLoc())
         << "code generation failed: " << llvm::toString(std::move(error));
@@ -281,33 +256,39 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   llvm::orc::JITTargetMachineBuilder builder =
       makeTargetMachineBuilder(CodeTarget::of(*target), optimize);
   SmallVector<Unit> units = splitUnits(module);
-  nameByContents(units);
-  KernelCache kernels(cache, builder, optimize);
+  llvm::StringMap<std::string> names;
+  llvm::StringMap<ObjectCode> known; // by symbol
+  if (kernels)
+    for (const auto &kernel : kernels->getKnown()) {
+      names[kernel.first()] = kernel.second.symbol;
+      known[kernel.second.symbol] = kernel.second;
+    }
+  nameByContents(units, names);
   std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
   std::atomic<size_t> next(0);
   auto work = [&] {
     auto machine = builder.createTargetMachine();
     for (size_t index; (index = next++) < units.size();) {
-      const std::string &symbol = units[index].symbol;
-      bool isKernel = index + 1 < units.size();
-      if (auto bytes = isKernel ? kernels.read(symbol) : std::nullopt) {
-        objects[index] = {symbol, std::move(*bytes)};
+      const Unit &unit = units[index];
+      if (auto object = findObject(unit, known, kernels)) {
+        objects[index] = std::move(*object);
         continue;
       }
       if (!machine) {
         errors[index] = "no target machine for this processor";
         continue;
       }
-      auto object =
-          compileUnit(*units[index].module, **machine, optimize && isKernel);
+      bool isKernel = index + 1 < units.size();
+      auto object = compileUnit(*unit.module, **machine, optimize && isKernel);
       if (!object) {
         errors[index] = llvm::toString(object.takeError());
         continue;
       }
-      if (isKernel)
-        kernels.write(symbol, *object);
-      objects[index] = {symbol, std::move(*object)};
+      objects[index] = {unit.symbol, std::move(*object)};
+      if (kernels)
+        for (const std::string &kernel : unit.kernels)
+          kernels->write(kernel, objects[index]);
     }
     if (!machine)
       llvm::consumeError(machine.takeError());
@@ -323,5 +304,19 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   for (const std::string &error : errors)
     if (!error.empty())
       return fail(llvm::createStringError(error));
-  return CompiledObjects{std::move(objects), kernels.found};
+  for (ObjectCode &object : objects)
+    known[object.symbol] = std::move(object);
+  // In the module's order, whatever was declared.
+  std::vector<ObjectCode> all;
+  auto add = [&](const std::string &symbol) {
+    if (auto it = known.find(symbol); it != known.end()) {
+      all.push_back(std::move(it->second));
+      known.erase(it);
+    }
+  };
+  for (auto func : module.getOps<LLVM::LLVMFuncOp>())
+    if (auto it = names.find(func.getName()); it != names.end())
+      add(it->second);
+  add(units.back().symbol);
+  return CompiledObjects{std::move(all), kernels ? kernels->numFound() : 0};
 }

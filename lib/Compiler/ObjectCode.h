@@ -13,7 +13,7 @@ class Module;
 
 namespace mlir::fp8 {
 
-class Cache;
+class KernelCache;
 
 /// What `compileObjects` makes of one function.
 struct CompiledObjects {
@@ -26,10 +26,10 @@ struct CompiledObjects {
 
 /// Compiles the schedule of `module` (LLVM dialect) and each of its kernels,
 /// for the module's target, to an object of its own, on `threads` threads (0:
-/// one a core), with `optimize` for speed. Kernels that `cache` (or null) has
+/// one a core), with `optimize` for speed. Kernels that `kernels` (or null) has
 /// are taken from there, the others put there.
 FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads,
-                                          bool optimize, const Cache *cache);
+                                          bool optimize, KernelCache *kernels);
 
 /// The object of a module that holds little code.
 llvm::Expected<std::string> emitObject(llvm::Module &module,

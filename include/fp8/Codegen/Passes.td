@@ -111,7 +111,9 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
     64-bit codes: an offset into the arena, or the complement of an external
     buffer's number (arguments, outputs, constants by `fp8.number`). Each kernel
     gets a wrapper with the runtime's calling convention, marked `fp8.task`. A
-    schedule with `fp8.entry` beside it becomes `@fp8_entry_<that>`.
+    kernel that was compiled before is declared as such a wrapper, an `llvm.func`
+    with `fp8.tasks`, and is launched as it is. A schedule with `fp8.entry`
+    beside it becomes `@fp8_entry_<that>`.
 
     Example input:
 

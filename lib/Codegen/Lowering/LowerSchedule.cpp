@@ -234,6 +234,12 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
           LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel))
               .getResult(),
           tasks.getInt());
+  // A kernel that is compiled already.
+  if (auto kernel = dyn_cast_or_null<LLVM::LLVMFuncOp>(callee))
+    if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
+      return std::pair<Value, int64_t>(
+          LLVM::AddressOfOp::create(builder, loc, kernel).getResult(),
+          tasks.getInt());
   auto asked =
       callee
           ? callee->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)

@@ -60,8 +60,12 @@ assert compiled["step"] == 0 and (FOLDER / "ir" / "step-llvm.mlir").exists(), co
 # kind, those outside of dots with another recipe.
 _, compiled = run("deeper", "deeper", "--recipe", "tensorwise")
 assert compiled["step"] < kernels / 3, (compiled, kernels)
+run("deeper", "deeper-without", "--no-cache", "--recipe", "tensorwise")
+assert state("deeper") == state("deeper-without")
 _, compiled = run("small", "rowwise", "--recipe", "rowwise")
 assert 0 < compiled["step"] < kernels, (compiled, kernels)
+run("small", "rowwise-without", "--no-cache", "--recipe", "rowwise")
+assert state("rowwise") == state("rowwise-without")
 
 # An option or a recipe that is edited is another step.
 recipe = FOLDER / "own.yaml"
