@@ -2,6 +2,7 @@
 
 #include "GPUKernels.h"
 #include "ObjectCode.h"
+#include "Threads.h"
 
 #include "fp8/Codegen/Passes.h"
 
@@ -12,7 +13,6 @@
 #include "llvm/IR/Module.h"
 #include "llvm/Support/SHA256.h"
 #include <atomic>
-#include <thread>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -93,14 +93,7 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
         errors[i] = llvm::toString(code.takeError());
     }
   };
-  if (threads == 0)
-    threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  runOnThreads(threads, work);
 
   std::vector<ObjectCode> objects;
   llvm::StringSet<> known;

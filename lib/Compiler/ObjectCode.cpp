@@ -2,6 +2,7 @@
 
 #include "ObjectCode.h"
 #include "KernelCache.h"
+#include "Threads.h"
 #include "fp8/Codegen/Target.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Support/StructuralHash.h"
@@ -17,7 +18,6 @@
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Target/TargetMachine.h"
 #include <atomic>
-#include <thread>
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -293,14 +293,7 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
     if (!machine)
       llvm::consumeError(machine.takeError());
   };
-  if (threads == 0)
-    threads = std::max(1u, std::thread::hardware_concurrency());
-  std::vector<std::thread> pool;
-  for (unsigned i = 1; i < threads; ++i)
-    pool.emplace_back(work);
-  work();
-  for (std::thread &thread : pool)
-    thread.join();
+  runOnThreads(threads, work);
   for (const std::string &error : errors)
     if (!error.empty())
       return fail(llvm::createStringError(error));

@@ -322,6 +322,19 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
     pool->run(fn, numTasks, resolved, scratch.data());
 }
 
+void fp8_executable::addRun(std::vector<fp8_launch_stat> &profile,
+                            int64_t launch, int64_t tasks,
+                            std::chrono::duration<double> time) const {
+  auto index = static_cast<size_t>(launch);
+  if (index >= profile.size())
+    profile.resize(index + 1);
+  fp8_launch_stat &stat = profile[index];
+  stat.name = index < launchNames.size() ? launchNames[index].c_str() : "";
+  stat.tasks = tasks;
+  ++stat.runs;
+  stat.seconds += time.count();
+}
+
 void fp8_step::launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                            void *const *operands) {
   auto start = std::chrono::steady_clock::now();
@@ -332,17 +345,7 @@ void fp8_step::launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
   auto end = std::chrono::steady_clock::now();
   if (timeline)
     timeline->addLaunch(launch, start, end);
-  std::chrono::duration<double> time = end - start;
-  auto index = static_cast<size_t>(launch);
-  if (index >= profile.size())
-    profile.resize(index + 1);
-  fp8_launch_stat &stat = profile[index];
-  stat.name = index < executable.launchNames.size()
-                  ? executable.launchNames[index].c_str()
-                  : "";
-  stat.tasks = numTasks;
-  ++stat.runs;
-  stat.seconds += time.count();
+  executable.addRun(profile, launch, numTasks, end - start);
 }
 
 void *fp8_step::operand(int64_t code) {

@@ -8,6 +8,7 @@
 #include "ThreadPool.h"
 #include "Timeline.h"
 
+#include <chrono>
 #include <mutex>
 
 namespace fp8::rt::gpu {
@@ -38,6 +39,10 @@ struct fp8_executable {
   bool ownsBuffer(size_t i) const {
     return results[i].stateArg < 0 || results[i].ownBuffer;
   }
+
+  /// Adds one run of a launch to `profile`, in its place.
+  void addRun(std::vector<fp8_launch_stat> &profile, int64_t launch,
+              int64_t tasks, std::chrono::duration<double> time) const;
 
 private:
   std::vector<fp8::rt::AlignedBuffer> constantCopies;

@@ -315,18 +315,8 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                    str("run ", labelOf(launch)));
     if (!profiling || !profile)
       return;
-    std::chrono::duration<double> time =
-        std::chrono::steady_clock::now() - start;
-    auto index = static_cast<size_t>(launch);
-    if (index >= profile->size())
-      profile->resize(index + 1);
-    fp8_launch_stat &stat = (*profile)[index];
-    stat.name = index < executable.launchNames.size()
-                    ? executable.launchNames[index].c_str()
-                    : "";
-    stat.tasks = blocks;
-    ++stat.runs;
-    stat.seconds += time.count();
+    executable.addRun(*profile, launch, blocks,
+                      std::chrono::steady_clock::now() - start);
   } catch (const Error &error) {
     failure = Error(error.status,
                     str(labelOf(launch), ": ", std::string(error.what())));
