@@ -181,8 +181,9 @@ struct Options {
       cl::value_desc("mean|sum"), cl::cat(category)};
   cl::opt<unsigned> zero{
       "zero",
-      cl::desc("With --data-parallel: 1 deals masters and moments to the ranks, "
-               "each of which updates its own (ZeRO-1)"),
+      cl::desc(
+          "With --data-parallel: 1 deals masters and moments to the ranks, "
+          "each of which updates its own (ZeRO-1)"),
       cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
   Number<double> rankTimeout{
       "rank-timeout", 0,

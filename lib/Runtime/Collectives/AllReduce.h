@@ -25,7 +25,7 @@ struct Reduction {
   int64_t number; // among the launches of its step
   const char *in;
   char *out;
-  float *control; // mu and its steps; null on other wires
+  float *control;     // mu and its steps; null on other wires
   int64_t owner = -1; // the one rank that it goes to, or comes from
 };
 
