@@ -471,6 +471,15 @@ def long_sums(g):
                [positive(100_000, 2)], "sum")  # fmt: skip
     yield Case("segment sum", lambda x, i: jnp.zeros((3,), x.dtype).at[i].add(x),
                [positive(3000), g.np.integers(0, 3, 3000).astype(np.int32)], "sum")  # fmt: skip
+    # What overflows is infinite and stays so: clipping by a norm divides by it.
+    infinite = lambda sign, *shape: lambda x: jnp.full(shape, sign * jnp.inf)  # noqa: E731
+    for sign in (1, -1):
+        large = lambda *shape, sign=sign: np.full(shape, sign * 1e35, np.float32)  # noqa: E731
+        yield Case(f"sum to {sign} infinity", total((0,)), [large(1_000_000)], reference=infinite(sign))
+        yield Case(f"rows to {sign} infinity", total((0,)), [large(100_000, 3)], reference=infinite(sign, 3))
+        factors = [np.full((4, 65536), sign * 1e17, np.float32), np.full((65536, 5), 1e18, np.float32)]
+        yield Case(f"dot to {sign} infinity", lambda x, y: lax.dot(x, y), factors, reference=lambda x, y, of=infinite(sign, 4, 5): of(x))
+        yield Case(f"columns to {sign} infinity", total((1,)), [large(3, 1_000_000)], reference=infinite(sign, 3))
     K = 65536
     for label, left, right, contract, batch in [
         ("matrix", (4, K), (K, 5), ((1,), (0,)), ((), ())),

@@ -99,20 +99,22 @@ Value KernelLowering::neutralValue(Operation *combiner, Type type) {
                 : neutral;
 }
 
-/// Kahan's addition: the new sum and what it lost. An infinite sum has lost
-/// nothing (its difference to itself would be NaN).
+/// Kahan's addition: the new sum and what it lost. A sum that is infinite, or
+/// becomes so, has lost nothing: an infinite loss would make the next sum NaN.
 std::pair<Value, Value> KernelLowering::addCompensated(Value sum, Value lost,
                                                        Value term) {
   Value y = arith::SubFOp::create(builder, loc, term, lost);
   Value next = arith::AddFOp::create(builder, loc, sum, y);
   Value added = arith::SubFOp::create(builder, loc, next, sum);
   Value nextLost = arith::SubFOp::create(builder, loc, added, y);
-  Value isNumber = arith::CmpFOp::create(
-      builder, loc, arith::CmpFPredicate::ORD, nextLost, nextLost);
+  // Of what is not finite the difference to itself is NaN.
+  Value itself = arith::SubFOp::create(builder, loc, nextLost, nextLost);
+  Value isFinite = arith::CmpFOp::create(
+      builder, loc, arith::CmpFPredicate::ORD, itself, itself);
   Value none = arith::ConstantOp::create(builder, loc,
                                          builder.getZeroAttr(sum.getType()));
   return {next,
-          arith::SelectOp::create(builder, loc, isNumber, nextLost, none)};
+          arith::SelectOp::create(builder, loc, isFinite, nextLost, none)};
 }
 
 /// One block of a sum, `order` at the current indices: its own sums, and what
