@@ -38,9 +38,11 @@ private:
   bool beginsPart(linalg::GenericOp op, OpOperand &init);
   void findResults();
   bool isUpdate(OpOperand &operand);
+  bool goesOnFromInput(OpOperand &operand);
   void addInput(Value value);
   void findInputs();
   KernelOp createKernel(StringRef name);
+  Value localCopy(OpOperand &init, Value value, ArrayRef<unsigned> loops);
   void cloneNode(unsigned node, IRMapping &mapping,
                  ArrayRef<BlockArgument> updated);
   void fillBody(KernelOp kernel);
@@ -130,6 +132,15 @@ bool Outliner::isUpdate(OpOperand &operand) {
          isDestination(operand);
 }
 
+/// Does an op of the kernel begin with what another one computed, and keep what
+/// it makes of that for itself?
+bool Outliner::goesOnFromInput(OpOperand &operand) {
+  auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
+  return generic && generic.isDpsInit(&operand) && !isUpdate(operand) &&
+         inputs.contains(operand.get()) &&
+         generic.payloadUsesValueFromOperand(&operand);
+}
+
 /// Scalar constants are cloned.
 void Outliner::addInput(Value value) {
   Operation *def = value.getDefiningOp();
@@ -167,20 +178,56 @@ KernelOp Outliner::createKernel(StringRef name) {
       group.domain);
 }
 
+/// A copy of `value`, which others read too, for an op that goes on from it and
+/// whose result stays here. It is cut as that is: bufferization, which would
+/// copy as well, does not know how.
+Value Outliner::localCopy(OpOperand &init, Value value,
+                          ArrayRef<unsigned> loops) {
+  AffineMap map =
+      cast<linalg::GenericOp>(init.getOwner()).getMatchingIndexingMap(&init);
+  Location loc = init.getOwner()->getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  Value empty =
+      tensor::EmptyOp::create(builder, loc, type, /*dynamicSizes=*/{});
+  AffineMap identity = builder.getMultiDimIdentityMap(type.getRank());
+  auto copy = linalg::GenericOp::create(
+      builder, loc, type, value, empty, ArrayRef<AffineMap>{identity, identity},
+      SmallVector<utils::IteratorType>(type.getRank(),
+                                       utils::IteratorType::parallel),
+      [](OpBuilder &b, Location l, ValueRange args) {
+        linalg::YieldOp::create(b, l, args[0]);
+      });
+  SmallVector<int64_t> dims;
+  for (unsigned loop : loops) {
+    std::optional<unsigned> dim =
+        map.getResultPosition(builder.getAffineDimExpr(loop));
+    dims.push_back(dim ? static_cast<int64_t>(*dim) : -1);
+  }
+  copy->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr(dims));
+  return copy.getResult(0);
+}
+
 void Outliner::cloneNode(unsigned node, IRMapping &mapping,
                          ArrayRef<BlockArgument> updated) {
   const KernelNode &original = groups.node(node);
+  SmallVector<unsigned> loops = group.loops.lookup(node);
+  llvm::SmallDenseMap<unsigned, Value> locals;
   for (Operation *attached : llvm::reverse(original.attached))
     if (!mapping.contains(attached->getResult(0)))
       builder.clone(*attached, mapping);
+  for (OpOperand &operand : original.op->getOpOperands())
+    if (goesOnFromInput(operand))
+      locals[operand.getOperandNumber()] =
+          localCopy(operand, mapping.lookup(operand.get()), loops);
   Operation *copy = builder.clone(*original.op, mapping);
+  for (auto [number, value] : locals)
+    copy->setOperand(number, value);
   for (OpOperand &operand : original.op->getOpOperands())
     if (inputs.contains(operand.get()) && isUpdate(operand)) {
       auto place = llvm::find(destinations, operand.get());
       copy->setOperand(operand.getOperandNumber(),
                        updated[place - destinations.begin()]);
     }
-  SmallVector<unsigned> loops = group.loops.lookup(node);
   copy->setAttr(kTaskDimsAttr,
                 builder.getDenseI64ArrayAttr(
                     SmallVector<int64_t>(loops.begin(), loops.end())));
