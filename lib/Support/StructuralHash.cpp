@@ -46,28 +46,32 @@ private:
     sha.update(text);
   }
   void add(ArrayRef<char> data) { add(StringRef(data.data(), data.size())); }
-  void add(Type type) { add(printed(types, type)); }
+  void add(Type type) { addOnce(types, type); }
   void add(Attribute attr);
   void add(ArrayRef<NamedAttribute> attrs);
   void add(Region &region);
   void add(Operation &op);
   void addProperties(Operation &op);
 
-  template <typename T>
-  StringRef printed(DenseMap<T, std::string> &known, T value) {
-    auto [it, isNew] = known.try_emplace(value);
-    if (isNew) {
-      llvm::raw_string_ostream os(it->second);
-      value.print(os, state);
-    }
-    return it->second;
+  /// The number of `value` among those that came before, with its text where it
+  /// is new. Is it?
+  template <typename T> bool addOnce(DenseMap<T, uint64_t> &known, T value) {
+    auto [it, isNew] = known.try_emplace(value, known.size());
+    add(it->second);
+    if (!isNew)
+      return false;
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    value.print(os, state);
+    add(StringRef(text));
+    return true;
   }
 
   Operation *root;
   llvm::SHA256 sha;
   AsmState state;
-  DenseMap<Type, std::string> types;
-  DenseMap<Attribute, std::string> attributes;
+  DenseMap<Type, uint64_t> types;
+  DenseMap<Attribute, uint64_t> attributes;
   DenseMap<Value, uint64_t> values;
   DenseMap<Block *, uint64_t> blocks;
 };
@@ -104,7 +108,8 @@ void Hasher::add(Attribute attr) {
     add(elements.isSplat());
     return add(elements.getRawData());
   }
-  add(printed(attributes, attr));
+  if (!addOnce(attributes, attr))
+    return;
   // The text is a name alone, which another process may give to other bytes.
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
     if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
