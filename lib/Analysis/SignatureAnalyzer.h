@@ -213,6 +213,8 @@ private:
   bool argsAreNamed = false, resultsAreNamed = false;
   /// Arguments that some gradient depends on.
   std::vector<bool> feeding;
+  /// Results that gradients are added to (findUpdates).
+  ValueSet gradientUpdates;
   /// By result: the arguments whose gradients its update chain ends at.
   SmallVector<SmallVector<unsigned, 2>> learnedBy;
   /// Arguments with a gradient in some result, and those that some result adds

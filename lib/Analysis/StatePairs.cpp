@@ -106,8 +106,9 @@ ValueSet SignatureAnalyzer::findUpdates() {
 /// reads what the step has just made of some state is no matter.
 void SignatureAnalyzer::findFeeding() {
   feeding.assign(signature.args.size(), false);
+  gradientUpdates = findUpdates();
   Dependence direct(func, llvm::to_vector_of<Value>(func.getArguments()), {},
-                    /*together=*/false, findUpdates());
+                    /*together=*/false, gradientUpdates);
   ValueSet leaves;
   for (Value value : returned) {
     const Chain &chain = chains.of(value);
@@ -140,6 +141,10 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
   if (!hasLeaf(chain))
     return chain.size() == 1 && self.strength < 3;
   if (self.scaled)
+    return false;
+  // A master copy is moved by a gradient of the weights that are made of it,
+  // and may feed another one, of second order.
+  if (gradientUpdates.contains(value))
     return false;
   // A gradient of zeros over the scale of the loss, or over averages of its
   // rows and columns, has no activation in it.
