@@ -10,7 +10,8 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "Numerics.md"
 VENV = ROOT / "build" / "venv" / "bin" / "python"
-sys.path.insert(0, str(ROOT / "test" / "Integration" / "CPU"))  # fp8_testing
+# Last: it has a profile.py, which Python has, too.
+sys.path.append(str(ROOT / "test" / "Integration" / "CPU"))  # fp8_testing
 
 
 def need(*modules):

@@ -1,0 +1,39 @@
+"""Peers that run in turns, each in a process of its own, so that what else the
+machine does falls on all of them."""
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+
+
+def serve(runs):
+    """A peer's process: times a run of `runs` for each name that it reads."""
+    runs = dict(runs)
+    print("ready", flush=True)
+    for line in sys.stdin:
+        wall, cpu = time.perf_counter(), time.process_time()
+        runs[line.strip()]()
+        print(json.dumps([time.perf_counter() - wall, time.process_time() - cpu]), flush=True)
+
+
+def take_turns(commands, names, rounds):
+    """Starts a process for each of {peer: command}, which serves, and yields
+    (name, peer, wall, cpu): the medians of `rounds` runs, in seconds."""
+    processes = {peer: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for peer, command in commands.items()}
+    for peer, process in processes.items():
+        if process.stdout.readline() != "ready\n":
+            sys.exit(f"expected {peer} to be ready")
+    times = {}
+    for _ in range(rounds):
+        for name in names:
+            for peer, process in processes.items():
+                process.stdin.write(f"{name}\n")
+                process.stdin.flush()
+                times.setdefault((name, peer), []).append(json.loads(process.stdout.readline()))
+    for process in processes.values():
+        process.stdin.close()
+        process.wait()
+    for (name, peer), both in times.items():
+        yield name, peer, *(statistics.median(column) for column in zip(*both))
