@@ -94,10 +94,10 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
 /// come as loops over elements. The default pipeline for O2 takes more than
 /// twice as long, for code that is no faster.
 constexpr llvm::StringLiteral kPasses =
-    "function(early-cse<memssa>,simplifycfg,instcombine,"
+    "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),loop(indvars,loop-unroll-full),gvn,"
-    "loop-vectorize,loop-load-elim,loop-mssa(licm),dse,instcombine,"
-    "simplifycfg)";
+    "loop-vectorize,loop-load-elim,loop-mssa(licm),dse,"
+    "instcombine<no-verify-fixpoint>,simplifycfg)";
 
 /// The object of a module as it is.
 llvm::Expected<std::string> emitModule(llvm::Module &module,
