@@ -8,7 +8,7 @@ seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
  1. `--recipe none` gives JAX's state after six steps, every array of it, and
     every scalar of each step: within 1e-5 of what the array moves plus half an ulp
     for each step, or three times what JAX itself changes when its initial values move by four
-    ulps, or as many as change the rounding where the step computes in bf16; ten times
+    ulps, or when XLA compiles the step as it does by default, or as many as change the rounding where the step computes in bf16; ten times
     where that is as much as the array moves.
  2. The preset drawn for it (all in every tenth draw) compiles and runs; what
     moves in JAX moves; losses are as near to JAX's as three times JAX's own runs
