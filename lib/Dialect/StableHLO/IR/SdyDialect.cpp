@@ -256,6 +256,12 @@ Attribute SdyDialect::parseAttribute(DialectAsmParser &parser,
       generatedAttributeParser(parser, &mnemonic, type, attr);
   if (result.has_value())
     return attr;
+  // How an op could be partitioned: JAX says so of custom calls, about which
+  // there may be more to say than about this.
+  if (mnemonic == "op_sharding_rule")
+    return OpaqueAttr::get(StringAttr::get(getContext(), getNamespace()),
+                           parser.getFullSymbolSpec(),
+                           NoneType::get(getContext()));
   parser.emitError(loc) << stablehlo::getUnsupportedMessage(
       ("attribute #sdy." + mnemonic).str());
   return {};

@@ -34,6 +34,15 @@ func.func public @main(%x: tensor<f32> {fp8.path = "x", fp8.role = "frozen"}) ->
 
 // -----
 
+// What JAX says of partitioning it is no reason to refuse it.
+func.func @main(%arg0: tensor<4x4xf32>) -> tensor<4x4xf32> {
+  // expected-error @+1 {{'stablehlo.custom_call' op has the target 'lapack_sgeqrf_ffi', which does not run here: expected only annotations of sharding; see docs/StableHLOSubset.md}}
+  %0:2 = stablehlo.custom_call @lapack_sgeqrf_ffi(%arg0) {mhlo.backend_config = {}, sdy.sharding_rule = #sdy.op_sharding_rule<([..., i, j])->([..., i, j], [..., k]) {i=4, j=4, k=4}>} : (tensor<4x4xf32>) -> (tensor<4x4xf32>, tensor<4xf32>)
+  return %0#0 : tensor<4x4xf32>
+}
+
+// -----
+
 func.func public @main(%x: f32 {fp8.path = "x", fp8.role = "frozen"}) -> (f32 {fp8.path = "result", fp8.kind = "output"}) {
   // expected-error @+1 {{'arith.addf' is not accepted after the import: expected stablehlo, chlo and fp8 ops; see docs/StableHLOSubset.md}}
   %0 = arith.addf %x, %x : f32
