@@ -263,6 +263,6 @@ if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
-    cases |= {"global amax": functools.partial(of_all_rows, "regression", "tensorwise")}
+    cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     t.run_cases(cases, sys.argv[4:], fixture)
