@@ -82,7 +82,8 @@ def micro_batches():
 
 def sequences():
     """A causal model of tokens, in a scan over layers. Masks leave another number
-    of tokens to each rank: the loss is divided by all of them."""
+    of tokens to each rank: the loss is divided by all of them. With a key there is
+    dropout in each layer, whose masks the backward pass reads from a stack."""
     random = np.random.default_rng(1)
     tokens = random.integers(0, CLASSES, (ROWS, LENGTH + 1)).astype(np.int32)
     mask = (np.arange(LENGTH)[None] < random.integers(2, LENGTH + 1, (ROWS, 1))).astype(np.float32)
@@ -92,15 +93,19 @@ def sequences():
     def norm(x):
         return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-6)
 
-    def layer(x, p):
+    def drop(x, *key):
+        return jnp.where(jax.random.bernoulli(*key, 0.8, x.shape), x / 0.8, 0) if key else x
+
+    def layer(x, inputs):
+        p, *key = inputs
         q, k, v = jnp.split(norm(x) @ p["qkv"], 3, -1)
         scores = jnp.einsum("bqd,bkd->bqk", q, k) / WIDTH**0.5
         causal = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
         x = x + jax.nn.softmax(jnp.where(causal, scores, -1e30)) @ v
-        return x + jax.nn.silu(norm(x) @ p["up"]) @ p["down"], None
+        return x + drop(jax.nn.silu(norm(x) @ p["up"]) @ p["down"], *key), None
 
-    def loss(params, batch):
-        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"][:, :-1]], params["layers"])
+    def loss(params, batch, *key):
+        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"][:, :-1]], (params["layers"], *(jax.random.split(k, 2) for k in key)))
         logp = jax.nn.log_softmax(norm(x) @ params["head"])
         nll = -jnp.take_along_axis(logp, batch["tokens"][:, 1:, None], -1)[..., 0]
         return jnp.sum(nll * batch["mask"]) / jnp.sum(batch["mask"])
@@ -157,6 +162,7 @@ def step_of(case):
 
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged}
 CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
+CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
 CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 

@@ -75,6 +75,8 @@ public:
 
 private:
   FailureOr<Layout> layoutOf(const SignatureArg &arg);
+  LogicalResult setArguments(Propagation &propagation);
+  LogicalResult drawForRows();
   LogicalResult propagate();
   void findSources();
   bool isPlainCount(Value value);
@@ -140,20 +142,40 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
   return layout;
 }
 
+LogicalResult DataParallelism::setArguments(Propagation &propagation) {
+  for (const SignatureArg &arg : signature.args) {
+    FailureOr<Layout> layout = layoutOf(arg);
+    if (failed(layout))
+      return failure();
+    propagation.set(func.getArgument(arg.index), *layout);
+  }
+  return success();
+}
+
+/// Has each rank draw random numbers for its own rows. Until all are found,
+/// others that read them, through a stack of a loop say, may look like
+/// mistakes: nothing is told, and nothing else is kept.
+LogicalResult DataParallelism::drawForRows() {
+  for (bool drew = true; drew;) {
+    llvm::SetVector<Value> unused = whole;
+    Propagation tentative(func, unused);
+    if (failed(setArguments(tentative)) ||
+        failed(tentative.run(/*isQuiet=*/true)))
+      return failure();
+    drew = tentative.drawForRows();
+  }
+  return success();
+}
+
 LogicalResult DataParallelism::propagate() {
   // One more turn for each part that is found behind others.
   for (bool found = true; found;) {
+    if (failed(drawForRows()))
+      return failure();
     layouts = std::make_unique<Propagation>(func, whole);
-    for (const SignatureArg &arg : signature.args) {
-      FailureOr<Layout> layout = layoutOf(arg);
-      if (failed(layout))
-        return failure();
-      layouts->set(func.getArgument(arg.index), *layout);
-    }
-    if (failed(layouts->run()))
+    if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
     found = layouts->hasFound();
-    layouts->drawForRows();
     // What follows from whole values alone is whole.
     SmallVector<Value> needless;
     for (Value value : whole)

@@ -134,7 +134,6 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
   if (shapeOf(value).empty() || isSameForRows(value, rows))
     return success();
   if (draws.isDrawn(value, rows)) {
-    found = true;
     drawn.push_back({value, RowDims(rows)});
     return success();
   }
@@ -1052,13 +1051,15 @@ LogicalResult Propagation::visitBlock(Block &block) {
   return success();
 }
 
-LogicalResult Propagation::run() {
+LogicalResult Propagation::run(bool isQuiet) {
   found = false;
   drawn.clear();
+  quiet = isQuiet;
   return visitBlock(func.getBody().front());
 }
 
-void Propagation::drawForRows() {
+bool Propagation::drawForRows() {
   for (const auto &[value, rows] : drawn)
     draws.draw(value, rows);
+  return !drawn.empty();
 }

@@ -24,17 +24,18 @@ public:
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
-  LogicalResult run();
+  /// `isQuiet`: no errors are told, and an op that has one is passed by.
+  LogicalResult run(bool isQuiet = false);
 
   /// What a value is, to those who read it.
   Layout layoutOf(Value value) const;
   /// What it is before it is reduced over the ranks.
   Layout partOf(Value value) const { return layouts.lookup(value); }
-  /// Has this run found a value that must be whole and was not, or random
-  /// numbers for rows that are the same on all ranks?
+  /// Has this run found a value that must be whole and was not?
   bool hasFound() const { return found; }
-  /// Has each rank draw random numbers for its own rows.
-  void drawForRows();
+  /// Has each rank draw for its own rows the random numbers that the run has
+  /// found to be the same on all ranks. False: there are none.
+  bool drawForRows();
 
 private:
   LogicalResult visitBlock(Block &block);

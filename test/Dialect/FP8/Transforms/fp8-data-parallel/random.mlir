@@ -78,3 +78,51 @@ func.func public @counter(
   %new = stablehlo.subtract %w, %g : tensor<8xf32>
   return %new, %next, %loss : tensor<8xf32>, tensor<2xui64>, tensor<f32>
 }
+
+// -----
+
+// Through the stack of a loop: what reads it is told of no mistake before the
+// draw is each rank's own.
+// CHECK-LABEL: func.func public @stack
+// CHECK: fp8.row_iota dim = 0 : tensor<4xui32>
+// CHECK: %[[S:.*]] = stablehlo.reduce
+// CHECK: fp8.all_reduce mean
+func.func public @stack(
+    %w: tensor<f32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
+    %key: tensor<ui32> {fp8.path = "key", fp8.role = "key"},
+    %x: tensor<4xf32> {fp8.path = "x", fp8.role = "batch"})
+    -> (tensor<f32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"},
+        tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %four = stablehlo.constant dense<4.0> : tensor<f32>
+  %seven = stablehlo.constant dense<7> : tensor<4xui32>
+  %i0 = stablehlo.constant dense<0> : tensor<i32>
+  %i1 = stablehlo.constant dense<1> : tensor<i32>
+  %i2 = stablehlo.constant dense<2> : tensor<i32>
+  %no = stablehlo.constant dense<0> : tensor<2x4xui32>
+  %rows = stablehlo.iota dim = 0 : tensor<4xui32>
+  %0:3 = stablehlo.while(%i = %i0, %stack = %no, %h = %x) : tensor<i32>, tensor<2x4xui32>, tensor<4xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %i2, SIGNED : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %keys = stablehlo.broadcast_in_dim %key, dims = [] : (tensor<ui32>) -> tensor<4xui32>
+    %a = stablehlo.add %rows, %keys : tensor<4xui32>
+    %b = stablehlo.shift_left %a, %seven : tensor<4xui32>
+    %bits = stablehlo.xor %a, %b : tensor<4xui32>
+    %f = stablehlo.convert %bits : (tensor<4xui32>) -> tensor<4xf32>
+    %1 = stablehlo.multiply %h, %f : tensor<4xf32>
+    %2 = stablehlo.reshape %bits : (tensor<4xui32>) -> tensor<1x4xui32>
+    %3 = stablehlo.dynamic_update_slice %stack, %2, %i, %i0 : (tensor<2x4xui32>, tensor<1x4xui32>, tensor<i32>, tensor<i32>) -> tensor<2x4xui32>
+    %5 = stablehlo.add %i, %i1 : tensor<i32>
+    stablehlo.return %5, %3, %1 : tensor<i32>, tensor<2x4xui32>, tensor<4xf32>
+  }
+  %last = stablehlo.slice %0#1 [1:2, 0:4] : (tensor<2x4xui32>) -> tensor<1x4xui32>
+  %bits = stablehlo.reshape %last : (tensor<1x4xui32>) -> tensor<4xui32>
+  %f = stablehlo.convert %bits : (tensor<4xui32>) -> tensor<4xf32>
+  %y = stablehlo.multiply %0#2, %f : tensor<4xf32>
+  %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<4xf32>, tensor<f32>) -> tensor<f32>
+  %loss = stablehlo.divide %s, %four : tensor<f32>
+  %new = stablehlo.subtract %w, %loss : tensor<f32>
+  return %new, %loss : tensor<f32>, tensor<f32>
+}
