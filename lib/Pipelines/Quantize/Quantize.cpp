@@ -85,8 +85,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   pm.addPass(
       createFP8FormAttention({options.emitRemarks, options.storeScores}));
   if (sink || !options.report.empty())
-    pm.addPass(
-        createReportVerdictsPass({options.report, /*update=*/true, /*dotsAlone=*/false}, sink));
+    pm.addPass(createReportVerdictsPass(
+        {options.report, /*update=*/true, /*dotsAlone=*/false}, sink));
   pm.addPass(createFP8DropVerdicts());
   addCleanup(pm, options);
   pm.addPass(createFP8VerifyQuantized());
