@@ -484,6 +484,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
                   const std::optional<std::string> &dumpDirectory,
                   const std::optional<std::string> &eval,
                   const std::optional<std::string> &exportFormat,
+                  const std::optional<std::string> &lossReduction,
+                  bool dataParallel, int zero, bool globalAmax,
                   bool failOnFallback, bool trace, bool cache, int threads) {
   std::vector<const char *> setTexts = pointersTo(set),
                             roleTexts = pointersTo(roles),
@@ -504,6 +506,10 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   options.dump_directory = orNull(dumpDirectory);
   options.eval = orNull(eval);
   options.export_format = orNull(exportFormat);
+  options.loss_reduction = orNull(lossReduction);
+  options.data_parallel = dataParallel;
+  options.zero = zero;
+  options.global_amax = globalAmax;
   options.fail_on_fallback = failOnFallback;
   options.trace = trace;
   options.no_cache = !cache;
@@ -611,8 +617,10 @@ NB_MODULE(_native, m) {
         "set"_a = Texts(), "roles"_a = Texts(), "states"_a = Texts(),
         "loss"_a = nb::none(), "entry"_a = nb::none(), "target"_a = nb::none(),
         "dump_directory"_a = nb::none(), "eval"_a = nb::none(),
-        "export_format"_a = nb::none(), "fail_on_fallback"_a = false,
-        "trace"_a = false, "cache"_a = true, "threads"_a = 0);
+        "export_format"_a = nb::none(), "loss_reduction"_a = nb::none(),
+        "data_parallel"_a = false, "zero"_a = 0, "global_amax"_a = false,
+        "fail_on_fallback"_a = false, "trace"_a = false, "cache"_a = true,
+        "threads"_a = 0);
   m.def("run_passes", &runPasses, "module"_a, "pipeline"_a,
         "locations"_a = false);
   m.def("version", [] { return std::string(fp8_compiler_version()); });

@@ -46,6 +46,12 @@ typedef struct fp8_compile_options {
   int32_t threads;  /* of the compiler; 0: one a core                      */
   int32_t no_cache; /* 1: neither read what was compiled before nor keep it */
   const char *target_cpu; /* as fp8-run --target-cpu; NULL: this machine's */
+  /* 1: the step runs on several ranks, each with rows of its own (fp8-run
+     --data-parallel). The others are about such steps alone. */
+  int32_t data_parallel;
+  int32_t zero;        /* 1: masters and moments are dealt to the ranks      */
+  int32_t global_amax; /* 1: current scales follow from all ranks' amaxes    */
+  const char *loss_reduction; /* mean or sum, where it cannot be proved      */
   /* Errors, warnings and notes, a line each ("error: FILE:LINE:COLUMN: ...");
      NULL: stderr. */
   fp8_message_fn diagnostic;

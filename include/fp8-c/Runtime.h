@@ -401,6 +401,8 @@ typedef struct fp8_memory {
   int64_t shards;   /* of the arguments' bytes, those of shards that this rank
                        owns                                                */
   int64_t arguments_touched; /* of arguments and results, resident now     */
+  int64_t reductions; /* the most that reductions over ranks held in buffers
+                         of their own, beside it                           */
 } fp8_memory;
 
 FP8_CAPI fp8_status fp8_step_memory(const fp8_step *step, fp8_memory *memory);

@@ -86,6 +86,23 @@ readPairs(const char *what, const char *const *texts, int64_t count,
   return "";
 }
 
+/// What a step on several ranks is compiled with; a mistake, or "".
+static std::string readRankOptions(const fp8_compile_options &options,
+                                   CompileOptions &compile) {
+  compile.dataParallel = options.data_parallel;
+  compile.globalAmax = options.global_amax;
+  compile.lossReduction = textOf(options.loss_reduction);
+  if (options.zero < 0 || options.zero > 1)
+    return "expected zero to be 0 or 1 (gradients and parameters are not "
+           "dealt) but got " +
+           std::to_string(options.zero);
+  compile.zero = options.zero;
+  if (!options.data_parallel && (compile.zero > 0 || compile.globalAmax ||
+                                 !compile.lossReduction.empty()))
+    return "expected data_parallel with zero, global_amax or loss_reduction";
+  return "";
+}
+
 /// The options for the compiler; a mistake, or "".
 static std::string readOptions(const fp8_compile_options &options,
                                ProgramOptions &program) {
@@ -106,6 +123,8 @@ static std::string readOptions(const fp8_compile_options &options,
   compile.trace = options.trace;
   if (options.target_cpu)
     compile.targetCPU = options.target_cpu;
+  if (std::string mistake = readRankOptions(options, compile); !mistake.empty())
+    return mistake;
   if (options.threads < 0)
     return "expected a number of threads but got less than 0";
   compile.threads = options.threads;

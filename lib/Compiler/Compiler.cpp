@@ -509,7 +509,8 @@ void addText(Executable &executable, StringRef name,
 
 /// What there is to say about the step.
 void addTexts(Executable &executable, const VerdictReport &verdicts,
-              const MemoryReport &memory, const CostReport &cost) {
+              const MemoryReport &memory, const CostReport &cost,
+              bool dataParallel) {
   addText(executable, "verdicts.json",
           [&](raw_ostream &os) { verdicts.printJSON(os); });
   addText(executable, "verdicts.txt",
@@ -519,6 +520,11 @@ void addTexts(Executable &executable, const VerdictReport &verdicts,
   addText(executable, "memory.json",
           [&](raw_ostream &os) { memory.printJSON(os); });
   addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
+  // (Its presence says that ranks may train with the step.)
+  addText(executable, "ranks.txt", [&](raw_ostream &os) {
+    if (dataParallel)
+      os << verdicts.getCollectiveSummary() << "\n";
+  });
   addText(executable, "cost.json",
           [&](raw_ostream &os) { cost.printJSON(os); });
 }
@@ -658,6 +664,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
   quantize.dataParallel = options.dataParallel;
   quantize.lossReduction = options.lossReduction;
   quantize.zero = options.zero;
+  quantize.globalAmax = options.globalAmax;
   quantize.trace = options.trace;
   VerdictReport verdicts;
   MemoryReport memory;
@@ -671,7 +678,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
                                     *result))) ||
       failed(finish(module, options, stats, memory, cost, *result)))
     return failure();
-  addTexts(*result, verdicts, memory, cost);
+  addTexts(*result, verdicts, memory, cost, options.dataParallel);
   // What the others are beside comes first.
   std::rotate(result->functions.begin(), std::prev(result->functions.end()),
               result->functions.end());

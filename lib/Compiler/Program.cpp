@@ -144,6 +144,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   // Without the assembler there are no cubins.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
+  key.add(options.globalAmax);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);
   key.add(options.exportFormat ? stringifyExportFormat(*options.exportFormat)
                                : "");
@@ -324,6 +325,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     other.failOnFallback = false;
     other.dataParallel = false;
     other.zero = 0;
+    other.globalAmax = false;
     other.trace = false;
     other.returnLogits = name == "check";
     other.exportFormat = std::nullopt;

@@ -461,7 +461,7 @@ LogicalResult ScheduleBuilder::convertOp(Operation &op) {
     convertConstant(constant);
     return success();
   }
-  if (isa<arith::ArithDialect>(op.getDialect())) {
+  if (isa<RankOp>(op) || isa<arith::ArithDialect>(op.getDialect())) {
     builder.clone(op, mapping);
     return success();
   }

@@ -447,6 +447,8 @@ void StateDealer::visit(Operation *op) {
       holders[reduce.getResult()] = Holder::owner(found->second);
     return;
   }
+  if (isa<RankOp>(op))
+    return setAll(op, Holder::each());
   if (op->hasTrait<OpTrait::IsTerminator>())
     return;
   // What the schedule itself reads decides what all ranks do.

@@ -78,6 +78,8 @@ std::string RunOptions::findMistake() const {
            std::to_string(zero);
   if (zero > 0 && !dataParallel)
     return "expected --data-parallel with --zero";
+  if (globalAmax && !dataParallel)
+    return "expected --data-parallel with --global-amax";
   if (shuffle && batches.empty())
     return "expected --batch PATH=FILE with --shuffle (text is read in random "
            "order anyway)";
@@ -254,6 +256,14 @@ int fp8run::finish(const RunOptions &run, fp8_status status) {
     printError(run.program, message);
   fp8_group_abort(run.group, message.c_str());
   return result;
+}
+
+std::string fp8run::findRanksMistake(const RunOptions &run,
+                                     const fp8_package *package) {
+  if (!run.dataParallel || fp8_package_text(package, "ranks.txt"))
+    return "";
+  return "expected a step that was compiled for several ranks but got one for "
+         "a single process: emit the package with --data-parallel";
 }
 
 int fp8run::train(const RunOptions &run, const fp8_package *package) {

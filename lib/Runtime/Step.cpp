@@ -512,6 +512,7 @@ void fp8_step::memory(fp8_memory &out) const {
   out.arguments = argumentBytes;
   out.results = resultBytes;
   out.shards = 0;
+  out.reductions = inFlight ? inFlight->ranks().bufferBytes() : 0;
   for (const TensorInfo &argument : executable.arguments)
     if (!owns(argument.shard))
       out.arguments -= alignUp(argument.type.bytes());

@@ -187,6 +187,8 @@ void Trainer::writeMemory() {
     json["store"] = memoryJson(*state->storeMemory());
   if (state->loadMemory())
     json["load"] = memoryJson(*state->loadMemory());
+  if (numRanks() > 1)
+    json["step"]["reductions"] = summary.memory.reductions;
   if (step->isDealt()) {
     json["step"]["shards"] = summary.memory.shards;
     json["step"]["arguments_touched"] = summary.memory.arguments_touched;

@@ -46,6 +46,10 @@ def compile(
     loss: str | None = None,
     entry: str | None = None,
     target: str = "native",
+    data_parallel: bool = False,
+    zero: int = 0,
+    global_amax: bool = False,
+    loss_reduction: str | None = None,
     fail_on_fallback: bool = False,
     trace: bool = False,
     evaluate: Callable | str | os.PathLike | tuple | None = None,
@@ -69,6 +73,10 @@ def compile(
     loss: the path of the loss, if it is not found.
     entry: of a module with several public functions, which one.
     target: "native", or a CPU as in `fp8-run --target-cpu`.
+    data_parallel: the step is for several ranks, each with rows of its own (docs/Ranks.md): `Step.save` writes a package that
+        `mpirun fp8-train PACKAGE --data-parallel` trains. In this process it is one rank alone, with the bits of a step without it. Then zero, 1: masters and
+        moments are dealt to the ranks; global_amax: current scales follow from the amaxes of all ranks; loss_reduction: "mean" or "sum", what the
+        loss is over the rows, where that cannot be proved.
     fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
     trace: statistics of what is quantized are computed as well (`Step.trace`).
     evaluate: what `fp8.evaluate` computes, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
@@ -90,7 +98,7 @@ def compile(
         text = _text_of(step)
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
     options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
-                   fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
+                   data_parallel=data_parallel, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction, fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
     if evaluate is not None:
         options["eval"] = _evaluation_of(evaluate, args)
     recompile = lambda **more: _run(text, {**options, **more})

@@ -200,6 +200,7 @@ def verdict_data(verdicts, names):
         "dots": dots,
         "state": [[*key, size] for key, size in state.most_common()],
         "softmaxes": [[s["scores"], s["pass"], s["batch"], s["queries"], s["keys"], s["reason"], s["location"]] for s in verdicts.get("softmaxes", [])],
+        "collectives": [[c["what"], c["operation"], c["shape"], c["from"], c["wire"], c.get("block", 0), c["bytes"], c["reason"]] for c in verdicts.get("collectives", [])],
         "gated_units": [[u["layer"], u.get("activation", ""), u.get("granularity", ""), u.get("reason", ""), u["location"]] for u in verdicts["gated_units"]],
     }
 

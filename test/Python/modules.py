@@ -153,6 +153,16 @@ class Facts(unittest.TestCase):
             state, _ = fp8.compile(steps.tupled, *wide)(*wide)
             self.assertEqual(state[0]["up"].dtype, np.float64)
 
+    def test_ranks(self):
+        ranks = fp8.compile(steps.tupled, self.state, self.batch, recipe="tensorwise", data_parallel=True, zero=1, global_amax=True)
+        one = fp8.compile(steps.tupled, self.state, self.batch, recipe="tensorwise")
+        self.assertEqual(one.verdicts.report["collectives"], [])
+        self.assertIn("mean", {row["operation"] for row in ranks.verdicts.report["collectives"]})
+        (_, a), (_, b) = ranks(self.state, self.batch), one(self.state, self.batch)
+        jax.tree.map(np.testing.assert_array_equal, a, b)
+        with self.assertRaisesRegex(fp8.CompileError, "expected data_parallel with zero"):
+            fp8.compile(steps.tupled, self.state, self.batch, zero=1)
+
     def test_recipes_as_objects(self):
         from fp8.recipe import Compute, Dgrad, Forward, Operand, Optimizer, Recipe, Rule, Storage, Wgrad
 

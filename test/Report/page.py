@@ -68,6 +68,7 @@ def test_verdicts(runs):
     assert {got["texts"][row] for row, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {"layer 0", "layer 1"}
     assert len(got["gated_units"]) == 2 and got["state"]
     assert got["softmaxes"] == [[s[key] for key in ("scores", "pass", "batch", "queries", "keys", "reason", "location")] for s in verdicts["softmaxes"]] and len(got["softmaxes"]) == 4
+    assert [row[0] for row in got["collectives"]] == [c["what"] for c in verdicts["collectives"]] and all(row[4:6] == ["f8E4M3FN", 128] for row in got["collectives"])
 
 
 def test_trace(runs):

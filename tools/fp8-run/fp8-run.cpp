@@ -185,6 +185,11 @@ struct Options {
           "With --data-parallel: 1 deals masters and moments to the ranks, "
           "each of which updates its own (ZeRO-1)"),
       cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
+  cl::opt<bool> globalAmax{
+      "global-amax",
+      cl::desc("With --data-parallel: current scales follow from the amaxes of "
+               "all ranks, not of a rank's own rows"),
+      cl::cat(category)};
   Number<double> rankTimeout{
       "rank-timeout", 0,
       cl::desc("With --data-parallel: a rank that does not answer for so long "
@@ -506,6 +511,7 @@ fp8run::RunOptions makeRunOptions() {
   run.dataParallel = flags->dataParallel;
   run.rankTimeout = flags->rankTimeout;
   run.zero = flags->zero;
+  run.globalAmax = flags->globalAmax;
   return run;
 }
 
@@ -527,6 +533,7 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   program.compile.dataParallel = flags->dataParallel;
   program.compile.lossReduction = flags->lossReduction;
   program.compile.zero = flags->zero;
+  program.compile.globalAmax = flags->globalAmax;
   program.compile.trace = isTraced();
   if (!flags->exportDir.empty())
     program.compile.exportFormat = symbolizeExportFormat(flags->exportFormat);

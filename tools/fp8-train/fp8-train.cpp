@@ -268,6 +268,8 @@ int train(CommandLine &line, fp8run::Ranks &ranks) {
   run.hasInit = fp8_package_function(package, "init");
   run.hasEval = fp8_package_function(package, "eval");
   std::string mistake = line.printRecipe ? "" : run.findMistake();
+  if (mistake.empty() && !line.printRecipe)
+    mistake = fp8run::findRanksMistake(run, package);
   int result = 0;
   if (!mistake.empty()) {
     result = usageError(mistake);

@@ -116,6 +116,13 @@ int main(int argc, char **argv) {
             strstr(fp8_compiler_last_error(), "'pentium-of-1993'"),
         "target");
   options.target_cpu = NULL;
+  options.zero = 1;
+  check(fp8_compile(&options, &program) == FP8_ERROR_INVALID &&
+            !strcmp(fp8_compiler_last_error(),
+                    "expected data_parallel with zero, global_amax or "
+                    "loss_reduction"),
+        "zero without ranks");
+  options.zero = 0;
 
   check(fp8_compile(&options, &program) == FP8_OK, "compile");
   if (!program)

@@ -36,6 +36,8 @@ struct CompileOptions {
   std::string lossReduction;
   /// 1: masters and moments are dealt to the ranks (with dataParallel).
   unsigned zero = 0;
+  /// Current scales follow from the amaxes of all ranks (with dataParallel).
+  bool globalAmax = false;
   /// Statistics of what is quantized become results of the step.
   bool trace = false;
   SignatureOptions signature;

@@ -59,6 +59,10 @@ struct QuantizePipelineOptions
       llvm::cl::desc("1: each rank has the masters and moments of some "
                      "parameters alone"),
       llvm::cl::init(0)};
+  PassOptions::Option<bool> globalAmax{
+      *this, "global-amax",
+      llvm::cl::desc("Current scales follow from the amaxes of all ranks"),
+      llvm::cl::init(false)};
   PassOptions::Option<bool> storeScores{
       *this, "store-scores",
       llvm::cl::desc("Leave attention as it is: its scores are stored"),

@@ -42,7 +42,9 @@ struct RunOptions {
   /// Ranks train together, each with rows of its own; seconds until one that
   /// does not answer has failed (0: 300).
   bool dataParallel = false;
-  unsigned zero = 0; // of fp8-run; a package has it
+  // Of fp8-run; a package has them.
+  unsigned zero = 0;
+  bool globalAmax = false;
   double rankTimeout = 0;
   /// Those, or null: see Ranks.
   fp8_group *group = nullptr;
@@ -73,6 +75,10 @@ int exitCode(const std::string &program, fp8_status status);
 /// The same at the end of a run: of all ranks that fail one prints, and ends
 /// the others.
 int finish(const RunOptions &run, fp8_status status);
+
+/// Why ranks cannot train with the functions of a package; "" if they can, or
+/// are not to.
+std::string findRanksMistake(const RunOptions &run, const fp8_package *package);
 
 /// Trains with the functions of a package; returns the exit status.
 int train(const RunOptions &options, const fp8_package *package);

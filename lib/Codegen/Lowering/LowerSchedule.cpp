@@ -63,6 +63,7 @@ private:
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
   /// What fp8_launch is given of a kernel: who it is, and how many tasks.
   FailureOr<std::pair<Value, int64_t>> calleeOf(LaunchOp op);
+  void lowerRank(RankOp op);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
   Value bufferAt(Value base, MemRefType type);
@@ -502,6 +503,15 @@ void ScheduleLowering::lowerWait(WaitOp op) {
   start->erase();
 }
 
+void ScheduleLowering::lowerRank(RankOp op) {
+  builder.setInsertionPoint(op);
+  auto callee = runtimeFunction("fp8_rank", builder.getI64Type(), {pointer});
+  op.replaceAllUsesWith(
+      LLVM::CallOp::create(builder, op.getLoc(), callee, ValueRange{step})
+          .getResult());
+  op.erase();
+}
+
 /// The address of `buffer`, of which `access` reads or writes one element.
 FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
   builder.setInsertionPoint(access);
@@ -603,8 +613,8 @@ LogicalResult ScheduleLowering::run() {
   step = schedule.getBody().front().addArgument(pointer, loc);
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
-    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, memref::LoadOp,
-            memref::StoreOp>(op))
+    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, RankOp,
+            memref::LoadOp, memref::StoreOp>(op))
       work.push_back(op);
   });
   for (Operation *op : work) {
@@ -617,6 +627,8 @@ LogicalResult ScheduleLowering::run() {
       lowered = lowerStart(start);
     else if (auto wait = dyn_cast<WaitOp>(op))
       lowerWait(wait);
+    else if (auto rank = dyn_cast<RankOp>(op))
+      lowerRank(rank);
     else if (auto load = dyn_cast<memref::LoadOp>(op))
       lowered = lowerLoad(load);
     else

@@ -161,6 +161,7 @@ void fp8::populateFP8ToLinalgPatterns(const TypeConverter &converter,
                                       RewritePatternSet &patterns) {
   populateScalingPatterns(converter, patterns);
   populateDotPatterns(converter, patterns);
+  populateRankPatterns(converter, patterns);
   patterns.add<FuncLowering, ForwardingLowering>(converter,
                                                  patterns.getContext());
 }
@@ -183,7 +184,7 @@ struct ConvertFP8ToLinalg
     target.addIllegalDialect<FP8Dialect>();
     // Stage 4 makes kernels of them, and calls of collectives.
     target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp, AllReduceOp,
-                      ExchangeOp>();
+                      ExchangeOp, RankOp>();
     target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,
                            math::MathDialect, stablehlo::StablehloDialect,
                            tensor::TensorDialect>();

@@ -100,6 +100,8 @@ SmallVector<AffineExpr> getScalePlace(ArrayRef<int64_t> shape,
 /// The patterns of the ops that scale, and of the dot.
 void populateScalingPatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
+void populateRankPatterns(const TypeConverter &converter,
+                          RewritePatternSet &patterns);
 void populateDotPatterns(const TypeConverter &converter,
                          RewritePatternSet &patterns);
 

@@ -87,8 +87,8 @@ struct VerifyStructuredPass
   /// An op of a function, or of the control flow in it.
   static LogicalResult checkScheduled(Operation *op) {
     if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
-            linalg::FillOp, fp8::YieldOp, fp8::AllReduceOp, fp8::ExchangeOp>(
-            op) ||
+            linalg::FillOp, fp8::YieldOp, fp8::AllReduceOp, fp8::ExchangeOp,
+            fp8::RankOp>(op) ||
         isAttention(op))
       return success();
     if (isa<linalg::GenericOp>(op) || fp8::isIrregular(op))
@@ -119,7 +119,8 @@ struct VerifyStructuredPass
         "is not structured; expected arith.constant, tensor.empty, "
         "tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, "
         "tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, "
-        "fp8.exchange, scf control flow or the index arithmetic of loops in a "
+        "fp8.exchange, fp8.rank, scf control flow or the index arithmetic of "
+        "loops in a "
         "function");
   }
 

@@ -37,7 +37,7 @@ static Operation *definitionOf(Value value) {
 /// May an op that is no work stay in the schedule?
 static bool mayStay(Operation *op) {
   return isControlFlow(op) ||
-         isa<LaunchOp, AllReduceOp, ExchangeOp, tensor::ExtractSliceOp,
+         isa<LaunchOp, AllReduceOp, ExchangeOp, RankOp, tensor::ExtractSliceOp,
              tensor::InsertSliceOp, tensor::ExtractOp, tensor::FromElementsOp>(
              op) ||
          isa<arith::ArithDialect>(op->getDialect());

@@ -29,7 +29,8 @@ static void addDecisions(OpPassManager &pm,
   decide.emitRemarks = options.emitRemarks;
   pm.addPass(createFP8Decide(std::move(decide)));
   if (!options.report.empty())
-    pm.addPass(createFP8ReportVerdicts({options.report, /*update=*/false}));
+    pm.addPass(createFP8ReportVerdicts(
+        {options.report, /*update=*/false, /*dotsAlone=*/true}));
   pm.addPass(createFP8CheckVerdicts({options.failOnFallback}));
 }
 
@@ -72,7 +73,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   addResolveRecipe(pm, options);
   // Before anything is quantized: whole values are quantized alike everywhere.
   if (options.dataParallel)
-    pm.addPass(createFP8DataParallel({options.lossReduction, options.zero}));
+    pm.addPass(createFP8DataParallel(
+        {options.lossReduction, options.zero, options.globalAmax}));
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
   FP8SmoothSwiGLUOptions smooth;
@@ -83,8 +85,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   pm.addPass(
       createFP8FormAttention({options.emitRemarks, options.storeScores}));
   if (sink || !options.report.empty())
-    pm.addPass(
-        createReportVerdictsPass({options.report, /*update=*/true}, sink));
+    pm.addPass(createReportVerdictsPass(
+        {options.report, /*update=*/true, /*dotsAlone=*/false}, sink));
   pm.addPass(createFP8DropVerdicts());
   addCleanup(pm, options);
   pm.addPass(createFP8VerifyQuantized());

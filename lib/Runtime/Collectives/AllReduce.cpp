@@ -352,6 +352,7 @@ private:
   void exchange(const Buffers &sends, Buffers &receives);
   int64_t bytesOf(int64_t rank) const;
   int64_t resultBytesOf(int64_t rank) const;
+  int64_t bufferBytes() const;
 
   fp8_group &group;
   std::vector<Tensor> tensors;
@@ -380,6 +381,18 @@ int64_t Bucket::resultBytesOf(int64_t rank) const {
   for (const Tensor &tensor : tensors)
     bytes += tensor.resultBytes(rank);
   return bytes;
+}
+
+/// The most that it holds at a time: what comes in for its own slices, and what
+/// goes out before, or results after them.
+int64_t Bucket::bufferBytes() const {
+  int64_t sent = 0, results = 0;
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    sent += bytesOf(rank);
+    results += resultBytesOf(rank);
+  }
+  int64_t mine = bytesOf(group.rank());
+  return mine * (group.size() - 1) + std::max(sent, mine + results);
 }
 
 void Bucket::exchange(const Buffers &sends, Buffers &receives) {
@@ -525,6 +538,7 @@ void Bucket::distribute(const std::vector<char> &mine) {
 std::vector<int64_t> Bucket::run() {
   int64_t before = group.bytesSent();
   agreeOnScales();
+  group.noteBuffers(bufferBytes());
   {
     Buffers received(group.size());
     for (int64_t rank = 0; rank < group.size(); ++rank)

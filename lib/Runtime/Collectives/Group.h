@@ -49,6 +49,11 @@ struct fp8_group {
   const std::vector<int64_t> &processes() const { return allProcesses; }
   int64_t bucketBytes() const { return bucketLimit; }
   int64_t bytesSent() const { return sent; }
+  /// The most bytes that a job has held in buffers of its own.
+  int64_t bufferBytes() const { return largestBuffers; }
+  void noteBuffers(int64_t bytes) {
+    largestBuffers = std::max<int64_t>(largestBuffers, bytes);
+  }
 
   using Job = std::shared_ptr<fp8::rt::GroupJob>;
   Job submit(std::function<void()> work);
@@ -79,7 +84,7 @@ private:
   fp8_transport transport;
   double timeout;
   int64_t bucketLimit;
-  std::atomic<int64_t> sent{0};
+  std::atomic<int64_t> sent{0}, largestBuffers{0};
   std::vector<int64_t> allProcesses;
   std::vector<int64_t> nearProcesses; // of ranks on this machine, else 0
 

@@ -316,6 +316,7 @@ function modelSection(run) {
   const state = verdicts.state.filter(([, from, to]) => from !== to);
   const gated = verdicts.gated_units.map(([layer, activation, granularity, reason, location]) => [layer, reason || `${activation}, one factor a ${granularity}`, source(location)]);
   const softmaxes = verdicts.softmaxes.map(([scores, pass, batch, queries, keys, reason, location]) => [scores === "stored" ? "! stored" : scores, pass, `${batch} × ${queries} × ${keys}`, reason, source(location)]);
+  const collectives = verdicts.collectives.map(([what, operation, shape, from, wire, block, size, reason]) => [what, operation, shape.join(" × ") || "one number", from === wire ? from : `${from} as ${wire}${block ? `, a scale a ${block}` : ""}`, bytes(size), reason]);
   const stored = verdicts.softmaxes.filter(([scores]) => scores === "stored").length;
   return section("model", title, `${verdicts.summary}. Recipe ${verdicts.recipe}.`,
     h("div", { class: "share", role: "img", "aria-label": counts.map(c => `${verdicts[c]} ${VERDICTS[c]}`).join(", ") }, counts.map(c => h("i", { class: c, style: `flex:${verdicts[c]}` }))),
@@ -323,6 +324,7 @@ function modelSection(run) {
     h("div", { id: "picture", class: small ? "small" : null }, picture), details,
     softmaxes.length ? [h("h3", {}, "Softmaxes over scores"), h("details", {}, h("summary", {}, `${stored} of ${softmaxes.length} store them`), table(["scores", "pass", "batch × queries × keys", "why", "source"], softmaxes))] : null,
     gated.length ? [h("h3", {}, "Gated units"), h("details", {}, h("summary", {}, `${gated.length} of them`), table(["layer that reads it", "smoothing", "source"], gated))] : null,
+    collectives.length ? [h("h3", {}, "Between ranks"), h("details", {}, h("summary", {}, `${collectives.length} collectives`), table(["what", "operation", "shape", "travels as", "bytes", "why"], collectives, [4]))] : null,
     state.length ? [h("h3", {}, "State stored otherwise"), table(["kind", "from", "stored as", "bytes"], state.map(([kind, from, to, tile, size]) => [kind, from, to + (tile ? `, a scale a ${tile}` : ""), bytes(size)]), [3])] : null);
 }
 

@@ -1,7 +1,7 @@
 // RUN: fp8-opt %s --fp8-verify-structured --split-input-file --verify-diagnostics
 
 func.func @left(%x: tensor<4xf32>) -> tensor<4xf32> {
-  // expected-error @+1 {{'stablehlo.add' op is not structured; expected arith.constant, tensor.empty, tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, fp8.exchange, scf control flow or the index arithmetic of loops in a function}}
+  // expected-error @+1 {{'stablehlo.add' op is not structured; expected arith.constant, tensor.empty, tensor.expand_shape, tensor.collapse_shape, tensor.extract_slice, tensor.insert_slice, linalg.generic, linalg.fill, fp8.all_reduce, fp8.exchange, fp8.rank, scf control flow or the index arithmetic of loops in a function}}
   %0 = stablehlo.add %x, %x : tensor<4xf32>
   return %0 : tensor<4xf32>
 }

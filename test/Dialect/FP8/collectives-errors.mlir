@@ -143,3 +143,27 @@ fp8.schedule @in_place(%x: memref<4xf32>) {
   fp8.wait %0 (%x, %x) : memref<4xf32>, memref<4xf32>
   fp8.return
 }
+
+// -----
+
+func.func @row_dimension() -> tensor<4xui64> {
+  // expected-error @+1 {{expected a dimension below 1 but got 1}}
+  %0 = fp8.row_iota dim = 1 : tensor<4xui64>
+  return %0 : tensor<4xui64>
+}
+
+// -----
+
+func.func @row_state(%s: tensor<2xui32>) -> tensor<2xui32> {
+  // expected-error @+1 {{expected a state of two or more ui64 but got 'tensor<2xui32>'}}
+  %0 = fp8.row_state %s blocks = 1 : tensor<2xui32>
+  return %0 : tensor<2xui32>
+}
+
+// -----
+
+func.func @row_blocks(%s: tensor<2xui64>) -> tensor<2xui64> {
+  // expected-error @+1 {{expected blocks that are not negative but got -1}}
+  %0 = fp8.row_state %s blocks = -1 : tensor<2xui64>
+  return %0 : tensor<2xui64>
+}

@@ -67,6 +67,10 @@ result = subprocess.run([TRAIN, package, "--trace", *RUNNING, "--steps", "20", "
 assert result.returncode == 0 and result.stderr == "", result.stderr
 assert rows(crossed) == rows(jit)
 
+# For ranks it must be made.
+call(TRAIN, package, *RUNNING, "--steps", "1", "--out", FOLDER / "ranks", "--data-parallel", fails="expected a step that was compiled for several ranks")
+assert not (FOLDER / "ranks").exists()
+
 # In plain C.
 program = FOLDER / "train"
 call(CC, "-std=c99", "-Wall", "-Werror", f"-I{SOURCE}/include", f"{SOURCE}/examples/c/train.c", "-o", program,

@@ -1,5 +1,6 @@
 """Steps for one device on several ranks: with half of the rows on each of two
-ranks a step trains as it does with all of them in one process.
+ranks a step trains as it does with all of them in one process, dropout and other
+random numbers for rows included.
 
     python ranks.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
@@ -31,13 +32,28 @@ WIDTH, CLASSES, LENGTH = 32, 16, 8
 
 @dataclasses.dataclass
 class Case:
-    """`loss(params, batch)`, initial parameters, all rows, and the optimizer."""
+    """`loss(params, batch)`, initial parameters, all rows, and the optimizer; a key,
+    if the loss reads one too. `micro`: micro-batches, which the step cuts or
+    (`stacked`) the batch has. `careful`: rows decide how far the step goes."""
 
     loss: Callable
     params: Any
     batch: dict
     optimizer: Any
     micro: int = 1
+    key: Any = None
+    stacked: bool = False
+    careful: bool = False
+
+    def rows(self, ranks):
+        """All rows, as one of so many ranks is fed them."""
+        if not self.stacked:
+            return self.batch
+        # Micro-batch i of a step is that of all ranks together.
+        split = lambda x: x.reshape(-1, 2, self.micro, BATCH, *x.shape[1:])
+        if ranks == 2:
+            return {key: split(x).reshape(-1, BATCH, *x.shape[1:]) for key, x in self.batch.items()}
+        return {key: np.ascontiguousarray(split(x).swapaxes(1, 2)).reshape(-1, 2 * BATCH, *x.shape[1:]) for key, x in self.batch.items()}
 
 
 def dense(random, *shape):
@@ -66,7 +82,8 @@ def micro_batches():
 
 def sequences():
     """A causal model of tokens, in a scan over layers. Masks leave another number
-    of tokens to each rank: the loss is divided by all of them."""
+    of tokens to each rank: the loss is divided by all of them. With a key there is
+    dropout in each layer, whose masks the backward pass reads from a stack."""
     random = np.random.default_rng(1)
     tokens = random.integers(0, CLASSES, (ROWS, LENGTH + 1)).astype(np.int32)
     mask = (np.arange(LENGTH)[None] < random.integers(2, LENGTH + 1, (ROWS, 1))).astype(np.float32)
@@ -76,15 +93,19 @@ def sequences():
     def norm(x):
         return x * jax.lax.rsqrt(jnp.mean(jnp.square(x), -1, keepdims=True) + 1e-6)
 
-    def layer(x, p):
+    def drop(x, *key):
+        return jnp.where(jax.random.bernoulli(*key, 0.8, x.shape), x / 0.8, 0) if key else x
+
+    def layer(x, inputs):
+        p, *key = inputs
         q, k, v = jnp.split(norm(x) @ p["qkv"], 3, -1)
         scores = jnp.einsum("bqd,bkd->bqk", q, k) / WIDTH**0.5
         causal = jnp.tril(jnp.ones((LENGTH, LENGTH), bool))
         x = x + jax.nn.softmax(jnp.where(causal, scores, -1e30)) @ v
-        return x + jax.nn.silu(norm(x) @ p["up"]) @ p["down"], None
+        return x + drop(jax.nn.silu(norm(x) @ p["up"]) @ p["down"], *key), None
 
-    def loss(params, batch):
-        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"][:, :-1]], params["layers"])
+    def loss(params, batch, *key):
+        x, _ = jax.lax.scan(layer, params["embed"][batch["tokens"][:, :-1]], (params["layers"], *(jax.random.split(k, 2) for k in key)))
         logp = jax.nn.log_softmax(norm(x) @ params["head"])
         nll = -jnp.take_along_axis(logp, batch["tokens"][:, 1:, None], -1)[..., 0]
         return jnp.sum(nll * batch["mask"]) / jnp.sum(batch["mask"])
@@ -97,27 +118,52 @@ def averaged():
     return dataclasses.replace(regression(), optimizer=optax.MultiSteps(optax.chain(optax.sgd(0.1, momentum=0.9), optax.ema(0.5)), 2))
 
 
+def with_dropout(draws=None):
+    """Masks, noise, and one key for every example: of a rank's rows in the batch of
+    all ranks. `draws`: another generator than threefry."""
+    case = regression()
+
+    def loss(params, batch, key):
+        masks, noises, each = jax.random.split(key, 3)
+        x = batch["x"] + 0.1 * jax.random.normal(noises, batch["x"].shape)
+        hidden = jax.nn.gelu(x @ params["in"] + params["bias"])
+        hidden = jnp.where(jax.random.bernoulli(masks, 0.7, hidden.shape), hidden / 0.7, 0)
+        own = jax.vmap(lambda key: jax.random.uniform(key, (CLASSES,)))(jax.random.split(each, len(x))) if draws is None else 0
+        keep = jax.random.bernoulli(jax.random.fold_in(masks, 1), 0.8, (len(x), 1))
+        errors = jnp.square(hidden @ params["out"] + own - batch["y"])
+        return jnp.sum(jnp.where(keep, errors, 0)) / jnp.maximum(jnp.sum(keep), 1)
+
+    return dataclasses.replace(case, loss=loss, key=jax.random.key(7, impl=draws))
+
+
 def step_of(case):
-    def gradients(params, batch):
+    def gradients(params, batch, *key):
         if case.micro == 1:
-            return jax.value_and_grad(case.loss)(params, batch)
-        parts = jax.tree.map(lambda b: b.reshape(case.micro, b.shape[0] // case.micro, *b.shape[1:]), batch)
+            return jax.value_and_grad(case.loss)(params, batch, *key)
+        parts = batch if case.stacked else jax.tree.map(lambda b: b.reshape(case.micro, b.shape[0] // case.micro, *b.shape[1:]), batch)
+        parts = (parts, *(jax.random.split(k, case.micro) for k in key))
 
         def add(total, part):
-            return jax.tree.map(jnp.add, total, jax.value_and_grad(case.loss)(params, part)), None
+            return jax.tree.map(jnp.add, total, jax.value_and_grad(case.loss)(params, *part)), None
 
         zeros = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
         return jax.tree.map(lambda x: x / case.micro, jax.lax.scan(add, zeros, parts)[0])
 
-    def step(params, opt, batch):
-        loss, grads = gradients(params, batch)
+    def step(params, opt, batch, *key):
+        loss, grads = gradients(params, batch, *key)
         updates, opt = case.optimizer.update(grads, opt, params)
+        if case.careful:
+            far = jnp.any(jnp.abs(batch["x"]) > 3) | ~jnp.all(jnp.isfinite(batch["y"]))
+            updates = jax.tree.map(lambda u: jnp.where(far, u / 4, u), updates)
         return optax.apply_updates(params, updates), opt, {"loss": loss, "norm": optax.global_norm(grads)}
 
     return step
 
 
 CASES = {"regression": regression, "micro-batches": micro_batches, "sequences": sequences, "averaged": averaged}
+CASES |= {"dropout": with_dropout, "dropout in micro-batches": lambda: dataclasses.replace(with_dropout(), micro=2, stacked=True), "dropout by rbg": lambda: with_dropout("rbg")}
+CASES |= {"dropout in layers": lambda: dataclasses.replace(sequences(), key=jax.random.key(3))}
+CASES |= {"stacked": lambda: dataclasses.replace(regression(), micro=2, stacked=True, careful=True)}
 RECIPES = ["tensorwise", "delayed", "fp8_lm"]
 
 
@@ -131,17 +177,19 @@ class Fixture:
         folder.mkdir(parents=True, exist_ok=True)
         opt = case.optimizer.init(case.params)
         for rows in (BATCH, 2 * BATCH):
-            batch = {key: value[:rows] for key, value in case.batch.items()}
-            (folder / f"step{rows}.mlir").write_text(jax.jit(step_of(case)).lower(case.params, opt, batch).as_text(debug_info=True))
+            fed = case.rows(2 * BATCH // rows)
+            batch = {key: value[: case.micro if case.stacked else rows] for key, value in fed.items()}
+            save_file(fed, folder / f"rows{rows}.safetensors")
+            (folder / f"step{rows}.mlir").write_text(jax.jit(step_of(case)).lower(case.params, opt, batch, *([] if case.key is None else [case.key])).as_text(debug_info=True))
         t.save_tree(folder / "init.safetensors", params=case.params, opt=opt)
-        save_file(case.batch, folder / "rows.safetensors")
-        self.feeds = [part for key in case.batch for part in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
+        self.keys = list(case.batch)
         return folder
 
     def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
         """Losses, and the state after the last step."""
-        out = folder / (name or f"{recipe}{ranks}")
-        command = [self.fp8_run, folder / f"step{BATCH * 2 // ranks}.mlir", "--init", folder / "init.safetensors", *self.feeds, "--recipe", recipe,
+        out, rows = folder / (name or f"{recipe}{ranks}"), BATCH * 2 // ranks
+        feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={folder / f'rows{rows}.safetensors'}:{key}")]
+        command = [self.fp8_run, folder / f"step{rows}.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                    "--steps", steps, "--threads", 1, "--out", out, "--resume" if resume else "--overwrite", *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
@@ -181,6 +229,22 @@ def in_fp8(name, recipe, fixture):
     assert 0 < apart <= 3 * gap + 1e-3 * one[0]["loss"], f"expected losses near those of one process but got {apart} apart"
 
 
+def of_all_rows(name, recipe, fixture):
+    """Current scales of all ranks' rows: what is left is the order of sums."""
+    folder = fixture.prepare(name)
+    (one, _), (own, _) = (fixture.run(folder, ranks, recipe) for ranks in (1, 2))
+    (all_rows, _) = fixture.run(folder, 2, recipe, "--global-amax", name=f"{recipe}-global")
+    apart, off = (max(abs(a["loss"] - b["loss"]) for a, b in zip(one, rows, strict=True)) for rows in (all_rows, own))
+    print(f"  {name} with {recipe}: losses {apart:.1e} apart, {off:.1e} with scales of a rank's own rows")
+    assert apart <= off / 10, f"expected losses of one process but got {apart} apart"
+    verdicts = json.loads((folder / f"{recipe}-global" / "verdicts.json").read_text())
+    amaxes = [row for row in verdicts["collectives"] if row["what"].startswith("amax ")]
+    gradients = [row for row in verdicts["collectives"] if row["what"].startswith("gradient ")]
+    assert amaxes and all(row["operation"] == "max" and row["wire"] == "f32" for row in amaxes), f"expected amaxes but got {verdicts['collectives']}"
+    assert gradients and all(row["bytes"] == 8 * np.prod(row["shape"]) for row in gradients), f"expected gradients in f32 but got {gradients}"
+    assert json.loads((folder / f"{recipe}-global" / "memory.json").read_text())["step"]["reductions"] > 0
+
+
 def dealt(name, recipe, fixture):
     """ZeRO-1: the same bits, in files that any number of ranks goes on with."""
     folder = fixture.prepare(name)
@@ -205,5 +269,6 @@ if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
+    cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
     t.run_cases(cases, sys.argv[4:], fixture)

@@ -149,6 +149,32 @@ template <typename OpT> static LogicalResult verifyExchange(OpT op) {
 LogicalResult ExchangeOp::verify() { return verifyExchange(*this); }
 
 //===----------------------------------------------------------------------===//
+// RowIotaOp and RowStateOp
+//===----------------------------------------------------------------------===//
+
+LogicalResult RowIotaOp::verify() {
+  auto type = cast<ShapedType>(getType());
+  auto dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError("expected a dimension below ")
+           << type.getRank() << " but got " << dim;
+  if (!type.getElementType().isIntOrFloat())
+    return emitOpError("expected numbers but got ") << type;
+  return success();
+}
+
+LogicalResult RowStateOp::verify() {
+  auto type = cast<ShapedType>(getType());
+  if (type.getRank() != 1 || type.getDimSize(0) < 2 ||
+      !type.getElementType().isUnsignedInteger(64))
+    return emitOpError("expected a state of two or more ui64 but got ") << type;
+  if (static_cast<int64_t>(getBlocks()) < 0)
+    return emitOpError("expected blocks that are not negative but got ")
+           << static_cast<int64_t>(getBlocks());
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // StartAllReduceOp, StartExchangeOp and WaitOp
 //===----------------------------------------------------------------------===//
 

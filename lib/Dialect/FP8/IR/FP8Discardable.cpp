@@ -97,6 +97,8 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kRecipeAttrName, OnOp, {isA<RecipeAttr>, "a #fp8.recipe"}},
     {FP8Dialect::kDataParallelAttrName, OnOp, kFlag},
     {FP8Dialect::kZeroAttrName, OnOp, kPositive},
+    {FP8Dialect::kRowsAttrName, OnOp, {isNames, "an array of strings"}},
+    {FP8Dialect::kWireReasonAttrName, OnOp, kText},
     {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,

@@ -276,10 +276,12 @@ void DelayedScaling::reduceOverRanks(MutableArrayRef<Value> amaxes) {
                                : stablehlo::ConcatenateOp::create(
                                      builder, loc, type, flat, uint64_t(0))
                                      .getResult();
-  Value largest =
+  auto reduce =
       AllReduceOp::create(builder, loc, Reduction::Max, all,
-                          builder.getStringAttr("amaxes of the step"))
-          .getResult();
+                          builder.getStringAttr("amaxes of the step"));
+  reduce->setAttr(FP8Dialect::kWireReasonAttrName,
+                  builder.getStringAttr("amaxes travel as they are"));
+  Value largest = reduce.getResult();
   int64_t first = 0;
   for (Value &amax : amaxes) {
     int64_t elements = tensorOf(amax).getNumElements();

@@ -38,6 +38,8 @@ struct DropVerdicts : fp8::impl::FP8DropVerdictsBase<DropVerdicts> {
       op->removeAttr(FP8Dialect::kVerdictAttrName);
       op->removeAttr(FP8Dialect::kSoftmaxVerdictAttrName);
       op->removeAttr(FP8Dialect::kGatedUnitsAttrName);
+      op->removeAttr(FP8Dialect::kRowsAttrName);
+      op->removeAttr(FP8Dialect::kWireReasonAttrName);
       auto function = dyn_cast<func::FuncOp>(op);
       if (!function)
         return;

@@ -1,6 +1,7 @@
 //===- QuantizeDots.cpp - Compute dots in FP8 -----------------------------===//
 
 #include "EffectiveRecipe.h"
+#include "OperandRows.h"
 #include "Quantizer.h"
 #include "StateFunctions.h"
 
@@ -18,8 +19,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 /// How the operand of this kind is quantized.
-static OperandPlan getPlan(VerdictAttr verdict, OperandKind kind,
+static OperandPlan getPlan(stablehlo::DotGeneralOp dot, unsigned operand,
                            const Recipe &recipe) {
+  VerdictAttr verdict = getVerdict(dot);
+  OperandKind kind = operand == 0 ? verdict.getLhs() : verdict.getRhs();
   OperandPlan plan;
   plan.recipe = *getOperandRecipe(recipe, verdict.getRole(), kind);
   plan.isWeight = kind == OperandKind::Weight;
@@ -27,6 +30,11 @@ static OperandPlan getPlan(VerdictAttr verdict, OperandKind kind,
     plan.recipe.scaling = Scaling::Current;
   if (verdict.getRole() == DotRole::Wgrad && kind == OperandKind::Activation)
     plan.copy = recipe.wgrad->copy;
+  // Blocks along the contraction are of a rank's own rows.
+  OperandRows rows = getOperandRows(dot, operand);
+  plan.overRanks =
+      (rows != OperandRows::None && plan.recipe.tile == Tiling::Tensor) ||
+      (rows == OperandRows::Contracted && plan.recipe.tile == Tiling::Row);
   StringAttr layer = verdict.getLayer();
   plan.name = ("fp8." + (layer ? layer.getValue() : "") + "." +
                stringifyOperandKind(kind))
@@ -84,8 +92,7 @@ struct QuantizeDots : fp8::impl::FP8QuantizeDotsBase<QuantizeDots> {
       if (failed(verifyRecipe(dot, recipe)))
         return failure();
       if (verdict.isFP8())
-        quantizer.add({dot, getPlan(verdict, verdict.getLhs(), recipe),
-                       getPlan(verdict, verdict.getRhs(), recipe),
+        quantizer.add({dot, getPlan(dot, 0, recipe), getPlan(dot, 1, recipe),
                        getAccumulator(verdict.getRole(), recipe)});
     }
     if (failed(quantizer.rewrite()))

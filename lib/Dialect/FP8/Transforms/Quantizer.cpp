@@ -1,6 +1,7 @@
 //===- Quantizer.cpp - Dots on quantized operands -------------------------===//
 
 #include "Quantizer.h"
+#include "OperandRows.h"
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/LinearLayers.h"
@@ -218,6 +219,7 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
     group.root = chain.front();
     group.point = operand.value;
     group.isWeight = plan.isWeight;
+    group.overRanks = plan.overRanks;
     group.copy = plan.copy;
     group.name = plan.name;
     group.dots.push_back(dot);
@@ -319,6 +321,17 @@ Value Quantizer::getAmax(Value value, ScaledType type, bool early,
   return amax;
 }
 
+/// The largest of all ranks, once for all that read the amax.
+Value Quantizer::getAmaxOfRanks(Value amax, StringRef name) {
+  Value &largest = amaxesOfRanks[amax];
+  if (!largest) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPointAfterValue(amax);
+    largest = reduceAmaxOverRanks(builder, amax, name);
+  }
+  return largest;
+}
+
 /// Whether `slice` cuts one part off the first dimension, all of the others.
 static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
   ArrayRef<int64_t> stack =
@@ -410,6 +423,12 @@ Value Quantizer::quantize(Value value, const Group &group,
            "step's state";
   }
   Value amax = getAmax(value, scaled, early, loc);
+  // (Histories of delayed scaling are reduced all at once.)
+  if (group.overRanks && recipe.scaling == Scaling::Current) {
+    amax = getAmaxOfRanks(amax, group.name);
+    if (early)
+      builder.setInsertionPointAfterValue(amax);
+  }
   auto scale = ComputeScaleOp::create(
       builder, loc, scaled.getScaleTensorType(), amax.getType(), amax, rule,
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));

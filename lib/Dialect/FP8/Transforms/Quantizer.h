@@ -27,6 +27,9 @@ struct OperandPlan {
   bool isWeight = false;
   /// How the activation of a wgrad dot gets its payload.
   SecondPayload copy = SecondPayload::Saved;
+  /// Its amaxes are over rows of which each rank has its own, and those of all
+  /// ranks are wanted.
+  bool overRanks = false;
   /// What the scale state of the tensor is called.
   std::string name = {};
 };
@@ -70,7 +73,7 @@ private:
     OperandRecipe recipe;
     SmallVector<int64_t> tile;
     Value root, point;
-    bool isWeight = false;
+    bool isWeight = false, overRanks = false;
     SecondPayload copy = SecondPayload::Saved;
     /// The name of its scale state, and what its dots tell of the layer.
     std::string name;
@@ -98,6 +101,7 @@ private:
   void addOperand(Operand &operand, const OperandPlan &plan, Operation *dot);
   Value getQuantized(Group &group);
   Value getAmax(Value value, ScaledType type, bool early, Location loc);
+  Value getAmaxOfRanks(Value amax, StringRef name);
   std::optional<DelayedScaling::Amax>
   getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early);
   Value quantize(Value value, const Group &group, ArrayRef<int64_t> tile,
@@ -120,6 +124,8 @@ private:
   llvm::SetVector<Operation *> layouts;
   /// The amaxes that exist already, by value and tile.
   DenseMap<std::pair<Value, Attribute>, Value> amaxes;
+  /// Those that are reduced over ranks.
+  DenseMap<Value, Value> amaxesOfRanks;
   std::vector<Stack> stacks;
   /// Operands brought into the form that a tile needs.
   DenseMap<std::pair<Value, Attribute>, Value> arranged;

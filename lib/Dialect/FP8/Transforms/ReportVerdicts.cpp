@@ -27,6 +27,8 @@ struct ReportVerdicts : fp8::impl::FP8ReportVerdictsBase<ReportVerdicts> {
     FailureOr<VerdictReport> report = VerdictReport::get(getOperation());
     if (failed(report))
       return signalPassFailure();
+    if (dotsAlone)
+      report->collectives.clear();
     if (!file.empty() && failed(write(*report)))
       return signalPassFailure();
     if (sink)
@@ -34,11 +36,13 @@ struct ReportVerdicts : fp8::impl::FP8ReportVerdictsBase<ReportVerdicts> {
   }
 
   LogicalResult write(const VerdictReport &report) {
-    if (update && report.state.empty() && report.softmaxes.empty())
+    if (update && report.state.empty() && report.softmaxes.empty() &&
+        report.collectives.empty())
       return success();
     // The table of the dots is printed already.
     if (update && file == "-") {
       report.printSoftmaxTable(llvm::errs());
+      report.printCollectiveTable(llvm::errs());
       report.printStateTable(llvm::errs());
       return success();
     }

@@ -21,6 +21,7 @@
 #include "EffectiveRecipe.h"
 #include "LayerSlots.h"
 #include "LayerStacks.h"
+#include "OperandRows.h"
 #include "Quantizer.h"
 #include "SmallTensors.h"
 
@@ -291,7 +292,7 @@ private:
                                   ArrayRef<LayerSlot> slots);
   std::optional<Factor> findFactor(Unit &unit, Operation *dot);
   Value arrangeAs(Value product, Value linear);
-  ComputeScaleOp measure(const View &product, Value linear);
+  ComputeScaleOp measure(const View &product, Value linear, OperandRows rows);
   OperandRecipe getStateRecipe() const;
   std::optional<Factor> storeSmoothed(Unit &unit, const View &product,
                                       ArrayRef<LayerSlot> slots);
@@ -475,7 +476,8 @@ static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
 
 /// The factor that a product would have by itself: from its own channels, or
 /// from the tokens of its linear branch.
-ComputeScaleOp Smoother::measure(const View &product, Value linear) {
+ComputeScaleOp Smoother::measure(const View &product, Value linear,
+                                 OperandRows rows) {
   Value measured = perChannel() ? product.root : linear;
   Location loc = measured.getLoc();
   builder.setInsertionPointAfterValue(measured);
@@ -491,6 +493,9 @@ ComputeScaleOp Smoother::measure(const View &product, Value linear) {
       builder, loc, measured,
       ScaledType::get(RankedTensorType::get(shapeOf(measured), format), tile,
                       builder.getF32Type()));
+  if (perChannel() && rows != OperandRows::None &&
+      state.scaling == Scaling::Current)
+    amax = reduceAmaxOverRanks(builder, amax, "of channels");
   if (shapeOf(amax) != ArrayRef(shape))
     amax = stablehlo::ReshapeOp::create(
         builder, loc, RankedTensorType::get(shape, builder.getF32Type()), amax);
@@ -573,7 +578,8 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
     if (!linear)
       return std::nullopt;
   }
-  ComputeScaleOp scale = measure(product, linear);
+  OperandRows rows = std::max(getOperandRows(dot, 0), getOperandRows(dot, 1));
+  ComputeScaleOp scale = measure(product, linear, rows);
   Factor factor{scale.getScale(), scale.getQuantizer()};
   if (original && smooth.scaling == Scaling::Delayed) {
     OperandRecipe state = getStateRecipe();

@@ -219,6 +219,7 @@ void VerdictReport::read(func::FuncOp function) {
             FP8Dialect::kSoftmaxVerdictAttrName))
       softmaxes.push_back(readSoftmax(op, verdict));
   });
+  llvm::append_range(collectives, CollectiveVerdict::getAll(function));
   for (auto &[number, dot] : numbered)
     dots.push_back(std::move(dot));
   if (auto units =
@@ -302,6 +303,17 @@ std::string VerdictReport::getSoftmaxSummary() const {
       .str();
 }
 
+std::string VerdictReport::getCollectiveSummary() const {
+  int64_t narrow = 0, bytes = 0;
+  for (const CollectiveVerdict &collective : collectives) {
+    narrow += collective.from != collective.wire;
+    bytes += collective.bytes;
+  }
+  return llvm::formatv("{0} of {1} collectives in fewer bits; {2} bytes",
+                       narrow, collectives.size(), bytes)
+      .str();
+}
+
 /// Rows in columns; those in `numbers` are right-justified.
 static void printColumns(llvm::raw_ostream &os,
                          ArrayRef<SmallVector<std::string>> rows,
@@ -348,6 +360,26 @@ void VerdictReport::printSoftmaxTable(llvm::raw_ostream &os) const {
   os << "recipe " << recipe << ": " << getSoftmaxSummary() << "\n";
 }
 
+void VerdictReport::printCollectiveTable(llvm::raw_ostream &os) const {
+  if (collectives.empty())
+    return;
+  SmallVector<SmallVector<std::string>> rows;
+  rows.push_back({"collective", "operation", "shape", "from", "wire", "block",
+                  "bytes", "reason", "location"});
+  for (const CollectiveVerdict &collective : collectives) {
+    std::string shape = "[";
+    for (auto [i, extent] : llvm::enumerate(collective.shape))
+      shape += (i ? ", " : "") + std::to_string(extent);
+    rows.push_back({collective.what, collective.operation, shape + "]",
+                    collective.from, collective.wire,
+                    collective.block ? std::to_string(collective.block) : "-",
+                    std::to_string(collective.bytes), collective.reason,
+                    collective.location});
+  }
+  printColumns(os, rows, {5, 6});
+  os << "recipe " << recipe << ": " << getCollectiveSummary() << "\n";
+}
+
 void VerdictReport::printStateTable(llvm::raw_ostream &os) const {
   if (state.empty())
     return;
@@ -378,6 +410,7 @@ void VerdictReport::printTable(llvm::raw_ostream &os) const {
   printColumns(os, rows, {3, 4, 5, 6});
   os << "recipe " << recipe << ": " << getSummary() << "\n";
   printSoftmaxTable(os);
+  printCollectiveTable(os);
   printStateTable(os);
 }
 
@@ -412,6 +445,26 @@ static void printSoftmax(llvm::json::OStream &json,
   if (!softmax.obstacle.empty())
     json.attribute("obstacle", softmax.obstacle);
   json.attribute("location", softmax.location);
+}
+
+static void printCollective(llvm::json::OStream &json,
+                            const CollectiveVerdict &collective) {
+  json.attribute("function", collective.function);
+  json.attribute("what", collective.what);
+  json.attribute("operation", collective.operation);
+  json.attributeArray("shape", [&] {
+    for (int64_t extent : collective.shape)
+      json.value(extent);
+  });
+  json.attribute("from", collective.from);
+  json.attribute("wire", collective.wire);
+  if (collective.block)
+    json.attribute("block", collective.block);
+  json.attribute("bytes", collective.bytes);
+  printLoops(json, collective.loops);
+  json.attribute("in_branch", collective.inBranch);
+  json.attribute("reason", collective.reason);
+  json.attribute("location", collective.location);
 }
 
 static void printDot(llvm::json::OStream &json, const DotVerdict &dot) {
@@ -476,6 +529,10 @@ void VerdictReport::printJSON(llvm::raw_ostream &os) const {
     json.attributeArray("softmaxes", [&] {
       for (const SoftmaxVerdict &softmax : softmaxes)
         json.object([&] { printSoftmax(json, softmax); });
+    });
+    json.attributeArray("collectives", [&] {
+      for (const CollectiveVerdict &collective : collectives)
+        json.object([&] { printCollective(json, collective); });
     });
     json.attributeArray("state", [&] {
       for (const StateVerdict &array : state)

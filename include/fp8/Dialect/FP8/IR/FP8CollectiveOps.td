@@ -266,6 +266,74 @@ def FP8_StartExchangeOp : FP8_Collective<"start_exchange", [
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// What a rank knows of itself
+//===----------------------------------------------------------------------===//
+
+def FP8_RankOp : FP8_Collective<"rank", [Pure]> {
+  let summary = "The number of this rank";
+  let description = [{
+    0 for the first rank, and where there is only one. From stage 3 on; before, ops
+    that say what a rank does with its number have it in them.
+
+    Example:
+
+    ```mlir
+    func.func @number() -> tensor<i64> {
+      %0 = fp8.rank
+      %1 = tensor.from_elements %0 : tensor<i64>
+      return %1 : tensor<i64>
+    }
+    ```
+  }];
+  let results = (outs I64:$result);
+  let assemblyFormat = "attr-dict";
+}
+
+def FP8_RowIotaOp : FP8_Collective<"row_iota", [Pure]> {
+  let summary = "Count the rows of all ranks";
+  let description = [{
+    `stablehlo.iota` where the dimension counts rows of the batch: those of rank r
+    follow those of rank r - 1, so index i is `r * size + i`. `fp8-data-parallel`
+    has random numbers drawn at these places, with a key that is the same on all
+    ranks.
+
+    Example:
+
+    ```mlir
+    func.func @places() -> tensor<4x8xui64> {
+      %0 = fp8.row_iota dim = 0 : tensor<4x8xui64>
+      return %0 : tensor<4x8xui64>
+    }
+    ```
+  }];
+  let arguments = (ins I64Attr:$dim);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "`dim` `=` $dim attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def FP8_RowStateOp : FP8_Collective<"row_state", [Pure, AllTypesMatch<["state", "result"]>]> {
+  let summary = "The state from which a rank draws random bits for its rows";
+  let description = [{
+    The state of a `stablehlo.rng_bit_generator` with its counter, element 1,
+    `blocks` further on for each rank before this one.
+
+    Example:
+
+    ```mlir
+    func.func @own(%state: tensor<2xui64>) -> tensor<2xui64> {
+      %0 = fp8.row_state %state blocks = 8 : tensor<2xui64>
+      return %0 : tensor<2xui64>
+    }
+    ```
+  }];
+  let arguments = (ins AnyStaticShapeTensor:$state, I64Attr:$blocks);
+  let results = (outs AnyStaticShapeTensor:$result);
+  let assemblyFormat = "$state `blocks` `=` $blocks attr-dict `:` type($state)";
+  let hasVerifier = 1;
+}
+
 def FP8_WaitOp : FP8_Collective<"wait", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Wait for a collective";

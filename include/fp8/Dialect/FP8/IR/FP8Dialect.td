@@ -96,6 +96,13 @@ def FP8_Dialect : Dialect {
     /// parameters that others read whole).
     static constexpr ::llvm::StringLiteral kZeroAttrName = "fp8.zero";
 
+    /// On a dot, where amaxes are to be those of all ranks: what it does with
+    /// the rows of the batch in each operand ("none", "free", "contracted").
+    static constexpr ::llvm::StringLiteral kRowsAttrName = "fp8.rows";
+
+    /// On a collective, until the report is written: why it travels as it does.
+    static constexpr ::llvm::StringLiteral kWireReasonAttrName = "fp8.wire_reason";
+
     /// On state, and on what computes it: the number of its shard, which one
     /// rank owns. Counted from 1.
     static constexpr ::llvm::StringLiteral kShardAttrName = "fp8.shard";

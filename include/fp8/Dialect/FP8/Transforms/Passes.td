@@ -64,10 +64,17 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     means as they are themselves proved to be.
 
     What cannot be computed row by row is an error at the op: a normalization
-    over the batch, contrastive scores, an order of the rows, positions or random
-    numbers along the batch. Conditions of branches and loops around a
+    over the batch, contrastive scores, an order of the rows, positions along the
+    batch. Conditions of branches and loops around a
     collective are the same on all ranks, so that all meet the same collectives
     in the same order.
+
+    Random numbers for rows (dropout) are drawn by each rank for its own rows: what
+    counts the places of a batch counts those of all ranks (`fp8.row_iota`,
+    `fp8.row_state`), with keys that are the same everywhere.
+
+    With `global-amax` every dot says which of its operands are of rows
+    (`fp8.rows`), for the passes that quantize them.
 
     Example: the gradient of `params['w']` is averaged over the ranks.
 
@@ -95,7 +102,9 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     Option<"lossReduction", "loss-reduction", "std::string", "\"\"",
            "mean or sum: what the loss is over the rows of the batch, where that cannot be proved">,
     Option<"zero", "zero", "unsigned", "0",
-           "1: each rank is to have the masters and moments of some parameters alone (see fp8-deal-state)">
+           "1: each rank is to have the masters and moments of some parameters alone (see fp8-deal-state)">,
+    Option<"globalAmax", "global-amax", "bool", "false",
+           "Current scales follow from the amaxes of all ranks, not of a rank's own rows">
   ];
 }
 
@@ -213,11 +222,11 @@ def FP8Decide : Pass<"fp8-decide", "::mlir::ModuleOp"> {
 }
 
 def FP8ReportVerdicts : Pass<"fp8-report-verdicts", "::mlir::ModuleOp"> {
-  let summary = "Write the report of dots, gated units and state";
+  let summary = "Write the report of dots, gated units, collectives and state";
   let description = [{
     Writes what the verdicts say: `fp8.verdict` of the dots, `fp8.gated_units` of
-    the functions and `fp8.state_verdict` of the arguments, in the order of the
-    program. The module stays as it is.
+    the functions, `fp8.wire_reason` of collectives and `fp8.state_verdict` of the
+    arguments, in the order of the program. The module stays as it is.
 
     Example, with `file=-`: the table has one row, and its last line is
     `recipe mine: 1 of 1 dots in FP8`.
@@ -244,7 +253,9 @@ def FP8ReportVerdicts : Pass<"fp8-report-verdicts", "::mlir::ModuleOp"> {
     Option<"file", "file", "std::string", "\"\"",
            "Where the report goes: JSON if it ends in .json, else a table; - is stderr">,
     Option<"update", "update", "bool", "false",
-           "Add what is said of the state to a report that has the dots already">
+           "Add what is said of the state to a report that has the dots already">,
+    Option<"dotsAlone", "dots-alone", "bool", "false",
+           "Leave out collectives: those of quantized dots are not there yet">
   ];
 }
 

@@ -113,15 +113,41 @@ struct SoftmaxVerdict {
   std::string location, obstacle;
 };
 
+/// What travels between ranks in one collective, and why as it does.
+struct CollectiveVerdict {
+  std::string function;
+  /// gradient PATH, the path of a metric, or what else it is.
+  std::string what;
+  /// sum, mean, max, min; or gather, all_to_all, permute.
+  std::string operation;
+  SmallVector<int64_t> shape;
+  /// Element types, as the step has them and on the wire.
+  std::string from, wire;
+  /// How many elements share a scale on the wire; 0: all of them, or none.
+  int64_t block = 0;
+  /// What a rank sends each time; of a reduction among many ranks, (N - 1) / N
+  /// of it among N.
+  int64_t bytes = 0;
+  /// As in `DotVerdict`.
+  SmallVector<int64_t> loops;
+  bool inBranch = false;
+  std::string reason;
+  std::string location;
+
+  /// Those of a function, in the order of the program.
+  static std::vector<CollectiveVerdict> getAll(func::FuncOp function);
+};
+
 /// One row for every `stablehlo.dot_general` that the module had, one for every
-/// softmax over scores, and one for every array of floats in the state if the
-/// recipe says what those are stored in.
+/// softmax over scores, one for every collective, and one for every array of
+/// floats in the state if the recipe says what those are stored in.
 struct VerdictReport {
   std::string recipe;
   std::vector<DotVerdict> dots;
   std::vector<StateVerdict> state;
   std::vector<GatedUnitVerdict> gatedUnits;
   std::vector<SoftmaxVerdict> softmaxes;
+  std::vector<CollectiveVerdict> collectives;
 
   /// What the attributes of a module say, after `fp8-decide`: its dots in the
   /// order of the program, and, after `fp8-store-state`, its state in the order
@@ -136,10 +162,13 @@ struct VerdictReport {
   std::string getStateSummary() const;
   /// One line: `12 of 13 softmaxes in tiles`.
   std::string getSoftmaxSummary() const;
+  /// One line: `12 of 15 collectives in fewer bits; 1200 bytes`.
+  std::string getCollectiveSummary() const;
   /// One line a dot, in columns, and the summary.
   void printTable(llvm::raw_ostream &os) const;
-  /// The parts of it that are about the softmaxes and the state.
+  /// The parts of it that are about the softmaxes, collectives and the state.
   void printSoftmaxTable(llvm::raw_ostream &os) const;
+  void printCollectiveTable(llvm::raw_ostream &os) const;
   void printStateTable(llvm::raw_ostream &os) const;
   void printJSON(llvm::raw_ostream &os) const;
   /// Writes JSON to a file that ends in `.json`, a table to any other one, and

@@ -1,6 +1,7 @@
 //===- DataParallel.cpp - A step for one device on several ranks ----------===//
 
 #include "../EffectiveRecipe.h"
+#include "../OperandRows.h"
 #include "Propagation.h"
 
 #include "fp8/Analysis/Signature.h"
@@ -60,25 +61,31 @@ void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
 /// One function: what is reduced where, and how.
 class DataParallelism {
 public:
-  /// `wire`: how gradients travel.
+  /// `wire`: how gradients travel. `globalAmax`: dots are marked so that
+  /// current scales of their operands are those of all ranks' rows.
   DataParallelism(func::FuncOp func, const Signature &signature,
                   std::optional<Reduction> lossReduction,
-                  const AllReduceRecipe &wire)
+                  const AllReduceRecipe &wire, bool globalAmax)
       : func(func), signature(signature), lossReduction(lossReduction),
-        wire(wire) {}
+        wire(wire), globalAmax(globalAmax) {}
 
   LogicalResult run();
+  /// On dots, for the passes that measure operands.
+  void markRowsOfDots();
 
 private:
   FailureOr<Layout> layoutOf(const SignatureArg &arg);
+  LogicalResult setArguments(Propagation &propagation);
+  LogicalResult drawForRows();
   LogicalResult propagate();
   void findSources();
   bool isPlainCount(Value value);
   FailureOr<Reduction> reductionOf(Value value);
   FailureOr<Reduction> reductionOfLoss();
   std::string labelOf(Value value);
-  bool travelsNarrow(Value value);
+  StringRef whyExact(Value value);
   Value addMu(AllReduceOp reduce);
+  void insertForBooleans(Value value, Reduction reduction);
   LogicalResult insert(Value value, Reduction reduction);
   LogicalResult verifyOrder();
 
@@ -86,6 +93,7 @@ private:
   const Signature &signature;
   std::optional<Reduction> lossReduction;
   AllReduceRecipe wire;
+  bool globalAmax;
   llvm::StringSet<> muNames;
   llvm::SetVector<Value> whole;
   std::unique_ptr<Propagation> layouts;
@@ -94,6 +102,25 @@ private:
 };
 
 } // namespace
+
+/// Is a batch, or what is computed from it by element, read in parts of one
+/// index along its leading dimension, as a loop over micro-batches reads it?
+static bool isReadInParts(Value batch) {
+  int64_t count = shapeOf(batch)[0];
+  SmallVector<Value> worklist{batch};
+  while (!worklist.empty())
+    for (Operation *user : worklist.pop_back_val().getUsers()) {
+      bool isSlice = isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp>(user);
+      if (!isSlice && !stablehlo::worksByElement(user))
+        continue;
+      ArrayRef<int64_t> shape = shapeOf(user->getResult(0));
+      if (isSlice && shape[0] == 1)
+        return true;
+      if (!shape.empty() && shape[0] == count)
+        worklist.push_back(user->getResult(0));
+    }
+  return false;
+}
 
 FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
   Layout layout = Layout::of(Kind::Replicated);
@@ -108,20 +135,45 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
            << "dimension counts, to run on several ranks, but got " << type;
   layout.kind = Kind::Rows;
   layout.rows.push_back({0, 1, type.getDimSize(0)});
+  // Micro-batches, and rows in each.
+  if (type.getRank() > 1 && type.getDimSize(1) > 1 &&
+      isReadInParts(func.getArgument(arg.index)))
+    layout.rows.push_back({1, 1, type.getDimSize(1)});
   return layout;
+}
+
+LogicalResult DataParallelism::setArguments(Propagation &propagation) {
+  for (const SignatureArg &arg : signature.args) {
+    FailureOr<Layout> layout = layoutOf(arg);
+    if (failed(layout))
+      return failure();
+    propagation.set(func.getArgument(arg.index), *layout);
+  }
+  return success();
+}
+
+/// Has each rank draw random numbers for its own rows. Until all are found,
+/// others that read them, through a stack of a loop say, may look like
+/// mistakes: nothing is told, and nothing else is kept.
+LogicalResult DataParallelism::drawForRows() {
+  for (bool drew = true; drew;) {
+    llvm::SetVector<Value> unused = whole;
+    Propagation tentative(func, unused);
+    if (failed(setArguments(tentative)) ||
+        failed(tentative.run(/*isQuiet=*/true)))
+      return failure();
+    drew = tentative.drawForRows();
+  }
+  return success();
 }
 
 LogicalResult DataParallelism::propagate() {
   // One more turn for each part that is found behind others.
   for (bool found = true; found;) {
+    if (failed(drawForRows()))
+      return failure();
     layouts = std::make_unique<Propagation>(func, whole);
-    for (const SignatureArg &arg : signature.args) {
-      FailureOr<Layout> layout = layoutOf(arg);
-      if (failed(layout))
-        return failure();
-      layouts->set(func.getArgument(arg.index), *layout);
-    }
-    if (failed(layouts->run()))
+    if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
     found = layouts->hasFound();
     // What follows from whole values alone is whole.
@@ -150,6 +202,9 @@ void DataParallelism::findSources() {
 bool DataParallelism::isPlainCount(Value value) {
   bool plain = true;
   forEachSource(value, [&](Value source) {
+    // (What is true counts as one, whatever it follows from.)
+    if (getElementTypeOrSelf(source.getType()).isInteger(1))
+      return false;
     Operation *op = source.getDefiningOp();
     if (isa_and_nonnull<stablehlo::MulOp, stablehlo::DivOp>(op))
       for (Value operand : op->getOperands()) {
@@ -247,15 +302,21 @@ std::string DataParallelism::labelOf(Value value) {
   return "sum over rows";
 }
 
-/// Is it a gradient of more than one number, outside of loops and branches
-/// (where it would have no one state)?
-bool DataParallelism::travelsNarrow(Value value) {
-  if (wire.format == Wire::None || !stateSources.contains(value) ||
-      !layouts->partOf(value).learned)
-    return false;
+/// Why a part travels as it is; empty if as the recipe says.
+StringRef DataParallelism::whyExact(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
-  return type.getNumElements() > 1 && type.getElementType().isF32() &&
-         value.getParentBlock() == &func.getBody().front();
+  if (!stateSources.contains(value) || !layouts->partOf(value).learned)
+    return "no gradient: it travels as it is";
+  if (wire.format == Wire::None)
+    return "the recipe has no all_reduce";
+  if (type.getNumElements() <= 1)
+    return "a single number";
+  if (!type.getElementType().isF32())
+    return "not in f32";
+  // (Mu would have no one state.)
+  if (value.getParentBlock() != &func.getBody().front())
+    return "made whole in a loop or a branch";
+  return "";
 }
 
 /// Adds FP8-LM's automatic scale to the state, as zeros: not yet known.
@@ -284,10 +345,31 @@ Value DataParallelism::addMu(AllReduceOp reduce) {
   return func.getArgument(index);
 }
 
+/// Booleans travel as bytes.
+void DataParallelism::insertForBooleans(Value value, Reduction reduction) {
+  OpBuilder builder(func.getContext());
+  builder.setInsertionPointAfterValue(value);
+  Location loc = value.getLoc();
+  auto type = cast<RankedTensorType>(value.getType());
+  Value bytes = stablehlo::ConvertOp::create(
+      builder, loc, type.clone(builder.getI8Type()), value);
+  auto reduce = AllReduceOp::create(builder, loc, reduction, bytes,
+                                    builder.getStringAttr(labelOf(value)));
+  reduce->setAttr(FP8Dialect::kWireReasonAttrName,
+                  builder.getStringAttr("a boolean, as a byte"));
+  Value reduced =
+      stablehlo::ConvertOp::create(builder, loc, type, reduce.getResult());
+  value.replaceAllUsesExcept(reduced, bytes.getDefiningOp());
+}
+
 LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   Type element = getElementTypeOrSelf(value.getType());
   bool sums = reduction == Reduction::Sum || reduction == Reduction::Mean;
-  if (element.isInteger(1) || (element.isUnsignedInteger() && !sums))
+  if (element.isInteger(1)) {
+    insertForBooleans(value, reduction);
+    return success();
+  }
+  if (element.isUnsignedInteger() && !sums)
     return emitError(value.getLoc())
            << "expected floats or signed integers to be reduced over the "
               "ranks but got "
@@ -296,7 +378,9 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   builder.setInsertionPointAfterValue(value);
   auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
                                     builder.getStringAttr(labelOf(value)));
-  if (travelsNarrow(value)) {
+  StringRef reason = whyExact(value);
+  if (reason.empty()) {
+    reason = "a gradient, as all_reduce of the recipe says";
     IntegerAttr block = wire.tile == StorageTiling::Group128
                             ? builder.getI64IntegerAttr(128)
                             : IntegerAttr();
@@ -311,6 +395,8 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
       func.getBody().front().getTerminator()->insertOperands(
           func.getNumResults() - 1, reduce.getNewMu());
   }
+  reduce->setAttr(FP8Dialect::kWireReasonAttrName,
+                  builder.getStringAttr(reason));
   value.replaceAllUsesExcept(reduce.getResult(), reduce);
   return success();
 }
@@ -338,9 +424,31 @@ LogicalResult DataParallelism::verifyOrder() {
   return failure(result.wasInterrupted());
 }
 
+void DataParallelism::markRowsOfDots() {
+  func.walk([&](stablehlo::DotGeneralOp dot) {
+    auto dims = dot.getDotDimensionNumbers();
+    auto rowsOf = [&](Value operand, ArrayRef<int64_t> contracting) {
+      Layout layout = layouts->layoutOf(operand);
+      if (!layout.is(Kind::Rows))
+        return OperandRows::None;
+      return llvm::all_of(layout.rows,
+                          [&](const RowDim &row) {
+                            return llvm::is_contained(contracting, row.dim);
+                          })
+                 ? OperandRows::Contracted
+                 : OperandRows::Free;
+    };
+    setOperandRows(dot,
+                   {rowsOf(dot.getLhs(), dims.getLhsContractingDimensions()),
+                    rowsOf(dot.getRhs(), dims.getRhsContractingDimensions())});
+  });
+}
+
 LogicalResult DataParallelism::run() {
   if (failed(propagate()))
     return failure();
+  if (globalAmax)
+    markRowsOfDots();
   findSources();
   // Decided before anything changes.
   SmallVector<std::pair<Value, Reduction>> decided;
@@ -414,10 +522,16 @@ public:
       if (succeeded(signature) && saysWhatRanksDo(func)) {
         if (failed(checkRows(func, *signature)))
           return signalPassFailure();
+        if (globalAmax) {
+          func.emitError("expected a step for one device with global-amax but "
+                         "got one that says what ranks do (shard_map)");
+          return signalPassFailure();
+        }
         continue;
       }
       if (failed(signature) ||
-          failed(DataParallelism(func, *signature, reduction, wire).run()))
+          failed(DataParallelism(func, *signature, reduction, wire, globalAmax)
+                     .run()))
         return signalPassFailure();
     }
     getOperation()->setAttr(FP8Dialect::kDataParallelAttrName,

@@ -16,17 +16,6 @@ using Kind = Layout::Kind;
 // Values
 //===----------------------------------------------------------------------===//
 
-static ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
-
-static std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
-  const auto *it = llvm::find(dims, dim);
-  if (it == dims.end())
-    return std::nullopt;
-  return it - dims.begin();
-}
-
 /// The number that all elements of a constant are.
 static std::optional<double> constantOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
@@ -57,171 +46,6 @@ static std::optional<int64_t> indexToResult(int64_t dim, int64_t vectorDim,
   for (int64_t result = 0;; ++result)
     if (!llvm::is_contained(offsetDims, result) && left-- == 0)
       return result;
-}
-
-namespace {
-
-/// Values that are the same along rows. A loop's carry is taken to be, until
-/// its beginning or its turn says otherwise.
-class SameForRows {
-public:
-  bool check(Value value, const RowDim &row);
-
-private:
-  bool checkArgument(BlockArgument arg, const RowDim &row);
-  bool checkReshape(stablehlo::ReshapeOp op, const RowDim &row);
-  bool checkDot(stablehlo::DotGeneralOp op, const RowDim &row);
-  bool checkGather(stablehlo::GatherOp op, const RowDim &row);
-  bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
-  bool checkAlong(Value value, const RowDim &row, std::optional<int64_t> dim) {
-    return !dim || check(value, {*dim, row.outer, row.size});
-  }
-
-  llvm::DenseSet<std::tuple<Value, int64_t, int64_t, int64_t>> assumed;
-};
-
-} // namespace
-
-bool SameForRows::checkArgument(BlockArgument arg, const RowDim &row) {
-  auto loop = dyn_cast<stablehlo::WhileOp>(arg.getOwner()->getParentOp());
-  if (!loop)
-    return false;
-  unsigned index = arg.getArgNumber();
-  return check(loop->getOperand(index), row) &&
-         check(loop.getBody().front().getTerminator()->getOperand(index), row);
-}
-
-bool SameForRows::checkReshape(stablehlo::ReshapeOp op, const RowDim &row) {
-  std::optional<RowDims> from =
-      reshapeRows(row, shapeOf(op.getResult()), shapeOf(op.getOperand()));
-  return from && llvm::all_of(*from, [&](const RowDim &part) {
-           return check(op.getOperand(), part);
-         });
-}
-
-bool SameForRows::checkDot(stablehlo::DotGeneralOp op, const RowDim &row) {
-  auto dims = op.getDotDimensionNumbers();
-  int64_t batches = dims.getLhsBatchingDimensions().size();
-  if (row.dim < batches)
-    return check(op.getLhs(), {dims.getLhsBatchingDimensions()[row.dim],
-                               row.outer, row.size}) &&
-           check(op.getRhs(), {dims.getRhsBatchingDimensions()[row.dim],
-                               row.outer, row.size});
-  int64_t next = batches;
-  auto find = [&](Value side, ArrayRef<int64_t> batching,
-                  ArrayRef<int64_t> contracting) -> std::optional<bool> {
-    for (int64_t dim = 0; dim < static_cast<int64_t>(shapeOf(side).size());
-         ++dim)
-      if (!llvm::is_contained(batching, dim) &&
-          !llvm::is_contained(contracting, dim) && next++ == row.dim)
-        return check(side, {dim, row.outer, row.size});
-    return std::nullopt;
-  };
-  if (auto same = find(op.getLhs(), dims.getLhsBatchingDimensions(),
-                       dims.getLhsContractingDimensions()))
-    return *same;
-  return find(op.getRhs(), dims.getRhsBatchingDimensions(),
-              dims.getRhsContractingDimensions())
-      .value_or(false);
-}
-
-bool SameForRows::checkGather(stablehlo::GatherOp op, const RowDim &row) {
-  auto dims = op.getDimensionNumbers();
-  if (llvm::is_contained(dims.getOffsetDims(), row.dim) ||
-      !dims.getOperandBatchingDims().empty())
-    return false;
-  int64_t index = 0;
-  for (int64_t dim = 0; dim < row.dim; ++dim)
-    index += !llvm::is_contained(dims.getOffsetDims(), dim);
-  if (index >= dims.getIndexVectorDim())
-    ++index;
-  return check(op.getStartIndices(), {index, row.outer, row.size});
-}
-
-/// Windows that reach over all of the dimension.
-bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
-  auto dims = op.getScatterDimensionNumbers();
-  if (op.getInputs().size() != 1 ||
-      llvm::is_contained(dims.getInsertedWindowDims(), row.dim) ||
-      llvm::is_contained(dims.getInputBatchingDims(), row.dim))
-    return false;
-  int64_t window = 0;
-  for (int64_t dim = 0; dim < row.dim; ++dim)
-    window += !llvm::is_contained(dims.getInsertedWindowDims(), dim) &&
-              !llvm::is_contained(dims.getInputBatchingDims(), dim);
-  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
-  int64_t dim = dims.getUpdateWindowDims()[window];
-  return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
-         check(target, row) && check(updates, {dim, row.outer, row.size});
-}
-
-bool SameForRows::check(Value value, const RowDim &row) {
-  if (!assumed.insert({value, row.dim, row.outer, row.size}).second)
-    return true;
-  if (auto arg = dyn_cast<BlockArgument>(value))
-    return checkArgument(arg, row);
-  Operation *op = value.getDefiningOp();
-  DenseElementsAttr elements;
-  if (matchPattern(value, m_Constant(&elements)))
-    return elements.isSplat();
-  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
-    return static_cast<int64_t>(iota.getIotaDimension()) != row.dim;
-  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op)) {
-    auto from = positionIn(broadcast.getBroadcastDimensions(), row.dim);
-    if (from && shapeOf(broadcast.getOperand())[*from] == 1)
-      return true;
-    return checkAlong(broadcast.getOperand(), row, from);
-  }
-  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
-    return checkAlong(transpose.getOperand(), row,
-                      transpose.getPermutation()[row.dim]);
-  if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(op))
-    return checkReshape(reshape, row);
-  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
-    return checkDot(dot, row);
-  if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
-    return checkGather(gather, row);
-  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
-    return checkScatter(scatter, row);
-  if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op)) {
-    int64_t dim = -1;
-    for (int64_t left = row.dim; left >= 0;)
-      left -= !llvm::is_contained(reduce.getDimensions(), ++dim);
-    return llvm::all_of(reduce.getInputs(), [&](Value input) {
-      return check(input, {dim, row.outer, row.size});
-    });
-  }
-  if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
-    unsigned index = cast<OpResult>(value).getResultNumber();
-    return check(loop->getOperand(index), row) &&
-           check(loop.getBody().front().getTerminator()->getOperand(index),
-                 row);
-  }
-  if (auto barrier = dyn_cast<stablehlo::OptimizationBarrierOp>(op))
-    return check(barrier->getOperand(cast<OpResult>(value).getResultNumber()),
-                 row);
-  // Other dimensions may be cut or joined.
-  bool alongOthers =
-      (isa<stablehlo::SliceOp, stablehlo::DynamicSliceOp,
-           stablehlo::DynamicUpdateSliceOp, stablehlo::PadOp>(op) ||
-       (isa<stablehlo::ConcatenateOp>(op) &&
-        static_cast<int64_t>(
-            cast<stablehlo::ConcatenateOp>(op).getDimension()) != row.dim) ||
-       (isa<stablehlo::ReverseOp>(op) &&
-        !llvm::is_contained(cast<stablehlo::ReverseOp>(op).getDimensions(),
-                            row.dim)));
-  if (!stablehlo::worksByElement(op) && !alongOthers)
-    return false;
-  return llvm::all_of(op->getOperands(), [&](Value operand) {
-    ArrayRef<int64_t> shape = shapeOf(operand);
-    if (shape.empty())
-      return true;
-    return shape[row.dim] == shapeOf(value)[row.dim] && check(operand, row);
-  });
-}
-
-bool fp8::isSameForRows(Value value, const RowDim &row) {
-  return SameForRows().check(value, row);
 }
 
 //===----------------------------------------------------------------------===//
@@ -307,10 +131,12 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
   if (layout.mixed)
     return mixes(op, "it reads a value that follows from the parameters and "
                      "the rows of all ranks");
-  if (shapeOf(value).empty() || llvm::all_of(rows, [&](const RowDim &row) {
-        return isSameForRows(value, row);
-      }))
+  if (shapeOf(value).empty() || isSameForRows(value, rows))
     return success();
+  if (draws.isDrawn(value, rows)) {
+    drawn.push_back({value, RowDims(rows)});
+    return success();
+  }
   return mixes(op, "it reads a value that is another one for every place in "
                    "the batch, such as a position or a random number");
 }
@@ -332,20 +158,46 @@ Propagation::assignRows(Operation *op, ArrayRef<RowDim> rows,
   return assign(op, layout);
 }
 
+/// Rows that are all of a dimension.
+static Layout rowsOf(int64_t dim, int64_t size) {
+  Layout layout = Layout::of(Kind::Rows);
+  layout.rows.push_back({dim, 1, size});
+  return layout;
+}
+
 //===----------------------------------------------------------------------===//
 // Elementwise ops
 //===----------------------------------------------------------------------===//
 
+/// The larger or the smaller of two values: of booleans their or and their and.
+static std::optional<Reduction> extremeOf(Operation *op) {
+  if (!op)
+    return std::nullopt;
+  Type element = getElementTypeOrSelf(op->getResult(0).getType());
+  if (element.isInteger(1)) {
+    if (isa<stablehlo::OrOp>(op))
+      return Reduction::Max;
+    if (isa<stablehlo::AndOp>(op))
+      return Reduction::Min;
+    return std::nullopt;
+  }
+  if (element.isUnsignedInteger())
+    return std::nullopt;
+  if (isa<stablehlo::MaxOp>(op))
+    return Reduction::Max;
+  if (isa<stablehlo::MinOp>(op))
+    return Reduction::Min;
+  return std::nullopt;
+}
+
 std::optional<Layout> Propagation::linear(Operation *op) {
   auto layout = [&](unsigned i) { return layoutOf(op->getOperand(i)); };
   // The largest of what is the same everywhere and of a part is a part.
-  Reduction extreme =
-      isa<stablehlo::MaxOp>(op) ? Reduction::Max : Reduction::Min;
-  if (isa<stablehlo::MaxOp, stablehlo::MinOp>(op)) {
+  if (std::optional<Reduction> extreme = extremeOf(op)) {
     Layout a = layout(0), b = layout(1);
-    if (a.isPartial(extreme) && (b.isPartial(extreme) || b.isWhole()))
+    if (a.isPartial(*extreme) && (b.isPartial(*extreme) || b.isWhole()))
       return a;
-    if (b.isPartial(extreme) && a.isWhole())
+    if (b.isPartial(*extreme) && a.isWhole())
       return b;
     return std::nullopt;
   }
@@ -711,10 +563,8 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
   if (!anyOf(op, Kind::Rows)) {
     bool sum = isa_and_nonnull<stablehlo::AddOp>(combiner) &&
                layoutOf(op.getInitValues()[0]).is(Kind::Zero);
-    bool same = (isa_and_nonnull<stablehlo::MaxOp>(combiner) &&
-                 input.isPartial(Reduction::Max)) ||
-                (isa_and_nonnull<stablehlo::MinOp>(combiner) &&
-                 input.isPartial(Reduction::Min));
+    std::optional<Reduction> extreme = extremeOf(combiner);
+    bool same = extreme && input.isPartial(*extreme);
     if (sum && input.isPartial(Reduction::Sum)) {
       input.elements *= elements;
       return assign(op, input);
@@ -752,18 +602,28 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
       return mixes(op, "its sum over rows does not begin at zero");
     return assign(op, sumOf(elements));
   }
-  Type element = getElementTypeOrSelf(op.getInputs()[0].getType());
-  bool ordered = isa<FloatType>(element) ||
-                 (element.isSignlessInteger() && !element.isInteger(1));
-  if (isa_and_nonnull<stablehlo::MaxOp, stablehlo::MinOp>(combiner) &&
-      ordered) {
+  if (std::optional<Reduction> extreme = extremeOf(combiner)) {
     Layout layout = Layout::of(Kind::Partial);
-    layout.reduction =
-        isa<stablehlo::MaxOp>(combiner) ? Reduction::Max : Reduction::Min;
+    layout.reduction = *extreme;
     return assign(op, layout);
   }
   return mixes(op, "it reduces the rows by something else than a sum, a "
-                   "maximum or a minimum");
+                   "maximum, a minimum, or the and or the or of booleans");
+}
+
+//===----------------------------------------------------------------------===//
+// Random numbers
+//===----------------------------------------------------------------------===//
+
+/// From a rank's own state come bits for its own rows.
+LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
+  if (failed(requireWhole(op, op.getInitialState())))
+    return failure();
+  if (!op.getInitialState().getDefiningOp<RowStateOp>())
+    return replicate(op);
+  (void)replicate(op);
+  layouts[op.getOutput()] = rowsOf(0, shapeOf(op.getOutput())[0]);
+  return success();
 }
 
 //===----------------------------------------------------------------------===//
@@ -912,7 +772,8 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
         if (indexToResult(dim, dims.getIndexVectorDim(),
                           dims.getUpdateWindowDims()) == row.dim)
           break;
-      return isSameForRows(op.getScatterIndices(), {dim, row.outer, row.size});
+      return isSameForRows(op.getScatterIndices(),
+                           RowDim{dim, row.outer, row.size});
     });
     if (!same || !targetRows.empty() || !adds || !isSum(into))
       return mixes(op, "it writes rows to places that differ along the batch");
@@ -1114,6 +975,14 @@ LogicalResult Propagation::visitByKind(Operation *op) {
     return visitConcatenate(concatenate);
   if (auto pad = dyn_cast<stablehlo::PadOp>(op))
     return visitPad(pad);
+  if (auto iota = dyn_cast<RowIotaOp>(op)) {
+    auto dim = static_cast<int64_t>(iota.getDim());
+    return assign(op, rowsOf(dim, iota.getType().getDimSize(dim)));
+  }
+  if (isa<RowStateOp>(op))
+    return replicate(op);
+  if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op))
+    return visitGenerator(generator);
   if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
     return visitDot(dot);
   if (auto convolution = dyn_cast<stablehlo::ConvolutionOp>(op))
@@ -1130,6 +999,13 @@ LogicalResult Propagation::visitByKind(Operation *op) {
     return visitSort(op, -1);
   if (auto windows = dyn_cast<stablehlo::ReduceWindowOp>(op))
     return visitWindows(op, windows.getWindowDimensions());
+  if (isa<stablehlo::BitcastConvertOp>(op))
+    return visitAlongRows(
+        op,
+        [&](int64_t dim) {
+          return dim < static_cast<int64_t>(shapeOf(op->getResult(0)).size());
+        },
+        "it joins rows to one number");
   if (stablehlo::worksByElement(op))
     return visitElementwise(op);
   for (Value operand : op->getOperands()) {
@@ -1175,7 +1051,15 @@ LogicalResult Propagation::visitBlock(Block &block) {
   return success();
 }
 
-LogicalResult Propagation::run() {
+LogicalResult Propagation::run(bool isQuiet) {
   found = false;
+  drawn.clear();
+  quiet = isQuiet;
   return visitBlock(func.getBody().front());
+}
+
+bool Propagation::drawForRows() {
+  for (const auto &[value, rows] : drawn)
+    draws.draw(value, rows);
+  return !drawn.empty();
 }

@@ -3,7 +3,7 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_PROPAGATION_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_PROPAGATION_H
 
-#include "Layout.h"
+#include "RowDraws.h"
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -11,9 +11,6 @@
 #include "llvm/ADT/SetVector.h"
 
 namespace mlir::fp8 {
-
-/// Does every index along a row's part of a dimension of `value` hold the same?
-bool isSameForRows(Value value, const RowDim &row);
 
 /// The layouts of all values of a function, from those of its arguments. What
 /// an op needs whole, since it is not linear in it, is collected; an op that
@@ -27,7 +24,8 @@ public:
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
-  LogicalResult run();
+  /// `isQuiet`: no errors are told, and an op that has one is passed by.
+  LogicalResult run(bool isQuiet = false);
 
   /// What a value is, to those who read it.
   Layout layoutOf(Value value) const;
@@ -35,6 +33,9 @@ public:
   Layout partOf(Value value) const { return layouts.lookup(value); }
   /// Has this run found a value that must be whole and was not?
   bool hasFound() const { return found; }
+  /// Has each rank draw for its own rows the random numbers that the run has
+  /// found to be the same on all ranks. False: there are none.
+  bool drawForRows();
 
 private:
   LogicalResult visitBlock(Block &block);
@@ -49,6 +50,7 @@ private:
   LogicalResult visitUpdate(stablehlo::DynamicUpdateSliceOp op);
   LogicalResult visitConcatenate(stablehlo::ConcatenateOp op);
   LogicalResult visitPad(stablehlo::PadOp op);
+  LogicalResult visitGenerator(stablehlo::RngBitGeneratorOp op);
   LogicalResult visitGather(stablehlo::GatherOp op);
   LogicalResult visitScatter(stablehlo::ScatterOp op);
   LogicalResult visitAlongRows(Operation *op,
@@ -81,6 +83,8 @@ private:
   func::FuncOp func;
   llvm::SetVector<Value> &whole;
   llvm::DenseMap<Value, Layout> layouts;
+  RowDraws draws;
+  SmallVector<std::pair<Value, RowDims>> drawn;
   bool found = false;
   /// Inside the turns of a loop before the last: errors are not yet told.
   unsigned quiet = 0;

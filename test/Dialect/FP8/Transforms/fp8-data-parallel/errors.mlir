@@ -191,7 +191,7 @@ func.func public @main(
         tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
   %y0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0] : (tensor<16x8xf32>, tensor<8xf32>) -> tensor<16xf32>
-  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it reduces the rows by something else than a sum, a maximum or a minimum}}
+  // expected-error @+1 {{expected every example to be computed from its own row of the batch, as data parallel ranks do, but it reduces the rows by something else than a sum, a maximum, a minimum, or the and or the or of booleans}}
   %p = stablehlo.reduce(%y0 init: %zero) applies stablehlo.multiply across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>
   %y = stablehlo.broadcast_in_dim %p, dims = [] : (tensor<f32>) -> tensor<16xf32>
   %s = stablehlo.reduce(%y init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<16xf32>, tensor<f32>) -> tensor<f32>

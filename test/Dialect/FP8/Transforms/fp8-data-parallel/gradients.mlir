@@ -6,11 +6,11 @@
 // CHECK-LABEL: func.func public @main
 // CHECK: %[[S:.*]] = stablehlo.reduce(
 // CHECK: %[[M:.*]] = stablehlo.divide %[[S]]
-// CHECK-NEXT: %[[LOSS:.*]] = fp8.all_reduce mean %[[M]] label = "[1]" : tensor<f32>
+// CHECK-NEXT: %[[LOSS:.*]] = fp8.all_reduce mean %[[M]] label = "[1]" {{.*}}: tensor<f32>
 // CHECK: %[[D:.*]] = stablehlo.dot_general %{{.*}}, %{{.*}}, contracting_dims = [0] x [0]
 // CHECK: %[[T:.*]] = stablehlo.transpose %[[D]]
 // CHECK: %[[G:.*]] = stablehlo.multiply %[[T]]
-// CHECK-NEXT: %[[W:.*]] = fp8.all_reduce mean %[[G]] label = "gradient w" : tensor<4x8xf32>
+// CHECK-NEXT: %[[W:.*]] = fp8.all_reduce mean %[[G]] label = "gradient w" {{.*}}: tensor<4x8xf32>
 // CHECK: stablehlo.multiply %[[W]], %[[W]]
 // CHECK-NOT: all_reduce
 // CHECK: return %{{.*}}, %[[LOSS]]
@@ -80,9 +80,9 @@ func.func public @main(
 // CHECK-NOT: all_reduce
 // CHECK: stablehlo.return
 // CHECK: stablehlo.return
-// CHECK: fp8.all_reduce mean %[[LOOP]]#1 label = "gradient w" : tensor<8xf32>
+// CHECK: fp8.all_reduce mean %[[LOOP]]#1 label = "gradient w" {{.*}}: tensor<8xf32>
 // CHECK: %[[L:.*]] = stablehlo.multiply %[[LOOP]]#2
-// CHECK-NEXT: fp8.all_reduce mean %[[L]] label = "[1]" : tensor<f32>
+// CHECK-NEXT: fp8.all_reduce mean %[[L]] label = "[1]" {{.*}}: tensor<f32>
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},
     %x: tensor<16x8xf32> {fp8.path = "x", fp8.role = "batch"})

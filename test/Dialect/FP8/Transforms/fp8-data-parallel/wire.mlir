@@ -6,10 +6,10 @@
 // CHECK-LABEL: func.func public @main
 // F8-SAME: %[[MU:arg[0-9]+]]: tensor<2xf32> {fp8.kind = "other", fp8.path = "fp8.w.all_reduce.mu", fp8.role = "state", fp8.zero_init}
 // F8-SAME: tensor<2xf32> {fp8.path = "fp8.w.all_reduce.mu", fp8.state = "fp8.w.all_reduce.mu"}
-// CHECK: fp8.all_reduce mean %{{.*}} label = "[1]" : tensor<f32>
-// F8: %{{.*}}, %[[NEW:.*]] = fp8.all_reduce mean %{{.*}} mu %[[MU]] wire = f8E4M3FN block = 128 label = "gradient w" : tensor<8xf32>, tensor<2xf32> -> tensor<2xf32>
-// BF16: fp8.all_reduce mean %{{.*}} wire = bf16 label = "gradient w" : tensor<8xf32>
-// NONE: fp8.all_reduce mean %{{.*}} label = "gradient w" : tensor<8xf32>
+// CHECK: fp8.all_reduce mean %{{.*}} label = "[1]" {{.*}}: tensor<f32>
+// F8: %{{.*}}, %[[NEW:.*]] = fp8.all_reduce mean %{{.*}} mu %[[MU]] wire = f8E4M3FN block = 128 label = "gradient w" {{.*}}: tensor<8xf32>, tensor<2xf32> -> tensor<2xf32>
+// BF16: fp8.all_reduce mean %{{.*}} wire = bf16 label = "gradient w" {{.*}}: tensor<8xf32>
+// NONE: fp8.all_reduce mean %{{.*}} label = "gradient w" {{.*}}: tensor<8xf32>
 // F8: return %{{.*}}, %{{.*}}, %[[NEW]]
 func.func public @main(
     %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"},

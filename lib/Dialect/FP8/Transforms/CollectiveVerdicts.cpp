@@ -1,0 +1,106 @@
+//===- CollectiveVerdicts.cpp - What travels between ranks, and why -------===//
+
+#include "EffectiveRecipe.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+static int64_t bytesOf(RankedTensorType type) {
+  return type.getNumElements() * static_cast<int64_t>(llvm::divideCeil(
+                                     type.getElementTypeBitWidth(), 8));
+}
+
+/// Parts of a tensor to all ranks, and reduced parts back.
+static int64_t bytesSent(AllReduceOp reduce) {
+  auto type = cast<RankedTensorType>(reduce.getInput().getType());
+  int64_t elements = type.getNumElements();
+  if (reduce.getWire() == Wire::None)
+    return 2 * bytesOf(type);
+  if (reduce.getWire() == Wire::BF16)
+    return 4 * elements;
+  int64_t block = static_cast<int64_t>(reduce.getBlock().value_or(elements));
+  auto scales = static_cast<int64_t>(llvm::divideCeil(elements, block));
+  return 2 * (elements + 4 * scales);
+}
+
+static int64_t bytesSent(ExchangeOp exchange) {
+  auto type = cast<RankedTensorType>(exchange.getInput().getType());
+  int64_t bytes = bytesOf(type);
+  int64_t size = exchange.getRanks().getType().getDimSize(1);
+  switch (exchange.getKind()) {
+  case ExchangeKind::AllToAll:
+    return bytes / size * (size - 1);
+  case ExchangeKind::Gather:
+    return bytes * (size - 1);
+  case ExchangeKind::Permute:
+    return bytes;
+  }
+  return bytes;
+}
+
+static void readPlace(Operation *op, CollectiveVerdict &row) {
+  auto function = op->getParentOfType<func::FuncOp>();
+  row.function = function.getName().str();
+  row.location = describeLocation(op->getLoc());
+  if (auto reason =
+          op->getAttrOfType<StringAttr>(FP8Dialect::kWireReasonAttrName))
+    row.reason = reason.str();
+  for (Operation *parent = op->getParentOp(); parent != function;
+       parent = parent->getParentOp())
+    if (auto loop = dyn_cast<stablehlo::WhileOp>(parent)) {
+      auto counted = stablehlo::matchCountedLoop(loop);
+      row.loops.push_back(counted ? counted->trips : 0);
+    } else {
+      row.inBranch = true;
+    }
+}
+
+static void readType(Value value, CollectiveVerdict &row) {
+  auto type = cast<RankedTensorType>(value.getType());
+  row.shape = llvm::to_vector(type.getShape());
+  row.from = printType(type.getElementType());
+  row.wire = row.from;
+}
+
+static CollectiveVerdict readAllReduce(AllReduceOp reduce) {
+  CollectiveVerdict row;
+  readPlace(reduce, row);
+  readType(reduce.getInput(), row);
+  row.what = reduce.getLabel().value_or("").str();
+  row.operation = stringifyReduction(reduce.getReduction()).str();
+  if (reduce.getWire() != Wire::None)
+    row.wire = stringifyWire(reduce.getWire()).str();
+  row.block = static_cast<int64_t>(reduce.getBlock().value_or(0));
+  row.bytes = bytesSent(reduce);
+  return row;
+}
+
+static CollectiveVerdict readExchange(ExchangeOp exchange) {
+  CollectiveVerdict row;
+  readPlace(exchange, row);
+  readType(exchange.getInput(), row);
+  row.what = exchange.getLabel().value_or("").str();
+  row.operation = stringifyExchangeKind(exchange.getKind()).str();
+  row.bytes = bytesSent(exchange);
+  if (row.reason.empty())
+    row.reason = "the step says so (shard_map)";
+  return row;
+}
+
+std::vector<CollectiveVerdict>
+CollectiveVerdict::getAll(func::FuncOp function) {
+  std::vector<CollectiveVerdict> rows;
+  function.walk([&](Operation *op) {
+    if (auto reduce = dyn_cast<AllReduceOp>(op))
+      rows.push_back(readAllReduce(reduce));
+    else if (auto exchange = dyn_cast<ExchangeOp>(op))
+      rows.push_back(readExchange(exchange));
+  });
+  return rows;
+}

@@ -1,0 +1,138 @@
+//===- RowDraws.cpp - Random numbers that ranks draw for their rows -------===//
+
+#include "RowDraws.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+RowDraws::Key RowDraws::keyOf(Value value, ArrayRef<RowDim> rows) {
+  Key key{value.getAsOpaquePointer(), {}};
+  for (const RowDim &row : rows)
+    llvm::append_values(key.second, row.dim, row.outer, row.size);
+  return key;
+}
+
+/// Rows are all of the dimension `dim`.
+static bool areAllOf(ArrayRef<RowDim> rows, int64_t dim,
+                     ArrayRef<int64_t> shape) {
+  return rows.size() == 1 && rows[0] == RowDim{dim, 1, shape[dim]};
+}
+
+static bool isUnsigned(Value value) {
+  return getElementTypeOrSelf(value.getType()).isUnsignedInteger();
+}
+
+RowDraws::Class RowDraws::classify(Value value, ArrayRef<RowDim> rows) {
+  auto [known, isNew] = classes.try_emplace(keyOf(value, rows), Class::Other);
+  if (!isNew)
+    return known->second;
+  auto result = dyn_cast<OpResult>(value);
+  // (Other entries may be added meanwhile: a map's stay where they are.)
+  if (isSameForRows(value, rows))
+    known->second = Class::Same;
+  else if (result)
+    known->second = classifyOp(result, rows);
+  return known->second;
+}
+
+RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
+  Operation *op = result.getOwner();
+  ArrayRef<int64_t> shape = shapeOf(result);
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
+    return areAllOf(rows, iota.getIotaDimension(), shape) ? Class::Position
+                                                          : Class::Other;
+  if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op))
+    return result == generator.getOutput() && areAllOf(rows, 0, shape)
+               ? Class::Random
+               : Class::Other;
+  auto origins = findRowOrigins(result, rows);
+  if (!origins)
+    return Class::Other;
+  unsigned random = 0, position = 0;
+  for (const RowOrigin &origin : *origins)
+    switch (classify(origin.operand->get(), origin.rows)) {
+    case Class::Same:
+      break;
+    case Class::Position:
+      ++position;
+      break;
+    case Class::Random:
+      ++random;
+      break;
+    case Class::Other:
+      return Class::Other;
+    }
+  if (position == 0)
+    return Class::Random;
+  // A round of threefry mixes its two words, one of which counts; and random
+  // bits stay so, whatever is added to them.
+  if (isUnsigned(result) &&
+      ((isa<stablehlo::XorOp>(op) && (random > 0 || position > 1)) ||
+       (isa<stablehlo::AddOp>(op) && random > 0)))
+    return Class::Random;
+  return op->getNumResults() == 1 ? Class::Position : Class::Other;
+}
+
+/// What counts the rows of one device, counting those of all ranks.
+Value RowDraws::positionOnRank(Value value, ArrayRef<RowDim> rows) {
+  if (classify(value, rows) != Class::Position)
+    return value;
+  auto [known, isNew] = positions.try_emplace(keyOf(value, rows));
+  if (!isNew)
+    return known->second;
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  OpBuilder builder(op->getContext());
+  builder.setInsertionPointAfter(op);
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
+    return known->second = RowIotaOp::create(
+               builder, op->getLoc(), iota.getType(), iota.getIotaDimension());
+  SmallVector<Value> operands(op->getOperands());
+  auto origins = *findRowOrigins(result, rows);
+  for (const RowOrigin &origin : origins)
+    operands[origin.operand->getOperandNumber()] =
+        positionOnRank(origin.operand->get(), origin.rows);
+  Operation *copy = builder.clone(*op);
+  copy->setOperands(operands);
+  return known->second = copy->getResult(0);
+}
+
+/// The generator's blocks that the bits of one rank use up.
+static int64_t blocksOf(stablehlo::RngBitGeneratorOp op) {
+  auto type = cast<RankedTensorType>(op.getOutput().getType());
+  int64_t elements = type.getNumElements();
+  if (op.getRngAlgorithm() == stablehlo::RngAlgorithm::THREE_FRY)
+    return elements;
+  return llvm::divideCeil(elements, type.getElementTypeBitWidth() > 32 ? 2 : 4);
+}
+
+void RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
+  if (classify(value, rows) != Class::Random ||
+      !drawn.insert(keyOf(value, rows)).second)
+    return;
+  auto result = cast<OpResult>(value);
+  Operation *op = result.getOwner();
+  if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op)) {
+    // The state that the step goes on with is the same on all ranks.
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Value state = RowStateOp::create(
+        builder, op->getLoc(), generator.getInitialState().getType(),
+        generator.getInitialState(), blocksOf(generator));
+    auto own = cast<stablehlo::RngBitGeneratorOp>(builder.clone(*op));
+    own->setOperand(0, state);
+    generator.getOutput().replaceAllUsesWith(own.getOutput());
+    return;
+  }
+  // (Listed first: what is drawn changes operands.)
+  auto origins = *findRowOrigins(result, rows);
+  for (const RowOrigin &origin : origins) {
+    Value operand = origin.operand->get();
+    if (classify(operand, origin.rows) == Class::Position)
+      origin.operand->set(positionOnRank(operand, origin.rows));
+    else
+      draw(operand, origin.rows);
+  }
+}

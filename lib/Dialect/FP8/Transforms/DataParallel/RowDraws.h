@@ -1,0 +1,54 @@
+//===- RowDraws.h - Random numbers that ranks draw for their rows -*- C++
+//-*-===//
+//
+// Generators of random bits count what they draw: threefry, as JAX writes it
+// out, hashes a key and the places that `iota` counts; rng_bit_generator has a
+// counter in its state. With keys that are the same on all ranks each rank
+// counts on where the one before ends, so that it draws for its own rows what
+// one device would draw for them in the batch of all ranks.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWDRAWS_H
+#define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWDRAWS_H
+
+#include "RowOrigins.h"
+
+#include <map>
+#include <set>
+#include <vector>
+
+namespace mlir::fp8 {
+
+class RowDraws {
+public:
+  /// Is what differs between rows of `value` drawn at random?
+  bool isDrawn(Value value, ArrayRef<RowDim> rows) {
+    return classify(value, rows) == Class::Random;
+  }
+  /// Has each rank draw `value` for its own rows.
+  void draw(Value value, ArrayRef<RowDim> rows);
+
+private:
+  enum class Class {
+    Same,     ///< The same for all rows.
+    Position, ///< It counts rows, or follows from that.
+    Random,   ///< Random bits, or what follows from these alone.
+    Other     ///< Something else, or not known.
+  };
+  /// A value and its rows.
+  using Key = std::pair<const void *, std::vector<int64_t>>;
+
+  Class classify(Value value, ArrayRef<RowDim> rows);
+  Class classifyOp(OpResult result, ArrayRef<RowDim> rows);
+  Value positionOnRank(Value value, ArrayRef<RowDim> rows);
+  static Key keyOf(Value value, ArrayRef<RowDim> rows);
+
+  std::map<Key, Class> classes;
+  std::map<Key, Value> positions;
+  std::set<Key> drawn;
+};
+
+} // namespace mlir::fp8
+
+#endif // FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWDRAWS_H

@@ -1,0 +1,244 @@
+//===- RowOrigins.cpp - Where an op reads what a row holds ----------------===//
+
+#include "RowOrigins.h"
+
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Origins
+//===----------------------------------------------------------------------===//
+
+/// The dimension of an operand that dimension `dim` of the result is.
+using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t)>;
+
+/// Rows whose dimensions are all dimensions of one operand, if any.
+static SmallVector<RowOrigin> originAlong(OpOperand &operand,
+                                          ArrayRef<RowDim> rows, DimMap map) {
+  RowOrigin origin{&operand, {}};
+  for (const RowDim &row : rows)
+    if (std::optional<int64_t> dim = map(row.dim);
+        dim && shapeOf(operand.get())[*dim] != 1)
+      origin.rows.push_back({*dim, row.outer, row.size});
+  if (origin.rows.empty())
+    return {};
+  return {origin};
+}
+
+static std::optional<SmallVector<RowOrigin>>
+originsOfReshape(stablehlo::ReshapeOp op, ArrayRef<RowDim> rows) {
+  std::optional<RowDims> from =
+      reshapeRows(rows, shapeOf(op.getResult()), shapeOf(op.getOperand()));
+  if (!from)
+    return std::nullopt;
+  return SmallVector<RowOrigin>{{&op->getOpOperand(0), *from}};
+}
+
+/// Rows of indices, each of which takes a slice of a table.
+static std::optional<SmallVector<RowOrigin>>
+originsOfGather(stablehlo::GatherOp op, ArrayRef<RowDim> rows) {
+  auto dims = op.getDimensionNumbers();
+  if (!dims.getOperandBatchingDims().empty())
+    return std::nullopt;
+  RowOrigin origin{&op.getStartIndicesMutable(), {}};
+  for (const RowDim &row : rows) {
+    if (llvm::is_contained(dims.getOffsetDims(), row.dim))
+      return std::nullopt;
+    int64_t index = 0;
+    for (int64_t dim = 0; dim < row.dim; ++dim)
+      index += !llvm::is_contained(dims.getOffsetDims(), dim);
+    if (index >= dims.getIndexVectorDim())
+      ++index;
+    origin.rows.push_back({index, row.outer, row.size});
+  }
+  return SmallVector<RowOrigin>{origin};
+}
+
+/// A reduction of other dimensions.
+static SmallVector<RowOrigin> originsOfReduce(stablehlo::ReduceOp op,
+                                              ArrayRef<RowDim> rows) {
+  auto map = [&](int64_t result) -> std::optional<int64_t> {
+    int64_t dim = -1;
+    for (int64_t left = result; left >= 0;)
+      left -= !llvm::is_contained(op.getDimensions(), ++dim);
+    return dim;
+  };
+  SmallVector<RowOrigin> origins;
+  for (OpOperand &input : op.getInputsMutable())
+    llvm::append_range(origins, originAlong(input, rows, map));
+  return origins;
+}
+
+/// Does an op work on each index along these dimensions alone?
+static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
+  if (stablehlo::worksByElement(op) ||
+      isa<stablehlo::BitcastConvertOp, stablehlo::SliceOp,
+          stablehlo::DynamicSliceOp, stablehlo::DynamicUpdateSliceOp,
+          stablehlo::PadOp>(op))
+    return true;
+  return llvm::none_of(rows, [&](const RowDim &row) {
+    if (auto concatenate = dyn_cast<stablehlo::ConcatenateOp>(op))
+      return static_cast<int64_t>(concatenate.getDimension()) == row.dim;
+    if (auto reverse = dyn_cast<stablehlo::ReverseOp>(op))
+      return llvm::is_contained(reverse.getDimensions(), row.dim);
+    return true;
+  });
+}
+
+/// Ops that work on each index along the rows alone. What is cut elsewhere is
+/// as large along them as the result.
+static std::optional<SmallVector<RowOrigin>>
+originsOfSameDims(OpResult result, ArrayRef<RowDim> rows) {
+  Operation *op = result.getOwner();
+  if (!keepsRows(op, rows))
+    return std::nullopt;
+  SmallVector<RowOrigin> origins;
+  for (OpOperand &operand : op->getOpOperands()) {
+    ArrayRef<int64_t> shape = shapeOf(operand.get());
+    bool isBitcast = isa<stablehlo::BitcastConvertOp>(op);
+    if (shape.empty() && !isBitcast)
+      continue;
+    // (A bitcast may add a dimension, or take one away.)
+    for (const RowDim &row : rows)
+      if (row.dim >= static_cast<int64_t>(shape.size()) ||
+          shape[row.dim] != shapeOf(result)[row.dim])
+        return std::nullopt;
+    origins.push_back({&operand, RowDims(rows)});
+  }
+  return origins;
+}
+
+std::optional<SmallVector<RowOrigin>>
+fp8::findRowOrigins(OpResult result, ArrayRef<RowDim> rows) {
+  Operation *op = result.getOwner();
+  if (auto broadcast = dyn_cast<stablehlo::BroadcastInDimOp>(op))
+    return originAlong(op->getOpOperand(0), rows, [&](int64_t dim) {
+      return positionIn(broadcast.getBroadcastDimensions(), dim);
+    });
+  if (auto transpose = dyn_cast<stablehlo::TransposeOp>(op))
+    return originAlong(op->getOpOperand(0), rows, [&](int64_t dim) {
+      return std::optional<int64_t>(transpose.getPermutation()[dim]);
+    });
+  if (auto reshape = dyn_cast<stablehlo::ReshapeOp>(op))
+    return originsOfReshape(reshape, rows);
+  if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
+    return originsOfGather(gather, rows);
+  if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
+    return originsOfReduce(reduce, rows);
+  if (isa<stablehlo::OptimizationBarrierOp>(op))
+    return SmallVector<RowOrigin>{
+        {&op->getOpOperand(result.getResultNumber()), RowDims(rows)}};
+  return originsOfSameDims(result, rows);
+}
+
+//===----------------------------------------------------------------------===//
+// Values that are the same along rows
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// A loop's carry is taken to be, until its beginning or its turn says
+/// otherwise.
+class SameForRows {
+public:
+  bool check(Value value, const RowDim &row);
+
+private:
+  bool checkAll(Value value, ArrayRef<RowDim> rows) {
+    return llvm::all_of(rows,
+                        [&](const RowDim &row) { return check(value, row); });
+  }
+  bool checkCarry(stablehlo::WhileOp loop, unsigned index, const RowDim &row);
+  bool checkDot(stablehlo::DotGeneralOp op, const RowDim &row);
+  bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
+
+  llvm::DenseSet<std::tuple<Value, int64_t, int64_t, int64_t>> assumed;
+};
+
+} // namespace
+
+bool SameForRows::checkCarry(stablehlo::WhileOp loop, unsigned index,
+                             const RowDim &row) {
+  return check(loop->getOperand(index), row) &&
+         check(loop.getBody().front().getTerminator()->getOperand(index), row);
+}
+
+bool SameForRows::checkDot(stablehlo::DotGeneralOp op, const RowDim &row) {
+  auto dims = op.getDotDimensionNumbers();
+  int64_t batches = dims.getLhsBatchingDimensions().size();
+  if (row.dim < batches)
+    return check(op.getLhs(), {dims.getLhsBatchingDimensions()[row.dim],
+                               row.outer, row.size}) &&
+           check(op.getRhs(), {dims.getRhsBatchingDimensions()[row.dim],
+                               row.outer, row.size});
+  int64_t next = batches;
+  auto find = [&](Value side, ArrayRef<int64_t> batching,
+                  ArrayRef<int64_t> contracting) -> std::optional<bool> {
+    for (int64_t dim = 0; dim < static_cast<int64_t>(shapeOf(side).size());
+         ++dim)
+      if (!llvm::is_contained(batching, dim) &&
+          !llvm::is_contained(contracting, dim) && next++ == row.dim)
+        return check(side, {dim, row.outer, row.size});
+    return std::nullopt;
+  };
+  if (auto same = find(op.getLhs(), dims.getLhsBatchingDimensions(),
+                       dims.getLhsContractingDimensions()))
+    return *same;
+  return find(op.getRhs(), dims.getRhsBatchingDimensions(),
+              dims.getRhsContractingDimensions())
+      .value_or(false);
+}
+
+/// Windows that reach over all of the dimension.
+bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
+  auto dims = op.getScatterDimensionNumbers();
+  if (op.getInputs().size() != 1 ||
+      llvm::is_contained(dims.getInsertedWindowDims(), row.dim) ||
+      llvm::is_contained(dims.getInputBatchingDims(), row.dim))
+    return false;
+  int64_t window = 0;
+  for (int64_t dim = 0; dim < row.dim; ++dim)
+    window += !llvm::is_contained(dims.getInsertedWindowDims(), dim) &&
+              !llvm::is_contained(dims.getInputBatchingDims(), dim);
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
+  int64_t dim = dims.getUpdateWindowDims()[window];
+  return shapeOf(target)[row.dim] == shapeOf(updates)[dim] &&
+         check(target, row) && check(updates, {dim, row.outer, row.size});
+}
+
+bool SameForRows::check(Value value, const RowDim &row) {
+  if (!assumed.insert({value, row.dim, row.outer, row.size}).second)
+    return true;
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    auto loop = dyn_cast<stablehlo::WhileOp>(arg.getOwner()->getParentOp());
+    return loop && checkCarry(loop, arg.getArgNumber(), row);
+  }
+  Operation *op = value.getDefiningOp();
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)))
+    return elements.isSplat();
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
+    return static_cast<int64_t>(iota.getIotaDimension()) != row.dim;
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
+    return checkDot(dot, row);
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return checkScatter(scatter, row);
+  auto result = cast<OpResult>(value);
+  if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
+    return checkCarry(loop, result.getResultNumber(), row);
+  auto origins = findRowOrigins(result, row);
+  return origins && llvm::all_of(*origins, [&](const RowOrigin &origin) {
+           return checkAll(origin.operand->get(), origin.rows);
+         });
+}
+
+bool fp8::isSameForRows(Value value, ArrayRef<RowDim> rows) {
+  SameForRows same;
+  return llvm::all_of(
+      rows, [&](const RowDim &row) { return same.check(value, row); });
+}
