@@ -13,8 +13,6 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/Support/MathExtras.h"
 
-#include <map>
-
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_USECUBLASLT
 #include "fp8/Codegen/GPU/Passes.h.inc"
@@ -193,14 +191,12 @@ private:
     if (plan)
       kernel.setPlanAttr(plan);
     std::string name = nameOfContents(kernel);
-    KernelOp &known = made[name];
-    if (known) {
+    if (auto known = getOperation().lookupSymbol<KernelOp>(name)) {
       kernel.erase();
-    } else {
-      known = kernel;
-      known.setSymName(name);
+      return known;
     }
-    return known;
+    kernel.setSymName(name);
+    return kernel;
   }
 
   /// Writes a matrix as the columns of another.
@@ -438,11 +434,11 @@ private:
                                     offset, ValueRange{});
     };
     StringRef label = launch.getLabel().value_or("");
-    auto start = [&](KernelOp kernel, ValueRange operands, const Twine &text) {
+    auto start = [&](KernelOp kernel, ValueRange operands, const Twine &text,
+                     std::optional<int64_t> number = std::nullopt) {
       auto made = LaunchOp::create(builder, loc, kernel, operands,
                                    builder.getStringAttr(text));
-      made.setNumber(nextNumber(schedule));
-      return made;
+      made.setNumber(number ? *number : nextNumber(schedule));
     };
     const LibraryDot &dot = parts.dot;
     SmallVector<Value> operands;
@@ -473,9 +469,7 @@ private:
           resultType));
     operands.push_back(viewOf(parts.workspace, parts.workspace.type));
     // The cost report and profiles know the dot by its number.
-    auto library = start(parts.library, operands, label);
-    if (launch.getNumber())
-      library.setNumber(*launch.getNumber());
+    start(parts.library, operands, label, launch.getNumber());
     if (parts.rest) {
       SmallVector<Value> own;
       for (unsigned number : parts.restArguments)
@@ -528,7 +522,6 @@ private:
 
   GPUTargetAttr target;
   llvm::StringMap<SmallVector<LaunchOp>> launches; // by kernel
-  std::map<std::string, KernelOp> made;            // by contents
   DenseMap<Operation *, Arena> arenas;             // of schedules
   DenseMap<Operation *, int64_t> numbers;
   int64_t sharedBytes = 0;

@@ -8,7 +8,7 @@
 // CHECK: dot,256,128,{{[0-9]+}},0,0,
 
 #ik = affine_map<(b, i, j, k) -> (b, i, k)>
-#kj = affine_map<(b, i, j, k) -> (k, j)>
+#jk = affine_map<(b, i, j, k) -> (j, k)>
 #ij = affine_map<(b, i, j, k) -> (b, i, j)>
 #sums = affine_map<(b, h, d, i) -> (b, i, h * 128 + d)>
 #heads = affine_map<(b, h, d, i) -> (b, h, d, i)>
@@ -17,7 +17,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_89", features = "+ptx
     %zero = arith.constant 0.0 : f32
     %sums = memref.alloc() {alignment = 64 : i64} : memref<4x2048x2048xf32>
     linalg.fill ins(%zero : f32) outs(%sums : memref<4x2048x2048xf32>)
-    linalg.generic {indexing_maps = [#ik, #kj, #ij], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
+    linalg.generic {indexing_maps = [#ik, #jk, #ij], iterator_types = ["parallel", "parallel", "parallel", "reduction"]}
         ins(%a, %b : memref<4x2048x2048xbf16>, memref<2048x2048xbf16>) outs(%sums : memref<4x2048x2048xf32>) attrs = {fp8.task_dims = array<i64: 0, 1>} {
     ^bb0(%x: bf16, %y: bf16, %z: f32):
       %0 = arith.extf %x : bf16 to f32
