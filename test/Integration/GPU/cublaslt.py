@@ -52,8 +52,11 @@ def compare(what, expected, got):
 
 
 target = "nvptx:sm_90a,cublaslt=all"
-for recipe in ("tensorwise", "bf16"):
-    compare(recipe, run(f"cpu-{recipe}", "cpu", recipe, 2), run(f"gpu-{recipe}", target, recipe, 2))
+for recipe, steps in (("tensorwise", 2), ("bf16", 1)):
+    compare(recipe, run(f"cpu-{recipe}", "cpu", recipe, steps), run(f"gpu-{recipe}", target, recipe, steps))
+# What is rounded at another place shows in the state, so that the library has computed something.
+state = [(folder / out / "checkpoint-2.safetensors").read_bytes() for out in ("cpu-tensorwise", "gpu-tensorwise")]
+assert state[0] != state[1]
 
 # A package has the table; the library is asked for when it is run.
 package = folder / "package"

@@ -175,6 +175,10 @@ void Dot::run() const {
     }
 }
 
+/// The workspace that an algorithm takes where it may; more would only be slow
+/// to look after.
+constexpr uint64_t mostWorkspace = 8192;
+
 /// What tells one dot from another.
 Algorithm nameOf(const DescHandle &desc, const LayoutHandle &a,
                  const LayoutHandle &b, const LayoutHandle &d,
@@ -305,8 +309,8 @@ Status cublasLtMatmulAlgoGetHeuristic(Handle, Desc desc, Layout a, Layout b,
   for (int attribute = PreferenceMinAlignmentA;
        attribute <= PreferenceMinAlignmentD; ++attribute)
     alignment = std::min(alignment, preference->attributes[attribute]);
-  // As much as there may be, so that a call that has less is found out.
-  uint64_t workspace = preference->attributes[PreferenceMaxWorkspaceBytes];
+  uint64_t workspace = std::min(
+      mostWorkspace, preference->attributes[PreferenceMaxWorkspaceBytes]);
   *results = {};
   results->algorithm = nameOf(*desc, *a, *b, *d, workspace, alignment);
   results->workspaceBytes = workspace;
@@ -329,7 +333,7 @@ Status cublasLtMatmul(Handle, Desc desc, const void *alpha, const void *aData,
           *static_cast<const float *>(alpha),
           {desc->get(DescAScalePointer), desc->get(DescBScalePointer)},
           addressOf(workspace),
-          workspaceBytes};
+          algorithm->data[6]};
   Status status = supports(*desc, dot.a, dot.b, *c, *d);
   if (status != Success)
     return status;
