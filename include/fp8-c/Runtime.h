@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 4
+#define FP8_ABI_VERSION 5
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -317,6 +317,19 @@ FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
    the rank that has the fewest bytes so far. */
 FP8_CAPI int64_t fp8_owns(fp8_step *step, int64_t shard);
 
+/* A dot that cuBLASLt computes. Its operands are lhs, rhs, with `scaled` the
+   scale of each (one f32), the result, and the workspace; all of them dense and
+   row-major. result[rows][columns] = lhs * rhs * scales, added up in f32. */
+typedef struct fp8_gpu_dot {
+  int64_t rows, columns, depth;
+  int64_t workspace_bytes;
+  int32_t lhs, rhs, result; /* fp8_dtype                                      */
+  int32_t lhs_along_k;      /* lhs[rows][depth]; 0: lhs[depth][rows]          */
+  int32_t rhs_along_k;      /* rhs[columns][depth]; 0: rhs[depth][columns]    */
+  int32_t scaled;
+  int32_t fast_accumulation; /* FP8: sums are not promoted on the way         */
+} fp8_gpu_dot;
+
 /* A kernel of a function for an NVIDIA GPU. To fp8_launch such a function
    passes the address of one of these as fn (it calls none), and as num_tasks
    the blocks of the grid. */
@@ -328,7 +341,9 @@ typedef struct fp8_gpu_kernel {
   int32_t shared_bytes; /* dynamic shared memory of a block                  */
   int32_t num_operands; /* its parameters: one pointer each, and behind them,
                            with scratch_bytes, the address of scratch memory */
-  int64_t scratch_bytes; /* of a block: global memory, not cleared           */
+  int64_t scratch_bytes;  /* of a block: global memory, not cleared           */
+  const fp8_gpu_dot *dot; /* not NULL: cuBLASLt computes it; there is no image,
+                             and the grid is one block                       */
 } fp8_gpu_kernel;
 
 /* Called by generated code for a GPU only: copies the bytes (at most 64) that

@@ -24,6 +24,7 @@
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/Path.h"
 #include "llvm/Support/SourceMgr.h"
 #include <chrono>
@@ -385,6 +386,35 @@ void addKernels(ModuleOp module, ExecutableFunction &result,
     }
 }
 
+/// What computes each dot, where cuBLASLt may, as JSON.
+void addDotChoices(ModuleOp module, StringRef name, Executable &executable) {
+  auto rows = module->getAttrOfType<ArrayAttr>(FP8Dialect::kDotChoicesAttrName);
+  if (!rows)
+    return;
+  llvm::json::Array dots;
+  for (auto row : rows.getAsRange<DictionaryAttr>()) {
+    llvm::json::Object dot;
+    for (NamedAttribute field : row) {
+      llvm::json::Value &value = dot[field.getName().strref()];
+      if (auto text = dyn_cast<StringAttr>(field.getValue()))
+        value = text.getValue();
+      else if (auto number = dyn_cast<IntegerAttr>(field.getValue()))
+        value = number.getInt();
+      else if (auto sizes = dyn_cast<DenseI64ArrayAttr>(field.getValue()))
+        value = llvm::json::Array(sizes.asArrayRef());
+      else if (auto types = dyn_cast<ArrayAttr>(field.getValue()))
+        value = llvm::json::Array(llvm::map_range(types, [](Attribute type) {
+          std::string text;
+          llvm::raw_string_ostream(text) << cast<TypeAttr>(type).getValue();
+          return text;
+        }));
+    }
+    dots.push_back(std::move(dot));
+  }
+  executable.texts["dots-" + name.str() + ".json"] =
+      llvm::formatv("{0:2}\n", llvm::json::Value(std::move(dots))).str();
+}
+
 /// All stages after fp8. Adds the function and its code to `executable`;
 /// `stats` has the time of the stages before.
 LogicalResult finish(ModuleOp module, const CompileOptions &options,
@@ -420,6 +450,7 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
   if (*kernels)
     (*kernels)->describe(module);
   addKernels(module, result, stats);
+  addDotChoices(module, options.name, executable);
   for (auto schedule : module.getOps<ScheduleOp>()) {
     // Behind the arena.
     for (size_t i = 0; i < result.arguments.size(); ++i)
@@ -442,7 +473,10 @@ LogicalResult finish(ModuleOp module, const CompileOptions &options,
         name(start);
     });
   }
-  memory.scratchBytes = result.scratchBytes;
+  // The plan was made before cuBLASLt's share of the arena.
+  memory.scratchBytes =
+      result.scratchBytes +
+      std::max<int64_t>(result.arenaBytes - memory.arenaBytes, 0);
   stats.launches = result.launchNames.size();
   for (auto global : module.getOps<memref::GlobalOp>()) {
     auto number =

@@ -4,7 +4,9 @@
 #include "ObjectCode.h"
 #include "Threads.h"
 
+#include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "llvm/ADT/StringExtras.h"
@@ -12,18 +14,37 @@
 #include "llvm/IR/Constants.h"
 #include "llvm/IR/Module.h"
 #include "llvm/Support/SHA256.h"
+#include <array>
 #include <atomic>
+#include <optional>
 
 using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
 
+/// An fp8_gpu_dot's fields: four of 64 bits, then those of 32.
+std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
+  return {dot.rows,
+          dot.columns,
+          dot.depth,
+          dot.workspace_bytes,
+          dot.lhs,
+          dot.rhs,
+          dot.result,
+          dot.lhs_along_k,
+          dot.rhs_along_k,
+          dot.scaled,
+          dot.fast_accumulation};
+}
+
 /// A kernel as the runtime is told of it.
 struct Kernel {
   std::string name; // in the image
   std::string image;
   int64_t threads = 0, sharedBytes = 0, operands = 0, scratchBytes = 0;
+  /// What cuBLASLt computes has this instead of an image.
+  std::optional<fp8_gpu_dot> dot;
 
   /// A hash of all this.
   std::string symbol() const {
@@ -32,6 +53,9 @@ struct Kernel {
     for (int64_t number : {threads, sharedBytes, operands, scratchBytes})
       hash.update(llvm::utostr(number) + ",");
     hash.update(image);
+    if (dot)
+      for (int64_t number : numbersOf(*dot))
+        hash.update(llvm::utostr(number) + ",");
     return "fp8_gpu_kernel_" +
            llvm::toHex(hash.final(), /*LowerCase=*/true).substr(0, 32);
   }
@@ -53,21 +77,66 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
     global->setAlignment(llvm::Align(64));
     return global;
   };
+  llvm::Constant *none =
+      llvm::ConstantPointerNull::get(llvm::PointerType::get(context, 0));
+  llvm::Constant *dot = none;
+  if (kernel.dot) {
+    std::vector<llvm::Constant *> numbers;
+    for (auto [i, number] : llvm::enumerate(numbersOf(*kernel.dot)))
+      numbers.push_back(llvm::ConstantInt::get(i < 4 ? i64 : i32, number));
+    auto *value = llvm::ConstantStruct::getAnon(numbers);
+    dot = new llvm::GlobalVariable(module, value->getType(), true,
+                                   llvm::GlobalValue::PrivateLinkage, value);
+  }
   // PTX is a text, which ends with a zero for the driver.
   std::vector<llvm::Constant *> fields = {
       bytes(kernel.name, true),
-      bytes(kernel.image, true),
+      kernel.dot ? none : bytes(kernel.image, true),
       llvm::ConstantInt::get(i64, kernel.image.size()),
       llvm::ConstantInt::get(i32, kernel.threads),
       llvm::ConstantInt::get(i32, kernel.sharedBytes),
       llvm::ConstantInt::get(i32, kernel.operands),
-      llvm::ConstantInt::get(i64, kernel.scratchBytes)};
+      llvm::ConstantInt::get(i64, kernel.scratchBytes),
+      dot};
   auto *type = llvm::StructType::get(
-      context, {pointer, pointer, i64, i32, i32, i32, i64});
+      context, {pointer, pointer, i64, i32, i32, i32, i64, pointer});
   new llvm::GlobalVariable(module, type, true,
                            llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantStruct::get(type, fields), symbol);
   return emitObject(module, host);
+}
+
+/// What cuBLASLt is to compute.
+LogicalResult describeDot(KernelOp op, Kernel &kernel) {
+  auto plan = dyn_cast_or_null<CublasLtPlanAttr>(op.getPlanAttr());
+  if (!plan)
+    return op.emitOpError("expected a kernel lowered by fp8-lower-blocks");
+  auto dtypeOf = [&](unsigned argument) -> int32_t {
+    Type type =
+        cast<MemRefType>(op.getArgumentTypes()[argument]).getElementType();
+    return isa<Float8E4M3FNType>(type) ? FP8_DTYPE_F8_E4M3FN
+           : isa<Float8E5M2Type>(type) ? FP8_DTYPE_F8_E5M2
+           : type.isBF16()             ? FP8_DTYPE_BF16
+           : type.isF16()              ? FP8_DTYPE_F16
+                                       : FP8_DTYPE_F32;
+  };
+  kernel.name = op.getSymName().str();
+  kernel.operands = op.getNumArguments();
+  kernel.threads = 1;
+  fp8_gpu_dot dot = {};
+  dot.rows = plan.getRows();
+  dot.columns = plan.getColumns();
+  dot.depth = plan.getDepth();
+  dot.workspace_bytes = plan.getWorkspace();
+  dot.lhs = dtypeOf(0);
+  dot.rhs = dtypeOf(1);
+  dot.result = dtypeOf(plan.getScaled() ? 4 : 2);
+  dot.lhs_along_k = plan.getLhsAlongK();
+  dot.rhs_along_k = plan.getRhsAlongK();
+  dot.scaled = plan.getScaled();
+  dot.fast_accumulation = plan.getFastAccumulation();
+  kernel.dot = dot;
+  return success();
 }
 
 } // namespace
@@ -97,6 +166,29 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
 
   std::vector<ObjectCode> objects;
   llvm::StringSet<> known;
+  // Gives the kernel, which the schedule names, its object.
+  auto add = [&](Operation *op, const Kernel &kernel) -> LogicalResult {
+    std::string symbol = kernel.symbol();
+    std::string before = kernel.name + kGPUKernelSuffix.str();
+    if (auto global = module.lookupSymbol<LLVM::GlobalOp>(before)) {
+      if (failed(SymbolTable::replaceAllSymbolUses(
+              global, StringAttr::get(module.getContext(), symbol), module)))
+        return op->emitError("cannot rename the kernel");
+      if (module.lookupSymbol(symbol))
+        global.erase();
+      else
+        global.setName(symbol);
+    }
+    if (!known.insert(symbol).second)
+      return success();
+    auto object = describe(kernel, symbol, host);
+    if (!object)
+      return op->emitError("code generation failed: ")
+             << llvm::toString(object.takeError());
+    objects.push_back({symbol, std::move(*object)});
+    return success();
+  };
+  SmallVector<KernelOp> libraryKernels(module.getOps<KernelOp>());
   for (size_t i = 0; i < modules.size(); ++i) {
     gpu::GPUModuleOp gpu = modules[i];
     Kernel &kernel = kernels[i];
@@ -115,24 +207,14 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     // With scratch memory its address is one more parameter.
     kernel.operands =
         function.getNumArguments() - (kernel.scratchBytes > 0 ? 1 : 0);
-    std::string symbol = kernel.symbol();
-    std::string before = kernel.name + kGPUKernelSuffix.str();
-    if (auto global = module.lookupSymbol<LLVM::GlobalOp>(before)) {
-      if (failed(SymbolTable::replaceAllSymbolUses(
-              global, StringAttr::get(module.getContext(), symbol), module)))
-        return gpu.emitError("cannot rename the kernel");
-      if (module.lookupSymbol(symbol))
-        global.erase();
-      else
-        global.setName(symbol);
-    }
-    if (!known.insert(symbol).second)
-      continue;
-    auto object = describe(kernel, symbol, host);
-    if (!object)
-      return gpu.emitError("code generation failed: ")
-             << llvm::toString(object.takeError());
-    objects.push_back({symbol, std::move(*object)});
+    if (failed(add(gpu, kernel)))
+      return failure();
+  }
+  for (KernelOp op : libraryKernels) {
+    Kernel kernel;
+    if (failed(describeDot(op, kernel)) || failed(add(op, kernel)))
+      return failure();
+    op.erase();
   }
   for (gpu::GPUModuleOp gpu : modules)
     gpu.erase();

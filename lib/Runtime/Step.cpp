@@ -110,9 +110,9 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
     throw Error(FP8_ERROR_INVALID, "expected kernels for a GPU but got none");
   for (int64_t i = 0; i < desc.num_gpu_kernels; ++i) {
     const fp8_gpu_kernel *kernel = desc.gpu_kernels[i];
-    if (!kernel || !kernel->name || !kernel->image ||
-        kernel->image_bytes <= 0 || kernel->threads <= 0 ||
-        kernel->shared_bytes < 0)
+    bool hasImage = kernel && kernel->image && kernel->image_bytes > 0;
+    if (!kernel || !kernel->name || !(hasImage || kernel->dot) ||
+        kernel->threads <= 0 || kernel->shared_bytes < 0)
       throw Error(FP8_ERROR_INVALID,
                   str("kernel ", i, " of '", name,
                       "' has no name, no image or no threads"));

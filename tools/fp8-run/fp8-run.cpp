@@ -152,7 +152,9 @@ struct Options {
   cl::opt<std::string> target{
       "target",
       cl::desc("Where kernels run: cpu, or nvptx: and an NVIDIA GPU "
-               "(nvptx:sm_89, nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a)"),
+               "(nvptx:sm_89, nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a); "
+               "nvptx:sm_90a,cublaslt leaves large dots to cuBLASLt, "
+               "nvptx:sm_90a,cublaslt=all every one that it can compute"),
       cl::value_desc("TARGET"), cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> gpuImage{
       "gpu-image",

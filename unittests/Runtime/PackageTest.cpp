@@ -96,15 +96,15 @@ TEST_F(Package, WhatIsNone) {
                                  " to be the manifest of a package but it is "
                                  "not");
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 99})"),
-            file + ": expected a package for version 4 of the runtime but got "
+            file + ": expected a package for version 5 of the runtime but got "
                    "one for 99: emit it again");
   EXPECT_EQ(failureOf("{\"format\": ").find(file + ": "), 0u);
-  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 4})").find(file), 0u);
+  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 5})").find(file), 0u);
 }
 
 TEST_F(Package, DamagedLibraryIsNotLoaded) {
   auto manifest = [](int64_t bytes, uint32_t crc) {
-    return R"({"format": "fp8-package", "abi": 4, "functions": [], "texts": [],
+    return R"({"format": "fp8-package", "abi": 5, "functions": [], "texts": [],
         "target": {"triple": "", "cpu": "", "features": ""},
         "fingerprint": "", "library": {"file": "code.so", "bytes": )" +
            std::to_string(bytes) + ", \"crc32\": " + std::to_string(crc) + "}}";

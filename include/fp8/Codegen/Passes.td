@@ -29,7 +29,8 @@ def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
     Option<"cpu", "cpu", "std::string", "",
            "native, or LLVM's name of an x86-64 or AArch64 CPU">,
     Option<"nvptx", "nvptx", "std::string", "",
-           "an NVIDIA GPU: sm_89, sm_90a, sm_100a or sm_120a">
+           "an NVIDIA GPU: sm_89, sm_90a, sm_100a or sm_120a; with ',cublaslt' "
+           "cuBLASLt computes dots, with ',cublaslt=all' all that it can">
   ];
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
 }

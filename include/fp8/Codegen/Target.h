@@ -83,9 +83,11 @@ struct GPUInfo {
   static const GPUInfo &of(GPUTargetAttr target);
 };
 
-/// The target of a GPU by its architecture (`sm_90a`).
+/// The target of a GPU by its architecture (`sm_90a`), and whether cuBLASLt
+/// computes dots: those of a table of shapes (`sm_90a,cublaslt`) or all that it
+/// can (`sm_90a,cublaslt=all`).
 llvm::Expected<GPUTargetAttr> makeGPUTarget(MLIRContext *context,
-                                            StringRef chip);
+                                            StringRef target);
 
 /// The GPU that the module around `op` is for; an error if it has no target or
 /// another one.

@@ -107,6 +107,7 @@ struct Executable {
   ///   verdicts.json, verdicts.txt, summary.txt: what became of every dot
   ///   memory.json, memory.txt: the plan of the arena
   ///   cost.json: arithmetic and traffic of each launch
+  ///   dots-NAME.json: what computes each dot of a function, where cuBLASLt may
   ///   state.txt: state that the step returns as it came, one path a line
   ///   recipe.yaml: the effective recipe, defaults and all
   ///   preset.yaml: the preset of its name, if there is one

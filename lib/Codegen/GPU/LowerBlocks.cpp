@@ -1,6 +1,7 @@
 //===- LowerBlocks.cpp - Structured ops to the code of a GPU's block ------===//
 
 #include "../Lowering/LowerKernels/Booleans.h"
+#include "Alignment.h"
 #include "BlockLowering.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
@@ -9,9 +10,6 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Interfaces/ViewLikeInterface.h"
-
-#include <numeric>
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_LOWERBLOCKS
@@ -22,39 +20,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-static constexpr int64_t kBufferAlignment = kLocalAlignment;
 /// The most shared memory that a kernel can declare itself.
 static constexpr int64_t kStaticShared = 48 << 10;
-
-/// A number that divides the index whatever its variables are.
-static int64_t knownDivisor(Value index) {
-  if (std::optional<int64_t> constant = getConstantIntValue(index))
-    return *constant;
-  Operation *op = index.getDefiningOp();
-  if (isa_and_nonnull<arith::IndexCastOp, arith::IndexCastUIOp>(op))
-    return knownDivisor(op->getOperand(0));
-  if (isa_and_nonnull<arith::MulIOp>(op))
-    return knownDivisor(op->getOperand(0)) * knownDivisor(op->getOperand(1));
-  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
-    return std::gcd(knownDivisor(op->getOperand(0)),
-                    knownDivisor(op->getOperand(1)));
-  return 1;
-}
-
-/// The alignment of a launch's operand in bytes: buffers are placed well, parts
-/// of a stack lie where their offset says.
-static int64_t alignmentOf(Value buffer) {
-  if (auto part = buffer.getDefiningOp<SubbufferOp>()) {
-    int64_t bytes = llvm::divideCeil(
-        cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
-    int64_t offset = std::abs(knownDivisor(part.getOffset())) * bytes;
-    return std::gcd(alignmentOf(part.getSource()),
-                    std::gcd(offset, kBufferAlignment));
-  }
-  if (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
-    return std::min(kBufferAlignment, alignmentOf(view.getViewSource()));
-  return kBufferAlignment;
-}
 
 /// The function as the kernel of a GPU module of its own. The argument
 /// `shared`, if there is one, becomes shared memory.
@@ -84,7 +51,7 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
   if (isStatic)
     kernel.setWorkgroupAttributionAttr(
         0, LLVM::LLVMDialect::getAlignAttrName(),
-        builder.getI64IntegerAttr(kBufferAlignment));
+        builder.getI64IntegerAttr(kLocalAlignment));
   // How far each buffer reaches: what runs kernels for tests checks it.
   for (auto [index, type] : llvm::enumerate(types)) {
     auto buffer = cast<MemRefType>(type);
@@ -138,9 +105,13 @@ public:
     lowering::storeBooleansAsBytes(module);
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                     UnitAttr::get(&getContext()));
-    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>()))
-      if (failed(lower(kernel, GPUInfo::of(*target))))
+    for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
+      // What the library computes has no code here.
+      if (isa_and_nonnull<CublasLtPlanAttr>(kernel.getPlanAttr()))
+        kernel.getBody().getBlocks().clear();
+      else if (failed(lower(kernel, GPUInfo::of(*target))))
         return signalPassFailure();
+    }
   }
 
 private:
@@ -166,7 +137,7 @@ private:
     SmallVector<int64_t> domain(kernel.getDomain()), tile(plan.getTile()),
         sumTile(plan.getSumTile());
     auto known = alignments.find(kernel.getSymName());
-    SmallVector<int64_t> aligned(kernel.getNumArguments(), kBufferAlignment);
+    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
     if (known != alignments.end())
       aligned = known->second;
     std::string name = kernel.getSymName().str();

@@ -155,19 +155,28 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   return code;
 }
 
-/// The assembler may spill a few registers for another block on a processor;
-/// told that one block will do, it does not.
+/// The assembler may spill a few registers for another block on a processor,
+/// or since it unrolls loops. Told that one block will do, or to leave loops as
+/// they are, it does not. The first way without spills is taken, or else the
+/// one with the fewest.
 static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
-  llvm::Expected<GPUCode> code = assembleOnce(ptx, target);
-  if (!code || code->resources.spilledBytes == 0)
-    return code;
+  llvm::Expected<GPUCode> best = assembleOnce(ptx, target);
   auto [before, after] = ptx.split(".reqntid");
   auto [threads, rest] = after.split('\n');
   if (rest.empty())
-    return code;
-  return assembleOnce(
-      (before + ".reqntid" + threads + "\n.minnctapersm 1\n" + rest).str(),
-      target);
+    return best;
+  for (StringRef directive : {".minnctapersm 1", ".pragma \"nounroll\";"}) {
+    if (!best || best->resources.spilledBytes == 0)
+      break;
+    llvm::Expected<GPUCode> other = assembleOnce(
+        (before + ".reqntid" + threads + "\n" + directive + "\n" + rest).str(),
+        target);
+    if (!other)
+      return other;
+    if (other->resources.spilledBytes < best->resources.spilledBytes)
+      best = std::move(other);
+  }
+  return best;
 }
 
 llvm::Expected<GPUCode> fp8::compileGPUModule(gpu::GPUModuleOp module,

@@ -245,7 +245,10 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
       callee
           ? callee->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
           : GPULaunchAttr();
-  if (!asked)
+  auto kernel = dyn_cast_or_null<KernelOp>(callee);
+  bool isOfLibrary =
+      kernel && isa_and_nonnull<CublasLtPlanAttr>(kernel.getPlanAttr());
+  if (!asked && !isOfLibrary)
     return op.emitOpError("expected a kernel lowered by fp8-lower-kernels or "
                           "fp8-lower-blocks");
   // What describes the kernel to the runtime is defined beside its code.
@@ -261,7 +264,7 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
   }
   return std::pair<Value, int64_t>(
       LLVM::AddressOfOp::create(builder, loc, global).getResult(),
-      asked.getBlocks());
+      isOfLibrary ? 1 : asked.getBlocks());
 }
 
 FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {

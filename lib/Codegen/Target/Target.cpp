@@ -206,11 +206,22 @@ const GPUInfo &GPUInfo::of(GPUTargetAttr target) {
 }
 
 llvm::Expected<GPUTargetAttr> fp8::makeGPUTarget(MLIRContext *context,
-                                                 StringRef chip) {
+                                                 StringRef target) {
+  auto [chip, option] = target.split(',');
+  StringRef library;
+  if (option == "cublaslt")
+    library = "table";
+  else if (option == "cublaslt=all")
+    library = "all";
+  else if (target.contains(','))
+    return llvm::createStringError("expected 'cublaslt' or 'cublaslt=all' "
+                                   "after the GPU but got '" +
+                                   option + "'");
   std::string known;
   for (const GPUInfo &info : GPUInfo::all()) {
     if (info.chip == chip)
-      return GPUTargetAttr::get(context, chip, "+ptx" + Twine(info.ptx).str());
+      return GPUTargetAttr::get(context, chip, "+ptx" + Twine(info.ptx).str(),
+                                library);
     known += (known.empty() ? "" : ", ") + info.chip.str();
   }
   return llvm::createStringError("expected an NVIDIA GPU of " + known +

@@ -21,6 +21,7 @@ void fp8::buildGPUCodegenPipeline(OpPassManager &pm, StringRef chip) {
     target.nvptx = chip.str();
     pm.addPass(createSetTarget(target));
   }
+  pm.addPass(createUseCublasLt());
   pm.addPass(createPlanBlocks());
   pm.addPass(createLowerBlocks());
   OpPassManager &kernel = pm.nest<gpu::GPUModuleOp>().nest<gpu::GPUFuncOp>();

@@ -60,6 +60,12 @@ enum FunctionAttribute : int {
 
 enum JitOption : int { JitErrorLog = 5, JitErrorLogBytes = 6 };
 
+enum CaptureMode : int {
+  CaptureGlobal = 0,
+  CaptureThreadLocal = 1,
+  CaptureRelaxed = 2
+};
+
 enum MemoryType : int { HostMemory = 1, DeviceMemoryType = 2 };
 
 constexpr unsigned streamNonBlocking = 1;
@@ -131,6 +137,8 @@ struct MemcpyParams {
   X(cuStreamCreate, (Stream *, unsigned))                                      \
   X(cuStreamDestroy_v2, (Stream))                                              \
   X(cuStreamSynchronize, (Stream))                                             \
+  X(cuStreamBeginCapture_v2, (Stream, CaptureMode))                            \
+  X(cuStreamEndCapture, (Stream, Graph *))                                     \
   X(cuEventCreate, (Event *, unsigned))                                        \
   X(cuEventDestroy_v2, (Event))                                                \
   X(cuEventRecord, (Event, Stream))                                            \
@@ -152,6 +160,8 @@ struct MemcpyParams {
                            const MemsetNodeParams *, Context))                 \
   X(cuGraphAddMemcpyNode, (GraphNode *, Graph, const GraphNode *, size_t,      \
                            const MemcpyParams *, Context))                     \
+  X(cuGraphAddChildGraphNode,                                                  \
+    (GraphNode *, Graph, const GraphNode *, size_t, Graph))                    \
   X(cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))     \
   X(cuGraphExecDestroy, (GraphExec))                                           \
   X(cuGraphLaunch, (GraphExec, Stream))

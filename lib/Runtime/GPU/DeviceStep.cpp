@@ -238,7 +238,7 @@ void DeviceStep::run(fp8_step &step) {
     failure.reset();
     std::unique_ptr<GraphWork> kept = std::move(graph);
     if (!launchesOneByOne)
-      graph = std::make_unique<GraphWork>(device);
+      graph = std::make_unique<GraphWork>(device, stream);
     work = launchesOneByOne ? static_cast<Work *>(&*direct) : graph.get();
     executable.entry(&step);
     if (!failure)

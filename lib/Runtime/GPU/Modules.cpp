@@ -15,6 +15,10 @@ Modules::Modules(const std::string &function,
       const Driver &driver = device.driver;
       LoadedKernel &added = loaded[kernel];
       added.kernel = kernel;
+      if (kernel->dot) {
+        added.dot = std::make_unique<LibraryDot>(function, *kernel);
+        continue;
+      }
       driver.check(driver.cuModuleGetFunction(&added.function, load(*kernel),
                                               kernel->name),
                    str("find kernel '", kernel->name, "' of '", function,

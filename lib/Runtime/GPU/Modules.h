@@ -3,9 +3,11 @@
 #ifndef FP8_LIB_RUNTIME_GPU_MODULES_H
 #define FP8_LIB_RUNTIME_GPU_MODULES_H
 
+#include "CublasLt.h"
 #include "Driver.h"
 
 #include <map>
+#include <memory>
 
 namespace fp8::rt::gpu {
 
@@ -13,6 +15,8 @@ namespace fp8::rt::gpu {
 struct LoadedKernel {
   cuda::Function function = nullptr;
   const fp8_gpu_kernel *kernel = nullptr;
+  /// Of a kernel that is cuBLASLt's, which has no function.
+  std::unique_ptr<LibraryDot> dot;
 };
 
 /// The kernels of an executable. Images that several kernels share are loaded

@@ -43,6 +43,8 @@ static std::vector<Pattern> patternsOf(const void *value, int64_t bytes) {
 
 void StreamWork::launch(const LoadedKernel &kernel, unsigned blocks,
                         const std::vector<cuda::DevicePointer> &operands) {
+  if (kernel.dot)
+    return kernel.dot->run(stream, operands);
   std::vector<void *> addresses = addressesOf(operands);
   driver.check(driver.cuLaunchKernel(kernel.function, blocks, 1, 1,
                                      kernel.kernel->threads, 1, 1,
@@ -81,8 +83,8 @@ void StreamWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
 // Graphs
 //===----------------------------------------------------------------------===//
 
-GraphWork::GraphWork(const Device &device)
-    : driver(device.driver), context(device.context) {
+GraphWork::GraphWork(const Device &device, cuda::Stream stream)
+    : driver(device.driver), context(device.context), stream(stream) {
   driver.check(driver.cuGraphCreate(&graph, 0), "make a graph");
 }
 
@@ -94,6 +96,8 @@ GraphWork::~GraphWork() {
 
 void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
                        const std::vector<cuda::DevicePointer> &operands) {
+  if (kernel.dot)
+    return addDot(kernel, operands);
   std::vector<void *> addresses = addressesOf(operands);
   cuda::KernelNodeParams params = {};
   params.func = kernel.function;
@@ -106,6 +110,32 @@ void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
   driver.check(driver.cuGraphAddKernelNode_v2(&node, graph, before(),
                                               count ? 1 : 0, &params),
                str("add kernel '", kernel.kernel->name, "' to a graph"));
+  added(node);
+}
+
+/// What the library tells a stream becomes a graph of its own, and that a node.
+void GraphWork::addDot(const LoadedKernel &kernel,
+                       const std::vector<cuda::DevicePointer> &operands) {
+  std::string what = str("add dot '", kernel.kernel->name, "' to a graph");
+  // Relaxed: the library may load its kernels on the way.
+  driver.check(driver.cuStreamBeginCapture_v2(stream, cuda::CaptureRelaxed),
+               what);
+  cuda::Graph captured = nullptr;
+  try {
+    kernel.dot->run(stream, operands);
+  } catch (...) {
+    driver.cuStreamEndCapture(stream, &captured);
+    if (captured)
+      driver.cuGraphDestroy(captured);
+    throw;
+  }
+  driver.check(driver.cuStreamEndCapture(stream, &captured), what);
+  cuda::GraphNode node = nullptr;
+  cuda::Status status = driver.cuGraphAddChildGraphNode(
+      &node, graph, before(), count ? 1 : 0, captured);
+  // The node has a copy.
+  driver.cuGraphDestroy(captured);
+  driver.check(status, what);
   added(node);
 }
 

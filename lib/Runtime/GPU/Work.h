@@ -47,7 +47,8 @@ private:
 /// A graph's. Every node comes after the one before.
 class GraphWork : public Work {
 public:
-  explicit GraphWork(const Device &device);
+  /// Calls of a library are captured from `stream`, which runs none of them.
+  GraphWork(const Device &device, cuda::Stream stream);
   ~GraphWork() override;
   void launch(const LoadedKernel &kernel, unsigned blocks,
               const std::vector<cuda::DevicePointer> &operands) override;
@@ -63,6 +64,8 @@ public:
   void run(cuda::Stream stream);
 
 private:
+  void addDot(const LoadedKernel &kernel,
+              const std::vector<cuda::DevicePointer> &operands);
   void addCopy(const cuda::MemcpyParams &params);
   const cuda::GraphNode *before() const { return count ? &last : nullptr; }
   void added(cuda::GraphNode node) {
@@ -72,6 +75,7 @@ private:
 
   const Driver &driver;
   cuda::Context context;
+  cuda::Stream stream;
   cuda::Graph graph = nullptr;
   cuda::GraphExec executable = nullptr;
   cuda::GraphNode last = nullptr;

@@ -119,7 +119,7 @@ assert t.losses(t.read_log(FOLDER / "two-b")) == t.losses(t.read_log(FOLDER / "n
 
 # The library exports one symbol and needs the C library alone.
 symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
-assert symbols[2::3] == ["fp8_package_v4"], symbols
+assert symbols[2::3] == ["fp8_package_v5"], symbols
 needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
 assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed
 
@@ -147,7 +147,7 @@ call(TRAIN, other, *run, "--export-weights", FOLDER / "fails", fails="was emitte
 call(TRAIN, FOLDER / "jit", *run, fails="expected a package in")
 manifest = json.loads((other / "manifest.json").read_text())
 (other / "manifest.json").write_text(json.dumps({**manifest, "abi": 99}))
-call(TRAIN, other, *run, fails="expected a package for version 4 of the runtime but got one for 99")
+call(TRAIN, other, *run, fails="expected a package for version 5 of the runtime but got one for 99")
 (other / "manifest.json").write_text(json.dumps(manifest))
 whole = (other / "package.so").read_bytes()
 (other / "package.so").write_bytes(whole[: len(whole) // 2])

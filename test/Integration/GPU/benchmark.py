@@ -3,9 +3,12 @@
 benchmark.py FOLDER DRIVER_DIR
 """
 
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import sys
 
@@ -25,11 +28,15 @@ def run(parts, code, driver=driver):
     return json.loads((folder / "results.json").read_text())
 
 
-results = run("device,copy,kernels,example,models", 0)
+results = run("device,probes,copy,kernels,example,models", 0)
 assert results["device"]["name"] == "GPU emulator", results["device"]
 kernels = results["kernels"]["kernels"]
 sets = {kernel["set"] for kernel in kernels}
-assert sets == {"example-tensorwise", "dot-64-128-96"}, sets
+assert sets == {"example-tensorwise", "dot-64-128-96", "dot-64-96-128_dgrad", "dot-128-96-64_wgrad"}, sets
+probes = {probe["name"]: probe for probe in results["probes"]["probes"]}
+assert len(probes) == 16 and all(probe["agrees"] and probe["differing"] == 0 for probe in probes.values()), probes
+assert probes["sums-e4m3-e5m2"]["elements"] == 2048 and probes["to-e4m3"]["elements"] == 4096, probes
+assert {kernel["kind"] for kernel in kernels} == {"dot", "quantize", "attention", "update", "other"}, kernels
 assert len(kernels) > 20 and all(kernel["samples"] > 0 and kernel["wrong"] == 0 for kernel in kernels), kernels
 assert any(kernel["label"].startswith("attention ") for kernel in kernels)
 assert results["example"]["tensorwise"]["agrees"] and results["example"]["tensorwise"]["bit_equal"]
@@ -44,6 +51,16 @@ path.write_text(json.dumps(manifest))
 description = json.loads((bundle / "bundle.json").read_text())
 description["example"]["tensorwise"][1] += 0.02
 (bundle / "bundle.json").write_text(json.dumps(description))
+changes = {
+    "fragments-bf16": lambda data: data[4:8] + data[:4] + data[8:],  # two sums change places
+    "sums-e4m3-e4m3": lambda data: struct.pack("<f", 1e6) + data[4:],
+    "to-e5m2": lambda data: data[:77] + bytes((data[77] ^ 1,)) + data[78:],
+}
+for name, change in changes.items():
+    out = bundle / "probes" / f"{name}.out"
+    out.write_bytes(change(out.read_bytes()))
+results = run("probes", 1)
+assert sorted(results["probes"]["bad"]) == sorted(changes), results["probes"]["bad"]
 results = run("kernels,example", 1)
 assert results["kernels"]["bad"] == ["dot_64x128x96"], results["kernels"]["bad"]
 assert results["example"]["tensorwise"]["agrees"] is False
@@ -51,3 +68,17 @@ assert results["example"]["tensorwise"]["agrees"] is False
 # Without a driver every part says so.
 results = run("device,copy,models", 1, driver="")
 assert "expected an NVIDIA driver" in results["device"]["failure"] and "expected an NVIDIA driver" in results["copy"]["failure"], results
+
+# The figures of a card (on the emulator no time passes): an FP8 dot of 1e12 flops and a quantization of 1e9 bytes, on an H100.
+loader = importlib.machinery.SourceFileLoader("gpu_run", str(ROOT / "benchmarks/gpu/run"))
+gpu_run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
+loader.exec_module(gpu_run)
+card = {"device": {"name": "NVIDIA H100 80GB HBM3"}, "cublas": {"dots": [{"type": "e4m3", "m": 8, "n": 4, "k": 2, "seconds": 0.7e-3}]}}
+dot = {"label": "dot 8x4x2", "arguments": [{"type": "f8E4M3FN"}, {"type": "f8E5M2"}], "bytes": 1e6, "dot_flops": 1e12}
+quantize = {"label": "quantize x", "arguments": [{"type": "f32"}, {"type": "f32"}], "bytes": 1e9, "dot_flops": 0}
+limits = [gpu_run.limit_of(entry, 2e12, gpu_run.peak_of(card)) for entry in (dot, quantize)]
+assert abs(limits[0] - 1 / 1978) < 1e-9 and limits[1] == 0.5e-3, limits
+assert gpu_run.cublas_seconds(dot, card) == 0.7e-3 and gpu_run.cublas_seconds({**dot, "label": "dot 8x4x2 dgrad"}, card) == 0.7e-3
+rows = [{"kind": gpu_run.kind_of(dot), "seconds": 1e-3, "limit": limits[0], "of_cublas": 0.7}, {"kind": gpu_run.kind_of(quantize), "seconds": 1e-3, "limit": limits[1]}]
+summary = gpu_run.summary_of(rows)
+assert abs(summary["dot"]["of_cublas"] - 0.7) < 1e-9 and summary["quantize"]["of_limit"] == 0.5 and summary["quantize"]["of_cublas"] is None, summary

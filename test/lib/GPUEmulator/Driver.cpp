@@ -59,10 +59,6 @@ struct fp8::cuda::FunctionHandle {
   unsigned dynamicShared; // that it may have
 };
 
-struct fp8::cuda::StreamHandle {
-  std::deque<std::function<Status()>> work;
-};
-
 struct fp8::cuda::EventHandle {
   StreamHandle *stream = nullptr;
   unsigned pending = 0;
@@ -75,6 +71,12 @@ struct fp8::cuda::GraphNodeHandle {
 
 struct fp8::cuda::GraphHandle {
   std::vector<std::unique_ptr<GraphNodeHandle>> nodes;
+};
+
+struct fp8::cuda::StreamHandle {
+  std::deque<std::function<Status()>> work;
+  /// What is given to it goes there and does not happen.
+  std::unique_ptr<GraphHandle> capture;
 };
 
 struct fp8::cuda::GraphExecHandle {
@@ -150,6 +152,15 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
     return sticky;
   if (!stream || !knows(stream))
     return InvalidHandle;
+  if (stream->capture) {
+    auto node = std::make_unique<GraphNodeHandle>();
+    node->run = std::move(operation);
+    auto &nodes = stream->capture->nodes;
+    if (!nodes.empty())
+      node->before.push_back(nodes.back().get());
+    nodes.push_back(std::move(node));
+    return Success;
+  }
   stream->work.push_back(std::move(operation));
   if (schedule.landing == Landing::Early ||
       (schedule.landing == Landing::Random && random() % 2))
@@ -553,7 +564,54 @@ Status cuStreamDestroy_v2(Stream stream) {
 
 Status cuStreamSynchronize(Stream stream) {
   FP8_ENTER_CONTEXT()
+  if (device.knows(stream) && stream->capture)
+    return NotSupported; // Nothing of a capture runs.
   return device.knows(stream) ? device.drain(stream) : InvalidHandle;
+}
+
+Status cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(stream))
+    return InvalidHandle;
+  if (stream->capture)
+    return InvalidValue;
+  stream->capture = std::make_unique<GraphHandle>();
+  return Success;
+}
+
+Status cuStreamEndCapture(Stream stream, Graph *graph) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(stream) || !stream->capture)
+    return InvalidHandle;
+  *graph = stream->capture.release();
+  device.handles.insert(*graph);
+  return Success;
+}
+
+/// (Used by libraries alone.)
+extern "C" __attribute__((visibility("default"))) Status
+cuLaunchHostFunc(Stream stream, void (*function)(void *), void *data) {
+  FP8_ENTER_CONTEXT()
+  return device.enqueue(stream, [=] {
+    function(data);
+    return Success;
+  });
+}
+
+/// No function of the driver: for a library whose kernels run on the host. Of
+/// memory that work of a stream, which calls it, reads or writes: false where a
+/// kernel would be at fault.
+extern "C" __attribute__((visibility("default"))) bool
+fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
+  DeviceMemory &memory = *gpu().memory;
+  if (!memory.find(address, bytes))
+    return false;
+  if (writes)
+    memory.setWritten(address, bytes, true);
+  for (size_t i = 0; i < bytes; ++i)
+    if (!memory.isWritten(address + i))
+      return false;
+  return true;
 }
 
 Status cuEventCreate(Event *event, unsigned) {
@@ -796,22 +854,26 @@ Status cuGraphAddMemcpyNode(GraphNode *node, Graph graph,
   });
 }
 
-Status cuGraphInstantiateWithFlags(GraphExec *result, Graph graph,
-                                   unsigned long long) {
-  FP8_ENTER_CONTEXT()
-  if (!device.knows(graph))
-    return InvalidHandle;
-  auto *executable = new GraphExecHandle();
+static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
+  auto executable = std::make_unique<GraphExecHandle>();
   std::map<const GraphNodeHandle *, size_t> numbers;
-  for (const auto &node : graph->nodes) {
+  for (const auto &node : graph.nodes) {
     numbers[node.get()] = executable->nodes.size();
     executable->nodes.push_back(*node);
     executable->before.emplace_back();
     for (const GraphNodeHandle *before : node->before)
       executable->before.back().push_back(numbers.at(before));
   }
-  device.handles.insert(executable);
-  *result = executable;
+  return executable;
+}
+
+Status cuGraphInstantiateWithFlags(GraphExec *result, Graph graph,
+                                   unsigned long long) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(graph))
+    return InvalidHandle;
+  *result = instantiate(*graph).release();
+  device.handles.insert(*result);
   return Success;
 }
 
@@ -849,6 +911,18 @@ static Status runGraph(const GraphExecHandle &graph) {
         ready.push_back(next);
   }
   return Success;
+}
+
+Status cuGraphAddChildGraphNode(GraphNode *node, Graph graph,
+                                const GraphNode *before, size_t count,
+                                Graph child) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(child))
+    return InvalidValue;
+  // The child is copied when the node is made.
+  std::shared_ptr<GraphExecHandle> copy = instantiate(*child);
+  return addNode(node, graph, before, count,
+                 [copy] { return runGraph(*copy); });
 }
 
 Status cuGraphLaunch(GraphExec executable, Stream stream) {

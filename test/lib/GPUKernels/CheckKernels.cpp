@@ -431,7 +431,7 @@ void Checker::writeSamples(const KernelInfo &kernel,
     Type element = type.getElementType();
     int64_t each = elementBytes(element), count = type.getNumElements();
     double scale = 0;
-    for (int64_t i = 0; i < count; ++i)
+    for (int64_t i = 0; kernel.hasDot && i < count; ++i)
       if (double value = numberAt(bytes.data() + i * each, element);
           std::isfinite(value))
         scale = std::max(scale, std::abs(value));

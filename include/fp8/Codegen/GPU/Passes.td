@@ -37,6 +37,61 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
   }];
 }
 
+def UseCublasLt : Pass<"fp8-use-cublaslt", "::mlir::ModuleOp"> {
+  let summary = "Leave dots to cuBLASLt";
+  let description = [{
+    Where the module's target has `cublaslt`, kernels with one dot are cut into
+    what NVIDIA's library computes, a kernel with `#fp8.cublaslt_plan`, and the
+    rest. The scales of FP8 operands, and a conversion of the sums, belong to the
+    library's part where they are the first that is done with the sums; what
+    comes then is a kernel of its own. FP8 operands that do not lie along k are
+    turned before, by another kernel. What the parts hand on, and the library's
+    workspace, lie at the end of the arena, in a place that all dots share.
+
+    Which dots these are is a table of sizes by GPU (`cublaslt = "table"`), or all
+    that the library can compute (`"all"`): operands in one type of bf16 and f16,
+    or in E4M3 and E5M2 but not both in E5M2, with sizes in multiples of 16 for
+    FP8, no batches, no scales in blocks, sums that are not promoted to f32 by
+    hand. The module's `fp8.dot_choices` has a row for each kernel with a dot:
+    what it is, whether the library computes it, and why not. Nothing is measured
+    when the step runs.
+
+    Example:
+
+    ```mlir
+    #a = affine_map<(i, j, k) -> (i, k)>
+    #b = affine_map<(i, j, k) -> (j, k)>
+    #c = affine_map<(i, j, k) -> (i, j)>
+    module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84", cublaslt = "all">} {
+      fp8.kernel @dot(read %a: memref<32x64xbf16>, read %b: memref<16x64xbf16>, write %c: memref<32x16xf32>) domain = [32, 16] {
+        %zero = arith.constant 0.0 : f32
+        linalg.fill ins(%zero : f32) outs(%c : memref<32x16xf32>)
+        linalg.generic {indexing_maps = [#a, #b, #c], iterator_types = ["parallel", "parallel", "reduction"]}
+            ins(%a, %b : memref<32x64xbf16>, memref<16x64xbf16>) outs(%c : memref<32x16xf32>)
+            attrs = {fp8.task_dims = array<i64: 0, 1>} {
+        ^bb0(%x: bf16, %y: bf16, %z: f32):
+          %0 = arith.extf %x : bf16 to f32
+          %1 = arith.extf %y : bf16 to f32
+          %2 = arith.mulf %0, %1 : f32
+          %3 = arith.addf %z, %2 : f32
+          linalg.yield %3 : f32
+        }
+        fp8.return
+      }
+      fp8.schedule @step(%arena: memref<64xi8>, %a: memref<32x64xbf16>, %b: memref<16x64xbf16>,
+                         %c: memref<32x16xf32>) arena_bytes = 64 {
+        fp8.launch @dot(read %a, read %b, write %c) label = "dot" number = 0
+            : (memref<32x64xbf16>, memref<16x64xbf16>, memref<32x16xf32>) -> ()
+        fp8.return
+      }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::linalg::LinalgDialect",
+                           "::mlir::memref::MemRefDialect"];
+}
+
 def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
   let summary = "Turn structured ops of a kernel into the code of one block";
   let description = [{

@@ -59,12 +59,15 @@ CPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 
 LogicalResult
 GPUTargetAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
-                      StringRef chip, StringRef) {
-  if (llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, chip))
-    return success();
-  return emitError()
-         << "expected a chip of sm_89, sm_90a, sm_100a and sm_120a but got '"
-         << chip << "'";
+                      StringRef chip, StringRef, StringRef cublaslt) {
+  if (!llvm::is_contained({"sm_89", "sm_90a", "sm_100a", "sm_120a"}, chip))
+    return emitError()
+           << "expected a chip of sm_89, sm_90a, sm_100a and sm_120a but got '"
+           << chip << "'";
+  if (!llvm::is_contained({"", "table", "all"}, cublaslt))
+    return emitError() << "expected cublaslt to be table or all but got '"
+                       << cublaslt << "'";
+  return success();
 }
 
 static LogicalResult
@@ -75,6 +78,19 @@ verifyThreads(llvm::function_ref<InFlightDiagnostic()> emitError,
   return emitError()
          << "expected threads to be a multiple of 32 up to 1024 but got "
          << threads;
+}
+
+LogicalResult
+CublasLtPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
+                         int64_t rows, int64_t columns, int64_t depth, bool,
+                         bool, bool, bool, int64_t workspace) {
+  if (rows <= 0 || columns <= 0 || depth <= 0)
+    return emitError() << "expected positive sizes but got " << rows << ", "
+                       << columns << " and " << depth;
+  if (workspace < 0)
+    return emitError() << "expected a workspace that is not negative but got "
+                       << workspace;
+  return success();
 }
 
 LogicalResult

@@ -127,6 +127,7 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kGPULaunchAttrName,
      OnOp,
      {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
+    {FP8Dialect::kDotChoicesAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,

@@ -313,7 +313,9 @@ def FP8_GPUTargetAttr : AttrDef<FP8_Dialect, "GPUTarget"> {
   let description = [{
     Set on the module by `fp8-target`, read by codegen. `chip` is one of
     `sm_89`, `sm_90a`, `sm_100a` and `sm_120a`; `features` are LLVM's words,
-    among them the version of PTX.
+    among them the version of PTX. `cublaslt` says which dots NVIDIA's library
+    computes: none (empty), those of a table of shapes (`table`), or all that it
+    can (`all`); see `fp8-use-cublaslt`.
 
     Example:
 
@@ -322,7 +324,8 @@ def FP8_GPUTargetAttr : AttrDef<FP8_Dialect, "GPUTarget"> {
     ```
   }];
   let parameters = (ins StringRefParameter<"the GPU's architecture">:$chip,
-                        StringRefParameter<"LLVM's features">:$features);
+                        StringRefParameter<"LLVM's features">:$features,
+                        StringRefParameter<"dots of cuBLASLt: none, table or all", "\"\"">:$cublaslt);
   let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
@@ -350,6 +353,36 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
         `threads` `=` $threads `>`
   }];
+  let genVerifyDecl = 1;
+}
+
+def FP8_CublasLtPlanAttr : AttrDef<FP8_Dialect, "CublasLtPlan"> {
+  let mnemonic = "cublaslt_plan";
+  let summary = "How cuBLASLt computes a kernel that is one dot";
+  let description = [{
+    The kernel's arguments are the two operands, with `scaled` a scale of each
+    (one f32), the result, and `workspace` bytes for the library. All are dense
+    and row-major: the result has `rows` and `columns`, an operand `rows` or
+    `columns` by `depth`, or turned where it is not `along_k`. The result is the
+    product of the operands and their scales, added up in f32: with
+    `fast_accumulation` as FP8 hardware adds, otherwise promoted now and then, as
+    the library defines it. The body says the same as structured ops, which no
+    codegen reads.
+
+    Example:
+
+    ```mlir
+    fp8.kernel @dot(read %a: memref<64x128xf8E4M3FN>, read %b: memref<32x128xf8E4M3FN>,
+                    write %c: memref<64x32xf32>, write %w: memref<4096xi8>) domain = [64, 32]
+        plan = #fp8.cublaslt_plan<rows = 64, columns = 32, depth = 128, lhs_along_k = true,
+                                  rhs_along_k = true, scaled = false, fast_accumulation = false,
+                                  workspace = 4096>
+    ```
+  }];
+  let parameters = (ins "int64_t":$rows, "int64_t":$columns, "int64_t":$depth,
+                        "bool":$lhs_along_k, "bool":$rhs_along_k, "bool":$scaled,
+                        "bool":$fast_accumulation, "int64_t":$workspace);
+  let assemblyFormat = "`<` struct(params) `>`";
   let genVerifyDecl = 1;
 }
 

@@ -149,6 +149,9 @@ def FP8_Dialect : Dialect {
     /// On the function that codegen for GPUs makes of a kernel: a
     /// #fp8.gpu_launch.
     static constexpr ::llvm::StringLiteral kGPULaunchAttrName = "fp8.gpu_launch";
+    /// On a module for a GPU with cuBLASLt: what computes each dot, and why (an
+    /// array of dictionaries; see fp8-use-cublaslt).
+    static constexpr ::llvm::StringLiteral kDotChoicesAttrName = "fp8.dot_choices";
 
     /// On a constant: its number among the constants of a schedule.
     static constexpr ::llvm::StringLiteral kNumberAttrName = "fp8.number";

@@ -62,7 +62,7 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
     says for each op which of its loops these are. Tasks divide the domain among
     them, so that each reads only what it wrote itself. An empty domain is one
     task. A target's codegen decides how the domain is divided and leaves it as
-    `plan` (see `#fp8.cpu_plan`, `#fp8.gpu_plan`). An op that has no loop for one of the domain's has -1 there.
+    `plan` (see `#fp8.cpu_plan`, `#fp8.gpu_plan`, `#fp8.cublaslt_plan`). An op that has no loop for one of the domain's has -1 there.
 
     With a `block`, the last loop of the domain is not divided among tasks: each runs it
     whole and in order, in blocks of so many iterations. Ops may sum over this loop,
@@ -96,7 +96,7 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
                        FP8_AccessArrayAttr:$accesses,
                        DenseI64ArrayAttr:$domain,
                        OptionalAttr<I64Attr>:$block,
-                       OptionalAttr<AnyAttrOf<[FP8_CPUPlanAttr, FP8_GPUPlanAttr]>>:$plan,
+                       OptionalAttr<AnyAttrOf<[FP8_CPUPlanAttr, FP8_GPUPlanAttr, FP8_CublasLtPlanAttr]>>:$plan,
                        UnitAttr:$copy,
                        OptionalAttr<StrAttr>:$sym_visibility,
                        OptionalAttr<DictArrayAttr>:$arg_attrs,

@@ -1,0 +1,45 @@
+//===- Alignment.cpp - Where operands of launches begin -------------------===//
+
+#include "Alignment.h"
+#include "BlockLowering.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
+#include "mlir/Interfaces/ViewLikeInterface.h"
+#include "llvm/Support/MathExtras.h"
+
+#include <numeric>
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// A number that divides the index whatever its variables are.
+static int64_t knownDivisor(Value index) {
+  if (std::optional<int64_t> constant = getConstantIntValue(index))
+    return *constant;
+  Operation *op = index.getDefiningOp();
+  if (isa_and_nonnull<arith::IndexCastOp, arith::IndexCastUIOp>(op))
+    return knownDivisor(op->getOperand(0));
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    return knownDivisor(op->getOperand(0)) * knownDivisor(op->getOperand(1));
+  if (isa_and_nonnull<arith::AddIOp, arith::SubIOp>(op))
+    return std::gcd(knownDivisor(op->getOperand(0)),
+                    knownDivisor(op->getOperand(1)));
+  return 1;
+}
+
+int64_t gpu_codegen::alignmentOf(Value buffer) {
+  if (auto part = buffer.getDefiningOp<SubbufferOp>()) {
+    int64_t bytes = llvm::divideCeil(
+        cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
+    int64_t offset = std::abs(knownDivisor(part.getOffset())) * bytes;
+    return std::gcd(alignmentOf(part.getSource()),
+                    std::gcd(offset, kLocalAlignment));
+  }
+  if (auto view = buffer.getDefiningOp<ViewLikeOpInterface>())
+    return std::min(kLocalAlignment, alignmentOf(view.getViewSource()));
+  return kLocalAlignment;
+}
