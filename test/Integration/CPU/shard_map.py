@@ -17,8 +17,7 @@ import pathlib
 import subprocess
 import sys
 
-RANKS = 2
-os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={RANKS}"
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
 os.environ["JAX_PLATFORMS"] = "cpu"
 
 import fp8_testing as t
@@ -30,6 +29,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 from safetensors.numpy import save_file
 
+RANKS = jax.device_count()
 BATCH, STEPS, WIDTH, HIDDEN, CLASSES, LENGTH, HEADS = 8, 5, 32, 64, 16, 8, 4
 
 
@@ -122,12 +122,9 @@ class Fixture:
     def __init__(self, fp8_run, folder, launcher):
         self.fp8_run, self.folder, self.launcher = fp8_run, folder, launcher
 
-    def prepare(self, name):
-        """The step, its initial values and rows; what JAX makes of them."""
-        random = np.random.default_rng(0)
+    def build(self, name, random):
+        """Parameters, state of the optimizer and the step."""
         params, loss = CASES[name](random)
-        rows = {"x": random.standard_normal((BATCH * STEPS, WIDTH)).astype(np.float32)}
-        rows["y"] = random.standard_normal((BATCH * STEPS, CLASSES)).astype(np.float32)
         optimizer = optax.chain(optax.clip_by_global_norm(0.3), optax.sgd(0.3, momentum=0.9))
 
         def step(params, opt, batch):
@@ -137,7 +134,15 @@ class Fixture:
 
         mesh = Mesh(np.array(jax.devices()), ("devices",))
         jitted = jax.jit(jax.shard_map(step, mesh=mesh, in_specs=(P(), P(), P("devices")), out_specs=P()))
-        opt, folder = optimizer.init(params), self.folder / name
+        return params, optimizer.init(params), jitted
+
+    def prepare(self, name):
+        """The step, its initial values and rows; what JAX makes of them."""
+        random = np.random.default_rng(0)
+        params, opt, jitted = self.build(name, random)
+        folder = self.folder / name
+        rows = {"x": random.standard_normal((BATCH * STEPS, WIDTH)).astype(np.float32)}
+        rows["y"] = random.standard_normal((BATCH * STEPS, CLASSES)).astype(np.float32)
         folder.mkdir(parents=True, exist_ok=True)
         t.save_tree(folder / "init.safetensors", params=params, opt=opt)
         save_file(rows, folder / "rows.safetensors")
@@ -151,11 +156,11 @@ class Fixture:
         state = {f"params['{key}']": np.asarray(value) for key, value in params.items()}
         return folder, losses, state
 
-    def run(self, folder, recipe, ranks=RANKS, *options):
+    def run(self, folder, recipe, ranks=RANKS, steps=STEPS, begin="--overwrite"):
         out = folder / recipe
         feeds = [word for key in ("x", "y") for word in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
         command = [self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
-                   "--steps", STEPS, "--threads", 1, "--out", out, "--overwrite", *options]  # fmt: skip
+                   "--steps", steps, "--threads", 1, "--out", out, begin]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
@@ -172,7 +177,10 @@ class Fixture:
 
 def exact(name, fixture):
     folder, want, state = fixture.prepare(name)
-    losses, out = fixture.losses(folder, "none")
+    compare(*fixture.losses(folder, "none"), want, state)
+
+
+def compare(losses, out, want, state):
     assert len(losses) == STEPS and want[0] > 0
     for i, (a, b) in enumerate(zip(losses, want, strict=True)):
         assert abs(a - b) <= 1e-6 * abs(b), f"step {i}: expected a loss of {b} but got {a}"
