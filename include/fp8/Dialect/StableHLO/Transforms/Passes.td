@@ -36,7 +36,7 @@ def LowerCollectives : Pass<"stablehlo-lower-collectives", "::mlir::ModuleOp"> {
 }
 
 def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
-  let summary = "Makes a step in shard_map the program of one rank"
+  let summary = "Makes a step in shard_map the program of one rank";
   let description = [{
     In a module of several partitions the body of each `sdy.manual_computation`
     replaces it. Values outside of them are whole and the same on all ranks; this
@@ -67,6 +67,7 @@ def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
     }
     ```
   }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
 def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {
