@@ -21,7 +21,7 @@ import numpy as np
 import optax
 import shard_map
 from jax import lax
-from jax.sharding import Mesh, PartitionSpec as P
+from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from shard_map import BATCH, CLASSES, HIDDEN, STEPS, WIDTH, dense
 
 MESH = Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "tensor"))
@@ -130,10 +130,21 @@ def resumed(fixture):
         assert off <= bound, f"expected '{path}' to be within {bound} of JAX's but got {off}"
 
 
+def automatic(fixture):
+    """A jit with shardings and without shard_map."""
+    folder, _, _ = fixture.prepare("two")
+    shardings = NamedSharding(MESH, P("tensor")), NamedSharding(MESH, P("data"))
+    step = jax.jit(lambda w, x: (w * jnp.mean(x @ w), jnp.mean(x @ w)), in_shardings=shardings)
+    (folder / "step.mlir").write_text(step.lower(jnp.ones((WIDTH, 8)), jnp.ones((8, WIDTH))).as_text())
+    done, _ = fixture.run(folder, "none")
+    message = "a jit that is split over 4 devices automatically does not run on ranks: write the step in jax.shard_map"
+    assert done.returncode != 0 and message in done.stderr, done.stderr[-2000:]
+
+
 if __name__ == "__main__":
     assert BATCH % 4 == 0
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {recipe: functools.partial(in_fp8, recipe) for recipe in ("tensorwise", "delayed")}
-    cases["resumed"] = resumed
+    cases |= {"resumed": resumed, "automatic": automatic}
     t.run_cases(cases, sys.argv[4:], fixture)
