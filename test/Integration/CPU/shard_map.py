@@ -158,11 +158,11 @@ class Fixture:
         state = {f"params['{key}']": np.asarray(value) for key, value in params.items()}
         return folder, losses, state
 
-    def run(self, folder, recipe, ranks=RANKS, steps=STEPS, begin="--overwrite"):
+    def run(self, folder, recipe, ranks=RANKS, steps=STEPS, options=("--overwrite",)):
         out = folder / recipe
         feeds = [word for key in ("x", "y") for word in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
         command = [self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
-                   "--steps", steps, "--threads", 1, "--out", out, begin]  # fmt: skip
+                   "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
@@ -170,8 +170,8 @@ class Fixture:
         done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
         return done, out
 
-    def losses(self, folder, recipe):
-        done, out = self.run(folder, recipe)
+    def losses(self, folder, recipe, *options):
+        done, out = self.run(folder, recipe, options=("--overwrite", *options))
         assert done.returncode == 0, f"expected exit code 0 but got {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
         rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
         return [row["loss"] for row in rows], out

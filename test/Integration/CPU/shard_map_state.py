@@ -106,9 +106,10 @@ class Fixture(shard_map.Fixture):
         return params, opt, jax.jit(step)
 
 
-def exact(name, fixture):
+def exact(name, *options_and_fixture):
+    *options, fixture = options_and_fixture
     folder, want, state = fixture.prepare(name)
-    shard_map.compare(*fixture.losses(folder, "none"), want, state)
+    shard_map.compare(*fixture.losses(folder, "none", *options), want, state)
 
 
 def in_fp8(recipe, fixture):
@@ -121,8 +122,8 @@ def in_fp8(recipe, fixture):
 
 def resumed(fixture):
     folder, want, state = fixture.prepare("tensor-adamw")
-    for steps, begin in ((3, "--overwrite"), (STEPS, "--resume")):
-        done, out = fixture.run(folder, "none", steps=steps, begin=begin)
+    for steps, option in ((3, "--overwrite"), (STEPS, "--resume")):
+        done, out = fixture.run(folder, "none", steps=steps, options=(option,))
         assert done.returncode == 0, done.stderr[-3000:]
     tensors = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     for path, value in state.items():
@@ -146,5 +147,7 @@ if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {recipe: functools.partial(in_fp8, recipe) for recipe in ("tensorwise", "delayed")}
+    # Owners update what all ranks read as a whole; what they read parts of, all do.
+    cases |= {f"{name}-zero": functools.partial(exact, name, "--zero", "1") for name in ("tensor-adamw", "outside")}
     cases |= {"resumed": resumed, "automatic": automatic}
     t.run_cases(cases, sys.argv[4:], fixture)
