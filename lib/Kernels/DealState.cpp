@@ -112,6 +112,7 @@ private:
   void visitBlock(Block &block);
   void visit(Operation *op);
   void visitWork(Operation *op);
+  void visitExchange(ExchangeOp op);
   void visitFor(scf::ForOp loop);
   void visitWhile(scf::WhileOp loop);
   void visitBranches(Operation *op);
@@ -351,6 +352,16 @@ void StateDealer::visitWork(Operation *op) {
   setAll(op, holder);
 }
 
+/// All ranks take part. What all of them gather is the same everywhere; what is
+/// exchanged otherwise, a rank's own number too, is another one on each.
+void StateDealer::visitExchange(ExchangeOp op) {
+  if (holderOf(op.getInput()).isOwner())
+    send(op.getInput());
+  bool isSame = op.getKind() == ExchangeKind::Gather &&
+                cast<ShapedType>(op.getRanks().getType()).getDimSize(0) == 1;
+  setAll(op, isSame ? Holder::all() : Holder::each());
+}
+
 void StateDealer::visitFor(scf::ForOp loop) {
   for (bool isNew = true; isNew;) {
     isNew = false;
@@ -449,6 +460,8 @@ void StateDealer::visit(Operation *op) {
   }
   if (isa<RankOp>(op))
     return setAll(op, Holder::each());
+  if (auto exchange = dyn_cast<ExchangeOp>(op))
+    return visitExchange(exchange);
   if (op->hasTrait<OpTrait::IsTerminator>())
     return;
   // What the schedule itself reads decides what all ranks do.

@@ -12,8 +12,8 @@
 using namespace mlir;
 
 void fp8::buildImportPipeline(OpPassManager &pm, const ImportConfig &config) {
-  pm.addPass(stablehlo::createLowerCollectives());
   pm.addPass(stablehlo::createOneRank());
+  pm.addPass(stablehlo::createLowerCollectives());
   pm.addPass(stablehlo::createDropSharding());
   stablehlo::InlineCallsOptions inlining;
   inlining.entry = config.entry;

@@ -102,3 +102,36 @@ func.func @plain(%w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.
     -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) {
   return %w : tensor<8xf32>
 }
+
+// -----
+
+#id = affine_map<(i) -> (i)>
+
+// A rank reads its part of the parameter, where a number that it was sent says:
+// nobody is the parameter's owner. What all gather is the same on all of them.
+// CHECK-LABEL: func.func @parts
+// CHECK-SAME: %[[W:arg0]]: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"}
+// CHECK-NOT: fp8.shard
+// CHECK: return
+module attributes {fp8.zero = 1 : i64} {
+  func.func @parts(
+      %w: tensor<8xf32> {fp8.kind = "parameter", fp8.path = "w", fp8.role = "state"})
+      -> (tensor<8xf32> {fp8.kind = "state", fp8.path = "[0]", fp8.state = "w"}) {
+    %numbers = arith.constant dense<[0, 4]> : tensor<2xi32>
+    %c0 = arith.constant 0 : index
+    %sent = fp8.exchange all_to_all %numbers ranks = dense<[[0, 1]]> : tensor<1x2xi64> : tensor<2xi32> -> tensor<2xi32>
+    %number = tensor.extract %sent[%c0] : tensor<2xi32>
+    %begin = arith.index_cast %number : i32 to index
+    %part = tensor.extract_slice %w[%begin] [4] [1] : tensor<8xf32> to tensor<4xf32>
+    %e = tensor.empty() : tensor<4xf32>
+    %new = linalg.generic {indexing_maps = [#id, #id], iterator_types = ["parallel"]}
+        ins(%part : tensor<4xf32>) outs(%e : tensor<4xf32>) {
+    ^bb0(%a: f32, %o: f32):
+      %0 = arith.addf %a, %a : f32
+      linalg.yield %0 : f32
+    } -> tensor<4xf32>
+    %all = fp8.exchange gather %new ranks = dense<[[0, 1]]> : tensor<1x2xi64> : tensor<4xf32> -> tensor<2x4xf32>
+    %joined = tensor.collapse_shape %all [[0, 1]] : tensor<2x4xf32> into tensor<8xf32>
+    return %joined : tensor<8xf32>
+  }
+}

@@ -1,4 +1,10 @@
-//===- OneRank.cpp - The program of one rank of a shard_map ---------------===//
+//===- OneRank.cpp - The program of one rank of a sharded step ------------===//
+//
+// What is outside of jax.shard_map is the same on all ranks, on whole values.
+// Inside of it each rank has its parts: they are cut off on the way in and
+// gathered on the way out.
+//
+//===----------------------------------------------------------------------===//
 
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Dialect/StableHLO/IR/Sdy.h"
@@ -7,6 +13,7 @@
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/SymbolTable.h"
+#include "llvm/ADT/StringExtras.h"
 
 namespace mlir {
 namespace stablehlo {
@@ -16,6 +23,10 @@ namespace stablehlo {
 } // namespace mlir
 
 using namespace mlir;
+
+//===----------------------------------------------------------------------===//
+// Meshes and shardings, which the dialect keeps as text
+//===----------------------------------------------------------------------===//
 
 /// The names in quotes, in their order.
 static SmallVector<StringRef> namesIn(StringRef text) {
@@ -27,20 +38,317 @@ static SmallVector<StringRef> namesIn(StringRef text) {
   return names;
 }
 
-/// The text of each sharding of a list, such as `<@mesh, [{"a"}, {}]>`.
-static SmallVector<StringRef>
-shardingsIn(sdy::TensorShardingPerValueAttr list) {
-  SmallVector<StringRef> shardings;
-  StringRef text = list.getText();
+/// What is between `open` and its `close`, for each outermost pair.
+static SmallVector<StringRef> groupsIn(StringRef text, char open, char close) {
+  SmallVector<StringRef> groups;
   int depth = 0;
   size_t begin = 0;
   for (auto [i, c] : llvm::enumerate(text)) {
-    if (c == '<' && depth++ == 0)
+    if (c == open && depth++ == 0)
       begin = i;
-    else if (c == '>' && --depth == 0)
-      shardings.push_back(text.slice(begin, i + 1));
+    else if (c == close && --depth == 0)
+      groups.push_back(text.slice(begin, i + 1));
+  }
+  return groups;
+}
+
+namespace {
+
+/// Axes of devices; the last one changes fastest with the device's number.
+struct Mesh {
+  SmallVector<StringRef> names;
+  SmallVector<int64_t> sizes;
+
+  explicit Mesh(sdy::MeshOp op) : names(namesIn(op.getMesh().getText())) {
+    for (StringRef piece :
+         llvm::drop_begin(llvm::split(op.getMesh().getText(), '='))) {
+      int64_t size = 1;
+      piece.consumeInteger(10, size);
+      sizes.push_back(size);
+    }
+  }
+
+  /// Where a device is along axes, the first of which is the slowest.
+  int64_t position(int64_t device, ArrayRef<unsigned> axes) const {
+    int64_t position = 0;
+    for (unsigned axis : axes) {
+      int64_t stride = 1;
+      for (int64_t size : ArrayRef(sizes).drop_front(axis + 1))
+        stride *= size;
+      position = position * sizes[axis] + device / stride % sizes[axis];
+    }
+    return position;
+  }
+};
+
+/// The axes that split each dimension of a tensor.
+struct Sharding {
+  std::optional<Mesh> mesh; // none: every dimension is whole
+  SmallVector<SmallVector<unsigned>> axes;
+
+  int64_t countOf(size_t dim) const {
+    int64_t count = 1;
+    for (unsigned axis : axes[dim])
+      count *= mesh->sizes[axis];
+    return count;
+  }
+};
+
+/// One computation on parts becomes ops on parts.
+class Unwrapping {
+public:
+  Unwrapping(sdy::ManualComputationOp op, int64_t devices)
+      : op(op), devices(devices), builder(op), loc(op.getLoc()) {}
+
+  LogicalResult run();
+
+private:
+  FailureOr<SmallVector<Sharding>> parse(StringRef list, TypeRange wholes,
+                                         TypeRange parts);
+  FailureOr<Sharding> parseOne(StringRef text, RankedTensorType whole,
+                               RankedTensorType part);
+  LogicalResult checkManualAxes();
+  bool isRows(const Sharding &sharding, Value operand);
+  Value deviceNumber();
+  Value offsetOf(const Sharding &sharding, size_t dim, int64_t size);
+  Value cut(const Sharding &sharding, Value whole, RankedTensorType part);
+  Value gather(const Sharding &sharding, Value part);
+
+  sdy::ManualComputationOp op;
+  int64_t devices;
+  OpBuilder builder;
+  Location loc;
+  Value number;
+};
+
+} // namespace
+
+FailureOr<Sharding> Unwrapping::parseOne(StringRef text, RankedTensorType whole,
+                                         RankedTensorType part) {
+  auto error = [&](const Twine &what) {
+    return op.emitOpError("expected ") << what << " but got " << text;
+  };
+  Sharding sharding;
+  sharding.axes.resize(whole.getRank());
+  SmallVector<StringRef> names = namesIn(text);
+  if (names.empty() && whole == part)
+    return sharding;
+  for (auto mesh : op->getParentOfType<ModuleOp>().getOps<sdy::MeshOp>()) {
+    StringRef name = mesh.getSymName();
+    if (!text.starts_with(("<@" + name + ",").str()) &&
+        !text.starts_with(("<@\"" + name + "\",").str()))
+      continue;
+    if (mesh.getMesh().getText().contains("device_ids") ||
+        mesh.getMesh().getNumDevices() != devices)
+      return mesh.emitOpError("expected a mesh of all ")
+             << devices << " devices, in their order";
+    sharding.mesh = Mesh(mesh);
+  }
+  if (!sharding.mesh)
+    return error("a sharding over a mesh of the module");
+  SmallVector<StringRef> lists = groupsIn(text, '[', ']');
+  if (lists.size() != 1 || text.contains(':') || text.contains("unreduced"))
+    return error("a sharding over whole axes");
+  SmallVector<StringRef> dims = groupsIn(lists.front(), '{', '}');
+  if (static_cast<int64_t>(dims.size()) != whole.getRank())
+    return error("a sharding of " + Twine(whole.getRank()) + " dimensions");
+  for (auto [dim, list] : llvm::enumerate(dims)) {
+    for (StringRef name : namesIn(list)) {
+      auto *axis = llvm::find(sharding.mesh->names, name);
+      if (axis == sharding.mesh->names.end())
+        return error("axes of the mesh");
+      sharding.axes[dim].push_back(axis - sharding.mesh->names.begin());
+    }
+    if (part.getDimSize(dim) * sharding.countOf(dim) != whole.getDimSize(dim))
+      return op.emitOpError("expected dimension ")
+             << dim << " of " << whole << " in " << sharding.countOf(dim)
+             << " parts but got " << part;
+  }
+  return sharding;
+}
+
+FailureOr<SmallVector<Sharding>>
+Unwrapping::parse(StringRef list, TypeRange wholes, TypeRange parts) {
+  SmallVector<StringRef> texts = groupsIn(list, '<', '>');
+  if (texts.size() != wholes.size() || parts.size() != wholes.size())
+    return op.emitOpError("expected ")
+           << wholes.size() << " shardings but got " << list;
+  SmallVector<Sharding> shardings;
+  for (auto [text, whole, part] : llvm::zip(texts, wholes, parts)) {
+    FailureOr<Sharding> sharding = parseOne(text, cast<RankedTensorType>(whole),
+                                            cast<RankedTensorType>(part));
+    if (failed(sharding))
+      return failure();
+    shardings.push_back(*sharding);
   }
   return shardings;
+}
+
+/// Over an axis that is not manual the body would be partitioned automatically.
+LogicalResult Unwrapping::checkManualAxes() {
+  SmallVector<StringRef> manual = namesIn(op.getManualAxes().getText());
+  for (auto op : op->getParentOfType<ModuleOp>().getOps<sdy::MeshOp>()) {
+    Mesh mesh(op);
+    if (!llvm::is_contained(mesh.names, manual.empty() ? "" : manual.front()))
+      continue;
+    for (auto [name, size] : llvm::zip(mesh.names, mesh.sizes))
+      if (size > 1 && !llvm::is_contained(manual, name))
+        return this->op.emitOpError("expected jax.shard_map to be manual over "
+                                    "all axes of the mesh but got none for '")
+               << name << "'";
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Parts of values
+//===----------------------------------------------------------------------===//
+
+/// An argument of the step that nothing else reads, whose rows are split over
+/// all axes in their order: if it is a batch, a rank does without the others'.
+bool Unwrapping::isRows(const Sharding &sharding, Value operand) {
+  auto argument = dyn_cast<BlockArgument>(operand);
+  if (!sharding.mesh || !argument || !argument.hasOneUse())
+    return false;
+  auto func = dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp());
+  auto all =
+      llvm::to_vector(llvm::seq<unsigned>(0, sharding.mesh->names.size()));
+  return func && func.isPublic() && !sharding.axes.empty() &&
+         sharding.axes[0] == all &&
+         llvm::all_of(ArrayRef(sharding.axes).drop_front(),
+                      [](ArrayRef<unsigned> axes) { return axes.empty(); });
+}
+
+Value Unwrapping::deviceNumber() {
+  if (!number) {
+    auto type = RankedTensorType::get({}, builder.getIntegerType(32, false));
+    number = stablehlo::ConvertOp::create(
+        builder, loc, stablehlo::PartitionIdOp::create(builder, loc, type),
+        builder.getI32Type());
+  }
+  return number;
+}
+
+/// Where this rank's part of a dimension begins, of parts of `size`.
+Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
+  auto constant = [&](ArrayRef<int64_t> shape, ArrayRef<int32_t> values) {
+    auto type = RankedTensorType::get(shape, builder.getI32Type());
+    return stablehlo::ConstantOp::create(builder, loc,
+                                         DenseElementsAttr::get(type, values));
+  };
+  if (sharding.countOf(dim) == 1)
+    return constant({}, 0);
+  SmallVector<int32_t> offsets;
+  for (int64_t device = 0; device < devices; ++device)
+    offsets.push_back(sharding.mesh->position(device, sharding.axes[dim]) *
+                      size);
+  Value table = constant({devices}, offsets);
+  auto one = RankedTensorType::get({1}, builder.getI32Type());
+  Value offset = stablehlo::DynamicSliceOp::create(
+      builder, loc, one, table, ValueRange{deviceNumber()},
+      builder.getDenseI64ArrayAttr({1}));
+  return stablehlo::ReshapeOp::create(
+      builder, loc, RankedTensorType::get({}, builder.getI32Type()), offset);
+}
+
+/// This rank's part of what all ranks have.
+Value Unwrapping::cut(const Sharding &sharding, Value whole,
+                      RankedTensorType part) {
+  if (whole.getType() == part)
+    return whole;
+  SmallVector<Value> offsets;
+  for (auto [dim, size] : llvm::enumerate(part.getShape()))
+    offsets.push_back(offsetOf(sharding, dim, size));
+  return stablehlo::DynamicSliceOp::create(
+      builder, loc, part, whole, offsets,
+      builder.getDenseI64ArrayAttr(part.getShape()));
+}
+
+/// The parts of all ranks.
+Value Unwrapping::gather(const Sharding &sharding, Value part) {
+  for (size_t dim = 0; dim < sharding.axes.size(); ++dim) {
+    int64_t count = sharding.countOf(dim);
+    if (count == 1)
+      continue;
+    SmallVector<unsigned> others;
+    for (unsigned axis = 0; axis < sharding.mesh->names.size(); ++axis)
+      if (!llvm::is_contained(sharding.axes[dim], axis))
+        others.push_back(axis);
+    SmallVector<int64_t> groups(devices);
+    for (int64_t device = 0; device < devices; ++device)
+      groups[sharding.mesh->position(device, others) * count +
+             sharding.mesh->position(device, sharding.axes[dim])] = device;
+    auto type = cast<RankedTensorType>(part.getType());
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] *= count;
+    auto groupsType =
+        RankedTensorType::get({devices / count, count}, builder.getI64Type());
+    NamedAttribute attributes[] = {
+        builder.getNamedAttr("all_gather_dim", builder.getI64IntegerAttr(dim)),
+        builder.getNamedAttr("replica_groups",
+                             DenseIntElementsAttr::get(groupsType, groups))};
+    part = stablehlo::AllGatherOp::create(builder, loc,
+                                          TypeRange{type.clone(shape)},
+                                          ValueRange{part}, attributes)
+               .getResult(0);
+  }
+  return part;
+}
+
+LogicalResult Unwrapping::run() {
+  Block &body = op.getBody().front();
+  Operation *end = body.getTerminator();
+  FailureOr<SmallVector<Sharding>> in =
+      parse(op.getInShardings().getText(), op.getOperandTypes(),
+            body.getArgumentTypes());
+  if (failed(in))
+    return failure();
+  FailureOr<SmallVector<Sharding>> out =
+      parse(op.getOutShardings().getText(), op.getResultTypes(),
+            end->getOperandTypes());
+  if (failed(out) || failed(checkManualAxes()))
+    return failure();
+  for (auto [argument, operand, sharding] :
+       llvm::zip(body.getArguments(), op->getOpOperands(), *in)) {
+    Value whole = operand.get();
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (isRows(sharding, whole)) {
+      auto rows = cast<BlockArgument>(whole);
+      cast<func::FuncOp>(rows.getOwner()->getParentOp())
+          .setArgAttr(rows.getArgNumber(), stablehlo::kRowsAttrName,
+                      builder.getUnitAttr());
+    }
+    argument.replaceAllUsesWith(cut(sharding, whole, type));
+  }
+  SmallVector<Value> parts(end->getOperands());
+  end->erase();
+  op->getBlock()->getOperations().splice(op->getIterator(),
+                                         body.getOperations());
+  for (auto [result, part, sharding] : llvm::zip(op.getResults(), parts, *out))
+    result.replaceAllUsesWith(gather(sharding, part));
+  op.erase();
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// The pass
+//===----------------------------------------------------------------------===//
+
+/// Does a sharding split something?
+static bool isSplit(Attribute attr) {
+  if (auto sharding = dyn_cast_or_null<sdy::TensorShardingAttr>(attr)) {
+    SmallVector<StringRef> lists = groupsIn(sharding.getText(), '[', ']');
+    return llvm::any_of(lists,
+                        [](StringRef list) { return !namesIn(list).empty(); });
+  }
+  auto text = dyn_cast_or_null<StringAttr>(attr);
+  return text && text.getValue().contains("devices=[");
+}
+
+static bool isSplit(DictionaryAttr attributes) {
+  return attributes && (isSplit(attributes.get("sdy.sharding")) ||
+                        isSplit(attributes.get("mhlo.sharding")) ||
+                        isSplit(attributes.get("sharding")));
 }
 
 namespace {
@@ -49,119 +357,64 @@ public:
   void runOnOperation() override {
     auto partitions =
         getOperation()->getAttrOfType<IntegerAttr>("mhlo.num_partitions");
-    devices = partitions ? partitions.getInt() : 1;
+    int64_t devices = partitions ? partitions.getInt() : 1;
     SmallVector<sdy::ManualComputationOp> computations;
     getOperation().walk(
         [&](sdy::ManualComputationOp op) { computations.push_back(op); });
-    // The import knows what to do on one device, and with sharding annotations.
-    if (devices <= 1 || computations.empty())
+    // The import knows what to do on one device.
+    if (devices <= 1)
       return;
-    if (computations.size() > 1) {
-      computations[1].emitOpError("expected the whole step in one "
-                                  "jax.shard_map but got a second one");
-      return signalPassFailure();
+    if (computations.empty()) {
+      if (failed(checkNotPartitioned(devices)))
+        signalPassFailure();
+      return;
     }
-    if (failed(check(computations.front())))
-      return signalPassFailure();
-    unwrap(computations.front());
+    for (sdy::ManualComputationOp op : computations) {
+      if (op->getParentOfType<sdy::ManualComputationOp>()) {
+        op.emitOpError("expected one jax.shard_map over all axes but got one "
+                       "inside of another");
+        return signalPassFailure();
+      }
+      if (failed(Unwrapping(op, devices).run()))
+        return signalPassFailure();
+    }
+    Builder builder(&getContext());
+    for (auto func : getOperation().getOps<func::FuncOp>())
+      if (func.isPublic())
+        func->setAttr(stablehlo::kDevicesAttrName,
+                      builder.getI64IntegerAttr(devices));
   }
 
 private:
-  LogicalResult check(sdy::ManualComputationOp op);
-  LogicalResult checkOperand(sdy::ManualComputationOp op, OpOperand &operand,
-                             StringRef sharding);
-  void unwrap(sdy::ManualComputationOp op);
-
-  int64_t devices = 1;
+  LogicalResult checkNotPartitioned(int64_t devices);
 };
 } // namespace
 
-/// Every rank has the whole operand, or its rows: rank r those of device r.
-LogicalResult OneRank::checkOperand(sdy::ManualComputationOp op,
-                                    OpOperand &operand, StringRef sharding) {
-  unsigned index = operand.getOperandNumber();
-  auto argument = dyn_cast<BlockArgument>(operand.get());
-  if (!argument || !argument.hasOneUse())
-    return op.emitOpError("expected operand ")
-           << index
-           << " to be an argument of the step, which nothing else reads: put "
-              "what is outside of jax.shard_map inside of it";
-  auto whole = cast<RankedTensorType>(argument.getType());
-  auto shard =
-      cast<RankedTensorType>(op.getBody().getArgument(index).getType());
-  if (whole == shard)
-    return success();
-  bool isRows = whole.getDimSize(0) == shard.getDimSize(0) * devices &&
-                whole.getShape().drop_front() == shard.getShape().drop_front();
-  // The axes that split it are all of the mesh, in the mesh's order.
-  auto mesh = llvm::find_if(
-      getOperation().getOps<sdy::MeshOp>(), [&](sdy::MeshOp mesh) {
-        return sharding.starts_with(("<@" + mesh.getSymName() + ",").str()) ||
-               sharding.starts_with(("<@\"" + mesh.getSymName() + "\",").str());
-      });
-  if (isRows && mesh != getOperation().getOps<sdy::MeshOp>().end()) {
-    StringRef dims = sharding.drop_front(sharding.find('['));
-    StringRef axes = (*mesh).getMesh().getText();
-    if (namesIn(dims) == namesIn(axes) && !dims.contains(':') &&
-        !axes.contains("device_ids"))
-      return success();
+/// What XLA would split by itself has to say what each device does.
+LogicalResult OneRank::checkNotPartitioned(int64_t devices) {
+  auto error = [&](Location loc) {
+    return emitError(loc)
+           << "a jit that is split over " << devices
+           << " devices automatically does not run on ranks: write the step "
+              "in jax.shard_map, which says what each device does, or for one "
+              "device, without shardings (fp8-run --data-parallel runs it on "
+              "ranks)";
+  };
+  for (auto func : getOperation().getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < func.getNumArguments(); ++i)
+      if (isSplit(func.getArgAttrDict(i)))
+        return error(func.isExternal() ? func.getLoc()
+                                       : func.getArgument(i).getLoc());
+    for (unsigned i = 0; i < func.getNumResults(); ++i)
+      if (isSplit(func.getResultAttrDict(i)))
+        return error(func.getLoc());
   }
-  return op.emitOpError("expected operand ")
-         << index << " of " << whole
-         << " whole on every device, or its rows (dimension 0) split over all "
-            "axes of a mesh in their order; "
-         << sharding << " is not supported yet";
-}
-
-LogicalResult OneRank::check(sdy::ManualComputationOp op) {
-  auto func = dyn_cast<func::FuncOp>(op->getParentOp());
-  if (!func || !func.isPublic())
-    return op.emitOpError("expected jax.shard_map around the whole step, not "
-                          "inside of a function or a loop that it calls");
-  for (Operation &other : func.getBody().front())
-    if (&other != op && !isa<func::ReturnOp>(other))
-      return other.emitOpError(
-          "is outside of jax.shard_map: put it inside (a step that is "
-          "partitioned automatically does not run on ranks)");
-  SmallVector<StringRef> shardings = shardingsIn(op.getInShardings());
-  if (shardings.size() != op.getNumOperands())
-    return op.emitOpError("expected ")
-           << op.getNumOperands() << " shardings of operands but got "
-           << shardings.size();
-  for (OpOperand &operand : op->getOpOperands())
-    if (failed(
-            checkOperand(op, operand, shardings[operand.getOperandNumber()])))
-      return failure();
-  Operation *returned = op.getBody().front().getTerminator();
-  for (auto [index, shard, whole] :
-       llvm::enumerate(returned->getOperandTypes(), op.getResultTypes()))
-    if (shard != whole)
-      return op.emitOpError("expected result ")
-             << index << " to be whole on every device, of type " << whole
-             << "; state that is split over devices is not supported yet";
-  return success();
-}
-
-/// The body becomes that of the function, whose arguments are what a rank has.
-void OneRank::unwrap(sdy::ManualComputationOp op) {
-  auto func = cast<func::FuncOp>(op->getParentOp());
-  Block &body = op.getBody().front();
-  for (auto [argument, operand] :
-       llvm::zip(body.getArguments(), op.getOperands())) {
-    if (operand.getType() != argument.getType())
-      func.setArgAttr(cast<BlockArgument>(operand).getArgNumber(),
-                      stablehlo::kRowsAttrName,
-                      UnitAttr::get(func.getContext()));
-    operand.setType(argument.getType());
-    argument.replaceAllUsesWith(operand);
-  }
-  Operation *terminator = body.getTerminator();
-  op->replaceAllUsesWith(terminator->getOperands());
-  terminator->erase();
-  op->getBlock()->getOperations().splice(op->getIterator(),
-                                         body.getOperations());
-  op.erase();
-  func.setType(FunctionType::get(func.getContext(),
-                                 func.getBody().front().getArgumentTypes(),
-                                 func.getResultTypes()));
+  WalkResult result = getOperation().walk([&](Operation *op) {
+    if (!isa<func::FuncOp>(op) && isSplit(op->getAttrDictionary())) {
+      (void)error(op->getLoc());
+      return WalkResult::interrupt();
+    }
+    return WalkResult::advance();
+  });
+  return failure(result.wasInterrupted());
 }

@@ -7,9 +7,12 @@
 
 namespace mlir::stablehlo {
 
-/// On an argument of a step that was in shard_map: each rank has rows of its
-/// own. The others are whole on every rank.
+/// On an argument of a step that was in shard_map, of which rank r reads the
+/// r-th part of the rows alone.
 inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
+
+/// On a step that was in shard_map: for how many devices it was written.
+inline constexpr llvm::StringLiteral kDevicesAttrName = "stablehlo.devices";
 
 } // namespace mlir::stablehlo
 

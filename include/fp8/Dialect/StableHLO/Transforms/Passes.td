@@ -38,28 +38,36 @@ def LowerCollectives : Pass<"stablehlo-lower-collectives", "::mlir::ModuleOp"> {
 def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
   let summary = "Makes a step in shard_map the program of one rank";
   let description = [{
-    In a module of several partitions, whose public function is nothing but one
-    `sdy.manual_computation` on its arguments, the body becomes the function's:
-    arguments have the shape of what one rank holds. An argument is whole on every
-    device, or its rows are split over all axes of the mesh, so that rank r has
-    those of device r: it is marked `stablehlo.rows`, until `fp8-data-parallel`.
-    Results are whole. Everything else is an error.
+    In a module of several partitions the body of each `sdy.manual_computation`
+    replaces it. Values outside of them are whole and the same on all ranks; this
+    rank's parts of operands are cut off (`partition_id`, `dynamic_slice`), and
+    those of results are gathered (`all_gather`). So ops outside, an optimizer say,
+    run as they are written, and state is whole on every rank. Shardings split
+    dimensions over whole axes of a mesh of all devices, in any order; the
+    computation is manual over all axes. An argument of the step of which rank r
+    reads the r-th part of the rows alone is marked `stablehlo.rows`, and the
+    function has the number of devices, `stablehlo.devices`, both until
+    `fp8-data-parallel`.
 
-    Example: the function takes 4 rows of 8.
+    A module of several partitions with shardings and without a
+    `sdy.manual_computation`, which XLA would split by itself, is an error.
+
+    Example: each rank reads 4 elements of 8.
 
     ```mlir
     module attributes {mhlo.num_partitions = 2 : i32, mhlo.num_replicas = 1 : i32} {
       sdy.mesh @mesh = <["data"=2]>
-      func.func public @main(%x: tensor<8xf32>) -> tensor<f32> {
-        %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"} ]>] out_shardings=[<@mesh, []>] manual_axes={"data"} (%a: tensor<4xf32>) {
-          %1 = stablehlo.constant dense<0.0> : tensor<f32>
-          sdy.return %1 : tensor<f32>
-        } : (tensor<8xf32>) -> tensor<f32>
-        return %0 : tensor<f32>
+      func.func public @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+        %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"} ]>] out_shardings=[<@mesh, [{"data"} ]>] manual_axes={"data"} (%a: tensor<4xf32>) {
+          %1 = stablehlo.add %a, %a : tensor<4xf32>
+          sdy.return %1 : tensor<4xf32>
+        } : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
       }
     }
     ```
   }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
 }
 
 def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {

@@ -9,6 +9,8 @@
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "mlir/IR/Matchers.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Transforms/RegionUtils.h"
 #include "llvm/ADT/StringSet.h"
 
 namespace mlir::fp8 {
@@ -468,28 +470,76 @@ namespace {
 
 /// Was a step in jax.shard_map? Then it is the program of one rank already.
 bool saysWhatRanksDo(func::FuncOp func) {
-  for (unsigned i = 0; i < func.getNumArguments(); ++i)
-    if (func.getArgAttr(i, stablehlo::kRowsAttrName))
-      return true;
-  return func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
+  return func->hasAttr(stablehlo::kDevicesAttrName) ||
+         func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
+             .wasInterrupted();
 }
 
-/// Each rank is fed rows of its own, and of nothing else.
-LogicalResult checkRows(func::FuncOp func, const Signature &signature) {
+/// The rows of all ranks.
+Value gatherRows(BlockArgument rows, RankedTensorType whole, StringRef path) {
+  auto builder = OpBuilder::atBlockBegin(rows.getOwner());
+  int64_t devices =
+      whole.getDimSize(0) / cast<ShapedType>(rows.getType()).getDimSize(0);
+  auto ranks = llvm::to_vector(llvm::seq<int64_t>(0, devices));
+  auto group = DenseIntElementsAttr::get(
+      RankedTensorType::get({1, devices}, builder.getI64Type()), ranks);
+  SmallVector<int64_t> shape(cast<ShapedType>(rows.getType()).getShape());
+  shape.insert(shape.begin(), devices);
+  Value parts = ExchangeOp::create(
+      builder, rows.getLoc(), whole.clone(shape), ExchangeKind::Gather, rows,
+      group, builder.getStringAttr(("rows of " + path).str()));
+  return stablehlo::ReshapeOp::create(builder, rows.getLoc(), whole, parts);
+}
+
+/// Each rank is fed rows of its own. What reads those of others asks them.
+LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
+                       int64_t devices) {
+  BlockArgument rows = func.getArgument(arg.index);
+  auto whole = cast<RankedTensorType>(rows.getType());
+  SmallVector<int64_t> shape(whole.getShape());
+  if (shape[0] % devices != 0)
+    return emitError(rows.getLoc())
+           << "expected as many rows of '" << arg.path << "' on each of "
+           << devices << " ranks but got " << shape[0] << " for all";
+  shape[0] /= devices;
+  rows.setType(whole.clone(shape));
+  func.setType(FunctionType::get(func.getContext(),
+                                 func.getBody().getArgumentTypes(),
+                                 func.getResultTypes()));
+  if (rows.use_empty())
+    return success();
+  Operation *reader = rows.hasOneUse() ? *rows.user_begin() : nullptr;
+  if (func.getArgAttr(arg.index, stablehlo::kRowsAttrName) &&
+      isa_and_nonnull<stablehlo::DynamicSliceOp>(reader) &&
+      reader->getResult(0).getType() == rows.getType()) {
+    reader->replaceAllUsesWith(ValueRange{rows});
+    reader->erase();
+    return success();
+  }
+  SmallVector<OpOperand *> uses;
+  for (OpOperand &use : rows.getUses())
+    uses.push_back(&use);
+  Value all = gatherRows(rows, whole, arg.path);
+  for (OpOperand *use : uses)
+    use->set(all);
+  return success();
+}
+
+/// Arguments become what a rank has of them: rows of the batch, and state as a
+/// whole.
+LogicalResult feedRows(func::FuncOp func, const Signature &signature) {
+  auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
   for (auto [index, arg] : llvm::enumerate(signature.args)) {
-    bool isRows = func.getArgAttr(index, stablehlo::kRowsAttrName) != nullptr;
-    bool isBatch = arg.role == ArgRole::Batch &&
-                   cast<RankedTensorType>(arg.type).getRank() > 0;
-    if (isRows != isBatch)
-      return emitError(func.getArgument(index).getLoc())
-             << "expected " << (isRows ? "only rows of the batch" : "the rows")
-             << " split over devices but got '" << arg.path << "' "
-             << (isRows ? "too, which is no batch"
-                        : "whole on all of them: each rank is fed rows of its "
-                          "own");
+    auto type = cast<RankedTensorType>(arg.type);
+    if (devices && arg.role == ArgRole::Batch && type.getRank() > 0 &&
+        failed(feedRows(func, arg, devices.getInt())))
+      return failure();
     func.removeArgAttr(index, stablehlo::kRowsAttrName);
   }
+  func->removeAttr(stablehlo::kDevicesAttrName);
+  // What told where a rank's rows begin.
+  IRRewriter rewriter(func.getContext());
+  (void)runRegionDCE(rewriter, func->getRegions());
   return success();
 }
 
@@ -520,7 +570,7 @@ public:
         continue;
       FailureOr<Signature> signature = Signature::fromAttributes(func);
       if (succeeded(signature) && saysWhatRanksDo(func)) {
-        if (failed(checkRows(func, *signature)))
+        if (failed(feedRows(func, *signature)))
           return signalPassFailure();
         if (globalAmax) {
           func.emitError("expected a step for one device with global-amax but "

@@ -1,43 +1,65 @@
 // RUN: fp8-opt %s --stablehlo-one-rank --split-input-file --verify-diagnostics
 
-module attributes {mhlo.num_partitions = 2 : i32} {
-  sdy.mesh @mesh = <["a"=2]>
-  func.func public @outside(%x: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error @+1 {{'stablehlo.add' op is outside of jax.shard_map: put it inside}}
-    %0 = stablehlo.add %x, %x : tensor<4xf32>
-    %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"a"} (%v: tensor<4xf32>) {
-      sdy.return %v : tensor<4xf32>
-    } : (tensor<4xf32>) -> tensor<4xf32>
-    return %1 : tensor<4xf32>
-  }
-}
-
-// -----
-
-module attributes {mhlo.num_partitions = 2 : i32} {
-  sdy.mesh @mesh = <["a"=2]>
-  func.func public @columns(%x: tensor<4x4xf32>) -> tensor<f32> {
-    // expected-error @+1 {{expected operand 0 of 'tensor<4x4xf32>' whole on every device, or its rows (dimension 0) split over all axes of a mesh in their order; <@mesh, [{}, {"a"}]> is not supported yet}}
-    %1 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}, {"a"}]>] out_shardings=[<@mesh, []>] manual_axes={"a"} (%v: tensor<4x2xf32>) {
-      %c = stablehlo.constant dense<0.0> : tensor<f32>
-      sdy.return %c : tensor<f32>
-    } : (tensor<4x4xf32>) -> tensor<f32>
-    return %1 : tensor<f32>
-  }
-}
-
-// -----
-
-// Device 1 has the third part of the rows.
 module attributes {mhlo.num_partitions = 4 : i32} {
   sdy.mesh @mesh = <["a"=2, "b"=2]>
-  func.func public @order(%x: tensor<4xf32>) -> tensor<f32> {
-    // expected-error @+1 {{<@mesh, [{"b", "a"}]> is not supported yet}}
-    %1 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"b", "a"}]>] out_shardings=[<@mesh, []>] manual_axes={"a", "b"} (%v: tensor<1xf32>) {
-      %c = stablehlo.constant dense<0.0> : tensor<f32>
-      sdy.return %c : tensor<f32>
-    } : (tensor<4xf32>) -> tensor<f32>
-    return %1 : tensor<f32>
+  func.func public @size(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @+1 {{expected dimension 0 of 'tensor<4xf32>' in 2 parts but got 'tensor<1xf32>'}}
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a", "b"} (%y: tensor<1xf32>) {
+      sdy.return %y : tensor<1xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["a"=2, "b"=2]>
+  func.func public @free(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @+1 {{expected jax.shard_map to be manual over all axes of the mesh but got none for 'b'}}
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a"} (%y: tensor<2xf32>) {
+      sdy.return %y : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 4 : i32} {
+  sdy.mesh @mesh = <["a"=2, "b"=2]>
+  func.func public @half(%x: tensor<4xf32>) -> tensor<4xf32> {
+    // expected-error @+1 {{expected a sharding over whole axes but got <@mesh, [{"a":(1)2}]>}}
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a":(1)2}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a", "b"} (%y: tensor<2xf32>) {
+      sdy.return %y : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 4 : i32} {
+  // expected-error @+1 {{expected a mesh of all 4 devices, in their order}}
+  sdy.mesh @mesh = <["a"=2, "b"=2], device_ids=[0, 2, 1, 3]>
+  func.func public @permuted(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a", "b"} (%y: tensor<2xf32>) {
+      sdy.return %y : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }
+}
+
+// -----
+
+module attributes {mhlo.num_partitions = 4 : i32} {
+  // expected-error @+1 {{expected a mesh of all 4 devices, in their order}}
+  sdy.mesh @mesh = <["a"=2]>
+  func.func public @few(%x: tensor<4xf32>) -> tensor<4xf32> {
+    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a"} (%y: tensor<2xf32>) {
+      sdy.return %y : tensor<2xf32>
+    } : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
   }
 }
 
@@ -45,27 +67,18 @@ module attributes {mhlo.num_partitions = 4 : i32} {
 
 module attributes {mhlo.num_partitions = 2 : i32} {
   sdy.mesh @mesh = <["a"=2]>
-  func.func public @state(%x: tensor<4xf32>) -> tensor<4xf32> {
-    // expected-error @+1 {{expected result 0 to be whole on every device, of type 'tensor<4xf32>'; state that is split over devices is not supported yet}}
-    %1 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"a"}]>] out_shardings=[<@mesh, [{"a"}]>] manual_axes={"a"} (%v: tensor<2xf32>) {
-      sdy.return %v : tensor<2xf32>
-    } : (tensor<4xf32>) -> tensor<4xf32>
-    return %1 : tensor<4xf32>
+  // expected-error @+1 {{a jit that is split over 2 devices automatically does not run on ranks: write the step in jax.shard_map, which says what each device does, or for one device, without shardings}}
+  func.func public @automatic(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<4xf32> {
+    return %x : tensor<4xf32>
   }
 }
 
 // -----
 
 module attributes {mhlo.num_partitions = 2 : i32} {
-  sdy.mesh @mesh = <["a"=2]>
-  func.func public @twice(%x: tensor<4xf32>) -> tensor<4xf32> {
-    %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"a"} (%v: tensor<4xf32>) {
-      sdy.return %v : tensor<4xf32>
-    } : (tensor<4xf32>) -> tensor<4xf32>
-    // expected-error @+1 {{expected the whole step in one jax.shard_map but got a second one}}
-    %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{}]>] out_shardings=[<@mesh, [{}]>] manual_axes={"a"} (%v: tensor<4xf32>) {
-      sdy.return %v : tensor<4xf32>
-    } : (tensor<4xf32>) -> tensor<4xf32>
-    return %1 : tensor<4xf32>
+  func.func public @constrained(%x: tensor<4xf32> {mhlo.sharding = "{replicated}"}) -> tensor<4xf32> {
+    // expected-error @+1 {{is split over 2 devices automatically}}
+    %0 = stablehlo.custom_call @Sharding(%x) {mhlo.sharding = "{devices=[2]<=[2]}"} : (tensor<4xf32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
   }
 }
