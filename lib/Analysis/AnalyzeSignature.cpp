@@ -173,7 +173,14 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
     else
       uses.push_back(ArgumentUse::Unknown);
   }
-  findArgumentUses(func, forward, onArguments, uses);
+  // In a loop over whole steps the weights of a later one follow from all that
+  // an earlier one read: there they are what the loop began with.
+  std::optional<Dependence> inStep;
+  if (!carried.empty())
+    inStep.emplace(func, llvm::to_vector_of<Value>(func.getArguments()),
+                   carried, /*together=*/false);
+  const Dependence &origins = inStep ? *inStep : onArguments;
+  findArgumentUses(func, forward, origins, uses);
   // The loss that is returned may be another than the one that gradients flow
   // from: without the weights of its terms, say.
   std::vector<ArgumentUse> hidden(uses);
@@ -181,7 +188,7 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
     if (forward.contains(argument(arg.index)) &&
         hidden[arg.index] == ArgumentUse::Unknown)
       hidden[arg.index] = ArgumentUse::Neither;
-  findArgumentUses(func, sliceOf(gradientValues, carried), onArguments, hidden);
+  findArgumentUses(func, sliceOf(gradientValues, carried), origins, hidden);
   for (auto [use, found] : llvm::zip(uses, hidden))
     if (use == ArgumentUse::Unknown && found != ArgumentUse::Neither)
       use = found;
