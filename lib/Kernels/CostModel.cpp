@@ -140,6 +140,27 @@ PredictedStep fp8::predict(const CostReport &report, const Machine &machine) {
 // Printing
 //===----------------------------------------------------------------------===//
 
+static void printJSON(const Communication &communication,
+                      llvm::json::OStream &json) {
+  json.attributeObject("communication", [&] {
+    json.attribute("network", communication.network.name);
+    json.attribute("ranks", communication.network.ranks);
+    json.attribute("bytes", static_cast<int64_t>(communication.bytes));
+    json.attribute("seconds", communication.seconds);
+    json.attribute("exposed_seconds", communication.exposed);
+    json.attributeArray("collectives", [&] {
+      for (const PredictedCollective &each : communication.collectives)
+        json.object([&] {
+          json.attribute("name", each.label);
+          json.attribute("wire", each.wire);
+          json.attribute("runs", each.runs);
+          json.attribute("bytes", static_cast<int64_t>(each.bytes));
+          json.attribute("seconds", each.seconds);
+        });
+    });
+  });
+}
+
 void PredictedStep::printJSON(llvm::raw_ostream &os) const {
   llvm::json::OStream json(os, /*IndentSize=*/1);
   json.object([&] {
@@ -166,6 +187,8 @@ void PredictedStep::printJSON(llvm::raw_ostream &os) const {
           json.attribute("bound", nameOf(predicted.bound));
         });
     });
+    if (communication)
+      ::printJSON(*communication, json);
   });
   os << "\n";
 }
@@ -174,6 +197,34 @@ void PredictedStep::printJSON(llvm::raw_ostream &os) const {
 static StringRef kindOf(const LaunchCost &launch) {
   StringRef kind = StringRef(launch.label).split(' ').first;
   return kind.empty() ? "(no name)" : kind;
+}
+
+static void printTable(const Communication &communication, double computing,
+                       llvm::raw_ostream &os) {
+  os << llvm::format("%lld ranks on %s: a step of %.3f ms; a rank sends %.1f "
+                     "MB in %.3f ms, of which it waits for %.3f ms\n",
+                     static_cast<long long>(communication.network.ranks),
+                     communication.network.name.c_str(),
+                     1e3 * (computing + communication.exposed),
+                     communication.bytes / 1e6, 1e3 * communication.seconds,
+                     1e3 * communication.exposed);
+  struct Sum {
+    double runs = 0, bytes = 0, seconds = 0;
+  };
+  std::map<std::string, Sum> wires;
+  for (const PredictedCollective &each : communication.collectives) {
+    Sum &wire = wires[each.wire];
+    auto runs = static_cast<double>(each.runs);
+    wire.runs += runs;
+    wire.bytes += runs * each.bytes;
+    wire.seconds += runs * each.seconds;
+  }
+  os << llvm::left_justify("wire", 24)
+     << " collectives         MB         ms\n";
+  for (auto &[name, wire] : wires)
+    os << llvm::left_justify(name == "none" ? "as it is" : name, 24)
+       << llvm::format("%12.0f %10.1f %10.3f\n", wire.runs, wire.bytes / 1e6,
+                       1e3 * wire.seconds);
 }
 
 void PredictedStep::printTable(llvm::raw_ostream &os) const {
@@ -217,4 +268,6 @@ void PredictedStep::printTable(llvm::raw_ostream &os) const {
     runs += kind.runs;
   }
   row("in all", runs, seconds, secondsOf);
+  if (communication)
+    ::printTable(*communication, seconds, os);
 }

@@ -189,14 +189,32 @@ struct ReportCost : public mlir::fp8::impl::ReportCostBase<ReportCost> {
     markAllAnalysesPreserved();
     if (card.empty())
       return report.printJSON(llvm::outs());
-    llvm::Expected<Machine> machine = machineOf(card, limits);
-    if (machine) {
-      PredictedStep step = predict(report, *machine);
-      return asJSON ? step.printJSON(llvm::outs())
-                    : step.printTable(llvm::outs());
+    if (llvm::Error error = predictStep(report)) {
+      getOperation().emitError(llvm::toString(std::move(error)));
+      signalPassFailure();
     }
-    getOperation().emitError(llvm::toString(machine.takeError()));
-    signalPassFailure();
+  }
+
+  llvm::Error predictStep(const CostReport &report) {
+    llvm::Expected<Machine> machine = machineOf(card, limits);
+    if (!machine)
+      return machine.takeError();
+    PredictedStep step = predict(report, *machine);
+    if (ranks > 1) {
+      llvm::Expected<Network> joined = networkOf(network, ranks);
+      if (!joined)
+        return joined.takeError();
+      DenseMap<int64_t, double> seconds;
+      for (const PredictedLaunch &launch : step.launches)
+        seconds[launch.launch->number] = launch.seconds;
+      step.communication =
+          predictCommunication(getOperation(), *joined, [&](LaunchOp launch) {
+            return seconds.lookup(
+                static_cast<int64_t>(launch.getNumber().value_or(0)));
+          });
+    }
+    asJSON ? step.printJSON(llvm::outs()) : step.printTable(llvm::outs());
+    return llvm::Error::success();
   }
 };
 } // namespace

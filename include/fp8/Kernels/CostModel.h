@@ -7,6 +7,7 @@
 #ifndef FP8_KERNELS_COSTMODEL_H
 #define FP8_KERNELS_COSTMODEL_H
 
+#include "fp8/Kernels/Communication.h"
 #include "fp8/Kernels/CostReport.h"
 
 #include "llvm/Support/Error.h"
@@ -49,6 +50,8 @@ struct PredictedStep {
   double seconds = 0;
   /// Of the launches that each bounds.
   std::array<double, kBounds> secondsOf = {};
+  /// Of several ranks; what is waited for comes on top of `seconds`.
+  std::optional<Communication> communication;
 
   void printJSON(llvm::raw_ostream &os) const;
   void printTable(llvm::raw_ostream &os) const;

@@ -389,6 +389,10 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
     Dots of f8, 16 bits and f32 have a rate each. Other arithmetic counts as
     additions, those that a polynomial or a cast is made of too.
 
+    With `ranks` it says what a rank sends, how long that is on its way, and what
+    of it the step waits for: collectives follow one another on the `network` from
+    when they are begun, and launches go on until the wait.
+
     Example: 8 multiplications, 64 bytes.
 
     ```mlir
@@ -412,6 +416,10 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
            "Say how long a step takes there: h100, h200, rtx4090, rtx5090 or cpu">,
     Option<"limits", "limits", "std::string", /*default=*/"",
            "The cost.json of fp8-run --profile that has the limits of the CPU">,
+    Option<"ranks", "ranks", "int64_t", /*default=*/"1",
+           "With a card: how many ranks run the step">,
+    Option<"network", "network", "std::string", /*default=*/"\"infiniband-ndr\"",
+           "What joins the ranks: nvlink4, nvlink5, infiniband-ndr, infiniband-hdr, ethernet-100g, or GB/s:microseconds">,
     Option<"asJSON", "json", "bool", /*default=*/"false",
            "Print the prediction as JSON, launch by launch">,
   ];

@@ -34,6 +34,24 @@ struct ReportCostPipelineOptions
       llvm::cl::desc("The cost.json of fp8-run --profile that has the limits "
                      "of the CPU"),
       llvm::cl::init("")};
+  Option<int64_t> ranks{
+      *this, "ranks",
+      llvm::cl::desc("How many ranks run the step, data parallel"),
+      llvm::cl::init(1)};
+  Option<std::string> network{
+      *this, "network",
+      llvm::cl::desc("What joins the ranks: nvlink4, nvlink5, infiniband-ndr, "
+                     "infiniband-hdr, ethernet-100g, or GB/s:microseconds"),
+      llvm::cl::init("infiniband-ndr")};
+  Option<unsigned> zero{
+      *this, "zero",
+      llvm::cl::desc("1: masters and moments are dealt to the ranks"),
+      llvm::cl::init(0)};
+  Option<std::string> lossReduction{
+      *this, "loss-reduction",
+      llvm::cl::desc("mean or sum: what the loss is over rows, where that is "
+                     "not proved"),
+      llvm::cl::init("")};
   Option<bool> json{*this, "json",
                     llvm::cl::desc("Print JSON, launch by launch"),
                     llvm::cl::init(false)};
@@ -50,6 +68,9 @@ void fp8::registerReportCostPipeline() {
         quantize.recipe = options.recipe;
         for (const std::string &assignment : options.set)
           quantize.set.push_back(assignment);
+        quantize.dataParallel = options.ranks > 1;
+        quantize.zero = options.zero;
+        quantize.lossReduction = options.lossReduction;
         buildQuantizePipeline(pm, quantize);
         // The step alone, without what stores and loads its state.
         pm.addPass(createSymbolDCEPass());
@@ -58,6 +79,8 @@ void fp8::registerReportCostPipeline() {
         ReportCostOptions report;
         report.card = options.card;
         report.limits = options.limits;
+        report.ranks = options.ranks;
+        report.network = options.network;
         report.asJSON = options.json;
         pm.addPass(createReportCost(report));
       });

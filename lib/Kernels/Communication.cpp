@@ -1,0 +1,189 @@
+//===- Communication.cpp - What ranks exchange in a step ------------------===//
+
+#include "fp8/Kernels/Communication.h"
+
+#include "fp8/Kernels/Structure.h"
+
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+//===----------------------------------------------------------------------===//
+// Networks
+//===----------------------------------------------------------------------===//
+
+/// A number, alone in `text`.
+static std::optional<double> numberOf(StringRef text) {
+  double number = 0;
+  if (text.getAsDouble(number) || number <= 0)
+    return std::nullopt;
+  return number;
+}
+
+llvm::Expected<Network> fp8::networkOf(StringRef name, int64_t ranks) {
+  // By their data sheets, in one direction; the latencies are assumed.
+  const Network known[] = {{"nvlink4", ranks, 450e9, 2e-6},
+                           {"nvlink5", ranks, 900e9, 2e-6},
+                           {"infiniband-ndr", ranks, 50e9, 5e-6},
+                           {"infiniband-hdr", ranks, 25e9, 5e-6},
+                           {"ethernet-100g", ranks, 12.5e9, 20e-6}};
+  std::string names;
+  for (const Network &network : known) {
+    if (name == network.name)
+      return network;
+    names += network.name + ", ";
+  }
+  auto [bytes, latency] = name.split(':');
+  std::optional<double> rate = numberOf(bytes), delay = numberOf(latency);
+  if (rate && delay)
+    return Network{name.str(), ranks, *rate * 1e9, *delay * 1e-6};
+  return llvm::createStringError("expected a network of " + names +
+                                 "or GB/s:microseconds but got '" + name + "'");
+}
+
+//===----------------------------------------------------------------------===//
+// Bytes
+//===----------------------------------------------------------------------===//
+
+/// Bytes of an element on its way, with the scales of its block
+/// (docs/Ranks.md).
+static double wireBytes(StartAllReduceOp op) {
+  MemRefType type = op.getInput().getType();
+  double scales =
+      op.getBlock() ? 4.0 / static_cast<double>(*op.getBlock()) : 0.0;
+  switch (op.getWire()) {
+  case Wire::None:
+    return static_cast<double>(byteSize(type)) /
+           static_cast<double>(type.getNumElements());
+  case Wire::BF16:
+    return 2;
+  default:
+    return 1 + scales;
+  }
+}
+
+/// Every rank reduces a slice and sends it to all. What an owner gets, or
+/// sends, goes one way.
+static PredictedCollective costOf(StartAllReduceOp op, const Network &network) {
+  auto ranks = static_cast<double>(network.ranks);
+  double ways = op.getShard() ? 1 : 2;
+  PredictedCollective cost;
+  cost.label = op.getLabel().value_or("").str();
+  cost.wire = stringifyWire(op.getWire()).str();
+  cost.bytes = ways * wireBytes(op) *
+               static_cast<double>(op.getInput().getType().getNumElements()) *
+               (ranks - 1) / ranks;
+  cost.seconds = ways * network.latency + cost.bytes / network.bytes;
+  return cost;
+}
+
+/// An exchange is between the ranks of its own groups.
+static PredictedCollective costOf(StartExchangeOp op, const Network &network) {
+  auto members = static_cast<double>(
+      cast<ShapedType>(op.getRanks().getType()).getDimSize(1));
+  auto input = static_cast<double>(byteSize(op.getInput().getType()));
+  PredictedCollective cost;
+  cost.label = op.getLabel().value_or("").str();
+  cost.wire = "none";
+  switch (op.getKind()) {
+  case ExchangeKind::AllToAll:
+    cost.bytes = input * (members - 1) / members;
+    break;
+  case ExchangeKind::Gather:
+    cost.bytes = input * (members - 1);
+    break;
+  case ExchangeKind::Permute:
+    cost.bytes = input;
+    break;
+  }
+  cost.seconds = network.latency + cost.bytes / network.bytes;
+  return cost;
+}
+
+//===----------------------------------------------------------------------===//
+// Time
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// Goes through a schedule with two clocks: that of launches and that of the
+/// network, on which one collective follows the other.
+class Timeline {
+public:
+  Timeline(Communication &result,
+           llvm::function_ref<double(LaunchOp)> secondsOf)
+      : result(result), secondsOf(secondsOf) {}
+
+  void visit(Block &block, int64_t times);
+  /// What is still on its way at the end is waited for.
+  void finish() { result.exposed += std::max(0.0, network - now); }
+
+private:
+  void begin(Value handle, PredictedCollective cost, int64_t times);
+  void wait(Value handle, int64_t times);
+  void repeat(scf::ForOp loop, int64_t times);
+
+  Communication &result;
+  llvm::function_ref<double(LaunchOp)> secondsOf;
+  double now = 0, network = 0;
+  DenseMap<Value, double> arrivals;
+};
+} // namespace
+
+void Timeline::begin(Value handle, PredictedCollective cost, int64_t times) {
+  network = std::max(now, network) + cost.seconds;
+  arrivals[handle] = network;
+  cost.runs = times;
+  result.bytes += static_cast<double>(times) * cost.bytes;
+  result.seconds += static_cast<double>(times) * cost.seconds;
+  result.collectives.push_back(std::move(cost));
+}
+
+void Timeline::wait(Value handle, int64_t times) {
+  double late = arrivals.lookup(handle) - now;
+  if (late <= 0)
+    return;
+  result.exposed += static_cast<double>(times) * late;
+  now += late;
+}
+
+/// All turns take as long as the first one.
+void Timeline::repeat(scf::ForOp loop, int64_t times) {
+  std::optional<llvm::APInt> count = loop.getStaticTripCount();
+  int64_t turns = count ? count->getSExtValue() : 1;
+  double before = now;
+  visit(*loop.getBody(), times * turns);
+  double others = static_cast<double>(turns - 1) * (now - before);
+  now += others;
+  network += others;
+}
+
+void Timeline::visit(Block &block, int64_t times) {
+  for (Operation &op : block)
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case([&](LaunchOp launch) { now += secondsOf(launch); })
+        .Case<StartAllReduceOp, StartExchangeOp>([&](auto start) {
+          begin(start.getHandle(), costOf(start, result.network), times);
+        })
+        .Case([&](WaitOp wait) { this->wait(wait.getHandle(), times); })
+        .Case([&](scf::ForOp loop) { repeat(loop, times); })
+        .Default([&](Operation *other) {
+          for (Region &region : other->getRegions())
+            for (Block &inner : region)
+              visit(inner, times);
+        });
+}
+
+Communication
+fp8::predictCommunication(ModuleOp module, const Network &network,
+                          llvm::function_ref<double(LaunchOp)> secondsOf) {
+  Communication result;
+  result.network = network;
+  for (auto schedule : module.getOps<ScheduleOp>()) {
+    Timeline timeline(result, secondsOf);
+    timeline.visit(schedule.getBody().front(), 1);
+    timeline.finish();
+  }
+  return result;
+}
