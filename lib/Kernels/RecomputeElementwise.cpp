@@ -164,7 +164,9 @@ bool BlockSweeps::findReads(
       isReadHere = true;
       continue;
     }
-    if (!isElementwise(user))
+    // What is read after more than one reduction is read much later, often by
+    // the backward pass: what it is computed from would live until then.
+    if (!isElementwise(user) || operandLevel != level + 1)
       return false;
     reads[operandLevel].push_back(&use);
   }
@@ -194,6 +196,9 @@ void BlockSweeps::findCrossings() {
 /// What has to be computed again to have `value`.
 void BlockSweeps::findSlice(Crossing &crossing, Value value) {
   Operation *def = value.getDefiningOp();
+  // A number that is the same everywhere is no memory.
+  if (matchPattern(value, m_Constant<SplatElementsAttr>(nullptr)))
+    return;
   bool isPart = def && def->getBlock() == &block &&
                 elementsOf(value) >= kMinElements &&
                 (isElementwise(def) || isTensorView(def));
