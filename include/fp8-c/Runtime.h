@@ -533,6 +533,12 @@ typedef struct fp8_package fp8_package;
    it was written, or of another version. */
 FP8_CAPI fp8_status fp8_package_open(const char *directory,
                                      fp8_package **package);
+/* An error if this CPU cannot run code for `cpu` with `features` (LLVM's names,
+   '+' each, by commas). Asks the system for registers that a process has none
+   of before (AMX), so it comes before such code is run; fp8_package_open calls
+   it. */
+FP8_CAPI fp8_status fp8_check_cpu(const char *cpu, const char *features);
+
 /* An empty package, to be filled by the two functions below. */
 FP8_CAPI fp8_status fp8_package_create(fp8_package **package);
 /* Adds a function of its own name, desc->name (see fp8_executable_create). */

@@ -12,11 +12,21 @@ LoadedExecutable::LoadedExecutable() = default;
 
 LoadedExecutable::~LoadedExecutable() { fp8_package_close(functions); }
 
+static llvm::Error toError(fp8_status status) {
+  if (status == FP8_OK)
+    return llvm::Error::success();
+  return llvm::createStringError(fp8_last_error());
+}
+
 /// Puts all objects into one library of the JIT. A function is linked when its
 /// schedule is first looked up.
 llvm::Error LoadedExecutable::link() {
   initializeTargets();
   if (llvm::Error error = checkRunsHere(executable.target))
+    return error;
+  if (llvm::Error error =
+          toError(fp8_check_cpu(executable.target.cpu.c_str(),
+                                usedFeatures(executable.target).c_str())))
     return error;
   auto created = llvm::orc::LLJITBuilder().create();
   if (!created)
@@ -53,12 +63,6 @@ llvm::Error LoadedExecutable::link() {
             llvm::MemoryBuffer::getMemBufferCopy(object.bytes, object.symbol)))
       return error;
   return llvm::Error::success();
-}
-
-static llvm::Error toError(fp8_status status) {
-  if (status == FP8_OK)
-    return llvm::Error::success();
-  return llvm::createStringError(fp8_last_error());
 }
 
 static fp8_tensor_info infoOf(const TensorDescription &tensor) {

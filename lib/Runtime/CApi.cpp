@@ -1,6 +1,7 @@
 //===- CApi.cpp - The C boundary ------------------------------------------===//
 
 #include "Alarm.h"
+#include "Cpu.h"
 #include "EvaluateState.h"
 #include "Limits.h"
 #include "Package.h"
@@ -213,6 +214,12 @@ fp8_status fp8_package_open(const char *directory, fp8_package **package) {
   return guard([&] {
     required(package, "a place for the package") = nullptr;
     *package = new fp8_package(&required(directory, "a directory"));
+  });
+}
+
+fp8_status fp8_check_cpu(const char *cpu, const char *features) {
+  return guard([&] {
+    checkCpu(&required(cpu, "a CPU"), &required(features, "features"));
   });
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Limits.h"
+#include "Cpu.h"
 #include "ThreadPool.h"
 
 #include <algorithm>
@@ -58,6 +59,27 @@ dot512(int64_t, void *const *operands, void *) {
   *static_cast<volatile float *>(operands[0]) = total;
 }
 
+__attribute__((target("amx-tile,amx-bf16"))) void
+tiles(int64_t, void *const *operands, void *) {
+  // Palette 1, and 16 rows of 64 bytes for each of eight registers.
+  alignas(64) uint8_t configuration[64] = {1};
+  for (int number = 0; number < 8; ++number) {
+    configuration[16 + 2 * number] = 64;
+    configuration[48 + number] = 16;
+  }
+  _tile_loadconfig(configuration);
+  _tile_zero(0), _tile_zero(1), _tile_zero(2), _tile_zero(3);
+  _tile_zero(4), _tile_zero(5), _tile_zero(6), _tile_zero(7);
+  for (int round = 0; round < kRounds; ++round) {
+    _tile_dpbf16ps(0, 4, 6), _tile_dpbf16ps(1, 4, 7);
+    _tile_dpbf16ps(2, 5, 6), _tile_dpbf16ps(3, 5, 7);
+  }
+  alignas(64) float sums[256];
+  _tile_stored(0, sums, 64);
+  _tile_release();
+  *static_cast<volatile float *>(operands[0]) = sums[0];
+}
+
 __attribute__((target("avx2,fma"))) void fma256(int64_t, void *const *operands,
                                                 void *) {
   __m256 sums[kSums], a = _mm256_set1_ps(0.999f), b = _mm256_set1_ps(1e-3f);
@@ -97,6 +119,8 @@ Arithmetic bestOfF32() {
 
 Arithmetic bestOfBF16() {
 #if defined(__x86_64__)
+  if (mayUseTiles())
+    return {tiles, 4 * 2.0 * 16 * 16 * 32};
   if (__builtin_cpu_supports("avx512bf16"))
     return {dot512, 2.0 * 32 * kSums};
 #endif

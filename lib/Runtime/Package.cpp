@@ -1,6 +1,7 @@
 //===- Package.cpp - Compiled functions by name ---------------------------===//
 
 #include "Package.h"
+#include "Cpu.h"
 
 #include <array>
 #include <cerrno>
@@ -141,35 +142,6 @@ static void checkLibrary(const std::string &path, const nlohmann::json &json) {
                     "than manifest.json"));
 }
 
-/// Code for instructions that this CPU lacks would end the process.
-static void checkCpu(const nlohmann::json &target) {
-#if defined(__x86_64__)
-  std::string features = "," + target.at("features").get<std::string>() + ",";
-  auto check = [&](const char *feature, bool isThere) {
-    if (!isThere && features.find(str(",+", feature, ",")) != std::string::npos)
-      throw Error(FP8_ERROR_INVALID,
-                  str("expected a CPU with ", feature,
-                      ", which the package was compiled for (",
-                      target.at("cpu").get<std::string>(),
-                      "), but this one has none"));
-  };
-  __builtin_cpu_init();
-  check("sse4.2", __builtin_cpu_supports("sse4.2"));
-  check("avx", __builtin_cpu_supports("avx"));
-  check("avx2", __builtin_cpu_supports("avx2"));
-  check("fma", __builtin_cpu_supports("fma"));
-  check("bmi2", __builtin_cpu_supports("bmi2"));
-  check("avx512f", __builtin_cpu_supports("avx512f"));
-  check("avx512bw", __builtin_cpu_supports("avx512bw"));
-  check("avx512dq", __builtin_cpu_supports("avx512dq"));
-  check("avx512vl", __builtin_cpu_supports("avx512vl"));
-  check("avx512vbmi", __builtin_cpu_supports("avx512vbmi"));
-  check("avx512bf16", __builtin_cpu_supports("avx512bf16"));
-#else
-  (void)target;
-#endif
-}
-
 static void checkVersion(const std::string &path, const nlohmann::json &json) {
   if (!json.is_object() || json.value("format", "") != "fp8-package")
     throw Error(FP8_ERROR_FORMAT,
@@ -221,7 +193,9 @@ fp8_package::fp8_package(const std::string &directory) {
   try {
     nlohmann::json json = nlohmann::json::parse(readTextFile(path));
     checkVersion(path, json);
-    checkCpu(json.at("target"));
+    const nlohmann::json &target = json.at("target");
+    checkCpu(target.at("cpu").get<std::string>(),
+             target.at("features").get<std::string>());
     const nlohmann::json &file = json.at("library");
     // Its whole path, lest the loader looks in its own directories.
     std::string name = str(directory, "/", file.at("file").get<std::string>());

@@ -21,8 +21,12 @@ struct TargetInfo {
   /// Byte permutes of two registers, a table of 128 bytes (AVX512-VBMI).
   bool hasVBMI = false;
   bool hasAVX512BF16 = false;
+  /// Products of whole tiles of bf16 (AMX-BF16).
+  bool hasAMXBF16 = false;
   /// Pack for bf16 dots but compute them from FMAs: for tests of the packing.
   bool emulateBF16Dots = false;
+  /// The same for tiles, whose registers are memory then.
+  bool emulateAMX = false;
 
   unsigned getLanes() const { return vectorBits / 32; }
 

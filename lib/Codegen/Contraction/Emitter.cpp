@@ -16,6 +16,9 @@
 // On AVX512-BF16 two f8 values of neighbouring k form one 32-bit lane of two
 // bf16 values; the geometry of the panels stays the same with half the k.
 //
+// With AMX the sums of a register tile are in tile registers, and one step
+// multiplies 16 lanes along k (MatrixTiles.cpp).
+//
 //===----------------------------------------------------------------------===//
 
 #include "Emitter.h"
@@ -84,6 +87,9 @@ void Emitter::carveScratch(Value scratch) {
   tileBuffer = carve(plan.tileSize);
   for (int i = 0; i < 2; ++i)
     scaleLines[i] = carve(plan.scaleSizes[i]);
+  tileSums = carve(plan.sumsSize);
+  tileConfiguration = carve(plan.configurationSize);
+  tileRegisters = carve(plan.registersSize);
 }
 
 LogicalResult Emitter::emit(const ContractionTile &tile) {
@@ -101,9 +107,13 @@ LogicalResult Emitter::emit(const ContractionTile &tile) {
   carveScratch(tile.scratch);
   if (tile.accumulate)
     first = arith::ConstantOp::create(b, loc, b.getBoolAttr(false));
+  if (plan.inTiles)
+    configureTiles();
   forDims(plan.outer, *places, [&](Places places) {
     forOuterK(plan.outerK, places, [&](Places places) { blocks(places); });
   });
+  if (plan.inTiles)
+    callTile("tilerelease");
   return success();
 }
 
@@ -145,8 +155,8 @@ void Emitter::block(Places places, Value k0, Value kEnd, int64_t extent) {
   if (plan.scaled[rhs])
     gatherScales(block.places.scales[rhs], rhs, plan.n, scaleLines[1]);
   packLhs(block.places.data[lhs], kEnd);
-  if (plan.pack == 2)
-    block.steps = div(add(kEnd, 1), 2);
+  int64_t step = plan.pack * plan.stepLanes();
+  block.steps = div(add(kEnd, step - 1), step);
 
   int64_t width = plan.panelColumns();
   int64_t full = plan.n.size / width * width;
@@ -185,6 +195,7 @@ void Emitter::panel(const Block &block, Value j, int64_t columns) {
     packRhsPanel(tile.rhs, rhsPanel, block.kEnd, columns);
     tile.rhs = rhsPanel;
     tile.rhsK = llvm::alignTo(columns, plan.lanes);
+    clearRhsEnd(rhsPanel, block, tile.rhsK);
   }
   tile.columns = columns;
   tile.steps = block.steps;

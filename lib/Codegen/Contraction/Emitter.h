@@ -15,7 +15,8 @@ namespace mlir::fp8::contraction {
 struct Block {
   /// Where it begins.
   Places places;
-  /// Its extent, and how many lanes of a panel that is.
+  /// Its extent, and the steps of a register tile over it: one lane of a panel
+  /// each, or a whole tile of lanes.
   Value kEnd, steps;
 };
 
@@ -89,6 +90,14 @@ private:
   void packSquares(Ref source, Value j, int64_t columns, Ref panel,
                    int64_t width, Value kEnd);
   SmallVector<Value> loadSquare(Ref source, int64_t columns, int64_t lanes);
+  /// Calls `body` for every whole square along k, and for what is left.
+  void forSquares(Value kEnd, function_ref<void(Value, int64_t)> body);
+  /// Packs rows that lie beside each other as [m][k]: squares transposed.
+  void packTurnedLhs(Ref source, Ref panel, Value kEnd);
+  void packTurnedSquare(Ref source, int64_t rows, int64_t depth, Ref to);
+  /// Clears the lanes that the last step of a block reads and nothing packs.
+  void clearLhsEnd(Ref panel, Value kEnd);
+  void clearRhsEnd(Ref panel, const Block &block, int64_t width);
 
   // The register tile.
   /// Writes down the scales of an operand, one for every row or column.
@@ -100,7 +109,25 @@ private:
   SmallVector<Value> sumProducts(const RegisterTile &tile);
   void store(const RegisterTile &tile, ArrayRef<Value> sums, bool accumulate);
   void storeThroughScratch(const RegisterTile &tile, ArrayRef<Value> sums);
+  void scaleAndStore(const RegisterTile &tile, SmallVector<Value> sums);
   void registerTile(const RegisterTile &tile);
+
+  // The same in tile registers.
+  void configureTiles();
+  void callTile(StringRef name, ValueRange operands = {});
+  Value tileNumber(int64_t number);
+  Value pointerTo(Ref ref);
+  Ref standIn(int64_t number) {
+    return at(tileRegisters, number * kTileRows * plan.lanes);
+  }
+  void zeroTile(int64_t number);
+  /// Rows are `stride` lanes apart.
+  void loadTile(int64_t number, Ref from, int64_t stride);
+  void storeTile(int64_t number, Ref to, int64_t stride);
+  void copyRows(Ref from, int64_t fromStride, Ref to, int64_t toStride);
+  void multiplyTiles(int64_t sum, int64_t lhs, int64_t rhs);
+  void emulateTiles(int64_t sum, int64_t lhs, int64_t rhs);
+  void sumInTiles(const RegisterTile &tile);
   using LaneBuilder::store;
 
   int64_t vectorsOf(const RegisterTile &tile) const {
@@ -110,6 +137,9 @@ private:
   const Plan &plan;
   PlaceBuilder placing;
   Ref lhsPanel, rhsPanel, tileBuffer;
+  /// What tile registers are stored to, what configures them, and what stands
+  /// in for them.
+  Ref tileSums, tileConfiguration, tileRegisters;
   /// The scales of rows and of columns in the current block of k.
   std::array<Ref, 2> scaleLines;
   /// A static number with the same remainders as the current block of k.

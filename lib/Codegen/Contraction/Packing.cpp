@@ -76,11 +76,69 @@ void Emitter::packScalars(Ref source, Dim dim, unsigned operand, Ref panel,
   });
 }
 
+void Emitter::clearLhsEnd(Ref panel, Value kEnd) {
+  if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
+    return;
+  Value lane = div(alignDown(kEnd, plan.pack * kTileRows), plan.pack);
+  forLoop(0, plan.m.size, 1, [&](Value i) {
+    Ref line = at(at(panel, i, plan.lhsRowStride()), lane, 1);
+    store(zeroVector(plan.lanes), line, plan.lanes);
+  });
+}
+
+void Emitter::clearRhsEnd(Ref panel, const Block &block, int64_t width) {
+  if (!plan.inTiles || kExtent % (plan.pack * kTileRows) == 0)
+    return;
+  Value packed = div(add(block.kEnd, plan.pack - 1), plan.pack);
+  forLoop(packed, mul(block.steps, kTileRows), 1, [&](Value k) {
+    for (int64_t j = 0; j < width; j += plan.lanes)
+      store(zeroVector(plan.lanes), at(at(panel, k, width), j), plan.lanes);
+  });
+}
+
+void Emitter::packTurnedSquare(Ref source, int64_t rows, int64_t depth,
+                               Ref to) {
+  int64_t stride = plan.k.strides[plan.operand[0]];
+  SmallVector<Value> lines;
+  for (int64_t k = 0; k < 2 * plan.lanes; k += 2) {
+    if (k >= depth) {
+      lines.push_back(zeroVector(plan.lanes));
+      continue;
+    }
+    std::optional<Ref> second;
+    if (k + 1 < depth)
+      second = at(source, (k + 1) * stride);
+    lines.push_back(
+        loadInterleaved(at(source, k * stride), second, rows, plan.lanes));
+  }
+  transpose(lines);
+  for (int64_t i = 0; i < rows; ++i)
+    store(lines[i], at(to, i * plan.lhsRowStride()), plan.lanes);
+}
+
+void Emitter::packTurnedLhs(Ref source, Ref panel, Value kEnd) {
+  int64_t stride = plan.k.strides[plan.operand[0]];
+  auto rows = [&](Value i, int64_t count) {
+    forSquares(kEnd, [&](Value k, int64_t depth) {
+      Ref to = at(at(panel, i, plan.lhsRowStride()), div(k, 2), 1);
+      packTurnedSquare(at(at(source, i, 1), k, stride), count, depth, to);
+    });
+  };
+  int64_t full = llvm::alignDown(plan.m.size, plan.lanes);
+  forLoop(0, full, plan.lanes, [&](Value i) { rows(i, plan.lanes); });
+  if (full != plan.m.size)
+    rows(cst(full), plan.m.size - full);
+}
+
 void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
   unsigned lhs = plan.operand[0];
   int64_t rowStride = plan.lhsRowStride();
-  if (plan.k.strides[lhs] != 1)
+  if (plan.k.strides[lhs] != 1 && plan.m.strides[lhs] == 1 && plan.inTiles)
+    return packTurnedLhs(source, panel, kEnd);
+  if (plan.k.strides[lhs] != 1) {
+    clearLhsEnd(panel, kEnd);
     return packScalars(source, plan.m, lhs, panel, rowStride, 1, kEnd);
+  }
   forLoop(0, plan.m.size, 1, [&](Value i) {
     Ref from = at(source, i, plan.m.strides[lhs]);
     Ref to = at(panel, i, rowStride);
@@ -135,26 +193,29 @@ SmallVector<Value> Emitter::loadSquare(Ref source, int64_t columns,
   return lines;
 }
 
-void Emitter::packSquares(Ref source, Value j, int64_t columns, Ref panel,
-                          int64_t width, Value kEnd) {
-  Ref from = at(source, j, plan.n.strides[plan.operand[1]]);
-  auto square = [&](Value k, int64_t lanes) {
-    SmallVector<Value> lines = loadSquare(at(from, k, 1), columns, lanes);
-    Ref to = at(at(panel, div(k, plan.pack), width), j, 1);
-    int64_t steps = llvm::divideCeil(lanes, plan.pack);
-    for (int64_t i = 0; i < steps; ++i)
-      store(lines[i], at(to, i * width), plan.lanes);
-  };
+void Emitter::forSquares(Value kEnd, function_ref<void(Value, int64_t)> body) {
   int64_t unit = plan.lanes * plan.pack;
   int64_t rest = kExtent % unit;
   Value done = cst(0);
   if (kExtent >= unit) {
     Value to = rest ? alignDown(kEnd, unit) : kEnd;
-    forLoop(done, to, unit, [&](Value k) { square(k, unit); });
+    forLoop(done, to, unit, [&](Value k) { body(k, unit); });
     done = to;
   }
   if (rest)
-    forLoop(done, kEnd, unit, [&](Value k) { square(k, rest); });
+    forLoop(done, kEnd, unit, [&](Value k) { body(k, rest); });
+}
+
+void Emitter::packSquares(Ref source, Value j, int64_t columns, Ref panel,
+                          int64_t width, Value kEnd) {
+  Ref from = at(source, j, plan.n.strides[plan.operand[1]]);
+  forSquares(kEnd, [&](Value k, int64_t lanes) {
+    SmallVector<Value> lines = loadSquare(at(from, k, 1), columns, lanes);
+    Ref to = at(at(panel, div(k, plan.pack), width), j, 1);
+    int64_t steps = llvm::divideCeil(lanes, plan.pack);
+    for (int64_t i = 0; i < steps; ++i)
+      store(lines[i], at(to, i * width), plan.lanes);
+  });
 }
 
 void Emitter::packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns) {

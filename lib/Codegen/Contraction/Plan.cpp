@@ -90,6 +90,12 @@ static bool hasAdjacentRows(const Plan &plan) {
 static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
                                Plan &plan) {
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
+  if (plan.inTiles) {
+    // Two tiles of each operand, and their four products.
+    plan.rows = std::min(plan.m.size, 2 * kTileRows);
+    plan.columns = std::min<int64_t>(vectors, 2);
+    return;
+  }
   int64_t registers = target.vectorBits == 512 ? 32 : 16;
   int64_t maxColumns = target.vectorBits == 512 ? 4 : 3;
   double best = std::numeric_limits<double>::max();
@@ -160,31 +166,42 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   // Rows a multiple of the page apart would share one set of the cache.
   bool direct =
       lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
-  plan.lhs = direct                  ? LhsForm::Direct
-             : hasAdjacentRows(plan) ? LhsForm::Panels
-                                     : LhsForm::RowMajor;
+  plan.lhs = direct                                   ? LhsForm::Direct
+             : hasAdjacentRows(plan) && !plan.inTiles ? LhsForm::Panels
+                                                      : LhsForm::RowMajor;
+  // The last tile register is read whole.
+  int64_t rows =
+      plan.inTiles ? llvm::alignTo(plan.m.size, kTileRows) : plan.m.size;
   if (plan.lhs == LhsForm::RowMajor)
-    plan.lhsSize = plan.m.size * plan.lhsRowStride();
+    plan.lhsSize = rows * plan.lhsRowStride();
   else if (plan.lhs == LhsForm::Panels)
     plan.lhsSize = plan.m.size * plan.packedK() + plan.lanes;
   plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
 }
 
 /// Decides whether the rhs is packed, and gives all else its scratch.
-static void chooseScratch(Type rhsType, Plan &plan) {
+static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
   int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
   plan.packRhs = !(rhsType.isF32() && plan.n.strides[rhs] == 1 &&
                    plan.n.size % plan.lanes == 0 && blocksOfRows <= 2);
   if (plan.packRhs)
-    plan.rhsSize = llvm::alignTo(plan.packedK() * plan.panelColumns(), 16);
+    plan.rhsSize = llvm::alignTo(
+        llvm::alignTo(plan.packedK(), plan.stepLanes()) * plan.panelColumns(),
+        16);
   if (plan.storeThroughScratch)
-    plan.tileSize = plan.rows * plan.panelColumns();
+    plan.tileSize = (plan.inTiles ? 1 : plan.rows) * plan.panelColumns();
   // A whole vector may be read from the last scale on.
   if (plan.scaled[lhs])
     plan.scaleSizes[0] = llvm::alignTo(plan.m.size, 16);
   if (plan.scaled[rhs])
     plan.scaleSizes[1] = llvm::alignTo(plan.n.size + plan.lanes, 16);
+  if (!plan.inTiles)
+    return;
+  plan.sumsSize = llvm::alignTo(plan.rows, kTileRows) * plan.panelColumns();
+  plan.configurationSize = 16;
+  if (target.emulateAMX)
+    plan.registersSize = kTileRegisters * kTileRows * plan.lanes;
 }
 
 FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
@@ -211,12 +228,17 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   Type lhsType = elementType(plan.operand[0]);
   Type rhsType = elementType(plan.operand[1]);
   plan.lanes = target.getLanes();
-  if ((target.hasAVX512BF16 || target.emulateBF16Dots) &&
+  bool tiles = target.hasAMXBF16 || target.emulateAMX;
+  if ((target.hasAVX512BF16 || target.emulateBF16Dots || tiles) &&
       isExactInBF16(lhsType) && isExactInBF16(rhsType))
     plan.pack = 2;
+  // Less than a whole tile is left to vectors.
+  plan.inTiles = tiles && plan.pack == 2 && plan.lanes == kTileRows &&
+                 plan.m.size >= kTileRows && plan.n.size >= kTileRows &&
+                 plan.k.size >= 2 * kTileRows;
   chooseRegisterTile(lhsType, target, plan);
   chooseBlocks(op, plan);
   chooseLhsForm(lhsType, plan);
-  chooseScratch(rhsType, plan);
+  chooseScratch(rhsType, target, plan);
   return plan;
 }

@@ -20,6 +20,10 @@ enum class LhsForm {
   Panels,
 };
 
+/// A tile register of AMX has so many rows, of so many lanes of 32 bits.
+constexpr int64_t kTileRows = 16;
+constexpr int64_t kTileRegisters = 8;
+
 /// Every static decision about a tile.
 struct Plan {
   /// The roles of lhs and rhs are exchanged: operand[0] is the one with rows.
@@ -39,19 +43,26 @@ struct Plan {
   int64_t pack = 1;
   LhsForm lhs = LhsForm::Direct;
   bool packRhs = true;
+  /// Sums are in the tile registers of AMX.
+  bool inTiles = false;
   /// The result has no unit stride: it is stored through a register tile in
   /// scratch.
   bool storeThroughScratch = false;
-  /// The number of f32 in the packed lhs, the packed rhs, the stored tile, and
-  /// the scales of rows and columns in a block of k.
+  /// The number of f32 in the packed lhs, the packed rhs, the stored tile, the
+  /// scales of rows and columns in a block of k, the sums from tile registers,
+  /// the configuration of these, and their stand-in.
   int64_t lhsSize = 0, rhsSize = 0, tileSize = 0;
   std::array<int64_t, 2> scaleSizes = {0, 0};
+  int64_t sumsSize = 0, configurationSize = 0, registersSize = 0;
 
   int64_t getScratchBytes() const {
-    return 4 * (lhsSize + rhsSize + tileSize + scaleSizes[0] + scaleSizes[1]);
+    return 4 * (lhsSize + rhsSize + tileSize + scaleSizes[0] + scaleSizes[1] +
+                sumsSize + configurationSize + registersSize);
   }
   int64_t panelColumns() const { return columns * lanes; }
   int64_t packedK() const { return llvm::divideCeil(kc, pack); }
+  /// The lanes along k that one step multiplies.
+  int64_t stepLanes() const { return inTiles ? kTileRows : 1; }
   /// The distance of the rows of a lhs packed as [m][k]; off a power of two.
   int64_t lhsRowStride() const {
     return llvm::alignTo(packedK(), lanes) + lanes;

@@ -143,7 +143,12 @@ void Emitter::storeThroughScratch(const RegisterTile &tile,
 }
 
 void Emitter::registerTile(const RegisterTile &tile) {
-  SmallVector<Value> sums = sumProducts(tile);
+  if (plan.inTiles)
+    return sumInTiles(tile);
+  scaleAndStore(tile, sumProducts(tile));
+}
+
+void Emitter::scaleAndStore(const RegisterTile &tile, SmallVector<Value> sums) {
   scaleSums(sums, tile.scales, tile.rows, vectorsOf(tile));
   if (plan.storeThroughScratch)
     return storeThroughScratch(tile, sums);

@@ -60,6 +60,7 @@ TargetInfo infoOf(const llvm::Triple &triple,
   info.hasF16C = has("+f16c");
   info.hasVBMI = avx512 && has("+avx512vbmi");
   info.hasAVX512BF16 = avx512 && has("+avx512bf16");
+  info.hasAMXBF16 = avx512 && has("+amx-tile,+amx-bf16");
   return info;
 }
 

@@ -6,13 +6,16 @@
 // RUN: fp8-opt %t.mlir --fp8-target=cpu=x86-64-v3 --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v3 | FileCheck %s --check-prefix=V3
 // RUN: fp8-opt %t.mlir --fp8-target=cpu=x86-64-v4 --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=x86_64-unknown-linux-gnu -mcpu=x86-64-v4 | FileCheck %s --check-prefix=V4
 // RUN: fp8-opt %t.mlir --fp8-target=cpu=znver4 --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=x86_64-unknown-linux-gnu -mcpu=znver4 | FileCheck %s --check-prefix=BF16
-// RUN: fp8-opt %t.mlir --fp8-target=cpu=sapphirerapids --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=x86_64-unknown-linux-gnu -mcpu=sapphirerapids | FileCheck %s --check-prefix=BF16
+// RUN: fp8-opt %t.mlir --fp8-target=cpu=sapphirerapids --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=x86_64-unknown-linux-gnu -mcpu=sapphirerapids | FileCheck %s --check-prefix=AMX
 // RUN: fp8-opt %t.mlir --fp8-target=cpu=neoverse-v2 --fp8-codegen --fp8-to-llvm | mlir-translate --mlir-to-llvmir --allow-unregistered-dialect | llc -mtriple=aarch64-unknown-linux-gnu -mcpu=neoverse-v2 | FileCheck %s --check-prefix=ARM
 
 // V2: mulps {{.*}}%xmm
 // V3: vfmadd{{.*}}%ymm
 // V4: vfmadd{{.*}}%zmm
 // BF16: vdpbf16ps {{.*}}%zmm
+// AMX: ldtilecfg
+// AMX: tdpbf16ps {{.*}}%tmm
+// AMX: tilerelease
 // ARM: fmla v{{.*}}.4s
 
 #a = affine_map<(m, n, k) -> (m, k)>

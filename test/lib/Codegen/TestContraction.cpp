@@ -63,6 +63,8 @@ struct TestContraction
       target.hasVBMI = vbmi;
     }
     target.emulateBF16Dots = emulate;
+    target.hasAMXBF16 = amx;
+    target.emulateAMX = emulateAMX;
     return target;
   }
 
@@ -201,6 +203,10 @@ struct TestContraction
                     llvm::cl::desc("The target has byte permutes")};
   Option<bool> emulate{*this, "emulate-bf16-dots", llvm::cl::init(false),
                        llvm::cl::desc("Compute bf16 dots from FMAs")};
+  Option<bool> amx{*this, "amx-bf16", llvm::cl::init(false),
+                   llvm::cl::desc("The target has tiles of bf16")};
+  Option<bool> emulateAMX{*this, "emulate-amx", llvm::cl::init(false),
+                          llvm::cl::desc("Compute tiles of bf16 from FMAs")};
 };
 
 } // namespace

@@ -1,0 +1,182 @@
+//===- MatrixTiles.cpp - Sums of a contraction in the tiles of AMX --------===//
+//
+// A register tile of up to 32 x 32 sums is up to four tile registers; four more
+// hold two tiles of each operand. All have 16 rows of 16 lanes, whatever of
+// them is used: rows and columns that are too many are read from the padding of
+// the panels and never stored. So one configuration serves every register tile,
+// and registers are named here: no value of them lives in the IR.
+//
+// Instructions are those of Intel's Architecture Instruction Set Extensions,
+// chapter "Intel AMX Instruction Set Reference".
+//
+//===----------------------------------------------------------------------===//
+
+#include "Emitter.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::contraction;
+
+/// The first tile registers of sums, of lhs and of rhs.
+static constexpr int64_t kSums = 0, kLhs = 4, kRhs = 6;
+
+Value Emitter::pointerTo(Ref ref) {
+  Value base =
+      memref::ExtractAlignedPointerAsIndexOp::create(b, loc, ref.memref);
+  Value address = arith::IndexCastOp::create(b, loc, b.getI64Type(),
+                                             add(base, mul(ref.index, 4)));
+  return LLVM::IntToPtrOp::create(
+      b, loc, LLVM::LLVMPointerType::get(b.getContext()), address);
+}
+
+Value Emitter::tileNumber(int64_t number) {
+  return arith::ConstantOp::create(b, loc, b.getI8IntegerAttr(number));
+}
+
+void Emitter::callTile(StringRef name, ValueRange operands) {
+  if (!target.emulateAMX)
+    LLVM::CallIntrinsicOp::create(
+        b, loc, b.getStringAttr("llvm.x86." + name.str()), operands);
+}
+
+/// Writes down 64 bytes: the palette, and of each register the bytes of a row
+/// and the number of rows.
+void Emitter::configureTiles() {
+  if (target.emulateAMX)
+    return;
+  SmallVector<int8_t> bytes(64, 0);
+  bytes[0] = 1;
+  for (int64_t number = 0; number < kTileRegisters; ++number) {
+    bytes[16 + 2 * number] = 4 * kTileRows;
+    bytes[48 + number] = kTileRows;
+  }
+  auto type = VectorType::get({64}, b.getI8Type());
+  Value content = arith::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
+  content = vector::BitCastOp::create(b, loc, f32Vector(16), content);
+  vector::StoreOp::create(b, loc, content, tileConfiguration.memref,
+                          tileConfiguration.index);
+  callTile("ldtilecfg", pointerTo(tileConfiguration));
+}
+
+void Emitter::copyRows(Ref from, int64_t fromStride, Ref to, int64_t toStride) {
+  forLoop(0, kTileRows, 1, [&](Value row) {
+    Value line = loadLanes(at(from, row, fromStride), plan.lanes, plan.lanes);
+    store(line, at(to, row, toStride), plan.lanes);
+  });
+}
+
+void Emitter::zeroTile(int64_t number) {
+  if (!target.emulateAMX)
+    return callTile("tilezero", tileNumber(number));
+  forLoop(0, kTileRows, 1, [&](Value row) {
+    store(zeroVector(plan.lanes), at(standIn(number), row, plan.lanes),
+          plan.lanes);
+  });
+}
+
+void Emitter::loadTile(int64_t number, Ref from, int64_t stride) {
+  if (target.emulateAMX)
+    return copyRows(from, stride, standIn(number), plan.lanes);
+  Value bytes =
+      arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(4 * stride));
+  callTile("tileloadd64", {tileNumber(number), pointerTo(from), bytes});
+}
+
+void Emitter::storeTile(int64_t number, Ref to, int64_t stride) {
+  if (target.emulateAMX)
+    return copyRows(standIn(number), plan.lanes, to, stride);
+  Value bytes =
+      arith::ConstantOp::create(b, loc, b.getI64IntegerAttr(4 * stride));
+  callTile("tilestored64", {tileNumber(number), pointerTo(to), bytes});
+}
+
+/// TDPBF16PS: the products of the first halves of a row's lanes are summed
+/// apart from those of the second, and both are added to the tile.
+void Emitter::emulateTiles(int64_t sum, int64_t lhs, int64_t rhs) {
+  Type ints = VectorType::get({plan.lanes}, b.getI32Type());
+  auto half = [&](Value v, bool second) -> Value {
+    Value bits = arith::BitcastOp::create(b, loc, ints, v);
+    bits =
+        second
+            ? Value(arith::AndIOp::create(b, loc, bits,
+                                          intConstant(ints, -65536)))
+            : Value(arith::ShLIOp::create(b, loc, bits, intConstant(ints, 16)));
+    return arith::BitcastOp::create(b, loc, f32Vector(plan.lanes), bits);
+  };
+  forLoop(0, kTileRows, 1, [&](Value row) {
+    SmallVector<Value> zeros(2, zeroVector(plan.lanes));
+    auto loop =
+        scf::ForOp::create(b, loc, cst(0), cst(kTileRows), cst(1), zeros);
+    {
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(loop.getBody());
+      Value k = loop.getInductionVar();
+      Ref one = at(at(standIn(lhs), row, plan.lanes), k, 1);
+      Value x = vector::BroadcastOp::create(b, loc, f32Vector(plan.lanes),
+                                            loadScalar(one));
+      Value y =
+          loadLanes(at(standIn(rhs), k, plan.lanes), plan.lanes, plan.lanes);
+      SmallVector<Value> next;
+      for (bool second : {false, true})
+        next.push_back(vector::FMAOp::create(b, loc, half(x, second),
+                                             half(y, second),
+                                             loop.getRegionIterArg(second)));
+      scf::YieldOp::create(b, loc, next);
+    }
+    Ref line = at(standIn(sum), row, plan.lanes);
+    Value added =
+        arith::AddFOp::create(b, loc, loop.getResult(0), loop.getResult(1));
+    added = arith::AddFOp::create(
+        b, loc, loadLanes(line, plan.lanes, plan.lanes), added);
+    store(added, line, plan.lanes);
+  });
+}
+
+void Emitter::multiplyTiles(int64_t sum, int64_t lhs, int64_t rhs) {
+  if (target.emulateAMX)
+    return emulateTiles(sum, lhs, rhs);
+  callTile("tdpbf16ps", {tileNumber(sum), tileNumber(lhs), tileNumber(rhs)});
+}
+
+void Emitter::sumInTiles(const RegisterTile &tile) {
+  int64_t rowTiles = llvm::divideCeil(tile.rows, kTileRows);
+  int64_t columnTiles = vectorsOf(tile), width = plan.panelColumns();
+  auto forSums = [&](function_ref<void(int64_t, int64_t, int64_t)> body) {
+    for (int64_t i = 0; i < rowTiles; ++i)
+      for (int64_t j = 0; j < columnTiles; ++j)
+        body(kSums + 2 * i + j, i, j);
+  };
+  forSums([&](int64_t sum, int64_t, int64_t) { zeroTile(sum); });
+  forLoop(cst(0), tile.steps, 1, [&](Value step) {
+    Ref lhs = at(tile.lhs, step, kTileRows);
+    Ref rhs = at(tile.rhs, step, kTileRows * tile.rhsK);
+    for (int64_t i = 0; i < rowTiles; ++i)
+      loadTile(kLhs + i, at(lhs, i * kTileRows * tile.lhsM), tile.lhsM);
+    for (int64_t j = 0; j < columnTiles; ++j)
+      loadTile(kRhs + j, at(rhs, j * plan.lanes), tile.rhsK);
+    forSums([&](int64_t sum, int64_t i, int64_t j) {
+      multiplyTiles(sum, kLhs + i, kRhs + j);
+    });
+  });
+  forSums([&](int64_t sum, int64_t i, int64_t j) {
+    storeTile(sum, at(tileSums, i * kTileRows * width + j * plan.lanes), width);
+  });
+  forLoop(0, tile.rows, 1, [&](Value i) {
+    RegisterTile row = tile;
+    row.rows = 1;
+    row.out = at(tile.out, i, plan.m.strides[2]);
+    if (row.scales[0].memref)
+      row.scales[0] = at(row.scales[0], i, 1);
+    SmallVector<Value> sums;
+    for (int64_t j = 0; j < columnTiles; ++j)
+      sums.push_back(loadLanes(at(at(tileSums, i, width), j * plan.lanes),
+                               plan.lanes, plan.lanes));
+    scaleAndStore(row, sums);
+  });
+}
