@@ -24,6 +24,12 @@ constexpr int64_t kContractionRows = 128;
 /// Tasks that a kernel is cut into if it is large enough.
 constexpr int64_t kMaxTasks = 64;
 
+/// Bytes of scratch of a task that stay in the second-level cache.
+constexpr int64_t kScratchBytes = 1 << 19;
+
+/// Bytes of buffers of a point of the domain, from which on it is a row.
+constexpr int64_t kRowBytes = 1024;
+
 /// Tasks of a copy.
 constexpr int64_t kCopyTasks = 16;
 /// Tasks below which the columns of a dot are divided too, where there are
@@ -62,6 +68,22 @@ static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
   return tile;
 }
 
+/// Bytes of the buffers of all tasks of a kernel.
+static int64_t bufferBytes(KernelOp kernel) {
+  int64_t bytes = 0;
+  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>())
+    bytes += byteSize(alloc.getType());
+  return bytes;
+}
+
+/// Points of the domain of a kernel that runs at all.
+static int64_t pointsOf(KernelOp kernel) {
+  int64_t points = 1;
+  for (int64_t extent : kernel.getDomain())
+    points *= extent;
+  return std::max<int64_t>(points, 1);
+}
+
 static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   int64_t work = 0;
@@ -69,9 +91,12 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
     work += iterationVolume(generic);
   SmallVector<int64_t> tile(domain);
   int64_t tasks = std::clamp<int64_t>(work / kTaskWork, 1, kMaxTasks);
+  int64_t bytes = bufferBytes(kernel), points = pointsOf(kernel);
+  tasks = std::max<int64_t>(tasks, llvm::divideCeil(bytes, kScratchBytes));
   for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
     int64_t limit = llvm::divideCeil(domain[i], tasks);
-    if (i + 1 == tile.size()) // keep vectors whole
+    // Keep vectors whole where they do not run along rows of buffers.
+    if (i + 1 == tile.size() && bytes < kRowBytes * points)
       limit = llvm::alignTo(limit, 64);
     tile[i] = tileSize(domain[i], std::max<int64_t>(limit, 1));
     tasks /= llvm::divideCeil(domain[i], tile[i]);
@@ -79,23 +104,15 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
-/// Bytes of the scratch of a kernel of several dots (an attention) that should
-/// stay in the second-level cache.
-constexpr int64_t kScratchBytes = 1 << 19;
-
 /// Rows of a kernel's first dot that a task computes: they share a packed
 /// panel, and what an attention makes of them stays near.
 static int64_t rowsOfTask(KernelOp kernel) {
   auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
   if (llvm::count_if(generics, isDot) < 2)
     return kContractionRows;
-  int64_t bytes = 0, points = 1;
-  for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>())
-    bytes += byteSize(alloc.getType());
-  for (int64_t extent : kernel.getDomain())
-    points *= extent;
+  int64_t bytesOfPoint = bufferBytes(kernel) / pointsOf(kernel);
   return std::clamp<int64_t>(
-      llvm::bit_floor<uint64_t>(kScratchBytes / (bytes / points + 1)), 16,
+      llvm::bit_floor<uint64_t>(kScratchBytes / (bytesOfPoint + 1)), 16,
       kContractionRows);
 }
 

@@ -37,6 +37,7 @@ namespace {
 constexpr double kInf = std::numeric_limits<double>::infinity();
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 constexpr double kLog2E = 1.4426950408889634074;
+constexpr double kLn2 = 0.69314718055994530942;
 constexpr double kPi = 3.14159265358979323846;
 constexpr double kPiOver2 = 1.57079632679489661923;
 constexpr double kPiOver4 = 0.78539816339744830962;
@@ -509,18 +510,34 @@ V erfc64(V x) {
   return select(lt(x, 0.0), 2.0 - r, r);
 }
 
-V pow32(V x32, V y32) {
-  V x = x32.toF64(), y = y32.toF64();
-  V a = x.abs();
-  // 0 and infinity come out of the exponential by themselves: the logarithm
-  // is infinite there.
-  V product = clamp(log2_64(a) * y, -400.0, 400.0);
-  V t = product + kMagic64;
-  V n = t.bits() - x.f(kMagic64).bits();
-  V r = product - (t - kMagic64);
-  V e = exp64(r * 0.69314718055994530942).exp;
-  V power = (e * shl(n + n.i(1023), 52).asF64());
+/// log2 of the magnitude of an f32. Its terms leave out 2^-43 of a result.
+V log2OfF32(V a) {
+  Split s = split64(a);
+  V ratio = (s.m - 1.0) / (s.m + 1.0);
+  SmallVector<double> series;
+  for (int k = 0; k <= 7; ++k)
+    series.push_back(2.0 * kLog2E / (2 * k + 1));
+  V r = fma(ratio, horner(ratio * ratio, series), s.e);
+  // No finite f32 has such an exponent: it is infinite or a NaN.
+  r = select(gt(s.e, 200.0), a, r);
+  return select(eq(a, 0.0), a.f(-kInf), r);
+}
 
+/// 2^x of a finite x; saturates far outside of what an f32 can hold. Its terms
+/// leave out 2^-41 of a result.
+V exp2ForF32(V x) {
+  x = clamp(x, -400.0, 400.0);
+  V t = x + kMagic64;
+  V n = t.bits() - x.f(kMagic64).bits();
+  V r = x - (t - kMagic64);
+  SmallVector<double> series = {1.0};
+  for (double k = 1, term = kLn2; k <= 10; ++k, term *= kLn2 / k)
+    series.push_back(term);
+  return horner(r, series) * shl(n + n.i(1023), 52).asF64();
+}
+
+/// What a power of a negative base is, from that of its magnitude.
+V powOfNegative(V power, V x, V y) {
   // y is an odd integer, an integer? (Every f64 that came from an f32 above
   // 2^24 is an even integer.)
   V ay = y.abs();
@@ -534,10 +551,18 @@ V pow32(V x32, V y32) {
       andI(andI(lt(x, 0.0), cmp(arith::CmpFPredicate::OGT, x, x.f(-kInf))),
            cmp(arith::CmpFPredicate::ONE, ay.floor(), ay));
   power = select(undefined, x.f(kNaN), power);
-  power = select(andI(eq(a, 1.0), eq(ay, kInf)), x.f(1.0), power);
-  power = select(eq(x, 1.0), x.f(1.0), power);
-  power = select(eq(y, 0.0), x.f(1.0), power);
-  return power.toF32();
+  return select(andI(eq(x, -1.0), eq(ay, kInf)), x.f(1.0), power);
+}
+
+V pow32(V x32, V y32) {
+  V x = x32.toF64(), y = y32.toF64();
+  // 0 and infinity come out of the exponential by themselves: the logarithm
+  // is infinite there.
+  V power = exp2ForF32(log2OfF32(x.abs()) * y);
+  if (!x32.v.getDefiningOp<math::AbsFOp>())
+    power = powOfNegative(power, x, y);
+  V isOne = orI(eq(x, 1.0), eq(y, 0.0));
+  return select(isOne, x.f(1.0), power).toF32();
 }
 
 V cbrt64(V x) {

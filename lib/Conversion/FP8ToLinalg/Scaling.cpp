@@ -566,8 +566,10 @@ template <typename OpTy> struct RangeLowering : OpConversionPattern<OpTy> {
 
   static Value apply(ExpandRangeOp, Body &b, Value x, Value center,
                      Value exponent) {
-    return math::PowFOp::create(b.b, b.loc, b.binary<arith::DivFOp>(x, center),
-                                exponent);
+    // That a power is of a magnitude must be seen: of others it takes longer.
+    Value ratio =
+        math::AbsFOp::create(b.b, b.loc, b.binary<arith::DivFOp>(x, center));
+    return math::PowFOp::create(b.b, b.loc, ratio, exponent);
   }
   static Value apply(RestoreRangeOp, Body &b, Value y, Value center,
                      Value exponent) {
