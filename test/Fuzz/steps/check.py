@@ -386,8 +386,9 @@ def check_moves(module, recipe):
         coarse = recipe in STORED or last.dtype != np.float32
         bound = np.maximum(size / 8, np.max(size, initial=0) / 64) if coarse else np.maximum(np.max(size, initial=0) * 1e-4, 1e-12)
         clear = moved > bound
-        # Narrow state that cannot resolve nearly all of an array says nothing about the rest.
-        if clear.sum() <= (clear.size / FEW if coarse else 0):
+        # Narrow state that cannot resolve nearly all of an array says nothing about the rest, and one
+        # element nothing about an array: of a largest gradient so far it may be the only one that grows.
+        if clear.sum() <= (clear.size / FEW if coarse else clear.size > 1):
             continue
         # Of a maximum of clipped gradients few elements are still below the clip after the first step.
         enough = clear.sum() / 2 if clear.sum() * 4 > clear.size else 1

@@ -127,9 +127,10 @@ def moe_params(c, random):
 
 def moe_dense(c, p, x):
     """Every expert sees every row; the two best count."""
-    gates = jax.nn.softmax((x @ p["router"]).astype(jnp.float32))
-    best = jax.lax.top_k(gates, 2)[0][..., -1:]
-    gates = jnp.where(gates >= best, gates, 0).astype(x.dtype)
+    # Of logits that are nearly zero the gates may be equal, or not, by the last bit of an exponential.
+    logits = (x @ p["router"]).astype(jnp.float32)
+    best = jax.lax.top_k(logits, 2)[0][..., -1:]
+    gates = jnp.where(logits >= best, jax.nn.softmax(logits), 0).astype(x.dtype)
     h = activation(c)(jnp.einsum("...d,edf->...ef", x, p["up"]))
     return jnp.einsum("...ef,efd,...e->...d", h, p["down"], gates)
 
@@ -137,8 +138,8 @@ def moe_dense(c, p, x):
 def moe_sorted(c, p, x):
     """Rows sorted by their expert, a place of each expert for a fixed number of them."""
     rows = x.reshape(-1, x.shape[-1])
-    gates = jax.nn.softmax((rows @ p["router"]).astype(jnp.float32))
-    gate, expert = jnp.max(gates, -1), jnp.argmax(gates, -1)
+    logits = (rows @ p["router"]).astype(jnp.float32)
+    gate, expert = jnp.max(jax.nn.softmax(logits), -1), jnp.argmax(logits, -1)
     order = jnp.argsort(expert)
     n, capacity = rows.shape[0], max(1, rows.shape[0] // 2)
     start = jnp.searchsorted(expert[order], jnp.arange(EXPERTS))
