@@ -148,6 +148,15 @@ compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
   return emitModule(*llvmModule, machine);
 }
 
+/// Compiles a schedule as it is.
+llvm::Expected<std::string>
+compileSchedule(ModuleOp unit, llvm::orc::JITTargetMachineBuilder &builder) {
+  auto machine = builder.createTargetMachine();
+  if (!machine)
+    return machine.takeError();
+  return compileUnit(unit, **machine, /*optimize=*/false);
+}
+
 /// Gives the functions of a kernel names that don't tell which one it is.
 void dropNames(Unit &unit) {
   for (auto func : unit.module->getOps<LLVM::LLVMFuncOp>())
@@ -264,6 +273,10 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
     return failure();
   llvm::orc::JITTargetMachineBuilder builder =
       makeTargetMachineBuilder(CodeTarget::of(*target), optimize);
+  // A schedule is long and runs once a step; LLVM's scheduling and register
+  // allocation take more than linear time of it.
+  llvm::orc::JITTargetMachineBuilder scheduleBuilder =
+      makeTargetMachineBuilder(CodeTarget::of(*target), /*optimize=*/false);
   SmallVector<Unit> units = splitUnits(module);
   llvm::StringMap<std::string> names;
   llvm::StringMap<ObjectCode> known; // by symbol
@@ -288,8 +301,9 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
         errors[index] = "no target machine for this processor";
         continue;
       }
-      bool isKernel = index + 1 < units.size();
-      auto object = compileUnit(*unit.module, **machine, optimize && isKernel);
+      auto object = index + 1 < units.size()
+                        ? compileUnit(*unit.module, **machine, optimize)
+                        : compileSchedule(*unit.module, scheduleBuilder);
       if (!object) {
         errors[index] = llvm::toString(object.takeError());
         continue;

@@ -430,25 +430,35 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    for (OpOperand *operand : op.getDpsInputOperands()) {
+    // An op may read hundreds of others, a norm over all gradients, say: each
+    // operand is looked at once.
+    bool changed = false;
+    for (int64_t i = 0; i < op.getNumDpsInputs();) {
+      OpOperand *operand = op.getDpsInputOperand(i);
       if (!shouldFuse(operand) || !linalg::areElementwiseOpsFusable(operand) ||
-          !canReadOperands(operand))
+          !canReadOperands(operand)) {
+        ++i;
         continue;
+      }
       auto producer = operand->get().getDefiningOp<linalg::GenericOp>();
       bool recompute =
           op->hasAttr(kRecomputeAttr) || producer->hasAttr(kRecomputeAttr);
       Attribute sweep = sweepOf(op, producer);
       linalg::GenericOp fused = fuse(op, *operand, rewriter);
-      if (!fused)
+      if (!fused) {
+        ++i;
         continue;
+      }
+      changed = true;
       // What is computed again is not merged with what was computed before.
       if (recompute)
         fused->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
       if (sweep)
         fused->setAttr(kSweepAttr, sweep);
-      return success();
+      // Its producer's operands are in the place of this one.
+      op = fused;
     }
-    return failure();
+    return success(changed);
   }
 
 private:
@@ -576,7 +586,7 @@ private:
     RewritePatternSet patterns(&getContext());
     patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill,
                  SplatResultToFill, DropOverwrittenInit>(&getContext());
-    return applyPatternsGreedily(func, std::move(patterns), config());
+    return apply(func, std::move(patterns));
   }
 
   LogicalResult fuse(func::FuncOp func) {
@@ -590,20 +600,35 @@ private:
     tensor::ExpandShapeOp::getCanonicalizationPatterns(patterns, &getContext());
     tensor::CollapseShapeOp::getCanonicalizationPatterns(patterns,
                                                          &getContext());
-    return applyPatternsGreedily(func, std::move(patterns), config());
+    return apply(func, std::move(patterns));
   }
 
   LogicalResult foldViews(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
     patterns.add<FoldCollapseShapeIntoMap>(&getContext());
-    return applyPatternsGreedily(func, std::move(patterns), config());
+    return apply(func, std::move(patterns));
   }
 
-  /// Every region is one block: nothing of their control flow is simplified,
-  /// which took most of the time.
-  static GreedyRewriteConfig config() {
-    return GreedyRewriteConfig().setRegionSimplificationLevel(
-        GreedySimplifyRegionLevel::Disabled);
+  /// Applies patterns to the ops between the bodies of structured ops, which
+  /// hold most of all ops and none that a pattern is about.
+  static LogicalResult apply(func::FuncOp func, RewritePatternSet patterns) {
+    FrozenRewritePatternSet frozen(std::move(patterns));
+    bool changed = true;
+    while (changed) {
+      SmallVector<Operation *> ops;
+      func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
+        ops.push_back(op);
+        return isa<linalg::LinalgOp>(op) ? WalkResult::skip()
+                                         : WalkResult::advance();
+      });
+      if (failed(applyOpPatternsGreedily(
+              ops, frozen,
+              GreedyRewriteConfig().setStrictness(
+                  GreedyRewriteStrictness::ExistingAndNewOps),
+              &changed)))
+        return failure();
+    }
+    return success();
   }
 };
 

@@ -90,12 +90,12 @@ void setInputs(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
   SmallVector<Value> values;
   SmallVector<AffineMap> maps;
   SmallVector<BlockArgument> arguments;
+  DenseMap<std::pair<Value, AffineMap>, size_t> places;
   for (const Input &input : inputs) {
-    size_t place = 0;
-    while (place < values.size() &&
-           (values[place] != input.value || maps[place] != input.map))
-      ++place;
-    if (place == values.size()) {
+    auto [entry, isNew] =
+        places.try_emplace({input.value, input.map}, values.size());
+    size_t place = entry->second;
+    if (isNew) {
       values.push_back(input.value);
       maps.push_back(input.map);
       arguments.push_back(body->insertArgument(

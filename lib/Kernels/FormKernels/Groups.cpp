@@ -227,11 +227,12 @@ bool KernelGroups::joinMakesCycle(unsigned a, unsigned b) {
   unsigned first = std::min(*llvm::min_element(groups[a].nodes),
                             *llvm::min_element(groups[b].nodes));
   SmallVector<unsigned> stack;
-  llvm::SmallDenseSet<unsigned> seen;
+  ++walk;
+  lastWalk.resize(groups.size(), 0);
   auto inPair = [&](unsigned group) { return group == a || group == b; };
   auto push = [&](unsigned node) {
     unsigned group = nodes[node].group;
-    if (!inPair(group) && seen.insert(group).second)
+    if (!inPair(group) && std::exchange(lastWalk[group], walk) != walk)
       stack.push_back(group);
   };
   for (unsigned group : {a, b})

@@ -92,6 +92,9 @@ private:
   SmallVector<SmallVector<unsigned>> nodePreds;
   /// Of every node, the last one in a group with it or with one before it.
   SmallVector<unsigned> lastWith;
+  /// Of every group, the last walk for a cycle that came to it, by number.
+  SmallVector<unsigned> lastWalk;
+  unsigned walk = 0;
 };
 
 } // namespace mlir::fp8
