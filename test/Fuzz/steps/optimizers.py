@@ -101,6 +101,8 @@ OPTAX = {
 
 # They evaluate the objective in the update.
 SEARCHES = {"lbfgs", "lbfgs_backtracking", "sgd_backtracking", "sgd_zoom", "sophia"}
+# They divide a gradient by an earlier one: where that was small by rounding the loss leaps, and comes back.
+LEAPING = {"acprop"}
 # Their factories take no rate, or none that may change.
 FIXED = {name for name, (_, options) in OPTAX.items() if options.get("learning_rate", 0) is not None}
 
