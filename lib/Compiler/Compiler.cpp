@@ -53,7 +53,7 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
     return result;
   SmallString<128> path(options.dumpDir);
   llvm::sys::path::append(path, options.name + "-" + stage + ".mlir");
-  // Should it fail, so does the file.
+  // Opening the file says so if its folder could not be made.
   (void)llvm::sys::fs::create_directories(options.dumpDir);
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
@@ -417,9 +417,9 @@ void addDotChoices(ModuleOp module, StringRef name, Executable &executable) {
 
 /// All stages after fp8. Adds the function and its code to `executable`;
 /// `stats` has the time of the stages before.
-LogicalResult finish(ModuleOp module, const CompileOptions &options,
-                     CompileStats stats, MemoryReport &memory, CostReport &cost,
-                     Executable &executable) {
+LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
+                          CompileStats stats, MemoryReport &memory,
+                          CostReport &cost, Executable &executable) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   ExecutableFunction result;
   result.name = options.name;
@@ -589,14 +589,15 @@ void addLogits(ModuleOp module) {
 }
 
 /// Compiles a module of its own that has been through the fp8 stage.
-LogicalResult compileBeside(OwningOpRef<ModuleOp> module, StringRef name,
-                            const CompileOptions &options,
-                            Executable &executable) {
+LogicalResult compileFunction(OwningOpRef<ModuleOp> module, StringRef name,
+                              const CompileOptions &options,
+                              Executable &executable) {
   CompileOptions ownOptions = options;
   ownOptions.name = name.str();
   MemoryReport memory;
   CostReport cost;
-  return finish(*module, ownOptions, CompileStats(), memory, cost, executable);
+  return addFunction(*module, ownOptions, CompileStats(), memory, cost,
+                     executable);
 }
 
 /// Compiles the functions beside the step.
@@ -605,7 +606,7 @@ LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
   for (StringRef name : {"store", "load"}) {
     OwningOpRef<ModuleOp> entry = takeEntry(module, name);
     if (entry &&
-        failed(compileBeside(std::move(entry), name, options, executable)))
+        failed(compileFunction(std::move(entry), name, options, executable)))
       return failure();
   }
   return success();
@@ -621,10 +622,10 @@ LogicalResult compileExport(ExportPlan &plan, ModuleOp module,
     return failure();
   executable.texts["export.json"] = plan.manifest();
   MLIRContext *context = module.getContext();
-  return success(succeeded(compileBeside(plan.buildEncode(context), "export",
-                                         options, executable)) &&
-                 succeeded(compileBeside(plan.buildDecode(context), "import",
-                                         options, executable)));
+  return success(succeeded(compileFunction(plan.buildEncode(context), "export",
+                                           options, executable)) &&
+                 succeeded(compileFunction(plan.buildDecode(context), "import",
+                                           options, executable)));
 }
 
 } // namespace
@@ -710,7 +711,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(compileEntries(module, options, *result)) ||
       (plan && failed(compileExport(*plan, module, verdicts.gatedUnits, options,
                                     *result))) ||
-      failed(finish(module, options, stats, memory, cost, *result)))
+      failed(addFunction(module, options, stats, memory, cost, *result)))
     return failure();
   addTexts(*result, verdicts, memory, cost, options.dataParallel);
   // What the others are beside comes first.
@@ -725,7 +726,8 @@ FailureOr<Executable> fp8::compileQuantized(ModuleOp module,
   MemoryReport memory;
   CostReport cost;
   if (failed(result) || failed(compileEntries(module, options, *result)) ||
-      failed(finish(module, options, CompileStats(), memory, cost, *result)))
+      failed(
+          addFunction(module, options, CompileStats(), memory, cost, *result)))
     return failure();
   return result;
 }

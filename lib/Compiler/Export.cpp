@@ -354,7 +354,7 @@ public:
         attributes({{kPathAttr, path}, {kKindAttr, kind}}));
     results.push_back(value);
   }
-  OwningOpRef<ModuleOp> finish() {
+  OwningOpRef<ModuleOp> endFunction() {
     func::ReturnOp::create(builder, loc, results);
     return std::move(module);
   }
@@ -540,7 +540,7 @@ OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
     f.addResult(tensor.name + ".changed",
                 f.countDifferences(back, f.toF32(plain)), "metric");
   }
-  return f.finish();
+  return f.endFunction();
 }
 
 OwningOpRef<ModuleOp> ExportPlan::buildDecode(MLIRContext *context) const {
@@ -555,7 +555,7 @@ OwningOpRef<ModuleOp> ExportPlan::buildDecode(MLIRContext *context) const {
     }
     f.addResult(tensor.source, f.convert(value, tensor.type.getElementType()));
   }
-  return f.finish();
+  return f.endFunction();
 }
 
 //===----------------------------------------------------------------------===//

@@ -492,7 +492,7 @@ void fp8_step::run() {
   failureStatus = FP8_ERROR_INTERNAL;
   executable.entry(this);
   if (inFlight && failure.empty())
-    inFlight->finish();
+    inFlight->waitForAll();
   if (!failure.empty()) {
     if (inFlight)
       inFlight->abandon();

@@ -98,15 +98,16 @@ static void takeFinish(LibraryDot &dot) {
   Operation *next = dot.op->getNextNode();
   while (isa_and_nonnull<memref::AllocOp>(next))
     next = next->getNextNode();
-  auto finish = dyn_cast_or_null<linalg::GenericOp>(next);
+  auto epilogue = dyn_cast_or_null<linalg::GenericOp>(next);
   bool isOwn = sums.getDefiningOp<memref::AllocOp>() &&
                llvm::range_size(sums.getUsers()) == 3;
-  if (!finish || !isOwn || !allParallel(finish) || finish.getNumDpsInits() != 1)
+  if (!epilogue || !isOwn || !allParallel(epilogue) ||
+      epilogue.getNumDpsInits() != 1)
     return;
   OpOperand *sum = nullptr;
   SmallVector<BlockArgument> scales;
   SmallVector<Value> scaleValues;
-  for (OpOperand *input : finish.getDpsInputOperands()) {
+  for (OpOperand *input : epilogue.getDpsInputOperands()) {
     auto type = dyn_cast<MemRefType>(input->get().getType());
     auto argument = dyn_cast<BlockArgument>(input->get());
     if (input->get() == sums && !sum) {
@@ -114,7 +115,7 @@ static void takeFinish(LibraryDot &dot) {
     } else if (argument && type && type.getRank() == 0 &&
                type.getElementType().isF32()) {
       scales.push_back(argument);
-      scaleValues.push_back(finish.getMatchingBlockArgument(input));
+      scaleValues.push_back(epilogue.getMatchingBlockArgument(input));
     } else {
       return;
     }
@@ -123,18 +124,19 @@ static void takeFinish(LibraryDot &dot) {
   bool hasScales = scales.size() == 2 && dot.isFP8();
   if (!sum || !(hasScales || scales.empty()))
     return;
-  OpOperand *out = &finish.getDpsInitsMutable()[0];
+  OpOperand *out = &epilogue.getDpsInitsMutable()[0];
   Type element = cast<MemRefType>(out->get().getType()).getElementType();
   bool isWritable =
       element.isF32() || element.isBF16() ||
       (element.isF16() && (dot.isFP8() || dot.elementOf(0).isF16()));
   FailureOr<SmallVector<int64_t>>
-      from = movesOf(finish.getMatchingIndexingMap(sum), sums.getType()),
-      to = movesOf(finish.getMatchingIndexingMap(out), out->get().getType());
+      from = movesOf(epilogue.getMatchingIndexingMap(sum), sums.getType()),
+      to = movesOf(epilogue.getMatchingIndexingMap(out), out->get().getType());
   if (!isWritable || failed(from) || failed(to) || *from != *to ||
-      !finishesSum(finish, finish.getMatchingBlockArgument(sum), scaleValues))
+      !finishesSum(epilogue, epilogue.getMatchingBlockArgument(sum),
+                   scaleValues))
     return;
-  dot.finish = finish;
+  dot.epilogue = epilogue;
   dot.result = out->get();
   for (auto [i, scale] : llvm::enumerate(scales))
     dot.scales[i] = scale;

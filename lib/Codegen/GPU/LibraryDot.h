@@ -22,7 +22,7 @@ struct LibraryDot {
   std::array<bool, 2> alongK = {true, true};
   int64_t rows = 1, columns = 1, depth = 1;
   /// What multiplies the sums by the scales or converts them; may be null.
-  linalg::GenericOp finish;
+  linalg::GenericOp epilogue;
   /// The scales, one f32 each; null where there are none.
   std::array<BlockArgument, 2> scales;
   /// What the library writes: an argument, or a buffer of the kernel's own.

@@ -300,7 +300,7 @@ private:
     SmallVector<AffineMap> maps(inputs.size(), AffineMap::get(2, 0, context));
     maps.front() = identity;
     maps.push_back(identity);
-    auto finish = linalg::GenericOp::create(
+    auto epilogue = linalg::GenericOp::create(
         builder, loc, inputs, result, maps,
         SmallVector<IteratorType>(2, IteratorType::parallel),
         [&](OpBuilder &nested, Location at, ValueRange values) {
@@ -315,7 +315,7 @@ private:
                                             value);
           linalg::YieldOp::create(nested, at, value);
         });
-    finish->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
+    epilogue->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
   }
 
   /// What the kernel does beside the dot; null if that is nothing. Its
@@ -328,9 +328,9 @@ private:
     bool hasWork = false;
     for (Operation &op : kernel.getBody().front().without_terminator()) {
       bool isMoved =
-          &op == dot.op || &op == dot.zeros || &op == dot.finish ||
+          &op == dot.op || &op == dot.zeros || &op == dot.epilogue ||
           op.getResults() == ValueRange(dot.result) ||
-          (dot.finish && op.getResults() == contraction.getOutputs());
+          (dot.epilogue && op.getResults() == contraction.getOutputs());
       if (isMoved)
         continue;
       hasWork |= !isa<memref::AllocOp, arith::ConstantOp>(op);

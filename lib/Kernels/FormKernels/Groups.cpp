@@ -84,9 +84,10 @@ void KernelGroups::findDependences(unsigned index) {
       preds.insert(it->second);
   }
   nodePreds[index] = preds.takeVector();
-  node.late = node.op->hasAttr(kRecomputeAttr) ||
-              llvm::any_of(nodePreds[index],
-                           [&](unsigned pred) { return nodes[pred].late; });
+  node.afterRecompute = node.op->hasAttr(kRecomputeAttr) ||
+                        llvm::any_of(nodePreds[index], [&](unsigned pred) {
+                          return nodes[pred].afterRecompute;
+                        });
 }
 
 LogicalResult KernelGroups::collectNodes() {
@@ -117,7 +118,7 @@ void KernelGroups::initGroup(unsigned index) {
   Operation *op = nodes[index].op;
   group.schedule = !isWork(op);
   group.recompute = op->hasAttr(kRecomputeAttr);
-  group.late = nodes[index].late;
+  group.afterRecompute = nodes[index].afterRecompute;
   group.sweep = op->getAttr(kSweepAttr);
   group.shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   SmallVector<unsigned> loops;
@@ -302,7 +303,7 @@ void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
   producer.domain = domain;
   producer.work += consumer.work;
   producer.recompute |= consumer.recompute;
-  producer.late |= consumer.late;
+  producer.afterRecompute |= consumer.afterRecompute;
   consumer = KernelGroup();
 }
 
@@ -318,7 +319,7 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
     return;
   // Computed again beside what it was first computed from, it would have to be
   // kept from there on.
-  if (consumer.recompute && !producer.late)
+  if (consumer.recompute && !producer.afterRecompute)
     return;
   // A sweep begins with what it computes again.
   if (consumer.sweep && consumer.sweep != producer.sweep)

@@ -28,18 +28,18 @@ struct KernelNode {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
   unsigned group = 0;
-  bool late = false; // at or after what is computed again
+  bool afterRecompute = false; // at or after what is computed again
 };
 
 /// Nodes that will be one kernel; none once they are in another group.
 struct KernelGroup {
   SetVector<unsigned> nodes; // in program order after sorting
   bool contraction = false;
-  bool schedule = false;  // a loop, a branch, a slice: not outlined
-  bool recompute = false; // computes again what is not to be kept
-  bool late = false;      // has a node at or after what is computed again
-  Attribute sweep;        // the sweep that it computes something again for
-  IntegerAttr shard;      // of the state: its owner alone runs it
+  bool schedule = false;       // a loop, a branch, a slice: not outlined
+  bool recompute = false;      // computes again what is not to be kept
+  bool afterRecompute = false; // has a node at or after what is computed again
+  Attribute sweep;             // the sweep that it computes something again for
+  IntegerAttr shard;           // of the state: its owner alone runs it
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;

@@ -85,7 +85,7 @@ void InFlight::wait(int64_t number) {
     waitFor(bucket, index);
 }
 
-void InFlight::finish() {
+void InFlight::waitForAll() {
   while (!started.empty())
     wait(started.begin()->first);
 }

@@ -26,7 +26,7 @@ public:
   void start(const Exchange &exchange);
   /// Wait for all of this number, or for everything. Throw what went wrong.
   void wait(int64_t number);
-  void finish();
+  void waitForAll();
   /// Waits until nothing is under way any more, whatever happens to it.
   void abandon();
 
