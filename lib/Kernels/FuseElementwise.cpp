@@ -236,6 +236,61 @@ struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
   }
 };
 
+/// Makes rows of what a long reduction with a single loop reads, for it to have
+/// partials: one task would do it all.
+struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
+  using OpRewritePattern::OpRewritePattern;
+
+  /// Shorter ones keep the order of their sums.
+  static constexpr int64_t kMinVolume = 1 << 18;
+  static constexpr int64_t kMinRow = 64, kMaxRow = 4096;
+
+  LogicalResult matchAndRewrite(linalg::GenericOp op,
+                                PatternRewriter &rewriter) const override {
+    if (op.getNumLoops() != 1 || op.getNumReductionLoops() != 1 ||
+        iterationVolume(op) < kMinVolume || op.hasIndexSemantics())
+      return failure();
+    int64_t extent = op.getStaticLoopRanges()[0], row = rowOf(extent);
+    if (row == 0)
+      return failure();
+    SmallVector<AffineMap> maps;
+    AffineMap rows = rewriter.getMultiDimIdentityMap(2);
+    for (AffineMap map : op.getIndexingMapsArray()) {
+      if (!map.isIdentity() && map.getNumResults() != 0)
+        return failure();
+      maps.push_back(map.isIdentity() ? rows
+                                      : AffineMap::get(2, 0, getContext()));
+    }
+    SmallVector<Value> inputs;
+    for (OpOperand *operand : op.getDpsInputOperands()) {
+      Value input = operand->get();
+      if (op.getMatchingIndexingMap(operand).isIdentity()) {
+        auto type = cast<RankedTensorType>(input.getType());
+        input = tensor::ExpandShapeOp::create(
+            rewriter, op.getLoc(), type.clone({extent / row, row}), input,
+            ArrayRef<ReassociationIndices>{{0, 1}});
+      }
+      inputs.push_back(input);
+    }
+    auto split = linalg::GenericOp::create(
+        rewriter, op.getLoc(), op->getResultTypes(), inputs, op.getOutputs(),
+        maps,
+        SmallVector<utils::IteratorType>(2, utils::IteratorType::reduction));
+    rewriter.inlineRegionBefore(op.getRegion(), split.getRegion(),
+                                split.getRegion().begin());
+    rewriter.replaceOp(op, split.getResults());
+    return success();
+  }
+
+  /// The longest row that divides `extent`; 0 for none.
+  static int64_t rowOf(int64_t extent) {
+    for (int64_t row = kMaxRow; row >= kMinRow; --row)
+      if (extent % row == 0)
+        return row;
+    return 0;
+  }
+};
+
 /// Splits a reduction without a parallel loop into partials over its leading
 /// loops and a reduction of the partials.
 struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
@@ -584,8 +639,9 @@ public:
 private:
   LogicalResult split(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
-    patterns.add<SplitWholeReduction, SplatInitToFill, SplatLoopInitToFill,
-                 SplatResultToFill, DropOverwrittenInit>(&getContext());
+    patterns.add<SplitLongLoop, SplitWholeReduction, SplatInitToFill,
+                 SplatLoopInitToFill, SplatResultToFill, DropOverwrittenInit>(
+        &getContext());
     return apply(func, std::move(patterns));
   }
 
