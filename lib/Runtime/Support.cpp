@@ -497,7 +497,7 @@ std::string readTextFile(const std::string &path) {
   return std::string(contents.data.get(), contents.size);
 }
 
-static std::string directoryOf(const std::string &path) {
+std::string directoryOf(const std::string &path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos)
     return ".";

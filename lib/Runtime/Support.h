@@ -169,6 +169,8 @@ void writeFileAtomically(const std::string &path, const std::string &text);
 void removeTemporaryFiles(const std::string &directory);
 
 bool fileExists(const std::string &path);
+/// Of a file; "." if its path has none.
+std::string directoryOf(const std::string &path);
 /// Names in a directory, sorted.
 std::vector<std::string> listDirectory(const std::string &path);
 /// With the parents that are missing.

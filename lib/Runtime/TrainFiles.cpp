@@ -26,6 +26,7 @@ void Trainer::prepareDirectory() {
                                   "': ", errnoText(errno)));
   if (options.resume || options.overwrite) {
     removeTemporaryFiles(directory);
+    removeIncompleteCheckpoints(directory);
     return;
   }
   std::vector<CheckpointFile> old = listCheckpoints(directory);
@@ -42,9 +43,9 @@ void Trainer::prepareDirectory() {
 
 void Trainer::removeOldCheckpoints() {
   for (const CheckpointFile &file : listCheckpoints(directory))
-    if (unlink(file.path.c_str()) != 0)
+    if (int code = removeCheckpoint(file))
       throw Error(FP8_ERROR_IO,
-                  str("cannot remove '", file.path, "': ", errnoText(errno)));
+                  str("cannot remove '", file.path, "': ", errnoText(code)));
 }
 
 void Trainer::openLogs() {
@@ -89,14 +90,12 @@ void Trainer::saveCheckpoint() {
     return;
   checkStateFinite();
   checkStateIsSame();
-  step->gather(/*only=*/0);
   writeState();
-  step->drop();
 }
 
-/// On the ranks that do not write it, the checkpoint is rank 0's.
+/// Each rank writes what it owns; state that all have is written by rank 0.
 void Trainer::writeState() {
-  if (!isWriter()) {
+  if (!isWriter() && !step->isDealt()) {
     savedStep = position.step;
     return;
   }
@@ -107,10 +106,14 @@ void Trainer::writeState() {
   StoredTrees trees;
   if (state->changes())
     trees = {state->treeJson(), state->storedJson()};
-  checkpoint = writeCheckpoint(directory, *step, position,
-                               state->changes() ? &trees : nullptr);
+  const StoredTrees *stored = state->changes() ? &trees : nullptr;
+  checkpoint = step->isDealt()
+                   ? writeCheckpointSet(directory, *step, position, stored,
+                                        *options.group)
+                   : writeCheckpoint(directory, *step, position, stored);
   savedStep = position.step;
-  removeSurplusCheckpoints();
+  if (isWriter())
+    removeSurplusCheckpoints();
 }
 
 void Trainer::removeSurplusCheckpoints() {
@@ -119,7 +122,7 @@ void Trainer::removeSurplusCheckpoints() {
   int64_t kept = 0;
   for (const CheckpointFile &file : listCheckpoints(directory))
     if (++kept > options.keep_checkpoints && file.step < position.step)
-      unlink(file.path.c_str());
+      removeCheckpoint(file);
 }
 
 /// Saves what is worth it after a failure, and returns the message of both. The

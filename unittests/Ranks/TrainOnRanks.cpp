@@ -5,7 +5,8 @@
 //   train-on-ranks OUT STEPS ROWS [KEY[=VALUE]...]
 // ROWS: of a batch of one rank. Keys: resume, text=FILE, timeout=S, backward=MS
 // (time that the step takes after it has started its reductions), every=N
-// (steps from checkpoint to checkpoint), profile, and mistakes of one rank:
+// (steps from checkpoint to checkpoint), profile, deal (ranks own `seen` and
+// `tokens`, as with ZeRO), and mistakes of one rank:
 // differ=RANK (its initial state), other=RANK (its file). wire=f8: so the
 // gradient travels.
 //
@@ -84,9 +85,12 @@ void entry(fp8_step *step) {
     fp8_wait(step, i);
   for (int64_t i = 0; i < width; ++i)
     w[i] -= 0.1f * gradient[i];
+  bool isDealt = keys.count("deal") != 0;
   for (int64_t i = 0; i < numRows; ++i)
-    operand<int64_t>(step, Seen)[i] += counts[i];
-  *operand<int64_t>(step, Tokens) += *tokens;
+    if (!isDealt || fp8_owns(step, 1))
+      operand<int64_t>(step, Seen)[i] += counts[i];
+  if (!isDealt || fp8_owns(step, 2))
+    *operand<int64_t>(step, Tokens) += *tokens;
 }
 
 /// The same loss of two rows, by w and x.
@@ -105,6 +109,7 @@ struct Tensor {
   fp8_kind kind;
   fp8_role role;
   int32_t stateArg;
+  int64_t shard = 0;
   fp8_tensor_info info() const {
     fp8_tensor_info info = {};
     info.name = name.c_str();
@@ -115,6 +120,7 @@ struct Tensor {
     info.role = role;
     info.state_arg = stateArg;
     info.vocabulary = -1;
+    info.shard = shard;
     return info;
   }
 };
@@ -150,6 +156,10 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
       {"tokens", FP8_DTYPE_I64, {}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1},
       {"control", FP8_DTYPE_F32, {2}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1}};
   std::vector<Tensor> arguments = state;
+  if (keys.count("deal")) {
+    arguments[Seen].shard = 1;
+    arguments[Tokens].shard = 2;
+  }
   arguments.push_back(
       {"x", FP8_DTYPE_F32, {rows, width}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
   arguments.push_back(

@@ -246,7 +246,7 @@ def of_all_rows(name, recipe, fixture):
 
 
 def dealt(name, recipe, fixture):
-    """ZeRO-1: the same bits, in files that any number of ranks goes on with."""
+    """ZeRO-1: the same bits, in files of each rank that any number of ranks goes on with."""
     folder = fixture.prepare(name)
     (plain, want) = fixture.run(folder, 2, recipe)
     zero = f"{recipe}-zero"
@@ -255,6 +255,11 @@ def dealt(name, recipe, fixture):
     assert [row["loss"] for row in rows] == [row["loss"] for row in plain], f"expected losses {plain} but got {rows}"
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert want.keys() == found.keys() and not different, f"expected the same state but got others for {different}"
+    files = sorted(path.name for path in (folder / zero).glob(f"checkpoint-{STEPS}*"))
+    parts = [f"checkpoint-{STEPS}-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    assert files == [*parts, f"checkpoint-{STEPS}.safetensors.index.json"], f"expected a file of each rank and an index but got {files}"
+    sizes = [(folder / zero / part).stat().st_size for part in parts]
+    assert max(sizes) <= 0.75 * sum(sizes), f"expected both ranks to write but got files of {sizes} bytes"
     memory = json.loads((folder / zero / "memory.json").read_text())
     shares, step = memory["shards_by_rank"], memory["step"]
     assert len(shares) == 2 and min(shares) > 0 and step["shards"] == shares[0], f"expected shards on both ranks but got {memory['shards_by_rank']}"
