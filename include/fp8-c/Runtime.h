@@ -804,6 +804,9 @@ typedef struct fp8_train_options {
      fp8_train with the same options. Rank 0 alone writes files and tells
      message anything. */
   fp8_group *group;
+  int32_t sharded_checkpoints; /* with group, 1: each rank writes a share of
+                                  the state to a file of its own; so it does
+                                  anyway where state is dealt (shard)       */
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,
@@ -832,7 +835,8 @@ typedef struct fp8_train_summary {
 
 /* Trains until steps, SIGINT/SIGTERM, a non-finite value or an error; out_dir
    gets log.csv, log.jsonl, loss.svg, memory.json,
-   checkpoint-<step>.safetensors. summary (or NULL) is filled as far as it came,
+   checkpoint-<step>.safetensors, or several files and
+   checkpoint-<step>.safetensors.index.json. summary (or NULL) is filled as far as it came,
    whatever the status. */
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
                               fp8_train_summary *summary);

@@ -93,9 +93,12 @@ void Trainer::saveCheckpoint() {
   writeState();
 }
 
-/// Each rank writes what it owns; state that all have is written by rank 0.
-void Trainer::writeState() {
-  if (!isWriter() && !step->isDealt()) {
+/// Each rank writes what it owns, or is to write a share; else rank 0 writes.
+/// Alone, after a failure, it can do without the others if it has all state.
+void Trainer::writeState(bool isAlone) {
+  bool isSet = step->isDealt() ||
+               (options.sharded_checkpoints && numRanks() > 1 && !isAlone);
+  if (!isWriter() && !isSet) {
     savedStep = position.step;
     return;
   }
@@ -107,10 +110,9 @@ void Trainer::writeState() {
   if (state->changes())
     trees = {state->treeJson(), state->storedJson()};
   const StoredTrees *stored = state->changes() ? &trees : nullptr;
-  checkpoint = step->isDealt()
-                   ? writeCheckpointSet(directory, *step, position, stored,
-                                        *options.group)
-                   : writeCheckpoint(directory, *step, position, stored);
+  checkpoint = isSet ? writeCheckpointSet(directory, *step, position, stored,
+                                          *options.group)
+                     : writeCheckpoint(directory, *step, position, stored);
   savedStep = position.step;
   if (isWriter())
     removeSurplusCheckpoints();
@@ -147,7 +149,7 @@ std::string Trainer::saveAfter(const Error &error) {
     if (!isWhole)
       throw error;
     checkStateFinite();
-    writeState();
+    writeState(/*isAlone=*/true);
     return message + str("; step ", position.step, " is saved in ", checkpoint);
   } catch (const Error &) {
     return message + (checkpoint.empty()

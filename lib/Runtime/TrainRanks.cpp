@@ -60,12 +60,13 @@ void Trainer::checkRanks() {
   expectSame("data set", position.dataFingerprint);
   expectSame("checkpoint to begin with",
              checkpoint.empty() ? "none" : str("step ", position.step));
-  expectSame("option",
-             str("steps ", options.steps, ", seed ", position.seed,
-                 ", shuffle ", position.shuffle, ", checkpoints every ",
-                 options.checkpoint_every, ", evaluation every ",
-                 options.eval_every, evaluation ? "" : " (none)", ", alarms ",
-                 options.num_alarms ? alarmText : "none"));
+  expectSame("option", str("steps ", options.steps, ", seed ", position.seed,
+                           ", shuffle ", position.shuffle,
+                           ", checkpoints every ", options.checkpoint_every,
+                           options.sharded_checkpoints ? " (sharded)" : "",
+                           ", evaluation every ", options.eval_every,
+                           evaluation ? "" : " (none)", ", alarms ",
+                           options.num_alarms ? alarmText : "none"));
   checkStateIsSame(/*withShards=*/true);
   step->drop();
 }

@@ -5,8 +5,8 @@
 //   train-on-ranks OUT STEPS ROWS [KEY[=VALUE]...]
 // ROWS: of a batch of one rank. Keys: resume, text=FILE, timeout=S, backward=MS
 // (time that the step takes after it has started its reductions), every=N
-// (steps from checkpoint to checkpoint), profile, deal (ranks own `seen` and
-// `tokens`, as with ZeRO), and mistakes of one rank:
+// (steps from checkpoint to checkpoint), profile, sharded (checkpoints), deal
+// (ranks own `seen` and `tokens`, as with ZeRO), and mistakes of one rank:
 // differ=RANK (its initial state), other=RANK (its file). wire=f8: so the
 // gradient travels.
 //
@@ -232,6 +232,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   options.live = -1;
   options.profile = static_cast<int32_t>(keys.count("profile"));
   options.group = run.group;
+  options.sharded_checkpoints = static_cast<int32_t>(keys.count("sharded"));
   int status = fp8run::finish(run, fp8_train(&options, nullptr));
   fp8_executable_destroy(step);
   fp8_executable_destroy(init);

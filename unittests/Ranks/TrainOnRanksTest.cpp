@@ -333,6 +333,22 @@ TEST_F(TrainOnRanks, DealtStateIsASetOfFiles) {
   EXPECT_EQ(tensor("dealt", 7, "seen"), tensor("whole", 7, "seen"));
 }
 
+TEST_F(TrainOnRanks, AnyStateIsASetOfFilesIfAskedFor) {
+  ASSERT_EQ(run(2, {dir / "whole", "4", "2"}), (std::vector<int>{0, 0}));
+  ASSERT_EQ(run(2, {dir / "set", "4", "2", "sharded"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  EXPECT_FALSE(exists(dir / "set/checkpoint-4.safetensors"));
+  // Four tensors of two ranks.
+  EXPECT_TRUE(exists(dir / "set/checkpoint-4-00002-of-00002.safetensors"));
+  for (const char *name : {"w", "seen", "tokens", "control"})
+    EXPECT_EQ(tensor("set", 4, name), tensor("whole", 4, name)) << name;
+  ASSERT_EQ(run(1, {dir / "set", "5", "4", "resume", "sharded"}),
+            std::vector<int>{0})
+      << errors();
+  EXPECT_TRUE(exists(dir / "set/checkpoint-5.safetensors"));
+}
+
 TEST_F(TrainOnRanks, ADamagedFileOfASetIsNamed) {
   ASSERT_EQ(run(2, {dir / "out", "4", "2", "every=2", "deal"}),
             (std::vector<int>{0, 0}))
