@@ -400,6 +400,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                  targets, sources));
   }
   for (size_t i = 0; i < targets.size(); ++i) {
+    if (!step.owns(step.executable.arguments[indices[i]].shard))
+      continue;
     // A counter that the compiler did not add when this was written.
     const void *data = &newest->info.step;
     if (binding.sources[i] >= 0)

@@ -76,7 +76,8 @@ struct FingerprintDifference {
 FingerprintDifference compareFingerprints(const std::string &found,
                                           const std::string &expected);
 
-/// Loads the newest valid checkpoint into the step. Damaged ones are passed
+/// Loads the newest valid checkpoint into the step: what all have, and what
+/// this rank owns. Damaged ones are passed
 /// over with a warning; one of another model or recipe (by their
 /// `fingerprint`) is an error that lists the tensors that differ.
 CheckpointInfo

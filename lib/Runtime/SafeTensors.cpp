@@ -72,9 +72,9 @@ namespace {
 /// Reads one file, checking all that the format demands.
 class SafeTensorsReader {
 public:
-  explicit SafeTensorsReader(const std::string &path)
+  SafeTensorsReader(const std::string &path, FileContents contents)
       : where(str("'", path, "' is no valid safetensors file: ")) {
-    file.contents.push_back(readFile(path));
+    file.contents.push_back(std::move(contents));
   }
 
   TensorFile read();
@@ -241,8 +241,13 @@ TensorFile SafeTensorsReader::read() {
 }
 
 TensorFile readSafeTensors(const std::string &path) {
-  return isSafeTensorsIndex(path) ? readSafeTensorsSet(path)
-                                  : SafeTensorsReader(path).read();
+  return isSafeTensorsIndex(path)
+             ? readSafeTensorsSet(path)
+             : SafeTensorsReader(path, readFile(path)).read();
+}
+
+TensorFile mapSafeTensors(const std::string &path) {
+  return SafeTensorsReader(path, mapFile(path)).read();
 }
 
 TensorFile readNpy(const std::string &path) {

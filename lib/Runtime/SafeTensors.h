@@ -28,6 +28,9 @@ struct TensorFile {
 /// format demands is checked: sizes, types, offsets without overlap or hole,
 /// unique names.
 TensorFile readSafeTensors(const std::string &path);
+/// The same of one file that nobody changes in place: what is not read of it
+/// takes no memory.
+TensorFile mapSafeTensors(const std::string &path);
 
 /// Reads a .npy file as one tensor named "".
 TensorFile readNpy(const std::string &path);

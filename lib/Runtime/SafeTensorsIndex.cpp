@@ -72,7 +72,7 @@ void SetReader::readPart(const std::string &name,
   if (isSafeTensorsIndex(file))
     fail(
         str("expected a safetensors file but got another index, '", name, "'"));
-  TensorFile part = readSafeTensors(file);
+  TensorFile part = mapSafeTensors(file);
   auto mine = set.metadata.find(setKey), its = part.metadata.find(setKey);
   if (mine != set.metadata.end() &&
       (its == part.metadata.end() || its->second != mine->second))

@@ -22,7 +22,8 @@ inline constexpr const char *setKey = "set";
 bool isSafeTensorsIndex(const std::string &path);
 
 /// All tensors of the set, with the metadata of the index. An index and its
-/// files must name the same tensors.
+/// files must name the same tensors. The files are mapped: a rank pays for what
+/// it takes.
 TensorFile readSafeTensorsSet(const std::string &path);
 
 /// Atomic. `files`: where each tensor is; `bytes`: of all tensors.

@@ -49,7 +49,6 @@ void Trainer::expectSame(const std::string &what, const std::string &mine) {
 void Trainer::checkRanks() {
   if (numRanks() == 1)
     return;
-  step->setGroup(options.group);
   if (evaluation)
     evaluation->dealTo(*options.group);
   std::string alarmText;
@@ -67,7 +66,8 @@ void Trainer::checkRanks() {
                            ", evaluation every ", options.eval_every,
                            evaluation ? "" : " (none)", ", alarms ",
                            options.num_alarms ? alarmText : "none"));
-  checkStateIsSame(/*withShards=*/true);
+  // A rank has taken its own shards alone from a checkpoint.
+  checkStateIsSame(/*withShards=*/!options.resume);
   step->drop();
 }
 

@@ -333,6 +333,24 @@ TEST_F(TrainOnRanks, DealtStateIsASetOfFiles) {
   EXPECT_EQ(tensor("dealt", 7, "seen"), tensor("whole", 7, "seen"));
 }
 
+TEST_F(TrainOnRanks, ARankResumesWithItsOwnShardsAlone) {
+  // Two shards of 32 MiB on two ranks.
+  Words arguments = {dir / "out", "2", "2", "deal", "ballast=32"};
+  ASSERT_EQ(run(2, arguments), (std::vector<int>{0, 0})) << errors();
+  arguments[1] = "4";
+  arguments.push_back("resume");
+  ASSERT_EQ(run(2, arguments), (std::vector<int>{0, 0})) << errors();
+  std::string json = read(dir / "out/memory.json");
+  size_t at = json.find("\"peak_rss\": ");
+  ASSERT_NE(at, std::string::npos) << json;
+  double peak = std::atof(json.c_str() + at + 12) / (1 << 20);
+  RecordProperty("peak", std::to_string(peak));
+  // The shard, and the file that it is read from; not the other rank's.
+  EXPECT_GT(peak, 32);
+  EXPECT_LT(peak, 64 + 48);
+  EXPECT_EQ(tensor("out", 4, "ballast 3").size(), 32u << 20);
+}
+
 TEST_F(TrainOnRanks, AnyStateIsASetOfFilesIfAskedFor) {
   ASSERT_EQ(run(2, {dir / "whole", "4", "2"}), (std::vector<int>{0, 0}));
   ASSERT_EQ(run(2, {dir / "set", "4", "2", "sharded"}),
