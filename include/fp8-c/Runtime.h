@@ -610,9 +610,11 @@ FP8_CAPI fp8_status fp8_executable_result(const fp8_executable *executable,
 |* Tensor files (safetensors)                                                 *|
 \*===----------------------------------------------------------------------===*/
 
-/* The tensors of one file, in memory. */
+/* The tensors of one file, or of a set of files, in memory. */
 typedef struct fp8_tensors fp8_tensors;
 
+/* path: of a file, or of a set's index (.safetensors.index.json), whose files
+   stay as they are while it is loaded. */
 FP8_CAPI fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors);
 FP8_CAPI void fp8_tensors_destroy(fp8_tensors *tensors);
 FP8_CAPI int64_t fp8_tensors_count(const fp8_tensors *tensors);
@@ -630,7 +632,8 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
                                      const char *const *metadata,
                                      int64_t num_metadata);
 
-/* The newest whole checkpoint in a directory; NULL if it holds none. */
+/* The newest whole checkpoint in a directory, in one file or several; NULL if
+   it holds none. */
 FP8_CAPI fp8_status fp8_checkpoint_load(const char *directory,
                                         fp8_tensors **tensors);
 

@@ -121,6 +121,31 @@ partNames(int64_t step, const std::vector<int64_t> &writers, int64_t ranks) {
   return names;
 }
 
+/// Writes this rank's file of a set and waits for those of the others: then all
+/// are whole and synced, or all ranks throw what went wrong with one.
+static void writePart(const std::string &path,
+                      std::vector<TensorToWrite> tensors,
+                      const std::string &set, fp8_group &group) {
+  bool isPart = !tensors.empty();
+  std::string problem;
+  try {
+    if (isPart)
+      writeSafeTensors(path, std::move(tensors), {{setKey, set}});
+  } catch (const std::exception &error) {
+    problem = error.what();
+    isPart = false;
+  }
+  std::vector<std::string> problems = group.gather(problem);
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    if (problems[rank].empty())
+      continue;
+    if (isPart)
+      unlink(path.c_str());
+    throw Error(FP8_ERROR_RANK,
+                str("rank ", rank, " of ", group.size(), ": ", problems[rank]));
+  }
+}
+
 std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
                                const CheckpointInfo &info,
                                const StoredTrees *stored, fp8_group &group) {
@@ -140,23 +165,7 @@ std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
     if (writers[i] == group.rank())
       mine.push_back(tensorOf(step, i));
   }
-  std::string part = directory + "/" + parts[group.rank()], problem;
-  try {
-    if (!mine.empty())
-      writeSafeTensors(part, std::move(mine), {{setKey, set}});
-  } catch (const std::exception &error) {
-    problem = error.what();
-  }
-  // All files are whole and synced before there is an index.
-  std::vector<std::string> problems = group.gather(problem);
-  for (int64_t rank = 0; rank < group.size(); ++rank) {
-    if (problems[rank].empty())
-      continue;
-    if (problem.empty() && !parts[group.rank()].empty())
-      unlink(part.c_str());
-    throw Error(FP8_ERROR_RANK,
-                str("rank ", rank, " of ", group.size(), ": ", problems[rank]));
-  }
+  writePart(directory + "/" + parts[group.rank()], std::move(mine), set, group);
   std::string index = str(directory, "/checkpoint-", info.step, indexSuffix);
   if (group.rank() == 0) {
     std::map<std::string, std::string> metadata = metadataOf(info, stored);
