@@ -12,6 +12,7 @@ are stored as their words, Python's numbers as JAX takes them (i32, f32, bool).
 """
 
 import json
+import os
 import sys
 import warnings
 
@@ -32,7 +33,12 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 def read(path):
     """The arrays of a safetensors file by name; those of a checkpoint, or of any
-    other, such as pretrained weights."""
+    other, such as pretrained weights. An index stands for all files of a set."""
+    path = os.fspath(path)
+    if path.endswith(".safetensors.index.json"):
+        with open(path) as file:
+            files = sorted(set(json.load(file)["weight_map"].values()))
+        return {name: array for part in files for name, array in read(os.path.join(os.path.dirname(path), part)).items()}
     data = np.fromfile(path, np.uint8)
     size = int(data[:8].view("<u8")[0])
     header = json.loads(data[8 : 8 + size].tobytes())

@@ -616,9 +616,11 @@ FP8_CAPI fp8_status fp8_executable_result(const fp8_executable *executable,
 |* Tensor files (safetensors)                                                 *|
 \*===----------------------------------------------------------------------===*/
 
-/* The tensors of one file, in memory. */
+/* The tensors of one file, or of a set of files, in memory. */
 typedef struct fp8_tensors fp8_tensors;
 
+/* path: of a file, or of a set's index (.safetensors.index.json), whose files
+   stay as they are while it is loaded. */
 FP8_CAPI fp8_status fp8_tensors_load(const char *path, fp8_tensors **tensors);
 FP8_CAPI void fp8_tensors_destroy(fp8_tensors *tensors);
 FP8_CAPI int64_t fp8_tensors_count(const fp8_tensors *tensors);
@@ -636,7 +638,8 @@ FP8_CAPI fp8_status fp8_tensors_save(const char *path,
                                      const char *const *metadata,
                                      int64_t num_metadata);
 
-/* The newest whole checkpoint in a directory; NULL if it holds none. */
+/* The newest whole checkpoint in a directory, in one file or several; NULL if
+   it holds none. */
 FP8_CAPI fp8_status fp8_checkpoint_load(const char *directory,
                                         fp8_tensors **tensors);
 
@@ -810,6 +813,9 @@ typedef struct fp8_train_options {
      fp8_train with the same options. Rank 0 alone writes files and tells
      message anything. */
   fp8_group *group;
+  int32_t sharded_checkpoints; /* with group, 1: each rank writes a share of
+                                  the state to a file of its own; so it does
+                                  anyway where state is dealt (shard)       */
 } fp8_train_options;
 
 /* Fills in what a package has for a run: functions, fingerprint, recipe,
@@ -838,7 +844,8 @@ typedef struct fp8_train_summary {
 
 /* Trains until steps, SIGINT/SIGTERM, a non-finite value or an error; out_dir
    gets log.csv, log.jsonl, loss.svg, memory.json,
-   checkpoint-<step>.safetensors. summary (or NULL) is filled as far as it came,
+   checkpoint-<step>.safetensors, or several files and
+   checkpoint-<step>.safetensors.index.json. summary (or NULL) is filled as far as it came,
    whatever the status. */
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
                               fp8_train_summary *summary);

@@ -72,6 +72,8 @@ std::string RunOptions::findMistake() const {
     return "expected --rank-timeout SECONDS with SECONDS >= 0";
   if (rankTimeout > 0 && !dataParallel)
     return "expected --data-parallel with --rank-timeout";
+  if (shardedCheckpoints && !dataParallel)
+    return "expected --data-parallel with --sharded-checkpoints";
   if (zero > 1)
     return "expected --zero 0 or 1 (gradients and parameters are not dealt) "
            "but got " +
@@ -307,6 +309,7 @@ int fp8run::train(const RunOptions &run, const fp8_package *package) {
   options.trace = run.trace;
   options.trace_every = run.traceEvery;
   options.group = run.group;
+  options.sharded_checkpoints = run.shardedCheckpoints;
   status = fp8_train(&options, nullptr);
   int code = finish(run, status);
   // A run that went wrong is one to look at.

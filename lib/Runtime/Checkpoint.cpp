@@ -1,10 +1,15 @@
 //===- Checkpoint.cpp - Saving and resuming a run -------------------------===//
 
 #include "Checkpoint.h"
+#include "SafeTensorsIndex.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <optional>
+#include <tuple>
+#include <unistd.h>
 
 namespace fp8::rt {
 
@@ -36,14 +41,8 @@ static std::vector<size_t> savedArguments(const fp8_executable &executable) {
   return indices;
 }
 
-std::string writeCheckpoint(const std::string &directory, fp8_step &step,
-                            const CheckpointInfo &info,
-                            const StoredTrees *stored) {
-  std::vector<TensorToWrite> tensors;
-  for (size_t i : savedArguments(step.executable)) {
-    const TensorInfo &argument = step.executable.arguments[i];
-    tensors.push_back({argument.name, argument.type, step.argument(i)});
-  }
+static std::map<std::string, std::string>
+metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
   std::map<std::string, std::string> metadata = {
       {"format", formatName},
       {"step", std::to_string(info.step)},
@@ -58,25 +57,188 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
     metadata["user_state"] = stored->user;
     metadata["stored_state"] = stored->stored;
   }
+  return metadata;
+}
+
+static TensorToWrite tensorOf(fp8_step &step, size_t i) {
+  const TensorInfo &argument = step.executable.arguments[i];
+  return {argument.name, argument.type, step.argument(i)};
+}
+
+std::string writeCheckpoint(const std::string &directory, fp8_step &step,
+                            const CheckpointInfo &info,
+                            const StoredTrees *stored) {
+  std::vector<TensorToWrite> tensors;
+  for (size_t i : savedArguments(step.executable))
+    tensors.push_back(tensorOf(step, i));
   std::string path = str(directory, "/checkpoint-", info.step, ".safetensors");
-  writeSafeTensors(path, std::move(tensors), metadata);
+  writeSafeTensors(path, std::move(tensors), metadataOf(info, stored));
   return path;
 }
 
-std::vector<CheckpointFile> listCheckpoints(const std::string &directory) {
-  static const std::string prefix = "checkpoint-", suffix = ".safetensors";
-  std::vector<CheckpointFile> found;
+//===----------------------------------------------------------------------===//
+// Sets: one file of each rank
+//===----------------------------------------------------------------------===//
+
+/// Which rank writes each argument: the owner of a shard; what all have goes to
+/// whoever has the least to write.
+static std::vector<int64_t>
+writersOf(const fp8_step &step, std::vector<size_t> arguments, int64_t ranks) {
+  const std::vector<TensorInfo> &infos = step.executable.arguments;
+  std::vector<int64_t> writers(infos.size(), -1), load(ranks);
+  std::sort(arguments.begin(), arguments.end(), [&](size_t a, size_t b) {
+    return std::tuple(infos[a].shard == 0, -infos[a].type.bytes(), a) <
+           std::tuple(infos[b].shard == 0, -infos[b].type.bytes(), b);
+  });
+  for (size_t i : arguments) {
+    writers[i] =
+        infos[i].shard > 0
+            ? step.ownerOf(infos[i].shard)
+            : std::min_element(load.begin(), load.end()) - load.begin();
+    load[writers[i]] += infos[i].type.bytes();
+  }
+  return writers;
+}
+
+static std::string numbered(int64_t number) {
+  std::string digits = std::to_string(number);
+  return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
+}
+
+/// The file of each rank; "" if it has nothing to write.
+static std::vector<std::string>
+partNames(int64_t step, const std::vector<int64_t> &writers, int64_t ranks) {
+  std::vector<std::string> names(ranks);
+  for (int64_t writer : writers)
+    if (writer >= 0)
+      names[writer] = "part";
+  int64_t number = 0,
+          count = ranks - std::count(names.begin(), names.end(), "");
+  for (std::string &name : names)
+    if (!name.empty())
+      name = str("checkpoint-", step, "-", numbered(++number), "-of-",
+                 numbered(count), ".safetensors");
+  return names;
+}
+
+/// Writes this rank's file of a set and waits for those of the others: then all
+/// are whole and synced, or all ranks throw what went wrong with one.
+static void writePart(const std::string &path,
+                      std::vector<TensorToWrite> tensors,
+                      const std::string &set, fp8_group &group) {
+  bool isPart = !tensors.empty();
+  std::string problem;
+  try {
+    if (isPart)
+      writeSafeTensors(path, std::move(tensors), {{setKey, set}});
+  } catch (const std::exception &error) {
+    problem = error.what();
+    isPart = false;
+  }
+  std::vector<std::string> problems = group.gather(problem);
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    if (problems[rank].empty())
+      continue;
+    if (isPart)
+      unlink(path.c_str());
+    throw Error(FP8_ERROR_RANK,
+                str("rank ", rank, " of ", group.size(), ": ", problems[rank]));
+  }
+}
+
+std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
+                               const CheckpointInfo &info,
+                               const StoredTrees *stored, fp8_group &group) {
+  std::vector<size_t> saved = savedArguments(step.executable);
+  std::vector<int64_t> writers = writersOf(step, saved, group.size());
+  std::vector<std::string> parts = partNames(info.step, writers, group.size());
+  std::string set = group.gather(
+      str(std::chrono::system_clock::now().time_since_epoch().count(), "-",
+          getpid()))[0];
+  std::vector<TensorToWrite> mine;
+  std::map<std::string, std::string> files;
+  int64_t bytes = 0;
+  for (size_t i : saved) {
+    const TensorInfo &argument = step.executable.arguments[i];
+    files[argument.name] = parts[writers[i]];
+    bytes += argument.type.bytes();
+    if (writers[i] == group.rank())
+      mine.push_back(tensorOf(step, i));
+  }
+  writePart(directory + "/" + parts[group.rank()], std::move(mine), set, group);
+  std::string index = str(directory, "/checkpoint-", info.step, indexSuffix);
+  if (group.rank() == 0) {
+    std::map<std::string, std::string> metadata = metadataOf(info, stored);
+    metadata[setKey] = set;
+    writeSafeTensorsIndex(index, files, bytes, metadata);
+  }
+  return index;
+}
+
+//===----------------------------------------------------------------------===//
+// The files in a directory
+//===----------------------------------------------------------------------===//
+
+/// The step of a file checkpoint-<step><suffix>; -1 if it is none. The suffix
+/// of a set's file begins with '-'.
+static int64_t stepOfName(const std::string &name, std::string &suffix) {
+  static const std::string prefix = "checkpoint-";
+  if (name.compare(0, prefix.size(), prefix) != 0)
+    return -1;
+  size_t end = name.find_first_not_of("0123456789", prefix.size());
+  if (end == std::string::npos || end == prefix.size() ||
+      end - prefix.size() > 18)
+    return -1;
+  suffix = name.substr(end);
+  return std::stoll(name.substr(prefix.size(), end - prefix.size()));
+}
+
+/// A suffix -<number>-of-<count>.safetensors?
+static bool isOfSet(const std::string &suffix) {
+  static const char *const digits = "0123456789";
+  size_t first = suffix.find_first_not_of(digits, 1);
+  if (suffix[0] != '-' || first == std::string::npos || first == 1 ||
+      suffix.compare(first, 4, "-of-") != 0)
+    return false;
+  size_t second = suffix.find_first_not_of(digits, first + 4);
+  return second != std::string::npos && second > first + 4 &&
+         suffix.substr(second) == ".safetensors";
+}
+
+/// Removes files of sets, of the steps for which `isToGo`.
+static void removeParts(const std::string &directory,
+                        const std::function<bool(int64_t)> &isToGo) {
+  std::string suffix;
   for (const std::string &name : listDirectory(directory)) {
-    if (name.size() <= prefix.size() + suffix.size() ||
-        name.compare(0, prefix.size(), prefix) != 0 ||
-        name.compare(name.size() - suffix.size(), suffix.size(), suffix) != 0)
-      continue;
-    std::string digits =
-        name.substr(prefix.size(), name.size() - prefix.size() - suffix.size());
-    if (digits.size() > 18 ||
-        digits.find_first_not_of("0123456789") != std::string::npos)
-      continue;
-    found.push_back({std::stoll(digits), directory + "/" + name});
+    int64_t step = stepOfName(name, suffix);
+    if (step >= 0 && isOfSet(suffix) && isToGo(step))
+      unlink((directory + "/" + name).c_str());
+  }
+}
+
+int removeCheckpoint(const CheckpointFile &checkpoint) {
+  // Without its index a set is none.
+  if (unlink(checkpoint.path.c_str()) != 0)
+    return errno;
+  if (isSafeTensorsIndex(checkpoint.path))
+    removeParts(directoryOf(checkpoint.path),
+                [&](int64_t step) { return step == checkpoint.step; });
+  return 0;
+}
+
+void removeIncompleteCheckpoints(const std::string &directory) {
+  removeParts(directory, [&](int64_t step) {
+    return !fileExists(str(directory, "/checkpoint-", step, indexSuffix));
+  });
+}
+
+std::vector<CheckpointFile> listCheckpoints(const std::string &directory) {
+  std::vector<CheckpointFile> found;
+  std::string suffix;
+  for (const std::string &name : listDirectory(directory)) {
+    int64_t step = stepOfName(name, suffix);
+    if (step >= 0 && (suffix == ".safetensors" || suffix == indexSuffix))
+      found.push_back({step, directory + "/" + name});
   }
   std::sort(found.begin(), found.end(),
             [](const CheckpointFile &a, const CheckpointFile &b) {
@@ -247,6 +409,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                  targets, sources));
   }
   for (size_t i = 0; i < targets.size(); ++i) {
+    if (!step.owns(step.executable.arguments[indices[i]].shard))
+      continue;
     // A counter that the compiler did not add when this was written.
     const void *data = &newest->info.step;
     if (binding.sources[i] >= 0)

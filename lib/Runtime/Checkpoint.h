@@ -40,12 +40,25 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info,
                             const StoredTrees *stored = nullptr);
 
-/// Checkpoints in a directory, newest first, with their steps.
+/// The same of state that is dealt to ranks, all of which call it: each writes
+/// a file of what it owns, then rank 0 the index. Returns the index's path. If
+/// a rank fails, all throw what it says.
+std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
+                               const CheckpointInfo &info,
+                               const StoredTrees *stored, fp8_group &group);
+
+/// Checkpoints in a directory, newest first, with their steps; of a set, the
+/// index.
 struct CheckpointFile {
   int64_t step;
   std::string path;
 };
 std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
+
+/// Removes a checkpoint with all of its files. Returns 0, or an errno.
+int removeCheckpoint(const CheckpointFile &checkpoint);
+/// Removes files of sets that have no index: killed ranks left them.
+void removeIncompleteCheckpoints(const std::string &directory);
 
 /// The newest checkpoint that is whole; no tensors if there is none.
 TensorFile readNewestCheckpoint(const std::string &directory);
@@ -63,7 +76,8 @@ struct FingerprintDifference {
 FingerprintDifference compareFingerprints(const std::string &found,
                                           const std::string &expected);
 
-/// Loads the newest valid checkpoint into the step. Damaged ones are passed
+/// Loads the newest valid checkpoint into the step: what all have, and what
+/// this rank owns. Damaged ones are passed
 /// over with a warning; one of another model or recipe (by their
 /// `fingerprint`) is an error that lists the tensors that differ.
 CheckpointInfo

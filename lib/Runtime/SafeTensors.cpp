@@ -2,6 +2,7 @@
 
 #include "SafeTensors.h"
 #include "Checkpoint.h"
+#include "SafeTensorsIndex.h"
 
 #include <algorithm>
 #include <cstring>
@@ -71,9 +72,9 @@ namespace {
 /// Reads one file, checking all that the format demands.
 class SafeTensorsReader {
 public:
-  explicit SafeTensorsReader(const std::string &path)
+  SafeTensorsReader(const std::string &path, FileContents contents)
       : where(str("'", path, "' is no valid safetensors file: ")) {
-    file.contents = readFile(path);
+    file.contents.push_back(std::move(contents));
   }
 
   TensorFile read();
@@ -104,8 +105,8 @@ private:
 } // namespace
 
 json SafeTensorsReader::readHeader() {
-  const char *bytes = file.contents.data.get();
-  int64_t size = file.contents.size;
+  const char *bytes = file.contents.front().data.get();
+  int64_t size = file.contents.front().size;
   if (size < 8)
     fail(str("expected at least 8 bytes but got ", size));
   uint64_t headerBytes = loadLittle(bytes, 8);
@@ -240,14 +241,20 @@ TensorFile SafeTensorsReader::read() {
 }
 
 TensorFile readSafeTensors(const std::string &path) {
-  return SafeTensorsReader(path).read();
+  return isSafeTensorsIndex(path)
+             ? readSafeTensorsSet(path)
+             : SafeTensorsReader(path, readFile(path)).read();
+}
+
+TensorFile mapSafeTensors(const std::string &path) {
+  return SafeTensorsReader(path, mapFile(path)).read();
 }
 
 TensorFile readNpy(const std::string &path) {
   TensorFile file;
-  file.contents = readFile(path);
-  const char *bytes = file.contents.data.get();
-  int64_t size = file.contents.size;
+  file.contents.push_back(readFile(path));
+  const char *bytes = file.contents.front().data.get();
+  int64_t size = file.contents.front().size;
   auto fail = [&](const std::string &message) {
     throw Error(FP8_ERROR_FORMAT,
                 str("'", path, "' is no readable .npy file: ", message));

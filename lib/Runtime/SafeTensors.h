@@ -19,14 +19,18 @@ struct TensorFile {
   };
   std::vector<Tensor> tensors;
   std::map<std::string, std::string> metadata;
-  FileContents contents;
+  std::vector<FileContents> contents; // of the files, if it is a set of them
 
   const Tensor *find(const std::string &name) const;
 };
 
-/// Reads a safetensors file. Everything that the format demands is checked:
-/// sizes, types, offsets without overlap or hole, unique names.
+/// Reads a safetensors file, or a set of them by its index. Everything that the
+/// format demands is checked: sizes, types, offsets without overlap or hole,
+/// unique names.
 TensorFile readSafeTensors(const std::string &path);
+/// The same of one file that nobody changes in place: what is not read of it
+/// takes no memory.
+TensorFile mapSafeTensors(const std::string &path);
 
 /// Reads a .npy file as one tensor named "".
 TensorFile readNpy(const std::string &path);

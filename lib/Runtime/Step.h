@@ -80,6 +80,10 @@ struct fp8_step {
   /// Has each rank shards of its own?
   bool isDealt() const { return !owners.empty(); }
   int64_t shardBytesOf(int64_t rank) const;
+  /// The rank that owns a shard, from 1.
+  int64_t ownerOf(int64_t shard) const {
+    return owners.empty() ? 0 : owners[shard - 1];
+  }
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
@@ -107,9 +111,6 @@ private:
   std::vector<int64_t> shardBytes; // by number, from 0
   std::vector<int64_t> owners;     // of shards; empty: of one rank
   void placeBuffers();
-  int64_t ownerOf(int64_t shard) const {
-    return owners.empty() ? 0 : owners[shard - 1];
-  }
   void *resolve(int64_t operand, int64_t launch);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);

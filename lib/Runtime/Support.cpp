@@ -378,6 +378,13 @@ std::string bytesText(int64_t bytes) {
 // Memory
 //===----------------------------------------------------------------------===//
 
+void FreeDeleter::operator()(void *memory) const {
+  if (mappedBytes > 0)
+    munmap(memory, mappedBytes);
+  else
+    std::free(memory);
+}
+
 AlignedBuffer allocateAligned(int64_t bytes) {
   int64_t rounded = (std::max<int64_t>(bytes, 1) + 63) / 64 * 64;
   void *memory = std::aligned_alloc(64, rounded);
@@ -460,8 +467,9 @@ struct Descriptor {
 };
 } // namespace
 
-FileContents readFile(const std::string &path) {
-  Descriptor file;
+/// Opens a regular file to read it; `size`: its bytes.
+static void openToRead(const std::string &path, Descriptor &file,
+                       int64_t &size) {
   file.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file.fd < 0)
     throw Error(FP8_ERROR_IO,
@@ -475,11 +483,18 @@ FileContents readFile(const std::string &path) {
   if (!S_ISREG(status.st_mode))
     throw Error(FP8_ERROR_IO,
                 str("cannot read '", path, "': not a regular file"));
+  size = status.st_size;
+}
+
+FileContents readFile(const std::string &path) {
+  Descriptor file;
+  int64_t size = 0;
+  openToRead(path, file, size);
   FileContents contents;
-  contents.data = allocateAligned(status.st_size);
-  while (contents.size < status.st_size) {
+  contents.data = allocateAligned(size);
+  while (contents.size < size) {
     ssize_t got = read(file.fd, contents.data.get() + contents.size,
-                       status.st_size - contents.size);
+                       size - contents.size);
     if (got < 0 && errno == EINTR)
       continue;
     if (got < 0)
@@ -492,12 +507,28 @@ FileContents readFile(const std::string &path) {
   return contents;
 }
 
+FileContents mapFile(const std::string &path) {
+  Descriptor file;
+  int64_t size = 0;
+  openToRead(path, file, size);
+  // Nothing cannot be mapped.
+  if (size == 0)
+    return {allocateAligned(0), 0};
+  void *memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
+  if (memory == MAP_FAILED)
+    throw Error(FP8_ERROR_IO,
+                str("cannot read '", path, "': ", errnoText(errno)));
+  FreeDeleter unmap;
+  unmap.mappedBytes = size;
+  return {AlignedBuffer(static_cast<char *>(memory), unmap), size};
+}
+
 std::string readTextFile(const std::string &path) {
   FileContents contents = readFile(path);
   return std::string(contents.data.get(), contents.size);
 }
 
-static std::string directoryOf(const std::string &path) {
+std::string directoryOf(const std::string &path) {
   size_t slash = path.rfind('/');
   if (slash == std::string::npos)
     return ".";

@@ -108,7 +108,8 @@ std::string bytesText(int64_t bytes);
 //===----------------------------------------------------------------------===//
 
 struct FreeDeleter {
-  void operator()(void *memory) const { std::free(memory); }
+  void operator()(void *memory) const;
+  int64_t mappedBytes = 0; // of a file; 0: of the heap
 };
 using AlignedBuffer = std::unique_ptr<char, FreeDeleter>;
 /// 64-byte aligned, not cleared.
@@ -152,6 +153,9 @@ struct FileContents {
   int64_t size = 0;
 };
 FileContents readFile(const std::string &path);
+/// The same for a file that nobody changes in place: its pages take memory only
+/// where they are read.
+FileContents mapFile(const std::string &path);
 std::string readTextFile(const std::string &path);
 
 /// Writes the pieces one after another. The file has the old contents or the
@@ -169,6 +173,8 @@ void writeFileAtomically(const std::string &path, const std::string &text);
 void removeTemporaryFiles(const std::string &directory);
 
 bool fileExists(const std::string &path);
+/// Of a file; "." if its path has none.
+std::string directoryOf(const std::string &path);
 /// Names in a directory, sorted.
 std::vector<std::string> listDirectory(const std::string &path);
 /// With the parents that are missing.

@@ -244,6 +244,8 @@ void Trainer::run() {
   openData();
   prepareDirectory();
   step = std::make_unique<fp8_step>(*options.step, options.threads);
+  if (numRanks() > 1)
+    step->setGroup(options.group);
   SignalScope signals(!options.no_signals);
   initialize();
   summary.first_step = summary.last_step = position.step;

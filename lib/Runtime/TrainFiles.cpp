@@ -26,6 +26,7 @@ void Trainer::prepareDirectory() {
                                   "': ", errnoText(errno)));
   if (options.resume || options.overwrite) {
     removeTemporaryFiles(directory);
+    removeIncompleteCheckpoints(directory);
     return;
   }
   std::vector<CheckpointFile> old = listCheckpoints(directory);
@@ -42,9 +43,9 @@ void Trainer::prepareDirectory() {
 
 void Trainer::removeOldCheckpoints() {
   for (const CheckpointFile &file : listCheckpoints(directory))
-    if (unlink(file.path.c_str()) != 0)
+    if (int code = removeCheckpoint(file))
       throw Error(FP8_ERROR_IO,
-                  str("cannot remove '", file.path, "': ", errnoText(errno)));
+                  str("cannot remove '", file.path, "': ", errnoText(code)));
 }
 
 void Trainer::openLogs() {
@@ -89,14 +90,15 @@ void Trainer::saveCheckpoint() {
     return;
   checkStateFinite();
   checkStateIsSame();
-  step->gather(/*only=*/0);
   writeState();
-  step->drop();
 }
 
-/// On the ranks that do not write it, the checkpoint is rank 0's.
-void Trainer::writeState() {
-  if (!isWriter()) {
+/// Each rank writes what it owns, or is to write a share; else rank 0 writes.
+/// Alone, after a failure, it can do without the others if it has all state.
+void Trainer::writeState(bool isAlone) {
+  bool isSet = step->isDealt() ||
+               (options.sharded_checkpoints && numRanks() > 1 && !isAlone);
+  if (!isWriter() && !isSet) {
     savedStep = position.step;
     return;
   }
@@ -107,10 +109,13 @@ void Trainer::writeState() {
   StoredTrees trees;
   if (state->changes())
     trees = {state->treeJson(), state->storedJson()};
-  checkpoint = writeCheckpoint(directory, *step, position,
-                               state->changes() ? &trees : nullptr);
+  const StoredTrees *stored = state->changes() ? &trees : nullptr;
+  checkpoint = isSet ? writeCheckpointSet(directory, *step, position, stored,
+                                          *options.group)
+                     : writeCheckpoint(directory, *step, position, stored);
   savedStep = position.step;
-  removeSurplusCheckpoints();
+  if (isWriter())
+    removeSurplusCheckpoints();
 }
 
 void Trainer::removeSurplusCheckpoints() {
@@ -119,7 +124,7 @@ void Trainer::removeSurplusCheckpoints() {
   int64_t kept = 0;
   for (const CheckpointFile &file : listCheckpoints(directory))
     if (++kept > options.keep_checkpoints && file.step < position.step)
-      unlink(file.path.c_str());
+      removeCheckpoint(file);
 }
 
 /// Saves what is worth it after a failure, and returns the message of both. The
@@ -144,7 +149,7 @@ std::string Trainer::saveAfter(const Error &error) {
     if (!isWhole)
       throw error;
     checkStateFinite();
-    writeState();
+    writeState(/*isAlone=*/true);
     return message + str("; step ", position.step, " is saved in ", checkpoint);
   } catch (const Error &) {
     return message + (checkpoint.empty()

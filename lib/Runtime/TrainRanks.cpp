@@ -49,7 +49,6 @@ void Trainer::expectSame(const std::string &what, const std::string &mine) {
 void Trainer::checkRanks() {
   if (numRanks() == 1)
     return;
-  step->setGroup(options.group);
   if (evaluation)
     evaluation->dealTo(*options.group);
   std::string alarmText;
@@ -60,13 +59,15 @@ void Trainer::checkRanks() {
   expectSame("data set", position.dataFingerprint);
   expectSame("checkpoint to begin with",
              checkpoint.empty() ? "none" : str("step ", position.step));
-  expectSame("option",
-             str("steps ", options.steps, ", seed ", position.seed,
-                 ", shuffle ", position.shuffle, ", checkpoints every ",
-                 options.checkpoint_every, ", evaluation every ",
-                 options.eval_every, evaluation ? "" : " (none)", ", alarms ",
-                 options.num_alarms ? alarmText : "none"));
-  checkStateIsSame(/*withShards=*/true);
+  expectSame("option", str("steps ", options.steps, ", seed ", position.seed,
+                           ", shuffle ", position.shuffle,
+                           ", checkpoints every ", options.checkpoint_every,
+                           options.sharded_checkpoints ? " (sharded)" : "",
+                           ", evaluation every ", options.eval_every,
+                           evaluation ? "" : " (none)", ", alarms ",
+                           options.num_alarms ? alarmText : "none"));
+  // A rank has taken its own shards alone from a checkpoint.
+  checkStateIsSame(/*withShards=*/!options.resume);
   step->drop();
 }
 

@@ -102,7 +102,7 @@ private:
   void removeOldCheckpoints();
   void openLogs();
   void saveCheckpoint();
-  void writeState();
+  void writeState(bool isAlone = false);
   void removeSurplusCheckpoints();
   std::string saveAfter(const Error &error);
   void writeMemory();

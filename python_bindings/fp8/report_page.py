@@ -10,6 +10,7 @@ import argparse
 import array
 import base64
 import collections
+import contextlib
 import json
 import math
 import mmap
@@ -329,40 +330,52 @@ def histogram(data, dtype, scale=1.0):
     return [low, counts, zero, below, negative, nonfinite, step]
 
 
+def stored_tensors(path, stack):
+    """Type, shape and bytes of each tensor of a safetensors file, or of a set of them
+    by its index; mapped for as long as the stack is open."""
+    if path.name.endswith(".index.json"):
+        files = sorted(set(json.loads(path.read_text())["weight_map"].values()))
+        return {name: tensor for file in files for name, tensor in stored_tensors(path.parent / file, stack).items()}
+    file = stack.enter_context(path.open("rb"))
+    data = stack.enter_context(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ))
+    (length,) = struct.unpack("<Q", data[:8])
+    header = json.loads(data[8 : 8 + length])
+    special = json.loads(header.pop("__metadata__", {}).get("fp8.dtypes", "{}"))
+    end = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
+    if len(data) < end:
+        raise ValueError(f"{len(data)} bytes of {end} in {path.name}")
+
+    def content(begin, end):
+        return lambda: data[8 + length + begin : 8 + length + end]
+
+    return {name: (special.get(name, entry["dtype"]), entry["shape"], content(*entry["data_offsets"])) for name, entry in header.items()}
+
+
 def checkpoint_data(path, names):
     """Histograms of the larger tensors of a checkpoint."""
     tensors = []
-    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
-        (length,) = struct.unpack("<Q", data[:8])
-        header = json.loads(data[8 : 8 + length])
-        metadata = header.pop("__metadata__", {})
-        special = json.loads(metadata.get("fp8.dtypes", "{}"))
-        end = 8 + length + max((entry["data_offsets"][1] for entry in header.values()), default=0)
-        if len(data) < end:
-            raise ValueError(f"{len(data)} bytes of {end}")
-        for name, entry in header.items():
-            dtype = special.get(name, entry["dtype"])
-            count = math.prod(entry["shape"])
-            if dtype not in FORMATS or count < 256 or name.startswith("fp8."):
+    with contextlib.ExitStack() as stack:
+        stored = stored_tensors(path, stack)
+        for name, (dtype, shape, content) in stored.items():
+            if dtype not in FORMATS or math.prod(shape) < 256 or name.startswith("fp8."):
                 continue
-            begin, end = (8 + length + offset for offset in entry["data_offsets"])
             scale, scaled = 1.0, ""
-            stored = header.get(name + ".scale")
-            if stored and math.prod(stored["shape"]) == 1 and stored["dtype"] == "F32":
-                (scale,) = struct.unpack("<f", data[8 + length + stored["data_offsets"][0] :][:4])
+            scale_dtype, scale_shape, scale_content = stored.get(name + ".scale", (None, None, None))
+            if scale_dtype == "F32" and math.prod(scale_shape) == 1:
+                (scale,) = struct.unpack("<f", scale_content())
                 scaled = "times its scale"
-            elif stored:
+            elif scale_dtype:
                 scaled = "payload, without its scales"
             part, layer, label = names.of_tensor(name)
-            tensors.append([name, part, layer, label, dtype, entry["shape"], scaled, histogram(data[begin:end], dtype, scale)])
+            tensors.append([name, part, layer, label, dtype, shape, scaled, histogram(content(), dtype, scale)])
     return tensors
 
 
 def histogram_data(directory, names, budget, notes):
     """The histograms of as many checkpoints as fit: the last, the first, those between."""
     files = {}
-    for path in directory.glob("checkpoint-*.safetensors"):
-        number = re.fullmatch(r"checkpoint-(\d+)\.safetensors", path.name)
+    for path in directory.glob("checkpoint-*"):
+        number = re.fullmatch(r"checkpoint-(\d+)\.safetensors(\.index\.json)?", path.name)
         if number:
             files[int(number[1])] = path
     steps = sorted(files)

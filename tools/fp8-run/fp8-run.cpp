@@ -197,6 +197,11 @@ struct Options {
       cl::desc("With --data-parallel: a rank that does not answer for so long "
                "has failed (0: 300)"),
       cl::value_desc("SECONDS")};
+  cl::opt<bool> shardedCheckpoints{
+      "sharded-checkpoints",
+      cl::desc("With --data-parallel: each rank writes a share of the state to "
+               "a file of its own, all at once (as with --zero 1)"),
+      cl::cat(category)};
   cl::opt<bool> showVerdicts{"verdicts",
                              cl::desc("Print the verdict of every dot"),
                              cl::cat(category)};
@@ -512,6 +517,7 @@ fp8run::RunOptions makeRunOptions() {
   run.showVerdicts = flags->showVerdicts;
   run.dataParallel = flags->dataParallel;
   run.rankTimeout = flags->rankTimeout;
+  run.shardedCheckpoints = flags->shardedCheckpoints;
   run.zero = flags->zero;
   run.globalAmax = flags->globalAmax;
   return run;

@@ -163,6 +163,10 @@ CommandLine::CommandLine() {
                 });
        },
        "whole number, 0 or more,"},
+      flag("sharded-checkpoints",
+           "With --data-parallel: each rank writes a share of the state to a "
+           "file of its own, all at once",
+           run.shardedCheckpoints),
       flag("shuffle",
            "Go through the rows of --batch in an order drawn from the seed for "
            "every epoch",

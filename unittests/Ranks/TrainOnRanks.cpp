@@ -5,9 +5,10 @@
 //   train-on-ranks OUT STEPS ROWS [KEY[=VALUE]...]
 // ROWS: of a batch of one rank. Keys: resume, text=FILE, timeout=S, backward=MS
 // (time that the step takes after it has started its reductions), every=N
-// (steps from checkpoint to checkpoint), profile, and mistakes of one rank:
-// differ=RANK (its initial state), other=RANK (its file). wire=f8: so the
-// gradient travels.
+// (steps from checkpoint to checkpoint), profile, sharded (checkpoints), deal
+// (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (of each of two
+// more tensors that ranks own), and mistakes of one rank: differ=RANK (its
+// initial state), other=RANK (its file). wire=f8: so the gradient travels.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,9 +33,10 @@ int64_t number(const char *key, int64_t missing) {
   return found == keys.end() ? missing : std::atoll(found->second.c_str());
 }
 
-/// Arguments: w, seen, tokens, control, x, ids, text. Results: w, seen, tokens,
-/// control in place, then loss.
-enum { W, Seen, Tokens, Control, X, Ids, Text, Loss };
+/// Arguments: w, seen, tokens, control, x, ids, text, ballast. Results: w,
+/// seen, tokens, control, ballast in place, then loss.
+enum { W, Seen, Tokens, Control, X, Ids, Text };
+int64_t lossNumber = 7; // behind the ballast
 
 template <typename T> T *operand(fp8_step *step, int64_t number) {
   return static_cast<T *>(fp8_operand(step, ~number));
@@ -48,7 +50,7 @@ void entry(fp8_step *step) {
   auto *gradient = static_cast<float *>(fp8_operand(step, 0));
   auto *counts = static_cast<int64_t *>(fp8_operand(step, 1024));
   auto *tokens = static_cast<int64_t *>(fp8_operand(step, 2048));
-  float *loss = operand<float>(step, Loss);
+  float *loss = operand<float>(step, lossNumber);
   std::memset(gradient, 0, width * sizeof(float));
   std::memset(counts, 0, numRows * sizeof(int64_t));
   *loss = 0;
@@ -74,8 +76,10 @@ void entry(fp8_step *step) {
       {"tokens", FP8_REDUCE_SUM, FP8_WIRE_EXACT, FP8_DTYPE_I64, 0, 1, 0},
       {"gradient w", FP8_REDUCE_MEAN, FP8_WIRE_F8_E4M3FN, FP8_DTYPE_F32, 0,
        width, 0}};
-  const int64_t places[4][3] = {
-      {0, 0, ~Control}, {~Loss, ~Loss, 0}, {1024, 1024, 0}, {2048, 2048, 0}};
+  const int64_t places[4][3] = {{0, 0, ~Control},
+                                {~lossNumber, ~lossNumber, 0},
+                                {1024, 1024, 0},
+                                {2048, 2048, 0}};
   for (int64_t i = 0; i < 4; ++i)
     fp8_all_reduce_start(step, i, &reductions[i == 0 && isNarrow ? 4 : i],
                          places[i], nullptr, i == 0 && isNarrow ? 3 : 2);
@@ -84,9 +88,12 @@ void entry(fp8_step *step) {
     fp8_wait(step, i);
   for (int64_t i = 0; i < width; ++i)
     w[i] -= 0.1f * gradient[i];
+  bool isDealt = keys.count("deal") != 0;
   for (int64_t i = 0; i < numRows; ++i)
-    operand<int64_t>(step, Seen)[i] += counts[i];
-  *operand<int64_t>(step, Tokens) += *tokens;
+    if (!isDealt || fp8_owns(step, 1))
+      operand<int64_t>(step, Seen)[i] += counts[i];
+  if (!isDealt || fp8_owns(step, 2))
+    *operand<int64_t>(step, Tokens) += *tokens;
 }
 
 /// The same loss of two rows, by w and x.
@@ -105,6 +112,7 @@ struct Tensor {
   fp8_kind kind;
   fp8_role role;
   int32_t stateArg;
+  int64_t shard = 0;
   fp8_tensor_info info() const {
     fp8_tensor_info info = {};
     info.name = name.c_str();
@@ -115,6 +123,7 @@ struct Tensor {
     info.role = role;
     info.state_arg = stateArg;
     info.vocabulary = -1;
+    info.shard = shard;
     return info;
   }
 };
@@ -150,6 +159,10 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
       {"tokens", FP8_DTYPE_I64, {}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1},
       {"control", FP8_DTYPE_F32, {2}, FP8_KIND_OTHER, FP8_ROLE_STATE, -1}};
   std::vector<Tensor> arguments = state;
+  if (keys.count("deal")) {
+    arguments[Seen].shard = 1;
+    arguments[Tokens].shard = 2;
+  }
   arguments.push_back(
       {"x", FP8_DTYPE_F32, {rows, width}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
   arguments.push_back(
@@ -157,10 +170,26 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   arguments.push_back(
       {"text", FP8_DTYPE_I32, {rows, 8}, FP8_KIND_OTHER, FP8_ROLE_BATCH, -1});
   std::vector<Tensor> results;
-  for (size_t i = 0; i < state.size(); ++i) {
-    results.push_back(state[i]);
-    results[i].kind = FP8_KIND_STATE;
-    results[i].stateArg = static_cast<int32_t>(i);
+  auto returnState = [&](const Tensor &tensor, size_t argument) {
+    results.push_back(tensor);
+    results.back().kind = FP8_KIND_STATE;
+    results.back().stateArg = static_cast<int32_t>(argument);
+  };
+  for (size_t i = 0; i < state.size(); ++i)
+    returnState(state[i], i);
+  for (int64_t shard : {3, 4}) {
+    if (!keys.count("ballast"))
+      break;
+    state.push_back({"ballast " + std::to_string(shard),
+                     FP8_DTYPE_U8,
+                     {number("ballast", 0) << 20},
+                     FP8_KIND_OTHER,
+                     FP8_ROLE_STATE,
+                     -1});
+    returnState(state.back(), arguments.size());
+    arguments.push_back(state.back());
+    arguments.back().shard = shard;
+    ++lossNumber;
   }
   results.push_back(
       {"loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS, FP8_ROLE_STATE, -1});
@@ -222,6 +251,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   options.live = -1;
   options.profile = static_cast<int32_t>(keys.count("profile"));
   options.group = run.group;
+  options.sharded_checkpoints = static_cast<int32_t>(keys.count("sharded"));
   int status = fp8run::finish(run, fp8_train(&options, nullptr));
   fp8_executable_destroy(step);
   fp8_executable_destroy(init);

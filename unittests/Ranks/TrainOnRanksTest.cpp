@@ -6,6 +6,7 @@
 #include <cmath>
 #include <csignal>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -114,6 +115,8 @@ protected:
     fp8_tensors *tensors = nullptr;
     std::string path =
         dir / (out + "/checkpoint-" + std::to_string(step) + ".safetensors");
+    if (exists(path + ".index.json"))
+      path += ".index.json";
     EXPECT_EQ(fp8_tensors_load(path.c_str(), &tensors), FP8_OK)
         << fp8_last_error();
     std::string bytes;
@@ -301,6 +304,149 @@ TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
   json = read(dir / "none/collectives.json");
   EXPECT_LT(std::atof(json.c_str() + json.find("\"hidden\": ") + 10), 0.3);
   EXPECT_GE(hidden, 0.7);
+}
+
+//===----------------------------------------------------------------------===//
+// Dealt state: a file of each rank, and an index
+//===----------------------------------------------------------------------===//
+
+TEST_F(TrainOnRanks, DealtStateIsASetOfFiles) {
+  ASSERT_EQ(run(3, {dir / "whole", "4", "2"}), (std::vector<int>{0, 0, 0}));
+  ASSERT_EQ(run(3, {dir / "dealt", "4", "2", "every=2", "deal"}),
+            (std::vector<int>{0, 0, 0}))
+      << errors();
+  EXPECT_FALSE(exists(dir / "dealt/checkpoint-4.safetensors"));
+  for (const char *part : {"1", "2", "3"})
+    EXPECT_TRUE(exists(dir / ("dealt/checkpoint-4-0000" + std::string(part) +
+                              "-of-00003.safetensors")));
+  for (const char *name : {"w", "seen", "tokens", "control"})
+    EXPECT_EQ(tensor("dealt", 4, name), tensor("whole", 4, name)) << name;
+  // On other numbers of ranks, dealt or not.
+  ASSERT_EQ(run(2, {dir / "dealt", "6", "3", "deal", "resume"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  ASSERT_EQ(run(1, {dir / "dealt", "7", "6", "resume"}), std::vector<int>{0})
+      << errors();
+  ASSERT_EQ(run(3, {dir / "whole", "7", "2", "resume"}),
+            (std::vector<int>{0, 0, 0}));
+  expectNear(tensor("dealt", 7, "w"), tensor("whole", 7, "w"));
+  EXPECT_EQ(tensor("dealt", 7, "seen"), tensor("whole", 7, "seen"));
+}
+
+TEST_F(TrainOnRanks, ARankResumesWithItsOwnShardsAlone) {
+  // Two shards of 32 MiB on two ranks.
+  Words arguments = {dir / "out", "2", "2", "deal", "ballast=32"};
+  ASSERT_EQ(run(2, arguments), (std::vector<int>{0, 0})) << errors();
+  arguments[1] = "4";
+  arguments.push_back("resume");
+  ASSERT_EQ(run(2, arguments), (std::vector<int>{0, 0})) << errors();
+  std::string json = read(dir / "out/memory.json");
+  size_t at = json.find("\"peak_rss\": ");
+  ASSERT_NE(at, std::string::npos) << json;
+  double peak = std::atof(json.c_str() + at + 12) / (1 << 20);
+  RecordProperty("peak", std::to_string(peak));
+  // The shard, and the file that it is read from; not the other rank's.
+  EXPECT_GT(peak, 32);
+  EXPECT_LT(peak, 64 + 48);
+  EXPECT_EQ(tensor("out", 4, "ballast 3").size(), 32u << 20);
+}
+
+TEST_F(TrainOnRanks, AnyStateIsASetOfFilesIfAskedFor) {
+  ASSERT_EQ(run(2, {dir / "whole", "4", "2"}), (std::vector<int>{0, 0}));
+  ASSERT_EQ(run(2, {dir / "set", "4", "2", "sharded"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  EXPECT_FALSE(exists(dir / "set/checkpoint-4.safetensors"));
+  // Four tensors of two ranks.
+  EXPECT_TRUE(exists(dir / "set/checkpoint-4-00002-of-00002.safetensors"));
+  for (const char *name : {"w", "seen", "tokens", "control"})
+    EXPECT_EQ(tensor("set", 4, name), tensor("whole", 4, name)) << name;
+  ASSERT_EQ(run(1, {dir / "set", "5", "4", "resume", "sharded"}),
+            std::vector<int>{0})
+      << errors();
+  EXPECT_TRUE(exists(dir / "set/checkpoint-5.safetensors"));
+}
+
+TEST_F(TrainOnRanks, ADamagedFileOfASetIsNamed) {
+  ASSERT_EQ(run(2, {dir / "out", "4", "2", "every=2", "deal"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  std::string part = dir / "out/checkpoint-4-00002-of-00002.safetensors";
+  std::string index = dir / "out/checkpoint-4.safetensors.index.json";
+  std::string content = read(part);
+  auto errorOf = [&] {
+    fp8_tensors *tensors = nullptr;
+    EXPECT_NE(fp8_tensors_load(index.c_str(), &tensors), FP8_OK);
+    return std::string(fp8_last_error());
+  };
+  write(part, content.substr(0, content.size() - 1));
+  EXPECT_EQ(errorOf().find("'" + part + "' is no valid safetensors file: "), 0u)
+      << errorOf();
+  std::string other = read(dir / "out/checkpoint-2-00002-of-00002.safetensors");
+  write(part, other);
+  EXPECT_EQ(errorOf(),
+            "'" + part + "' belongs to another set than '" + index + "'");
+  unlink(part.c_str());
+  EXPECT_NE(errorOf().find(part), std::string::npos) << errorOf();
+  // The one before it is whole.
+  ASSERT_EQ(run(2, {dir / "out", "4", "2", "deal", "resume"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  std::string output = read(outputOf(0));
+  EXPECT_NE(output.find("passing over a damaged checkpoint: cannot"),
+            std::string::npos)
+      << output;
+  EXPECT_NE(output.find("checkpoint-2.safetensors.index.json"),
+            std::string::npos)
+      << output;
+  EXPECT_EQ(tensor("out", 4, "w").size(), 256u);
+}
+
+TEST_F(TrainOnRanks, ARankThatFailsWhileItWritesLeavesTheLastSet) {
+  // Where the second rank is to write, a folder stands.
+  std::string part = "/checkpoint-4-00002-of-00002.safetensors.fp8-tmp";
+  ASSERT_EQ(system(("mkdir -p " + (dir / ("out" + part))).c_str()), 0);
+  EXPECT_EQ(run(2, {dir / "out", "6", "2", "every=2", "deal"}),
+            (std::vector<int>{1, 1}));
+  std::string message = errors();
+  EXPECT_EQ(message.find("rank 1 of 2: cannot write '"), 0u) << message;
+  EXPECT_NE(message.find("the last checkpoint is " +
+                         (dir / "out/checkpoint-2.safetensors.index.json")),
+            std::string::npos)
+      << message;
+  EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
+  // The other rank takes back what it has written.
+  EXPECT_FALSE(exists(dir / "out/checkpoint-4-00001-of-00002.safetensors"));
+  EXPECT_FALSE(exists(dir / "out/checkpoint-4.safetensors.index.json"));
+}
+
+TEST_F(TrainOnRanks, ARankThatIsKilledWhileItWritesLeavesTheLastSet) {
+  ASSERT_EQ(run(2, {dir / "want", "6", "2", "every=2", "deal"}),
+            (std::vector<int>{0, 0}));
+  // A pipe that nobody reads keeps the second rank where it writes.
+  std::string part = dir / "out/checkpoint-4-00002-of-00002.safetensors";
+  ASSERT_EQ(system(("mkdir " + (dir / "out")).c_str()), 0);
+  ASSERT_EQ(mkfifo((part + ".fp8-tmp").c_str(), 0644), 0);
+  start(2, {dir / "out", "6", "2", "every=2", "deal"});
+  std::string first = dir / "out/checkpoint-4-00001-of-00002.safetensors";
+  for (int i = 0; i < 4000 && !exists(first); ++i)
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+  ASSERT_TRUE(exists(first));
+  std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  kill(pids[1], SIGKILL);
+  EXPECT_EQ(statusOf(pids[1]), -1);
+  EXPECT_EQ(statusOf(pids[0]), 1);
+  EXPECT_EQ(errors().find("rank 1 of 2: its process has ended"), 0u)
+      << errors();
+  EXPECT_FALSE(exists(dir / "out/checkpoint-4.safetensors.index.json"));
+  // What is half written goes, and the run ends as one that nobody killed.
+  ASSERT_EQ(run(2, {dir / "out", "6", "2", "deal", "resume"}),
+            (std::vector<int>{0, 0}))
+      << errors();
+  EXPECT_FALSE(exists(first));
+  EXPECT_FALSE(exists(part + ".fp8-tmp"));
+  for (const char *name : {"w", "seen", "tokens"})
+    EXPECT_EQ(tensor("out", 6, name), tensor("want", 6, name)) << name;
 }
 
 //===----------------------------------------------------------------------===//

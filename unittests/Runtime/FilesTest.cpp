@@ -169,3 +169,43 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   EXPECT_FALSE(exists(path + ".fp8-tmp"));
   EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
 }
+
+/// An index of one file that holds "a", a tensor of two bytes.
+static std::string indexError(const std::string &index) {
+  TempDir dir;
+  write(dir / "part.safetensors",
+        fileWith(R"({"a": {"dtype": "U8", "shape": [2], )"
+                 R"("data_offsets": [0, 2]}})",
+                 2));
+  std::string path = dir / "model.safetensors.index.json";
+  write(path, index);
+  fp8_tensors *tensors = nullptr;
+  fp8_status status = fp8_tensors_load(path.c_str(), &tensors);
+  EXPECT_EQ(status == FP8_OK, tensors != nullptr);
+  EXPECT_EQ(fp8_tensors_count(tensors), status == FP8_OK ? 1 : 0);
+  fp8_tensors_destroy(tensors);
+  return status == FP8_OK ? "" : fp8_last_error();
+}
+
+TEST(SafeTensors, AnIndexStandsForItsFiles) {
+  // As those of shared models are: no more is said of the set.
+  EXPECT_EQ(indexError(R"({"metadata": {"total_size": 2},
+                           "weight_map": {"a": "part.safetensors"}})"),
+            "");
+  EXPECT_HAS(indexError(""), "is no valid index: not valid JSON");
+  EXPECT_HAS(indexError("{}"), "expected a 'weight_map' of tensors to files");
+  EXPECT_HAS(indexError(R"({"weight_map": {"a": "../part.safetensors"}})"),
+             "expected a file in the index's directory for 'a' but got "
+             "\"../part.safetensors\"");
+  EXPECT_HAS(indexError(R"({"weight_map": {"a": "part.safetensors",
+                                           "b": "part.safetensors"}})"),
+             "part.safetensors': expected tensor 'b', which the index names, "
+             "but got none");
+  EXPECT_HAS(indexError(R"({"weight_map": {"b": "other.safetensors"}})"),
+             "other.safetensors'");
+  EXPECT_HAS(indexError(R"({"weight_map": {"a": "x.safetensors.index.json"}})"),
+             "expected a safetensors file but got another index");
+  EXPECT_HAS(indexError(R"({"metadata": {"set": "1"},
+                            "weight_map": {"a": "part.safetensors"}})"),
+             "belongs to another set than");
+}

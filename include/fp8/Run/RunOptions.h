@@ -46,6 +46,8 @@ struct RunOptions {
   unsigned zero = 0;
   bool globalAmax = false;
   double rankTimeout = 0;
+  /// Each rank writes a share of a checkpoint.
+  bool shardedCheckpoints = false;
   /// Those, or null: see Ranks.
   fp8_group *group = nullptr;
 

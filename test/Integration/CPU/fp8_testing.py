@@ -52,8 +52,14 @@ def save_tree(path, **trees):
 
 
 def load_tensors(path):
-    """All tensors of a safetensors file, those of types that NumPy does not know too."""
+    """All tensors of a safetensors file, those of types that NumPy does not know too.
+    Where an index stands beside the name, those of all its files."""
     import struct
+
+    index = pathlib.Path(f"{path}.index.json")
+    if index.exists():
+        files = sorted(set(json.loads(index.read_text())["weight_map"].values()))
+        return {name: tensor for file in files for name, tensor in load_tensors(index.parent / file).items()}
 
     import ml_dtypes
     import numpy as np

@@ -15,8 +15,11 @@ import functools
 import json
 import os
 import pathlib
+import shutil
+import signal
 import subprocess
 import sys
+import time
 from typing import Any, Callable
 
 import fp8_testing as t
@@ -185,18 +188,23 @@ class Fixture:
         self.keys = list(case.batch)
         return folder
 
-    def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
-        """Losses, and the state after the last step."""
-        out, rows = folder / (name or f"{recipe}{ranks}"), BATCH * 2 // ranks
+    def start(self, folder, ranks, recipe, out, *options, steps=STEPS):
+        rows = BATCH * 2 // ranks
         feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={folder / f'rows{rows}.safetensors'}:{key}")]
         command = [self.fp8_run, folder / f"step{rows}.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
-                   "--steps", steps, "--threads", 1, "--out", out, "--resume" if resume else "--overwrite", *options]  # fmt: skip
+                   "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
         allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        done = subprocess.run([str(part) for part in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
-        assert done.returncode == 0, f"expected exit code 0 but got {done.returncode}\n{done.stdout[-1000:]}{done.stderr[-3000:]}"
+        return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | allowed)
+
+    def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
+        """Losses, and the state after the last step."""
+        out = folder / (name or f"{recipe}{ranks}")
+        process = self.start(folder, ranks, recipe, out, "--resume" if resume else "--overwrite", *options, steps=steps)
+        output, errors = process.communicate(timeout=300)
+        assert process.returncode == 0, f"expected exit code 0 but got {process.returncode}\n{output[-1000:]}{errors[-3000:]}"
         rows = [json.loads(line) for line in (out / "log.jsonl").read_text().splitlines()]
         return rows, t.load_tensors(out / f"checkpoint-{steps}.safetensors")
 
@@ -246,7 +254,7 @@ def of_all_rows(name, recipe, fixture):
 
 
 def dealt(name, recipe, fixture):
-    """ZeRO-1: the same bits, in files that any number of ranks goes on with."""
+    """ZeRO-1: the same bits, in files of each rank that any number of ranks goes on with."""
     folder = fixture.prepare(name)
     (plain, want) = fixture.run(folder, 2, recipe)
     zero = f"{recipe}-zero"
@@ -255,6 +263,11 @@ def dealt(name, recipe, fixture):
     assert [row["loss"] for row in rows] == [row["loss"] for row in plain], f"expected losses {plain} but got {rows}"
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert want.keys() == found.keys() and not different, f"expected the same state but got others for {different}"
+    files = sorted(path.name for path in (folder / zero).glob(f"checkpoint-{STEPS}*"))
+    parts = [f"checkpoint-{STEPS}-0000{i}-of-00002.safetensors" for i in (1, 2)]
+    assert files == [*parts, f"checkpoint-{STEPS}.safetensors.index.json"], f"expected a file of each rank and an index but got {files}"
+    sizes = [(folder / zero / part).stat().st_size for part in parts]
+    assert max(sizes) <= 0.75 * sum(sizes), f"expected both ranks to write but got files of {sizes} bytes"
     memory = json.loads((folder / zero / "memory.json").read_text())
     shares, step = memory["shards_by_rank"], memory["step"]
     assert len(shares) == 2 and min(shares) > 0 and step["shards"] == shares[0], f"expected shards on both ranks but got {memory['shards_by_rank']}"
@@ -265,10 +278,39 @@ def dealt(name, recipe, fixture):
         (folder / zero / f"checkpoint-{STEPS + 1}.safetensors").unlink()
 
 
+def killed(fixture):
+    """A rank dies while it writes its file of a checkpoint: the one before is whole,
+    and the run goes on from it as if nothing had been."""
+    folder = fixture.prepare("regression")
+    (rows, want) = fixture.run(folder, 2, "none", "--zero", 1, name="none-zero")
+    out = folder / "killed"
+    shutil.rmtree(out, ignore_errors=True)
+    out.mkdir()
+    # A pipe that nobody reads keeps the second rank where it writes.
+    first, second = (out / f"checkpoint-4-0000{i}-of-00002.safetensors" for i in (1, 2))
+    pipe = pathlib.Path(f"{second}.fp8-tmp")
+    os.mkfifo(pipe)
+    process = fixture.start(folder, 2, "none", out, "--zero", 1, "--checkpoint-every", 2)
+    processes = next(line for line in process.stdout if "; processes " in line).split("; processes ")[1].split()
+    deadline = time.monotonic() + 60
+    while not first.exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    os.kill(int(processes[1].strip(",")), signal.SIGKILL)
+    process.communicate(timeout=60)
+    indices = sorted(path.name for path in out.glob("*.index.json"))
+    assert process.returncode != 0 and indices == ["checkpoint-2.safetensors.index.json"], f"expected the set of step 2 alone but got {indices}"
+    t.load_tensors(out / "checkpoint-2.safetensors")
+    (again, state) = fixture.run(folder, 2, "none", "--zero", 1, name="killed", resume=True)
+    assert [row["loss"] for row in again] == [row["loss"] for row in rows], f"expected losses {rows} but got {again}"
+    assert want.keys() == state.keys() and all(want[path].tobytes() == state[path].tobytes() for path in want), "expected the same state"
+    assert not first.exists() and not pipe.exists(), "expected what is half written to be removed"
+
+
 if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
+    cases |= {"killed while it writes": killed}
     t.run_cases(cases, sys.argv[4:], fixture)

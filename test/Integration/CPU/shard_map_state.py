@@ -123,8 +123,10 @@ def in_fp8(recipe, fixture):
 def resumed(fixture):
     folder, want, state = fixture.prepare("tensor-adamw")
     for steps, option in ((3, "--overwrite"), (STEPS, "--resume")):
-        done, out = fixture.run(folder, "none", steps=steps, options=(option,))
+        done, out = fixture.run(folder, "none", steps=steps, options=(option, "--sharded-checkpoints"))
         assert done.returncode == 0, done.stderr[-3000:]
+    parts = [path.stat().st_size for path in out.glob(f"checkpoint-{STEPS}-*.safetensors")]
+    assert len(parts) == 4 and max(parts) <= 0.5 * sum(parts), f"expected a share of the state from each rank but got files of {parts} bytes"
     tensors = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     for path, value in state.items():
         bound, off = 1e-6 * np.max(np.abs(value)), np.max(np.abs(tensors[path] - value))
