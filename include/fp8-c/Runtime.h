@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 5
+#define FP8_ABI_VERSION 6
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);

@@ -119,7 +119,7 @@ assert t.losses(t.read_log(FOLDER / "two-b")) == t.losses(t.read_log(FOLDER / "n
 
 # The library exports one symbol and needs the C library alone.
 symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
-assert symbols[2::3] == ["fp8_package_v5"], symbols
+assert symbols[2::3] == ["fp8_package_v6"], symbols
 needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
 assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed
 
