@@ -845,8 +845,8 @@ typedef struct fp8_train_summary {
 /* Trains until steps, SIGINT/SIGTERM, a non-finite value or an error; out_dir
    gets log.csv, log.jsonl, loss.svg, memory.json,
    checkpoint-<step>.safetensors, or several files and
-   checkpoint-<step>.safetensors.index.json. summary (or NULL) is filled as far as it came,
-   whatever the status. */
+   checkpoint-<step>.safetensors.index.json. summary (or NULL) is filled as far
+   as it came, whatever the status. */
 FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
                               fp8_train_summary *summary);
 
