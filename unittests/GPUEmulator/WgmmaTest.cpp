@@ -112,9 +112,14 @@ static std::string multiplyStep(const Product &product, unsigned step) {
   code += "  %db" + text(step) + " = add i64 %db, " +
           text(step * product.stepBytes(product.n) / 16) + "\n";
   std::string b = "$" + text(next++), keeps = "$" + text(next++);
-  std::string flags = "p, " + text(1) + ", 1"; // scale-a, scale-b
-  if (product.scaleA < 0)
-    flags = "p, -1, 1";
+  constraints += "l,n";
+  // Scales are operands, as MLIR has them, or numbers.
+  std::string flags = "p, -1, 1", scales;
+  if (product.scaleA > 0) {
+    flags = "p, $" + text(next) + ",  $" + text(next + 1);
+    constraints += ",n,n";
+    scales = ", i32 1, i32 1";
+  }
   std::string isTransposed = product.isTransposed ? ", 1" : ", 0";
   if (product.bytes() == 2)
     flags +=
@@ -124,10 +129,10 @@ static std::string multiplyStep(const Product &product, unsigned step) {
          ", 0;\\0Awgmma.mma_async.sync.aligned.m64n" + text(product.n) + "k" +
          text(32 / product.bytes()) + ".f32." + nameOfFormat(product.a) + "." +
          nameOfFormat(product.b) + " {" + places + "}, " + a + ", " + b + ", " +
-         flags + ";\\0A}\\0A\", \"" + outputs + ties + constraints + "l,n\"(" +
+         flags + ";\\0A}\\0A\", \"" + outputs + ties + constraints + "\"(" +
          arguments + "i64 %db" + text(step) + ", i32 " + text(step != 0) +
-         ")\n  call void "
-         "@llvm.nvvm.wgmma.commit_group.sync.aligned()\n";
+         scales +
+         ")\n  call void @llvm.nvvm.wgmma.commit_group.sync.aligned()\n";
 }
 
 static std::string loadRegistersOfA(const Product &product) {
