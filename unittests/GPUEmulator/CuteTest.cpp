@@ -9,9 +9,12 @@
 #include <cute/atom/copy_traits_sm75.hpp>
 #include <cute/atom/mma_traits_sm80.hpp>
 #include <cute/atom/mma_traits_sm89.hpp>
+#include <cute/atom/mma_traits_sm90_gmma.hpp>
 #include <cute/layout.hpp>
 #include <cute/swizzle.hpp>
+#include <cute/tensor.hpp>
 
+#include "Descriptor.h"
 #include "Fragments.h"
 #include "TensorMap.h"
 
@@ -78,4 +81,78 @@ TEST(Cute, SwizzlesAreTheSame) {
     EXPECT_EQ(swizzled(address, 64), (cute::Swizzle<2, 4, 3>::apply(address)));
     EXPECT_EQ(swizzled(address, 128), (cute::Swizzle<3, 4, 3>::apply(address)));
   }
+}
+
+/// The fragments of wgmma, counted by the 128 threads of a warpgroup.
+template <typename Atom> static void compareWgmma(unsigned perRegister) {
+  using Traits = cute::MMA_Traits<Atom>;
+  typename Traits::ALayout a;
+  typename Traits::CLayout c;
+  for (unsigned thread = 0; thread < 128; ++thread) {
+    unsigned firstRow = thread / 32 * 16;
+    for (unsigned i = 0; i < cute::size<1>(a); ++i) {
+      Place place = placeInA(thread % 32, i, perRegister);
+      EXPECT_EQ(firstRow + place.row + 64 * place.column,
+                unsigned(a(thread, i)));
+    }
+    for (unsigned i = 0; i < cute::size<1>(c); ++i) {
+      Place place = placeInWgmmaD(thread % 32, i);
+      EXPECT_EQ(firstRow + place.row + 64 * place.column,
+                unsigned(c(thread, i)));
+    }
+  }
+}
+
+namespace gmma = cute::SM90::GMMA;
+
+TEST(Cute, FragmentsOfWgmmaAreTheSame) {
+  compareWgmma<gmma::MMA_64x8x32_F32E4M3E4M3_RS_TN<>>(4);
+  compareWgmma<gmma::MMA_64x256x32_F32E5M2E4M3_RS_TN<>>(4);
+  compareWgmma<
+      gmma::MMA_64x128x16_F32BF16BF16_RS<gmma::Major::K, gmma::Major::K>>(2);
+}
+
+/// The matrix of one instruction that CuTe tiles with `Atom`: its descriptor
+/// has to lead to where CuTe's layout has the elements.
+template <gmma::Major major, typename Atom, int rows, int columns,
+          typename Element>
+static void compareDescriptor() {
+  alignas(4096) static Element memory[rows * columns];
+  auto layout = cute::tile_to_shape(
+      Atom{}, cute::Shape<cute::Int<rows>, cute::Int<columns>>{});
+  auto whole = cute::make_tensor(cute::make_smem_ptr(memory), layout);
+  constexpr int k = 32 / sizeof(Element);
+  auto tile =
+      cute::local_tile(whole, cute::Shape<cute::Int<rows>, cute::Int<k>>{},
+                       cute::make_coord(0, 0));
+  // On the host it has no start address: 0.
+  Descriptor descriptor(
+      static_cast<uint64_t>(gmma::make_gmma_desc<major>(tile)));
+  EXPECT_EQ(descriptor.invalid(), "");
+  for (int row = 0; row < rows; ++row)
+    for (int i = 0; i < k; ++i) {
+      uint64_t expected = reinterpret_cast<const char *>(&tile(row, i)) -
+                          reinterpret_cast<const char *>(memory);
+      constexpr unsigned bytes = sizeof(Element);
+      uint64_t place =
+          major == gmma::Major::K
+              ? descriptor.pieceAlongK(row, i * bytes) + i * bytes % 16
+              : descriptor.pieceAlongMN(row, i) + row % 8 * bytes;
+      ASSERT_EQ(place, expected) << row << " " << i;
+    }
+}
+
+TEST(Cute, DescriptorsMeanTheSame) {
+  using F8 = cute::float_e4m3_t;
+  using BF16 = cute::bfloat16_t;
+  constexpr auto K = gmma::Major::K, MN = gmma::Major::MN;
+  compareDescriptor<K, gmma::Layout_K_SW128_Atom<F8>, 64, 128, F8>();
+  compareDescriptor<K, gmma::Layout_K_SW64_Atom<F8>, 64, 128, F8>();
+  compareDescriptor<K, gmma::Layout_K_SW32_Atom<F8>, 128, 64, F8>();
+  compareDescriptor<K, gmma::Layout_K_INTER_Atom<F8>, 64, 64, F8>();
+  compareDescriptor<K, gmma::Layout_K_SW128_Atom<BF16>, 64, 64, BF16>();
+  compareDescriptor<MN, gmma::Layout_MN_SW128_Atom<BF16>, 128, 64, BF16>();
+  compareDescriptor<MN, gmma::Layout_MN_SW64_Atom<BF16>, 128, 64, BF16>();
+  compareDescriptor<MN, gmma::Layout_MN_SW32_Atom<BF16>, 128, 64, BF16>();
+  compareDescriptor<MN, gmma::Layout_MN_INTER_Atom<BF16>, 128, 64, BF16>();
 }

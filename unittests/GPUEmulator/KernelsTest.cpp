@@ -459,11 +459,12 @@ TEST(Unknown, IsNamed) {
                 1, 32)
         .message;
   };
-  EXPECT_NE(errorOf("call void @llvm.nvvm.wgmma.fence.sync.aligned()",
-                    "declare void @llvm.nvvm.wgmma.fence.sync.aligned()")
-                .find("does not know the intrinsic "
-                      "'llvm.nvvm.wgmma.fence.sync.aligned'"),
-            std::string::npos);
+  EXPECT_NE(
+      errorOf("call void @llvm.nvvm.tcgen05.fence.before.thread.sync()",
+              "declare void @llvm.nvvm.tcgen05.fence.before.thread.sync()")
+          .find("does not know the intrinsic "
+                "'llvm.nvvm.tcgen05.fence.before.thread.sync'"),
+      std::string::npos);
   EXPECT_NE(errorOf("call void asm sideeffect \"mbarrier.inval.b64 [$0];\", "
                     "\"r\"(i32 0)",
                     "")

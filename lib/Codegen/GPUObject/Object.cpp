@@ -108,6 +108,18 @@ static int64_t numberIn(StringRef text, StringRef pattern) {
   return number;
 }
 
+/// The line in which the assembler says that it waits for each wgmma before the
+/// next one, since something else uses their registers in between: the kernel
+/// would be right and some times slower. Empty if it does not.
+static StringRef findSerialized(StringRef messages) {
+  size_t at = messages.find("wgmma.mma_async instructions are serialized");
+  if (at == StringRef::npos)
+    return "";
+  size_t begin = messages.rfind('\n', at);
+  begin = begin == StringRef::npos ? 0 : begin + 1;
+  return messages.slice(begin, messages.find('\n', at)).trim();
+}
+
 /// Machine code of assembly, as the assembler makes it at first.
 static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
                                             GPUTargetAttr target) {
@@ -143,6 +155,9 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   StringRef text = messages ? (*messages)->getBuffer() : StringRef();
   if (status != 0)
     return llvm::createStringError(ptxas + " failed: " + problem + text);
+  if (StringRef line = findSerialized(text); !line.empty())
+    return llvm::createStringError("expected wgmma that overlap but got from " +
+                                   ptxas + ": " + line);
   auto bytes = llvm::MemoryBuffer::getFile(paths[1]);
   if (!bytes)
     return llvm::createStringError("cannot read what " + ptxas + " wrote");

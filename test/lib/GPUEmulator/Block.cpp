@@ -23,7 +23,9 @@ Block::Block(Grid &grid, unsigned index)
       threads(static_cast<size_t>(grid.geometry.block[0]) *
               grid.geometry.block[1] * grid.geometry.block[2]),
       clocks((threads.size() + 31) / 32), shared(grid.sharedBytes),
-      gatherings((threads.size() + 31) / 32) {
+      gatherings((threads.size() + 31) / 32), matrices(gatherings.size()),
+      matrixIssues((threads.size() + 127) / 128),
+      matrixReads(grid.sharedBytes / 16 + 1) {
   position[0] = index % grid.geometry.grid[0];
   position[1] = index / grid.geometry.grid[0] % grid.geometry.grid[1];
   position[2] = index / grid.geometry.grid[0] / grid.geometry.grid[1];
@@ -83,7 +85,9 @@ Result Block::run() {
     if (!result)
       return result;
   }
-  return checkBulkCopies();
+  if (Result copies = checkBulkCopies(); !copies)
+    return copies;
+  return checkMatrices();
 }
 
 void Block::wait(Thread &thread, const Instruction &instruction) {
@@ -270,6 +274,8 @@ void Block::access(Thread &thread, uint64_t address, uint64_t bytes,
            "access of " + number(bytes) + " bytes at shared memory + " +
                number(address - base) + ", of which there are " +
                number(grid.sharedBytes));
+    if (kind != AccessKind::Read)
+      checkMatrixReads(thread, address, bytes, place);
     return checkShared(thread, address, bytes, kind, place);
   }
   if (grid.memory.find(address, bytes))

@@ -40,6 +40,12 @@ struct AccessSite {
   std::string place;
 };
 
+/// One place in a kernel that uses a register which a wgmma has written.
+struct RegisterUse {
+  const Instruction *maker;
+  std::string place;
+};
+
 /// A range of addresses that a kernel may use.
 struct Range {
   uint64_t begin, bytes;
@@ -155,6 +161,18 @@ public:
   void startBulkCopy(Thread &thread, const Instruction &instruction,
                      const uint64_t *operands);
 
+  // wgmma, by warps.
+  void startMatrix(unsigned warp, const Gathering &lanes);
+  void fenceMatrices(unsigned warp) {
+    matrices[warp].isFenced = true;
+    matrices[warp].made.clear();
+  }
+  void commitMatrices(unsigned warp) { ++matrices[warp].group; }
+  void waitForMatrices(unsigned warp, const Instruction &instruction,
+                       uint64_t count);
+  /// Fails if `use` is of a wgmma that has not been waited for.
+  void checkRegisters(Thread &thread, const RegisterUse &use);
+
   Thread &threadAt(unsigned number) { return threads[number]; }
   unsigned count() const { return threads.size(); }
 
@@ -186,6 +204,35 @@ private:
     Stamp stamp;
     std::vector<uint32_t> clock;
   };
+
+  /// A wgmma that has not been waited for.
+  struct MatrixWork {
+    const Instruction *instruction;
+    uint64_t group;
+    std::vector<uint64_t> pieces; // of 16 bytes that it reads
+  };
+  /// What a warp has to do with wgmma.
+  struct Matrices {
+    uint64_t group = 0; // that the next one belongs to
+    bool isFenced = false;
+    size_t issued = 0;
+    std::deque<MatrixWork> pending;
+    /// Accumulators made since the last fence, of all lanes.
+    std::vector<std::vector<uint32_t>> made;
+  };
+  struct MatrixIssue {
+    const Instruction *instruction;
+    uint64_t a, b;
+    bool operator==(const MatrixIssue &other) const {
+      return instruction == other.instruction && a == other.a && b == other.b;
+    }
+  };
+  void checkWarpgroup(Thread &thread, const Instruction &instruction,
+                      uint64_t a, uint64_t b);
+  void checkFence(Thread &thread, const Gathering &lanes);
+  void checkMatrixReads(Thread &thread, uint64_t address, uint64_t bytes,
+                        const std::string &place);
+  Result checkMatrices() const;
 
   MemoryBarrier &barrierAt(Thread &thread, const Instruction &instruction,
                            uint64_t address);
@@ -224,6 +271,10 @@ private:
   Barrier barriers[16];
   std::map<uint64_t, MemoryBarrier> memoryBarriers;
   std::vector<BulkCopy> bulkCopies;
+  std::vector<Matrices> matrices;                     // by warp
+  std::vector<std::vector<MatrixIssue>> matrixIssues; // by warpgroup
+  /// How many warps' wgmmas read 16 bytes of shared memory.
+  std::vector<uint16_t> matrixReads;
   std::vector<Thread *> ready;
   unsigned alive = 0;
   Context scheduler;

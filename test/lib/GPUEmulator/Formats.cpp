@@ -49,6 +49,32 @@ unsigned bitsOf(Format format) {
   return 32;
 }
 
+const char *nameOfFormat(Format format) {
+  switch (format) {
+  case Format::E4M3:
+    return "e4m3";
+  case Format::E5M2:
+    return "e5m2";
+  case Format::F16:
+    return "f16";
+  case Format::BF16:
+    return "bf16";
+  case Format::TF32:
+    return "tf32";
+  case Format::F32:
+    return "f32";
+  }
+  return "";
+}
+
+double elementOf(const uint64_t *registers, unsigned index, Format format) {
+  unsigned bits = bitsOf(format), perRegister = 32 / bits;
+  uint64_t word =
+      registers[index / perRegister] >> (index % perRegister) * bits;
+  return decode(format,
+                static_cast<uint32_t>(word & ((uint64_t(1) << bits) - 1)));
+}
+
 float asFloat(uint64_t bits) {
   uint32_t low = static_cast<uint32_t>(bits);
   float value;

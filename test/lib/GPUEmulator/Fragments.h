@@ -38,6 +38,13 @@ inline Place placeInC(unsigned lane, unsigned element) {
   return {(lane >> 2) + 8 * (element >> 1), lane % 4 * 2 + (element & 1)};
 }
 
+// PTX ISA 9.7.15.5.1.1, the accumulators of wgmma.m64nN: each warp has 16 rows
+// of its own, and a lane in every 8 columns what it has in C.
+inline Place placeInWgmmaD(unsigned lane, unsigned element) {
+  Place place = placeInC(lane, element % 4);
+  return {place.row, place.column + element / 4 * 8};
+}
+
 // PTX ISA 9.7.14.5.15, ldmatrix: the first of the two elements of a matrix of
 // 16-bit elements that a lane gets, from a row or with .trans from a column.
 inline Place placeInMatrix(unsigned lane, bool isTransposed) {

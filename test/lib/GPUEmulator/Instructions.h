@@ -22,6 +22,7 @@ Form findInstruction(const std::string &opcode);
 Form findBulkInstruction(const std::string &opcode);
 Form findMatrixInstruction(const std::string &opcode);
 Form findWarpInstruction(const std::string &opcode);
+Form findWgmmaInstruction(const std::string &opcode);
 Form findScalarInstruction(const std::string &opcode);
 
 inline bool startsWith(const std::string &text, const std::string &start) {

@@ -22,16 +22,6 @@ static Shape shapeOf(const Instruction &instruction) {
           static_cast<Format>(instruction.detail[2])};
 }
 
-/// An element of lane's registers.
-static double element(const uint64_t *registers, unsigned index,
-                      Format format) {
-  unsigned bits = bitsOf(format), perRegister = 32 / bits;
-  uint64_t word =
-      registers[index / perRegister] >> (index % perRegister) * bits;
-  return decode(format,
-                static_cast<uint32_t>(word & ((uint64_t(1) << bits) - 1)));
-}
-
 // PTX ISA 9.7.14.5.14, mma: D = A * B + C; "the accumulation order, rounding
 // and handling of subnormal inputs are unspecified". Here products are exact,
 // they are added to C in order of k in f64, and the sum is rounded to f32 once.
@@ -45,11 +35,11 @@ static void multiply(Block &, unsigned, const Gathering &lanes) {
     const uint64_t *operands = lanes.operands[lane];
     for (unsigned i = 0; i < aRegisters * aPer; ++i) {
       Place place = placeInA(lane, i, aPer);
-      a[place.row][place.column] = element(operands, i, shape.a);
+      a[place.row][place.column] = elementOf(operands, i, shape.a);
     }
     for (unsigned i = 0; i < bRegisters * bPer; ++i) {
       Place place = placeInB(lane, i, bPer);
-      b[place.row][place.column] = element(operands + aRegisters, i, shape.b);
+      b[place.row][place.column] = elementOf(operands + aRegisters, i, shape.b);
     }
   }
   for (unsigned lane = 0; lane < 32; ++lane)
@@ -131,15 +121,10 @@ static void runStmatrix(Thread &thread, const Instruction &instruction,
 }
 
 static bool readFormat(const std::string &name, Format &format) {
-  static const std::pair<const char *, Format> names[] = {
-      {"e4m3", Format::E4M3},
-      {"e5m2", Format::E5M2},
-      {"f16", Format::F16},
-      {"bf16", Format::BF16},
-      {"tf32", Format::TF32}};
-  for (const auto &[known, value] : names)
-    if (name == known) {
-      format = value;
+  for (Format known :
+       {Format::E4M3, Format::E5M2, Format::F16, Format::BF16, Format::TF32})
+    if (name == nameOfFormat(known)) {
+      format = known;
       return true;
     }
   return false;

@@ -59,6 +59,11 @@ static void onRange(uint64_t address, uint64_t bytes, const AccessSite *site) {
                        site->place);
 }
 
+static void onRegister(const RegisterUse *use) {
+  Thread &thread = *Block::current;
+  thread.block->checkRegisters(thread, *use);
+}
+
 /// What LLVM calls where a CPU has no conversion to bf16 that keeps subnormals:
 /// the result is in a vector register, as f16's.
 static float roundToBF16(float value) {
@@ -170,6 +175,7 @@ llvm::Error LoadedModule::load(llvm::StringRef image) {
   provide("fp8_emulator_instruction", &onInstruction);
   provide("fp8_emulator_access", &onAccess);
   provide("fp8_emulator_range", &onRange);
+  provide("fp8_emulator_register", &onRegister);
   provide("__truncsfbf2", &roundToBF16);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =

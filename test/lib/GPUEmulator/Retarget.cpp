@@ -2,6 +2,8 @@
 
 #include "Retarget.h"
 
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Analysis/ValueTracking.h"
 #include "llvm/IR/IRBuilder.h"
@@ -41,6 +43,7 @@ private:
   void check(llvm::Instruction &access, llvm::Value *address, uint64_t bytes,
              unsigned alignment, AccessKind kind);
   void checkRange(llvm::MemIntrinsic &access);
+  void checkRegisters(llvm::CallInst &wgmma);
   llvm::Value *asWord(llvm::IRBuilder<> &builder, llvm::Value *value);
   llvm::Value *fromWord(llvm::IRBuilder<> &builder, llvm::Value *value,
                         llvm::Type *type);
@@ -57,6 +60,8 @@ private:
   uint64_t sharedBase;
   Retargeted &result;
   llvm::Type *word, *pointer;
+  /// Uses of what a wgmma makes, by its call.
+  llvm::DenseMap<llvm::CallInst *, std::vector<RegisterUse *>> uses;
 };
 
 } // namespace
@@ -170,6 +175,37 @@ void Retargeter::checkRange(llvm::MemIntrinsic &access) {
       AccessKind::Write);
 }
 
+static bool isWgmma(const llvm::Value *value) {
+  const auto *call = llvm::dyn_cast<llvm::CallInst>(value);
+  return call && call->isInlineAsm() &&
+         llvm::cast<llvm::InlineAsm>(call->getCalledOperand())
+             ->getAsmString()
+             .contains("wgmma.mma_async");
+}
+
+/// What a wgmma makes is there only when it has been waited for, whatever the
+/// SSA values say. Another wgmma may add to it.
+void Retargeter::checkRegisters(llvm::CallInst &wgmma) {
+  llvm::SetVector<llvm::Value *> made;
+  llvm::SetVector<llvm::Instruction *> users;
+  made.insert(&wgmma);
+  for (size_t i = 0; i < made.size(); ++i)
+    for (llvm::User *user : made[i]->users()) {
+      if (llvm::isa<llvm::ExtractValueInst, llvm::InsertValueInst,
+                    llvm::PHINode, llvm::SelectInst, llvm::FreezeInst>(user))
+        made.insert(user);
+      else if (!isWgmma(user))
+        users.insert(llvm::cast<llvm::Instruction>(user));
+    }
+  for (llvm::Instruction *user : users) {
+    result.registerUses.push_back({nullptr, placeOf(*user)});
+    uses[&wgmma].push_back(&result.registerUses.back());
+    llvm::IRBuilder<> builder(user);
+    builder.CreateCall(helper("fp8_emulator_register", 1),
+                       {literal(&result.registerUses.back())});
+  }
+}
+
 //===----------------------------------------------------------------------===//
 // Instructions
 //===----------------------------------------------------------------------===//
@@ -214,6 +250,9 @@ llvm::Error Retargeter::emit(llvm::CallInst &call, const std::string &opcode,
   std::copy(std::begin(form.detail), std::end(form.detail),
             std::begin(instruction.detail));
   result.instructions.push_back(instruction);
+  if (auto found = uses.find(&call); found != uses.end())
+    for (RegisterUse *use : found->second)
+      use->maker = &result.instructions.back();
 
   // In the entry, lest a loop takes more stack in every iteration.
   llvm::IRBuilder<> entry(&*call.getFunction()->getEntryBlock().begin());
@@ -358,6 +397,9 @@ llvm::Error Retargeter::rewrite(llvm::Function &function) {
   for (llvm::BasicBlock &block : function)
     for (llvm::Instruction &instruction : block)
       work.push_back(&instruction);
+  for (llvm::Instruction *instruction : work)
+    if (isWgmma(instruction))
+      checkRegisters(*llvm::cast<llvm::CallInst>(instruction));
   for (llvm::Instruction *instruction : work) {
     if (auto *load = llvm::dyn_cast<llvm::LoadInst>(instruction)) {
       check(*load, load->getPointerOperand(),

@@ -26,6 +26,7 @@ struct RetargetedKernel {
 struct Retargeted {
   std::deque<Instruction> instructions;
   std::deque<AccessSite> accesses;
+  std::deque<RegisterUse> registerUses;
   std::vector<RetargetedKernel> kernels;
   /// Globals that kernels may read, and write if they are no constants.
   std::vector<std::string> globals;
@@ -34,8 +35,9 @@ struct Retargeted {
 
 /// Makes host code of `module`: shared memory lies at `sharedBase`, special
 /// instructions are calls of fp8_emulator_instruction, and before every access
-/// of memory stands a call of fp8_emulator_access or fp8_emulator_range. An
-/// instruction that is not known is an error.
+/// of memory stands a call of fp8_emulator_access or fp8_emulator_range, before
+/// a use of what a wgmma makes one of fp8_emulator_register. An instruction
+/// that is not known is an error.
 llvm::Error retarget(llvm::Module &module, const llvm::DataLayout &layout,
                      const llvm::Triple &triple, uint64_t sharedBase,
                      Retargeted &result);

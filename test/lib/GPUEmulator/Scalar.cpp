@@ -260,8 +260,9 @@ Form findScalarInstruction(const std::string &opcode) {
 }
 
 Form findInstruction(const std::string &opcode) {
-  for (auto find : {&findWarpInstruction, &findBulkInstruction,
-                    &findMatrixInstruction, &findScalarInstruction})
+  for (auto find :
+       {&findWarpInstruction, &findBulkInstruction, &findMatrixInstruction,
+        &findWgmmaInstruction, &findScalarInstruction})
     if (Form form = find(opcode); form.handler)
       return form;
   return {};

@@ -145,10 +145,16 @@ Spelling spellIntrinsic(StringRef name) {
 
 /// Does the instruction write its first operand?
 static bool hasTarget(StringRef opcode) {
-  for (StringRef start : {"bar", "cp.async", "stmatrix", "membar", "fence"})
+  for (StringRef start : {"bar", "cp.async", "stmatrix", "membar", "fence",
+                          "wgmma.fence", "wgmma.commit", "wgmma.wait"})
     if (opcode.starts_with(start))
       return false;
   return true;
+}
+
+/// It reads its first operand as well as writing it.
+static bool isWgmma(StringRef opcode) {
+  return opcode.starts_with("wgmma.mma_async");
 }
 
 /// Modifiers that say nothing about what is computed.
@@ -170,6 +176,26 @@ struct Tokens {
 };
 } // namespace
 
+/// wgmma takes a predicate, which an assembly cannot be given: it makes one of
+/// an operand, in braces. Returns that operand, and leaves the instruction.
+static StringRef takePredicate(StringRef &body) {
+  StringRef inside = body;
+  if (!inside.consume_front("{") || !inside.consume_back("}"))
+    return "";
+  inside = inside.trim();
+  if (!inside.consume_front(".reg .pred p;"))
+    return "";
+  inside = inside.ltrim();
+  if (!inside.consume_front("setp.ne.b32 p, "))
+    return "";
+  auto [operand, rest] = inside.split(',');
+  rest = rest.ltrim();
+  if (!rest.consume_front("0;"))
+    return "";
+  body = rest.trim();
+  return operand;
+}
+
 static llvm::Expected<Tokens> split(StringRef text) {
   auto invalid = [&] {
     return llvm::createStringError("the emulator reads one PTX instruction an "
@@ -177,6 +203,7 @@ static llvm::Expected<Tokens> split(StringRef text) {
                                    text.trim() + "'");
   };
   StringRef body = text.trim();
+  StringRef predicate = takePredicate(body);
   body.consume_back(";");
   if (body.contains(';') || body.starts_with("@") || body.starts_with("{"))
     return invalid();
@@ -190,7 +217,9 @@ static llvm::Expected<Tokens> split(StringRef text) {
   std::string word;
   auto endWord = [&] {
     if (!StringRef(word).trim().empty())
-      list.push_back(StringRef(word).trim().str());
+      list.push_back(!predicate.empty() && StringRef(word).trim() == "p"
+                         ? predicate.str()
+                         : StringRef(word).trim().str());
     word.clear();
   };
   for (char c : rest) {
@@ -231,6 +260,10 @@ static void canonicalize(Tokens &tokens) {
     return;
   }
   tokens.opcode = withoutHints(opcode);
+  // A lies in registers.
+  if (isWgmma(tokens.opcode) && tokens.operands.size() > 1 &&
+      tokens.operands[1].size() > 1)
+    tokens.opcode += ".ra";
   opcode = tokens.opcode;
   if ((opcode == "cp.async.ca.shared.global" ||
        opcode == "cp.async.cg.shared.global") &&
@@ -262,6 +295,15 @@ llvm::Expected<Assembly> parseAssembly(StringRef text, StringRef constraints) {
   Assembly assembly;
   assembly.opcode = tokens->opcode;
   bool isTarget = hasTarget(assembly.opcode);
+  if (isWgmma(assembly.opcode))
+    for (unsigned output = 0; output < outputs; ++output) {
+      if (tied[output] < 0)
+        return llvm::createStringError("expected the accumulators to be inputs "
+                                       "and outputs in '" +
+                                       text.trim() + "'");
+      assembly.operands.push_back(
+          {AssemblyOperand::Input, static_cast<unsigned>(tied[output]), 0});
+    }
   for (const std::vector<std::string> &operand : tokens->operands) {
     for (StringRef word : operand) {
       AssemblyOperand read = {AssemblyOperand::Literal, 0, 0};
@@ -282,6 +324,9 @@ llvm::Expected<Assembly> parseAssembly(StringRef text, StringRef constraints) {
           return llvm::createStringError("'" + text.trim() + "' reads '" +
                                          word + "', which is an output");
         }
+      } else if (int64_t negative;
+                 digits.starts_with("-") && !digits.getAsInteger(0, negative)) {
+        read.literal = static_cast<uint64_t>(negative);
       } else if (digits.getAsInteger(0, read.literal)) {
         return llvm::createStringError("the emulator does not read '" + word +
                                        "' in '" + text.trim() + "'");
