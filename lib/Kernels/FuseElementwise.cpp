@@ -527,14 +527,50 @@ private:
         linalg::fuseElementwiseOps(rewriter, &operand);
     if (failed(result))
       return {};
-    auto fused = cast<linalg::GenericOp>(result->fusedOp);
-    if (consumer->hasAttr(kKeptAttr))
-      fused->setAttr(kKeptAttr, rewriter.getUnitAttr());
     // The producer's own results stay with it: others read them earlier.
     for (Value old : consumer.getResults())
       rewriter.replaceAllUsesWith(old, result->replacements.lookup(old));
+    linalg::GenericOp fused =
+        dropFirstResults(cast<linalg::GenericOp>(result->fusedOp),
+                         consumer.getNumResults(), rewriter);
+    if (consumer->hasAttr(kKeptAttr))
+      fused->setAttr(kKeptAttr, rewriter.getUnitAttr());
     rewriter.eraseOp(consumer);
     return fused;
+  }
+
+  /// `op` with its last `count` results, if its payload does not read the
+  /// destinations of the others, which nobody reads. (As long as they are
+  /// there, they tell how far loops run, and what else does may be fused, too.)
+  static linalg::GenericOp dropFirstResults(linalg::GenericOp op,
+                                            unsigned count,
+                                            PatternRewriter &rewriter) {
+    unsigned drop = op.getNumResults() - count, inputs = op.getNumDpsInputs();
+    Block *body = op.getBody();
+    auto isRead = [](BlockArgument arg) { return !arg.use_empty(); };
+    if (drop == 0 ||
+        llvm::any_of(body->getArguments().slice(inputs, drop), isRead))
+      return op;
+    SmallVector<AffineMap> maps = op.getIndexingMapsArray();
+    maps.erase(maps.begin() + inputs, maps.begin() + inputs + drop);
+    if (!inversePermutation(concatAffineMaps(maps, op.getContext())))
+      return op;
+    rewriter.setInsertionPoint(op);
+    auto smaller = linalg::GenericOp::create(
+        rewriter, op.getLoc(), TypeRange(op.getResults().drop_front(drop)),
+        op.getInputs(), op.getOutputs().drop_front(drop), maps,
+        op.getIteratorTypesArray());
+    smaller->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    rewriter.inlineRegionBefore(op.getRegion(), smaller.getRegion(),
+                                smaller.getRegion().begin());
+    body->eraseArguments(inputs, drop);
+    rewriter.modifyOpInPlace(body->getTerminator(), [&] {
+      body->getTerminator()->eraseOperands(0, drop);
+    });
+    rewriter.replaceAllUsesWith(op.getResults().drop_front(drop),
+                                smaller.getResults());
+    rewriter.eraseOp(op);
+    return smaller;
   }
 };
 
