@@ -107,13 +107,12 @@ SmallVector<Value> SignatureAnalyzer::findGradientDots(
   return out;
 }
 
-/// Scalars that gradients could flow from to state, and that are not computed
-/// from gradients themselves (their norm). A loss may read weights that the
-/// step has just updated for another one.
+/// Scalars that gradients could flow from to state that `learns`, and that are
+/// not computed from gradients themselves (their norm). A loss may read weights
+/// that the step has just updated for another one.
 std::vector<SignatureAnalyzer::Candidate>
-SignatureAnalyzer::findLossCandidates() {
-  Dependence onGradients(func, gradientValues, carried, /*together=*/true,
-                         updated);
+SignatureAnalyzer::findLossCandidates(const Dependence &onGradients,
+                                      function_ref<bool(unsigned)> learns) {
   std::vector<Candidate> candidates;
   for (const SignatureResult &result : signature.results) {
     if (from[result.index] || !isScalar(result.type) || !isFloat(result.type) ||
@@ -123,14 +122,32 @@ SignatureAnalyzer::findLossCandidates() {
     candidate.gradient =
         differentiableSliceOf(candidate.value, carried, updated);
     for (const SignatureArg &arg : signature.args)
-      if (to[arg.index] && isFloat(arg.type) &&
-          (learning.empty() || learning.contains(arg.index)) &&
+      if (to[arg.index] && isFloat(arg.type) && learns(arg.index) &&
           candidate.gradient.contains(argument(arg.index)))
         candidate.params.push_back(arg.index);
     if (!candidate.params.empty())
       candidates.push_back(std::move(candidate));
   }
   return candidates;
+}
+
+/// Those of the state that gradients were found for; if there are none, of what
+/// the next values of which follow from gradients: the loss may read rounded
+/// copies of what learns, and the gradients be those of another loss.
+std::vector<SignatureAnalyzer::Candidate>
+SignatureAnalyzer::findLossCandidates() {
+  Dependence onGradients(func, gradientValues, carried, /*together=*/true,
+                         updated);
+  std::vector<Candidate> candidates =
+      findLossCandidates(onGradients, [&](unsigned arg) {
+        return learning.empty() || learning.contains(arg);
+      });
+  if (!candidates.empty() || learning.empty())
+    return candidates;
+  Dependence onAll(func, gradientValues, carried, /*together=*/true);
+  return findLossCandidates(onGradients, [&](unsigned arg) {
+    return onAll.dependsOnAny(returned[*to[arg]]);
+  });
 }
 
 /// Where no gradient was recognized, update chains end at the gradients. State

@@ -89,6 +89,9 @@ private:
     ValueSet gradient;
     SmallVector<unsigned> params;
   };
+  std::vector<Candidate>
+  findLossCandidates(const Dependence &onGradients,
+                     llvm::function_ref<bool(unsigned)> learns);
   std::vector<Candidate> findLossCandidates();
   void dropHiddenStates(std::vector<Candidate> &candidates);
   void dropWithoutBatch(std::vector<Candidate> &candidates);

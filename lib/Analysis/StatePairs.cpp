@@ -716,8 +716,8 @@ bool SignatureAnalyzer::areAlike(ArrayRef<unsigned> results) {
 /// Without names, what no gradient depends on and no result replaces is neither
 /// data nor a frozen weight, and a counter or flag is replaced by what follows
 /// from scalars alone. Results of its type that replace nothing else replace
-/// it: the only one, any of those that are one constant, or by place if that
-/// agrees with all other pairs.
+/// it: the only one (or the only constant), any of those that are one constant,
+/// or by place if that agrees with all other pairs.
 void SignatureAnalyzer::pairByPlace() {
   bool inOrder = pairsAreInOrder();
   llvm::MapVector<Type, SmallVector<unsigned>> open;
@@ -732,6 +732,11 @@ void SignatureAnalyzer::pairByPlace() {
   auto isArray = [&](unsigned source) {
     return !isScalar(signature.args[source].type);
   };
+  // What is computed and yet follows from no array is said of what is frozen
+  // (whether its gradient is finite): a flag is replaced by a constant.
+  auto isComputed = [&](unsigned result) {
+    return !matchPattern(returned[result], m_Constant());
+  };
   for (auto &[type, args] : open) {
     SmallVector<unsigned> results;
     for (const SignatureResult &result : signature.results)
@@ -739,6 +744,8 @@ void SignatureAnalyzer::pairByPlace() {
           !(isScalar(type) &&
             onArguments.dependsOnAny(returned[result.index], isArray)))
         results.push_back(result.index);
+    if (results.size() > args.size())
+      llvm::erase_if(results, isComputed);
     if (args.size() != results.size() ||
         !(args.size() == 1 || inOrder || areAlike(results)))
       continue;
