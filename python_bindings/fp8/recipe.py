@@ -98,6 +98,7 @@ class Compute(_Flow):
     saved: str | None = None
     saved_norms: str | None = None
     saved_gated: str | None = None
+    logits_bytes: int | None = None
 
 
 @dataclasses.dataclass

@@ -118,6 +118,9 @@ struct ComputeRecipe {
   /// The inputs of norms and of gated units, in groups of 1x16 (COAT).
   SavedFormat savedNorms = SavedFormat::Same;
   SavedFormat savedGated = SavedFormat::Same;
+  /// Logits that take more bytes in f32 are computed in slices of rows that
+  /// take no more, if that is enough rows to work on; 0: never.
+  int64_t logitsBytes = 16 << 20;
 };
 
 /// How an array of the state is stored between steps.

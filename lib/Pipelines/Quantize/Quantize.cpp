@@ -75,6 +75,8 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
   if (options.dataParallel)
     pm.addPass(createFP8DataParallel(
         {options.lossReduction, options.zero, options.globalAmax}));
+  // After it, which has errors for what ops do with rows of loops.
+  pm.addPass(createFP8SliceLogits({options.emitRemarks}));
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());
   FP8SmoothSwiGLUOptions smooth;

@@ -307,7 +307,8 @@ LogicalResult RecipeParser::parseCompute(Node *node) {
       {enumKey("unquantized_dots", false, compute.unquantizedDots),
        enumKey("saved", false, compute.saved),
        enumKey("saved_norms", false, compute.savedNorms),
-       enumKey("saved_gated", false, compute.savedGated)});
+       enumKey("saved_gated", false, compute.savedGated),
+       integerKey("logits_bytes", 0, kMaxSize, compute.logitsBytes)});
 }
 
 LogicalResult RecipeParser::parseSmooth(Node *node) {

@@ -123,7 +123,8 @@ static void printCompute(llvm::raw_ostream &os, const ComputeRecipe &compute) {
   os << "compute: {unquantized_dots: " << stringifyEnum(compute.unquantizedDots)
      << ", saved: " << stringifyEnum(compute.saved)
      << ", saved_norms: " << stringifyEnum(compute.savedNorms)
-     << ", saved_gated: " << stringifyEnum(compute.savedGated) << "}\n";
+     << ", saved_gated: " << stringifyEnum(compute.savedGated)
+     << ", logits_bytes: " << compute.logitsBytes << "}\n";
 }
 
 static void printSmooth(llvm::raw_ostream &os, const SmoothRecipe &smooth) {

@@ -18,6 +18,8 @@ from .models import STEPS
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
 # Presets whose scales are of earlier steps, and two bits of room in those.
 DELAYED = {"delayed", "fp8_lm", "scaling_fp8"}
+# So few that the logits of any draw are cut into slices of rows, if they can be.
+SLICE_BYTES = 256
 ROOM = [f"--set={key}.margin=2" for key in ("forward.activation", "dgrad.gradient", "wgrad.activation", "wgrad.gradient")]
 PERTURBATIONS = 8
 # How many times what JAX's own runs are apart.
@@ -167,6 +169,8 @@ class Module:
         self.results = {export.results[old]: f"result{new}" if c.debug == "stripped" else export.results[old] for new, old in enumerate(result_order)}
         self.result_order = [export.results[old] for old in result_order]
         self.options = feeds(folder, export, self.names.get)
+        if c.logits == "sliced":
+            self.options += ["--set", f"compute.logits_bytes={SLICE_BYTES}"]
         self.ambiguous = set()
         # LLVM's optimizations take long and change no bit, which check_threads checks.
         self.optimized = [] if reference.seed % 10 else ["none", reference.drawn["recipe"]]

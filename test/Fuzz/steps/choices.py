@@ -44,6 +44,7 @@ CHOICES = {
     "results": (["state_first", "metrics_first", "permuted", "dict"], 1),
     "donate": (["no", "yes"], 1),
     "debug": (["yes", "no", "stripped"], 1),
+    "logits": (["whole", "sliced"], 2),
     "recipe": (["tensorwise", "rowwise", "blockwise", "mxfp8", "delayed", "fp8_lm", "scaling_fp8", "coat", "switchback", "rowwise_gw_hp", "bf16"], 1),
 }
 

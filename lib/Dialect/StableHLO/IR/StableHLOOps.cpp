@@ -15,6 +15,19 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
+Operation *stablehlo::getCombiner(Region &body) {
+  Block &block = body.front();
+  if (block.getOperations().size() != 2)
+    return nullptr;
+  Operation &op = block.front(), *terminator = block.getTerminator();
+  bool isAll = op.getNumOperands() == 2 && terminator->getNumOperands() == 1 &&
+               terminator->getOperand(0) == op.getResult(0) &&
+               llvm::all_of(op.getOperands(), [](Value operand) {
+                 return isa<BlockArgument>(operand);
+               });
+  return isAll ? &op : nullptr;
+}
+
 //===----------------------------------------------------------------------===//
 // Helpers
 //===----------------------------------------------------------------------===//

@@ -108,6 +108,62 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
   ];
 }
 
+def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
+  let summary = "Compute large logits and their loss in slices of rows";
+  let description = [{
+    Logits of a large vocabulary, and their gradients, are the largest tensors of
+    a step. Each row of them is used by itself: the loss of a token is computed
+    from it, and its gradient goes back to the token's activation and to the
+    weight, summed over tokens. This pass finds the ops between the last layer's
+    dot and what is small again (losses, the gradient of the activations, that of
+    the weight) and puts them into a loop over slices of the rows, so that no
+    more than one slice is alive. What is of rows is stacked, sums over rows are
+    carried, in f32 if they are narrower. Only these sums change: they are summed
+    slice by slice.
+
+    Logits are results of forward dots of a layer whose output no other layer
+    reads, if they take more bytes as f32 than the recipe's `compute.logits_bytes`. The rows are the first
+    dimension along which every op that reads something as large works by itself,
+    or sums. Logits that are results, sorted, or compared with those of other
+    rows are left as they are, and so are those whose gradients follow from a sum
+    over all rows; `emit-remarks` says which op it is. Masks and one-hot
+    labels are computed in slices, too.
+
+    Example: two slices of 64 of the 128 rows.
+
+    ```mlir
+    module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+    func.func public @main(
+        %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
+        %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+        -> (tensor<16x512xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+            tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+      %zero = stablehlo.constant dense<0.0> : tensor<f32>
+      %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0]
+          : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
+      %e = stablehlo.exponential %logits : tensor<128x512xf32>
+      %sums = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1]
+          : (tensor<128x512xf32>, tensor<f32>) -> tensor<128xf32>
+      %loss = stablehlo.reduce(%sums init: %zero) applies stablehlo.add across dimensions = [0]
+          : (tensor<128xf32>, tensor<f32>) -> tensor<f32>
+      %dw = stablehlo.dot_general %h, %e, contracting_dims = [0] x [0]
+          : (tensor<128x16xf32>, tensor<128x512xf32>) -> tensor<16x512xf32>
+      %new = stablehlo.subtract %w, %dw : tensor<16x512xf32>
+      return %new, %loss : tensor<16x512xf32>, tensor<f32>
+    }
+    }
+    ```
+  }];
+  let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
+  let options = [
+    Option<"emitRemarks", "emit-remarks", "bool", "false",
+           "Say at each large dot how many slices there are, or why it is one">
+  ];
+  let statistics = [
+    Statistic<"numSliced", "num-sliced", "Number of dots computed in slices">
+  ];
+}
+
 def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
   let summary = "Scale the product of gated units before it is quantized";
   let description = [{

@@ -74,6 +74,10 @@ inline bool worksByElement(Operation *op) {
          isa<ClampOp, SelectOp>(op);
 }
 
+/// The op that a reduction or a scatter repeats, if its body is no more than
+/// that; else null.
+Operation *getCombiner(Region &body);
+
 } // namespace mlir::stablehlo
 
 #endif // FP8_DIALECT_STABLEHLO_IR_STABLEHLO_H

@@ -537,25 +537,11 @@ LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
   return mixes(op, "it is a convolution over rows, or with rows as its kernel");
 }
 
-/// The op that a reduction repeats, if its body is no more than that.
-static Operation *combinerOf(Region &region) {
-  Block &body = region.front();
-  if (body.getOperations().size() != 2)
-    return nullptr;
-  Operation &op = body.front();
-  bool plain =
-      op.getNumOperands() == 2 && body.getTerminator()->getNumOperands() == 1 &&
-      body.getTerminator()->getOperand(0) == op.getResult(0) &&
-      llvm::all_of(op.getOperands(),
-                   [&](Value operand) { return isa<BlockArgument>(operand); });
-  return plain ? &op : nullptr;
-}
-
 LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
   for (Value init : op.getInitValues())
     if (failed(requireWhole(op, init)))
       return failure();
-  Operation *combiner = combinerOf(op.getBody());
+  Operation *combiner = stablehlo::getCombiner(op.getBody());
   Layout input = layoutOf(op.getInputs()[0]);
   double elements = 1;
   for (int64_t dim : op.getDimensions())
@@ -690,8 +676,8 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
                : replicate(op);
   auto dims = op.getScatterDimensionNumbers();
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
-  bool adds =
-      isa_and_nonnull<stablehlo::AddOp>(combinerOf(op.getUpdateComputation()));
+  bool adds = isa_and_nonnull<stablehlo::AddOp>(
+      stablehlo::getCombiner(op.getUpdateComputation()));
   Layout into = layoutOf(target), from = layoutOf(updates),
          indices = layoutOf(op.getScatterIndices());
   auto isSum = [](const Layout &l) {

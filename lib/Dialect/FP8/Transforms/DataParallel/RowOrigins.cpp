@@ -2,7 +2,7 @@
 
 #include "RowOrigins.h"
 
-#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
 #include "mlir/IR/Matchers.h"
@@ -39,24 +39,88 @@ originsOfReshape(stablehlo::ReshapeOp op, ArrayRef<RowDim> rows) {
   return SmallVector<RowOrigin>{{&op->getOpOperand(0), *from}};
 }
 
-/// Rows of indices, each of which takes a slice of a table.
+/// The rows of an operand of a dot, or of both along a batching dimension.
+static SmallVector<RowOrigin> originsOfDot(stablehlo::DotGeneralOp op,
+                                           const RowDim &row) {
+  auto dims = op.getDotDimensionNumbers();
+  ArrayRef<int64_t> lhsBatching = dims.getLhsBatchingDimensions();
+  ArrayRef<int64_t> rhsBatching = dims.getRhsBatchingDimensions();
+  auto along = [&](unsigned operand, int64_t dim) {
+    return RowOrigin{&op->getOpOperand(operand), {{dim, row.outer, row.size}}};
+  };
+  int64_t dim = row.dim, batches = lhsBatching.size();
+  if (dim < batches)
+    return {along(0, lhsBatching[dim]), along(1, rhsBatching[dim])};
+  dim -= batches;
+  auto lhsFree =
+      stablehlo::getFreeDims(shapeOf(op.getLhs()).size(), lhsBatching,
+                             dims.getLhsContractingDimensions());
+  auto rhsFree =
+      stablehlo::getFreeDims(shapeOf(op.getRhs()).size(), rhsBatching,
+                             dims.getRhsContractingDimensions());
+  int64_t ofLhs = lhsFree.size();
+  if (dim < ofLhs)
+    return {along(0, lhsFree[dim])};
+  return {along(1, rhsFree[dim - ofLhs])};
+}
+
+/// The dimension of indices that dimension `dim` of a result or of updates is,
+/// if it is none of a window.
+static std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
+                                           int64_t indexVectorDim,
+                                           int64_t dim) {
+  if (llvm::is_contained(windowDims, dim))
+    return std::nullopt;
+  int64_t index = dim - llvm::count_if(windowDims, [&](int64_t window) {
+                    return window < dim;
+                  });
+  return index >= indexVectorDim ? index + 1 : index;
+}
+
+/// Rows of indices, each of which takes a slice of a table: of one for all
+/// rows, or of the row's own where the rows are batching dimensions.
 static std::optional<SmallVector<RowOrigin>>
 originsOfGather(stablehlo::GatherOp op, ArrayRef<RowDim> rows) {
   auto dims = op.getDimensionNumbers();
-  if (!dims.getOperandBatchingDims().empty())
-    return std::nullopt;
-  RowOrigin origin{&op.getStartIndicesMutable(), {}};
+  RowOrigin table{&op.getOperandMutable(), {}};
+  RowOrigin indices{&op.getStartIndicesMutable(), {}};
   for (const RowDim &row : rows) {
-    if (llvm::is_contained(dims.getOffsetDims(), row.dim))
+    std::optional<int64_t> index =
+        dimOfIndices(dims.getOffsetDims(), dims.getIndexVectorDim(), row.dim);
+    if (!index)
       return std::nullopt;
-    int64_t index = 0;
-    for (int64_t dim = 0; dim < row.dim; ++dim)
-      index += !llvm::is_contained(dims.getOffsetDims(), dim);
-    if (index >= dims.getIndexVectorDim())
-      ++index;
-    origin.rows.push_back({index, row.outer, row.size});
+    indices.rows.push_back({*index, row.outer, row.size});
+    if (auto batch = positionIn(dims.getStartIndicesBatchingDims(), *index))
+      table.rows.push_back(
+          {dims.getOperandBatchingDims()[*batch], row.outer, row.size});
   }
-  return SmallVector<RowOrigin>{origin};
+  if (table.rows.empty())
+    return SmallVector<RowOrigin>{indices};
+  return SmallVector<RowOrigin>{table, indices};
+}
+
+/// Updates of rows that are batching dimensions.
+static std::optional<SmallVector<RowOrigin>>
+originsOfScatter(stablehlo::ScatterOp op, ArrayRef<RowDim> rows) {
+  auto dims = op.getScatterDimensionNumbers();
+  if (op.getInputs().size() != 1)
+    return std::nullopt;
+  RowOrigin input{&op.getInputsMutable()[0], RowDims(rows)};
+  RowOrigin indices{&op.getScatterIndicesMutable(), {}};
+  RowOrigin updates{&op.getUpdatesMutable()[0], {}};
+  for (const RowDim &row : rows) {
+    auto batch = positionIn(dims.getInputBatchingDims(), row.dim);
+    if (!batch)
+      return std::nullopt;
+    int64_t index = dims.getScatterIndicesBatchingDims()[*batch];
+    indices.rows.push_back({index, row.outer, row.size});
+    int64_t dim = 0;
+    while (dimOfIndices(dims.getUpdateWindowDims(), dims.getIndexVectorDim(),
+                        dim) != index)
+      ++dim;
+    updates.rows.push_back({dim, row.outer, row.size});
+  }
+  return SmallVector<RowOrigin>{input, indices, updates};
 }
 
 /// A reduction of other dimensions.
@@ -128,6 +192,10 @@ fp8::findRowOrigins(OpResult result, ArrayRef<RowDim> rows) {
     return originsOfReshape(reshape, rows);
   if (auto gather = dyn_cast<stablehlo::GatherOp>(op))
     return originsOfGather(gather, rows);
+  if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
+    return originsOfScatter(scatter, rows);
+  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op); dot && rows.size() == 1)
+    return originsOfDot(dot, rows.front());
   if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op))
     return originsOfReduce(reduce, rows);
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -154,7 +222,6 @@ private:
                         [&](const RowDim &row) { return check(value, row); });
   }
   bool checkCarry(stablehlo::WhileOp loop, unsigned index, const RowDim &row);
-  bool checkDot(stablehlo::DotGeneralOp op, const RowDim &row);
   bool checkScatter(stablehlo::ScatterOp op, const RowDim &row);
 
   llvm::DenseSet<std::tuple<Value, int64_t, int64_t, int64_t>> assumed;
@@ -166,32 +233,6 @@ bool SameForRows::checkCarry(stablehlo::WhileOp loop, unsigned index,
                              const RowDim &row) {
   return check(loop->getOperand(index), row) &&
          check(loop.getBody().front().getTerminator()->getOperand(index), row);
-}
-
-bool SameForRows::checkDot(stablehlo::DotGeneralOp op, const RowDim &row) {
-  auto dims = op.getDotDimensionNumbers();
-  int64_t batches = dims.getLhsBatchingDimensions().size();
-  if (row.dim < batches)
-    return check(op.getLhs(), {dims.getLhsBatchingDimensions()[row.dim],
-                               row.outer, row.size}) &&
-           check(op.getRhs(), {dims.getRhsBatchingDimensions()[row.dim],
-                               row.outer, row.size});
-  int64_t next = batches;
-  auto find = [&](Value side, ArrayRef<int64_t> batching,
-                  ArrayRef<int64_t> contracting) -> std::optional<bool> {
-    for (int64_t dim = 0; dim < static_cast<int64_t>(shapeOf(side).size());
-         ++dim)
-      if (!llvm::is_contained(batching, dim) &&
-          !llvm::is_contained(contracting, dim) && next++ == row.dim)
-        return check(side, {dim, row.outer, row.size});
-    return std::nullopt;
-  };
-  if (auto same = find(op.getLhs(), dims.getLhsBatchingDimensions(),
-                       dims.getLhsContractingDimensions()))
-    return *same;
-  return find(op.getRhs(), dims.getRhsBatchingDimensions(),
-              dims.getRhsContractingDimensions())
-      .value_or(false);
 }
 
 /// Windows that reach over all of the dimension.
@@ -224,8 +265,6 @@ bool SameForRows::check(Value value, const RowDim &row) {
     return elements.isSplat();
   if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
     return static_cast<int64_t>(iota.getIotaDimension()) != row.dim;
-  if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op))
-    return checkDot(dot, row);
   if (auto scatter = dyn_cast<stablehlo::ScatterOp>(op))
     return checkScatter(scatter, row);
   auto result = cast<OpResult>(value);

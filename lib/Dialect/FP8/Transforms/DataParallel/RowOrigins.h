@@ -3,13 +3,10 @@
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWORIGINS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWORIGINS_H
 
+#include "../SmallTensors.h"
 #include "Layout.h"
 
 namespace mlir::fp8 {
-
-inline ArrayRef<int64_t> shapeOf(Value value) {
-  return cast<ShapedType>(value.getType()).getShape();
-}
 
 inline std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
   const auto *it = llvm::find(dims, dim);

@@ -7,7 +7,7 @@
 // The effective recipe, defaults and all, is an attribute of the module. Rules
 // remember where they are written.
 // CHECK: module attributes {fp8.recipe = #fp8.recipe<{
-// CHECK-SAME: compute = {saved = bf16, saved_gated = same, saved_norms = same, unquantized_dots = bf16}
+// CHECK-SAME: compute = {logits_bytes = 16777216, saved = bf16, saved_gated = same, saved_norms = same, unquantized_dots = bf16}
 // CHECK-SAME: dgrad = {accumulator = {bits = 32, promote = 0}, gradient = {algorithm = max, format = f8E5M2, history = 1024, initial = current, margin = 0, overflow = saturate, rounding = nearest_even, scale = exact, scaling = delayed, tile = tensor}
 // CHECK-SAME: name = delayed
 // CHECK-SAME: keep = []

@@ -1,0 +1,192 @@
+//===- LogitRows.cpp - What is computed of logits row by row --------------===//
+
+#include "LogitRows.h"
+
+#include "fp8/Analysis/DataFlow.h"
+#include "fp8/Dialect/StableHLO/Transforms/Loops.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Dot = stablehlo::DotGeneralOp;
+
+const RowDim *RowWork::rowsOf(OpOperand &operand) const {
+  const auto *origin = llvm::find_if(operands, [&](const RowOrigin &origin) {
+    return origin.operand == &operand;
+  });
+  return origin == operands.end() ? nullptr : &origin->rows.front();
+}
+
+//===----------------------------------------------------------------------===//
+// What one op does with rows
+//===----------------------------------------------------------------------===//
+
+/// Whether rows are as the values that are known have them.
+bool LogitRows::agrees(Operation *op, ArrayRef<RowOrigin> origins) const {
+  for (OpOperand &operand : op->getOpOperands()) {
+    const auto *origin = llvm::find_if(origins, [&](const RowOrigin &origin) {
+      return origin.operand == &operand;
+    });
+    bool hasRows = origin != origins.end();
+    if (hasRows && (origin->rows.size() != 1 || origin->rows[0].outer != 1))
+      return false;
+    auto known = rowsOf.find(operand.get());
+    if (known != rowsOf.end() &&
+        (!hasRows || !(origin->rows[0] == known->second)))
+      return false;
+  }
+  return true;
+}
+
+/// A dot over the rows: they are a contracting dimension of both operands.
+static SmallVector<RowOrigin>
+findContractedRows(Dot dot, const DenseMap<Value, RowDim> &rowsOf) {
+  auto dims = dot.getDotDimensionNumbers();
+  for (auto [lhs, rhs] : llvm::zip_equal(dims.getLhsContractingDimensions(),
+                                         dims.getRhsContractingDimensions()))
+    for (auto [value, dim] :
+         {std::pair(dot.getLhs(), lhs), {dot.getRhs(), rhs}})
+      if (auto known = rowsOf.find(value);
+          known != rowsOf.end() && known->second.dim == dim) {
+        int64_t outer = known->second.outer, size = known->second.size;
+        return {{&dot->getOpOperand(0), {{lhs, outer, size}}},
+                {&dot->getOpOperand(1), {{rhs, outer, size}}}};
+      }
+  return {};
+}
+
+/// Whether the rows of a sum, a maximum or a minimum may be combined in parts.
+static bool combinesInParts(stablehlo::ReduceOp op) {
+  if (op->getNumResults() != 1)
+    return false;
+  Operation *combiner = stablehlo::getCombiner(op.getBody());
+  if (isa_and_nonnull<stablehlo::AddOp>(combiner))
+    return isZero(op.getInitValues()[0]);
+  return isa_and_nonnull<stablehlo::MaxOp, stablehlo::MinOp>(combiner);
+}
+
+std::optional<RowWork> LogitRows::matchWork(Operation *op) const {
+  if (op->getNumResults() == 0 ||
+      (op->getNumResults() > 1 && !isa<stablehlo::ReduceOp>(op)))
+    return std::nullopt;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(op->getResult(0)))) {
+    RowDim candidate{static_cast<int64_t>(dim), 1, rows.size};
+    if (extent == 0 || extent % rows.size != 0)
+      continue;
+    auto origins = findRowOrigins(op->getResult(0), candidate);
+    if (origins && agrees(op, *origins))
+      return RowWork{std::move(*origins), candidate};
+  }
+  SmallVector<RowOrigin> combined;
+  if (auto sum = dyn_cast<Dot>(op))
+    combined = findContractedRows(sum, rowsOf);
+  else if (auto reduce = dyn_cast<stablehlo::ReduceOp>(op);
+           reduce && combinesInParts(reduce))
+    if (auto known = rowsOf.find(reduce.getInputs()[0]);
+        known != rowsOf.end() &&
+        llvm::is_contained(reduce.getDimensions(), known->second.dim))
+      combined = {{&op->getOpOperand(0), {known->second}}};
+  if (combined.empty() || !agrees(op, combined))
+    return std::nullopt;
+  return RowWork{std::move(combined), std::nullopt};
+}
+
+//===----------------------------------------------------------------------===//
+// All ops
+//===----------------------------------------------------------------------===//
+
+LogitRows::LogitRows(Dot dot, const RowDim &rows) : dot(dot), rows(rows) {
+  auto origins = findRowOrigins(cast<OpResult>(dot.getResult()), rows);
+  if (!origins || !agrees(dot, *origins)) {
+    obstacle = dot;
+    return;
+  }
+  rowsOf[dot.getResult()] = rows;
+  ops.insert({dot, RowWork{std::move(*origins), rows}});
+  collect();
+  dropSmallEnds();
+  obstacle = findObstacle();
+}
+
+bool LogitRows::isLarge(Value value) const {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getNumElements() >=
+                     cast<RankedTensorType>(dot->getResult(0).getType())
+                             .getNumElements() /
+                         4;
+}
+
+/// Follows the rows through the block; other dots are where they end.
+void LogitRows::collect() {
+  for (Operation *op = dot->getNextNode(); op; op = op->getNextNode()) {
+    if (llvm::none_of(op->getOperands(),
+                      [&](Value value) { return rowsOf.contains(value); }))
+      continue;
+    std::optional<RowWork> work = matchWork(op);
+    if (!work)
+      continue;
+    if (work->results && !isa<Dot>(op))
+      for (Value result : op->getResults())
+        rowsOf[result] = *work->results;
+    ops.insert({op, std::move(*work)});
+  }
+}
+
+/// Leaves the ops that read something large, and those that lead to them.
+void LogitRows::dropSmallEnds() {
+  DenseSet<Operation *> needed{dot};
+  for (auto &[op, work] : llvm::reverse(ops)) {
+    bool readsLarge = llvm::any_of(op->getOperands(), [&](Value value) {
+      return rowsOf.contains(value) && isLarge(value);
+    });
+    if (readsLarge || llvm::any_of(op->getUsers(), [&](Operation *user) {
+          return needed.contains(user);
+        }))
+      needed.insert(op);
+  }
+  ops.remove_if([&](auto &entry) { return !needed.contains(entry.first); });
+}
+
+bool LogitRows::isReadOutside(Value value) const {
+  Block *block = dot->getBlock();
+  return llvm::any_of(value.getUsers(), [&](Operation *user) {
+    return !ops.contains(block->findAncestorOpInBlock(*user));
+  });
+}
+
+/// Also finds the ops that have to follow the last one.
+Operation *LogitRows::findObstacle() {
+  Block *block = dot->getBlock();
+  for (auto &[op, work] : ops)
+    for (Value result : op->getResults())
+      if (rowsOf.contains(result) && isLarge(result))
+        for (Operation *user : result.getUsers())
+          if (!ops.contains(user))
+            return user;
+  DenseSet<Operation *> after;
+  auto follows = [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return def && def->getBlock() == block &&
+           (after.contains(def) || ops.contains(def));
+  };
+  Operation *last = ops.back().first;
+  for (Operation *op = dot; op != last->getNextNode(); op = op->getNextNode()) {
+    if (auto found = ops.find(op); found != ops.end()) {
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp();
+            after.contains(def) ||
+            // All rows have a part in it.
+            (ops.contains(def) && !rowsOf.contains(operand)))
+          return op;
+      continue;
+    }
+    bool isAfter = false;
+    stablehlo::forEachRead(op, [&](Value value) { isAfter |= follows(value); });
+    if (isAfter) {
+      after.insert(op);
+      followers.push_back(op);
+    }
+  }
+  return nullptr;
+}

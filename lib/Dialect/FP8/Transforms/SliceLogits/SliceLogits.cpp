@@ -1,0 +1,497 @@
+//===- SliceLogits.cpp - Large logits, some rows at a time ----------------===//
+
+#include "LogitRows.h"
+
+#include "../EffectiveRecipe.h"
+
+#include "fp8/Analysis/DataFlow.h"
+#include "fp8/Analysis/LinearLayers.h"
+#include "fp8/Dialect/FP8/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+
+namespace mlir {
+namespace fp8 {
+#define GEN_PASS_DEF_FP8SLICELOGITS
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+} // namespace fp8
+} // namespace mlir
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Dot = stablehlo::DotGeneralOp;
+
+namespace {
+
+/// A loop over slices of the rows.
+class SliceLoop {
+public:
+  SliceLoop(const LogitRows &logits, int64_t slices)
+      : logits(logits), slices(slices), loc(logits.getDot().getLoc()),
+        before(logits.getDot()->getContext()),
+        inside(logits.getDot()->getContext()) {}
+  void run();
+
+private:
+  /// A result that is read after the loop, and the carry that collects it.
+  struct Output {
+    Value value;
+    const RowWork *work;
+    Type carry;
+  };
+
+  SmallVector<int64_t> shapeOfSlice(Value value, const RowDim &rows) const;
+  Type typeOfCarry(Value value, const RowWork &work) const;
+  void findOutputs();
+  void makeLoop();
+  void fillBody();
+  void cloneOp(Operation *op, const RowWork &work);
+  Value sliceOf(Value value, const RowDim &rows);
+  Value computeSlice(Value value, const RowDim &rows);
+  Value readSlice(Value value, const RowDim &rows);
+  Value addOffset(Value iota, int64_t dim);
+  Value nextCarry(const Output &output, Value carry);
+  Value putSlice(Value stack, Value slice);
+  Value combine(const Output &output, Value carry, Value part);
+  Value joinSlices(Value stack, const RowDim &rows, Type type);
+  void replaceOutputs();
+
+  const LogitRows &logits;
+  int64_t slices;
+  Location loc;
+  OpBuilder before, inside;
+  SmallVector<Output> outputs;
+  stablehlo::WhileOp loop;
+  /// Which slice it is.
+  Value counter;
+  /// What each value with rows is in the loop, by the dimension of its rows.
+  DenseMap<std::pair<Value, int64_t>, Value> known;
+  /// Results of combining ops in the loop.
+  DenseMap<Value, Value> parts;
+};
+
+} // namespace
+
+//===----------------------------------------------------------------------===//
+// Shapes
+//===----------------------------------------------------------------------===//
+
+static Value makeInteger(OpBuilder &b, Location loc, int64_t value) {
+  auto type = RankedTensorType::get({}, b.getI32Type());
+  return stablehlo::ConstantOp::create(
+      b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
+}
+
+/// The order of dimensions in which `from` comes to stand at `to`.
+static SmallVector<int64_t> moveDim(int64_t rank, int64_t from, int64_t to) {
+  SmallVector<int64_t> order;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (dim != from)
+      order.push_back(dim);
+  order.insert(order.begin() + to, from);
+  return order;
+}
+
+static Value makeTranspose(OpBuilder &b, Location loc, Value value,
+                           ArrayRef<int64_t> order) {
+  if (llvm::is_sorted(order))
+    return value;
+  SmallVector<int64_t> shape;
+  for (int64_t dim : order)
+    shape.push_back(shapeOf(value)[dim]);
+  return stablehlo::TransposeOp::create(b, loc, tensorOf(value).clone(shape),
+                                        value, b.getDenseI64ArrayAttr(order));
+}
+
+SmallVector<int64_t> SliceLoop::shapeOfSlice(Value value,
+                                             const RowDim &rows) const {
+  SmallVector<int64_t> shape(shapeOf(value));
+  shape[rows.dim] /= slices;
+  return shape;
+}
+
+/// Sums of narrow floats are kept in f32: each slice would round them.
+Type SliceLoop::typeOfCarry(Value value, const RowWork &work) const {
+  RankedTensorType type = tensorOf(value);
+  if (work.results) {
+    SmallVector<int64_t> stack = shapeOfSlice(value, *work.results);
+    stack.insert(stack.begin(), slices);
+    return type.clone(stack);
+  }
+  auto element = dyn_cast<FloatType>(type.getElementType());
+  if (element && element.getWidth() < 32)
+    return type.clone(Float32Type::get(type.getContext()));
+  return type;
+}
+
+//===----------------------------------------------------------------------===//
+// Operands
+//===----------------------------------------------------------------------===//
+
+/// Cuts `value` outside of the loop, slices first, and reads one inside.
+Value SliceLoop::readSlice(Value value, const RowDim &rows) {
+  SmallVector<int64_t> split(shapeOf(value)), slice = shapeOfSlice(value, rows);
+  split[rows.dim] = slices;
+  split.insert(split.begin() + rows.dim + 1, slice[rows.dim]);
+  Value stack = makeReshape(before, loc, value, split);
+  stack = makeTranspose(before, loc, stack, moveDim(split.size(), rows.dim, 0));
+  SmallVector<int64_t> one(slice);
+  one.insert(one.begin(), 1);
+  SmallVector<Value> starts(one.size(), makeInteger(inside, loc, 0));
+  starts.front() = counter;
+  Value part = stablehlo::DynamicSliceOp::create(
+      inside, loc, tensorOf(stack).clone(one), stack, starts,
+      inside.getDenseI64ArrayAttr(one));
+  return makeReshape(inside, loc, part, slice);
+}
+
+/// An iota of one slice, continued from the slices before.
+Value SliceLoop::addOffset(Value iota, int64_t dim) {
+  RankedTensorType type = tensorOf(iota);
+  Value rows = makeInteger(inside, loc, type.getDimSize(dim));
+  Value offset = stablehlo::MulOp::create(inside, loc, counter, rows);
+  offset = stablehlo::ConvertOp::create(
+      inside, loc, RankedTensorType::get({}, type.getElementType()), offset);
+  offset = stablehlo::BroadcastInDimOp::create(inside, loc, type, offset,
+                                               inside.getDenseI64ArrayAttr({}));
+  return stablehlo::AddOp::create(inside, loc, iota, offset);
+}
+
+/// A slice of a constant, or of something large that follows from smaller
+/// tensors (a mask, one-hot labels); null if it has to be read.
+Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
+  auto result = dyn_cast<OpResult>(value);
+  if (!result)
+    return nullptr;
+  Operation *op = result.getOwner();
+  RankedTensorType type = tensorOf(value).clone(shapeOfSlice(value, rows));
+  DenseElementsAttr elements;
+  if (matchPattern(value, m_Constant(&elements)))
+    return elements.isSplat() ? stablehlo::ConstantOp::create(
+                                    inside, loc, elements.resizeSplat(type))
+                              : Value();
+  if (auto iota = dyn_cast<stablehlo::IotaOp>(op)) {
+    int64_t dim = iota.getIotaDimension();
+    Value slice = stablehlo::IotaOp::create(inside, loc, type, dim);
+    return dim == rows.dim ? addOffset(slice, dim) : slice;
+  }
+  bool isCheap = stablehlo::worksByElement(op) ||
+                 isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
+                     stablehlo::TransposeOp, stablehlo::ScatterOp>(op);
+  if (!isCheap || !logits.isLarge(value) || op->getNumResults() != 1)
+    return nullptr;
+  auto origins = findRowOrigins(result, rows);
+  if (!origins || llvm::any_of(*origins, [](const RowOrigin &origin) {
+        return origin.rows.size() != 1 || origin.rows[0].outer != 1;
+      }))
+    return nullptr;
+  cloneOp(op, RowWork{std::move(*origins), rows});
+  return known.lookup({value, rows.dim});
+}
+
+Value SliceLoop::sliceOf(Value value, const RowDim &rows) {
+  if (Value slice = known.lookup({value, rows.dim}))
+    return slice;
+  Value slice = computeSlice(value, rows);
+  if (!slice)
+    slice = readSlice(value, rows);
+  known[{value, rows.dim}] = slice;
+  return slice;
+}
+
+//===----------------------------------------------------------------------===//
+// The body
+//===----------------------------------------------------------------------===//
+
+/// What an op says of the dimension of its rows, for a slice of them.
+static void cutAttributes(Operation *op, int64_t dim, int64_t extent) {
+  auto cut = [&](ArrayRef<int64_t> sizes) {
+    SmallVector<int64_t> result(sizes);
+    result[dim] = extent;
+    return result;
+  };
+  if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
+    slice.setLimitIndices(cut(slice.getLimitIndices()));
+  if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op))
+    slice.setSliceSizes(cut(slice.getSliceSizes()));
+}
+
+void SliceLoop::cloneOp(Operation *op, const RowWork &work) {
+  SmallVector<Value> operands;
+  for (OpOperand &operand : op->getOpOperands()) {
+    const RowDim *rows = work.rowsOf(operand);
+    operands.push_back(rows ? sliceOf(operand.get(), *rows) : operand.get());
+  }
+  Operation *copy = inside.clone(*op);
+  copy->setOperands(operands);
+  for (auto [result, slice] :
+       llvm::zip_equal(op->getResults(), copy->getResults())) {
+    if (!work.results) {
+      // A sum's slices are not rounded one by one.
+      if (auto dot = dyn_cast<Dot>(op); dot && !dot.getAlgorithm())
+        slice.setType(typeOfCarry(result, work));
+      parts[result] = slice;
+      continue;
+    }
+    int64_t dim = work.results->dim;
+    slice.setType(tensorOf(result).clone(shapeOfSlice(result, *work.results)));
+    cutAttributes(copy, dim, shapeOf(slice)[dim]);
+    known[{result, dim}] = slice;
+  }
+}
+
+Value SliceLoop::putSlice(Value stack, Value slice) {
+  SmallVector<int64_t> one(shapeOf(slice));
+  one.insert(one.begin(), 1);
+  SmallVector<Value> starts(one.size(), makeInteger(inside, loc, 0));
+  starts.front() = counter;
+  return stablehlo::DynamicUpdateSliceOp::create(
+      inside, loc, stack.getType(), stack, makeReshape(inside, loc, slice, one),
+      starts);
+}
+
+Value SliceLoop::combine(const Output &output, Value carry, Value part) {
+  if (part.getType() != carry.getType())
+    part = stablehlo::ConvertOp::create(inside, loc, carry.getType(), part);
+  auto reduce = output.value.getDefiningOp<stablehlo::ReduceOp>();
+  Operation *combiner =
+      reduce ? stablehlo::getCombiner(reduce.getBody()) : nullptr;
+  if (isa_and_nonnull<stablehlo::MaxOp>(combiner))
+    return stablehlo::MaxOp::create(inside, loc, carry, part);
+  if (isa_and_nonnull<stablehlo::MinOp>(combiner))
+    return stablehlo::MinOp::create(inside, loc, carry, part);
+  return stablehlo::AddOp::create(inside, loc, carry, part);
+}
+
+Value SliceLoop::nextCarry(const Output &output, Value carry) {
+  if (output.work->results)
+    return putSlice(carry,
+                    known.lookup({output.value, output.work->results->dim}));
+  return combine(output, carry, parts.lookup(output.value));
+}
+
+void SliceLoop::fillBody() {
+  for (auto &[op, work] : logits.getOps())
+    cloneOp(op, work);
+  Value one = makeInteger(inside, loc, 1);
+  SmallVector<Value> next{stablehlo::AddOp::create(inside, loc, counter, one)};
+  for (auto [i, output] : llvm::enumerate(outputs))
+    next.push_back(nextCarry(output, loop.getBody().getArgument(i + 1)));
+  stablehlo::ReturnOp::create(inside, loc, next);
+}
+
+//===----------------------------------------------------------------------===//
+// The loop
+//===----------------------------------------------------------------------===//
+
+void SliceLoop::findOutputs() {
+  for (auto &[op, work] : logits.getOps())
+    for (Value result : op->getResults())
+      if (logits.isReadOutside(result))
+        outputs.push_back({result, &work, typeOfCarry(result, work)});
+}
+
+/// What a carry is before the first slice.
+static Value makeStart(OpBuilder &b, Location loc, Value value, Type type) {
+  auto reduce = value.getDefiningOp<stablehlo::ReduceOp>();
+  if (!reduce || isZero(reduce.getInitValues()[0]))
+    return makeZeros(b, loc, type);
+  // Of a maximum: as large as nothing is.
+  Value start = stablehlo::BroadcastInDimOp::create(b, loc, value.getType(),
+                                                    reduce.getInitValues()[0],
+                                                    b.getDenseI64ArrayAttr({}));
+  if (value.getType() == type)
+    return start;
+  return stablehlo::ConvertOp::create(b, loc, type, start);
+}
+
+void SliceLoop::makeLoop() {
+  SmallVector<Value> starts{makeInteger(before, loc, 0)};
+  for (const Output &output : outputs)
+    starts.push_back(output.work->results
+                         ? makeZeros(before, loc, output.carry)
+                         : makeStart(before, loc, output.value, output.carry));
+  SmallVector<Type> types = llvm::to_vector(ValueRange(starts).getTypes());
+  SmallVector<Location> locs(types.size(), loc);
+  loop = stablehlo::WhileOp::create(before, loc, types, starts);
+  Block *cond = before.createBlock(&loop.getCond(), {}, types, locs);
+  Value isLess = stablehlo::CompareOp::create(
+      before, loc, cond->getArgument(0), makeInteger(before, loc, slices),
+      stablehlo::ComparisonDirection::LT);
+  stablehlo::ReturnOp::create(before, loc, isLess);
+  Block *body = before.createBlock(&loop.getBody(), {}, types, locs);
+  counter = body->getArgument(0);
+  inside.setInsertionPointToStart(body);
+  before.setInsertionPoint(loop);
+}
+
+/// The value of `type` whose slices are stacked.
+Value SliceLoop::joinSlices(Value stack, const RowDim &rows, Type type) {
+  OpBuilder after(loop->getBlock(), std::next(loop->getIterator()));
+  int64_t rank = shapeOf(stack).size();
+  Value split = makeTranspose(after, loc, stack, moveDim(rank, 0, rows.dim));
+  return makeReshape(after, loc, split, shapeOf(type));
+}
+
+void SliceLoop::replaceOutputs() {
+  Block *block = loop->getBlock();
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    Value carry = loop.getResult(i + 1), value = output.value, whole;
+    if (output.work->results) {
+      whole = joinSlices(carry, *output.work->results, value.getType());
+    } else {
+      whole = carry;
+      OpBuilder after(block, std::next(loop->getIterator()));
+      if (carry.getType() != value.getType())
+        whole =
+            stablehlo::ConvertOp::create(after, loc, value.getType(), carry);
+    }
+    value.replaceUsesWithIf(whole, [&](OpOperand &use) {
+      return !logits.getOps().contains(
+          block->findAncestorOpInBlock(*use.getOwner()));
+    });
+  }
+}
+
+void SliceLoop::run() {
+  Operation *last = logits.getOps().back().first;
+  before.setInsertionPointAfter(last);
+  findOutputs();
+  makeLoop();
+  fillBody();
+  // In front of them, for they read what the loop makes.
+  Operation *place = loop;
+  for (Operation *follower : logits.getFollowers()) {
+    follower->moveAfter(place);
+    place = follower;
+  }
+  replaceOutputs();
+  for (auto &[op, work] : llvm::reverse(logits.getOps()))
+    op->erase();
+}
+
+//===----------------------------------------------------------------------===//
+// Which logits, and how many slices
+//===----------------------------------------------------------------------===//
+
+/// Every slice reads the weight and adds to its gradient: where that comes from
+/// memory, it takes this many rows until it does not count.
+static constexpr int64_t kLeastRows = 128, kCacheBytes = 1 << 20;
+
+static int64_t bytesAsF32(Value value) {
+  return tensorOf(value).getNumElements() * 4;
+}
+
+namespace {
+
+/// The logits of one dot, which take more than `bytes`.
+struct LargeLogits {
+  Dot dot;
+  Value logits, weight;
+  int64_t bytes;
+
+  int64_t countRows() const;
+  int64_t countSlices(int64_t extent) const;
+  /// The dimensions that may be cut: first those whose slices are small enough.
+  SmallVector<std::pair<int64_t, int64_t>> getCuts() const;
+};
+
+struct SliceLogits : fp8::impl::FP8SliceLogitsBase<SliceLogits> {
+  using FP8SliceLogitsBase::FP8SliceLogitsBase;
+
+  void runOnOperation() override {
+    FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
+    if (failed(recipe))
+      return signalPassFailure();
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (const LargeLogits &large :
+           findLarge(function, recipe->compute.logitsBytes))
+        slice(large);
+  }
+
+private:
+  SmallVector<LargeLogits> findLarge(func::FuncOp function, int64_t bytes);
+  void slice(const LargeLogits &large);
+};
+
+} // namespace
+
+int64_t LargeLogits::countRows() const {
+  return bytesAsF32(logits) / (4 * shapeOf(logits).back());
+}
+
+/// How many slices rows of `extent` are cut into: the fewest of at most
+/// `bytes`, or the most with enough rows. 1: none are.
+int64_t LargeLogits::countSlices(int64_t extent) const {
+  int64_t least = bytesAsF32(weight) > kCacheBytes ? kLeastRows : 1, found = 1;
+  for (int64_t slices = 2; slices <= extent; ++slices) {
+    if (extent % slices != 0 || countRows() / slices < least)
+      continue;
+    found = slices;
+    if (bytesAsF32(logits) / slices <= bytes)
+      break;
+  }
+  return found;
+}
+
+SmallVector<std::pair<int64_t, int64_t>> LargeLogits::getCuts() const {
+  SmallVector<std::pair<int64_t, int64_t>> cuts;
+  for (auto [dim, extent] : llvm::enumerate(shapeOf(logits)))
+    if (int64_t slices = countSlices(extent); slices > 1)
+      cuts.push_back({dim, slices});
+  auto keyOf = [&](std::pair<int64_t, int64_t> cut) {
+    return std::pair(bytesAsF32(logits) / cut.second > bytes, cut.first);
+  };
+  llvm::sort(cuts, [&](auto a, auto b) { return keyOf(a) < keyOf(b); });
+  return cuts;
+}
+
+SmallVector<LargeLogits> SliceLogits::findLarge(func::FuncOp function,
+                                                int64_t bytes) {
+  auto isLarge = [&](Dot dot) {
+    return bytes > 0 && bytesAsF32(dot.getResult()) > bytes;
+  };
+  WalkResult walked = function.walk([&](Dot dot) {
+    return isLarge(dot) ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  SmallVector<LargeLogits> found;
+  if (!walked.wasInterrupted())
+    return found;
+  LinearLayers layers(function);
+  for (const DotInfo &info : layers.getDots()) {
+    if (!info.head || info.role != DotRole::Forward)
+      continue;
+    Dot dot = cast<Dot>(info.dot);
+    Value weight =
+        info.lhs == OperandKind::Weight ? dot.getLhs() : dot.getRhs();
+    if (isLarge(dot))
+      found.push_back({dot, dot.getResult(), weight, bytes});
+  }
+  return found;
+}
+
+void SliceLogits::slice(const LargeLogits &large) {
+  Dot dot = large.dot;
+  Operation *obstacle = nullptr;
+  for (auto [dim, slices] : large.getCuts()) {
+    LogitRows logits(dot, {dim, 1, shapeOf(dot.getResult())[dim]});
+    if (logits.isClosed()) {
+      if (emitRemarks)
+        dot.emitRemark() << "logits are computed in " << slices << " slices of "
+                         << large.countRows() / slices << " rows";
+      SliceLoop(logits, slices).run();
+      ++numSliced;
+      return;
+    }
+    if (!obstacle)
+      obstacle = logits.getObstacle();
+  }
+  if (!emitRemarks)
+    return;
+  InFlightDiagnostic remark = dot.emitRemark() << "logits are computed whole: ";
+  if (obstacle)
+    remark << "'" << obstacle->getName() << "' needs all rows";
+  else
+    remark << "there are too few rows";
+}

@@ -1,0 +1,75 @@
+// RUN: fp8-opt %s --split-input-file --fp8-slice-logits --canonicalize | FileCheck %s
+// RUN: fp8-opt %s --split-input-file --fp8-slice-logits="emit-remarks" -o /dev/null 2>&1 | FileCheck %s --check-prefix=REMARK
+
+// A loss over logits of [rows, vocabulary], with labels that are picked by a
+// gather: what is of rows is stacked, the gradient of the weight is summed.
+// REMARK: remark: logits are computed in 2 slices of 64 rows
+
+// CHECK-LABEL: func.func public @rows
+// CHECK: %[[H:.*]] = stablehlo.reshape %arg0 : (tensor<128x16xf32>) -> tensor<2x64x16xf32>
+// CHECK: %[[LOOP:.*]]:3 = stablehlo.while(%[[I:.*]] = {{.*}}, %[[LOSSES:.*]] = {{.*}}, %[[DW:.*]] = {{.*}}) : tensor<i32>, tensor<2x64xf32>, tensor<16x512xf32>
+// CHECK: compare LT, %[[I]]
+// CHECK: %[[PART:.*]] = stablehlo.dynamic_slice %[[H]], %[[I]], {{.*}} sizes = [1, 64, 16]
+// CHECK: %[[ROWS:.*]] = stablehlo.reshape %[[PART]]
+// CHECK: %[[LOGITS:.*]] = stablehlo.dot_general %[[ROWS]], %arg1, {{.*}} -> tensor<64x512xf32>
+// CHECK: %[[E:.*]] = stablehlo.exponential %[[LOGITS]]
+// CHECK: %[[SUM:.*]] = stablehlo.reduce(%[[E]]
+// CHECK: stablehlo.dot_general %[[ROWS]], %[[E]], contracting_dims = [0] x [0]
+// CHECK: stablehlo.dynamic_update_slice %[[LOSSES]]
+// CHECK: stablehlo.add %[[DW]]
+// CHECK: stablehlo.reduce({{.*}}across dimensions = [0]
+// CHECK: stablehlo.subtract %arg1, %[[LOOP]]#2
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+  func.func public @rows(
+      %h: tensor<128x16xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<16x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<16x512xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+          tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [1] x [0] : (tensor<128x16xf32>, tensor<16x512xf32>) -> tensor<128x512xf32>
+    %e = stablehlo.exponential %logits : tensor<128x512xf32>
+    %sums = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [1] : (tensor<128x512xf32>, tensor<f32>) -> tensor<128xf32>
+    %loss = stablehlo.reduce(%sums init: %zero) applies stablehlo.add across dimensions = [0] : (tensor<128xf32>, tensor<f32>) -> tensor<f32>
+    %dw = stablehlo.dot_general %h, %e, contracting_dims = [0] x [0] : (tensor<128x16xf32>, tensor<128x512xf32>) -> tensor<16x512xf32>
+    %new = stablehlo.subtract %w, %dw : tensor<16x512xf32>
+    return %new, %loss : tensor<16x512xf32>, tensor<f32>
+  }
+}
+
+// -----
+
+// Two rows are too few slices: those are of the other dimension. One-hot labels
+// are computed in slices, of bf16 sums are carried in f32, and a maximum over
+// all rows is the maximum of the slices'.
+// REMARK: remark: logits are computed in 4 slices of 32 rows
+
+// CHECK-LABEL: func.func public @tokens
+// CHECK: %[[H:.*]] = stablehlo.transpose {{.*}} -> tensor<4x2x16x8xbf16>
+// CHECK: stablehlo.while({{.*}}) : tensor<i32>, tensor<f32>, tensor<f32>, tensor<4x2x16x8xbf16>, tensor<512x8xf32>
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<2x16x512xbf16>
+// CHECK: stablehlo.compare EQ, {{.*}} tensor<2x16x512xi1>
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<2x16x8xbf16>
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<512x8xf32>
+// CHECK: stablehlo.maximum
+// CHECK: stablehlo.convert {{.*}} : (tensor<512x8xf32>) -> tensor<512x8xbf16>
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 65536}}>} {
+  func.func public @tokens(
+      %h: tensor<2x64x8xbf16> {fp8.path = "x", fp8.role = "batch"}, %y: tensor<2x64xi32> {fp8.path = "y", fp8.role = "batch"},
+      %w: tensor<8x512xbf16> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<512x8xbf16>, tensor<2x64x8xbf16>, tensor<bf16>, tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %least = stablehlo.constant dense<0xFF80> : tensor<bf16>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [2] x [0] : (tensor<2x64x8xbf16>, tensor<8x512xbf16>) -> tensor<2x64x512xbf16>
+    %labels = stablehlo.broadcast_in_dim %y, dims = [0, 1] : (tensor<2x64xi32>) -> tensor<2x64x512xi32>
+    %words = stablehlo.iota dim = 2 : tensor<2x64x512xi32>
+    %is = stablehlo.compare EQ, %labels, %words, SIGNED : (tensor<2x64x512xi32>, tensor<2x64x512xi32>) -> tensor<2x64x512xi1>
+    %one_hot = stablehlo.convert %is : (tensor<2x64x512xi1>) -> tensor<2x64x512xbf16>
+    %d = stablehlo.subtract %logits, %one_hot : tensor<2x64x512xbf16>
+    %wide = stablehlo.convert %d : (tensor<2x64x512xbf16>) -> tensor<2x64x512xf32>
+    %loss = stablehlo.reduce(%wide init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<2x64x512xf32>, tensor<f32>) -> tensor<f32>
+    %most = stablehlo.reduce(%logits init: %least) applies stablehlo.maximum across dimensions = [0, 1, 2] : (tensor<2x64x512xbf16>, tensor<bf16>) -> tensor<bf16>
+    %dh = stablehlo.dot_general %d, %w, contracting_dims = [2] x [1] : (tensor<2x64x512xbf16>, tensor<8x512xbf16>) -> tensor<2x64x8xbf16>
+    %dw = stablehlo.dot_general %d, %h, contracting_dims = [0, 1] x [0, 1] : (tensor<2x64x512xbf16>, tensor<2x64x8xbf16>) -> tensor<512x8xbf16>
+    return %dw, %dh, %most, %loss : tensor<512x8xbf16>, tensor<2x64x8xbf16>, tensor<bf16>, tensor<f32>
+  }
+}

@@ -1,0 +1,248 @@
+"""Losses over logits in the spellings that people use: which are computed in
+slices of rows, and that gradients are JAX's.
+
+    logits.py fp8-opt fp8-run FOLDER [CASE...]
+
+A case is a step of plain gradient descent with so large a rate that what moves
+is the gradient. Beside the gradient of JAX in f64, the error is at most twice that of JAX
+in the step's own types, or 1e-6 of the gradient, by the norm of the difference.
+"""
+
+import dataclasses
+import pathlib
+import re
+import sys
+from dataclasses import dataclass
+from typing import Callable
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+import fp8_testing as t
+
+BATCH, SEQUENCE, WIDTH, VOCABULARY = 4, 32, 16, 96
+BYTES = 8192
+RATE = 2.0**16
+
+
+@dataclass
+class Case:
+    """`loss(params, h, labels)` of activations [batch, sequence, width]; how many
+    slices its logits are computed in (0: they are whole)."""
+
+    loss: Callable
+    slices: tuple = (8,)
+    dtype: str = "float32"
+    # The step sums the gradients of two halves of the batch in a loop.
+    micro_batches: bool = False
+    # More results of the step.
+    metrics: Callable = lambda params, h, labels: ()
+
+
+def head(params, h):
+    return h @ params["head"].astype(h.dtype)
+
+
+def optax_loss(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h).astype(params["head"].dtype), labels).mean()
+
+
+def one_hot(params, h, labels):
+    return optax.softmax_cross_entropy(head(params, h), jax.nn.one_hot(labels, VOCABULARY, dtype=h.dtype)).mean()
+
+
+def smoothed(params, h, labels):
+    targets = optax.smooth_labels(jax.nn.one_hot(labels, VOCABULARY, dtype=h.dtype), 0.1)
+    return -jnp.mean(jnp.sum(targets * jax.nn.log_softmax(head(params, h)), axis=-1))
+
+
+def masked(params, h, labels):
+    logits = head(params, h)
+    losses = jax.nn.logsumexp(logits, axis=-1) - jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]
+    valid = (labels % 5 != 0).astype(h.dtype)
+    return jnp.sum(losses * valid) / jnp.maximum(jnp.sum(valid), 1)
+
+
+def z_loss(params, h, labels):
+    logits = head(params, h)
+    z = jax.nn.logsumexp(logits, axis=-1)
+    return jnp.mean(z - jnp.take_along_axis(logits, labels[..., None], axis=-1)[..., 0]) + 1e-2 * jnp.mean(z**2)
+
+
+def biased(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h) + params["bias"], labels).mean()
+
+
+def transposed(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(jnp.einsum("bsd,vd->bsv", h, params["head"].T), labels).mean()
+
+
+def vocabulary_first(params, h, labels):
+    logits = jnp.einsum("dv,bsd->vbs", params["head"], h)
+    return jnp.mean(jax.nn.logsumexp(logits, axis=0) - jnp.take_along_axis(logits, labels[None], axis=0)[0])
+
+
+def flat_rows(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h.reshape(-1, WIDTH)), labels.reshape(-1)).mean()
+
+
+def flat_logits(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h).reshape(-1, VOCABULARY), labels.reshape(-1)).mean()
+
+
+def soft_capped(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(5 * jnp.tanh(head(params, h) / 5), labels).mean()
+
+
+def shifted(params, h, labels):
+    return optax.softmax_cross_entropy_with_integer_labels(head(params, h)[:, :-1], labels[:, 1:]).mean()
+
+
+def binary(params, h, labels):
+    targets = (jnp.arange(VOCABULARY) % (labels[..., None] + 2) == 0).astype(h.dtype)
+    return optax.sigmoid_binary_cross_entropy(head(params, h), targets).sum(-1).mean()
+
+
+def chunks(params, h, labels, wrap=jax.checkpoint):
+    def one(total, rows):
+        return total + optax_loss(params, *rows), None
+
+    return jax.lax.scan(wrap(one), jnp.zeros((), h.dtype), (h.reshape(2, 2, SEQUENCE, WIDTH), labels.reshape(2, 2, SEQUENCE)))[0] / 2
+
+
+def stacked(params, h, labels):
+    return chunks(params, h, labels, wrap=lambda f: f)
+
+
+def checkpointed(params, h, labels):
+    return jax.checkpoint(optax_loss)(params, h, labels)
+
+
+def two_heads(params, h, labels):
+    return optax_loss(params, h, labels) + optax_loss({"head": params["second"]}, h[:, ::-1], (labels + 1) % VOCABULARY)
+
+
+def accuracy(params, h, labels):
+    return (jnp.mean(jnp.argmax(head(params, h), axis=-1) == labels),)
+
+
+def weighted_by_loss(params, h, labels):
+    loss = optax_loss(params, h, labels)
+    return loss * loss
+
+
+def sorted_logits(params, h, labels):
+    logits = head(params, h)
+    return jnp.mean(jnp.sort(logits, axis=-1)[..., -3:]) - jnp.mean(jnp.take_along_axis(logits, labels[..., None], axis=-1))
+
+
+CASES = {
+    "optax": Case(optax_loss),
+    "one-hot labels": Case(one_hot),
+    "smoothed labels": Case(smoothed),
+    "masked mean": Case(masked),
+    "z-loss": Case(z_loss),
+    "bias": Case(biased),
+    "transposed weight": Case(transposed),
+    "vocabulary first": Case(vocabulary_first),
+    "flat rows": Case(flat_rows),
+    # Rows of a token would lie apart: slices are of the batch.
+    "flat logits": Case(flat_logits, (4,)),
+    "soft cap": Case(soft_capped),
+    "shifted": Case(shifted, (4,)),
+    "binary": Case(binary),
+    "micro-batches": Case(optax_loss, (4,), micro_batches=True),
+    # In the forward pass and in the backward pass.
+    "recomputed": Case(checkpointed, (8, 8)),
+    "chunks": Case(chunks, (4, 4)),
+    "two heads": Case(two_heads, (8, 8)),
+    "accuracy": Case(optax_loss, metrics=accuracy),
+    "bf16": Case(optax_loss, dtype="bfloat16"),
+    # The gradient of each row needs the loss of all; the op for sorting takes whole tensors.
+    "weighted by the loss": Case(weighted_by_loss, ()),
+    "sorted": Case(sorted_logits, ()),
+    # The loop keeps all of them for the backward pass.
+    "stacked": Case(stacked, ()),
+}
+
+
+def make_step(case):
+    def loss(params, x, labels):
+        compute = x.dtype if case.dtype == "float32" else case.dtype
+        h = jnp.sin(x.astype(compute) @ params["in"].astype(compute))
+        return case.loss(params, h, labels), case.metrics(params, h, labels)
+
+    differentiate = jax.value_and_grad(loss, has_aux=True)
+
+    def in_halves(params, x, labels):
+        halves = jax.tree.map(lambda a: a.reshape(2, BATCH // 2, *a.shape[1:]), (x, labels))
+        add = lambda sums, rows: (jax.tree.map(jnp.add, sums, differentiate(params, *rows)), None)
+        zeros = jax.tree.map(lambda a: jnp.zeros(a.shape, a.dtype), jax.eval_shape(differentiate, params, *jax.tree.map(lambda a: a[0], halves)))
+        return jax.tree.map(lambda a: a / 2, jax.lax.scan(add, zeros, halves)[0])
+
+    def step(params, x, labels):
+        (value, metrics), gradients = (in_halves if case.micro_batches else differentiate)(params, x, labels)
+        return jax.tree.map(lambda p, g: p - RATE * g, params, gradients), value, metrics
+
+    return step
+
+
+def make_inputs(random):
+    weight = lambda *shape: (random.standard_normal(shape) * 0.5).astype(np.float32)
+    params = {"in": weight(WIDTH, WIDTH), "head": weight(WIDTH, VOCABULARY), "second": weight(WIDTH, VOCABULARY), "bias": weight(VOCABULARY)}
+    x = random.standard_normal((BATCH, SEQUENCE, WIDTH)).astype(np.float32)
+    return params, x, random.integers(0, VOCABULARY, (BATCH, SEQUENCE)).astype(np.int32)
+
+
+def gradients_of(before, after):
+    return {key: (np.float64(before[key]) - np.float64(after[key])) / RATE for key in before}
+
+
+def norm(tree):
+    return float(np.sqrt(sum(np.sum(a**2) for a in tree.values())))
+
+
+def distance(a, b):
+    return norm({key: a[key] - b[key] for key in a})
+
+
+def slices_of(fp8_opt, path):
+    command = [fp8_opt, "--fp8-import", f"--fp8-quantize=recipe=none set=compute.logits_bytes={BYTES} emit-remarks", path, "-o", "/dev/null"]
+    return tuple(int(n) for n in re.findall(r"logits are computed in (\d+) slices", t.run(command).stderr))
+
+
+def check(name, fp8_opt, fp8_run, folder):
+    case, (params, x, labels) = CASES[name], make_inputs(np.random.default_rng(len(name)))
+    folder = folder / name.replace(" ", "_")
+    folder.mkdir(parents=True, exist_ok=True)
+    step = make_step(case)
+    jitted = jax.jit(step, keep_unused=True)
+    expected = gradients_of(params, jitted(params, x, labels)[0])
+    with jax.enable_x64(True):
+        wide = jax.tree.map(np.float64, params)
+        exact = gradients_of(wide, jax.jit(make_step(dataclasses.replace(case, dtype="float32")))(wide, np.float64(x), labels)[0])
+    path = folder / "step.mlir"
+    path.write_text(jitted.lower(params, x, labels).as_text(debug_info=True))
+    assert (found := slices_of(fp8_opt, path)) == case.slices, f"expected {case.slices} slices but got {found}"
+    t.save_tree(folder / "in.safetensors", params=params, x=x, labels=labels)
+    moved = {}
+    for threads in (1, 3):
+        out = folder / f"out{threads}.safetensors"
+        t.run([fp8_run, path, "--entry", "main", "--inputs", folder / "in.safetensors", "--outputs", out, "--recipe", "none",
+               "--set", f"compute.logits_bytes={BYTES}", "--threads", threads])  # fmt: skip
+        after = t.load_tensors(out)
+        moved[threads] = gradients_of(params, {key: after[f"result[0]['{key}']"] for key in params})
+    assert all(np.array_equal(moved[1][key], moved[3][key]) for key in params), "expected bits that do not depend on threads"
+    ours, theirs, size = distance(moved[1], exact), distance(expected, exact), norm(exact)
+    print(f"  {name}: {ours / size:.2e} of the gradient beside {theirs / size:.2e} of JAX")
+    limit = max(2 * theirs, 1e-6 * size)
+    assert ours <= limit, f"expected an error of at most {limit / size:.3g} but got {ours / size:.3g}"
+    for i, metric in enumerate(jitted(params, x, labels)[2]):
+        assert (got := after[f"result[2][{i}]"]) == metric, f"expected {metric} but got {got}"
+
+
+if __name__ == "__main__":
+    fp8_opt, fp8_run, folder, names = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3]), sys.argv[4:]
+    t.run_cases({name: (lambda fixture, name=name: check(name, *fixture)) for name in CASES}, names, (fp8_opt, fp8_run, folder))
