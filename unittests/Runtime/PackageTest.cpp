@@ -85,6 +85,8 @@ TEST_F(Package, Options) {
   fp8_package_close(empty);
 }
 
+static const std::string kVersion = std::to_string(FP8_ABI_VERSION);
+
 TEST_F(Package, WhatIsNone) {
   fp8_package *opened = nullptr;
   EXPECT_EQ(fp8_package_open((dir / "none").c_str(), &opened), FP8_ERROR_IO);
@@ -96,15 +98,18 @@ TEST_F(Package, WhatIsNone) {
                                  " to be the manifest of a package but it is "
                                  "not");
   EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 99})"),
-            file + ": expected a package for version 5 of the runtime but got "
-                   "one for 99: emit it again");
+            file + ": expected a package for version " + kVersion +
+                " of the runtime but got one for 99: emit it again");
   EXPECT_EQ(failureOf("{\"format\": ").find(file + ": "), 0u);
-  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": 5})").find(file), 0u);
+  EXPECT_EQ(failureOf(R"({"format": "fp8-package", "abi": )" + kVersion + "}")
+                .find(file),
+            0u);
 }
 
 TEST_F(Package, DamagedLibraryIsNotLoaded) {
   auto manifest = [](int64_t bytes, uint32_t crc) {
-    return R"({"format": "fp8-package", "abi": 5, "functions": [], "texts": [],
+    return R"({"format": "fp8-package", "abi": )" + kVersion +
+           R"(, "functions": [], "texts": [],
         "target": {"triple": "", "cpu": "", "features": ""},
         "fingerprint": "", "library": {"file": "code.so", "bytes": )" +
            std::to_string(bytes) + ", \"crc32\": " + std::to_string(crc) + "}}";
