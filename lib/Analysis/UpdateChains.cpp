@@ -239,32 +239,131 @@ Chain UpdateChains::computeCarry(OpResult result) {
   return out;
 }
 
+Chain UpdateChains::ofOperand(Value value, unsigned i) {
+  Value source = value.getDefiningOp()->getOperand(i);
+  return follows(source, value) ? of(source) : Chain();
+}
+
+/// Sums, and what chooses between values or rounds one; none of another op.
+std::optional<Chain> UpdateChains::computeSum(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa<stablehlo::AddOp, stablehlo::MaxOp, stablehlo::MinOp>(op)) {
+    Chain out = ofOperand(value, 0);
+    merge(out, ofOperand(value, 1));
+    return out;
+  }
+  if (isa<stablehlo::SubtractOp>(op)) {
+    Chain out = ofOperand(value, 0), other = ofOperand(value, 1);
+    weaken(other, 2);
+    multiply(other, -1, -1);
+    merge(out, other);
+    return out;
+  }
+  if (isa<stablehlo::ConvertOp, stablehlo::ReducePrecisionOp>(op))
+    return ofOperand(value, 0);
+  if (isa<stablehlo::SelectOp>(op)) {
+    Chain out = ofOperand(value, 1);
+    merge(out, ofOperand(value, 2), /*isChoice=*/true);
+    return out;
+  }
+  if (isa<stablehlo::ClampOp>(op))
+    return ofOperand(value, 1);
+  if (isa<stablehlo::NegOp>(op)) {
+    Chain out = ofOperand(value, 0);
+    weaken(out, 2);
+    multiply(out, -1, -1);
+    return out;
+  }
+  return std::nullopt;
+}
+
+Chain UpdateChains::computeQuotient(Value value) {
+  Operation *op = value.getDefiningOp();
+  Chain out = ofOperand(value, 0), other = ofOperand(value, 1);
+  if (isa<stablehlo::DivOp>(op) && other.empty())
+    return scale(out, op->getOperand(1), /*divides=*/true);
+  weaken(out, other.empty() ? 2 : 1);
+  for (auto &[source, reach] : out)
+    reach.scaled = reach.decays = true;
+  weaken(other, 1);
+  multiply(out, 0, kUnknown);
+  multiply(other, 0, kUnknown);
+  clearDegree(other);
+  merge(out, other);
+  return out;
+}
+
+Chain UpdateChains::computePower(Value value) {
+  Chain out = ofOperand(value, 0);
+  DenseFPElementsAttr exponent;
+  Value power = value.getDefiningOp()->getOperand(1);
+  if (auto broadcast = power.getDefiningOp<stablehlo::BroadcastInDimOp>())
+    power = broadcast->getOperand(0);
+  if (matchPattern(power, m_Constant(&exponent)) && exponent.isSplat() &&
+      exponent.getSplatValue<APFloat>().isExactlyValue(2.0))
+    out = product(out, out);
+  merge(out, ofOperand(value, 1));
+  weaken(out, 1);
+  multiply(out, 0, kUnknown);
+  return out;
+}
+
+/// Products, quotients and powers; none of another op.
+std::optional<Chain> UpdateChains::computeProduct(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (isa<stablehlo::MulOp>(op)) {
+    Chain lhs = ofOperand(value, 0), rhs = ofOperand(value, 1);
+    if (lhs.empty() || rhs.empty())
+      return lhs.empty() ? scale(rhs, op->getOperand(0))
+                         : scale(lhs, op->getOperand(1));
+    return product(lhs, rhs);
+  }
+  if (isa<chlo::SquareOp>(op)) {
+    Chain only = ofOperand(value, 0);
+    return product(only, only);
+  }
+  if (isa<stablehlo::DivOp, stablehlo::RemOp>(op))
+    return computeQuotient(value);
+  if (isa<stablehlo::PowOp>(op))
+    return computePower(value);
+  return std::nullopt;
+}
+
+/// Any other elementwise op.
+Chain UpdateChains::computeFunction(Value value) {
+  Operation *op = value.getDefiningOp();
+  Chain out;
+  for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
+    merge(out, ofOperand(value, i));
+  weaken(out, 1);
+  multiply(out, 0, kUnknown);
+  if (isa<stablehlo::RsqrtOp>(op))
+    clearDegree(out);
+  // A magnitude is even in the gradient, as its square is.
+  if (isa<stablehlo::AbsOp>(op))
+    for (auto &[source, reach] : out)
+      reach.degree = reach.degree ? 2 : 0;
+  return out;
+}
+
 Chain UpdateChains::compute(Value value) {
   Chain leaf;
   leaf[value] = Reach();
   if (isa<BlockArgument>(value))
     return leaf;
-  Operation *op = value.getDefiningOp();
-  unsigned index = cast<OpResult>(value).getResultNumber();
   if (isConstant(value))
     return {};
-
+  Operation *op = value.getDefiningOp();
+  unsigned index = cast<OpResult>(value).getResultNumber();
   // A scalar spread over the tensor is a coefficient, not a gradient.
   if (isa<stablehlo::BroadcastInDimOp>(op)) {
     Value operand = op->getOperand(0);
-    if (!isScalar(value.getType()) &&
-        (isScalar(operand.getType()) || isConstant(operand)))
-      return {};
-    return leaf;
+    bool isCoefficient = !isScalar(value.getType()) &&
+                         (isScalar(operand.getType()) || isConstant(operand));
+    return isCoefficient ? Chain() : leaf;
   }
-
-  auto operand = [&](unsigned i) -> Chain {
-    Value source = op->getOperand(i);
-    return follows(source, value) ? of(source) : Chain();
-  };
-
   if (isa<stablehlo::OptimizationBarrierOp>(op))
-    return operand(index);
+    return ofOperand(value, index);
   if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op)) {
     Chain out;
     for (Region &region : op->getRegions())
@@ -273,91 +372,9 @@ Chain UpdateChains::compute(Value value) {
   }
   if (isa<stablehlo::WhileOp>(op))
     return computeCarry(cast<OpResult>(value));
-  if (isa<stablehlo::AddOp>(op)) {
-    Chain out = operand(0);
-    merge(out, operand(1));
-    return out;
-  }
-  if (isa<stablehlo::SubtractOp>(op)) {
-    Chain out = operand(0), other = operand(1);
-    weaken(other, 2);
-    multiply(other, -1, -1);
-    merge(out, other);
-    return out;
-  }
-  if (isa<stablehlo::ConvertOp, stablehlo::ReducePrecisionOp>(op))
-    return operand(0);
-  if (isa<stablehlo::SelectOp>(op)) {
-    Chain out = operand(1);
-    merge(out, operand(2), /*isChoice=*/true);
-    return out;
-  }
-  if (isa<stablehlo::ClampOp>(op))
-    return operand(1);
-  if (isa<stablehlo::MaxOp, stablehlo::MinOp>(op)) {
-    Chain out = operand(0);
-    merge(out, operand(1));
-    return out;
-  }
-  if (isa<stablehlo::NegOp>(op)) {
-    Chain out = operand(0);
-    weaken(out, 2);
-    multiply(out, -1, -1);
-    return out;
-  }
-  if (isa<stablehlo::MulOp>(op)) {
-    Chain lhs = operand(0), rhs = operand(1);
-    if (lhs.empty() || rhs.empty())
-      return lhs.empty() ? scale(rhs, op->getOperand(0))
-                         : scale(lhs, op->getOperand(1));
-    return product(lhs, rhs);
-  }
-  if (isa<chlo::SquareOp>(op)) {
-    Chain only = operand(0);
-    return product(only, only);
-  }
-  if (isa<stablehlo::DivOp, stablehlo::RemOp>(op)) {
-    Chain out = operand(0), other = operand(1);
-    if (isa<stablehlo::DivOp>(op) && other.empty())
-      return scale(out, op->getOperand(1), /*divides=*/true);
-    weaken(out, other.empty() ? 2 : 1);
-    for (auto &[source, reach] : out)
-      reach.scaled = reach.decays = true;
-    weaken(other, 1);
-    multiply(out, 0, kUnknown);
-    multiply(other, 0, kUnknown);
-    clearDegree(other);
-    merge(out, other);
-    return out;
-  }
-  if (isa<stablehlo::PowOp>(op)) {
-    Chain out = operand(0);
-    DenseFPElementsAttr exponent;
-    Value power = op->getOperand(1);
-    if (auto broadcast = power.getDefiningOp<stablehlo::BroadcastInDimOp>())
-      power = broadcast->getOperand(0);
-    if (matchPattern(power, m_Constant(&exponent)) && exponent.isSplat() &&
-        exponent.getSplatValue<APFloat>().isExactlyValue(2.0))
-      out = product(out, out);
-    Chain other = operand(1);
-    merge(out, other);
-    weaken(out, 1);
-    multiply(out, 0, kUnknown);
-    return out;
-  }
-  if (isUpdate(op)) {
-    Chain out;
-    for (unsigned i = 0, e = op->getNumOperands(); i < e; ++i)
-      merge(out, operand(i));
-    weaken(out, 1);
-    multiply(out, 0, kUnknown);
-    if (isa<stablehlo::RsqrtOp>(op))
-      clearDegree(out);
-    // A magnitude is even in the gradient, as its square is.
-    if (isa<stablehlo::AbsOp>(op))
-      for (auto &[source, reach] : out)
-        reach.degree = reach.degree ? 2 : 0;
-    return out;
-  }
-  return leaf;
+  if (std::optional<Chain> sum = computeSum(value))
+    return *sum;
+  if (std::optional<Chain> product = computeProduct(value))
+    return *product;
+  return isUpdate(op) ? computeFunction(value) : leaf;
 }

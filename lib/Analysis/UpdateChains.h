@@ -15,6 +15,8 @@
 
 #include "llvm/ADT/MapVector.h"
 
+#include <optional>
+
 namespace mlir {
 namespace fp8 {
 
@@ -51,6 +53,12 @@ public:
 
 private:
   Chain compute(Value value);
+  Chain ofOperand(Value value, unsigned i);
+  std::optional<Chain> computeSum(Value value);
+  std::optional<Chain> computeProduct(Value value);
+  Chain computeQuotient(Value value);
+  Chain computePower(Value value);
+  Chain computeFunction(Value value);
   Chain computeCarry(OpResult result);
   DenseMap<Value, std::unique_ptr<Chain>> chains;
 };

@@ -669,66 +669,69 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
       "it takes rows by their index");
 }
 
-LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
-  if (op.getInputs().size() != 1)
-    return anyOf(op, Kind::Rows) || anyOf(op, Kind::Partial)
-               ? mixes(op, "it scatters several tensors at once")
-               : replicate(op);
+static bool addsUp(stablehlo::ScatterOp op) {
+  return isa_and_nonnull<stablehlo::AddOp>(
+      stablehlo::getCombiner(op.getUpdateComputation()));
+}
+
+static bool isSum(const Layout &layout) {
+  return layout.isPartial(Reduction::Sum) || layout.is(Kind::Zero);
+}
+
+/// Indices have rows: where each row of the updates goes.
+LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
+                                              const RowDims &indexRows) {
   auto dims = op.getScatterDimensionNumbers();
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
-  bool adds = isa_and_nonnull<stablehlo::AddOp>(
-      stablehlo::getCombiner(op.getUpdateComputation()));
-  Layout into = layoutOf(target), from = layoutOf(updates),
-         indices = layoutOf(op.getScatterIndices());
-  auto isSum = [](const Layout &l) {
-    return l.isPartial(Reduction::Sum) || l.is(Kind::Zero);
-  };
-  if (!anyOf(op, Kind::Rows)) {
-    if (indices.isWhole() && isSum(into) && isSum(from)) {
-      Layout layout = sumOf(0);
-      return into.is(Kind::Zero) && from.is(Kind::Zero) ? replicate(op)
-                                                        : assign(op, layout);
-    }
-    for (Value operand : op->getOperands())
-      if (failed(requireWhole(op, operand)))
-        return failure();
-    return replicate(op);
+  RowDims updateRows, targetRows;
+  bool own = true;
+  for (const RowDim &row : indexRows) {
+    auto result = indexToResult(row.dim, dims.getIndexVectorDim(),
+                                dims.getUpdateWindowDims());
+    if (!result)
+      return mixes(op, "rows are parts of one index");
+    updateRows.push_back({*result, row.outer, row.size});
+    auto at = positionIn(dims.getScatterIndicesBatchingDims(), row.dim);
+    own &= at.has_value();
+    if (at)
+      targetRows.push_back(
+          {dims.getInputBatchingDims()[*at], row.outer, row.size});
   }
-  if (indices.is(Kind::Partial) &&
-      failed(requireWhole(op, op.getScatterIndices())))
+  if (failed(requireRows(op, updates, updateRows)))
     return failure();
-  // Rows of indices: where each of the updates' rows goes.
-  if (indices.is(Kind::Rows)) {
-    RowDims updateRows, targetRows;
-    bool own = true;
-    for (const RowDim &row : indices.rows) {
-      auto result = indexToResult(row.dim, dims.getIndexVectorDim(),
-                                  dims.getUpdateWindowDims());
-      if (!result)
-        return mixes(op, "rows are parts of one index");
-      updateRows.push_back({*result, row.outer, row.size});
-      auto at = positionIn(dims.getScatterIndicesBatchingDims(), row.dim);
-      own &= at.has_value();
-      if (at)
-        targetRows.push_back(
-            {dims.getInputBatchingDims()[*at], row.outer, row.size});
-    }
-    if (failed(requireRows(op, updates, updateRows)))
+  if (own) {
+    if (failed(requireRows(op, target, targetRows)))
       return failure();
-    if (own) {
-      if (failed(requireRows(op, target, targetRows)))
-        return failure();
-      Layout layout = Layout::of(Kind::Rows);
-      layout.rows = targetRows;
-      return assign(op, layout);
-    }
-    if (!adds || !isSum(into))
-      return mixes(op, "rows are written to places that others may write too, "
-                       "and not added to zeros");
-    return assign(op, sumOf(0));
+    Layout layout = Layout::of(Kind::Rows);
+    layout.rows = targetRows;
+    return assign(op, layout);
   }
-  // Windows that hold all rows.
-  RowDims rows = from.is(Kind::Rows) ? from.rows : RowDims();
+  if (!addsUp(op) || !isSum(layoutOf(target)))
+    return mixes(op, "rows are written to places that others may write too, "
+                     "and not added to zeros");
+  return assign(op, sumOf(0));
+}
+
+/// Do all of the updates' rows go to the same places?
+static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
+  auto dims = op.getScatterDimensionNumbers();
+  return llvm::all_of(rows, [&](const RowDim &row) {
+    int64_t dim = 0;
+    for (int64_t rank = shapeOf(op.getScatterIndices()).size(); dim < rank;
+         ++dim)
+      if (indexToResult(dim, dims.getIndexVectorDim(),
+                        dims.getUpdateWindowDims()) == row.dim)
+        break;
+    return isSameForRows(op.getScatterIndices(),
+                         RowDim{dim, row.outer, row.size});
+  });
+}
+
+/// Indices have no rows: each window holds all of them, or they are added up.
+LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
+                                                 const RowDims &rows) {
+  auto dims = op.getScatterDimensionNumbers();
+  Value target = op.getInputs()[0], updates = op.getUpdates()[0];
   if (rows.empty())
     return mixes(op, "it writes one value to rows");
   RowDims targetRows;
@@ -750,18 +753,8 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
     targetRows.push_back({dim, row.outer, row.size});
   }
   if (scattered) {
-    // Added up over rows where every row has the same places.
-    bool same = llvm::all_of(rows, [&](const RowDim &row) {
-      int64_t dim = 0;
-      for (int64_t rank = shapeOf(op.getScatterIndices()).size(); dim < rank;
-           ++dim)
-        if (indexToResult(dim, dims.getIndexVectorDim(),
-                          dims.getUpdateWindowDims()) == row.dim)
-          break;
-      return isSameForRows(op.getScatterIndices(),
-                           RowDim{dim, row.outer, row.size});
-    });
-    if (!same || !targetRows.empty() || !adds || !isSum(into))
+    if (!targetRows.empty() || !addsUp(op) || !isSum(layoutOf(target)) ||
+        !goToSamePlaces(op, rows))
       return mixes(op, "it writes rows to places that differ along the batch");
     return assign(op, sumOf(0));
   }
@@ -770,6 +763,31 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   Layout layout = Layout::of(Kind::Rows);
   layout.rows = targetRows;
   return assign(op, layout);
+}
+
+LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
+  if (op.getInputs().size() != 1)
+    return anyOf(op, Kind::Rows) || anyOf(op, Kind::Partial)
+               ? mixes(op, "it scatters several tensors at once")
+               : replicate(op);
+  Layout into = layoutOf(op.getInputs()[0]),
+         from = layoutOf(op.getUpdates()[0]),
+         indices = layoutOf(op.getScatterIndices());
+  if (!anyOf(op, Kind::Rows)) {
+    if (indices.isWhole() && isSum(into) && isSum(from))
+      return into.is(Kind::Zero) && from.is(Kind::Zero) ? replicate(op)
+                                                        : assign(op, sumOf(0));
+    for (Value operand : op->getOperands())
+      if (failed(requireWhole(op, operand)))
+        return failure();
+    return replicate(op);
+  }
+  if (indices.is(Kind::Partial) &&
+      failed(requireWhole(op, op.getScatterIndices())))
+    return failure();
+  if (indices.is(Kind::Rows))
+    return visitScatterOfRows(op, indices.rows);
+  return visitScatterOfWindows(op, from.is(Kind::Rows) ? from.rows : RowDims());
 }
 
 /// Ops whose operands all have the same rows, which keep the dimensions that

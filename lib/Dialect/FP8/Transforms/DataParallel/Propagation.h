@@ -53,6 +53,10 @@ private:
   LogicalResult visitGenerator(stablehlo::RngBitGeneratorOp op);
   LogicalResult visitGather(stablehlo::GatherOp op);
   LogicalResult visitScatter(stablehlo::ScatterOp op);
+  LogicalResult visitScatterOfRows(stablehlo::ScatterOp op,
+                                   const RowDims &indexRows);
+  LogicalResult visitScatterOfWindows(stablehlo::ScatterOp op,
+                                      const RowDims &rows);
   LogicalResult visitAlongRows(Operation *op,
                                llvm::function_ref<bool(int64_t)> keeps,
                                llvm::StringRef why);
