@@ -117,7 +117,7 @@ public:
 
   void visit(Block &block, int64_t times);
   /// What is still on its way at the end is waited for.
-  void finish() { result.exposed += std::max(0.0, network - now); }
+  void waitForNetwork() { result.exposed += std::max(0.0, network - now); }
 
 private:
   void begin(Value handle, PredictedCollective cost, int64_t times);
@@ -141,11 +141,11 @@ void Timeline::begin(Value handle, PredictedCollective cost, int64_t times) {
 }
 
 void Timeline::wait(Value handle, int64_t times) {
-  double late = arrivals.lookup(handle) - now;
-  if (late <= 0)
+  double delay = arrivals.lookup(handle) - now;
+  if (delay <= 0)
     return;
-  result.exposed += static_cast<double>(times) * late;
-  now += late;
+  result.exposed += static_cast<double>(times) * delay;
+  now += delay;
 }
 
 /// All turns take as long as the first one.
@@ -183,7 +183,7 @@ fp8::predictCommunication(ModuleOp module, const Network &network,
   for (auto schedule : module.getOps<ScheduleOp>()) {
     Timeline timeline(result, secondsOf);
     timeline.visit(schedule.getBody().front(), 1);
-    timeline.finish();
+    timeline.waitForNetwork();
   }
   return result;
 }

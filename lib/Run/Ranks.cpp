@@ -31,7 +31,7 @@ int Ranks::join(RunOptions &options) {
 
 int Ranks::meet() {
   fp8_status status = fp8_group_barrier(group);
-  return status == FP8_OK ? 0 : finish(*run, status);
+  return status == FP8_OK ? 0 : exitCodeOnRanks(*run, status);
 }
 
 int Ranks::waitForFirst() { return fp8_group_rank(group) > 0 ? meet() : 0; }

@@ -238,7 +238,7 @@ int fp8run::exitCode(const std::string &program, fp8_status status) {
   return exitStatus(status);
 }
 
-int fp8run::finish(const RunOptions &run, fp8_status status) {
+int fp8run::exitCodeOnRanks(const RunOptions &run, fp8_status status) {
   int64_t rank = fp8_group_rank(run.group), ranks = fp8_group_size(run.group);
   if (status == FP8_OK || ranks == 1)
     return exitCode(run.program, status);
@@ -311,7 +311,7 @@ int fp8run::train(const RunOptions &run, const fp8_package *package) {
   options.group = run.group;
   options.sharded_checkpoints = run.shardedCheckpoints;
   status = fp8_train(&options, nullptr);
-  int code = finish(run, status);
+  int code = exitCodeOnRanks(run, status);
   // A run that went wrong is one to look at.
   bool hasTrained = status == FP8_OK || status == FP8_INTERRUPTED ||
                     status == FP8_STOPPED || status == FP8_ERROR_NONFINITE;

@@ -268,7 +268,7 @@ int train(CommandLine &line, fp8run::Ranks &ranks) {
   fp8_package *package = nullptr;
   fp8_status status = fp8_package_open(line.directory.c_str(), &package);
   if (status != FP8_OK)
-    return fp8run::finish(run, status);
+    return fp8run::exitCodeOnRanks(run, status);
   run.hasInit = fp8_package_function(package, "init");
   run.hasEval = fp8_package_function(package, "eval");
   std::string mistake = line.printRecipe ? "" : run.findMistake();

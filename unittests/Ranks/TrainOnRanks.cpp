@@ -252,7 +252,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   options.profile = static_cast<int32_t>(keys.count("profile"));
   options.group = run.group;
   options.sharded_checkpoints = static_cast<int32_t>(keys.count("sharded"));
-  int status = fp8run::finish(run, fp8_train(&options, nullptr));
+  int status = fp8run::exitCodeOnRanks(run, fp8_train(&options, nullptr));
   fp8_executable_destroy(step);
   fp8_executable_destroy(init);
   fp8_executable_destroy(eval);

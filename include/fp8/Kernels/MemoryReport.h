@@ -73,8 +73,8 @@ struct PlannedState {
   double layerShare = 0;
 };
 
-/// A number that data flow tells, or the reason why it doesn't.
-struct Found {
+/// A size of the model that data flow tells, or the reason why it doesn't.
+struct KnownSize {
   std::optional<int64_t> value;
   /// Where it comes from, or what is missing.
   std::string why;
@@ -102,7 +102,7 @@ struct MemoryReport {
 
   /// Tokens that the forward pass works on at once, the width of what the last
   /// linear layer reads, and the number of layers.
-  Found tokens, width, layers;
+  KnownSize tokens, width, layers;
   /// Bytes that one layer saves for the backward pass, attention's scores and
   /// all else; nothing where the layers are unknown.
   std::optional<double> savedPerLayer, attentionPerLayer;

@@ -76,7 +76,7 @@ int exitCode(const std::string &program, fp8_status status);
 
 /// The same at the end of a run: of all ranks that fail one prints, and ends
 /// the others.
-int finish(const RunOptions &run, fp8_status status);
+int exitCodeOnRanks(const RunOptions &run, fp8_status status);
 
 /// Why ranks cannot train with the functions of a package; "" if they can, or
 /// are not to.

@@ -52,10 +52,10 @@ public:
 
 private:
   std::string perParameter(int64_t bytes);
-  void printFound(StringRef what, const Found &found);
+  void printSize(StringRef what, const KnownSize &size);
   void printSavedRow(StringRef what, std::optional<double> perLayer,
                      int64_t total);
-  void printLargest(StringRef what, const Found &found, double budget,
+  void printLargest(StringRef what, const KnownSize &size, double budget,
                     bool ofLayers);
   double parametersWith(double layerFactor);
 
@@ -89,12 +89,12 @@ void Printer::printState() {
      << " parameters; * in the arena, most at once\n";
 }
 
-void Printer::printFound(StringRef what, const Found &found) {
+void Printer::printSize(StringRef what, const KnownSize &size) {
   os << what << " ";
-  if (found.value)
-    os << *found.value << " (" << found.why << ")";
+  if (size.value)
+    os << *size.value << " (" << size.why << ")";
   else
-    os << "unknown: " << found.why;
+    os << "unknown: " << size.why;
 }
 
 void Printer::printSavedRow(StringRef what, std::optional<double> perLayer,
@@ -111,9 +111,9 @@ void Printer::printSavedRow(StringRef what, std::optional<double> perLayer,
 
 void Printer::printSaved() {
   os << "saved for the backward pass\n";
-  printFound("  tokens at once", report.tokens);
-  printFound(", width", report.width);
-  printFound(",\n  layers", report.layers);
+  printSize("  tokens at once", report.tokens);
+  printSize(", width", report.width);
+  printSize(",\n  layers", report.layers);
   os << "\n";
   if (!report.turn)
     return;
@@ -160,20 +160,20 @@ double Printer::parametersWith(double layerFactor) {
   return grown;
 }
 
-void Printer::printLargest(StringRef what, const Found &found, double budget,
+void Printer::printLargest(StringRef what, const KnownSize &size, double budget,
                            bool ofLayers) {
   os << "  " << what << ": ";
-  if (!found.value) {
-    os << "unknown: " << found.why << "\n";
+  if (!size.value) {
+    os << "unknown: " << size.why << "\n";
     return;
   }
   double factor = report.largestFactor(budget, ofLayers);
-  int64_t count = static_cast<int64_t>(*found.value * factor);
+  int64_t count = static_cast<int64_t>(*size.value * factor);
   os << count << " " << (ofLayers ? "layers" : "tokens at once") << " ("
      << fixedText(factor) << " x this step's)";
   if (ofLayers) {
     double parameters =
-        parametersWith(static_cast<double>(count) / *found.value);
+        parametersWith(static_cast<double>(count) / *size.value);
     os << ", " << fixedText(parameters / 1e6) << " million parameters";
   }
   os << "\n";

@@ -28,7 +28,7 @@ public:
 
 private:
   void printNumber(StringRef name, std::optional<double> value);
-  void printFound(StringRef name, const Found &value);
+  void printSize(StringRef name, const KnownSize &value);
   void printCategories(StringRef name,
                        llvm::function_ref<int64_t(MemoryCategory)> bytesOf,
                        llvm::function_ref<void()> more = nullptr);
@@ -36,8 +36,8 @@ private:
   void printBytes();
   void printLayers();
   void printArena();
-  void printLargest(const std::string &name, const Found &value, double budget,
-                    bool ofLayers);
+  void printLargest(const std::string &name, const KnownSize &value,
+                    double budget, bool ofLayers);
   void printBudget(double budget);
   void printState();
   void printBuffers();
@@ -53,7 +53,7 @@ void JSONPrinter::printNumber(StringRef name, std::optional<double> value) {
                              : llvm::json::Value(nullptr));
 }
 
-void JSONPrinter::printFound(StringRef name, const Found &value) {
+void JSONPrinter::printSize(StringRef name, const KnownSize &value) {
   json.attribute(name, value.value ? llvm::json::Value(*value.value)
                                    : llvm::json::Value(nullptr));
   json.attribute((name + "_why").str(), value.why);
@@ -91,9 +91,9 @@ void JSONPrinter::printBytes() {
 }
 
 void JSONPrinter::printLayers() {
-  printFound("tokens", report.tokens);
-  printFound("width", report.width);
-  printFound("layers", report.layers);
+  printSize("tokens", report.tokens);
+  printSize("width", report.width);
+  printSize("layers", report.layers);
   printNumber("unit_bytes", report.unit());
   printNumber("saved_bytes_per_layer", report.savedPerLayer);
   printNumber("attention_bytes_per_layer", report.attentionPerLayer);
@@ -122,7 +122,7 @@ void JSONPrinter::printArena() {
       });
 }
 
-void JSONPrinter::printLargest(const std::string &name, const Found &value,
+void JSONPrinter::printLargest(const std::string &name, const KnownSize &value,
                                double budget, bool ofLayers) {
   std::optional<double> factor, count;
   if (value.value) {
