@@ -377,7 +377,7 @@ void SliceLoop::run() {
 
 /// Every slice reads the weight and adds to its gradient: where that comes from
 /// memory, it takes this many rows until it does not count.
-static constexpr int64_t kLeastRows = 128, kCacheBytes = 1 << 20;
+static constexpr int64_t kLeastRows = 256, kCacheBytes = 1 << 20;
 
 static int64_t bytesAsF32(Value value) {
   return tensorOf(value).getNumElements() * 4;
