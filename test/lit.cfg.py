@@ -68,6 +68,16 @@ if ptxas:
 else:
     lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
 
+# Tests that look at the machine code of a GPU say `REQUIRES: nvdisasm`.
+find_nvdisasm = "import nvidia; print(*(path + '/cu13/bin' for path in nvidia.__path__), sep=':')"
+packaged = subprocess.run([config.fp8_python, "-c", find_nvdisasm], capture_output=True, text=True).stdout.strip()
+nvdisasm = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=packaged)
+if nvdisasm:
+    config.available_features.add("nvdisasm")
+    config.substitutions.append(("%nvdisasm", nvdisasm))
+else:
+    lit_config.note("no nvdisasm: tests that look at the machine code of a GPU do not run")
+
 # Tests of several ranks say `REQUIRES: mpi`: a launcher, and our plugin for its MPI.
 for mpi in ("openmpi", "mpich"):
     launcher = shutil.which(f"mpirun.{mpi}")

@@ -80,6 +80,8 @@ struct GPUInfo {
   /// Warps and registers of a multiprocessor, its shared memory, and the
   /// blocks that it runs at once: for the occupancy.
   int64_t warps = 0, registers = 0, sharedPerProcessor = 0, blocks = 0;
+  /// It has `wgmma`.
+  bool hasWgmma = false;
 
   /// All architectures that there is code for.
   static ArrayRef<GPUInfo> all();

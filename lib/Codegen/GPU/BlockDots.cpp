@@ -30,14 +30,15 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   FailureOr<DotPlan> plan =
       makeDotPlan(op, sizes, contraction::denseStrides(shape), alignmentsOf(op),
-                  localInputs);
-  return succeeded(plan) ? plan->getSharedBytes() : 0;
+                  localInputs, threads, wgmma);
+  if (failed(plan))
+    return 0;
+  if (plan->usesWgmma())
+    dotAlignment = kWgmmaAlignment;
+  return plan->getSharedBytes();
 }
 
 LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
-  if (threads != kDotThreads)
-    return op.emitOpError("expected a plan with ")
-           << kDotThreads << " threads for a dot but got " << threads;
   ContractionTile contraction = contractionOf(op);
   contraction.accumulate = sumsBlocks(op);
   std::array<Type, 2> localInputs;
@@ -54,10 +55,13 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   FailureOr<DotPlan> plan = failure();
   if (succeeded(contraction::stridesOf(contraction.out.getType(), strides)))
     plan = makeDotPlan(op, contraction.sizes, strides, alignmentsOf(op),
-                       localInputs);
+                       localInputs, threads, wgmma);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");
+  if (!plan->usesWgmma() && threads != kDotThreads)
+    return op.emitOpError("expected a plan with ")
+           << kDotThreads << " threads for a dot but got " << threads;
   auto memory = cast<MemRefType>(sharedArgument.getType());
   contraction.scratch = memref::ViewOp::create(
       builder, loc,

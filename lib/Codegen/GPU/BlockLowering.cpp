@@ -91,7 +91,8 @@ LogicalResult BlockLowering::planScratch() {
                          other.local->scratchOffset + other.local->bytes});
     return firstFit(taken, local.bytes);
   };
-  int64_t available = target.sharedBytes - dotBytes;
+  int64_t available =
+      llvm::alignDown(target.sharedBytes - dotBytes, dotAlignment);
   sharedBytes = 0;
   for (auto &[buffer, local] : locals) {
     if (staysInNest(buffer, parts)) {
@@ -109,8 +110,8 @@ LogicalResult BlockLowering::planScratch() {
     }
     placed.push_back({&local, lifetime, local.inShared});
   }
-  dotOffset = sharedBytes;
-  sharedBytes += dotBytes;
+  dotOffset = llvm::alignTo(sharedBytes, dotAlignment);
+  sharedBytes = dotOffset + dotBytes;
   if (sharedBytes > target.sharedBytes)
     return kernel->emitOpError("expected at most ")
            << target.sharedBytes << " bytes of shared memory but needs "

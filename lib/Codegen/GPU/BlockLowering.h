@@ -28,11 +28,12 @@ public:
   /// Where `inOrder`, a block runs the last loop of the domain tile by tile.
   BlockLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
                 ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile, bool inOrder,
-                int64_t threads, const GPUInfo &target,
+                int64_t threads, bool wgmma, const GPUInfo &target,
                 ArrayRef<int64_t> alignments)
       : KernelLowering(kernel, domain, tile, sumTile,
                        inOrder ? std::optional(tile.back()) : std::nullopt),
-        target(target), threads(threads), alignments(alignments) {}
+        target(target), threads(threads), wgmma(wgmma), alignments(alignments) {
+  }
 
   /// Finds out what memory the kernel needs, and emits nothing.
   LogicalResult measure();
@@ -40,6 +41,8 @@ public:
   /// Bytes of shared memory, and of global memory a block.
   int64_t getSharedBytes() const { return sharedBytes; }
   int64_t getScratchBytes() const { return scratchBytes; }
+  /// What shared memory begins at a multiple of.
+  int64_t getSharedAlignment() const { return dotAlignment; }
   /// Fewer than tiles where each needs global memory.
   int64_t getBlocks();
   /// The arguments that the lowering has added; null if there is no need.
@@ -90,11 +93,15 @@ private:
 
   const GPUInfo &target;
   int64_t threads;
+  /// Dots may be computed by `wgmma`.
+  bool wgmma;
   /// Of each argument, in bytes.
   SmallVector<int64_t> alignments;
   int64_t sharedBytes = 0, scratchBytes = 0;
   /// Where the memory of dots begins in shared memory.
   int64_t dotOffset = 0;
+  /// What it is to be a multiple of.
+  int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
   Value block, thread; // indices
   /// The threads that share the sums of one point, of the nest being emitted.

@@ -1,5 +1,7 @@
 //===- ConvertToNVVM.cpp - GPU kernels to the NVVM dialect ----------------===//
 
+#include "DotPlan.h"
+
 #include "fp8/Codegen/GPU/Passes.h"
 
 #include "mlir/Conversion/ArithToLLVM/ArithToLLVM.h"
@@ -19,6 +21,7 @@ namespace mlir::fp8 {
 } // namespace mlir::fp8
 
 using namespace mlir;
+using namespace mlir::fp8;
 
 namespace {
 
@@ -52,6 +55,13 @@ public:
       if (Attribute threads =
               func->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         func->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), threads);
+    // Shared memory of a size that the launch gives: upstream's 16 bytes are
+    // too few for the swizzles of wgmma.
+    for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
+      auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
+      if (array && array.getNumElements() == 0)
+        global.setAlignment(gpu_codegen::kWgmmaAlignment);
+    }
   }
 };
 

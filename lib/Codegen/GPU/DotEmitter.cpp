@@ -8,13 +8,14 @@
 //         registers -> shared memory           zeros outside of the dot
 //         barrier
 //         global memory -> registers           of the next stage
-//         shared memory -> fragments -> mma.sync, or FMA
+//         shared memory -> fragments -> mma.sync, or FMA; or wgmma
 //       sums += scales * sums of the run
 //     sums -> result
 //
 // Both tiles are kept along k in shared memory, so that fragments of all types
 // are the same bytes (PTX ISA, "Matrix Fragments for mma.m16n8k32"): the four
-// threads of a row have four bytes each, and four more 16 bytes on.
+// threads of a row have four bytes each, and four more 16 bytes on. For wgmma
+// the tiles have its swizzle (DotWgmma.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,9 +98,9 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   }
   int64_t alongRows = rows / copy.pieceRows, alongK = depth / copy.pieceDepth;
   copy.pieces = alongRows * alongK;
-  for (int64_t i = 0; i < copy.pieces; i += kDotThreads) {
+  for (int64_t i = 0; i < copy.pieces; i += plan.threads) {
     Value piece = add(thread, i);
-    if (i + kDotThreads > copy.pieces) // The others bring the last one too.
+    if (i + plan.threads > copy.pieces) // The others bring the last one too.
       piece = arith::MinUIOp::create(b, loc, piece, cst(copy.pieces - 1));
     Value row = own.alongK ? div(piece, alongK) : rem(piece, alongRows);
     Value k = own.alongK ? rem(piece, alongK) : div(piece, alongRows);
@@ -147,7 +148,7 @@ DotEmitter::Values DotEmitter::load(const Copy &copy, Places places, Value k0,
   for (auto [index, row, depth] : llvm::enumerate(copy.row, copy.depth)) {
     // Some threads may have no piece; they read what is not stored.
     bool isForAll =
-        copy.pieces >= static_cast<int64_t>(index + 1) * kDotThreads;
+        copy.pieces >= static_cast<int64_t>(index + 1) * plan.threads;
     Places place = atIndex(places, sideOf(operand), clamped(operand, row));
     Value rowExists = exists(operand, row);
     // A piece along k is one access, a piece along rows one for each k.
@@ -177,7 +178,8 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
   int64_t base = copy.operand ? plan.stageSize(0) / plan.elementBytes() : 0;
   int64_t each = own.alongK ? copy.pieceDepth / own.width : copy.pieceDepth;
   auto write = [&](Value vector, Value row, Value depth) {
-    Value index = add(add(mul(row, rowElements), depth),
+    Value place = plan.usesWgmma() ? swizzled(row, depth) : depth;
+    Value index = add(add(mul(row, rowElements), place),
                       add(mul(stage, stageElements), base));
     auto type = cast<VectorType>(vector.getType());
     auto op =
@@ -203,8 +205,8 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
     }
   };
   for (int64_t i = 0, e = copy.row.size(); i < e; ++i) {
-    int64_t left = copy.pieces - i * kDotThreads;
-    if (left >= kDotThreads) {
+    int64_t left = copy.pieces - i * plan.threads;
+    if (left >= plan.threads) {
       writePiece(i);
       continue;
     }
@@ -223,7 +225,7 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
 
 void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
   int64_t number = 0;
-  if (!plan.usesMma) {
+  if (plan.multiplier == Multiplier::FMA) {
     for (int64_t i = 0; i < plan.tileRows; i += kFmaRows)
       for (int64_t j = 0; j < plan.tileColumns; j += kFmaColumns)
         body(number++, add(warpRow, i), add(warpColumn, j));
@@ -241,7 +243,7 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
 }
 
 DotEmitter::Values DotEmitter::zeros() {
-  int64_t count = plan.tileRows * plan.tileColumns / kDotThreads;
+  int64_t count = plan.tileRows * plan.tileColumns / plan.threads;
   Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
   return Values(count, zero);
 }
@@ -355,8 +357,8 @@ DotEmitter::Values DotEmitter::multiplyScalars(Value stage, Values sums) {
 }
 
 DotEmitter::Values DotEmitter::computeStage(Value stage, Values sums) {
-  return plan.usesMma ? multiplyFragments(stage, sums)
-                      : multiplyScalars(stage, sums);
+  return plan.multiplier == Multiplier::MmaSync ? multiplyFragments(stage, sums)
+                                                : multiplyScalars(stage, sums);
 }
 
 /// Adds the sums of a run, multiplied by the scales that its products share.
@@ -429,55 +431,70 @@ DotEmitter::forValues(int64_t to, int64_t step, ValueRange carried,
   return Values(loop.getResults());
 }
 
+/// What this thread brings of the stage that begins at k0 + at.
+DotEmitter::Values DotEmitter::loadStage(Places places, const Run &run,
+                                         Value at) {
+  Value kEnd = run.extent % plan.stageDepth()
+                   ? Value(arith::SubIOp::create(b, loc, cst(run.extent), at))
+                   : Value();
+  Values values;
+  for (const Copy &copy : run.copies)
+    llvm::append_range(values, load(copy, places, add(run.k0, at), kEnd));
+  return values;
+}
+
+void DotEmitter::storeStage(const Run &run, ValueRange values, Value stage) {
+  for (const Copy &copy : run.copies) {
+    const OperandPlan &operand = plan.operands[copy.operand];
+    int64_t own =
+        copy.row.size() *
+        (operand.alongK ? copy.pieceDepth / operand.width : copy.pieceDepth);
+    store(copy, values.take_front(own), stage);
+    values = values.drop_front(own);
+  }
+}
+
+/// The values of `body` where the stage at `at` exists, else `values`.
+DotEmitter::Values DotEmitter::ifStage(const Run &run, Value at, Values values,
+                                       function_ref<Values()> body) {
+  Value isThere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at,
+                                        cst(run.stages * plan.stageDepth()));
+  auto branch =
+      scf::IfOp::create(b, loc, ValueRange(values).getTypes(), isThere,
+                        /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToEnd(branch.thenBlock());
+  scf::YieldOp::create(b, loc, body());
+  b.setInsertionPointToEnd(branch.elseBlock());
+  scf::YieldOp::create(b, loc, values);
+  return Values(branch.getResults());
+}
+
 /// The products from k0 on, `extent` of them, are added to `sums`.
 DotEmitter::Values DotEmitter::sumRun(Places places, Value k0, int64_t extent,
                                       Values sums) {
-  std::array<Copy, 2> copies = {planCopy(0), planCopy(1)};
   int64_t depth = plan.stageDepth();
-  int64_t stages = llvm::divideCeil(extent, depth);
-  auto loadStage = [&](Value at) {
-    Value kEnd = extent % depth
-                     ? Value(arith::SubIOp::create(b, loc, cst(extent), at))
-                     : Value();
-    Values values;
-    for (const Copy &copy : copies)
-      llvm::append_range(values, load(copy, places, add(k0, at), kEnd));
-    return values;
-  };
+  Run run = {{planCopy(0), planCopy(1)},
+             k0,
+             extent,
+             static_cast<int64_t>(llvm::divideCeil(extent, depth))};
   // Nobody reads the stage any more that is filled first.
   gpu::BarrierOp::create(b, loc);
-  Values carried = loadStage(cst(0));
+  if (plan.usesWgmma())
+    return sumRunByWgmma(places, run, sums);
+  Values carried = loadStage(places, run, cst(0));
   unsigned loaded = carried.size();
   llvm::append_range(carried, sums);
   Values results = forValues(
-      stages * depth, depth, carried, [&](Value at, ValueRange carried) {
+      run.stages * depth, depth, carried, [&](Value at, ValueRange carried) {
         Value stage = rem(div(at, depth), kStages);
-        ValueRange values = carried.take_front(loaded);
-        for (const Copy &copy : copies) {
-          int64_t own =
-              copy.row.size() *
-              (plan.operands[copy.operand].alongK
-                   ? copy.pieceDepth / plan.operands[copy.operand].width
-                   : copy.pieceDepth);
-          store(copy, values.take_front(own), stage);
-          values = values.drop_front(own);
-        }
+        storeStage(run, carried.take_front(loaded), stage);
         gpu::BarrierOp::create(b, loc);
         Values next = llvm::to_vector(carried.take_front(loaded));
-        if (stages > 1) {
+        if (run.stages > 1) {
           Value following = add(at, depth);
-          Value isThere =
-              arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult,
-                                    following, cst(stages * depth));
-          auto branch =
-              scf::IfOp::create(b, loc, ValueRange(next).getTypes(), isThere,
-                                /*withElseRegion=*/true);
-          OpBuilder::InsertionGuard guard(b);
-          b.setInsertionPointToEnd(branch.thenBlock());
-          scf::YieldOp::create(b, loc, loadStage(following));
-          b.setInsertionPointToEnd(branch.elseBlock());
-          scf::YieldOp::create(b, loc, next);
-          next = llvm::to_vector(ValueRange(branch.getResults()));
+          next = ifStage(run, following, next,
+                         [&] { return loadStage(places, run, following); });
         }
         llvm::append_range(
             next,
@@ -552,8 +569,9 @@ LogicalResult DotEmitter::emit(const ContractionTile &tile) {
   for (unsigned i = 0; i < 2; ++i)
     elements[i] = view(plan.operands[i].to);
   words = view(b.getI32Type());
+  shared = tile.scratch;
   lane = rem(thread, kWarp);
-  if (plan.usesMma) {
+  if (plan.multiplier != Multiplier::FMA) {
     Value warp = div(thread, kWarp);
     warpRow = mul(div(warp, plan.warpColumns), plan.mmaRows() * kMmaRows);
     warpColumn =

@@ -33,6 +33,13 @@ private:
     int64_t pieceRows = 1, pieceDepth = 1;
   };
 
+  /// A part of k whose products are added up: `extent` of them, from `k0` on.
+  struct Run {
+    std::array<Copy, 2> copies;
+    Value k0;
+    int64_t extent = 0, stages = 0;
+  };
+
   // Loops.
   void forOuter(ArrayRef<Dim> dims, Places places);
   void tiles(Places places);
@@ -49,6 +56,19 @@ private:
   Value loadVector(Ref ref, unsigned operand, Value exists);
   void store(const Copy &copy, ValueRange values, Value stage);
   Value convert(Value value, unsigned operand);
+
+  Values loadStage(Places places, const Run &run, Value at);
+  void storeStage(const Run &run, ValueRange values, Value stage);
+  Values ifStage(const Run &run, Value at, Values values,
+                 function_ref<Values()> body);
+
+  // wgmma.
+  Value swizzled(Value row, Value depth);
+  void showToWgmma();
+  Value descriptorOf(unsigned operand, Value stage);
+  Value startProducts(Value stage, ValueRange sums);
+  Values waitForProducts(Value made, unsigned count);
+  Values sumRunByWgmma(Places places, const Run &run, Values sums);
 
   // Sums.
   Values computeStage(Value stage, Values sums);

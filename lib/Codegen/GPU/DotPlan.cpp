@@ -133,11 +133,55 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
   own.width = std::max<int64_t>(width, 1);
 }
 
+static void setTypes(linalg::GenericOp op, DotPlan &plan) {
+  for (unsigned i = 0; i < 2; ++i)
+    plan.operands[i].from =
+        cast<ShapedType>(op.getDpsInputs()[i].getType()).getElementType();
+  if (chooseTypes(plan))
+    plan.multiplier = Multiplier::MmaSync;
+}
+
+bool gpu_codegen::multipliesMatrices(linalg::GenericOp dot) {
+  DotPlan plan;
+  setTypes(dot, plan);
+  return plan.multiplier != Multiplier::FMA;
+}
+
+/// The tile that a block computes at once, and the warps along its sides.
+static void chooseTile(DotPlan &plan) {
+  auto fit = [](int64_t extent, int64_t least, int64_t most) {
+    return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);
+  };
+  int64_t rows = volumeOf(plan.rows), columns = volumeOf(plan.columns);
+  if (plan.usesWgmma()) {
+    plan.warpRows = plan.threads / kWarp;
+    plan.warpColumns = 1;
+    plan.tileRows = plan.threads / kWarpgroup * kWgmmaRows;
+    plan.tileColumns =
+        fit(columns, kMmaColumns, plan.hasParts() ? kFewColumns : kTileColumns);
+    return;
+  }
+  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1},
+                            [&](unsigned i) { return plan.k.strides[i] != 1; });
+  bool usesMma = plan.multiplier == Multiplier::MmaSync;
+  bool fewColumns = plan.hasParts() || turns || !usesMma;
+  plan.tileRows = fit(rows, kMmaRows, kTileRows);
+  plan.warpRows = plan.tileRows > kMmaRows ? 2 : 1;
+  plan.warpColumns = kDotWarps / plan.warpRows;
+  plan.tileColumns = fit(columns, plan.warpColumns * kMmaColumns,
+                         fewColumns ? kFewColumns : kTileColumns);
+  if (!usesMma) {
+    plan.tileRows = std::max<int64_t>(plan.tileRows, 16);
+    plan.tileColumns = std::max<int64_t>(plan.tileColumns, 16);
+  }
+}
+
 FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
                                             ArrayRef<int64_t> sizes,
                                             ArrayRef<int64_t> outStrides,
                                             std::array<int64_t, 2> alignments,
-                                            std::array<Type, 2> localInputs) {
+                                            std::array<Type, 2> localInputs,
+                                            int64_t threads, bool wgmma) {
   FailureOr<ContractionDims> dims = inferContractionDims(op);
   if (failed(dims))
     return failure();
@@ -146,36 +190,25 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
   if (failed(loops))
     return failure();
   DotPlan plan;
-  for (unsigned i = 0; i < 2; ++i) {
+  plan.threads = threads;
+  for (unsigned i = 0; i < 2; ++i)
     plan.scaled[i] = dims->scales[i].has_value();
-    plan.operands[i].from =
-        cast<ShapedType>(op.getDpsInputs()[i].getType()).getElementType();
-  }
-  plan.usesMma = chooseTypes(plan);
+  setTypes(op, plan);
   plan.outer = contraction::mergeDims(dims->batch, *loops, 2);
   plan.rows = contraction::mergeDims(dims->m, *loops, 0);
   plan.columns = contraction::mergeDims(dims->n, *loops, 1);
   plan.outerK = contraction::mergeDims(dims->k, *loops, 0);
   plan.k = takeInnerK(plan.outerK);
   plan.run = runOf(op, plan.k);
-  plan.stageBytes = std::min<int64_t>(
-      kStageBytes, llvm::alignTo(plan.run * plan.elementBytes(), kMmaBytes));
-
-  auto fit = [](int64_t extent, int64_t least, int64_t most) {
-    return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);
-  };
-  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1},
-                            [&](unsigned i) { return plan.k.strides[i] != 1; });
-  bool fewColumns = plan.hasParts() || turns || !plan.usesMma;
-  plan.tileRows = fit(volumeOf(plan.rows), kMmaRows, kTileRows);
-  plan.warpRows = plan.tileRows > kMmaRows ? 2 : 1;
-  plan.warpColumns = kDotWarps / plan.warpRows;
-  plan.tileColumns = fit(volumeOf(plan.columns), plan.warpColumns * kMmaColumns,
-                         fewColumns ? kFewColumns : kTileColumns);
-  if (!plan.usesMma) {
-    plan.tileRows = std::max<int64_t>(plan.tileRows, 16);
-    plan.tileColumns = std::max<int64_t>(plan.tileColumns, 16);
-  }
+  if (wgmma && plan.multiplier == Multiplier::MmaSync &&
+      volumeOf(plan.rows) >= kWgmmaRows)
+    plan.multiplier = Multiplier::Wgmma;
+  int64_t runBytes = llvm::alignTo(plan.run * plan.elementBytes(), kMmaBytes);
+  plan.stageBytes =
+      plan.usesWgmma()
+          ? std::min<int64_t>(kWgmmaStageBytes, llvm::PowerOf2Ceil(runBytes))
+          : std::min(kStageBytes, runBytes);
+  chooseTile(plan);
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
   return plan;

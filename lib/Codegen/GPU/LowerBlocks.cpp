@@ -26,7 +26,7 @@ static constexpr int64_t kStaticShared = 48 << 10;
 /// The function as the kernel of a GPU module of its own. The argument
 /// `shared`, if there is one, becomes shared memory.
 static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
-                            int64_t threads) {
+                            int64_t threads, int64_t alignment) {
   OpBuilder builder(func);
   Location loc = func.getLoc();
   auto module = gpu::GPUModuleOp::create(builder, loc, func.getSymName());
@@ -49,9 +49,8 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
   kernel.setKnownBlockSizeAttr(
       builder.getDenseI32ArrayAttr({static_cast<int32_t>(threads), 1, 1}));
   if (isStatic)
-    kernel.setWorkgroupAttributionAttr(
-        0, LLVM::LLVMDialect::getAlignAttrName(),
-        builder.getI64IntegerAttr(kLocalAlignment));
+    kernel.setWorkgroupAttributionAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
+                                       builder.getI64IntegerAttr(alignment));
   // How far each buffer reaches: what runs kernels for tests checks it.
   for (auto [index, type] : llvm::enumerate(types)) {
     auto buffer = cast<MemRefType>(type);
@@ -145,13 +144,14 @@ private:
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
     BlockLowering lowering(func, domain, tile, sumTile, inOrder,
-                           plan.getThreads(), info, aligned);
+                           plan.getThreads(), plan.getWgmma(), info, aligned);
     if (failed(lowering.run()))
       return failure();
     int64_t shared = lowering.getSharedBytes();
     bool isStatic = shared <= kStaticShared;
     gpu::GPUFuncOp gpuFunc =
-        toGPU(func, lowering.getSharedArgument(), plan.getThreads());
+        toGPU(func, lowering.getSharedArgument(), plan.getThreads(),
+              lowering.getSharedAlignment());
     auto launch =
         GPULaunchAttr::get(&getContext(), lowering.getBlocks(),
                            plan.getThreads(), isStatic ? shared : 0,

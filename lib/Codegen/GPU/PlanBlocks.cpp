@@ -1,6 +1,7 @@
 //===- PlanBlocks.cpp - How kernels are divided into blocks of a GPU ------===//
 
 #include "BlockLowering.h"
+#include "DotPlan.h"
 
 #include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Target.h"
@@ -26,6 +27,8 @@ constexpr int64_t kBlockWork = 2048;
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
 /// Queries of an attention whose scores lie in global memory.
 constexpr int64_t kScratchRows = 32;
+/// Blocks that keep all processors of a large card busy.
+constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
 /// Elements of a kernel of one block that are worth its threads.
 constexpr int64_t kManyElements = 1 << 14;
@@ -104,6 +107,24 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
   return tile;
 }
 
+/// The rows of a dot that a block has.
+int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
+  ContractionDims dims = *inferContractionDims(dot);
+  auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
+  int64_t rows = 1;
+  for (auto [i, extent] : llvm::enumerate(tile))
+    if (llvm::is_contained(dims.m, loops[i]))
+      rows *= extent;
+  return rows;
+}
+
+int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
+  int64_t tiles = 1;
+  for (auto [extent, own] : llvm::zip(kernel.getDomain(), tile))
+    tiles *= llvm::divideCeil(extent, own);
+  return tiles;
+}
+
 /// Batch loops one at a time, queries in blocks, the rest whole: a row of
 /// scores is all in one block.
 SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
@@ -153,18 +174,40 @@ private:
   FailureOr<GPUPlanAttr> planOfAttention(KernelOp kernel, const GPUInfo &info) {
     SmallVector<int64_t> sumTile = cpuTileOf(kernel), tile;
     SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
+    bool wgmma =
+        info.hasWgmma &&
+        llvm::any_of(kernel.getBody().getOps<linalg::GenericOp>(),
+                     [](linalg::GenericOp generic) {
+                       return isDot(generic) && multipliesMatrices(generic);
+                     });
     for (int64_t rows = kDotRows; rows >= kDotFewestRows; rows /= 2) {
       tile = tileOfAttention(kernel, rows);
       BlockLowering lowering(kernel, kernel.getDomain(), tile, sumTile,
-                             kernel.getBlock().has_value(), kThreads, info,
-                             aligned);
+                             kernel.getBlock().has_value(), kThreads, wgmma,
+                             info, aligned);
       if (failed(lowering.measure()))
         return failure();
       if (lowering.getScratchBytes() == 0)
-        return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
+        return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads, wgmma);
     }
     tile = tileOfAttention(kernel, kScratchRows);
-    return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
+    return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads, wgmma);
+  }
+
+  /// Two warpgroups where that leaves enough blocks for all processors, else
+  /// one; null where a warpgroup would have fewer than its rows.
+  GPUPlanAttr planOfWgmma(KernelOp kernel, linalg::GenericOp dot,
+                          const GPUInfo &info) {
+    for (int64_t groups : {2, 1}) {
+      SmallVector<int64_t> tile = tileOfDot(kernel, dot, groups * kWgmmaRows);
+      if (rowsOf(kernel, dot, tile) != groups * kWgmmaRows ||
+          localBytes(kernel, tile) > info.sharedBytes / 2 ||
+          (groups > 1 && countTiles(kernel, tile) < kEnoughBlocks))
+        continue;
+      return GPUPlanAttr::get(&getContext(), tile, cpuTileOf(kernel),
+                              groups * kWarpgroup, /*wgmma=*/true);
+    }
+    return nullptr;
   }
 
   FailureOr<GPUPlanAttr> planOf(KernelOp kernel, const GPUInfo &info) {
@@ -172,13 +215,17 @@ private:
       return planOfAttention(kernel, info);
     SmallVector<int64_t> sumTile = cpuTileOf(kernel);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
+      if (info.hasWgmma && multipliesMatrices(dot))
+        if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info))
+          return plan;
       // Half of the shared memory, so that two blocks share a processor.
       int64_t rows = kDotRows;
       SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows);
       while (rows > kDotFewestRows &&
              localBytes(kernel, tile) > info.sharedBytes / 2)
         tile = tileOfDot(kernel, dot, rows /= 2);
-      return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads);
+      return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads,
+                              /*wgmma=*/false);
     }
     unsigned threads = kThreads;
     if (kernel.getDomain().empty())
@@ -186,7 +233,7 @@ private:
                 : largestVolume(kernel) > kManyElements ? kManyThreads
                                                         : kThreads;
     return GPUPlanAttr::get(&getContext(), tileOfElementwise(kernel), sumTile,
-                            threads);
+                            threads, /*wgmma=*/false);
   }
 
   static bool hasIrregular(KernelOp kernel) {

@@ -206,7 +206,8 @@ private:
     SmallVector<int64_t> tile;
     for (int64_t extent : shape)
       tile.push_back(std::min(extent, kTurnTile));
-    auto plan = GPUPlanAttr::get(&getContext(), tile, tile, 128);
+    auto plan =
+        GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false);
     auto fill = [&](OpBuilder &builder, ValueRange arguments) {
       auto identity = builder.getMultiDimIdentityMap(2);
       auto turned =

@@ -43,6 +43,8 @@ void fp8::buildNVVMPipeline(OpPassManager &pm) {
   // Before the conversion, whose patterns would call libdevice.
   module.addPass(createConvertMathToLLVMPass());
   module.addPass(createConvertToNVVM());
+  // Writes wgmma as inline assembly.
+  module.addPass(createConvertNVVMToLLVMPass());
   module.addPass(createReconcileUnrealizedCastsPass());
   pm.addPass(createVerifyGPU());
 }

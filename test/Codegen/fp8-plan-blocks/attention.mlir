@@ -13,9 +13,9 @@
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
   // The scores of 64 queries fit into shared memory: the second dot reads them
   // there, and no block has two tiles.
-  // PLAN: fp8.kernel @inside({{.*}}) domain = [4, 256] plan = #fp8.gpu_plan<tile = [1, 64], sum_tile = [{{.*}}], threads = 128>
+  // PLAN: fp8.kernel @inside({{.*}}) domain = [4, 256] plan = #fp8.gpu_plan<tile = [1, 64], sum_tile = [{{.*}}], threads = 128, wgmma = true>
   // CHECK: gpu.func @inside({{.*}}fp8.gpu_launch = #fp8.gpu_launch<blocks = 16, threads = 128
-  // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.bf16"
+  // CHECK: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 16>
   // CHECK: memref.store %{{.*}} : memref<{{.*}}xf32, #gpu.address_space<workgroup>>
   // CHECK: vector.load %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xf32, #gpu.address_space<workgroup>>
   fp8.kernel @inside(read %a: memref<4x256x64xbf16>, read %b: memref<4x128x64xbf16>, read %c: memref<4x128x64xf32>, write %y: memref<4x256x64xf32>) domain = [4, 256] {
@@ -44,7 +44,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 
   // Those of 16 queries do not: they lie in global memory, as much of it as 256
   // blocks need, each of which has every 256th tile.
-  // PLAN: fp8.kernel @outside({{.*}}) domain = [4, 16384] plan = #fp8.gpu_plan<tile = [1, 32], sum_tile = [{{.*}}], threads = 128>
+  // PLAN: fp8.kernel @outside({{.*}}) domain = [4, 16384] plan = #fp8.gpu_plan<tile = [1, 32], sum_tile = [{{.*}}], threads = 128, wgmma = true>
   // CHECK: gpu.func @outside({{.*}}memref<536870912xi8>{{.*}}fp8.gpu_launch = #fp8.gpu_launch<blocks = 256, threads = 128, {{.*}}scratch = 2097152
   // CHECK: scf.for %{{.*}} = %block_id_x to %c2048 step %c256
   // CHECK-NEXT: gpu.barrier

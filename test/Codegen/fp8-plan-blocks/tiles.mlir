@@ -28,8 +28,8 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
-  // Dots: 64 rows and 128 columns.
-  // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128>
+  // Dots: 64 rows and 128 columns, by one warpgroup.
+  // CHECK: fp8.kernel @dot({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [128, 128], threads = 128, wgmma = true>
   fp8.kernel @dot(read %x: memref<256x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<256x512xf32>) domain = [256, 512] {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<256x512xf32>)
@@ -41,6 +41,61 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
       %0 = arith.extf %a : f8E4M3FN to f32
       %1 = arith.extf %b : f8E4M3FN to f32
       %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+
+  // Two warpgroups where there are blocks enough for a large card.
+  // CHECK: fp8.kernel @large({{.*}}) domain = [4096, 2048] plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [{{.*}}], threads = 256, wgmma = true>
+  fp8.kernel @large(read %x: memref<4096x128xf8E4M3FN>, read %w: memref<2048x128xf8E4M3FN>, write %y: memref<4096x2048xf32>) domain = [4096, 2048] {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%y : memref<4096x2048xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<4096x128xf8E4M3FN>, memref<2048x128xf8E4M3FN>) outs(%y : memref<4096x2048xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+
+  // Fewer rows than those of a warpgroup, and operands that no instruction
+  // multiplies.
+  // CHECK: fp8.kernel @few({{.*}}) domain = [32, 512] plan = #fp8.gpu_plan<tile = [32, 128], sum_tile = [{{.*}}], threads = 128>
+  fp8.kernel @few(read %x: memref<32x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<32x512xf32>) domain = [32, 512] {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%y : memref<32x512xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<32x128xf8E4M3FN>, memref<512x128xf8E4M3FN>) outs(%y : memref<32x512xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+
+  // CHECK: fp8.kernel @single({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [{{.*}}], threads = 128>
+  fp8.kernel @single(read %x: memref<256x128xf32>, read %w: memref<512x128xf32>, write %y: memref<256x512xf32>) domain = [256, 512] {
+    %zero = arith.constant 0.0 : f32
+    linalg.fill ins(%zero : f32) outs(%y : memref<256x512xf32>)
+    linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
+                    iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<256x128xf32>, memref<512x128xf32>) outs(%y : memref<256x512xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f32, %b: f32, %o: f32):
+      %2 = arith.mulf %a, %b : f32
       %3 = arith.addf %o, %2 : f32
       linalg.yield %3 : f32
     }

@@ -13,9 +13,11 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     into blocks of up to 64 rows and 128 columns, of fewer rows where what
     stands between the dot and the results does not fit into shared memory. A
     block of an attention has up to 64 queries and all keys: as many queries as
-    leave the scores in shared memory, or 32 where no 16 do. A
-    tile changes no bit of a result; how sums are cut does, so that the CPU's
-    tile, which decides that, is part of the plan.
+    leave the scores in shared memory, or 32 where no 16 do. On sm_90a, dots of
+    at least 64 rows are left to `wgmma` where it has their types, with 128 rows
+    a block where that leaves 256 blocks. A tile changes no bit of a result; how
+    sums are cut does, so that the CPU's tile, which decides that, is part of the
+    plan.
 
     Example:
 

@@ -96,11 +96,16 @@ CublasLtPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                     ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
-                    unsigned threads) {
+                    unsigned threads, bool wgmma) {
   if (failed(verifyTile(emitError, tile)) ||
-      failed(verifyTile(emitError, sumTile)))
+      failed(verifyTile(emitError, sumTile)) ||
+      failed(verifyThreads(emitError, threads)))
     return failure();
-  return verifyThreads(emitError, threads);
+  if (wgmma && threads % 128 != 0)
+    return emitError() << "expected whole warpgroups of 128 threads for wgmma "
+                          "but got "
+                       << threads;
+  return success();
 }
 
 LogicalResult

@@ -337,7 +337,9 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     One block of `threads` threads computes one tile: `tile` has its extent
     along each loop of the domain. The last tile of a loop may be smaller.
     `sum_tile` is the tile that decides how sums are cut into partial sums: that
-    of the CPU, so that both targets compute the same bits.
+    of the CPU, so that both targets compute the same bits. With `wgmma`, dots
+    whose operands and rows allow it are computed by this instruction of sm_90a;
+    the threads are then whole warpgroups of 128.
 
     Example: blocks of 16 rows.
 
@@ -348,10 +350,11 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
   }];
   let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
                         ArrayRefParameter<"int64_t", "tile that sums are cut by">:$sumTile,
-                        "unsigned":$threads);
+                        "unsigned":$threads,
+                        DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma);
   let assemblyFormat = [{
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
-        `threads` `=` $threads `>`
+        `threads` `=` $threads (`,` `wgmma` `=` $wgmma^)? `>`
   }];
   let genVerifyDecl = 1;
 }

@@ -1,0 +1,153 @@
+//===- DotWgmma.cpp - The products of a stage by wgmma --------------------===//
+//
+// A warpgroup multiplies 64 rows and all columns of a block's tile, 32 bytes
+// along k at a time, straight from shared memory (PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Multiply-Accumulate Instructions"). Both tiles lie
+// along k there, a stage of a row in one line of the swizzle.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DotEmitter.h"
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// Bytes that a swizzle moves as one, and after how many of them (in the order
+/// of addresses) it moves them somewhere else.
+static constexpr int64_t kPiece = 16, kPatternBytes = 128;
+/// Shared memory that the addresses in a descriptor count in.
+static constexpr int64_t kWindow = 1 << 18;
+
+/// The element of its row where `depth` lies (PTX ISA, "Swizzling Modes"): the
+/// number of a piece is combined with that of its 128 bytes.
+Value DotEmitter::swizzled(Value row, Value depth) {
+  int64_t pieces = plan.stageBytes / kPiece;
+  int64_t inPiece = kPiece / plan.elementBytes();
+  Value pattern = rem(div(row, kPatternBytes / plan.stageBytes), pieces);
+  Value piece =
+      arith::XOrIOp::create(b, loc, div(depth, inPiece), pattern).getResult();
+  return add(mul(piece, inPiece), rem(depth, inPiece));
+}
+
+/// What this thread has written to shared memory is to be seen by `wgmma`,
+/// which reads by another proxy.
+void DotEmitter::showToWgmma() {
+  MLIRContext *context = b.getContext();
+  NVVM::FenceProxyOp::create(
+      b, loc, NVVM::ProxyKindAttr::get(context, NVVM::ProxyKind::async_shared),
+      NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
+}
+
+/// The matrix descriptor of the first 32 bytes along k of a stage: of this
+/// warpgroup's rows, or of all columns (PTX ISA, "Matrix Descriptor Format").
+Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
+  Value start = arith::AddIOp::create(
+      b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
+      mul(stage, plan.stageSize(0) + plan.stageSize(1)));
+  start = operand ? add(start, plan.stageSize(0))
+                  : add(start, mul(div(thread, kWarpgroup),
+                                   kWgmmaRows * plan.rowBytes()));
+  start = div(rem(start, kWindow), kPiece);
+  // Lines of 128, 64 and 32 bytes are swizzles 1, 2 and 3.
+  uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / plan.stageBytes);
+  // The leading offset is not used with a swizzle.
+  uint64_t layout = uint64_t(1) << 16 |
+                    uint64_t(8 * plan.stageBytes / kPiece) << 32 |
+                    swizzle << 62;
+  Value low = arith::IndexCastUIOp::create(b, loc, b.getI64Type(), start);
+  return arith::OrIOp::create(
+      b, loc, low,
+      arith::ConstantIntOp::create(b, loc, b.getI64Type(),
+                                   static_cast<int64_t>(layout)));
+}
+
+static NVVM::WGMMATypesAttr wgmmaType(Type type) {
+  NVVM::WGMMATypes kind = isa<Float8E5M2Type>(type)     ? NVVM::WGMMATypes::e5m2
+                          : isa<Float8E4M3FNType>(type) ? NVVM::WGMMATypes::e4m3
+                          : type.isBF16()               ? NVVM::WGMMATypes::bf16
+                                                        : NVVM::WGMMATypes::f16;
+  return NVVM::WGMMATypesAttr::get(type.getContext(), kind);
+}
+
+/// Begins to add the products of a stage to the sums of this thread. What it
+/// returns must not be touched before it has been waited for.
+Value DotEmitter::startProducts(Value stage, ValueRange sums) {
+  MLIRContext *context = b.getContext();
+  auto type = LLVM::LLVMStructType::getLiteral(
+      context, SmallVector<Type>(sums.size(), b.getF32Type()));
+  Value made = LLVM::PoisonOp::create(b, loc, type);
+  for (auto [i, sum] : llvm::enumerate(sums))
+    made = LLVM::InsertValueOp::create(b, loc, made, sum, i);
+  std::array<Value, 2> descriptors = {descriptorOf(0, stage),
+                                      descriptorOf(1, stage)};
+  auto shape = NVVM::MMAShapeAttr::get(context, kWgmmaRows, plan.tileColumns,
+                                       kMmaBytes / plan.elementBytes());
+  auto one = NVVM::WGMMAScaleInAttr::get(context, NVVM::WGMMAScaleIn::one);
+  NVVM::WgmmaFenceAlignedOp::create(b, loc);
+  for (int64_t byte = 0; byte < plan.stageBytes; byte += kMmaBytes) {
+    std::array<Value, 2> at;
+    for (unsigned i = 0; i < 2; ++i)
+      at[i] = arith::AddIOp::create(
+          b, loc, descriptors[i],
+          arith::ConstantIntOp::create(b, loc, b.getI64Type(), byte / kPiece));
+    made = NVVM::WgmmaMmaAsyncOp::create(
+        b, loc, type, made, at[0], at[1], shape, wgmmaType(plan.operands[0].to),
+        wgmmaType(plan.operands[1].to),
+        NVVM::WGMMATypesAttr::get(context, NVVM::WGMMATypes::f32),
+        NVVM::WGMMAScaleOutAttr::get(context, NVVM::WGMMAScaleOut::one), one,
+        one, NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::row),
+        NVVM::MMALayoutAttr::get(context, NVVM::MMALayout::col),
+        NVVM::MMAIntOverflowAttr());
+  }
+  NVVM::WgmmaGroupSyncAlignedOp::create(b, loc);
+  return made;
+}
+
+DotEmitter::Values DotEmitter::waitForProducts(Value made, unsigned count) {
+  NVVM::WgmmaWaitGroupSyncOp::create(b, loc, 0);
+  Values sums;
+  for (unsigned i = 0; i < count; ++i)
+    sums.push_back(LLVM::ExtractValueOp::create(b, loc, made, i));
+  return sums;
+}
+
+/// While a stage is multiplied, the next one is written to shared memory, and
+/// the one behind it loaded. What is written was read by products that all
+/// warps have waited for before the barrier.
+DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
+                                             Values sums) {
+  int64_t depth = plan.stageDepth();
+  Values carried = loadStage(places, run, cst(0));
+  unsigned loaded = carried.size();
+  storeStage(run, carried, cst(0));
+  if (run.stages > 1)
+    carried = loadStage(places, run, cst(depth));
+  llvm::append_range(carried, sums);
+  Values results = forValues(
+      run.stages * depth, depth, carried, [&](Value at, ValueRange carried) {
+        Value number = div(at, depth);
+        showToWgmma();
+        gpu::BarrierOp::create(b, loc);
+        Value made =
+            startProducts(rem(number, kStages), carried.drop_front(loaded));
+        Values next = llvm::to_vector(carried.take_front(loaded));
+        if (run.stages > 1)
+          next = ifStage(run, add(at, depth), next, [&] {
+            storeStage(run, next, rem(add(number, 1), kStages));
+            Value following = add(at, 2 * depth);
+            return ifStage(run, following, next,
+                           [&] { return loadStage(places, run, following); });
+          });
+        llvm::append_range(next, waitForProducts(made, sums.size()));
+        return next;
+      });
+  results.erase(results.begin(), results.begin() + loaded);
+  return results;
+}
