@@ -86,6 +86,11 @@ ValueSet SignatureAnalyzer::findUpdates() {
     // The gradient of one element may be a scalar, which ends no chain.
     bool isOne = cast<ShapedType>(value.getType()).getNumElements() == 1 &&
                  !isa<BlockArgument>(value);
+    // A gradient that is returned as it is (the last one) is added to nothing.
+    if (llvm::none_of(chains.of(value), [](auto &entry) {
+          return isa<BlockArgument>(entry.first);
+        }))
+      continue;
     for (auto &[source, reach] : chains.of(value)) {
       if (isa<BlockArgument>(source)) {
         if (isOne && reach.strength == 3 && !reach.scaled)

@@ -150,6 +150,7 @@ private:
   double averageScore(const Subtree &source, const Subtree &target) const;
   SmallVector<Candidate> candidatesOf(unsigned source) const;
   bool isNamedAlike(const Candidate &candidate) const;
+  bool isPartOfAnother(const Candidate &candidate) const;
   bool collide(const Candidate &a, const Candidate &b) const;
   bool anyShareLeaves(ArrayRef<Candidate> candidates) const;
 
@@ -266,6 +267,43 @@ bool TreeMatcher::isNamedAlike(const Candidate &candidate) const {
                      toForest.trees[candidate.to].prefix);
 }
 
+/// Drops the keys that two paths end in both, but for their first ones; returns
+/// how many.
+static unsigned dropSharedEnd(SmallVectorImpl<std::string> &a,
+                              SmallVectorImpl<std::string> &b) {
+  unsigned count = 0;
+  for (; a.size() > 1 && b.size() > 1 && a.back() == b.back(); ++count) {
+    a.pop_back();
+    b.pop_back();
+  }
+  return count;
+}
+
+/// Whether the target, which has another name, lies deep in a tree whose other
+/// leaves replace those of another tree, each in the same place: what it
+/// replaces is a part of that one which the step does not read (a line search's
+/// last gradient), and no argument.
+bool TreeMatcher::isPartOfAnother(const Candidate &candidate) const {
+  auto source = splitTreePath(fromForest.trees[candidate.from].prefix);
+  auto target = splitTreePath(toForest.trees[candidate.to].prefix);
+  dropSharedEnd(source, target);
+  if (sameLastKey(source.back(), target.back()))
+    return false;
+  auto startsWith = [](ArrayRef<std::string> path,
+                       ArrayRef<std::string> prefix) {
+    return path.size() >= prefix.size() &&
+           path.take_front(prefix.size()) == prefix;
+  };
+  return llvm::any_of(llvm::enumerate(partner), [&](auto pair) {
+    if (!pair.value())
+      return false;
+    auto old = splitTreePath(from[pair.index()].path);
+    auto next = splitTreePath(to[*pair.value()].path);
+    return dropSharedEnd(old, next) > 0 && target.size() >= next.size() + 2 &&
+           startsWith(target, next) && !startsWith(source, old);
+  });
+}
+
 /// Two subtrees of the results collide when they share leaves.
 bool TreeMatcher::collide(const Candidate &a, const Candidate &b) const {
   StringRef first = toForest.trees[a.to].prefix;
@@ -332,7 +370,8 @@ bool TreeMatcher::assignOnlyWay(ArrayRef<Candidate> candidates) {
     llvm::copy_if(candidates, std::back_inserter(own),
                   [&](const Candidate &c) { return c.from == source; });
     if (own.size() != 1 || !own.front().exact ||
-        fromForest.trees[source].leaves.size() <= 1)
+        fromForest.trees[source].leaves.size() <= 1 ||
+        isPartOfAnother(own.front()))
       continue;
     unsigned target = own.front().to;
     if (llvm::count_if(candidates,
