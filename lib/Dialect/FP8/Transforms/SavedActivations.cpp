@@ -7,7 +7,8 @@
 //  2. a saved value that follows elementwise from others (the sigmoid of a gate
 //     that is saved too, a norm's output) is computed again where it is read;
 //  3. the others are stored as the recipe says and restored where they are
-//     read;
+//     read, but for the operands of comparisons for equality, whose result is
+//     kept;
 //  4. what only the backward pass reads is computed there: autodiff leaves some
 //     of it in the forward pass (twice the input of a square), where it would
 //     be kept instead of its operands.
@@ -73,6 +74,27 @@ bool isNarrowing(Operation *op) {
                  .getIntOrFloatBitWidth() <
              getElementTypeOrSelf(op->getOperand(0).getType())
                  .getIntOrFloatBitWidth();
+}
+
+/// Whether two floats are compared for equality: a maximum with what it is the
+/// maximum of. One of them rounded, or computed again from what is rounded,
+/// would be equal to nothing.
+bool comparesEqual(Operation *op) {
+  auto compare = dyn_cast<stablehlo::CompareOp>(op);
+  return compare &&
+         isa<FloatType>(getElementTypeOrSelf(compare.getLhs().getType())) &&
+         llvm::is_contained({stablehlo::ComparisonDirection::EQ,
+                             stablehlo::ComparisonDirection::NE},
+                            compare.getComparisonDirection());
+}
+
+/// Whether `use`, perhaps arranged otherwise, is compared so.
+bool isComparedEqual(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (comparesEqual(user))
+    return true;
+  return (isLayout(user) || isa<stablehlo::BroadcastInDimOp>(user)) &&
+         llvm::any_of(shownBy(use).getUses(), isComparedEqual);
 }
 
 /// The stack that a loop writes `use` to, slot by slot: the loop's result. Null
@@ -392,7 +414,7 @@ void Saver::sink() {
     SmallVector<Operation *> ops;
     for (Operation &op : llvm::make_range(block->begin(), last->getIterator()))
       if (!layers.isForward(&op) && !op.use_empty() &&
-          isMemoryEffectFree(&op) && !isNarrowing(&op) &&
+          isMemoryEffectFree(&op) && !isNarrowing(&op) && !comparesEqual(&op) &&
           (stablehlo::worksByElement(&op) ||
            isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
                stablehlo::TransposeOp, DequantizeOp>(op)))
@@ -418,7 +440,7 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
   for (OpOperand *use : layers.getSavedUses()) {
     if (feedsQuantizedDots(*use, isQuantized))
       continue;
-    if (collectStackWrites(*use, layers, writes))
+    if (collectStackWrites(*use, layers, writes) || isComparedEqual(*use))
       continue;
     uses.push_back(use);
     saved.insert(use->get());
