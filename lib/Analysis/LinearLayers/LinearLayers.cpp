@@ -125,8 +125,8 @@ void Analyzer::findForwardSlice() {
   }
   hasLoss = !losses.empty();
   updatesParameters = !states.empty();
-  // A parameter that a loop over steps updates is a leaf to the forward pass:
-  // how the last iteration came to it is the backward pass and the optimizer.
+  // State that a loop over steps updates is a leaf to the forward pass: how the
+  // last iteration came to it is the backward pass and the optimizer.
   forwardSlice = getSlice(losses, /*throughSteps=*/false);
   if (hasLoss)
     addForwardOfOtherLosses();
@@ -189,7 +189,7 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
                         : cast<BlockArgument>(value).getOwner()->getParentOp();
     if (op == function)
       continue;
-    if (origins.isCarriedParameter(value) && !throughSteps) {
+    if (origins.isCarriedState(value) && !throughSteps) {
       slice.insert(op);
       continue;
     }

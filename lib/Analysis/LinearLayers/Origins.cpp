@@ -17,7 +17,7 @@ Origins::Origins(func::FuncOp function) : function(function) {
   }
   for (Operation &op : function.getBody().front())
     if (isa<stablehlo::WhileOp>(op))
-      findCarriedParameters(&op);
+      findCarriedState(&op);
   findUpdatedParameters();
   propagate(function.getBody().front());
 }
@@ -37,8 +37,10 @@ Origin Origins::classify(BlockArgument arg) const {
   return role == "constant" ? Origin::Constant : Origin::Data;
 }
 
-/// Carries that enter as a parameter and leave as its next value.
-void Origins::findCarriedParameters(Operation *loop) {
+/// Carries that enter as state and leave as its next value, where some of it is
+/// parameters.
+void Origins::findCarriedState(Operation *loop) {
+  SmallVector<Value> state;
   for (OpOperand &use :
        function.getBody().front().getTerminator()->getOpOperands()) {
     auto result = dyn_cast<OpResult>(use.get());
@@ -46,16 +48,21 @@ void Origins::findCarriedParameters(Operation *loop) {
       continue;
     auto arg =
         dyn_cast<BlockArgument>(loop->getOperand(result.getResultNumber()));
-    if (!arg || origins.lookup(arg) != Origin::Weight)
+    if (!arg)
       continue;
     Attribute path = function.getArgAttr(arg.getArgNumber(), "fp8.path");
     if (!path ||
         function.getResultAttr(use.getOperandNumber(), "fp8.state") != path)
       continue;
-    carried.insert(result);
+    SmallVector<Value> carry{result};
     for (Region &region : loop->getRegions())
-      carried.insert(region.getArgument(result.getResultNumber()));
+      carry.push_back(region.getArgument(result.getResultNumber()));
+    state.append(carry);
+    if (origins.lookup(arg) == Origin::Weight)
+      carried.insert_range(carry);
   }
+  if (llvm::any_of(state, [&](Value value) { return carried.contains(value); }))
+    carriedState.insert_range(state);
 }
 
 void Origins::findUpdatedParameters() {

@@ -31,13 +31,19 @@ public:
   /// parameter.
   bool isCarriedParameter(Value value) const { return carried.contains(value); }
 
+  /// The same of any state that such a loop replaces, the scale of the loss or
+  /// a moment: each iteration reads what the one before has left.
+  bool isCarriedState(Value value) const {
+    return carriedState.contains(value);
+  }
+
   /// Whether it is the next value of weights, as the step returns it: what
   /// reads it, a second loss, reads a parameter.
   bool isUpdatedParameter(Value value) const { return updated.contains(value); }
 
 private:
   Origin classify(BlockArgument arg) const;
-  void findCarriedParameters(Operation *loop);
+  void findCarriedState(Operation *loop);
   void findUpdatedParameters();
   void propagate(Block &block);
   void propagate(Operation &op);
@@ -49,7 +55,7 @@ private:
   mutable func::FuncOp function;
   DenseMap<Value, Origin> origins;
   DenseMap<Value, BlockArgument> parameters;
-  DenseSet<Value> carried, updated;
+  DenseSet<Value> carried, carriedState, updated;
 };
 
 } // namespace fp8
