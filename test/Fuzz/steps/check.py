@@ -243,12 +243,13 @@ def number(value):
 
 
 def tight(reference, path):
-    """A thousandth of a percent of what an array moves, and half an ulp for each step."""
+    """A thousandth of a percent of what an array moves, half an ulp for each step, and what is no
+    normal number, which XLA may take for zero."""
     want = reference.export.final[path]
     if not jnp.issubdtype(want.dtype, jnp.floating):
         return 0.0
     moved = distance(want, reference.export.initial[path])
-    return 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * (ulp(want) + difference_ulp(reference, path))
+    return 1e-5 * (moved if np.isfinite(moved) else 0) + STEPS / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
 
 
 # State that is a difference of other state has an ulp of that.
@@ -307,6 +308,9 @@ def check_pairs(module):
     # The loss may be a metric and the state of a step that goes back, too.
     same = lambda i, j: i is not None and all(np.array_equal(row.get(module.result_order[i], 0), row.get(module.result_order[j], 1), equal_nan=True) for row in export.scalars)
     wrong = [f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}" for argument, at in want.items() if got[argument] != at and not same(got[argument], at)]
+    # What JAX leaves as it is comes back as it came, if at all.
+    alive = {name: path for path, name in module.names.items() if path not in want}
+    wrong += [f"{alive[row[0]]} ({row[0]}) is replaced" for row in arguments if row[0] in alive and row[2] == "state"]
     if wrong:
         raise Failure("none-pairs", f"{len(wrong)} of {len(want)} pairs: " + "; ".join(wrong[:4]))
 
@@ -334,7 +338,11 @@ def check_none(module):
         bound = 3e-5 * np.max(np.abs(finite), initial=0) + 1e-5 * (np.ptp(finite) if finite.size else 0)
         off = distance(got, wanted)
         if not off <= bound:
-            allowed = max(distance([number(row[path]) for row in play[0]], wanted) for play in reference.perturbed())
+            apart = lambda plays: max(distance([number(row[path]) for row in play[0]], wanted) for play in plays)
+            allowed = apart(reference.perturbed())
+            if not off <= TIMES * allowed + bound:
+                # What a search accepts may follow from the last bits of a sum.
+                allowed = max(allowed, apart([reference.optimized()]))
             if not off <= TIMES * allowed + bound:
                 raise Failure("none-scalar", f"{path}: expected {wanted.tolist()} but got {got.tolist()}, {off:.1e} apart, allowed {TIMES * allowed + bound:.1e}")
     checkpoint = t.load_tensors(module.folder / "none" / f"checkpoint-{STEPS}.safetensors")
@@ -398,8 +406,12 @@ def check_moves(module, recipe):
         # element nothing about an array: of a largest gradient so far it may be the only one that grows.
         if clear.sum() <= (clear.size / FEW if coarse else clear.size > 1):
             continue
-        # Of a maximum of clipped gradients few elements are still below the clip after the first step.
-        enough = clear.sum() / 2 if clear.sum() * 4 > clear.size else 1
+        # A largest gradient so far moves where a later one is larger, which is elsewhere once FP8 has
+        # changed the first. Of a maximum of clipped gradients few elements are still below the clip then.
+        grows = (last.astype(np.float64) >= early.astype(np.float64)).all()
+        if grows and clear.sum() <= 1:
+            continue
+        enough = clear.sum() / 2 if clear.sum() * 4 > clear.size and not grows else 1
         if name not in six:
             raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
         # Payloads stay where a tensor only grows, as an average does at first.
