@@ -393,7 +393,8 @@ struct LargeLogits {
 
   int64_t countRows() const;
   int64_t countSlices(int64_t extent) const;
-  /// The dimensions that may be cut: first those whose slices are small enough.
+  /// The dimensions that may be cut, and into how many slices: those of the
+  /// smallest slices first, of slices that are small enough the outermost one.
   SmallVector<std::pair<int64_t, int64_t>> getCuts() const;
 };
 
@@ -441,7 +442,8 @@ SmallVector<std::pair<int64_t, int64_t>> LargeLogits::getCuts() const {
     if (int64_t slices = countSlices(extent); slices > 1)
       cuts.push_back({dim, slices});
   auto keyOf = [&](std::pair<int64_t, int64_t> cut) {
-    return std::pair(bytesAsF32(logits) / cut.second > bytes, cut.first);
+    return std::pair(std::max(bytesAsF32(logits) / cut.second, bytes),
+                     cut.first);
   };
   llvm::sort(cuts, [&](auto a, auto b) { return keyOf(a) < keyOf(b); });
   return cuts;

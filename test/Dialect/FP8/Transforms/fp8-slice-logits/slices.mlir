@@ -73,3 +73,27 @@ module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_byte
     return %dw, %dh, %most, %loss : tensor<512x8xbf16>, tensor<2x64x8xbf16>, tensor<bf16>, tensor<f32>
   }
 }
+
+// -----
+
+// The weight is large, so a slice has 256 rows although it is larger than asked
+// for: of the two dimensions the one that is cut into more slices.
+// REMARK: remark: logits are computed in 4 slices of 256 rows
+
+// CHECK-LABEL: func.func public @large_weight
+// CHECK: stablehlo.dot_general {{.*}} -> tensor<2x128x512xf32>
+module attributes {fp8.recipe = #fp8.recipe<{name = none, compute = {logits_bytes = 131072}}>} {
+  func.func public @large_weight(
+      %h: tensor<2x512x1024xf32> {fp8.path = "x", fp8.role = "batch"},
+      %w: tensor<1024x512xf32> {fp8.kind = "parameter", fp8.path = "params['w']", fp8.role = "state"})
+      -> (tensor<1024x512xf32> {fp8.kind = "state", fp8.path = "[0]['w']", fp8.state = "params['w']"},
+          tensor<f32> {fp8.kind = "loss", fp8.path = "[1]"}) {
+    %zero = stablehlo.constant dense<0.0> : tensor<f32>
+    %logits = stablehlo.dot_general %h, %w, contracting_dims = [2] x [0] : (tensor<2x512x1024xf32>, tensor<1024x512xf32>) -> tensor<2x512x512xf32>
+    %e = stablehlo.exponential %logits : tensor<2x512x512xf32>
+    %loss = stablehlo.reduce(%e init: %zero) applies stablehlo.add across dimensions = [0, 1, 2] : (tensor<2x512x512xf32>, tensor<f32>) -> tensor<f32>
+    %dw = stablehlo.dot_general %h, %e, contracting_dims = [0, 1] x [0, 1] : (tensor<2x512x1024xf32>, tensor<2x512x512xf32>) -> tensor<1024x512xf32>
+    %new = stablehlo.subtract %w, %dw : tensor<1024x512xf32>
+    return %new, %loss : tensor<1024x512xf32>, tensor<f32>
+  }
+}
