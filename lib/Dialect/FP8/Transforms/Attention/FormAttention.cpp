@@ -162,10 +162,14 @@ void AttentionBuilder::choose(SmallVector<Dot> some) {
 bool AttentionBuilder::feedsTheOp(Operation *result) const {
   DenseSet<Operation *> seen;
   SmallVector<Operation *> worklist{result};
+  Operation *last = *llvm::max_element(
+      inside, [](Operation *a, Operation *b) { return a->isBeforeInBlock(b); });
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     for (Operation *user : op->getUsers()) {
       Operation *ancestor = block.findAncestorOpInBlock(*user);
+      if (ancestor && last->isBeforeInBlock(ancestor))
+        continue;
       if (inside.contains(ancestor)) {
         if (!scores.isMember(op->getResult(0)))
           return true;

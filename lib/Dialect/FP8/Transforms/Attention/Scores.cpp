@@ -94,6 +94,8 @@ private:
   Classes labels, groups;
   DenseMap<Value, Labels> labelsOf;
   DenseMap<Value, int> groupOf;
+  /// What computes the values of each group, in the block's order.
+  DenseMap<int, SmallVector<Operation *>> opsOf;
   /// The dimension that a class of labels is, in the scores at hand.
   DenseMap<int, int> dimOf;
 };
@@ -329,18 +331,13 @@ bool ScoreFinder::isMember(const Scores &scores, Operation &op) const {
 }
 
 void ScoreFinder::collectMembers(Scores &scores, int group) {
-  for (Operation &op : block) {
-    if (op.getNumResults() != 1)
-      continue;
-    Value result = op.getResult(0);
-    auto it = groupOf.find(result);
-    if (it == groupOf.end() || groups.find(it->second) != group)
-      continue;
+  for (Operation *op : opsOf.find(group)->second) {
+    Value result = op->getResult(0);
     Scores::Dims dims;
     if (!translate(scores, result, dims))
       continue;
     auto dot = dyn_cast<Dot>(op);
-    if (dot ? !scores.haveQueriesAndKeys(dims) : !isMember(scores, op))
+    if (dot ? !scores.haveQueriesAndKeys(dims) : !isMember(scores, *op))
       continue;
     scores.dims[result] = std::move(dims);
     scores.members.insert(result);
@@ -416,6 +413,9 @@ std::vector<Scores> ScoreFinder::run() {
   for (Operation &op : block)
     follow(op);
   for (Operation &op : block) {
+    if (op.getNumResults() == 1)
+      if (auto it = groupOf.find(op.getResult(0)); it != groupOf.end())
+        opsOf[groups.find(it->second)].push_back(&op);
     if (isOfAttention(&op))
       dots[groups.find(groupOf.lookup(op.getResult(0)))].push_back(
           cast<Dot>(op));
