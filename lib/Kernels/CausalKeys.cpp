@@ -425,6 +425,32 @@ Known Finder::evaluate(Operation &op, unsigned which,
 // The proof
 //===----------------------------------------------------------------------===//
 
+/// What a local is filled with, if that is one number.
+static std::optional<double> filledWith(Value buffer) {
+  for (Operation *user : buffer.getUsers()) {
+    Attribute attr;
+    if (auto fill = dyn_cast<linalg::FillOp>(user))
+      return matchPattern(fill.getInputs()[0], m_Constant(&attr))
+                 ? numberOf(attr)
+                 : std::nullopt;
+  }
+  return std::nullopt;
+}
+
+/// Whether a hidden pair's term changes nothing of what is reduced to `init`.
+static bool isNeutral(Operation &combiner, const Pair &term, Value init) {
+  const Known &hidden = term[kHiddenPair];
+  if (isa<arith::AddFOp>(combiner))
+    return hidden.is(0);
+  if (!isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
+      hidden.kind != Known::Constant)
+    return false;
+  // The largest weight of a row begins at 0, which those of hidden keys are.
+  std::optional<double> begin = filledWith(init);
+  return (hidden.isHidden() && term[kSeenPair].kind == Known::Score) ||
+         (begin && hidden.number <= *begin);
+}
+
 /// What an op reads at a pair.
 Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
   OpOperand &operand = op->getOpOperand(argument.getArgNumber());
@@ -493,12 +519,7 @@ bool Finder::proveOp(linalg::GenericOp op) {
     Value term = combiner->getOperand(combiner->getOperand(0) == running);
     auto known = values.find(term);
     Pair pair = known == values.end() ? Pair() : known->second;
-    bool isNeutral = isa<arith::AddFOp>(combiner) ? pair[kHiddenPair].is(0)
-                     : isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner)
-                         ? pair[kHiddenPair].isHidden() &&
-                               pair[kSeenPair].kind == Known::Score
-                         : false;
-    if (!isNeutral)
+    if (!isNeutral(*combiner, pair, op.getDpsInits()[i]))
       return false;
   }
   return true;

@@ -63,6 +63,142 @@ fp8.kernel @causal(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, wri
   fp8.return
 }
 
+// The largest weight of a row begins at 0, which the weights of hidden keys are.
+// CHECK: fp8.kernel @largest_weight({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [32], keys = [256, 512]>
+fp8.kernel @largest_weight(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %low = arith.constant -1.0e+30 : f32
+  %s = memref.alloc() : memref<512x512xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<512x512xf32>)
+  linalg.generic {indexing_maps = [#qd, #kd, #s3], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<512x64xf32>, memref<512x64xf32>) outs(%s : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.mulf %x, %z : f32
+    %u = arith.addf %o, %t : f32
+    linalg.yield %u : f32
+  }
+  %m = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%s : memref<512x512xf32>) outs(%m : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %q = linalg.index 0 : index
+    %k = linalg.index 1 : index
+    %seen = arith.cmpi sge, %q, %k : index
+    %t = arith.select %seen, %x, %low : f32
+    linalg.yield %t : f32
+  }
+  %max = memref.alloc() : memref<512xf32>
+  linalg.fill ins(%inf : f32) outs(%max : memref<512xf32>)
+  linalg.generic {indexing_maps = [#s, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%m : memref<512x512xf32>) outs(%max : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.maximumf %o, %x : f32
+    linalg.yield %t : f32
+  }
+  %e = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #r, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%m, %max : memref<512x512xf32>, memref<512xf32>) outs(%e : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.subf %x, %z : f32
+    %u = math.exp %t : f32
+    linalg.yield %u : f32
+  }
+  %begin = arith.constant 0.0 : f32
+  %largest = memref.alloc() : memref<512xf32>
+  linalg.fill ins(%begin : f32) outs(%largest : memref<512xf32>)
+  linalg.generic {indexing_maps = [#s, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%e : memref<512x512xf32>) outs(%largest : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.maximumf %o, %x : f32
+    linalg.yield %t : f32
+  }
+  %p = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #r, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%e, %largest : memref<512x512xf32>, memref<512xf32>) outs(%p : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.divf %x, %z : f32
+    linalg.yield %t : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%y : memref<512x64xf32>)
+  linalg.generic {indexing_maps = [#p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %b : memref<512x512xf32>, memref<512x64xf32>) outs(%y : memref<512x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.mulf %x, %z : f32
+    %u = arith.addf %o, %t : f32
+    linalg.yield %u : f32
+  }
+  fp8.return
+}
+
+// One that begins below 0 would be that of a hidden key.
+// CHECK: fp8.kernel @larger_than_none({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [32]>
+fp8.kernel @larger_than_none(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
+  %zero = arith.constant 0.0 : f32
+  %inf = arith.constant 0xFF800000 : f32
+  %low = arith.constant -1.0e+30 : f32
+  %s = memref.alloc() : memref<512x512xf32>
+  linalg.fill ins(%zero : f32) outs(%s : memref<512x512xf32>)
+  linalg.generic {indexing_maps = [#qd, #kd, #s3], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%a, %b : memref<512x64xf32>, memref<512x64xf32>) outs(%s : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.mulf %x, %z : f32
+    %u = arith.addf %o, %t : f32
+    linalg.yield %u : f32
+  }
+  %m = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%s : memref<512x512xf32>) outs(%m : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %q = linalg.index 0 : index
+    %k = linalg.index 1 : index
+    %seen = arith.cmpi sge, %q, %k : index
+    %t = arith.select %seen, %x, %low : f32
+    linalg.yield %t : f32
+  }
+  %max = memref.alloc() : memref<512xf32>
+  linalg.fill ins(%inf : f32) outs(%max : memref<512xf32>)
+  linalg.generic {indexing_maps = [#s, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%m : memref<512x512xf32>) outs(%max : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.maximumf %o, %x : f32
+    linalg.yield %t : f32
+  }
+  %e = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #r, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%m, %max : memref<512x512xf32>, memref<512xf32>) outs(%e : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.subf %x, %z : f32
+    %u = math.exp %t : f32
+    linalg.yield %u : f32
+  }
+  %begin = arith.constant -1.0 : f32
+  %largest = memref.alloc() : memref<512xf32>
+  linalg.fill ins(%begin : f32) outs(%largest : memref<512xf32>)
+  linalg.generic {indexing_maps = [#s, #r], iterator_types = ["parallel", "reduction"]}
+      ins(%e : memref<512x512xf32>) outs(%largest : memref<512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %o: f32):
+    %t = arith.maximumf %o, %x : f32
+    linalg.yield %t : f32
+  }
+  %p = memref.alloc() : memref<512x512xf32>
+  linalg.generic {indexing_maps = [#s, #r, #s], iterator_types = ["parallel", "parallel"]}
+      ins(%e, %largest : memref<512x512xf32>, memref<512xf32>) outs(%p : memref<512x512xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.divf %x, %z : f32
+    linalg.yield %t : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%y : memref<512x64xf32>)
+  linalg.generic {indexing_maps = [#p, #v, #o], iterator_types = ["parallel", "parallel", "reduction"]}
+      ins(%p, %b : memref<512x512xf32>, memref<512x64xf32>) outs(%y : memref<512x64xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%x: f32, %z: f32, %o: f32):
+    %t = arith.mulf %x, %z : f32
+    %u = arith.addf %o, %t : f32
+    linalg.yield %u : f32
+  }
+  fp8.return
+}
+
 // The same, the other way round, with the sides of the choice exchanged.
 // CHECK: fp8.kernel @turned({{.*}}) domain = [512] plan = #fp8.cpu_plan<tile = [64], keys = [256, 512]>
 fp8.kernel @turned(read %a: memref<512x64xf32>, read %b: memref<512x64xf32>, write %y: memref<512x64xf32>) domain = [512] {
