@@ -95,6 +95,7 @@ class Compute(_Flow):
     """What all else computes in, and keeps for the backward pass."""
 
     unquantized_dots: str | None = None
+    attention: str | None = None
     saved: str | None = None
     saved_norms: str | None = None
     saved_gated: str | None = None

@@ -114,6 +114,7 @@ struct RecipeRule {
 /// What everything else computes in and keeps for the backward pass.
 struct ComputeRecipe {
   ComputeFormat unquantizedDots = ComputeFormat::F32;
+  AttentionFormat attention = AttentionFormat::Same;
   ComputeFormat saved = ComputeFormat::F32;
   /// The inputs of norms and of gated units, in groups of 1x16 (COAT).
   SavedFormat savedNorms = SavedFormat::Same;
@@ -121,6 +122,14 @@ struct ComputeRecipe {
   /// Logits that take more bytes in f32 are computed in slices of rows that
   /// take no more, if that is enough rows to work on; 0: never.
   int64_t logitsBytes = 16 << 20;
+
+  /// What the dots of attention are to read, in one word.
+  AttentionFormat getAttention() const {
+    if (attention != AttentionFormat::Same)
+      return attention;
+    return unquantizedDots == ComputeFormat::BF16 ? AttentionFormat::BF16
+                                                  : AttentionFormat::F32;
+  }
 };
 
 /// How an array of the state is stored between steps.

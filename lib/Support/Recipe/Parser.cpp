@@ -305,6 +305,7 @@ LogicalResult RecipeParser::parseCompute(Node *node) {
   return readMapping(
       node, "'compute'",
       {enumKey("unquantized_dots", false, compute.unquantizedDots),
+       enumKey("attention", false, compute.attention),
        enumKey("saved", false, compute.saved),
        enumKey("saved_norms", false, compute.savedNorms),
        enumKey("saved_gated", false, compute.savedGated),

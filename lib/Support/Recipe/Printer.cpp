@@ -120,8 +120,13 @@ static void printRules(llvm::raw_ostream &os, ArrayRef<RecipeRule> rules) {
 //===----------------------------------------------------------------------===//
 
 static void printCompute(llvm::raw_ostream &os, const ComputeRecipe &compute) {
-  os << "compute: {unquantized_dots: " << stringifyEnum(compute.unquantizedDots)
-     << ", saved: " << stringifyEnum(compute.saved)
+  os << "compute: {unquantized_dots: "
+     << stringifyEnum(compute.unquantizedDots);
+  // Recipes that say nothing of it print as they did before there was the key,
+  // for runs that go on.
+  if (compute.attention != AttentionFormat::Same)
+    os << ", attention: " << stringifyEnum(compute.attention);
+  os << ", saved: " << stringifyEnum(compute.saved)
      << ", saved_norms: " << stringifyEnum(compute.savedNorms)
      << ", saved_gated: " << stringifyEnum(compute.savedGated)
      << ", logits_bytes: " << compute.logitsBytes << "}\n";

@@ -1,6 +1,7 @@
 //===- ComputeType.cpp - What unquantized dots compute in -----------------===//
 
 #include "ComputeType.h"
+#include "Attention/AttentionBlocks.h"
 #include "EffectiveRecipe.h"
 #include "Quantizer.h"
 
@@ -38,12 +39,22 @@ Value Rounder::get(Value value) {
              builder, value.getLoc(), type.clone(builder.getBF16Type()), value);
 }
 
+/// Whether a dot that no rule of the recipe is about reads bf16.
+static bool wantsBF16(stablehlo::DotGeneralOp dot,
+                      const ComputeRecipe &compute) {
+  VerdictAttr verdict = getVerdict(dot);
+  return verdict && verdict.getCategory() == DotCategory::Attention
+             ? compute.getAttention() != AttentionFormat::F32
+             : compute.unquantizedDots == ComputeFormat::BF16;
+}
+
 /// Makes the dots of a function read operands rounded to bf16; sums and results
 /// stay f32. A value that several dots read is rounded once.
-static void readBF16InDots(func::FuncOp function) {
+static void readBF16InDots(func::FuncOp function,
+                           const ComputeRecipe &compute) {
   Rounder rounder(function.getContext());
   function.walk([&](stablehlo::DotGeneralOp dot) {
-    if (!canReadBF16(dot))
+    if (!wantsBF16(dot, compute) || !canReadBF16(dot))
       return;
     Value lhs = rounder.get(dot.getLhs()), rhs = rounder.get(dot.getRhs());
     dot->setOperands({lhs, rhs});
@@ -56,11 +67,12 @@ struct ComputeTypes : fp8::impl::FP8ComputeTypesBase<ComputeTypes> {
     FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
     if (failed(recipe) || failed(verifyDotsQuantized(getOperation())))
       return signalPassFailure();
-    if (recipe->compute.unquantizedDots != ComputeFormat::BF16)
-      return markAllAnalysesPreserved();
     // What makes the first copy of a weight computes it as the step does.
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      readBF16InDots(function);
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (recipe->compute.attention == AttentionFormat::F8)
+        quantizeAttention(function);
+      readBF16InDots(function, recipe->compute);
+    }
   }
 };
 } // namespace

@@ -162,8 +162,10 @@ DotDecision Decider::describe(const DotInfo &info) const {
   decision.n = getSize(rhs, stablehlo::getFreeDims(
                                 rhs.getRank(), dims.getRhsBatchingDimensions(),
                                 dims.getRhsContractingDimensions()));
-  bool isBF16 =
-      recipe.compute.unquantizedDots == ComputeFormat::BF16 && canReadBF16(dot);
+  bool wantsBF16 = info.role == DotRole::Attention
+                       ? recipe.compute.getAttention() != AttentionFormat::F32
+                       : recipe.compute.unquantizedDots == ComputeFormat::BF16;
+  bool isBF16 = wantsBF16 && canReadBF16(dot);
   Type bf16 = BFloat16Type::get(dot.getContext());
   decision.lhsFormat = isBF16 ? bf16 : lhs.getElementType();
   decision.rhsFormat = isBF16 ? bf16 : rhs.getElementType();
@@ -333,6 +335,8 @@ FailureOr<DotDecision> Decider::decide(const DotInfo &info) const {
   case DotRole::Attention:
     decision.category = DotCategory::Attention;
     decision.reason = "attention: a batched product of two activations";
+    if (recipe.compute.attention == AttentionFormat::F8)
+      decision.reason += ", in f8 blocks if it is a softmax's";
     return decision;
   case DotRole::Other:
     decision.reason = info.why;

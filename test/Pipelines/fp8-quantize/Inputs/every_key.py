@@ -52,6 +52,8 @@ for dot in ("forward", "dgrad", "wgrad"):
     changes("tensorwise", f"{dot}.accumulator.bits=14")
     changes("tensorwise", f"{dot}.accumulator.promote=128")
 changes("tensorwise", "compute.unquantized_dots=f32")
+for value in ("f32", "f8"):
+    changes("tensorwise", f"compute.attention={value}")
 changes("tensorwise", "compute.saved=f32")
 changes("tensorwise", "rules=[]")
 changes("tensorwise", "dgrad.gradient.rounding=stochastic", "seed=7")

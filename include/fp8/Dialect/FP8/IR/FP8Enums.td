@@ -97,6 +97,14 @@ def FP8_ComputeFormat : FP8_Enum<"ComputeFormat", "What everything else computes
     I32EnumAttrCase<"BF16", 1, "bf16">
   ]>;
 
+// `same` means what `compute.unquantized_dots` says.
+def FP8_AttentionFormat : FP8_Enum<"AttentionFormat", "What the dots of attention read", [
+    I32EnumAttrCase<"Same", 0, "same">,
+    I32EnumAttrCase<"F32", 1, "f32">,
+    I32EnumAttrCase<"BF16", 2, "bf16">,
+    I32EnumAttrCase<"F8", 3, "f8">
+  ]>;
+
 // `same` means what `compute.saved` says.
 def FP8_SavedFormat : FP8_Enum<"SavedFormat", "What some activations are kept in for the backward pass", [
     I32EnumAttrCase<"Same", 0, "same">,

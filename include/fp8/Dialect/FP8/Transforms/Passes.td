@@ -558,8 +558,13 @@ def FP8ComputeTypes : Pass<"fp8-compute-types", "::mlir::ModuleOp"> {
   let description = [{
     With `unquantized_dots = bf16` in the recipe's `compute`, every
     `stablehlo.dot_general` of f32 operands reads them rounded to bf16; sums and
-    results stay f32. A value that several dots read is rounded once. The pass
-    runs behind `fp8-quantize-dots`.
+    results stay f32. A value that several dots read is rounded once. With
+    `attention` in the recipe's `compute` this is said apart for the dots of
+    attention (by their verdicts): `f32`, `bf16`, or `f8`. With `f8` the operands
+    of a softmax's dots are rounded to E4M3 before: queries, keys, values and the
+    gradient of the output in blocks of 64 tokens of a head, weights row by row.
+    Scales are powers of two, so that the dots read these numbers as bf16. The
+    pass runs behind `fp8-quantize-dots`.
 
     Example: both operands are rounded.
 

@@ -1,0 +1,266 @@
+//===- AttentionBlocks.cpp - Attention on operands in f8 ------------------===//
+
+#include "AttentionBlocks.h"
+
+#include "../ComputeType.h"
+#include "../Quantizer.h"
+#include "../SmallTensors.h"
+#include "Scores.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/DotOperands.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using Dot = stablehlo::DotGeneralOp;
+
+/// Tokens of a head that share a scale.
+static constexpr int64_t kBlockTokens = 64;
+/// A row of weights is scaled such that its largest is between three quarters
+/// and three halves of this, which E4M3 (448) holds.
+static constexpr double kLargestWeight = 256;
+/// Rows without a weight, or with tiny ones alone, are scaled as if this were
+/// the largest.
+static constexpr double kLeastAmax = 0x1p-100;
+
+namespace {
+
+/// Rounds the operands of the dots of some scores.
+class AttentionQuantizer {
+public:
+  explicit AttentionQuantizer(MLIRContext *context)
+      : builder(context), rounder(context) {}
+
+  void run(const Scores &scores);
+
+private:
+  void roundOperand(Dot dot, unsigned side, bool contractsDepth);
+  Value roundBlocks(Value value, ArrayRef<int64_t> tile);
+  Value roundWeights(Value weights, const Scores::Dims &dims,
+                     const Scores &scores);
+
+  OpBuilder builder;
+  Rounder rounder;
+  /// By value and tile.
+  DenseMap<std::pair<Value, Attribute>, Value> blocks;
+  DenseMap<Value, Value> rows;
+};
+
+} // namespace
+
+/// A type whose numbers are rounded: others have too little range for a scale,
+/// or are more exact on purpose.
+static bool isRounded(Value value) {
+  Type element = getElementTypeOrSelf(value.getType());
+  return element.isF32() || element.isBF16();
+}
+
+//===----------------------------------------------------------------------===//
+// Queries, keys, values and the gradient of the output
+//===----------------------------------------------------------------------===//
+
+/// `value` rounded in blocks: as bf16, which has them exactly. It is rounded to
+/// bf16 before: so a backward pass that reads what was saved in bf16 has the
+/// same blocks.
+Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
+  Value &result = blocks[{value, builder.getDenseI64ArrayAttr(tile)}];
+  if (result)
+    return result;
+  Location loc = value.getLoc();
+  Value narrow = value;
+  if (getElementTypeOrSelf(value.getType()).isF32())
+    narrow = rounder.get(value);
+  setInsertionPointToQuantize(builder, narrow);
+  auto type = cast<RankedTensorType>(narrow.getType());
+  Type format = builder.getType<Float8E4M3FNType>();
+  auto scaled = ScaledType::get(RankedTensorType::get(type.getShape(), format),
+                                tile, builder.getF32Type());
+  auto amax = AmaxOp::create(builder, loc, narrow, scaled);
+  auto scale =
+      ComputeScaleOp::create(builder, loc, amax, ScaleRule::Pow2, format);
+  auto payload = QuantizeOp::create(builder, loc, scaled, narrow,
+                                    scale.getScale(), scale.getQuantizer());
+  return result = DequantizeOp::create(builder, loc, type, payload);
+}
+
+/// Rounds an operand that is no scores. Its tokens are what the dot does not
+/// contract, or, where it sums over tokens, what it does; what is behind
+/// transposes is rounded once for all dots.
+void AttentionQuantizer::roundOperand(Dot dot, unsigned side,
+                                      bool contractsDepth) {
+  Value value = dot->getOperand(side);
+  auto numbers = dot.getDotDimensionNumbers();
+  ArrayRef<int64_t> batch = side ? numbers.getRhsBatchingDimensions()
+                                 : numbers.getLhsBatchingDimensions();
+  ArrayRef<int64_t> contract = side ? numbers.getRhsContractingDimensions()
+                                    : numbers.getLhsContractingDimensions();
+  SmallVector<int64_t> shape(tensorOf(value).getShape());
+  SmallVector<int64_t> free =
+      stablehlo::getFreeDims(shape.size(), batch, contract);
+  SmallVector<int64_t> tile(shape.size(), 1);
+  for (int64_t dim : contractsDepth ? contract : ArrayRef<int64_t>(free))
+    tile[dim] = ScaledType::kWhole;
+  ArrayRef<int64_t> tokens =
+      contractsDepth ? ArrayRef<int64_t>(free) : contract;
+  if (!tokens.empty())
+    tile[tokens.back()] = kBlockTokens;
+  SmallVector<stablehlo::TransposeOp> transposes;
+  while (auto transpose = value.getDefiningOp<stablehlo::TransposeOp>()) {
+    SmallVector<int64_t> before(tile.size());
+    for (auto [place, dim] : llvm::enumerate(transpose.getPermutation()))
+      before[dim] = tile[place];
+    tile = before;
+    transposes.push_back(transpose);
+    value = transpose.getOperand();
+  }
+  Value rounded = roundBlocks(value, tile);
+  builder.setInsertionPoint(dot);
+  for (stablehlo::TransposeOp transpose : llvm::reverse(transposes))
+    rounded = stablehlo::TransposeOp::create(
+        builder, transpose.getLoc(),
+        tensorOf(transpose).clone(builder.getBF16Type()), rounded,
+        transpose.getPermutationAttr());
+  dot->setOperand(side, rounded);
+}
+
+//===----------------------------------------------------------------------===//
+// Weights
+//===----------------------------------------------------------------------===//
+
+/// Whether a factor has no scores in it: rows that are spread over the keys,
+/// and what comes from outside.
+static bool isOfRows(Value factor, const Scores &scores) {
+  Operation *op = factor.getDefiningOp();
+  if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::TransposeOp,
+                      stablehlo::ReshapeOp, stablehlo::ConvertOp>(op))
+    return isOfRows(op->getOperand(0), scores);
+  return !scores.isScore(factor);
+}
+
+/// Whether scores are weights: exponentials, times and divided by what has no
+/// scores in it. (The gradient of scores is not.)
+static bool areWeights(Value value, const Scores &scores) {
+  Operation *op = value.getDefiningOp();
+  if (!op || !scores.isScore(value))
+    return false;
+  if (isa<stablehlo::ExpOp>(op))
+    return true;
+  if (isa<stablehlo::ConvertOp, stablehlo::TransposeOp, stablehlo::ReshapeOp>(
+          op))
+    return areWeights(op->getOperand(0), scores);
+  if (isa<stablehlo::DivOp>(op))
+    return areWeights(op->getOperand(0), scores) &&
+           isOfRows(op->getOperand(1), scores);
+  if (!isa<stablehlo::MulOp, stablehlo::SelectOp>(op))
+    return false;
+  bool any = false;
+  for (Value operand : op->getOperands().take_back(2)) {
+    bool isWeight = areWeights(operand, scores);
+    if (!isWeight && !isOfRows(operand, scores))
+      return false;
+    any |= isWeight;
+  }
+  return any;
+}
+
+/// The largest of each row, at least `kLeastAmax`; NaN where a weight is.
+static Value rowAmax(OpBuilder &b, Location loc, Value weights,
+                     ArrayRef<int64_t> keys) {
+  RankedTensorType type = tensorOf(weights);
+  SmallVector<int64_t> shape;
+  for (auto [dim, size] : llvm::enumerate(type.getShape()))
+    if (!llvm::is_contained(keys, static_cast<int64_t>(dim)))
+      shape.push_back(size);
+  auto scalar = RankedTensorType::get({}, type.getElementType());
+  auto reduce = stablehlo::ReduceOp::create(
+      b, loc, TypeRange{type.clone(shape)}, ValueRange{weights},
+      ValueRange{makeSplat(b, loc, scalar, 0)}, b.getDenseI64ArrayAttr(keys));
+  OpBuilder::InsertionGuard guard(b);
+  Block *body =
+      b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
+  Value larger = stablehlo::MaxOp::create(b, loc, body->getArgument(0),
+                                          body->getArgument(1));
+  stablehlo::ReturnOp::create(b, loc, ValueRange{larger});
+  b.setInsertionPointAfter(reduce);
+  return stablehlo::MaxOp::create(
+      b, loc, reduce->getResult(0),
+      makeSplat(b, loc, type.clone(shape), kLeastAmax));
+}
+
+/// The power of two that is next to each number.
+static Value nearestPowerOfTwo(OpBuilder &b, Location loc, Value value) {
+  return stablehlo::ReducePrecisionOp::create(b, loc, value.getType(), value,
+                                              b.getI32IntegerAttr(8),
+                                              b.getI32IntegerAttr(0));
+}
+
+/// Weights rounded under a scale for each row, as bf16. These are ops of the
+/// step's own kind, which an attention can have inside.
+Value AttentionQuantizer::roundWeights(Value weights, const Scores::Dims &dims,
+                                       const Scores &scores) {
+  Value &result = rows[weights];
+  if (result)
+    return result;
+  OpBuilder &b = builder;
+  Location loc = weights.getLoc();
+  b.setInsertionPointAfterValue(weights);
+  RankedTensorType type = tensorOf(weights).clone(b.getF32Type());
+  Value wide = weights;
+  if (type != weights.getType())
+    wide = stablehlo::ConvertOp::create(b, loc, type, wide);
+  SmallVector<int64_t> keys, kept;
+  for (auto [place, dim] : llvm::enumerate(dims))
+    (dim >= 0 && scores.isKey(dim) ? keys : kept).push_back(place);
+  Value power = nearestPowerOfTwo(b, loc, rowAmax(b, loc, wide, keys));
+  Value largest = makeSplat(b, loc, tensorOf(power), kLargestWeight);
+  auto spread = [&](Value row) -> Value {
+    return stablehlo::BroadcastInDimOp::create(b, loc, type, row,
+                                               b.getDenseI64ArrayAttr(kept));
+  };
+  Value quantizer =
+      spread(stablehlo::DivOp::create(b, loc, largest, power).getResult());
+  Value scale =
+      spread(stablehlo::DivOp::create(b, loc, power, largest).getResult());
+  Value product = stablehlo::MulOp::create(b, loc, wide, quantizer);
+  Value payload = stablehlo::ConvertOp::create(
+      b, loc, type.clone(b.getType<Float8E4M3FNType>()), product);
+  Value back = stablehlo::ConvertOp::create(b, loc, type, payload);
+  Value rounded = stablehlo::MulOp::create(b, loc, back, scale);
+  return result = stablehlo::ConvertOp::create(
+             b, loc, type.clone(b.getBF16Type()), rounded);
+}
+
+//===----------------------------------------------------------------------===//
+// Dots
+//===----------------------------------------------------------------------===//
+
+void AttentionQuantizer::run(const Scores &scores) {
+  auto isFor = [](Dot dot) {
+    return isRounded(dot.getLhs()) && isRounded(dot.getRhs());
+  };
+  for (Dot dot : scores.scoreDots)
+    if (isFor(dot))
+      for (unsigned side : {0u, 1u})
+        roundOperand(dot, side, /*contractsDepth=*/true);
+  for (Dot dot : scores.readingDots) {
+    if (!isFor(dot))
+      continue;
+    unsigned side = scores.scoreOperand(dot);
+    Value value = dot->getOperand(side);
+    roundOperand(dot, 1 - side, /*contractsDepth=*/false);
+    if (areWeights(value, scores))
+      dot->setOperand(
+          side, roundWeights(value, scores.dims.find(value)->second, scores));
+    else if (getElementTypeOrSelf(value.getType()).isF32())
+      dot->setOperand(side, rounder.get(value));
+  }
+}
+
+void fp8::quantizeAttention(func::FuncOp function) {
+  SmallVector<Block *> all;
+  function.walk([&](Block *block) { all.push_back(block); });
+  AttentionQuantizer quantizer(function.getContext());
+  for (Block *block : all)
+    for (const Scores &scores : findScores(*block))
+      quantizer.run(scores);
+}
