@@ -49,6 +49,9 @@ static void addRewrites(OpPassManager &pm,
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceUpdates());
   pm.addPass(createFP8StoreState({options.emitRemarks}));
+  // What was quantized for several dots is quantized once.
+  pm.addPass(createCSEPass());
+  pm.nest<func::FuncOp>().addPass(createFP8NarrowGathers());
 }
 
 /// Drops what nobody reads now: what only the rewritten dots did, and stacks

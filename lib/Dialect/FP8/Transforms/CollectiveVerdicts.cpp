@@ -81,10 +81,21 @@ static CollectiveVerdict readAllReduce(AllReduceOp reduce) {
   return row;
 }
 
+/// What was quantized or rounded to what travels.
+static Value valueBefore(Value value) {
+  if (auto unpack = value.getDefiningOp<UnpackOp>())
+    if (auto quantize = unpack.getInput().getDefiningOp<QuantizeOp>())
+      return quantize.getInput();
+  auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
+  return convert ? convert.getOperand() : value;
+}
+
 static CollectiveVerdict readExchange(ExchangeOp exchange) {
   CollectiveVerdict row;
   readPlace(exchange, row);
   readType(exchange.getInput(), row);
+  row.from = printType(
+      getElementTypeOrSelf(valueBefore(exchange.getInput()).getType()));
   row.what = exchange.getLabel().value_or("").str();
   row.operation = stringifyExchangeKind(exchange.getKind()).str();
   row.bytes = bytesSent(exchange);

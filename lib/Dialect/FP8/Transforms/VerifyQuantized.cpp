@@ -35,8 +35,8 @@ Operation *fp8::getQuantization(Value value,
       value = update.getUpdate();
       continue;
     }
-    if (!isa<PackOp, UnpackOp, stablehlo::ReshapeOp, stablehlo::TransposeOp,
-             stablehlo::DynamicSliceOp>(op))
+    if (!isa<PackOp, UnpackOp, ExchangeOp, stablehlo::ReshapeOp,
+             stablehlo::TransposeOp, stablehlo::DynamicSliceOp>(op))
       return op;
     if (visit && isa<stablehlo::DynamicSliceOp>(op))
       visit(op);
