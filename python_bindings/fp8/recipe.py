@@ -95,11 +95,11 @@ class Compute(_Flow):
     """What all else computes in, and keeps for the backward pass."""
 
     unquantized_dots: str | None = None
-    attention: str | None = None
     saved: str | None = None
     saved_norms: str | None = None
     saved_gated: str | None = None
     logits_bytes: int | None = None
+    attention: str | None = None
 
 
 @dataclasses.dataclass

@@ -232,12 +232,14 @@ std::optional<std::string> Narrowing::findObstacle() {
   RankedTensorType part = tensorOf(gather.exchange.getInput());
   Block *block = gather.exchange->getBlock();
   int64_t bytes = 0;
-  for (Operation *user : gather.whole.getUsers()) {
+  for (OpOperand &use : gather.whole.getUses()) {
+    Operation *user = use.getOwner();
     // All ranks come by the same exchanges.
     if (user->getBlock() != block)
       return "what is gathered is read in another block";
     ArrayRef<int64_t> tile;
-    if (auto quantize = dyn_cast<QuantizeOp>(user)) {
+    auto quantize = dyn_cast<QuantizeOp>(user);
+    if (quantize && &use == &quantize.getInputMutable()) {
       if (quantize.getRounding() != Rounding::NearestEven)
         return "it is rounded at random, by the place of an element";
       quantizes.push_back(quantize);
@@ -268,7 +270,8 @@ std::optional<std::string> Narrowing::findObstacle() {
 bool Narrowing::isRounded() {
   Type wide = getElementTypeOrSelf(gather.whole.getType());
   auto convert = onlyReader<stablehlo::ConvertOp>(gather.whole);
-  if (!convert)
+  // In a loop it would be gathered each time.
+  if (!convert || convert->getBlock() != gather.exchange->getBlock())
     return false;
   Type narrow = getElementTypeOrSelf(convert.getType());
   return isa<FloatType>(narrow) &&

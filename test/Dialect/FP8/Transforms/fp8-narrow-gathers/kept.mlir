@@ -94,3 +94,20 @@ func.func @small(%x: tensor<8x32xf32>) -> !fp8.scaled<16x32xf8E4M3FN, tile = [*,
     %p1 = fp8.quantize %1, %s1, %q1 rounding = nearest_even, overflow = saturate : tensor<16x32xf32> -> !fp8.scaled<16x32xf8E4M3FN, tile = [*, *], scale = f32>
     return %p1 : !fp8.scaled<16x32xf8E4M3FN, tile = [*, *], scale = f32>
 }
+
+// -----
+
+// CHECK-LABEL: @in_a_branch
+// CHECK: fp8.exchange gather %{{.*}} {{.*}} {fp8.wire_reason = "not narrower: what is gathered is read in another block"}
+func.func @in_a_branch(%x: tensor<64x32xf32>, %if: tensor<i1>) -> tensor<128x32xbf16> {
+    %0 = fp8.exchange gather %x ranks = dense<[[0, 1]]> : tensor<1x2xi64> label = "all_gather" : tensor<64x32xf32> -> tensor<2x64x32xf32>
+    %1 = stablehlo.reshape %0 : (tensor<2x64x32xf32>) -> tensor<128x32xf32>
+    %2 = "stablehlo.if"(%if) ({
+      %3 = stablehlo.convert %1 : (tensor<128x32xf32>) -> tensor<128x32xbf16>
+      stablehlo.return %3 : tensor<128x32xbf16>
+    }, {
+      %4 = stablehlo.constant dense<0.0> : tensor<128x32xbf16>
+      stablehlo.return %4 : tensor<128x32xbf16>
+    }) : (tensor<i1>) -> tensor<128x32xbf16>
+    return %2 : tensor<128x32xbf16>
+}
