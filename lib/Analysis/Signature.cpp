@@ -110,6 +110,15 @@ BlockArgument fp8::findArgument(func::FuncOp func, StringRef path) {
   return {};
 }
 
+llvm::StringMap<BlockArgument> fp8::argumentsByPath(func::FuncOp func) {
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument arg : func.getArguments())
+    if (auto path =
+            func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr))
+      arguments.try_emplace(path.getValue(), arg);
+  return arguments;
+}
+
 FailureOr<Signature> Signature::fromAttributes(func::FuncOp func) {
   Signature signature;
   auto missing = [&](StringRef what, unsigned index,

@@ -434,12 +434,13 @@ void ScheduleBuilder::convertReturn(func::ReturnOp ret) {
   auto pathOf = [](DictionaryAttr attrs, StringRef name) -> StringAttr {
     return attrs ? attrs.getAs<StringAttr>(name) : StringAttr();
   };
+  llvm::StringMap<BlockArgument> arguments = argumentsByPath(func);
   SmallVector<Value> targets;
   for (auto [index, value] : llvm::enumerate(ret.getOperands())) {
     DictionaryAttr attrs = func.getResultAttrDict(index);
     BlockArgument target;
     if (StringAttr state = pathOf(attrs, kStateAttr))
-      if (BlockArgument replaced = findArgument(func, state))
+      if (BlockArgument replaced = arguments.lookup(state.getValue()))
         target = entry.getArgument(replaced.getArgNumber());
     if (!target) {
       target = entry.addArgument(bufferType(value.getType()), loc);

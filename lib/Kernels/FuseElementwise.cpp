@@ -42,7 +42,7 @@ struct SplatInitToFill
   }
 
   static bool replaceSplat(OpOperand &operand, Location loc,
-                           PatternRewriter &rewriter) {
+                           RewriterBase &rewriter) {
     auto constant = operand.get().getDefiningOp<arith::ConstantOp>();
     auto type = dyn_cast<RankedTensorType>(operand.get().getType());
     if (!constant || !type)
@@ -75,20 +75,14 @@ struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
 
 /// The same for tensors that a function returns: an optimizer's zeros are
 /// written, not stored as a constant.
-struct SplatResultToFill : OpRewritePattern<func::ReturnOp> {
-  using OpRewritePattern::OpRewritePattern;
-  LogicalResult matchAndRewrite(func::ReturnOp op,
-                                PatternRewriter &rewriter) const override {
-    bool changed = false;
-    for (OpOperand &operand : op->getOpOperands()) {
-      auto type = dyn_cast<RankedTensorType>(operand.get().getType());
-      if (type && type.getNumElements() > 1)
-        changed |=
-            SplatInitToFill::replaceSplat(operand, op.getLoc(), rewriter);
-    }
-    return success(changed);
+void fillReturnedSplats(func::ReturnOp op) {
+  IRRewriter rewriter(op);
+  for (OpOperand &operand : op->getOpOperands()) {
+    auto type = dyn_cast<RankedTensorType>(operand.get().getType());
+    if (type && type.getNumElements() > 1)
+      SplatInitToFill::replaceSplat(operand, op.getLoc(), rewriter);
   }
-};
+}
 
 /// A stack that a loop fills slot by slot need not hold anything before.
 struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
@@ -676,8 +670,9 @@ private:
   LogicalResult split(func::FuncOp func) {
     RewritePatternSet patterns(&getContext());
     patterns.add<SplitLongLoop, SplitWholeReduction, SplatInitToFill,
-                 SplatLoopInitToFill, SplatResultToFill, DropOverwrittenInit>(
-        &getContext());
+                 SplatLoopInitToFill, DropOverwrittenInit>(&getContext());
+    fillReturnedSplats(
+        cast<func::ReturnOp>(func.getBody().front().getTerminator()));
     return apply(func, std::move(patterns));
   }
 
@@ -702,14 +697,17 @@ private:
   }
 
   /// Applies patterns to the ops between the bodies of structured ops, which
-  /// hold most of all ops and none that a pattern is about.
+  /// hold most of all ops and none that a pattern is about. No pattern is about
+  /// what returns, which has thousands of operands and would be looked at
+  /// whenever one of them changes.
   static LogicalResult apply(func::FuncOp func, RewritePatternSet patterns) {
     FrozenRewritePatternSet frozen(std::move(patterns));
     bool changed = true;
     while (changed) {
       SmallVector<Operation *> ops;
       func.getBody().walk<WalkOrder::PreOrder>([&](Operation *op) {
-        ops.push_back(op);
+        if (!isa<func::ReturnOp>(op))
+          ops.push_back(op);
         return isa<linalg::LinalgOp>(op) ? WalkResult::skip()
                                          : WalkResult::advance();
       });

@@ -142,6 +142,9 @@ struct Signature {
 /// The argument of `func` at this path, or null.
 BlockArgument findArgument(func::FuncOp func, llvm::StringRef path);
 
+/// The arguments of `func` that have a path, for those who look for many.
+llvm::StringMap<BlockArgument> argumentsByPath(func::FuncOp func);
+
 /// A leaf of a tree of tensors.
 struct TreeLeaf {
   std::string path;

@@ -6,6 +6,7 @@
 #include "Preparation.h"
 #include "Work.h"
 
+#include "fp8/Analysis/Signature.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -64,8 +65,9 @@ private:
       if (failed(outlineAttentions(*block)))
         return failure();
     prepareForGrouping(blocks);
+    llvm::StringMap<BlockArgument> arguments = argumentsByPath(func);
     for (Block *block : blocks)
-      if (failed(form(func, *block)))
+      if (failed(form(func, arguments, *block)))
         return failure();
     return success();
   }
@@ -80,7 +82,9 @@ private:
   std::string nextName() { return "kernel_" + std::to_string(numKernels++); }
 
   /// Forms the kernels of one block.
-  LogicalResult form(func::FuncOp func, Block &block) {
+  LogicalResult form(func::FuncOp func,
+                     const llvm::StringMap<BlockArgument> &arguments,
+                     Block &block) {
     KernelGroups groups(block);
     if (failed(groups.form()))
       return failure();
@@ -88,7 +92,7 @@ private:
     reorder(block, groups, order);
     for (unsigned group : order)
       if (!groups.group(group).schedule)
-        outlineKernel(func, block, groups, group, nextName());
+        outlineKernel(func, arguments, block, groups, group, nextName());
     return success();
   }
 

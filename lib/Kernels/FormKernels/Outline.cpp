@@ -22,10 +22,11 @@ namespace {
 
 class Outliner {
 public:
-  Outliner(func::FuncOp func, Block &block, const KernelGroups &groups,
-           unsigned group)
-      : func(func), block(block), groups(groups), group(groups.group(group)),
-        order(groups.membersOf(group)), builder(func.getContext()) {}
+  Outliner(func::FuncOp func, const llvm::StringMap<BlockArgument> &arguments,
+           Block &block, const KernelGroups &groups, unsigned group)
+      : func(func), arguments(arguments), block(block), groups(groups),
+        group(groups.group(group)), order(groups.membersOf(group)),
+        builder(func.getContext()) {}
 
   void run(StringRef name);
 
@@ -52,6 +53,7 @@ private:
   void eraseOps();
 
   func::FuncOp func;
+  const llvm::StringMap<BlockArgument> &arguments;
   Block &block;
   const KernelGroups &groups;
   const KernelGroup &group;
@@ -269,7 +271,7 @@ StringRef Outliner::stateOf(ArrayRef<Value> results) {
         continue;
       if (found.empty())
         found = path.getValue();
-      BlockArgument arg = findArgument(func, path.getValue());
+      BlockArgument arg = arguments.lookup(path.getValue());
       auto kind =
           arg ? func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kKindAttr)
               : StringAttr();
@@ -333,8 +335,9 @@ void Outliner::run(StringRef name) {
   eraseOps();
 }
 
-void fp8::outlineKernel(func::FuncOp func, Block &block,
-                        const KernelGroups &groups, unsigned group,
-                        StringRef name) {
-  Outliner(func, block, groups, group).run(name);
+void fp8::outlineKernel(func::FuncOp func,
+                        const llvm::StringMap<BlockArgument> &arguments,
+                        Block &block, const KernelGroups &groups,
+                        unsigned group, StringRef name) {
+  Outliner(func, arguments, block, groups, group).run(name);
 }

@@ -10,9 +10,11 @@
 namespace mlir::fp8 {
 
 /// Makes of a group in `block`, which is of `func`, the kernel `name` and a
-/// launch in its place.
-void outlineKernel(func::FuncOp func, Block &block, const KernelGroups &groups,
-                   unsigned group, StringRef name);
+/// launch in its place. The function's arguments by path tell what is state.
+void outlineKernel(func::FuncOp func,
+                   const llvm::StringMap<BlockArgument> &arguments,
+                   Block &block, const KernelGroups &groups, unsigned group,
+                   StringRef name);
 
 } // namespace mlir::fp8
 
