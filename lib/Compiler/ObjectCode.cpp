@@ -90,71 +90,108 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
 }
 
 /// What is left to do for LLVM: most kernels come as loops over vectors, whose
-/// addresses, invariants and dead stores are to be simplified; sums by index
-/// come as loops over elements. The default pipeline for O2 takes more than
-/// twice as long, for code that is no faster.
+/// addresses and invariants are to be simplified; sums by index come as loops
+/// over elements. The default pipeline for O2 takes more than twice as long,
+/// for code that is no faster. Neither `indvars` nor full unrolling is in it:
+/// register tiles come unrolled, and what they add costs time here and gains
+/// none in a step.
 constexpr llvm::StringLiteral kPasses =
     "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
-    "loop-mssa(loop-rotate,licm),loop(indvars,loop-unroll-full),gvn,"
-    "loop-vectorize,loop-load-elim,loop-mssa(licm),dse,"
+    "loop-mssa(loop-rotate,licm),gvn,loop-vectorize,loop-mssa(licm),"
     "instcombine<no-verify-fixpoint>,simplifycfg)";
 
-/// The object of a module as it is.
-llvm::Expected<std::string> emitModule(llvm::Module &module,
-                                       llvm::TargetMachine &machine) {
-  llvm::SmallString<0> object;
-  llvm::raw_svector_ostream os(object);
-  llvm::legacy::PassManager codegen;
-  if (machine.addPassesToEmitFile(codegen, os, nullptr,
-                                  llvm::CodeGenFileType::ObjectFile))
-    return llvm::createStringError("the target cannot emit object files");
-  codegen.run(module);
-  return object.str().str();
-}
-
-/// Optimizes and compiles one unit in a context of its own.
-llvm::Expected<std::string>
-compileUnit(ModuleOp unit, llvm::TargetMachine &machine, bool optimize) {
-  llvm::LLVMContext context;
-  std::unique_ptr<llvm::Module> llvmModule =
-      translateModuleToLLVMIR(unit, context);
-  if (!llvmModule)
-    return llvm::createStringError("translation to LLVM IR failed");
-  llvmModule->setDataLayout(machine.createDataLayout());
-  llvmModule->setTargetTriple(machine.getTargetTriple());
-  for (llvm::Function &function : *llvmModule) {
-    function.addFnAttr("target-cpu", machine.getTargetCPU());
-    function.addFnAttr("target-features", machine.getTargetFeatureString());
-    // The vectors are already as wide as they are meant to be.
-    function.addFnAttr("prefer-vector-width", "512");
-    function.addFnAttr(llvm::Attribute::NoUnwind);
+/// Compiles modules one after the other. Its passes are made once, which takes
+/// longer than to run them on a small kernel.
+class UnitCompiler {
+public:
+  static llvm::Expected<std::unique_ptr<UnitCompiler>>
+  create(llvm::orc::JITTargetMachineBuilder builder, bool optimize) {
+    auto machine = builder.createTargetMachine();
+    if (!machine)
+      return machine.takeError();
+    std::unique_ptr<UnitCompiler> compiler(
+        new UnitCompiler(std::move(*machine)));
+    if (optimize)
+      if (llvm::Error error = compiler->makePipeline())
+        return std::move(error);
+    if (compiler->machine->addPassesToEmitFile(
+            compiler->codegen, compiler->stream, nullptr,
+            llvm::CodeGenFileType::ObjectFile))
+      return llvm::createStringError("the target cannot emit object files");
+    return compiler;
   }
-  if (optimize) {
-    llvm::PassBuilder passes(&machine);
-    llvm::LoopAnalysisManager lam;
-    llvm::FunctionAnalysisManager fam;
-    llvm::CGSCCAnalysisManager cgam;
-    llvm::ModuleAnalysisManager mam;
+
+  /// The object of a module in LLVM's dialect.
+  llvm::Expected<std::string> compile(ModuleOp unit) {
+    std::unique_ptr<llvm::Module> module =
+        translateModuleToLLVMIR(unit, context);
+    if (!module)
+      return llvm::createStringError("translation to LLVM IR failed");
+    setTarget(*module);
+    for (llvm::Function &function : *module) {
+      function.addFnAttr("target-cpu", machine->getTargetCPU());
+      function.addFnAttr("target-features", machine->getTargetFeatureString());
+      // The vectors are already as wide as they are meant to be.
+      function.addFnAttr("prefer-vector-width", "512");
+      function.addFnAttr(llvm::Attribute::NoUnwind);
+    }
+    if (!pipeline.isEmpty()) {
+      pipeline.run(*module, mam);
+      mam.clear();
+      cgam.clear();
+      fam.clear();
+      lam.clear();
+    }
+    return emit(*module);
+  }
+
+  /// The object of a module as it is.
+  std::string emit(llvm::Module &module) {
+    setTarget(module);
+    object.clear();
+    codegen.run(module);
+    return object.str().str();
+  }
+
+private:
+  explicit UnitCompiler(std::unique_ptr<llvm::TargetMachine> machine)
+      : machine(std::move(machine)), stream(object) {}
+
+  void setTarget(llvm::Module &module) {
+    module.setDataLayout(machine->createDataLayout());
+    module.setTargetTriple(machine->getTargetTriple());
+  }
+
+  llvm::Error makePipeline() {
+    llvm::PassBuilder passes(machine.get());
     passes.registerModuleAnalyses(mam);
     passes.registerCGSCCAnalyses(cgam);
     passes.registerFunctionAnalyses(fam);
     passes.registerLoopAnalyses(lam);
     passes.crossRegisterProxies(lam, fam, cgam, mam);
-    llvm::ModulePassManager pipeline;
-    if (llvm::Error error = passes.parsePassPipeline(pipeline, kPasses))
-      return std::move(error);
-    pipeline.run(*llvmModule, mam);
+    return passes.parsePassPipeline(pipeline, kPasses);
   }
-  return emitModule(*llvmModule, machine);
-}
+
+  std::unique_ptr<llvm::TargetMachine> machine;
+  llvm::LLVMContext context;
+  llvm::LoopAnalysisManager lam;
+  llvm::FunctionAnalysisManager fam;
+  llvm::CGSCCAnalysisManager cgam;
+  llvm::ModuleAnalysisManager mam;
+  llvm::ModulePassManager pipeline;
+  llvm::SmallString<0> object;
+  llvm::raw_svector_ostream stream;
+  llvm::legacy::PassManager codegen;
+};
 
 /// Compiles a schedule as it is.
 llvm::Expected<std::string>
-compileSchedule(ModuleOp unit, llvm::orc::JITTargetMachineBuilder &builder) {
-  auto machine = builder.createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  return compileUnit(unit, **machine, /*optimize=*/false);
+compileSchedule(ModuleOp unit,
+                const llvm::orc::JITTargetMachineBuilder &builder) {
+  auto compiler = UnitCompiler::create(builder, /*optimize=*/false);
+  if (!compiler)
+    return compiler.takeError();
+  return (*compiler)->compile(unit);
 }
 
 /// Gives the functions of a kernel names that don't tell which one it is.
@@ -211,6 +248,19 @@ void nameByContents(SmallVectorImpl<Unit> &units,
   units = std::move(kept);
 }
 
+/// The places of units, those with the most ops first: threads end at about the
+/// same time if what is left at last is small.
+SmallVector<size_t> largestFirst(ArrayRef<Unit> units) {
+  SmallVector<std::pair<size_t, size_t>> sizes;
+  for (auto [index, unit] : llvm::enumerate(units)) {
+    size_t size = 0;
+    unit.module.get().walk([&](Operation *) { ++size; });
+    sizes.push_back({size, index});
+  }
+  llvm::sort(sizes, std::greater<>());
+  return llvm::to_vector(llvm::make_second_range(sizes));
+}
+
 /// LLVM's target machine for `target`.
 llvm::orc::JITTargetMachineBuilder
 makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
@@ -246,13 +296,11 @@ std::optional<ObjectCode> findObject(const Unit &unit,
 
 llvm::Expected<std::string> fp8::emitObject(llvm::Module &module,
                                             const CodeTarget &target) {
-  auto machine =
-      makeTargetMachineBuilder(target, /*optimize=*/true).createTargetMachine();
-  if (!machine)
-    return machine.takeError();
-  module.setDataLayout((*machine)->createDataLayout());
-  module.setTargetTriple((*machine)->getTargetTriple());
-  return emitModule(module, **machine);
+  auto compiler = UnitCompiler::create(
+      makeTargetMachineBuilder(target, /*optimize=*/true), /*optimize=*/false);
+  if (!compiler)
+    return compiler.takeError();
+  return (*compiler)->emit(module);
 }
 
 FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
@@ -288,21 +336,23 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
   nameByContents(units, names);
   std::vector<ObjectCode> objects(units.size());
   std::vector<std::string> errors(units.size());
+  SmallVector<size_t> order = largestFirst(units);
   std::atomic<size_t> next(0);
   auto work = [&] {
-    auto machine = builder.createTargetMachine();
-    for (size_t index; (index = next++) < units.size();) {
+    auto compiler = UnitCompiler::create(builder, optimize);
+    for (size_t i; (i = next++) < order.size();) {
+      size_t index = order[i];
       const Unit &unit = units[index];
       if (auto object = findObject(unit, known, kernels)) {
         objects[index] = std::move(*object);
         continue;
       }
-      if (!machine) {
+      if (!compiler) {
         errors[index] = "no target machine for this processor";
         continue;
       }
       auto object = index + 1 < units.size()
-                        ? compileUnit(*unit.module, **machine, optimize)
+                        ? (*compiler)->compile(*unit.module)
                         : compileSchedule(*unit.module, scheduleBuilder);
       if (!object) {
         errors[index] = llvm::toString(object.takeError());
@@ -313,8 +363,8 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
         for (const std::string &kernel : unit.kernels)
           kernels->write(kernel, objects[index]);
     }
-    if (!machine)
-      llvm::consumeError(machine.takeError());
+    if (!compiler)
+      llvm::consumeError(compiler.takeError());
   };
   runOnThreads(threads, work);
   for (const std::string &error : errors)
