@@ -9,10 +9,11 @@ seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
     every scalar of each step: within 1e-5 of what the array moves plus half an ulp
     for each step, or three times what JAX itself changes when its initial values move by four
     ulps, or when XLA compiles the step as it does by default, or as many as change the rounding where the step computes in bf16; ten times
-    where that is as much as the array moves.
+    where that is as much as the array moves. Where a run is further off, each of its steps alone is held against JAX's step from the
+    state that the run had before it (steps/stepwise.py).
  2. The preset drawn for it (all in every tenth draw) compiles and runs; what
     moves in JAX moves; losses are as near to JAX's as three times JAX's own runs
-    in bf16, and with rounded weights and dots, are, plus a floor (see check.py).
+    in bf16, and with rounded weights and dots, are, plus a floor (see steps/check.py).
  3. Every dot has its verdict.
  4. One thread and three give the same bits, in every tenth draw, and so does
     code that LLVM has not optimized, which is what the other draws run.
@@ -54,7 +55,7 @@ def options_of(texts):
 
 def one(seed, fixed, folder, tools, keep, reducing):
     """Checks one draw in this process; returns its line and how it failed."""
-    from steps import check, soundness
+    from steps import check, reference, soundness
 
     drawn, begin = choices.draw(seed, fixed), time.time()
     place = folder / f"{seed}"
@@ -62,7 +63,7 @@ def one(seed, fixed, folder, tools, keep, reducing):
     line, failed = "", ""
     try:
         line = soundness.check(drawn, seed) if tools["self"] else check.check(drawn, seed, place, tools)
-    except check.Failure as error:
+    except reference.Failure as error:
         failed = error.kind
         line = f"{error}"
         if failed.endswith("-unsupported"):

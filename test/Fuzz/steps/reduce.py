@@ -4,7 +4,8 @@ import pathlib
 import shutil
 
 from . import choices
-from .check import Failure, check
+from .check import check
+from .reference import Failure
 
 
 def failure(drawn, seed, folder, tools):

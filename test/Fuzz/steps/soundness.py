@@ -8,7 +8,7 @@
 import jax.numpy as jnp
 import numpy as np
 
-from .check import Failure, Reference, distance, diverges, tolerance
+from .reference import Failure, Reference, distance, diverges, tolerance
 
 
 def losses(export):

@@ -108,19 +108,39 @@ class Export:
 
     def play(self, state):
         """The scalars of every step from this state on, all results of the first, and the state after the first and the last."""
-        # What JAX donates is gone after the call.
-        state, scalars, outputs = jax.tree.map(jnp.copy, state), [], {}
-        leaves_of = lambda state: {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
+        scalars, outputs = [], {}
         for i in range(self.steps):
-            got = self.compiled(*self.arguments(state, i))
-            leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
+            leaves, state = self.advance(state, i)
             scalars.append({path: leaf for path, leaf in leaves.items() if leaf.ndim == 0})
             if i == 0:
-                outputs = leaves
-            state = {**state, **self.step.carry(got)}
-            if i == 0:
-                early = leaves_of(state)
-        return scalars, outputs, early, leaves_of(state)
+                outputs, early = leaves, self.replaced_in(state)
+        return scalars, outputs, early, self.replaced_in(state)
+
+    def advance(self, state, i):
+        """The results of step i from this state, by path, and the state after it."""
+        # What JAX donates is gone after the call.
+        got = self.compiled(*self.arguments(jax.tree.map(jnp.copy, state), i))
+        leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
+        return leaves, {**state, **self.step.carry(got)}
+
+    def replaced_in(self, state):
+        """The arrays of a state that a step replaces, by path."""
+        return {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
+
+    def state_of(self, values):
+        """The state with these arrays, by path, and the initial ones elsewhere."""
+
+        def leaf(path, initial):
+            if path not in values:
+                return initial
+            if jnp.issubdtype(initial.dtype, jax.dtypes.prng_key):
+                return jax.random.wrap_key_data(jnp.asarray(values[path]), impl=jax.random.key_impl(initial))
+            return jnp.asarray(values[path])
+
+        return {
+            name: jax.tree_util.tree_map_with_path(lambda keys, x, name=name: leaf(name + jax.tree_util.keystr(keys), x), tree)
+            for name, tree in self.state.items()
+        }
 
     def has_outputs(self):
         """Whether it returns arrays that are no state."""

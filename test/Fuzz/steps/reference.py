@@ -1,0 +1,197 @@
+"""A draw in JAX: what it gives, how far what else is the same in theory gives something
+else, and how far from it an array may be."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from exporting import Export
+
+from . import choices, containers, rounding, sums, tasks
+from .models import STEPS
+
+PERTURBATIONS = 8
+# How many times what JAX's own runs are apart.
+TIMES = 3
+# XLA may add up all elements of a mean one after another: with 1536 of them its f32 is
+# 1.7e-5 from f64.
+SUM = 3e-5
+ULPS = 4
+# What random_steps.py leaves out of XLA's compiling.
+OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False, "xla_cpu_use_fusion_emitters": True}
+# They round what they keep to fewer bits.
+ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
+
+
+class Failure(Exception):
+    """What went wrong, in a word that a reduction keeps, and in full."""
+
+    def __init__(self, kind, text):
+        super().__init__(f"{kind}: {text}")
+        self.kind = kind
+
+
+class Reference:
+    """A draw in JAX: what it gives, and how far what else is the same in theory gives something else."""
+
+    def __init__(self, drawn, seed):
+        self.drawn, self.seed = drawn, seed
+        self.choices = choices.settle(drawn)
+        self.export = self.make(self.choices)
+        self._moved, self._rounded, self._rounded_dots, self._optimized = [], [], None, None
+
+    def make(self, c):
+        export = Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
+        export.text  # As it is before `widen`.
+        sums.widen(export.lowered)
+        return export
+
+    def variant(self, **other):
+        """The same draw with other choices."""
+        return self.make(choices.settle({**self.drawn, **other}))
+
+    def nudged(self, state, random):
+        """The state with floats that are a few ulps away, up or down, which is what a sum in
+        another order or another exp changes. Where weights become bf16 that would be
+        lost: there they move by so much that one in 64 is rounded to another number,
+        and so does one in 64 of what is bf16 already."""
+        half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
+
+        def nudge(x):
+            x = np.asarray(x)
+            if not jnp.issubdtype(x.dtype, jnp.floating) or x.ndim == 0:
+                return x
+            up = random.integers(0, 2, x.shape) == 1
+            if x.dtype == np.float32:
+                by = 2.0**-14 if half else ULPS * 2.0**-23
+                return x * np.where(up, 1 + by, 1 - by).astype(np.float32)
+            chosen = (random.integers(0, 64, x.shape) == 0) & (x != 0)
+            return np.where(chosen, np.nextafter(x, np.where(up, np.inf, -np.inf).astype(x.dtype)), x)
+
+        return changed(state, nudge)
+
+    def perturbed(self, count=PERTURBATIONS):
+        """Plays of the step from initial states that are nudged."""
+        random = np.random.default_rng(1)
+        while len(self._moved) < count:
+            self._moved.append(self.export.play(self.nudged(self.export.state, random)))
+        return self._moved
+
+    def jumps(self):
+        """Whether rounding decides in JAX what is one thing or another (the expert of a token, say): the
+        losses of one play are far from those of most."""
+        losses = np.array([[row[self.export.loss] for row in scalars] for scalars in (self.export.scalars, *(play[0] for play in self.perturbed()))], np.float64)
+        off = np.max(np.abs(losses - np.median(losses, axis=0)), axis=1)
+        return np.max(off) > JUMP * np.median(off)
+
+    def rounded(self, count=4):
+        """Plays of the step whose initial weights are rounded to E4M3, stochastically."""
+        random = np.random.default_rng(2)
+
+        def to_fp8(x):
+            x = np.asarray(x)
+            return to_e4m3(x.astype(np.float32), random).astype(x.dtype) if jnp.issubdtype(x.dtype, jnp.floating) and x.ndim > 1 else x
+
+        while len(self._rounded) < count:
+            self._rounded.append(self.export.play(changed(self.export.state, to_fp8)))
+        return self._rounded
+
+    def rounded_dots(self):
+        """A play of the step whose dots read E4M3."""
+        if self._rounded_dots is None:
+            export = self.make(self.choices)
+            rounding.round_dots(export.lowered)
+            self._rounded_dots = export.played
+        return self._rounded_dots
+
+    def optimized(self):
+        """The step's play as XLA compiles it by default, which sums in other orders."""
+        if self._optimized is None:
+            export = self.make(self.choices)
+            export.compiled = export.lowered.compile(compiler_options=OPTIMIZED)
+            self._optimized = export.played
+        return self._optimized
+
+
+def changed(state, change):
+    """The state with every array changed, but for keys."""
+    is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
+    return jax.tree.map(lambda x: x if is_key(x) else jnp.asarray(change(x)), state)
+
+
+def to_e4m3(x, random):
+    """x with three bits of mantissa, each element up or down by how near it is to either."""
+    mantissa, exponent = np.frexp(x)
+    return np.ldexp(np.floor(mantissa * 16 + random.random(x.shape)) / 16, exponent)
+
+
+def distance(a, b):
+    """The largest difference, infinite where one is finite and the other is not."""
+    a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
+    if a.shape != b.shape:
+        return np.inf
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    if not np.isfinite(a[~same]).all() or not np.isfinite(b[~same]).all():
+        return np.inf
+    return float(np.max(np.abs(a - b), where=~same, initial=0))
+
+
+def ulp(x):
+    """One ulp of an array's largest entry, in its own type."""
+    x = np.asarray(x)
+    if not jnp.issubdtype(x.dtype, jnp.floating):
+        return 0.0
+    finite = np.abs(np.where(np.isfinite(x.astype(np.float64)), x.astype(np.float64), 0))
+    return float(np.max(finite, initial=0)) * float(jnp.finfo(x.dtype).eps)
+
+
+def tight(reference, path, want=None, before=None, steps=STEPS):
+    """A thousandth of a percent of what an array moves in these steps (all of JAX's run), half an ulp
+    for each of them, and what is no normal number, which XLA may take for zero."""
+    if want is None:
+        want, before = reference.export.final[path], reference.export.initial[path]
+    if not jnp.issubdtype(want.dtype, jnp.floating):
+        return 0.0
+    moved = distance(want, before)
+    return 1e-5 * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
+
+
+# State that is a difference of other state has an ulp of that.
+DIFFERENCES = (".diff_params_memory",)
+
+
+def difference_ulp(reference, path):
+    """An ulp of the weights whose differences the array at `path` has."""
+    suffix = next((path.partition(name)[2] for name in DIFFERENCES if name in path), None)
+    return 0.0 if suffix is None else max((ulp(x) for other, x in reference.export.final.items() if other.endswith(suffix)), default=0.0)
+
+
+# Where JAX's own runs are as far from each other as an array moves, rounding decides every
+# number of it and all that is left of it is its size. That is a product of factors that
+# the runs do not share either, of every layer that the gradient has come through: of eight runs
+# the largest may be sixty times the smallest, and all arrays below such a factor have it.
+# Rprop's step sizes are multiplied by 1.2 or by a half, as the sign of a gradient says:
+# where any element's sign is one of rounding in JAX's runs, it may be another element's here.
+# A scalar is one number of a step: the runs may be near each other by chance where they diverge.
+CHAOS, CHAOS_OF_SIGNS, CHAOS_OF_SCALARS, CHAOTIC_TIMES = 0.5, 0.1, 0.1, 10
+# Losses of a play that are so many times as far off as those of most have jumped.
+JUMP = 8
+SIGNS = (".step_sizes",)
+
+
+def tolerance(reference, path, optimized=False):
+    """How far an array may be from JAX's; with `optimized`, from both of what JAX makes of the
+    step: an element whose gradient is nearly zero may be far in one of them alone."""
+    want = reference.export.final[path]
+    plays = [*reference.perturbed(), *([reference.optimized()] if optimized else [])]
+    apart = max(distance(play[3][path], want) for play in plays)
+    chaos = CHAOS_OF_SIGNS if any(name in path for name in SIGNS) else CHAOS
+    chaotic = apart >= chaos * distance(want, reference.export.initial[path])
+    return tight(reference, path) + (CHAOTIC_TIMES if chaotic or reference.jumps() else TIMES) * apart
+
+
+def diverges(export):
+    """Whether a loss is no number or a state array overflows: then rounding decides which do."""
+    wide = lambda x: np.asarray(x).astype(np.float64)
+    floats = [path for path, last in export.final.items() if jnp.issubdtype(last.dtype, jnp.floating)]
+    overflows = any((np.isinf(wide(export.final[path])) & np.isfinite(wide(export.initial[path]))).any() for path in floats)
+    return overflows or not all(np.isfinite(row[export.loss]) for row in export.scalars)
