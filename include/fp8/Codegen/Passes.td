@@ -108,8 +108,9 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn the schedule into launches through the runtime's C ABI";
   let description = [{
     The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, one call of
-    the runtime's `fp8_launch` per launch, with the launch's number. Operands are
-    64-bit codes: an offset into the arena, or the complement of an external
+    the runtime's `fp8_launch` per launch, with the launch's number. Launches one
+    after the other whose operands lie at places known now are one loop that reads
+    what it calls from constant tables. Operands are 64-bit codes: an offset into the arena, or the complement of an external
     buffer's number (arguments, outputs, constants by `fp8.number`). Each kernel
     gets a wrapper with the runtime's calling convention, marked `fp8.task`. A
     kernel that was compiled before is declared as such a wrapper, an `llvm.func`
@@ -129,7 +130,8 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::func::FuncDialect",
-                           "::mlir::LLVM::LLVMDialect"];
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::scf::SCFDialect"];
 }
 
 def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {

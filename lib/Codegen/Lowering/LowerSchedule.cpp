@@ -1,5 +1,7 @@
 //===- LowerSchedule.cpp - The schedule as launches -----------------------===//
 
+#include "LaunchRuns.h"
+
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -34,6 +36,22 @@ struct OperandTables {
   Value codes, offsets, count;
 };
 
+/// What fp8_launch is given of a kernel: the symbol of its code, or of what
+/// describes it, and how many tasks it has.
+struct Callee {
+  Operation *symbol;
+  int64_t tasks;
+};
+
+/// The launches of a run: what fp8_launch is given of each.
+struct LaunchTable {
+  /// Of each launch: its number, the place of its kernel in the table of them,
+  /// tasks, where its operand codes begin in `codes`, how many these are.
+  SmallVector<int64_t> rows;
+  static constexpr int32_t kColumns = 5;
+  SmallVector<int64_t> codes;
+};
+
 class ScheduleLowering {
 public:
   ScheduleLowering(ModuleOp module, ScheduleOp schedule)
@@ -49,6 +67,12 @@ private:
   FailureOr<Place> placeOf(Value buffer);
   Operation *ifOwner(int64_t shard, Location loc);
   LogicalResult lowerLaunch(LaunchOp op);
+  // Runs of launches.
+  bool isFixed(LaunchOp op);
+  LogicalResult lowerRun(ArrayRef<LaunchOp> launches);
+  void launchAll(const LaunchTable &table, Location loc);
+  void defineKernels();
+  int64_t numberOfKernel(Operation *symbol);
   LogicalResult lowerStart(StartAllReduceOp op);
   LogicalResult lowerStart(StartExchangeOp op);
   LogicalResult callStart(Operation *op, int64_t number, StringRef function,
@@ -61,8 +85,8 @@ private:
                          std::optional<StringRef> label);
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
-  /// What fp8_launch is given of a kernel: who it is, and how many tasks.
-  FailureOr<std::pair<Value, int64_t>> calleeOf(LaunchOp op);
+  FailureOr<Callee> calleeOf(LaunchOp op);
+  Value addressOf(Operation *symbol, Location loc);
   void lowerRank(RankOp op);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
@@ -70,9 +94,11 @@ private:
   LLVM::LLVMFuncOp wrapperOf(func::FuncOp kernel);
   Value bytesOf(SubbufferOp part);
   Value offsetTable(ArrayRef<Value> offsets, Location loc);
-  LLVM::GlobalOp operandTable(ArrayRef<int64_t> codes, Location loc);
+  LLVM::GlobalOp constantTable(ArrayRef<int64_t> values, StringRef what,
+                               Location loc);
   void becomeFunction();
   std::string entryName();
+  std::string kernelsName() { return entryName() + "_kernels"; }
   LLVM::LLVMFuncOp runtimeFunction(StringRef name, Type result,
                                    ArrayRef<Type> arguments);
   Value constant(int64_t value, Location loc) {
@@ -93,6 +119,9 @@ private:
   LLVM::LLVMFuncOp launch, operand, read, write;
   Value step;
   DenseMap<StringRef, int64_t> constants; // external buffer numbers
+  /// What runs launch, and their places in the table of kernels.
+  SmallVector<Operation *> kernels;
+  DenseMap<Operation *, int64_t> kernelNumbers;
   unsigned tables = 0;
 };
 
@@ -188,16 +217,16 @@ LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
   return wrapper;
 }
 
-LLVM::GlobalOp ScheduleLowering::operandTable(ArrayRef<int64_t> codes,
-                                              Location loc) {
+LLVM::GlobalOp ScheduleLowering::constantTable(ArrayRef<int64_t> numbers,
+                                               StringRef what, Location loc) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
-  auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), codes.size());
+  auto type = LLVM::LLVMArrayType::get(builder.getI64Type(), numbers.size());
   auto values = DenseElementsAttr::get(
-      RankedTensorType::get({static_cast<int64_t>(codes.size())},
+      RankedTensorType::get({static_cast<int64_t>(numbers.size())},
                             builder.getI64Type()),
-      codes);
-  std::string name = (entryName() + "_operands_" + Twine(tables++)).str();
+      numbers);
+  std::string name = (entryName() + "_" + what + "_" + Twine(tables++)).str();
   return LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
                                 LLVM::Linkage::Internal, name, values);
 }
@@ -226,21 +255,16 @@ Value ScheduleLowering::offsetTable(ArrayRef<Value> offsets, Location loc) {
   return table;
 }
 
-FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
+FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
   Operation *callee = symbols.lookup(op.getKernel());
   Location loc = op.getLoc();
   if (auto kernel = dyn_cast_or_null<func::FuncOp>(callee))
     if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
-      return std::pair<Value, int64_t>(
-          LLVM::AddressOfOp::create(builder, loc, wrapperOf(kernel))
-              .getResult(),
-          tasks.getInt());
+      return Callee{wrapperOf(kernel), tasks.getInt()};
   // A kernel that is compiled already.
   if (auto kernel = dyn_cast_or_null<LLVM::LLVMFuncOp>(callee))
     if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
-      return std::pair<Value, int64_t>(
-          LLVM::AddressOfOp::create(builder, loc, kernel).getResult(),
-          tasks.getInt());
+      return Callee{kernel, tasks.getInt()};
   auto asked =
       callee
           ? callee->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName)
@@ -262,9 +286,12 @@ FailureOr<std::pair<Value, int64_t>> ScheduleLowering::calleeOf(LaunchOp op) {
                                     LLVM::Linkage::External, name, Attribute());
     symbols.insert(global);
   }
-  return std::pair<Value, int64_t>(
-      LLVM::AddressOfOp::create(builder, loc, global).getResult(),
-      isOfLibrary ? 1 : asked.getBlocks());
+  return Callee{global, isOfLibrary ? 1 : asked.getBlocks()};
+}
+
+Value ScheduleLowering::addressOf(Operation *symbol, Location loc) {
+  return LLVM::AddressOfOp::create(builder, loc, pointer,
+                                   SymbolTable::getSymbolName(symbol));
 }
 
 FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
@@ -279,9 +306,8 @@ FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
   }
   Location loc = op->getLoc();
   Value further = offsetTable(offsets, loc);
-  return OperandTables{
-      LLVM::AddressOfOp::create(builder, loc, operandTable(codes, loc)),
-      further, constant(codes.size(), loc)};
+  return OperandTables{addressOf(constantTable(codes, "operands", loc), loc),
+                       further, constant(codes.size(), loc)};
 }
 
 /// A branch that the owner of a shard takes; returns its end.
@@ -309,16 +335,121 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   FailureOr<OperandTables> tables = tablesOf(op);
   if (failed(tables))
     return failure();
-  FailureOr<std::pair<Value, int64_t>> callee = calleeOf(op);
+  FailureOr<Callee> callee = calleeOf(op);
   if (failed(callee))
     return failure();
   LLVM::CallOp::create(builder, loc, launch,
                        ValueRange{step, constant(*op.getNumber(), loc),
-                                  callee->first, constant(callee->second, loc),
-                                  tables->codes, tables->offsets,
-                                  tables->count});
+                                  addressOf(callee->symbol, loc),
+                                  constant(callee->tasks, loc), tables->codes,
+                                  tables->offsets, tables->count});
   op.erase();
   return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Runs of launches
+//===----------------------------------------------------------------------===//
+
+/// Has every operand a place that is known now, and do all ranks launch it?
+bool ScheduleLowering::isFixed(LaunchOp op) {
+  if (op->hasAttr(FP8Dialect::kShardAttrName))
+    return false;
+  return llvm::none_of(op.getOperands(), [](Value buffer) {
+    Operation *def = buffer.getDefiningOp();
+    while (isa_and_nonnull<memref::ExpandShapeOp, memref::CollapseShapeOp>(def))
+      def = cast<ViewLikeOpInterface>(def).getViewSource().getDefiningOp();
+    return isa_and_nonnull<SubbufferOp>(def);
+  });
+}
+
+/// The place of a kernel in the schedule's table of them.
+int64_t ScheduleLowering::numberOfKernel(Operation *symbol) {
+  auto [it, isNew] = kernelNumbers.try_emplace(symbol, kernels.size());
+  if (isNew)
+    kernels.push_back(symbol);
+  return it->second;
+}
+
+/// A run is a loop over a table: calls one after the other would be most of
+/// what LLVM compiles of a step with many layers.
+LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
+  LaunchTable table;
+  for (LaunchOp op : launches) {
+    if (!op.getNumber())
+      return op.emitOpError("expected a number, as fp8-plan-memory gives it");
+    FailureOr<Callee> callee = calleeOf(op);
+    if (failed(callee))
+      return failure();
+    int64_t begin = table.codes.size();
+    for (Value operand : op.getOperands()) {
+      FailureOr<Place> place = placeOf(operand);
+      if (failed(place))
+        return failure();
+      table.codes.push_back(place->code);
+    }
+    table.rows.append({static_cast<int64_t>(*op.getNumber()),
+                       numberOfKernel(callee->symbol), callee->tasks, begin,
+                       static_cast<int64_t>(op->getNumOperands())});
+  }
+  LaunchOp last = launches.back();
+  builder.setInsertionPoint(last);
+  launchAll(table, last.getLoc());
+  for (LaunchOp op : launches)
+    op.erase();
+  return success();
+}
+
+/// The loop over a table.
+void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
+  OpBuilder::InsertionGuard guard(builder);
+  Type i64 = builder.getI64Type();
+  Value rows = addressOf(constantTable(table.rows, "launches", loc), loc);
+  Value codes = addressOf(constantTable(table.codes, "operands", loc), loc);
+  Value all = LLVM::AddressOfOp::create(builder, loc, pointer, kernelsName());
+  auto loop = scf::ForOp::create(
+      builder, loc, constant(0, loc),
+      constant(table.rows.size() / LaunchTable::kColumns, loc),
+      constant(1, loc));
+  builder.setInsertionPoint(loop.getBody()->getTerminator());
+  auto at = [&](Value base, Type type, Value index) -> Value {
+    return LLVM::GEPOp::create(builder, loc, pointer, type, base,
+                               ArrayRef<LLVM::GEPArg>{index});
+  };
+  Value row = at(rows, LLVM::LLVMArrayType::get(i64, LaunchTable::kColumns),
+                 loop.getInductionVar());
+  SmallVector<Value> columns;
+  for (int32_t column = 0; column < LaunchTable::kColumns; ++column) {
+    Value place = LLVM::GEPOp::create(builder, loc, pointer, i64, row,
+                                      ArrayRef<LLVM::GEPArg>{column});
+    columns.push_back(LLVM::LoadOp::create(builder, loc, i64, place));
+  }
+  Value kernel =
+      LLVM::LoadOp::create(builder, loc, pointer, at(all, pointer, columns[1]));
+  LLVM::CallOp::create(builder, loc, launch,
+                       ValueRange{step, columns[0], kernel, columns[2],
+                                  at(codes, i64, columns[3]),
+                                  LLVM::ZeroOp::create(builder, loc, pointer),
+                                  columns[4]});
+}
+
+/// The table of kernels that runs launch.
+void ScheduleLowering::defineKernels() {
+  if (kernels.empty())
+    return;
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(module.getBody());
+  Location loc = schedule.getLoc();
+  auto type = LLVM::LLVMArrayType::get(pointer, kernels.size());
+  auto global = LLVM::GlobalOp::create(builder, loc, type, /*isConstant=*/true,
+                                       LLVM::Linkage::Internal, kernelsName(),
+                                       Attribute());
+  builder.createBlock(&global.getInitializerRegion());
+  Value value = LLVM::UndefOp::create(builder, loc, type);
+  for (auto [index, symbol] : llvm::enumerate(kernels))
+    value = LLVM::InsertValueOp::create(builder, loc, value,
+                                        addressOf(symbol, loc), index);
+  LLVM::ReturnOp::create(builder, loc, value);
 }
 
 //===----------------------------------------------------------------------===//
@@ -614,6 +745,11 @@ LogicalResult ScheduleLowering::run() {
   }
 
   step = schedule.getBody().front().addArgument(pointer, loc);
+  for (const LaunchRun &launches :
+       findLaunchRuns(schedule, [&](LaunchOp op) { return isFixed(op); }))
+    if (failed(lowerRun(launches)))
+      return failure();
+  defineKernels();
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
     if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, RankOp,

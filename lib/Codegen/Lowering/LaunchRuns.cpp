@@ -1,0 +1,33 @@
+//===- LaunchRuns.cpp - Launches that one loop makes ----------------------===//
+
+#include "LaunchRuns.h"
+
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+/// A loop over fewer launches is no shorter than their calls.
+static constexpr size_t kMinLaunches = 4;
+
+SmallVector<LaunchRun>
+fp8::findLaunchRuns(ScheduleOp schedule, function_ref<bool(LaunchOp)> isFixed) {
+  SmallVector<LaunchRun> runs;
+  schedule.walk([&](Block *block) {
+    LaunchRun run;
+    auto endRun = [&] {
+      if (run.size() >= kMinLaunches)
+        runs.push_back(run);
+      run.clear();
+    };
+    for (Operation &op : *block) {
+      auto launch = dyn_cast<LaunchOp>(op);
+      if (launch && isFixed(launch))
+        run.push_back(launch);
+      else if (!isMemoryEffectFree(&op))
+        endRun();
+    }
+    endRun();
+  });
+  return runs;
+}
