@@ -263,6 +263,8 @@ void fp8_step::gather(int64_t only) {
 }
 
 void fp8_step::drop() {
+  if (device)
+    return; // All of it is one allocation.
   auto dropOthers = [&](const TensorInfo &tensor, size_t slot) {
     if (!owns(tensor.shard))
       buffers.release(static_cast<char *>(externals[slot]),
@@ -373,17 +375,67 @@ void fp8_step::write(int64_t code, int64_t offset, int64_t bytes,
     std::memcpy(static_cast<char *>(operand(code)) + offset, value, bytes);
 }
 
-char *fp8_step::place(int64_t operand, int64_t offset, int64_t number) {
-  void *base = resolve(operand, number);
-  return base ? static_cast<char *>(base) + offset : nullptr;
+//===----------------------------------------------------------------------===//
+// Collectives
+//===----------------------------------------------------------------------===//
+
+bool fp8_step::hasFailed() const {
+  return device ? device->hasFailed() : !failure.empty();
+}
+
+void fp8_step::failCollective(int64_t number, const char *label,
+                              const std::string &mistake) {
+  std::string text = str("collective ", number, " of '", executable.name, "' (",
+                         label ? label : "", "): ", mistake);
+  if (device)
+    device->fail(Error(FP8_ERROR_INTERNAL, text));
+  else
+    failure = text;
+}
+
+std::vector<char *> fp8_step::placesOf(const int64_t *operands,
+                                       const int64_t *offsets,
+                                       int64_t numOperands, int64_t number) {
+  std::vector<char *> places;
+  for (int64_t i = 0; i < numOperands; ++i) {
+    int64_t offset = offsets ? offsets[i] : 0;
+    char *base = device ? reinterpret_cast<char *>(
+                              device->addressOf(operands[i], offset, number))
+                        : static_cast<char *>(resolve(operands[i], number));
+    if (!base)
+      return {};
+    places.push_back(device ? base : base + offset);
+  }
+  return places;
+}
+
+void fp8_step::copy(char *target, const char *source, int64_t bytes) {
+  if (device)
+    device->copy(reinterpret_cast<fp8::cuda::DevicePointer>(target),
+                 reinterpret_cast<fp8::cuda::DevicePointer>(source), bytes);
+  else
+    std::memmove(target, source, bytes);
+}
+
+void fp8_step::call(std::function<void()> what) {
+  if (device)
+    return device->call(std::move(what));
+  try {
+    what();
+  } catch (const Error &error) {
+    failure = error.what();
+    failureStatus = error.status;
+  }
+}
+
+std::unique_ptr<Engine> fp8_step::makeEngine() {
+  return device ? device->makeEngine() : std::make_unique<Engine>();
 }
 
 void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
                               const int64_t *operands, const int64_t *offsets,
                               int64_t numOperands) {
-  if (device)
-    return device->fail("reduces over ranks, which is for the CPU");
-  if (!failure.empty())
+  if (hasFailed())
     return;
   bool isNarrow =
       what.wire == FP8_WIRE_F8_E4M3FN || what.wire == FP8_WIRE_F8_E5M2;
@@ -394,74 +446,59 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
   if (mistake.empty() && numOperands != (isNarrow ? 3 : 2))
     mistake =
         str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
-  if (!mistake.empty()) {
-    failure = str("collective ", number, " of '", executable.name, "' (",
-                  what.label ? what.label : "", "): ", mistake);
+  if (!mistake.empty())
+    return failCollective(number, what.label, mistake);
+  std::vector<char *> places = placesOf(operands, offsets, numOperands, number);
+  if (places.empty())
     return;
-  }
-  char *places[3] = {};
-  for (int64_t i = 0; i < numOperands; ++i) {
-    places[i] = place(operands[i], offsets ? offsets[i] : 0, number);
-    if (!places[i])
-      return;
-  }
   // Of one rank the values are the result.
   if (numRanks() == 1)
-    std::memmove(places[1], places[0],
-                 what.elements *
-                     fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
-  else
-    inFlight->start({what, number, places[0], places[1],
-                     reinterpret_cast<float *>(places[2]),
-                     what.shard ? ownerOf(what.shard) : -1});
+    return copy(places[1], places[0],
+                what.elements *
+                    fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
+  Reduction reduction{what,
+                      number,
+                      places[0],
+                      places[1],
+                      isNarrow ? reinterpret_cast<float *>(places[2]) : nullptr,
+                      what.shard ? ownerOf(what.shard) : -1};
+  call([this, reduction] { inFlight->start(reduction); });
 }
 
 void fp8_step::startExchange(int64_t number, const fp8_exchange &what,
                              const int64_t *operands, const int64_t *offsets,
                              int64_t numOperands) {
-  if (device)
-    return device->fail("exchanges parts between ranks, which is for the CPU");
-  if (!failure.empty())
+  if (hasFailed())
     return;
   std::string mistake = findMistake(what, rank(), numRanks());
   if (mistake.empty() && numOperands != 2)
     mistake = str("expected 2 operands but got ", numOperands);
-  if (!mistake.empty()) {
-    failure = str("collective ", number, " of '", executable.name, "' (",
-                  what.label ? what.label : "", "): ", mistake);
+  if (!mistake.empty())
+    return failCollective(number, what.label, mistake);
+  std::vector<char *> places = placesOf(operands, offsets, numOperands, number);
+  if (places.empty())
     return;
+  Exchange exchange{what, number, places[0], places[1]};
+  if (!inFlight) {
+    alone = std::make_unique<fp8_group>();
+    inFlight.emplace(*alone, makeEngine());
   }
-  char *places[2] = {};
-  for (int64_t i = 0; i < 2; ++i) {
-    places[i] = place(operands[i], offsets ? offsets[i] : 0, number);
-    if (!places[i])
-      return;
-  }
-  if (inFlight) {
-    inFlight->start(Exchange{what, number, places[0], places[1]});
-    return;
-  }
-  fp8_group alone;
-  runExchange(alone, {what, number, places[0], places[1]});
+  call([this, exchange] { inFlight->start(exchange); });
 }
 
 void fp8_step::wait(int64_t number) {
-  if (!inFlight || !failure.empty())
-    return;
-  try {
-    inFlight->wait(number);
-  } catch (const Error &error) {
-    failure = error.what();
-    failureStatus = error.status;
-  }
+  if (inFlight && !hasFailed())
+    call([this, number] { inFlight->wait(number); });
 }
 
 void fp8_step::setGroup(fp8_group *group) {
   inFlight.reset();
   owners.clear();
+  if (device)
+    device->forget();
   if (!group)
     return;
-  inFlight.emplace(*group);
+  inFlight.emplace(*group, makeEngine());
   if (numRanks() > 1)
     owners = dealShards(shardBytes, numRanks());
 }
@@ -478,11 +515,8 @@ void fp8_step::clearProfile() {
 }
 
 void fp8_step::run() {
-  if (device) {
-    device->profiling = profiling;
-    device->profile = &profile;
-    return device->run(*this);
-  }
+  if (device)
+    return runOnDevice();
   // A pool of one thread is no more than the caller: steps of several ranks in
   // one process wait for each other.
   std::unique_lock<std::mutex> lock(pool->inUse, std::defer_lock);
@@ -505,6 +539,20 @@ void fp8_step::run() {
   }
 }
 
+void fp8_step::runOnDevice() {
+  device->profiling = profiling;
+  device->profile = &profile;
+  try {
+    device->run(*this);
+    if (inFlight)
+      inFlight->waitForAll();
+  } catch (const Error &) {
+    if (inFlight)
+      inFlight->abandon();
+    throw;
+  }
+}
+
 void fp8_step::memory(fp8_memory &out) const {
   out.arena_planned = executable.arenaBytes;
   out.arena_reserved = device ? executable.arenaBytes : arena.reserved();
@@ -512,13 +560,14 @@ void fp8_step::memory(fp8_memory &out) const {
   out.arguments = argumentBytes;
   out.results = resultBytes;
   out.shards = 0;
-  out.reductions = inFlight ? inFlight->ranks().bufferBytes() : 0;
+  out.reductions = inFlight ? inFlight->hostBytes() : 0;
+  // (A GPU holds what others own, too.)
   for (const TensorInfo &argument : executable.arguments)
-    if (!owns(argument.shard))
+    if (owns(argument.shard))
+      out.shards += argument.shard > 0 ? alignUp(argument.type.bytes()) : 0;
+    else if (!device)
       out.arguments -= alignUp(argument.type.bytes());
-    else if (argument.shard > 0)
-      out.shards += alignUp(argument.type.bytes());
-  for (size_t i = 0; i < executable.results.size(); ++i)
+  for (size_t i = 0; i < executable.results.size() && !device; ++i)
     if (executable.ownsBuffer(i) && !owns(executable.results[i].shard))
       out.results -= alignUp(executable.results[i].type.bytes());
   out.arguments_touched =

@@ -114,14 +114,26 @@ private:
   void *resolve(int64_t operand, int64_t launch);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);
+  void runOnDevice();
   char *external(size_t number);
 
-  char *place(int64_t operand, int64_t offset, int64_t number);
+  /// The operands of a collective, by their addresses where the step runs; none
+  /// after a failure.
+  std::vector<char *> placesOf(const int64_t *operands, const int64_t *offsets,
+                               int64_t numOperands, int64_t number);
+  void copy(char *target, const char *source, int64_t bytes);
+  /// What the host does for a collective, in the order of the step.
+  void call(std::function<void()> what);
+  bool hasFailed() const;
+  void failCollective(int64_t number, const char *label,
+                      const std::string &mistake);
+  std::unique_ptr<fp8::rt::Engine> makeEngine();
 
   std::string failure; // of generated code, found in launch
   fp8_status failureStatus = FP8_ERROR_INTERNAL;
-  std::optional<fp8::rt::InFlight> inFlight;        // none: this process alone
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
+  std::unique_ptr<fp8_group> alone;                 // where no group was set
+  std::optional<fp8::rt::InFlight> inFlight;        // none: nothing to wait for
 };
 
 namespace fp8::rt {

@@ -89,6 +89,11 @@ public:
     arguments.push_back(argument);
     return *this;
   }
+  /// The last argument belongs to a shard.
+  Builder &inShard(int64_t number) {
+    arguments.back().shard = number;
+    return *this;
+  }
   Builder &result(const char *name, fp8_dtype dtype, std::vector<int64_t> dims,
                   fp8_kind kind, int32_t stateArg = -1, int32_t ownBuffer = 0) {
     fp8_tensor_info result = info(name, dtype, std::move(dims));

@@ -575,10 +575,6 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
 }
 
 LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
-  if (isForGPU)
-    return op.emitOpError("expected a CPU where ranks reduce ")
-           << op.getInput().getType()
-           << " but got a GPU, on which a step runs on one rank";
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Type element = op.getInput().getType().getElementType();
@@ -591,10 +587,6 @@ LogicalResult ScheduleLowering::lowerStart(StartAllReduceOp op) {
 }
 
 LogicalResult ScheduleLowering::lowerStart(StartExchangeOp op) {
-  if (isForGPU)
-    return op.emitOpError("expected a CPU where ranks exchange ")
-           << op.getInput().getType()
-           << " but got a GPU, on which a step runs on one rank";
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   return callStart(op, *op.getNumber(), "fp8_exchange_start",

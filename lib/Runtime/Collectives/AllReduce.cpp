@@ -1,11 +1,11 @@
 //===- AllReduce.cpp - Reductions over ranks ------------------------------===//
 
 #include "AllReduce.h"
-#include "Float8.h"
+#include "Arithmetic.h"
 #include "Numbers.h"
 
 #include <algorithm>
-#include <cmath>
+#include <array>
 #include <cstring>
 
 namespace fp8::rt {
@@ -14,7 +14,7 @@ namespace fp8::rt {
 // What can be reduced
 //===----------------------------------------------------------------------===//
 
-static bool isFloat8(int64_t wire) {
+bool isFloat8(int64_t wire) {
   return wire == FP8_WIRE_F8_E4M3FN || wire == FP8_WIRE_F8_E5M2;
 }
 
@@ -48,7 +48,7 @@ std::string findMistake(const fp8_all_reduce &what) {
   return "";
 }
 
-static int64_t wireSize(const fp8_all_reduce &what) {
+int64_t wireSize(const fp8_all_reduce &what) {
   if (what.wire == FP8_WIRE_EXACT)
     return static_cast<int64_t>(
         fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
@@ -57,6 +57,34 @@ static int64_t wireSize(const fp8_all_reduce &what) {
 
 int64_t wireBytes(const fp8_all_reduce &what) {
   return what.elements * wireSize(what);
+}
+
+int64_t numBlocks(const fp8_all_reduce &what) {
+  if (!isFloat8(what.wire))
+    return 0;
+  return what.block ? (what.elements + what.block - 1) / what.block : 1;
+}
+
+int64_t blockElements(const fp8_all_reduce &what) {
+  return what.block ? what.block : std::max<int64_t>(what.elements, 1);
+}
+
+Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
+  int64_t elements = reduction.what.elements;
+  if (reduction.isFromOwner())
+    return {0, 0};
+  if (reduction.owner >= 0)
+    return {0, reduction.owner == rank ? elements : 0};
+  int64_t share = (elements + ranks - 1) / ranks;
+  int64_t begin = std::min(elements, rank * share);
+  return {begin, std::min(elements, begin + share) - begin};
+}
+
+Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
+  if (reduction.owner < 0)
+    return sliceOf(reduction, rank, ranks);
+  bool isSent = reduction.isFromOwner() && reduction.owner == rank;
+  return {0, isSent ? reduction.what.elements : 0};
 }
 
 //===----------------------------------------------------------------------===//
@@ -68,11 +96,6 @@ namespace {
 /// Elements that are worked on at a time: they stay in the first cache.
 constexpr int64_t chunkSize = 2048;
 
-/// The elements that one rank reduces.
-struct Slice {
-  int64_t begin, count;
-};
-
 /// A reduction with what it needs on the wire.
 struct Tensor {
   Tensor(const Reduction &reduction, int64_t ranks)
@@ -80,43 +103,21 @@ struct Tensor {
         dtype(static_cast<fp8_dtype>(what.dtype)), ranks(ranks),
         size(wireSize(what)) {}
 
-  /// What a rank reduces.
-  Slice slice(int64_t rank) const {
-    if (isFromOwner())
-      return {0, 0};
-    if (reduction.owner >= 0)
-      return {0, reduction.owner == rank ? what.elements : 0};
-    int64_t share = (what.elements + ranks - 1) / ranks;
-    int64_t begin = std::min(what.elements, rank * share);
-    return {begin, std::min(what.elements, begin + share) - begin};
-  }
+  Slice slice(int64_t rank) const { return sliceOf(reduction, rank, ranks); }
   int64_t bytes(int64_t rank) const { return slice(rank).count * size; }
-  /// What it sends to all of the result.
-  Slice result(int64_t rank) const {
-    if (reduction.owner < 0)
-      return slice(rank);
-    return {0, isFromOwner() && reduction.owner == rank ? what.elements : 0};
-  }
+  Slice result(int64_t rank) const { return resultOf(reduction, rank, ranks); }
   int64_t resultBytes(int64_t rank) const { return result(rank).count * size; }
-  bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
-  bool isToOwner() const { return reduction.owner >= 0 && !isFromOwner(); }
+  bool isFromOwner() const { return reduction.isFromOwner(); }
+  bool isToOwner() const { return reduction.isToOwner(); }
   bool isMean() const { return what.reduction == FP8_REDUCE_MEAN; }
 
   // Scales on an f8 wire.
-  int64_t numBlocks() const {
-    if (!isFloat8(what.wire))
-      return 0;
-    return what.block ? (what.elements + what.block - 1) / what.block : 1;
-  }
-  int64_t blockElements() const {
-    return what.block ? what.block : std::max<int64_t>(what.elements, 1);
-  }
+  int64_t numBlocks() const { return rt::numBlocks(what); }
   void findAmaxes(float *amaxes) const;
   void setScales(const float *amaxes);
   float mu() const {
     return reduction.control[0] > 0 ? reduction.control[0] : 1;
   }
-  void updateMu() const;
 
   /// Puts a slice of the operand on the wire.
   void encode(Slice slice, char *wire) const;
@@ -153,7 +154,7 @@ private:
 /// Calls body(begin, count, block) for parts of a slice that lie in one block
 /// and in one chunk.
 template <typename Body> void Tensor::inBlocks(Slice slice, Body body) const {
-  int64_t end = slice.begin + slice.count, length = blockElements();
+  int64_t end = slice.begin + slice.count, length = blockElements(what);
   for (int64_t begin = slice.begin; begin < end;) {
     int64_t block = begin / length;
     int64_t count =
@@ -180,41 +181,27 @@ void Tensor::findAmaxes(float *amaxes) const {
            });
 }
 
-/// Powers of two, so that nothing is rounded but by codes.
 void Tensor::setScales(const float *amaxes) {
-  double max = what.wire == FP8_WIRE_F8_E4M3FN ? E4M3FN::max : E5M2::max;
+  float max = what.wire == FP8_WIRE_F8_E4M3FN ? E4M3FN::max : E5M2::max;
   exponents.resize(numBlocks());
-  for (size_t i = 0; i < exponents.size(); ++i) {
-    int exponent = 0;
-    if (amaxes[i] > 0) {
-      double fraction = std::frexp(amaxes[i] / max, &exponent);
-      exponent -= fraction == 0.5; // a power of two itself
-    }
-    exponents[i] = std::max(exponent, -126); // its inverse is finite
-  }
-}
-
-void Tensor::updateMu() const {
-  // FP8-LM: half if more than 0.001 % of the codes saturate, else twice as much
-  // in 1000 steps. Beyond the number of ranks it would gain nothing.
-  constexpr double tooMany = 1e-5;
-  constexpr float growth = 1.000693387f;
-  float mu = this->mu(), steps = reduction.control[1];
-  if (static_cast<double>(saturated) >
-      tooMany * static_cast<double>(what.elements)) {
-    mu /= 2;
-    steps = 0;
-  } else {
-    mu = std::min(mu * growth, std::max(mu, static_cast<float>(ranks)));
-    steps += 1;
-  }
-  reduction.control[0] = mu;
-  reduction.control[1] = steps;
+  for (size_t i = 0; i < exponents.size(); ++i)
+    exponents[i] = scaleExponent(amaxes[i], max);
 }
 
 //===----------------------------------------------------------------------===//
 // To the wire and from it
 //===----------------------------------------------------------------------===//
+
+/// All codes' values.
+template <typename Format> static const std::array<float, 256> &float8Values() {
+  static const std::array<float, 256> values = [] {
+    std::array<float, 256> all;
+    for (int code = 0; code < 256; ++code)
+      all[code] = decodeFloat8<Format>(static_cast<uint8_t>(code));
+    return all;
+  }();
+  return values;
+}
 
 template <typename Format>
 void Tensor::encodeAs(Slice slice, char *wire) const {
@@ -222,7 +209,7 @@ void Tensor::encodeAs(Slice slice, char *wire) const {
   int64_t ignored = 0;
   inBlocks(slice, [&](int64_t begin, int64_t count, int64_t block) {
     loadFloats(dtype, reduction.in, begin, count, values);
-    float factor = std::ldexp(1.0f, -exponents[block]);
+    float factor = powerOfTwo(-exponents[block]);
     auto *codes = reinterpret_cast<uint8_t *>(wire + begin - slice.begin);
     for (int64_t i = 0; i < count; ++i)
       codes[i] = encodeFloat8<Format>(values[i] * factor, ignored);
@@ -308,7 +295,7 @@ void Tensor::decodeAs(Slice slice, const char *wire) const {
   float values[chunkSize];
   inBlocks(slice, [&](int64_t begin, int64_t count, int64_t block) {
     auto *codes = reinterpret_cast<const uint8_t *>(wire + begin - slice.begin);
-    float scale = std::ldexp(1.0f, exponents[block]);
+    float scale = powerOfTwo(exponents[block]);
     for (int64_t i = 0; i < count; ++i)
       values[i] = valueOf[codes[i]] * scale * factor;
     storeFloats(dtype, reduction.out, begin, count, values);
@@ -532,7 +519,8 @@ void Bucket::distribute(const std::vector<char> &mine) {
     decode(rank, rank == group.rank() ? mine.data() : theirs[rank].data());
   for (const Tensor &tensor : tensors)
     if (isFloat8(tensor.what.wire))
-      tensor.updateMu();
+      updateMu(tensor.reduction.control, tensor.saturated, tensor.what.elements,
+               tensor.ranks);
 }
 
 std::vector<int64_t> Bucket::run() {

@@ -27,13 +27,29 @@ struct Reduction {
   char *out;
   float *control;     // mu and its steps; null on other wires
   int64_t owner = -1; // the one rank that it goes to, or comes from
+
+  bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
+  bool isToOwner() const { return owner >= 0 && !isFromOwner(); }
 };
 
 /// Why no runtime can do this; "" if this one can.
 std::string findMistake(const fp8_all_reduce &what);
 
-/// Bytes of all elements on the wire.
+bool isFloat8(int64_t wire);
+/// Bytes of an element, and of all elements, on the wire.
+int64_t wireSize(const fp8_all_reduce &what);
 int64_t wireBytes(const fp8_all_reduce &what);
+/// Scales on an f8 wire, and the elements that share one.
+int64_t numBlocks(const fp8_all_reduce &what);
+int64_t blockElements(const fp8_all_reduce &what);
+
+/// Elements one after another.
+struct Slice {
+  int64_t begin, count;
+};
+/// What a rank reduces, and what of the result it sends to all.
+Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
+Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
 /// Does reductions together, as one bucket: a job of the group. Bits do not
 /// depend on what travels together. Returns the bytes that each has sent.

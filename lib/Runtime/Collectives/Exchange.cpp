@@ -36,6 +36,16 @@ std::string findMistake(const fp8_exchange &what, int64_t rank, int64_t ranks) {
   return "";
 }
 
+int64_t inputBytes(const fp8_exchange &what) {
+  return what.part_bytes *
+         (what.kind == FP8_EXCHANGE_ALL_TO_ALL ? what.group_size : 1);
+}
+
+int64_t resultBytes(const fp8_exchange &what) {
+  return what.part_bytes *
+         (what.kind == FP8_EXCHANGE_PERMUTE ? 1 : what.group_size);
+}
+
 int64_t bytesToSend(const fp8_exchange &what, int64_t rank) {
   if (what.kind != FP8_EXCHANGE_PERMUTE)
     return what.part_bytes * (what.group_size - 1);

@@ -24,6 +24,10 @@ struct Exchange {
 /// Why `rank` of `ranks` cannot do this; "" if it can.
 std::string findMistake(const fp8_exchange &what, int64_t rank, int64_t ranks);
 
+/// Bytes of operand 0 and of operand 1.
+int64_t inputBytes(const fp8_exchange &what);
+int64_t resultBytes(const fp8_exchange &what);
+
 /// What this rank sends to others, in bytes.
 int64_t bytesToSend(const fp8_exchange &what, int64_t rank);
 

@@ -2,30 +2,23 @@
 //
 // Round to nearest, ties to even, saturating: what the compiler's own
 // conversions compute. What is not finite stays so. Without branches, so that
-// loops over it become vector code.
+// loops over it become vector code. For GPUs, too: nothing of the standard
+// library is here.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_FLOAT8_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_FLOAT8_H
 
-#include <array>
-#include <cstdint>
-#include <cstring>
+#include <stdint.h>
 
 namespace fp8::rt {
 
 inline uint32_t bitsOf(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return bits;
+  return __builtin_bit_cast(uint32_t, value);
 }
 
-inline float floatOf(uint32_t bits) {
-  float value;
-  std::memcpy(&value, &bits, sizeof(value));
-  return value;
-}
+inline float floatOf(uint32_t bits) { return __builtin_bit_cast(float, bits); }
 
 struct E4M3FN {
   static constexpr int mantissa = 3;
@@ -84,17 +77,6 @@ template <typename Format> inline float decodeFloat8(uint8_t code) {
   float value = unit * static_cast<float>(
                            fraction + (exponent ? 1u << Format::mantissa : 0u));
   return floatOf(sign | bitsOf(value));
-}
-
-/// All codes' values.
-template <typename Format> const std::array<float, 256> &float8Values() {
-  static const std::array<float, 256> values = [] {
-    std::array<float, 256> all;
-    for (int code = 0; code < 256; ++code)
-      all[code] = decodeFloat8<Format>(static_cast<uint8_t>(code));
-    return all;
-  }();
-  return values;
 }
 
 /// bf16, to nearest, ties to even.

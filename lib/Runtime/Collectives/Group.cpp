@@ -1,6 +1,7 @@
 //===- Group.cpp - Processes that run a step together ---------------------===//
 
 #include "Group.h"
+#include "../GPU/Driver.h"
 #include "Plugin.h"
 
 #include <algorithm>
@@ -277,6 +278,8 @@ void fp8_group::findProcesses() {
         all[other].substr(space + 1) == place)
       nearProcesses[other] = allProcesses[other];
   }
+  gpu::Device::choose(rank() - std::count(nearProcesses.begin(),
+                                          nearProcesses.begin() + rank(), 0));
 }
 
 bool fp8_group::isGone(int64_t other) const {

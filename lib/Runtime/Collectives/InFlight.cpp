@@ -23,13 +23,14 @@ void InFlight::start(const Exchange &exchange) {
   bucket->bytesSent = {bucket->bytes};
   // One rank alone has no thread.
   if (group.size() == 1) {
-    runExchange(group, exchange);
+    engine->exchange(group, exchange, engine->mark());
     bucket->job = std::make_shared<GroupJob>();
     bucket->job->isDone = true;
     return;
   }
-  bucket->job =
-      group.submit([this, exchange] { runExchange(group, exchange); });
+  bucket->job = group.submit([this, exchange, mark = engine->mark()] {
+    engine->exchange(group, exchange, mark);
+  });
 }
 
 void InFlight::start(const Reduction &reduction) {
@@ -45,8 +46,8 @@ void InFlight::start(const Reduction &reduction) {
 void InFlight::leave() {
   std::shared_ptr<Bucket> bucket = std::move(open);
   open = nullptr;
-  bucket->job = group.submit([this, bucket] {
-    bucket->bytesSent = allReduce(group, bucket->reductions);
+  bucket->job = group.submit([this, bucket, mark = engine->mark()] {
+    bucket->bytesSent = engine->reduce(group, bucket->reductions, mark);
   });
 }
 

@@ -10,8 +10,7 @@
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 
-#include "AllReduce.h"
-#include "Exchange.h"
+#include "Engine.h"
 
 #include <map>
 
@@ -19,7 +18,8 @@ namespace fp8::rt {
 
 class InFlight {
 public:
-  explicit InFlight(fp8_group &group) : group(group) {}
+  InFlight(fp8_group &group, std::unique_ptr<Engine> engine)
+      : group(group), engine(std::move(engine)) {}
 
   fp8_group &ranks() const { return group; }
   void start(const Reduction &reduction);
@@ -32,6 +32,9 @@ public:
 
   const std::vector<fp8_collective_stat> &profile() const { return stats; }
   void clearProfile() { stats.clear(); }
+  int64_t hostBytes() const {
+    return group.bufferBytes() + engine->hostBytes();
+  }
 
 private:
   /// What profiles say of a collective.
@@ -52,6 +55,7 @@ private:
   void waitFor(const std::shared_ptr<Bucket> &bucket, size_t index);
 
   fp8_group &group;
+  std::unique_ptr<Engine> engine;
   std::shared_ptr<Bucket> open;
   /// By number: the buckets, and the place in each.
   std::map<int64_t, std::vector<std::pair<std::shared_ptr<Bucket>, size_t>>>

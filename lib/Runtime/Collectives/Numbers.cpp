@@ -1,10 +1,10 @@
 //===- Numbers.cpp - Arithmetic on elements of many types -----------------===//
 
 #include "Numbers.h"
-#include "Float8.h"
+#include "Arithmetic.h"
 
 #include <algorithm>
-#include <cmath>
+#include <cstring>
 #include <type_traits>
 
 namespace fp8::rt {
@@ -103,21 +103,6 @@ void convertFromBFloat16(fp8_dtype dtype, char *data, int64_t begin,
 //===----------------------------------------------------------------------===//
 // Reductions
 //===----------------------------------------------------------------------===//
-
-template <typename T> static T combine(fp8_reduction reduction, T a, T b) {
-  if (reduction == FP8_REDUCE_MAX || reduction == FP8_REDUCE_MIN) {
-    if constexpr (std::is_floating_point_v<T>)
-      if (std::isnan(a))
-        return a;
-    bool first = reduction == FP8_REDUCE_MAX ? a > b : a < b;
-    return first || a == b ? a : b; // b may be NaN
-  }
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<std::make_unsigned_t<T>>(a) +
-                          static_cast<std::make_unsigned_t<T>>(b));
-  else
-    return a + b;
-}
 
 template <typename T>
 static void reduceAs(fp8_reduction reduction, int64_t count,

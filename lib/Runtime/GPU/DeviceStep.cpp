@@ -2,6 +2,7 @@
 
 #include "DeviceStep.h"
 #include "../Step.h"
+#include "StagedCollectives.h"
 
 #include <chrono>
 #include <cstdlib>
@@ -46,7 +47,7 @@ DeviceStep::~DeviceStep() {
   driver.cuCtxSetCurrent(device.context);
   if (stream)
     driver.cuStreamSynchronize(stream);
-  graph.reset();
+  program.clear();
   for (cuda::Event event : {uploaded, finished})
     if (event)
       driver.cuEventDestroy_v2(event);
@@ -206,25 +207,50 @@ void DeviceStep::upload() {
 }
 
 /// What belongs to every run beside its launches.
-void DeviceStep::fetchResults(Work &end) {
+void DeviceStep::fetchResults() {
   for (const auto &[result, argument] : swaps)
-    end.copy(memory + buffers[argument].place, memory + buffers[result].place,
-             buffers[result].bytes);
+    work().copy(memory + buffers[argument].place,
+                memory + buffers[result].place, buffers[result].bytes);
   for (Buffer &buffer : buffers)
     if (buffer.isFetched && buffer.bytes > 0)
-      end.copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+      work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
+}
+
+/// Where launches go now.
+Work &DeviceStep::work() {
+  if (!isRecording)
+    return *direct;
+  if (program.empty() || !program.back().graph)
+    program.push_back({std::make_unique<GraphWork>(device, stream), nullptr});
+  return *program.back().graph;
+}
+
+int64_t DeviceStep::recordedNodes() const {
+  int64_t nodes = 0;
+  for (const Part &part : program)
+    nodes += part.graph ? part.graph->nodes() : 0;
+  return nodes;
+}
+
+/// Runs what is written down.
+void DeviceStep::play() {
+  for (Part &part : program)
+    if (part.graph)
+      part.graph->run(stream);
+    else
+      part.call();
 }
 
 /// From here on the entry's calls are carried out as they come: it reads what
 /// the GPU computes, or makes too many launches for a graph.
 void DeviceStep::runDirectly() {
   isDynamic = true;
-  work = &*direct;
-  if (!graph)
+  if (!isRecording)
     return;
-  graph->run(stream);
+  isRecording = false;
+  play();
   waitFor(str("run '", executable.name, "'"));
-  graph.reset();
+  program.clear();
 }
 
 void DeviceStep::run(fp8_step &step) {
@@ -232,27 +258,26 @@ void DeviceStep::run(fp8_step &step) {
   upload();
   bool launchesOneByOne = isDynamic || profiling || checksLaunches;
   isRunning = true;
-  if (graph && !launchesOneByOne) {
-    graph->run(stream);
+  if (!program.empty() && !launchesOneByOne) {
+    play();
   } else {
     failure.reset();
-    std::unique_ptr<GraphWork> kept = std::move(graph);
-    if (!launchesOneByOne)
-      graph = std::make_unique<GraphWork>(device, stream);
-    work = launchesOneByOne ? static_cast<Work *>(&*direct) : graph.get();
+    std::vector<Part> kept = std::move(program);
+    program.clear();
+    isRecording = !launchesOneByOne;
     executable.entry(&step);
     if (!failure)
-      fetchResults(*work);
-    bool isWhole = graph && !failure;
-    work = nullptr;
+      fetchResults();
+    bool isWhole = isRecording && !failure;
+    isRecording = false;
     if (failure) {
-      graph.reset();
+      program.clear();
       throw Error(*failure);
     }
     if (isWhole)
-      graph->run(stream);
+      play();
     if (launchesOneByOne)
-      graph = std::move(kept);
+      program = std::move(kept);
   }
   driver.check(driver.cuEventRecord(finished, stream),
                str("run '", executable.name, "'"));
@@ -306,10 +331,10 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         executable.scratchBytes));
       addresses.push_back(memory + scratchPlace);
     }
-    if (graph && graph->nodes() >= maxNodes)
+    if (isRecording && recordedNodes() >= maxNodes)
       runDirectly();
     auto start = std::chrono::steady_clock::now();
-    work->launch(*loaded, static_cast<unsigned>(blocks), addresses);
+    work().launch(*loaded, static_cast<unsigned>(blocks), addresses);
     if (checksLaunches || profiling)
       driver.check(driver.cuStreamSynchronize(stream),
                    str("run ", labelOf(launch)));
@@ -348,15 +373,66 @@ void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
       throw Error(
           FP8_ERROR_INTERNAL,
           str("expected a scalar of 1, 2, 4 or 8 bytes but got ", bytes));
-    work->fill(resolve(operand, -1) + offset, value, bytes);
+    work().fill(resolve(operand, -1) + offset, value, bytes);
   } catch (const Error &error) {
     failure = error;
   }
 }
 
-void DeviceStep::fail(const std::string &what) {
+//===----------------------------------------------------------------------===//
+// Ranks
+//===----------------------------------------------------------------------===//
+
+void DeviceStep::call(std::function<void()> what) {
+  if (failure)
+    return;
+  if (isRecording) {
+    program.push_back({nullptr, std::move(what)});
+    return;
+  }
+  try {
+    what();
+  } catch (const Error &error) {
+    failure = error;
+  }
+}
+
+void DeviceStep::copy(cuda::DevicePointer target, cuda::DevicePointer source,
+                      int64_t bytes) {
+  if (failure || bytes == 0 || target == source)
+    return;
+  try {
+    work().copy(target, source, bytes);
+  } catch (const Error &error) {
+    failure = error;
+  }
+}
+
+cuda::DevicePointer DeviceStep::addressOf(int64_t operand, int64_t offset,
+                                          int64_t number) {
+  if (failure)
+    return 0;
+  try {
+    return resolve(operand, number) + offset;
+  } catch (const Error &error) {
+    failure = error;
+    return 0;
+  }
+}
+
+void DeviceStep::fail(const Error &error) {
   if (!failure)
-    failure = Error(FP8_ERROR_INTERNAL, str("'", executable.name, "' ", what));
+    failure = error;
+}
+
+void DeviceStep::forget() {
+  device.makeCurrent();
+  waitFor(str("run '", executable.name, "'"));
+  program.clear();
+}
+
+std::unique_ptr<Engine> DeviceStep::makeEngine() const {
+  return std::make_unique<StagedCollectives>(device, stream);
 }
 
 } // namespace fp8::rt::gpu

@@ -3,16 +3,20 @@
 // The arena, the buffers and the constants of a step in one allocation of the
 // GPU, beside a mirror of the buffers on the host. The entry, which is host
 // code, runs once and what it launches is written down as a graph; from then on
-// a run is one launch of that graph. An entry that reads what the GPU computes
-// cannot be written down: it runs every time, and launches kernel by kernel.
+// a run is one launch of that graph, or of several where the host begins
+// collectives or waits for them in between. An entry that reads what the GPU
+// computes cannot be written down: it runs every time, and launches kernel by
+// kernel.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FP8_LIB_RUNTIME_GPU_DEVICESTEP_H
 #define FP8_LIB_RUNTIME_GPU_DEVICESTEP_H
 
+#include "../Collectives/Engine.h"
 #include "Work.h"
 
+#include <functional>
 #include <optional>
 
 struct fp8_executable;
@@ -39,8 +43,23 @@ public:
   const void *read(int64_t operand, int64_t offset, int64_t bytes);
   void write(int64_t operand, int64_t offset, int64_t bytes, const void *value);
 
-  /// Fails the run: the entry asks for something that no GPU does.
-  void fail(const std::string &what);
+  /// What the host does behind all that was launched before: now, and in every
+  /// run that does not call the entry.
+  void call(std::function<void()> what);
+  /// The same of a copy on the GPU.
+  void copy(cuda::DevicePointer target, cuda::DevicePointer source,
+            int64_t bytes);
+  /// Where an operand lies; 0 after a failure.
+  cuda::DevicePointer addressOf(int64_t operand, int64_t offset,
+                                int64_t number);
+  /// Fails the run.
+  void fail(const Error &error);
+  bool hasFailed() const { return failure.has_value(); }
+
+  /// What was written down depends on the ranks that run the step.
+  void forget();
+  /// What carries out the collectives of this step.
+  std::unique_ptr<Engine> makeEngine() const;
 
   int64_t deviceBytes() const { return totalBytes; }
 
@@ -65,7 +84,10 @@ private:
   cuda::DevicePointer resolve(int64_t operand, int64_t launch) const;
   void upload();
   void begin(fp8_step &step);
-  void fetchResults(Work &work);
+  void fetchResults();
+  Work &work();
+  int64_t recordedNodes() const;
+  void play();
   void runDirectly();
   void waitFor(const std::string &what);
   std::string labelOf(int64_t launch) const;
@@ -87,9 +109,14 @@ private:
   cuda::Event uploaded = nullptr, finished = nullptr;
   bool isRunning = false; // something may be under way
 
-  std::unique_ptr<GraphWork> graph; // of all that a run does
+  /// A graph, or something that the host does between two.
+  struct Part {
+    std::unique_ptr<GraphWork> graph;
+    std::function<void()> call;
+  };
+  std::vector<Part> program; // all that a run does; empty: not known yet
   std::optional<StreamWork> direct;
-  Work *work = nullptr; // where launches go now
+  bool isRecording = false; // launches go to the program, not to the stream
   bool isDynamic = false;
   bool checksLaunches; // waits after each launch, to name the one that fails
   std::optional<Error> failure; // of what the entry called

@@ -2,6 +2,7 @@
 
 #include "Driver.h"
 
+#include <atomic>
 #include <dlfcn.h>
 
 namespace fp8::rt::gpu {
@@ -60,9 +61,16 @@ void Driver::check(cuda::Status status, const std::string &what) const {
                 str("the GPU cannot ", what, ": ", textOf(status)));
 }
 
+static std::atomic<int64_t> chosen{0};
+
+void Device::choose(int64_t number) { chosen = number; }
+
 Device::Device() : driver(Driver::get()) {
+  int count = 0;
+  driver.check(driver.cuDeviceGetCount(&count), "be counted");
   cuda::Device device = 0;
-  driver.check(driver.cuDeviceGet(&device, 0), "be opened");
+  driver.check(driver.cuDeviceGet(&device, static_cast<int>(chosen % count)),
+               "be opened");
   char text[256] = {};
   driver.check(driver.cuDeviceGetName(text, sizeof(text) - 1, device),
                "tell its name");

@@ -23,10 +23,15 @@ private:
   Driver();
 };
 
-/// The first GPU and its primary context.
+/// The GPU of this process and its primary context.
 class Device {
 public:
   static Device &get();
+
+  /// Which GPU `get` opens when it is first called (0): the number of this
+  /// process among those of the group on this machine. Where there are more of
+  /// these than GPUs they share them.
+  static void choose(int64_t number);
 
   const Driver &driver;
   std::string name;

@@ -1,0 +1,60 @@
+//===- StagedCollectives.h - Collectives by way of the host -----*- C++ -*-===//
+//
+// What ranks reduce or exchange is copied to pinned memory of the host, where
+// the group works on it as it does on the CPU's, and the results are copied
+// back: the bits are the CPU's, on any transport.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_STAGEDCOLLECTIVES_H
+#define FP8_LIB_RUNTIME_GPU_STAGEDCOLLECTIVES_H
+
+#include "../Collectives/Engine.h"
+#include "Driver.h"
+
+#include <mutex>
+
+namespace fp8::rt::gpu {
+
+class StagedCollectives : public Engine {
+public:
+  /// Of a step whose work is `work`'s.
+  StagedCollectives(const Device &device, cuda::Stream work);
+  ~StagedCollectives() override;
+  StagedCollectives(const StagedCollectives &) = delete;
+  StagedCollectives &operator=(const StagedCollectives &) = delete;
+
+  Mark mark() override;
+  std::vector<int64_t> reduce(fp8_group &group,
+                              const std::vector<Reduction> &bucket,
+                              const Mark &mark) override;
+  void exchange(fp8_group &group, const Exchange &exchange,
+                const Mark &mark) override;
+  int64_t hostBytes() const override { return stagedBytes; }
+
+private:
+  /// A part of the staging memory, and where it belongs.
+  struct Staged {
+    char *host;
+    cuda::DevicePointer device;
+    int64_t bytes;
+    bool isFetched, isDelivered;
+  };
+  void begin(const Mark &mark);
+  void place(std::vector<Staged> &parts);
+  void fetch(const std::vector<Staged> &parts);
+  void deliver(const std::vector<Staged> &parts);
+
+  const Device &device;
+  const Driver &driver;
+  cuda::Stream work, copies = nullptr;
+  char *staging = nullptr; // pinned; one job uses it at a time
+  std::atomic<int64_t> stagedBytes{0};
+  /// Marks are made and given back by two threads.
+  std::mutex mutex;
+  std::vector<cuda::Event> freeEvents, allEvents;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_STAGEDCOLLECTIVES_H

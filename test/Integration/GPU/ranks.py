@@ -1,0 +1,124 @@
+"""Two ranks, each with an emulated GPU, beside two ranks on CPUs: the same bits where
+a step has no dots, in shard_map too, the losses of a tiny Llama within what dots may
+differ by.
+
+    python3 ranks.py FP8_RUN WORK_DIR DRIVER_DIR TRANSPORT [all]
+
+DRIVER_DIR has the emulator's libcuda.so.1, TRANSPORT is the plugin of the unit tests,
+which needs no MPI. `all` takes every recipe.
+"""
+
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / "test/Integration/CPU"))
+import fp8_testing as t  # noqa: E402
+
+import jax  # noqa: E402
+import jax.numpy as jnp  # noqa: E402
+import numpy as np  # noqa: E402
+import optax  # noqa: E402
+from safetensors.numpy import save_file  # noqa: E402
+
+fp8_run, folder, driver, transport = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3], sys.argv[4]
+everything = sys.argv[5:] == ["all"]
+folder.mkdir(parents=True, exist_ok=True)
+GPU = ["--target", "nvptx:sm_89", "--gpu-image", "bitcode"]
+
+
+def start(out, files, options, ranks=2):
+    """One process a rank; what each said when all have ended."""
+    processes = []
+    # (The path of a socket is short.)
+    with tempfile.TemporaryDirectory() as sockets:
+        for rank in range(ranks):
+            environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_SEED": str(rank), "FP8_EMULATOR_LANDING": "random"}
+            environment["FP8_TRANSPORT"] = f"{transport}:dir={sockets},rank={rank},ranks={ranks}"
+            command = [fp8_run, *files, "--out", out, "--threads", 1, "--data-parallel", *options]
+            processes.append(subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
+        return [(process.communicate(timeout=500)[0], process.returncode) for process in processes]
+
+
+def run(out, files, *options):
+    shutil.rmtree(out, ignore_errors=True)
+    for output, status in start(out, files, options):
+        assert status == 0, f"expected exit code 0 but got {status}\n{output[-3000:]}"
+    return [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines()]
+
+
+def checkpoint(out):
+    (path,) = {str(file).removesuffix(".index.json") for file in out.glob("checkpoint-*.safetensors*") if "-of-" not in file.name}
+    return t.load_tensors(path)
+
+
+def elementwise(sharded=False):
+    """Scales and shifts of columns, clipped by the norm of all gradients: no dot.
+    `sharded`: a step in shard_map, whose rows are those of all ranks."""
+    random = np.random.default_rng(0)
+    params = {"scale": random.standard_normal(200).astype(np.float32), "shift": np.zeros(200, np.float32)}
+    optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-2))
+
+    def loss(params, batch):
+        return jnp.mean(jnp.square(batch["x"] * params["scale"] + params["shift"] - batch["y"]))
+
+    def step(params, opt, batch):
+        value, grads = jax.value_and_grad(loss)(params, batch)
+        if sharded:
+            value, grads = jax.lax.pmean((value, grads), "data")
+        updates, opt = optimizer.update(grads, opt, params)
+        return optax.apply_updates(params, updates), opt, {"loss": value, "norm": optax.global_norm(grads)}
+
+    rows = {key: random.standard_normal((48, 200)).astype(np.float32) for key in ("x", "y")}
+    opt = optimizer.init(params)
+    batch = {key: value[: 8 if sharded else 4] for key, value in rows.items()}
+    file = folder / ("sharded.mlir" if sharded else "elementwise.mlir")
+    run = step
+    if sharded:
+        all_, parts = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("data")
+        run = jax.shard_map(step, mesh=jax.sharding.Mesh(np.array(jax.devices()), ("data",)), in_specs=(all_, all_, parts), out_specs=all_, check_vma=False)
+    file.write_text(jax.jit(run).lower(params, opt, batch).as_text(debug_info=True))
+    save_file(rows, folder / "rows.safetensors")
+    t.save_tree(folder / "init.safetensors", params=params, opt=opt)
+    feeds = [part for key in rows for part in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
+    return [file, "--init", folder / "init.safetensors", *feeds, "--steps", 6]
+
+
+def recipe(name, *all_reduce):
+    path = folder / f"{name}.yaml"
+    path.write_text("\n".join([f"name: {name}", *all_reduce, ""]))
+    return path
+
+
+# The bits of CPUs, whatever gradients travel as, and with shards of the state.
+wires = {"exact": [], "bf16-wire": ["all_reduce: {format: bf16}"], "e4m3-wire": ["all_reduce: {format: f8E4M3FN}"], "e5m2-wire": ["all_reduce: {format: f8E5M2, tile: 1x128}"]}
+cases = {name: ["--recipe", recipe(name, *lines)] for name, lines in wires.items()}
+cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"]}
+for name, options in cases.items():
+    files = elementwise(sharded=name == "sharded")
+    expected = run(folder / f"{name}-cpu", files, *options)
+    got = run(folder / f"{name}-gpu", files, *options, *GPU)
+    assert got == expected, f"{name}: expected losses {expected} but got {got}"
+    want, found = checkpoint(folder / f"{name}-cpu"), checkpoint(folder / f"{name}-gpu")
+    different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
+    assert want.keys() == found.keys() and len(want) > 5 and not different, f"{name}: expected the same state but got others for {different}"
+    print(f"{name}: {len(got)} losses and {len(want)} tensors with the bits of CPUs")
+
+# A model with dots, whose sums are in another order.
+t.export_model(folder, **t.TINY)
+text = folder / "text.txt"
+text.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:20000])
+files = [folder / "step.mlir", "--init", folder / "init.mlir", "--data", text, "--steps", 3]
+recipes = ["none", "tensorwise", "delayed", "fp8_lm", "coat", "scaling_fp8"] if everything else ["none", "fp8_lm"]
+for name in recipes:
+    expected = run(folder / f"{name}-cpu", files, "--recipe", name)
+    got = run(folder / f"{name}-gpu", files, "--recipe", name, *GPU)
+    apart = max(abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True))
+    print(f"{name}: losses of {len(got)} steps {apart:.1e} apart")
+    assert apart <= 1e-5, f"{name}: expected {expected} but got {got}"

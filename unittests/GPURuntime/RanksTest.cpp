@@ -1,0 +1,258 @@
+//===- RanksTest.cpp - Steps on GPUs that run together --------------------===//
+//
+// Ranks are threads, which share the emulated GPU. What they reduce has the
+// bits of the same step on CPUs, whatever it travels as.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../Ranks/RanksInMemory.h"
+#include "TestKernels.h"
+
+using namespace fp8::test;
+
+namespace {
+
+constexpr int64_t elements = 320, threadsOfBlock = 32;
+
+/// What the entries below do; of this thread.
+struct Work {
+  fp8_all_reduce what;
+  bool isOnGpu = true, readsOnHost = false;
+  const fp8_exchange *exchange = nullptr;
+};
+thread_local Work *work;
+
+/// x += y, in the order of the kernel.
+void addOnCpu(int64_t block, void *const *operands, void *) {
+  auto *x = static_cast<float *>(operands[0]);
+  auto *y = static_cast<const float *>(operands[1]);
+  for (int64_t i = block * threadsOfBlock; i < (block + 1) * threadsOfBlock;
+       ++i)
+    x[i] += y[i];
+}
+
+void launchAdd(fp8_step *step, int64_t number, int64_t x, int64_t y) {
+  const int64_t operands[2] = {x, y};
+  constexpr int64_t blocks = elements / threadsOfBlock;
+  if (work->isOnGpu)
+    start(step, number, add, blocks, {x, y});
+  else
+    fp8_launch(step, number, addOnCpu, blocks, operands, nullptr, 2);
+}
+
+/// Arguments: 0 the state x, 1 the batch y, 2 the state control, 3 the state z;
+/// result: 4 the sum. x += y; sum = reduced x, while z += y; z += sum.
+void step(fp8_step *step) {
+  launchAdd(step, 0, ~0, ~1);
+  bool isNarrow = work->what.wire >= FP8_WIRE_F8_E4M3FN;
+  const int64_t operands[3] = {~0, ~4, ~2};
+  fp8_all_reduce_start(step, 1, &work->what, operands, nullptr,
+                       isNarrow ? 3 : 2);
+  launchAdd(step, 2, ~3, ~1);
+  if (work->readsOnHost)
+    (void)fp8_read(step, ~3, 0, 4);
+  fp8_wait(step, 1);
+  launchAdd(step, 3, ~3, ~4);
+}
+
+/// x += y, then the exchange of it for the result.
+void exchangeStep(fp8_step *step) {
+  launchAdd(step, 0, ~0, ~1);
+  const int64_t operands[2] = {~0, ~4};
+  fp8_exchange_start(step, 1, work->exchange, operands, nullptr, 2);
+  launchAdd(step, 2, ~3, ~1);
+  fp8_wait(step, 1);
+}
+
+/// What a run leaves, as bytes: x, control, z and the sum of every step.
+using Outcome = std::vector<std::string>;
+
+struct Options {
+  int steps = 3;
+  bool isProfiled = false;
+  int64_t shard = 0; // of x
+  fp8_status status = FP8_OK;
+};
+
+template <typename T> std::string bytesOf(const T *data, int64_t count) {
+  return {reinterpret_cast<const char *>(data), sizeof(T) * count};
+}
+
+float *argument(fp8_step *step, int64_t index) {
+  void *address = fp8_step_argument(step, index);
+  EXPECT_NE(address, nullptr) << fp8_last_error();
+  return static_cast<float *>(address);
+}
+
+Outcome runOn(fp8_group *group, int64_t rank, Work mine,
+              const Options &options = {}) {
+  work = &mine;
+  Builder builder("step", mine.exchange ? exchangeStep : step);
+  builder.desc.arena_bytes = 4096;
+  builder.desc.scratch_bytes = elements * 4;
+  const fp8_gpu_kernel *kernels[] = {&add};
+  builder.desc.gpu_kernels = kernels;
+  builder.desc.num_gpu_kernels = mine.isOnGpu ? 1 : 0;
+  builder.arg("x", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
+      .inShard(options.shard)
+      .arg("y", FP8_DTYPE_F32, {elements}, FP8_ROLE_BATCH)
+      .arg("control", FP8_DTYPE_F32, {2}, FP8_ROLE_STATE)
+      .arg("z", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
+      .result("x", FP8_DTYPE_F32, {elements}, FP8_KIND_STATE, 0)
+      .result("control", FP8_DTYPE_F32, {2}, FP8_KIND_STATE, 2)
+      .result("z", FP8_DTYPE_F32, {elements}, FP8_KIND_STATE, 3)
+      .result("sum", FP8_DTYPE_F32, {elements}, FP8_KIND_OUTPUT);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  EXPECT_EQ(fp8_step_create(executable, 1, &step), FP8_OK) << fp8_last_error();
+  if (!step)
+    return {};
+  if (group)
+    EXPECT_EQ(fp8_step_set_group(step, group), FP8_OK) << fp8_last_error();
+  fp8_step_set_profile(step, options.isProfiled);
+  Gradients random(static_cast<unsigned>(rank) + 1);
+  for (int64_t state : {0, 3}) {
+    std::vector<float> values = random.tensor(elements);
+    std::copy(values.begin(), values.end(), argument(step, state));
+  }
+  std::fill_n(argument(step, 2), 2, 0.0f);
+  Outcome outcome;
+  for (int i = 0; i < options.steps; ++i) {
+    std::vector<float> y = random.tensor(elements);
+    std::copy(y.begin(), y.end(), argument(step, 1));
+    fp8_status status = fp8_step_run(step);
+    if (status != FP8_OK) {
+      EXPECT_EQ(status, options.status) << fp8_last_error();
+      outcome = {fp8_last_error()};
+      break;
+    }
+    for (int64_t state : {0, 2, 3})
+      outcome.push_back(
+          bytesOf(argument(step, state), state == 2 ? 2 : elements));
+    outcome.push_back(
+        bytesOf(static_cast<float *>(fp8_step_result(step, 3)), elements));
+  }
+  fp8_step_destroy(step);
+  return outcome;
+}
+
+std::vector<Outcome> runOnRanks(int64_t ranks, const Work &mine,
+                                const Options &options = {}) {
+  std::vector<Outcome> outcomes(ranks);
+  runRanks(ranks, [&](fp8_group *group, int64_t rank) {
+    outcomes[rank] = runOn(group, rank, mine, options);
+  });
+  return outcomes;
+}
+
+/// Runs the same on GPUs and on CPUs.
+void expectSame(int64_t ranks, Work mine, const Options &options = {}) {
+  std::vector<Outcome> got = runOnRanks(ranks, mine, options);
+  mine.isOnGpu = false;
+  mine.readsOnHost = false;
+  Options expectedOptions = options;
+  expectedOptions.isProfiled = false;
+  std::vector<Outcome> expected = runOnRanks(ranks, mine, expectedOptions);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    ASSERT_EQ(expected[rank].size(), static_cast<size_t>(4 * options.steps));
+    EXPECT_TRUE(got[rank] == expected[rank]) << "rank " << rank;
+  }
+}
+
+} // namespace
+
+TEST(Ranks, HaveTheBitsOfCpus) {
+  for (fp8_wire wire :
+       {FP8_WIRE_EXACT, FP8_WIRE_BF16, FP8_WIRE_F8_E4M3FN, FP8_WIRE_F8_E5M2})
+    for (int64_t ranks : {2, 3}) {
+      SCOPED_TRACE(std::to_string(wire) + " " + std::to_string(ranks));
+      expectSame(ranks,
+                 {describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements, wire)});
+    }
+  expectSame(2, {describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, elements,
+                          FP8_WIRE_F8_E4M3FN, 64)});
+  expectSame(2, {describe(FP8_REDUCE_MAX, FP8_DTYPE_F32, elements)});
+}
+
+TEST(Ranks, RunKernelByKernel) {
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+  mine.readsOnHost = true;
+  expectSame(2, mine);
+  mine.readsOnHost = false;
+  Options options;
+  options.isProfiled = true;
+  expectSame(2, mine, options);
+}
+
+TEST(Ranks, OneAloneKeepsItsValues) {
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+  Outcome got = runOn(nullptr, 0, mine);
+  mine.isOnGpu = false;
+  EXPECT_TRUE(got == runOn(nullptr, 0, mine));
+}
+
+TEST(Ranks, ReduceToAnOwner) {
+  Work mine{describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, elements)};
+  mine.what.shard = 1;
+  Options options;
+  options.shard = 1;
+  expectSame(2, mine, options);
+  mine.what.reduction = FP8_REDUCE_OWNER;
+  mine.what.dtype = FP8_DTYPE_I8;
+  mine.what.elements = elements * 4;
+  expectSame(2, mine, options);
+}
+
+TEST(Ranks, ExchangeParts) {
+  const int64_t pair[] = {0, 1}, alone[] = {0, 1, 2}, ring[] = {0, 1, 1, 2};
+  Work mine{};
+  const fp8_exchange exchanges[] = {
+      {"all", FP8_EXCHANGE_ALL_TO_ALL, elements * 2, 1, 2, pair},
+      {"gather", FP8_EXCHANGE_GATHER, elements * 2, 1, 2, pair},
+      {"pair", FP8_EXCHANGE_PERMUTE, elements * 4, 1, 2, pair}};
+  for (const fp8_exchange &exchange : exchanges) {
+    SCOPED_TRACE(exchange.label);
+    mine.exchange = &exchange;
+    expectSame(2, mine);
+  }
+  const fp8_exchange own{"own", FP8_EXCHANGE_GATHER, elements * 4, 3, 1, alone};
+  mine.exchange = &own;
+  expectSame(3, mine);
+  // The first rank of a chain receives zeros.
+  const fp8_exchange chain{"chain", FP8_EXCHANGE_PERMUTE, elements * 4, 2, 2,
+                           ring};
+  mine.exchange = &chain;
+  expectSame(3, mine);
+  // And without a group.
+  const fp8_exchange one{"one", FP8_EXCHANGE_GATHER, elements * 4, 1, 1, pair};
+  mine.exchange = &one;
+  Outcome got = runOn(nullptr, 0, mine);
+  mine.isOnGpu = false;
+  EXPECT_TRUE(got == runOn(nullptr, 0, mine));
+}
+
+TEST(Ranks, TellOfMistakes) {
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_I32, elements)};
+  Options options;
+  options.status = FP8_ERROR_INTERNAL;
+  for (const Outcome &outcome : runOnRanks(2, mine, options))
+    EXPECT_EQ(outcome, Outcome{"collective 1 of 'step' (gradient w): expected "
+                               "floats for a mean but got integers"});
+}
+
+TEST(Ranks, EndTogether) {
+  std::vector<Outcome> outcomes(2);
+  Options options;
+  options.steps = 50;
+  options.status = FP8_ERROR_RANK;
+  runRanks(
+      2,
+      [&](fp8_group *group, int64_t rank) {
+        Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+        outcomes[rank] = runOn(group, rank, mine, options);
+        fp8_group_abort(group, "a test ends all");
+      },
+      {}, /*failing=*/1, /*failAt=*/40);
+  EXPECT_EQ(outcomes[1], Outcome{"the transport fails on purpose"});
+  EXPECT_EQ(outcomes[0], Outcome{"another rank has ended all"});
+}
