@@ -159,7 +159,7 @@ class Fixture:
         return folder, losses, state
 
     def run(self, folder, recipe, ranks=RANKS, steps=STEPS, options=("--overwrite",)):
-        out = folder / recipe
+        out = folder / pathlib.Path(recipe).stem
         feeds = [word for key in ("x", "y") for word in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
         command = [self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                    "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip

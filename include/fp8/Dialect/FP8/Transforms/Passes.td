@@ -186,6 +186,10 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
     comes from earlier steps and is state: `fp8.<path of w>.smooth.quantizer`
     holds `1 / s`, 0 where it was never set.
 
+    Where ranks have some of the channels each (`fp8.exchange` sums the results of
+    the forward dot over them), a token's current `s` is from the largest value of
+    those ranks, by one more exchange; a channel's is its rank's.
+
     Gated units are found by data flow, in whatever way they are spelled (see
     `include/fp8/Analysis/GatedUnits.h`). What became of each one is left on its
     function as `fp8.gated_units`, for `fp8-report-verdicts`.
