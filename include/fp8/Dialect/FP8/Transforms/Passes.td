@@ -73,6 +73,13 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     counts the places of a batch counts those of all ranks (`fp8.row_iota`,
     `fp8.row_state`), with keys that are the same everywhere.
 
+    A step that was in shard_map says itself what ranks do. A rank is fed its rows
+    of the batch, and has its part of the state (`stablehlo.part` of the argument)
+    where all that reads an array cuts the same parts off it, and the new value is
+    gathered from these parts, perhaps with ops between that work element by
+    element. Other state is whole on every rank, and so is what the recipe stores
+    in another form.
+
     With `global-amax` every dot says which of its operands are of rows
     (`fp8.rows`), for the passes that quantize them.
 
