@@ -75,6 +75,9 @@ def two(p, b):
     return jnp.mean(jnp.square(second(jax.nn.gelu(first(b["x"], p["in"])), p["out"]) - b["y"]))
 
 
+# Both moments in FP8, with a scale each, and the first one's are as large as can be.
+STORED = [word for moment, form in (("moment1", "f8E4M3FN"), ("moment2", "f8E5M2"))
+          for word in ("--set", f"optimizer.{moment}.format={form}", "--set", f"optimizer.{moment}.tile=tensor")]  # fmt: skip
 SGD = optax.sgd(0.1, momentum=0.9)
 # With a smaller epsilon Adam divides rounding by itself.
 ADAMW = optax.adamw(1e-2, eps=1e-3)
@@ -201,6 +204,29 @@ def packaged(fixture):
     assert done.returncode != 0 and "expected 4 ranks, which the step was written for, but got 2" in done.stderr, done.stderr[-2000:]
 
 
+def stored(name, fixture):
+    """Moments in FP8: their parts have the scale of the whole, which is what a checkpoint
+    has, and a file of these begins a run as values in f32 do."""
+    folder, want, _ = fixture.prepare(name)
+    options = ("--set", "optimizer.min_elements=1024", *STORED)
+    losses, out = fixture.losses(folder, "none", *options)
+    assert max(abs(a - b) for a, b in zip(losses, want, strict=True)) <= 0.02 * want[0], f"expected losses near {want} but got {losses}"
+    tensors = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+    kinds = {"mu": ("float8_e4m3fn", 448), "nu": ("float8_e5m2", 57344)}
+    for path, value in tensors.items():
+        for kind, (dtype, largest) in kinds.items():
+            if f".{kind}[" in path and not path.endswith(".scale") and value.size >= 1024:
+                assert value.dtype.name == dtype and tensors[f"{path}.scale"].size == 1, (path, value.dtype)
+                assert np.abs(np.float32(value)).max() == largest, f"expected the largest entry of all parts to have the largest code of {path}"
+    names = [path for path in tensors if path.endswith(".scale")]
+    assert len(names) == 4, f"expected scales of four moments but got {names}"
+    rows = json.loads((out / "verdicts.json").read_text())["collectives"]
+    assert "all_gather" not in [row["what"] for row in rows] and sum(row["what"].startswith("amax") for row in rows) == 4, rows
+    # Stored values are rounded once on their way to four ranks.
+    done, again = fixture.run(folder, "none", steps=STEPS + 1, options=("--resume", *options))
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
 def resumed(fixture):
     folder, want, state = fixture.prepare("tensor-adamw")
     for steps, option in ((3, "--overwrite"), (STEPS, "--resume")):
@@ -233,5 +259,6 @@ if __name__ == "__main__":
     # Owners update what all ranks read as a whole; what they read parts of, all do.
     cases |= {f"{name}-zero": functools.partial(exact, name, "--zero", "1") for name in ("tensor-adamw", "outside")}
     cases |= {f"{name}-parts": functools.partial(in_parts, name) for name in ("tensor-adamw", "outside", "pipeline")}
+    cases |= {f"{name}-stored": functools.partial(stored, name) for name in ("tensor-adamw", "outside")}
     cases |= {"resumed": resumed, "evaluated": evaluated, "moved": moved, "packaged": packaged, "automatic": automatic}
     t.run_cases(cases, sys.argv[4:], fixture)

@@ -78,7 +78,7 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     where all that reads an array cuts the same parts off it, and the new value is
     gathered from these parts, perhaps with ops between that work element by
     element. Other state is whole on every rank, and so is what the recipe stores
-    in another form.
+    with scales of groups or of earlier steps.
 
     With `global-amax` every dot says which of its operands are of rows
     (`fp8.rows`), for the passes that quantize them.

@@ -2,6 +2,7 @@
 
 #include "StateParts.h"
 #include "../SmallTensors.h"
+#include "../StoredForm.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
@@ -362,27 +363,63 @@ void Component::split() {
 // The recipe
 //===----------------------------------------------------------------------===//
 
-/// Whether the recipe leaves the array as the step has it. What it stores in
-/// another form has one scale for the whole.
-static bool staysAsItIs(const SignatureArg &arg, const Recipe *recipe) {
+/// Whether the recipe stores parts of the array as it does the whole.
+static bool storesParts(const SignatureArg &arg, const Recipe *recipe) {
   if (!recipe)
     return true;
-  if (recipe->optimizer.clipUpdate)
+  auto storesSo = [](const StorageRecipe &storage) {
+    return !storage.changes() || StoredForm::isForParts(storage);
+  };
+  const OptimizerRecipe &optimizer = recipe->optimizer;
+  if (optimizer.clipUpdate)
     return false;
   switch (arg.kind) {
   case StateKind::Parameter:
-    return !recipe->optimizer.master.changes() &&
+    return storesSo(optimizer.master) &&
            recipe->weightCopies == WeightCopyTime::Step;
   case StateKind::Moment1:
-    return !recipe->optimizer.moment1.changes();
+    return storesSo(optimizer.moment1);
   case StateKind::Moment2:
-    return !recipe->optimizer.moment2.changes();
+    return storesSo(optimizer.moment2);
   case StateKind::Gradient:
-    return !recipe->gradients.changes();
+    return storesSo(recipe->gradients);
   case StateKind::Other: // perhaps a master copy
-    return arg.parameter.empty() || !recipe->optimizer.master.changes();
+    return arg.parameter.empty() || storesSo(optimizer.master);
   default:
     return true;
+  }
+}
+
+/// What an update does is seen once nothing cuts and gathers any more: moments
+/// that the import could not tell get their kind.
+static void findKinds(func::FuncOp func, const Signature &signature) {
+  SignatureOptions options;
+  options.functionKind = FunctionKind::Step;
+  for (const SignatureArg &arg : signature.args)
+    if (arg.role != ArgRole::State)
+      options.roles.push_back({arg.path, stringify(arg.role).str()});
+  for (const SignatureResult &result : signature.results) {
+    if (!result.statePath.empty())
+      options.states.push_back({result.statePath, result.path});
+    if (result.kind == ResultKind::Loss)
+      options.loss = result.path;
+  }
+  ScopedDiagnosticHandler quiet(func.getContext(),
+                                [](Diagnostic &) { return success(); });
+  FailureOr<Signature> found = analyzeSignature(func, options);
+  if (failed(found))
+    return;
+  auto text = [&](StringRef name) {
+    return StringAttr::get(func.getContext(), name);
+  };
+  for (const SignatureArg &arg : found->args) {
+    if (!func.getArgAttr(arg.index, stablehlo::kPartAttrName) ||
+        signature.args[arg.index].kind != StateKind::Other ||
+        !signature.args[arg.index].parameter.empty())
+      continue;
+    func.setArgAttr(arg.index, kKindAttr, text(stringify(arg.kind)));
+    if (!arg.parameter.empty())
+      func.setArgAttr(arg.index, kParameterAttr, text(arg.parameter));
   }
 }
 
@@ -390,6 +427,7 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
                      const Recipe *recipe) {
   auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
   llvm::DenseSet<Value> seen;
+  bool anySplit = false;
   for (const SignatureArg &arg : signature.args) {
     BlockArgument argument = func.getArgument(arg.index);
     if (!devices || arg.role != ArgRole::State || !seen.insert(argument).second)
@@ -399,10 +437,12 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
     bool isKept = true;
     for (BlockArgument each : component.getState()) {
       seen.insert(each);
-      isKept &= staysAsItIs(signature.args[each.getArgNumber()], recipe);
+      isKept &= storesParts(signature.args[each.getArgNumber()], recipe);
     }
-    if (isKept && component.isSplit())
+    if (isKept && component.isSplit()) {
       component.split();
+      anySplit = true;
+    }
   }
   func.walk([](stablehlo::DynamicSliceOp slice) {
     slice->removeAttr(stablehlo::kPartAttrName);
@@ -410,4 +450,6 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
   Block &body = func.getBody().front();
   func.setType(FunctionType::get(func.getContext(), body.getArgumentTypes(),
                                  body.getTerminator()->getOperandTypes()));
+  if (anySplit)
+    findKinds(func, signature);
 }

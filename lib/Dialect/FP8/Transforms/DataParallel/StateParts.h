@@ -16,9 +16,9 @@
 namespace mlir::fp8 {
 
 /// Gives each rank its part of the state that it reads and replaces parts of:
-/// such arguments have `fp8.part`, and the types of parts. State that something
-/// reads as a whole stays whole, and so does what `recipe` (null: none) stores
-/// in another form.
+/// such arguments have `stablehlo.part`, and the types of parts. State that
+/// something reads as a whole stays whole, and so does what `recipe` (null:
+/// none) stores in a form that parts cannot have.
 void splitState(func::FuncOp func, const Signature &signature,
                 const Recipe *recipe);
 
