@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 6
+#define FP8_ABI_VERSION 7
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -172,6 +172,12 @@ typedef struct fp8_tensor_info {
                          zeros unless the initial file has a value       */
   int64_t shard;      /* state that one rank owns: the number of its shard,
                          from 1; 0: all ranks have it                     */
+  const int64_t *whole_dims; /* state of which each rank has a part, of sizes
+                                dims: the rank sizes of the whole; NULL: none */
+  const int64_t
+      *part_offsets; /* where each rank's part begins in the whole:
+                        rank numbers for rank 0, then for rank 1, ... */
+  int64_t num_parts; /* ranks that the step was written for         */
   /* Results only. */
   int32_t state_arg;  /* kind STATE: the argument that this replaces,
                          else -1                                       */
@@ -499,9 +505,17 @@ FP8_CAPI void fp8_group_abort(fp8_group *group, const char *message);
 /* The group whose ranks run the step together; NULL: this process alone. Every
    rank has the same executable. */
 FP8_CAPI fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group);
-/* Brings the shards of the state that other ranks own to this one: before it is
-   read or written down. All ranks call it. */
+/* Brings what other ranks have of the state to this one, shards that they own
+   and their parts: before it is read or written down. All ranks call it. */
 FP8_CAPI fp8_status fp8_step_gather(fp8_step *step);
+/* The whole value of an argument: of one of which each rank has a part, what
+   fp8_step_gather has brought, until the next run; else the argument itself.
+   NULL if it was not gathered. */
+FP8_CAPI const void *fp8_step_whole(fp8_step *step, int64_t index);
+/* Sets an argument from a whole value: of one of which each rank has a part,
+   this rank's is cut off. The step has its group by then. */
+FP8_CAPI fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
+                                       const void *value);
 
 /* One reduction of a step over its ranks, summed over the runs since profiling
    was turned on (fp8_step_set_profile). */

@@ -12,6 +12,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/CostReport.h"
 #include "fp8/Kernels/MemoryReport.h"
 #include "fp8/Pipelines/GPU.h"
@@ -210,6 +211,19 @@ FailureOr<TensorDescription> describe(const std::string &path, Type type,
   return description;
 }
 
+/// Reads which part each rank has of an argument, if it has one.
+void readPart(func::FuncOp function, unsigned index,
+              TensorDescription &argument) {
+  auto part = function.getArgAttrOfType<DictionaryAttr>(
+      index, stablehlo::kPartAttrName);
+  if (!part)
+    return;
+  auto whole = part.getAs<DenseI64ArrayAttr>(stablehlo::kPartWholeName);
+  argument.whole = whole.asArrayRef().vec();
+  auto offsets = part.getAs<DenseIntElementsAttr>(stablehlo::kPartOffsetsName);
+  llvm::append_range(argument.partOffsets, offsets.getValues<int64_t>());
+}
+
 /// Describes what `function` takes and returns: its signature after the fp8
 /// stage, in the order of buffers that the schedule uses.
 LogicalResult describeSignature(func::FuncOp function,
@@ -229,6 +243,8 @@ LogicalResult describeSignature(func::FuncOp function,
     argument->kind = kindOf(arg.kind);
     argument->vocabulary = arg.vocabulary.value_or(-1);
     argument->zeroInit = arg.zeroInit;
+    if (written)
+      readPart(function, written->index, *argument);
     result.arguments.push_back(std::move(*argument));
   }
   for (const SignatureResult &returned : signature.results) {

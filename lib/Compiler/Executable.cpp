@@ -120,6 +120,10 @@ static json::Value toJSON(const TensorDescription &tensor, bool isArgument) {
     object["zero_init"] = true;
   if (tensor.shard > 0)
     object["shard"] = tensor.shard;
+  if (!tensor.whole.empty()) {
+    object["whole"] = json::Array(tensor.whole);
+    object["part_offsets"] = json::Array(tensor.partOffsets);
+  }
   if (tensor.stateArg >= 0)
     object["state_arg"] = tensor.stateArg;
   return object;
@@ -135,6 +139,8 @@ static bool fromJSON(const json::Value &value, TensorDescription &tensor,
       !map.mapOptional("vocabulary", tensor.vocabulary) ||
       !map.mapOptional("zero_init", tensor.zeroInit) ||
       !map.mapOptional("shard", tensor.shard) ||
+      !map.mapOptional("whole", tensor.whole) ||
+      !map.mapOptional("part_offsets", tensor.partOffsets) ||
       !map.mapOptional("state_arg", tensor.stateArg))
     return false;
   const json::Object &object = *value.getAsObject();

@@ -76,6 +76,11 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
+  if (!tensor.whole.empty()) {
+    info.whole_dims = tensor.whole.data();
+    info.part_offsets = tensor.partOffsets.data();
+    info.num_parts = tensor.partOffsets.size() / tensor.whole.size();
+  }
   info.state_arg = tensor.stateArg;
   return info;
 }

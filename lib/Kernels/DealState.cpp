@@ -12,6 +12,7 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -106,6 +107,10 @@ private:
   bool keepDearParameters();
   bool dealWhatFollows();
   std::optional<BlockArgument> stateOfResult(unsigned index);
+  /// Whether each rank has its part of an argument.
+  bool hasPart(unsigned index) {
+    return bool(func.getArgAttr(index, stablehlo::kPartAttrName));
+  }
 
   // Who has what.
   void analyze();
@@ -176,7 +181,8 @@ void StateDealer::findShards() {
           parameters.contains(base))
         name = StringAttr::get(func.getContext(), base);
     }
-    if (!role || role.getValue() != "state" || !name)
+    if (!role || role.getValue() != "state" || !name ||
+        hasPart(arg.getArgNumber()))
       continue;
     auto [entry, isNew] =
         numbers.try_emplace(name.getValue(), names.size() + 1);
@@ -486,11 +492,12 @@ void StateDealer::analyze() {
     for (BlockArgument arg : func.getArguments()) {
       auto role =
           func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
-      bool isBatch = role && role.getValue() == "batch";
+      bool isEach =
+          (role && role.getValue() == "batch") || hasPart(arg.getArgNumber());
       int64_t shard = shardOf.lookup(arg);
-      holders[arg] = shard     ? Holder::owner(shard)
-                     : isBatch ? Holder::each()
-                               : Holder::all();
+      holders[arg] = shard    ? Holder::owner(shard)
+                     : isEach ? Holder::each()
+                              : Holder::all();
     }
     visitBlock(func.getBody().front());
     // What is state in one place only has to be sent no more.

@@ -147,6 +147,28 @@ fp8_status fp8_step_gather(fp8_step *step) {
   return guard([&] { required(step, "a step").gather(); });
 }
 
+const void *fp8_step_whole(fp8_step *step, int64_t index) {
+  if (!step || index < 0 ||
+      index >= static_cast<int64_t>(step->executable.arguments.size()))
+    return nullptr;
+  const void *address = nullptr;
+  guard([&] { address = step->whole(index); });
+  return address;
+}
+
+fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
+                              const void *value) {
+  return guard([&] {
+    fp8_step &valid = required(step, "a step");
+    if (index < 0 ||
+        index >= static_cast<int64_t>(valid.executable.arguments.size()))
+      throw Error(FP8_ERROR_INVALID,
+                  str("expected argument 0 to ",
+                      valid.executable.arguments.size(), " but got ", index));
+    valid.setWhole(index, value);
+  });
+}
+
 fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {
   return guard([&] { required(step, "a step").setGroup(group); });
 }
@@ -182,6 +204,11 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
+  if (tensor.isPart()) {
+    info.whole_dims = tensor.whole.data();
+    info.part_offsets = tensor.partOffsets.data();
+    info.num_parts = tensor.numParts();
+  }
   info.state_arg = static_cast<int32_t>(tensor.stateArg);
   info.own_buffer = tensor.ownBuffer;
 }

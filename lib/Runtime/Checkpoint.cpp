@@ -62,7 +62,7 @@ metadataOf(const CheckpointInfo &info, const StoredTrees *stored) {
 
 static TensorToWrite tensorOf(fp8_step &step, size_t i) {
   const TensorInfo &argument = step.executable.arguments[i];
-  return {argument.name, argument.type, step.argument(i)};
+  return {argument.name, argument.wholeType(), step.whole(i)};
 }
 
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
@@ -80,22 +80,22 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
 // Sets: one file of each rank
 //===----------------------------------------------------------------------===//
 
-/// Which rank writes each argument: the owner of a shard; what all have goes to
-/// whoever has the least to write.
+/// Which rank writes each argument: the owner of a shard; what all have, or
+/// have parts of, goes to whoever has the least to write.
 static std::vector<int64_t>
 writersOf(const fp8_step &step, std::vector<size_t> arguments, int64_t ranks) {
   const std::vector<TensorInfo> &infos = step.executable.arguments;
   std::vector<int64_t> writers(infos.size(), -1), load(ranks);
   std::sort(arguments.begin(), arguments.end(), [&](size_t a, size_t b) {
-    return std::tuple(infos[a].shard == 0, -infos[a].type.bytes(), a) <
-           std::tuple(infos[b].shard == 0, -infos[b].type.bytes(), b);
+    return std::tuple(infos[a].shard == 0, -infos[a].wholeType().bytes(), a) <
+           std::tuple(infos[b].shard == 0, -infos[b].wholeType().bytes(), b);
   });
   for (size_t i : arguments) {
     writers[i] =
         infos[i].shard > 0
             ? step.ownerOf(infos[i].shard)
             : std::min_element(load.begin(), load.end()) - load.begin();
-    load[writers[i]] += infos[i].type.bytes();
+    load[writers[i]] += infos[i].wholeType().bytes();
   }
   return writers;
 }
@@ -161,11 +161,14 @@ std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
   for (size_t i : saved) {
     const TensorInfo &argument = step.executable.arguments[i];
     files[argument.name] = parts[writers[i]];
-    bytes += argument.type.bytes();
+    bytes += argument.wholeType().bytes();
+    if (argument.isPart())
+      step.gatherPart(i, writers[i]);
     if (writers[i] == group.rank())
       mine.push_back(tensorOf(step, i));
   }
   writePart(directory + "/" + parts[group.rank()], std::move(mine), set, group);
+  step.drop();
   std::string index = str(directory, "/checkpoint-", info.step, indexSuffix);
   if (group.rank() == 0) {
     std::map<std::string, std::string> metadata = metadataOf(info, stored);
@@ -365,8 +368,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   std::vector<Named> targets;
   std::vector<size_t> indices = savedArguments(step.executable);
   for (size_t i : indices)
-    targets.push_back(
-        {step.executable.arguments[i].name, step.executable.arguments[i].type});
+    targets.push_back({step.executable.arguments[i].name,
+                       step.executable.arguments[i].wholeType()});
   // Same names only: a checkpoint is of this very step, or of another model.
   std::vector<Named> sources;
   Binding binding;
@@ -415,7 +418,7 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
     const void *data = &newest->info.step;
     if (binding.sources[i] >= 0)
       data = file.tensors[binding.sources[i]].data;
-    std::memcpy(step.argument(indices[i]), data, targets[i].type.bytes());
+    step.setWhole(indices[i], data);
   }
   path = newest->at.path;
   return newest->info;

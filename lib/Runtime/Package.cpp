@@ -49,17 +49,23 @@ static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
               str("expected a ", what, " but got '", name, "'"));
 }
 
-/// An argument or result as the manifest describes it. Points into `shape`,
+namespace {
+/// The numbers that a description points to.
+struct Sizes {
+  std::vector<int64_t> shape, whole, partOffsets;
+};
+} // namespace
+
+/// An argument or result as the manifest describes it. Points into `sizes`,
 /// which it fills, and into the manifest.
-static fp8_tensor_info readTensor(const nlohmann::json &json,
-                                  std::vector<int64_t> &shape) {
+static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
   fp8_tensor_info info = {};
   info.name = json.at("name").get_ref<const std::string &>().c_str();
   info.dtype = fromName(json.at("dtype").get<std::string>(), FP8_NUM_DTYPES,
                         fp8_dtype_name, "dtype");
-  shape = json.at("shape").get<std::vector<int64_t>>();
-  info.rank = static_cast<int32_t>(shape.size());
-  info.dims = shape.data();
+  sizes.shape = json.at("shape").get<std::vector<int64_t>>();
+  info.rank = static_cast<int32_t>(sizes.shape.size());
+  info.dims = sizes.shape.data();
   info.kind = fromName(json.at("kind").get<std::string>(), FP8_NUM_KINDS,
                        fp8_kind_name, "kind");
   if (json.contains("role"))
@@ -68,6 +74,20 @@ static fp8_tensor_info readTensor(const nlohmann::json &json,
   info.vocabulary = json.value("vocabulary", int64_t(-1));
   info.zero_init = json.value("zero_init", false);
   info.shard = json.value("shard", int64_t(0));
+  sizes.whole = json.value("whole", std::vector<int64_t>());
+  sizes.partOffsets = json.value("part_offsets", std::vector<int64_t>());
+  if (!sizes.whole.empty()) {
+    if (sizes.whole.size() != sizes.shape.size() ||
+        sizes.partOffsets.size() % sizes.whole.size() != 0)
+      throw Error(FP8_ERROR_FORMAT,
+                  str("'", info.name, "': expected offsets of parts of ",
+                      sizes.shape.size(), " dimensions but got ",
+                      sizes.partOffsets.size(), " numbers"));
+    info.whole_dims = sizes.whole.data();
+    info.part_offsets = sizes.partOffsets.data();
+    info.num_parts =
+        static_cast<int64_t>(sizes.partOffsets.size() / sizes.whole.size());
+  }
   info.state_arg = json.value("state_arg", -1);
   return info;
 }
@@ -78,11 +98,11 @@ static void addFunction(fp8_package &package, const nlohmann::json &json,
   const nlohmann::json &arguments = json.at("arguments");
   const nlohmann::json &results = json.at("results");
   const nlohmann::json &launches = json.at("launches");
-  std::vector<std::vector<int64_t>> shapes(arguments.size() + results.size());
+  std::vector<Sizes> sizes(arguments.size() + results.size());
   std::vector<fp8_tensor_info> infos;
   for (const nlohmann::json *list : {&arguments, &results})
     for (const nlohmann::json &tensor : *list)
-      infos.push_back(readTensor(tensor, shapes[infos.size()]));
+      infos.push_back(readTensor(tensor, sizes[infos.size()]));
   std::vector<const char *> names;
   for (const nlohmann::json &launch : launches)
     names.push_back(launch.get_ref<const std::string &>().c_str());

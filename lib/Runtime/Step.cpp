@@ -17,6 +17,24 @@ using namespace fp8::rt;
 // Executable
 //===----------------------------------------------------------------------===//
 
+/// Of which each rank has a part: of the sizes of the argument, in the whole.
+static void copyPart(const fp8_tensor_info &info, TensorInfo &copy) {
+  if (!info.whole_dims || info.kind == FP8_KIND_STATE)
+    return;
+  copy.whole.assign(info.whole_dims, info.whole_dims + info.rank);
+  bool isIn = info.rank > 0 && info.num_parts > 0 && info.part_offsets;
+  for (int64_t i = 0; isIn && i < info.num_parts * info.rank; ++i) {
+    int64_t offset = info.part_offsets[i], dim = i % info.rank;
+    isIn = offset >= 0 && offset + info.dims[dim] <= copy.whole[dim];
+    copy.partOffsets.push_back(offset);
+  }
+  if (!isIn)
+    throw Error(FP8_ERROR_INVALID,
+                str("argument '", info.name, "': expected parts of ",
+                    copy.wholeType().text(),
+                    " but got some that are not in it"));
+}
+
 static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
                                          int64_t count, const char *what) {
   if (count < 0 || (count > 0 && !infos))
@@ -47,6 +65,7 @@ static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
       throw Error(FP8_ERROR_INVALID,
                   str(what, " '", info.name, "': expected a shard of 1 to ",
                       count, ", or 0, but got ", copy.shard));
+    copyPart(info, copy);
     result.push_back(std::move(copy));
   }
   return result;
@@ -239,6 +258,9 @@ int64_t fp8_step::shardBytesOf(int64_t rank) const {
 }
 
 void fp8_step::gather(int64_t only) {
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    if (executable.arguments[i].isPart())
+      gatherPart(i, only);
   if (owners.empty())
     return;
   fp8_group &group = inFlight->ranks();
@@ -263,6 +285,7 @@ void fp8_step::gather(int64_t only) {
 }
 
 void fp8_step::drop() {
+  wholes.clear();
   if (device)
     return; // All of it is one allocation.
   auto dropOthers = [&](const TensorInfo &tensor, size_t slot) {
@@ -522,6 +545,7 @@ void fp8_step::run() {
   std::unique_lock<std::mutex> lock(pool->inUse, std::defer_lock);
   if (pool->size() > 1)
     lock.lock();
+  wholes.clear();
   failure.clear();
   failureStatus = FP8_ERROR_INTERNAL;
   executable.entry(this);

@@ -9,6 +9,7 @@
 #include "Timeline.h"
 
 #include <chrono>
+#include <map>
 #include <mutex>
 
 namespace fp8::rt::gpu {
@@ -73,9 +74,10 @@ struct fp8_step {
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
   /// Is the shard of the state this rank's? 0: what all ranks have.
   bool owns(int64_t shard) const;
-  /// Brings all shards to all ranks, or to rank `only`. All ranks call it.
+  /// Brings all shards and parts to all ranks, or to rank `only`. All ranks
+  /// call it.
   void gather(int64_t only = -1);
-  /// Gives the memory of other ranks' shards back.
+  /// Gives the memory of what others have back.
   void drop();
   /// Has each rank shards of its own?
   bool isDealt() const { return !owners.empty(); }
@@ -84,6 +86,18 @@ struct fp8_step {
   int64_t ownerOf(int64_t shard) const {
     return owners.empty() ? 0 : owners[shard - 1];
   }
+  /// Does some argument have a part on each rank?
+  bool hasParts() const;
+  /// Throws if the step was written for other ranks.
+  void checkNumRanks() const;
+  /// The lowest rank that has the same part of an argument as `rank`.
+  int64_t partOf(size_t i, int64_t rank) const;
+  /// Brings all parts of an argument to all ranks, or to rank `only`.
+  void gatherPart(size_t i, int64_t only = -1);
+  /// The whole value of an argument: what was gathered, of one in parts.
+  const char *whole(size_t i);
+  /// Writes an argument, of one in parts this rank's; null: zeros.
+  void setWhole(size_t i, const void *value);
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
@@ -110,6 +124,7 @@ private:
   int64_t resultBytes = 0;
   std::vector<int64_t> shardBytes; // by number, from 0
   std::vector<int64_t> owners;     // of shards; empty: of one rank
+  std::map<size_t, fp8::rt::AlignedBuffer> wholes; // that were gathered
   void placeBuffers();
   void *resolve(int64_t operand, int64_t launch);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,

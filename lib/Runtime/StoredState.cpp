@@ -29,12 +29,12 @@ public:
   size_t require(const TensorInfo &info, const char *what,
                  const char *where) const {
     int64_t at = find(info.name);
-    if (at >= 0 && infos[at].type == info.type)
+    if (at >= 0 && infos[at].wholeType() == info.type)
       return at;
     throw Error(FP8_ERROR_INVALID,
                 str(what, " '", info.name, "' ", info.type.text(),
                     ": expected ", where, " of this name and type but got ",
-                    at < 0 ? "none" : infos[at].type.text()));
+                    at < 0 ? "none" : infos[at].wholeType().text()));
   }
 
 private:
@@ -83,7 +83,7 @@ void StoredState::findArguments() {
 void StoredState::findLeaves() {
   auto addLeaf = [&](const TensorInfo &info, int64_t argument) -> Leaf & {
     Leaf &leaf = leaves.emplace_back();
-    leaf.named = {info.name, info.type};
+    leaf.named = {info.name, info.wholeType()};
     leaf.zeroInit = info.zeroInit;
     leaf.argument = argument;
     return leaf;
@@ -142,7 +142,7 @@ void StoredState::write(const std::vector<const void *> &values,
   };
   for (size_t i = 0; i < leaves.size(); ++i)
     if (leaves[i].argument >= 0)
-      copy(into.argument(leaves[i].argument), i);
+      into.setWhole(leaves[i].argument, values[i]);
   if (!store)
     return;
   fp8_step function(*store, threads);
@@ -151,8 +151,7 @@ void StoredState::write(const std::vector<const void *> &values,
       copy(function.argument(leaves[i].storeArgument), i);
   function.run();
   for (size_t i = 0; i < stored.size(); ++i)
-    std::memcpy(into.argument(storedArguments[i]), function.result(i),
-                stored[i].type.bytes());
+    into.setWhole(storedArguments[i], function.result(i));
   function.memory(storeTook.emplace());
 }
 
@@ -164,7 +163,7 @@ StoredState::Loaded StoredState::read(fp8_step &from,
     loaded.memory = std::make_unique<fp8_step>(*load, threads);
     fp8_step &function = *loaded.memory;
     for (size_t i = 0; i < loadedArguments.size(); ++i)
-      std::memcpy(function.argument(i), from.argument(loadedArguments[i]),
+      std::memcpy(function.argument(i), from.whole(loadedArguments[i]),
                   load->arguments[i].type.bytes());
     function.run();
     function.memory(loadTook.emplace());
@@ -173,7 +172,7 @@ StoredState::Loaded StoredState::read(fp8_step &from,
   for (size_t i : wanted)
     loaded.values[i] = leaves[i].loadResult >= 0
                            ? loaded.memory->result(leaves[i].loadResult)
-                           : from.argument(leaves[i].argument);
+                           : from.whole(leaves[i].argument);
   return loaded;
 }
 

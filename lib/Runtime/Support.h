@@ -73,6 +73,22 @@ struct TensorInfo {
   bool ownBuffer = false;
   bool zeroInit = false;
   int64_t shard = 0;
+  /// Of which each rank has a part: the sizes of the whole, and where the parts
+  /// of ranks 0, 1, ... begin, one after another.
+  std::vector<int64_t> whole, partOffsets;
+
+  bool isPart() const { return !whole.empty(); }
+  TensorType wholeType() const {
+    return isPart() ? TensorType{type.dtype, whole} : type;
+  }
+  int64_t numParts() const {
+    return static_cast<int64_t>(partOffsets.size() / whole.size());
+  }
+  /// Where a rank's part begins.
+  std::vector<int64_t> partOffset(int64_t rank) const {
+    auto begin = partOffsets.begin() + rank * whole.size();
+    return {begin, begin + whole.size()};
+  }
 };
 
 /// Bytes, or -1 where a size is negative or the product too large.

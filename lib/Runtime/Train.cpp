@@ -246,6 +246,7 @@ void Trainer::run() {
   step = std::make_unique<fp8_step>(*options.step, options.threads);
   if (numRanks() > 1)
     step->setGroup(options.group);
+  step->checkNumRanks();
   SignalScope signals(!options.no_signals);
   initialize();
   summary.first_step = summary.last_step = position.step;

@@ -96,7 +96,7 @@ void Trainer::saveCheckpoint() {
 /// Each rank writes what it owns, or is to write a share; else rank 0 writes.
 /// Alone, after a failure, it can do without the others if it has all state.
 void Trainer::writeState(bool isAlone) {
-  bool isSet = step->isDealt() ||
+  bool isSet = step->isDealt() || step->hasParts() ||
                (options.sharded_checkpoints && numRanks() > 1 && !isAlone);
   if (!isWriter() && !isSet) {
     savedStep = position.step;
@@ -140,9 +140,10 @@ std::string Trainer::saveAfter(const Error &error) {
     }
     return message;
   }
-  // The others are not there to ask for their shards of the state, and what has
-  // failed with them may be half done.
-  bool isWhole = error.status != FP8_ERROR_RANK && !step->isDealt();
+  // The others are not there to ask for their shards and parts of the state,
+  // and what has failed with them may be half done.
+  bool isWhole =
+      error.status != FP8_ERROR_RANK && !step->isDealt() && !step->hasParts();
   if (savedStep == position.step || position.step <= 0 || !isWriter())
     return message;
   try {

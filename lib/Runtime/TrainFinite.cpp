@@ -67,7 +67,7 @@ void Trainer::checkStateFinite() {
     if (isCheckedHere(i))
       text = nonFiniteText(arguments()[i], step->argument(i));
   // What one rank alone has ends all of them.
-  if (step->isDealt())
+  if (step->isDealt() || step->hasParts())
     for (const std::string &each : options.group->gather(text))
       if (text.empty())
         text = each;

@@ -71,7 +71,8 @@ void Trainer::checkRanks() {
   step->drop();
 }
 
-/// All ranks hold the same bits, but for the shards that one has alone.
+/// All ranks hold the same bits, but for the shards that one has alone: those
+/// of a part if they have the same one.
 void Trainer::checkStateIsSame(bool withShards) {
   if (numRanks() == 1)
     return;
@@ -86,14 +87,16 @@ void Trainer::checkStateIsSame(bool withShards) {
       std::string(reinterpret_cast<const char *>(hashes.data()),
                   hashes.size() * sizeof(uint64_t)));
   for (size_t i = 0; i < indices.size(); ++i)
-    for (size_t rank = 1; rank < all.size(); ++rank)
-      if (all[rank].compare(i * sizeof(uint64_t), sizeof(uint64_t), all[0],
+    for (size_t rank = 1; rank < all.size(); ++rank) {
+      size_t first = step->partOf(indices[i], static_cast<int64_t>(rank));
+      if (all[rank].compare(i * sizeof(uint64_t), sizeof(uint64_t), all[first],
                             i * sizeof(uint64_t), sizeof(uint64_t)) != 0)
         throw Error(FP8_ERROR_RANK,
                     str("step ", position.step, ": '",
                         arguments()[indices[i]].name, "' of rank ", rank,
-                        " is not that of rank 0: all ranks have to hold the "
-                        "same state"));
+                        " is not that of rank ", first,
+                        ": all ranks have to hold the same state"));
+    }
 }
 
 /// A process alone may be told to at any time.

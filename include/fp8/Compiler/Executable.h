@@ -36,6 +36,9 @@ struct TensorDescription {
   int64_t vocabulary = -1;
   bool zeroInit = false;
   int64_t shard = 0; ///< That one rank owns, from 1; 0: all have it.
+  /// Where each rank has a part: the shape of the whole, and where the parts of
+  /// ranks 0, 1, ... begin, one after another.
+  std::vector<int64_t> whole, partOffsets;
   /// Of results: the argument that this one replaces, or -1.
   int64_t stateArg = -1;
 };

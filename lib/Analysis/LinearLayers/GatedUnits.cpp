@@ -293,9 +293,11 @@ bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
       i = start + i * stride;
   } else if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(op);
              slice && !views.getSameElementsSource(value, user)) {
-    for (auto [i, start] : llvm::zip_equal(index, slice.getStartIndices())) {
+    for (auto [i, start, size] : llvm::zip_equal(index, slice.getStartIndices(),
+                                                 slice.getSliceSizes())) {
       std::optional<int64_t> constant = stablehlo::matchConstantInteger(start);
-      slots.push_back(constant ? Value() : start);
+      // (What cuts off more than one is a rank's part.)
+      slots.push_back(constant || size != 1 ? Value() : start);
       i += constant.value_or(0);
     }
   } else if (!isa<stablehlo::ConvertOp, stablehlo::OptimizationBarrierOp>(op)) {

@@ -158,10 +158,11 @@ class Fixture:
         state = {f"params['{key}']": np.asarray(value) for key, value in params.items()}
         return folder, losses, state
 
-    def run(self, folder, recipe, ranks=RANKS, steps=STEPS, options=("--overwrite",)):
-        out = folder / recipe
+    def run(self, folder, recipe, ranks=RANKS, steps=STEPS, options=("--overwrite",), program=None, step=None):
+        out = folder / pathlib.Path(recipe).stem
         feeds = [word for key in ("x", "y") for word in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
-        command = [self.fp8_run, folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
+        words = [] if program else ["--recipe", recipe]
+        command = [program or self.fp8_run, step or folder / "step.mlir", "--init", folder / "init.safetensors", *feeds, *words,
                    "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []

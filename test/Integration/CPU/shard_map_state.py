@@ -3,13 +3,16 @@ on four ranks as JAX trains on as many host devices.
 
     python shard_map_state.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-Two devices share rows, two share weights. What is outside of shard_map, all of the
-optimizer in some cases, sees whole tensors. Checkpoints hold whole tensors.
+Two devices share rows, two share weights. What is outside of shard_map is all of the
+optimizer in some cases. A rank holds its part of weights and moments; checkpoints hold
+whole tensors, and other meshes, or one process, go on with them.
 """
 
 import functools
+import json
 import os
 import pathlib
+import shutil
 import sys
 
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
@@ -22,6 +25,7 @@ import optax
 import shard_map
 from jax import lax
 from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
+from safetensors.numpy import load_file
 from shard_map import BATCH, CLASSES, HIDDEN, STEPS, WIDTH, dense
 
 MESH = Mesh(np.array(jax.devices()).reshape(2, 2), ("data", "tensor"))
@@ -33,6 +37,10 @@ def tensor(p, b):
     """Columns of the first dot, rows of the second."""
     y = lax.psum(jax.nn.gelu(b["x"] @ p["in"]) @ p["out"], "tensor")
     return lax.pmean(jnp.mean(jnp.square(y - b["y"])), "data")
+
+
+def alone(p, b):
+    return jnp.mean(jnp.square(jax.nn.gelu(b["x"] @ p["in"]) @ p["out"] - b["y"]))
 
 
 def sequence(p, b):
@@ -67,6 +75,9 @@ def two(p, b):
     return jnp.mean(jnp.square(second(jax.nn.gelu(first(b["x"], p["in"])), p["out"]) - b["y"]))
 
 
+# Both moments in FP8, with a scale each, and the first one's are as large as can be.
+STORED = [word for moment, form in (("moment1", "f8E4M3FN"), ("moment2", "f8E5M2"))
+          for word in ("--set", f"optimizer.{moment}.format={form}", "--set", f"optimizer.{moment}.tile=tensor")]  # fmt: skip
 SGD = optax.sgd(0.1, momentum=0.9)
 # With a smaller epsilon Adam divides rounding by itself.
 ADAMW = optax.adamw(1e-2, eps=1e-3)
@@ -81,11 +92,16 @@ CASES = {
     "outside": (tensor, LAYERS, COLUMNS_AND_ROWS, P("data"), OUTSIDE, "outside"),
     "two": (two, LAYERS, COLUMNS_AND_ROWS, None, OUTSIDE, "outside"),
 }
+# The step of "tensor-adamw" for other numbers of ranks.
+OTHERS = {"on-two": Mesh(np.array(jax.devices()[:2]).reshape(1, 2), ("data", "tensor")), "on-one": None}
 
 
 class Fixture(shard_map.Fixture):
     def build(self, name, random):
-        loss, shapes, specs, rows, optimizer, where = CASES[name]
+        mesh = OTHERS.get(name, MESH)
+        loss, shapes, specs, rows, optimizer, where = CASES["tensor-adamw" if name in OTHERS else name]
+        if mesh is None:
+            loss, where = alone, "outside"
         params = {key: dense(random, *shape) for key, shape in shapes.items()}
         opt = optimizer.init(params)
         opt_specs = jax.tree.map_with_path(lambda path, _: specs.get(getattr(path[-1], "key", None), P()), opt)
@@ -95,14 +111,14 @@ class Fixture(shard_map.Fixture):
             return optax.apply_updates(params, updates), opt, {"loss": value}
 
         grads = jax.value_and_grad(loss)
-        if rows and where == "outside":
-            grads = jax.shard_map(grads, mesh=MESH, in_specs=(specs, rows), out_specs=(P(), specs))
+        if rows and where == "outside" and mesh:
+            grads = jax.shard_map(grads, mesh=mesh, in_specs=(specs, rows), out_specs=(P(), specs))
 
         def step(params, opt, batch):
             return update(params, opt, *grads(params, batch))
 
         if where == "inside":
-            step = jax.shard_map(step, mesh=MESH, in_specs=(specs, opt_specs, rows), out_specs=(specs, opt_specs, P()))
+            step = jax.shard_map(step, mesh=mesh, in_specs=(specs, opt_specs, rows), out_specs=(specs, opt_specs, P()))
         return params, opt, jax.jit(step)
 
 
@@ -118,6 +134,97 @@ def in_fp8(recipe, fixture):
     losses, _ = fixture.losses(folder, recipe)
     apart = max(abs(a - b) for a, b in zip(losses, want, strict=True))
     assert 0 < apart <= 0.05 * want[0], f"expected losses near those of f32 but got {apart} apart"
+
+
+def in_parts(name, fixture):
+    """A rank holds its part of weights and moments, and gathers none of them."""
+    folder, _, _ = fixture.prepare(name)
+    _, out = fixture.losses(folder, "none")
+    specs = CASES[name][2]
+    arguments = sum(-(-4 * BATCH // 4 * width // 64) * 64 for width in (WIDTH, CLASSES))
+    for path, value in load_file(folder / "init.safetensors").items():
+        parts = 2 if any(f"['{key}']" in path and spec != P() for key, spec in specs.items()) else 1
+        arguments += -(-value.nbytes // parts // 64) * 64
+    got = json.loads((out / "memory.json").read_text())["step"]["arguments"]
+    assert got == arguments, f"expected arguments of {arguments} bytes but got {got}"
+    travels = [row["what"] for row in json.loads((out / "verdicts.json").read_text())["collectives"]]
+    assert travels and "all_gather" not in travels, f"expected no all_gather but got {travels}"
+
+
+def evaluated(fixture):
+    """Evaluations and exports see whole weights."""
+    folder, _, state = fixture.prepare("tensor-adamw")
+    shapes = {key: jnp.zeros(shape, jnp.float32) for key, shape in LAYERS.items()}
+    batch = {"x": jnp.zeros((BATCH, WIDTH)), "y": jnp.zeros((BATCH, CLASSES))}
+    evaluate = jax.jit(lambda params, batch: {"loss": alone(params, batch)})
+    (folder / "eval.mlir").write_text(evaluate.lower(shapes, batch).as_text(debug_info=True))
+    rows = folder / "rows.safetensors"
+    feeds = [word for key in ("x", "y") for word in ("--eval-batch", f"batch['{key}']={rows}:{key}")]
+    options = ("--eval", folder / "eval.mlir", *feeds, "--export-weights", folder / "weights")
+    _, out = fixture.losses(folder, "none", *options)
+    held = [row["heldout_loss"] for row in map(json.loads, (out / "log.jsonl").read_text().splitlines()) if "heldout_loss" in row]
+    want = float(alone({key: state[f"params['{key}']"] for key in LAYERS}, load_file(rows)))
+    assert len(held) == 1 and abs(held[0] - want) <= 1e-5 * want, f"expected a held-out loss of {want} but got {held}"
+    exported, saved = load_file(folder / "weights" / "model.safetensors"), t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+    for key in LAYERS:
+        (found,) = (value for name, value in exported.items() if key in name)
+        assert np.array_equal(found, saved[f"params['{key}']"]), f"expected the export to have the bits of {key}"
+
+
+def moved(fixture):
+    """Other numbers of ranks go on where four ranks stopped, and four where they did."""
+    folder, want, state = fixture.prepare("tensor-adamw")
+    done, first = fixture.run(folder, "none", steps=3)
+    assert done.returncode == 0, done.stderr[-3000:]
+    for name, ranks in (("on-two", 2), ("on-one", 1)):
+        other, _, _ = fixture.prepare(name)
+        shutil.copytree(first, other / "none")
+        done, out = fixture.run(other, "none", ranks, steps=4, options=("--resume",))
+        assert done.returncode == 0, done.stderr[-3000:]
+        back = fixture.folder / f"back-{name}"
+        shutil.copytree(folder, back, ignore=shutil.ignore_patterns("none"))
+        shutil.copytree(out, back / "none")
+        done, out = fixture.run(back, "none", options=("--resume",))
+        assert done.returncode == 0, done.stderr[-3000:]
+        rows = [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines()]
+        shard_map.compare(rows, out, want, state)
+
+
+def packaged(fixture):
+    """A package knows the parts too; of other numbers of ranks it is an error."""
+    folder, want, state = fixture.prepare("tensor-adamw")
+    t.run([fixture.fp8_run, folder / "step.mlir", "--recipe", "none", "--data-parallel", "--emit-package", folder / "package"])
+    shutil.rmtree(folder / "none", ignore_errors=True)
+    train = dict(program=fixture.fp8_run.replace("fp8-run", "fp8-train"), step=folder / "package")
+    done, out = fixture.run(folder, "none", options=("--overwrite",), **train)
+    assert done.returncode == 0, done.stderr[-3000:]
+    rows = [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines()]
+    shard_map.compare(rows, out, want, state)
+    done, _ = fixture.run(folder, "none", 2, options=("--overwrite",), **train)
+    assert done.returncode != 0 and "expected 4 ranks, which the step was written for, but got 2" in done.stderr, done.stderr[-2000:]
+
+
+def stored(name, fixture):
+    """Moments in FP8: their parts have the scale of the whole, which is what a checkpoint
+    has, and a file of these begins a run as values in f32 do."""
+    folder, want, _ = fixture.prepare(name)
+    options = ("--set", "optimizer.min_elements=1024", *STORED)
+    losses, out = fixture.losses(folder, "none", *options)
+    assert max(abs(a - b) for a, b in zip(losses, want, strict=True)) <= 0.02 * want[0], f"expected losses near {want} but got {losses}"
+    tensors = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
+    kinds = {"mu": ("float8_e4m3fn", 448), "nu": ("float8_e5m2", 57344)}
+    for path, value in tensors.items():
+        for kind, (dtype, largest) in kinds.items():
+            if f".{kind}[" in path and not path.endswith(".scale") and value.size >= 1024:
+                assert value.dtype.name == dtype and tensors[f"{path}.scale"].size == 1, (path, value.dtype)
+                assert np.abs(np.float32(value)).max() == largest, f"expected the largest entry of all parts to have the largest code of {path}"
+    names = [path for path in tensors if path.endswith(".scale")]
+    assert len(names) == 4, f"expected scales of four moments but got {names}"
+    rows = json.loads((out / "verdicts.json").read_text())["collectives"]
+    assert "all_gather" not in [row["what"] for row in rows] and sum(row["what"].startswith("amax") for row in rows) == 4, rows
+    # Stored values are rounded once on their way to four ranks.
+    done, again = fixture.run(folder, "none", steps=STEPS + 1, options=("--resume", *options))
+    assert done.returncode == 0, done.stderr[-3000:]
 
 
 def resumed(fixture):
@@ -151,5 +258,7 @@ if __name__ == "__main__":
     cases |= {recipe: functools.partial(in_fp8, recipe) for recipe in ("tensorwise", "delayed")}
     # Owners update what all ranks read as a whole; what they read parts of, all do.
     cases |= {f"{name}-zero": functools.partial(exact, name, "--zero", "1") for name in ("tensor-adamw", "outside")}
-    cases |= {"resumed": resumed, "automatic": automatic}
+    cases |= {f"{name}-parts": functools.partial(in_parts, name) for name in ("tensor-adamw", "outside", "pipeline")}
+    cases |= {f"{name}-stored": functools.partial(stored, name) for name in ("tensor-adamw", "outside")}
+    cases |= {"resumed": resumed, "evaluated": evaluated, "moved": moved, "packaged": packaged, "automatic": automatic}
     t.run_cases(cases, sys.argv[4:], fixture)

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RankGroups.h"
 #include "SmallTensors.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -157,23 +158,9 @@ void Narrowing::gatherAmax(AmaxOp amax) {
     amax.getResult().replaceAllUsesWith(gather.apply(b, loc, part, reason));
     return amax.erase();
   }
-  RankedTensorType type = tensorOf(part);
-  SmallVector<int64_t> shape(type.getShape());
-  shape.insert(shape.begin(), gather.numRanks());
-  auto all = ExchangeOp::create(b, loc, type.clone(shape), ExchangeKind::Gather,
-                                part, gather.exchange.getRanks(),
-                                gather.exchange.getLabelAttr());
-  all->setAttr(FP8Dialect::kWireReasonAttrName, b.getStringAttr(reason));
-  auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto largest = stablehlo::ReduceOp::create(
-      b, loc, TypeRange{type}, ValueRange{all.getResult()},
-      ValueRange{makeSplat(b, loc, scalar, 0)}, b.getDenseI64ArrayAttr({0}));
-  Block *body =
-      b.createBlock(&largest.getBody(), {}, {scalar, scalar}, {loc, loc});
-  Value larger = stablehlo::MaxOp::create(b, loc, body->getArgument(0),
-                                          body->getArgument(1));
-  stablehlo::ReturnOp::create(b, loc, ValueRange{larger});
-  amax.getResult().replaceAllUsesWith(largest->getResult(0));
+  amax.getResult().replaceAllUsesWith(
+      reduceMaxOverGroups(b, part, gather.exchange.getRanks(),
+                          gather.exchange.getLabelAttr(), reason));
   amax.erase();
 }
 

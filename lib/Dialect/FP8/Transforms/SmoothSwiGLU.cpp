@@ -9,6 +9,10 @@
 //   dgrad    dh = (dy · (s w)^T) / s     dh = ((s dy) · w^T) / s
 //   wgrad    dw = s ((h/s)^T · dy)       dw = (h/s)^T · (s dy)
 //
+// Where ranks have some channels each (shard_map), a channel's factor is its
+// rank's. A token has one factor on all ranks that share it: those over which
+// the results y are summed.
+//
 // Each line is an identity for every s, whatever the other dots do; equal
 // factors only let them share what they quantize. With powers of two all of it
 // is exact in f32 and bf16; units of f16, where s w may be subnormal, are left
@@ -23,6 +27,7 @@
 #include "LayerStacks.h"
 #include "OperandRows.h"
 #include "Quantizer.h"
+#include "RankGroups.h"
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/GatedUnits.h"
@@ -252,6 +257,8 @@ struct Unit {
   const GatedUnit *unit;
   const DotInfo *down;
   std::string state;
+  /// Adds up the results of ranks that have some of the channels each, or null.
+  ExchangeOp sum;
   /// The dimensions of the weight's parameter that the factor's are.
   Dims weightDims;
   /// Those that were made, in the order of making.
@@ -292,7 +299,8 @@ private:
                                   ArrayRef<LayerSlot> slots);
   std::optional<Factor> findFactor(Unit &unit, Operation *dot);
   Value arrangeAs(Value product, Value linear);
-  ComputeScaleOp measure(const View &product, Value linear, OperandRows rows);
+  ComputeScaleOp measure(const Unit &unit, const View &product, Value linear,
+                         OperandRows rows);
   OperandRecipe getStateRecipe() const;
   std::optional<Factor> storeSmoothed(Unit &unit, const View &product,
                                       ArrayRef<LayerSlot> slots);
@@ -474,10 +482,20 @@ static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
   return stablehlo::MaxOp::create(builder, loc, amax, least);
 }
 
+/// Whether all ranks that come by `sum` are in `block` too, as often: no branch
+/// around it is another one.
+static bool isWhereRanksMeet(Block *block, ExchangeOp sum) {
+  for (Operation *op = block->getParentOp(); op; op = op->getParentOp())
+    if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op) &&
+        !op->isProperAncestor(sum))
+      return false;
+  return true;
+}
+
 /// The factor that a product would have by itself: from its own channels, or
 /// from the tokens of its linear branch.
-ComputeScaleOp Smoother::measure(const View &product, Value linear,
-                                 OperandRows rows) {
+ComputeScaleOp Smoother::measure(const Unit &unit, const View &product,
+                                 Value linear, OperandRows rows) {
   Value measured = perChannel() ? product.root : linear;
   Location loc = measured.getLoc();
   builder.setInsertionPointAfterValue(measured);
@@ -496,6 +514,13 @@ ComputeScaleOp Smoother::measure(const View &product, Value linear,
   if (perChannel() && rows != OperandRows::None &&
       state.scaling == Scaling::Current)
     amax = reduceAmaxOverRanks(builder, amax, "of channels");
+  // (Histories are the largest of all ranks anyway.)
+  if (ExchangeOp sum = unit.sum; sum && !perChannel() &&
+                                 state.scaling == Scaling::Current &&
+                                 isWhereRanksMeet(builder.getBlock(), sum))
+    amax = reduceMaxOverGroups(builder, amax, sum.getRanks(),
+                               builder.getStringAttr("amax of tokens"),
+                               "ranks have some channels of each token");
   if (shapeOf(amax) != ArrayRef(shape))
     amax = stablehlo::ReshapeOp::create(
         builder, loc, RankedTensorType::get(shape, builder.getF32Type()), amax);
@@ -579,7 +604,7 @@ std::optional<Factor> Smoother::getFactor(Unit &unit,
       return std::nullopt;
   }
   OperandRows rows = std::max(getOperandRows(dot, 0), getOperandRows(dot, 1));
-  ComputeScaleOp scale = measure(product, linear, rows);
+  ComputeScaleOp scale = measure(unit, product, linear, rows);
   Factor factor{scale.getScale(), scale.getQuantizer()};
   if (original && smooth.scaling == Scaling::Delayed) {
     OperandRecipe state = getStateRecipe();
@@ -882,7 +907,13 @@ LogicalResult Smoother::run(
     const DotInfo &down = getDot(unit.down);
     report(down, describe(unit, obstacle));
     if (obstacle.empty())
-      units.push_back({&unit, &down, getStateName(down), {}, {}, {}});
+      units.push_back({&unit,
+                       &down,
+                       getStateName(down),
+                       findSumOverRanks(down.dot->getResult(0)),
+                       {},
+                       {},
+                       {}});
   }
   for (Unit &unit : units)
     smoothUnit(unit);

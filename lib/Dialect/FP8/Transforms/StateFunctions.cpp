@@ -3,7 +3,8 @@
 #include "StateFunctions.h"
 
 #include "fp8/Analysis/Signature.h"
-#include "fp8/Dialect/FP8/IR/FP8Dialect.h"
+#include "fp8/Dialect/FP8/IR/FP8Types.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,6 +25,21 @@ bool fp8::replacesState(func::FuncOp function) {
   return llvm::any_of(llvm::seq(function.getNumResults()), [&](unsigned i) {
     return bool(function.getResultAttr(i, kStateAttr));
   });
+}
+
+Type fp8::getWholeType(func::FuncOp step, unsigned argument) {
+  Type type = step.getArgumentTypes()[argument];
+  auto part =
+      step.getArgAttrOfType<DictionaryAttr>(argument, stablehlo::kPartAttrName);
+  if (!part)
+    return type;
+  ArrayRef<int64_t> whole =
+      part.getAs<DenseI64ArrayAttr>(stablehlo::kPartWholeName).asArrayRef();
+  if (auto scaled = dyn_cast<ScaledType>(type))
+    return ScaledType::get(scaled.getPayloadType().clone(whole),
+                           scaled.getTile(),
+                           scaled.getScaleTensorType().getElementType());
+  return cast<RankedTensorType>(type).clone(whole);
 }
 
 func::FuncOp fp8::getStateFunction(func::FuncOp step, StringRef entry) {

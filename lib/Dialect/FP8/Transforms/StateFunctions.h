@@ -18,6 +18,10 @@ namespace fp8 {
 /// Whether the function replaces some of its arguments.
 bool replacesState(func::FuncOp function);
 
+/// The type of an argument, of one of which each rank has a part that of the
+/// whole: what functions beside the step take and make.
+Type getWholeType(func::FuncOp step, unsigned argument);
+
 /// The function beside `step` for the entry "store" or "load"; made if there is
 /// none.
 func::FuncOp getStateFunction(func::FuncOp step, StringRef entry);

@@ -47,9 +47,17 @@ struct StoredArray : StoredForm {
   unsigned argument = 0;
   std::string path = {};
   StringAttr kind = {};
+  /// The array that each rank has, or has a part of.
+  RankedTensorType whole = {};
   /// What the function takes: the array, center and exponent of an expansion.
   SmallVector<unsigned> arguments = {};
 
+  /// The form of the whole array.
+  StoredArray getWhole() const {
+    StoredArray array = *this;
+    static_cast<StoredForm &>(array) = StoredForm::get(recipe, whole);
+    return array;
+  }
   Type getType() const { return scaled ? Type(scaled) : Type(narrow); }
   int64_t getBytes() const {
     int64_t bytes = 0;
@@ -168,9 +176,11 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
            printType(element);
   if (type.getRank() == 0)
     return "a scalar";
-  if (type.getNumElements() < recipe.optimizer.minElements)
-    return llvm::formatv("{0} elements, fewer than min_elements: {1}",
-                         type.getNumElements(), recipe.optimizer.minElements)
+  Type whole = getWholeType(function, arg.index);
+  int64_t elements = cast<RankedTensorType>(whole).getNumElements();
+  if (elements < recipe.optimizer.minElements)
+    return llvm::formatv("{0} elements, fewer than min_elements: {1}", elements,
+                         recipe.optimizer.minElements)
         .str();
   for (const std::string &glob : recipe.optimizer.keep)
     if (matchesPath(glob, owner))
@@ -179,6 +189,8 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
       storage->rounding == Rounding::NearestEven &&
       element == getStorageType(storage->format, type.getContext()))
     return "the step has it so";
+  if (whole != type && !StoredForm::isForParts(*storage))
+    return "each rank has a part of it, which takes one current scale";
   return "";
 }
 
@@ -214,6 +226,7 @@ void StateStorer::change(const SignatureArg &arg, const StorageRecipe &storage,
   StoredArray array{StoredForm::get(storage, cast<RankedTensorType>(arg.type))};
   array.argument = arg.index;
   array.path = arg.path;
+  array.whole = cast<RankedTensorType>(getWholeType(function, arg.index));
   array.kind = function.getArgAttrOfType<StringAttr>(arg.index, kKindAttr);
   decision.changed = true;
   decision.to = getElementTypeOrSelf(array.getPartTypes().front());
@@ -516,7 +529,8 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   if (initial)
     return array.store(builder, loc, value, /*seeds=*/nullptr, tensor);
   if (storage.scaling != Scaling::Delayed)
-    return array.store(builder, loc, value, &seeds, tensor);
+    return array.store(builder, loc, value, &seeds, tensor, nullptr,
+                       array.whole == array.real ? "" : StringRef(array.path));
   OperandRecipe operand;
   operand.format = getFormat(storage.format);
   operand.scale = storage.scale;
@@ -606,7 +620,8 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
 void StateStorer::makeStateFunctions() {
   func::FuncOp store = getStateFunction(function, "store");
   func::FuncOp load = getStateFunction(function, "load");
-  for (StoredArray &array : arrays) {
+  for (const StoredArray &stored : arrays) {
+    StoredArray array = stored.getWhole();
     if (!array.changesType())
       continue;
     Location loc = function.getArgument(array.argument).getLoc();
@@ -618,9 +633,9 @@ void StateStorer::makeStateFunctions() {
          llvm::zip(getSuffixes(array), getExpansion(parts)))
       addStateResult(store, (array.path + suffix).str(), part);
 
-    Value stored = getStateArgument(load, array.path, array.getType(), loc);
+    Value form = getStateArgument(load, array.path, array.getType(), loc);
     builder.setInsertionPoint(load.getBody().front().getTerminator());
-    parts = unpack(array, stored, loc);
+    parts = unpack(array, form, loc);
     for (StringRef suffix : getSuffixes(array))
       parts.push_back(getStateArgument(load, (array.path + suffix).str(),
                                        getQuantizerType(array.scaled), loc));

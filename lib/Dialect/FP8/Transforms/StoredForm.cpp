@@ -2,6 +2,7 @@
 
 #include "StoredForm.h"
 
+#include "OperandRows.h"
 #include "Quantizer.h"
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
@@ -27,6 +28,12 @@ StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,
   return form;
 }
 
+bool StoredForm::isForParts(const StorageRecipe &recipe) {
+  return recipe.tile == StorageTiling::None ||
+         (recipe.tile == StorageTiling::Tensor && !recipe.expand &&
+          recipe.scaling == Scaling::Current);
+}
+
 SmallVector<RankedTensorType> StoredForm::getPartTypes() const {
   if (isCast())
     return {narrow};
@@ -40,7 +47,8 @@ SmallVector<RankedTensorType> StoredForm::getPartTypes() const {
 FailureOr<SmallVector<Value>> StoredForm::store(OpBuilder &builder,
                                                 Location loc, Value value,
                                                 Seeds *seeds, int64_t number,
-                                                ChooseScale chooseScale) const {
+                                                ChooseScale chooseScale,
+                                                StringRef overRanks) const {
   auto f32 = RankedTensorType::get(real.getShape(), builder.getF32Type());
   if (value.getType() != f32)
     value = stablehlo::ConvertOp::create(builder, loc, f32, value);
@@ -73,6 +81,8 @@ FailureOr<SmallVector<Value>> StoredForm::store(OpBuilder &builder,
                                   range.getExponent(), tile);
   }
   Value amax = AmaxOp::create(builder, loc, value, scaled);
+  if (!overRanks.empty())
+    amax = reduceAmaxOverRanks(builder, amax, overRanks);
   auto current = ComputeScaleOp::create(builder, loc, amax, recipe.scale,
                                         format, recipe.margin);
   DelayedScaling::Scale by{current.getScale(), current.getQuantizer()};

@@ -35,10 +35,16 @@ struct StoredForm {
 
   /// The parts that `value` is stored in, made where the builder stands. With
   /// `seeds` stochastic rounding draws the numbers of `tensor`; without, all
-  /// is rounded to nearest.
+  /// is rounded to nearest. Of an array that ranks have parts of, `overRanks`
+  /// is what it is called: all have the scale of the whole.
   FailureOr<SmallVector<Value>> store(OpBuilder &builder, Location loc,
                                       Value value, Seeds *seeds, int64_t tensor,
-                                      ChooseScale chooseScale = nullptr) const;
+                                      ChooseScale chooseScale = nullptr,
+                                      StringRef overRanks = "") const;
+
+  /// Whether ranks can store parts of an array so: with one current scale, or
+  /// with none.
+  static bool isForParts(const StorageRecipe &recipe);
 
   /// The value that the parts stand for.
   Value load(OpBuilder &builder, Location loc, ArrayRef<Value> parts) const;

@@ -1,6 +1,7 @@
 //===- VerifyQuantized.cpp - Check the contract of the fp8 stage ----------===//
 
 #include "Quantizations.h"
+#include "StateFunctions.h"
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -124,10 +125,12 @@ static LogicalResult verifyEntries(ModuleOp module) {
                               << FP8Dialect::kEntryAttrName
                               << " = \"store\" and one with \"load\"";
   auto inputs = [](func::FuncOp function) {
-    return getTypes(function.getArgumentTypes(),
-                    [=](unsigned i, StringRef name) {
-                      return func::FuncOp(function).getArgAttr(i, name);
-                    });
+    SmallVector<Type> types;
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      types.push_back(getWholeType(function, i));
+    return getTypes(types, [=](unsigned i, StringRef name) {
+      return func::FuncOp(function).getArgAttr(i, name);
+    });
   };
   auto outputs = [](func::FuncOp function) {
     return getTypes(function.getResultTypes(), [=](unsigned i, StringRef name) {

@@ -110,6 +110,8 @@ private:
   LogicalResult checkManualAxes();
   bool isRows(const Sharding &sharding, Value operand);
   Value deviceNumber();
+  SmallVector<int32_t> offsetsOf(const Sharding &sharding, size_t dim,
+                                 int64_t size) const;
   Value offsetOf(const Sharding &sharding, size_t dim, int64_t size);
   Value cut(const Sharding &sharding, Value whole, RankedTensorType part);
   Value gather(const Sharding &sharding, Value part);
@@ -229,6 +231,17 @@ Value Unwrapping::deviceNumber() {
   return number;
 }
 
+/// Where each device's part of a dimension begins, of parts of `size`.
+SmallVector<int32_t> Unwrapping::offsetsOf(const Sharding &sharding, size_t dim,
+                                           int64_t size) const {
+  SmallVector<int32_t> offsets(devices, 0);
+  if (sharding.countOf(dim) > 1)
+    for (int64_t device = 0; device < devices; ++device)
+      offsets[device] =
+          sharding.mesh->position(device, sharding.axes[dim]) * size;
+  return offsets;
+}
+
 /// Where this rank's part of a dimension begins, of parts of `size`.
 Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
   auto constant = [&](ArrayRef<int64_t> shape, ArrayRef<int32_t> values) {
@@ -238,11 +251,7 @@ Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
   };
   if (sharding.countOf(dim) == 1)
     return constant({}, 0);
-  SmallVector<int32_t> offsets;
-  for (int64_t device = 0; device < devices; ++device)
-    offsets.push_back(sharding.mesh->position(device, sharding.axes[dim]) *
-                      size);
-  Value table = constant({devices}, offsets);
+  Value table = constant({devices}, offsetsOf(sharding, dim, size));
   auto one = RankedTensorType::get({1}, builder.getI32Type());
   Value offset = stablehlo::DynamicSliceOp::create(
       builder, loc, one, table, ValueRange{deviceNumber()},
@@ -257,11 +266,27 @@ Value Unwrapping::cut(const Sharding &sharding, Value whole,
   if (whole.getType() == part)
     return whole;
   SmallVector<Value> offsets;
-  for (auto [dim, size] : llvm::enumerate(part.getShape()))
+  int64_t rank = part.getRank();
+  SmallVector<int64_t> table(devices * rank);
+  for (auto [dim, size] : llvm::enumerate(part.getShape())) {
     offsets.push_back(offsetOf(sharding, dim, size));
-  return stablehlo::DynamicSliceOp::create(
+    for (auto [device, offset] :
+         llvm::enumerate(offsetsOf(sharding, dim, size)))
+      table[device * rank + dim] = offset;
+  }
+  auto slice = stablehlo::DynamicSliceOp::create(
       builder, loc, part, whole, offsets,
       builder.getDenseI64ArrayAttr(part.getShape()));
+  auto type = cast<RankedTensorType>(whole.getType());
+  auto tableType = RankedTensorType::get({devices, rank}, builder.getI64Type());
+  NamedAttribute attributes[] = {
+      builder.getNamedAttr(stablehlo::kPartWholeName,
+                           builder.getDenseI64ArrayAttr(type.getShape())),
+      builder.getNamedAttr(stablehlo::kPartOffsetsName,
+                           DenseIntElementsAttr::get(tableType, table))};
+  slice->setAttr(stablehlo::kPartAttrName,
+                 builder.getDictionaryAttr(attributes));
+  return slice;
 }
 
 /// The parts of all ranks.

@@ -73,6 +73,13 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     counts the places of a batch counts those of all ranks (`fp8.row_iota`,
     `fp8.row_state`), with keys that are the same everywhere.
 
+    A step that was in shard_map says itself what ranks do. A rank is fed its rows
+    of the batch, and has its part of the state (`stablehlo.part` of the argument)
+    where all that reads an array cuts the same parts off it, and the new value is
+    gathered from these parts, perhaps with ops between that work element by
+    element. Other state is whole on every rank, and so is what the recipe stores
+    with scales of groups or of earlier steps.
+
     With `global-amax` every dot says which of its operands are of rows
     (`fp8.rows`), for the passes that quantize them.
 
@@ -185,6 +192,10 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
     nothing overflows or becomes subnormal. With `scaling: delayed` the factor
     comes from earlier steps and is state: `fp8.<path of w>.smooth.quantizer`
     holds `1 / s`, 0 where it was never set.
+
+    Where ranks have some of the channels each (`fp8.exchange` sums the results of
+    the forward dot over them), a token's current `s` is from the largest value of
+    those ranks, by one more exchange; a channel's is its rank's.
 
     Gated units are found by data flow, in whatever way they are spelled (see
     `include/fp8/Analysis/GatedUnits.h`). What became of each one is left on its

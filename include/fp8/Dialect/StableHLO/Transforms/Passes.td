@@ -42,12 +42,13 @@ def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
     replaces it. Values outside of them are whole and the same on all ranks; this
     rank's parts of operands are cut off (`partition_id`, `dynamic_slice`), and
     those of results are gathered (`all_gather`). So ops outside, an optimizer say,
-    run as they are written, and state is whole on every rank. Shardings split
+    run as they are written, and state is whole until `fp8-data-parallel`. Shardings split
     dimensions over whole axes of a mesh of all devices, in any order; the
     computation is manual over all axes. An argument of the step of which rank r
     reads the r-th part of the rows alone is marked `stablehlo.rows`, and the
     function has the number of devices, `stablehlo.devices`, both until
-    `fp8-data-parallel`.
+    `fp8-data-parallel`, which asks `stablehlo.part` of a slice where the parts of
+    all devices begin.
 
     A module of several partitions with shardings and without a
     `sdy.manual_computation`, which XLA would split by itself, is an error.

@@ -3,6 +3,7 @@
 #include "../EffectiveRecipe.h"
 #include "../OperandRows.h"
 #include "Propagation.h"
+#include "StateParts.h"
 
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Dialect/FP8/Transforms/Passes.h"
@@ -525,9 +526,11 @@ LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
   return success();
 }
 
-/// Arguments become what a rank has of them: rows of the batch, and state as a
-/// whole.
-LogicalResult feedRows(func::FuncOp func, const Signature &signature) {
+/// Arguments become what a rank has of them: rows of the batch, and parts of
+/// the state or the whole of it.
+LogicalResult feedParts(func::FuncOp func, const Signature &signature,
+                        const Recipe *recipe) {
+  splitState(func, signature, recipe);
   auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
   for (auto [index, arg] : llvm::enumerate(signature.args)) {
     auto type = cast<RankedTensorType>(arg.type);
@@ -559,10 +562,12 @@ public:
       }
     }
     AllReduceRecipe wire;
+    std::optional<Recipe> recipe;
     if (getOperation()->hasAttr(FP8Dialect::kRecipeAttrName)) {
-      FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
-      if (failed(recipe))
+      FailureOr<Recipe> effective = getEffectiveRecipe(getOperation());
+      if (failed(effective))
         return signalPassFailure();
+      recipe = *effective;
       wire = recipe->allReduce;
     }
     for (auto func : getOperation().getOps<func::FuncOp>()) {
@@ -570,7 +575,7 @@ public:
         continue;
       FailureOr<Signature> signature = Signature::fromAttributes(func);
       if (succeeded(signature) && saysWhatRanksDo(func)) {
-        if (failed(feedRows(func, *signature)))
+        if (failed(feedParts(func, *signature, recipe ? &*recipe : nullptr)))
           return signalPassFailure();
         if (globalAmax) {
           func.emitError("expected a step for one device with global-amax but "

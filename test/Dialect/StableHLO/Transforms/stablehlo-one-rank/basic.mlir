@@ -37,7 +37,7 @@ module attributes {mhlo.num_partitions = 4 : i32, mhlo.num_replicas = 1 : i32} {
 // CHECK: %[[OUTSIDE:.*]] = stablehlo.negate %[[X]] : tensor<6x4xf32>
 // CHECK: stablehlo.constant dense<[0, 2, 4, 0, 2, 4]> : tensor<6xi32>
 // CHECK: stablehlo.constant dense<[0, 0, 0, 2, 2, 2]> : tensor<6xi32>
-// CHECK: stablehlo.dynamic_slice %[[OUTSIDE]], {{.*}}, sizes = [2, 2]
+// CHECK: stablehlo.dynamic_slice %[[OUTSIDE]], {{.*}}, sizes = [2, 2] {stablehlo.part = {offsets = dense<{{\[}}[0, 0], [2, 0], [4, 0], [0, 2], [2, 2], [4, 2]]> : tensor<6x2xi64>, whole = array<i64: 6, 4>}}
 // CHECK: %[[E:.*]] = stablehlo.exponential
 // CHECK: %[[ROWS:.*]] = "stablehlo.all_gather"(%[[E]]) <{all_gather_dim = 0 : i64, replica_groups = dense<{{\[}}[0, 1, 2], [3, 4, 5]]> : tensor<2x3xi64>}> : (tensor<2x2xf32>) -> tensor<6x2xf32>
 // CHECK: %[[ALL:.*]] = "stablehlo.all_gather"(%[[ROWS]]) <{all_gather_dim = 1 : i64, replica_groups = dense<{{\[}}[0, 3], [1, 4], [2, 5]]> : tensor<3x2xi64>}> : (tensor<6x2xf32>) -> tensor<6x4xf32>

@@ -1,0 +1,455 @@
+//===- StateParts.cpp - State of which each rank has its part -------------===//
+
+#include "StateParts.h"
+#include "../SmallTensors.h"
+#include "../StoredForm.h"
+
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/Rows.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace mlir::fp8;
+
+namespace {
+
+/// Where the parts of a tensor are.
+struct Split {
+  SmallVector<int64_t> part;    ///< Sizes.
+  SmallVector<int64_t> offsets; ///< Of the ranks' parts, one after another.
+  DictionaryAttr attr = {};     ///< What says so of what is cut off.
+
+  bool operator==(const Split &other) const {
+    return part == other.part && offsets == other.offsets;
+  }
+  ArrayRef<int64_t> offsetOf(int64_t rank) const {
+    return ArrayRef(offsets).slice(rank * part.size(), part.size());
+  }
+  int64_t numRanks() const { return offsets.size() / part.size(); }
+  /// Groups of ranks that have every part once, in the order of the parts; none
+  /// if there are none.
+  std::optional<DenseIntElementsAttr> groups(MLIRContext *context) const;
+};
+
+/// A tensor that this rank has gathered, and its part of it.
+struct Gathered {
+  Value part;
+  Split split;
+};
+
+/// Arrays of the state that depend on each other element by element, and the
+/// values between them.
+class Component {
+public:
+  Component(func::FuncOp func, const Signature &signature, int64_t devices)
+      : func(func), signature(signature), devices(devices),
+        end(func.getBody().front().getTerminator()) {}
+
+  /// Collects what belongs to an argument.
+  void grow(BlockArgument arg);
+  /// Whether all of it can be parts.
+  bool isSplit();
+  /// Each rank has its part of all from now on.
+  void split();
+
+  ArrayRef<BlockArgument> getState() const { return state.getArrayRef(); }
+
+private:
+  void add(Value value);
+  void addDefinition(Value value);
+  void addUse(OpOperand &use);
+  bool addReduction(stablehlo::ReduceOp reduce);
+  void addMembersOf(Operation *op);
+  bool isSpread(Value value) const;
+  Value spreadAgain(Value value, OpBuilder &b) const;
+  void sumOverRanks(stablehlo::ReduceOp reduce);
+
+  func::FuncOp func;
+  const Signature &signature;
+  int64_t devices;
+  Operation *end;
+  SmallVector<int64_t> shape; ///< Of all values.
+  SetVector<Value> values;
+  SmallVector<Value> worklist;
+  SetVector<BlockArgument> state;
+  SetVector<Operation *> ops, cuts, reductions;
+  SmallVector<Value> gathers;
+  bool isWhole = false; ///< Something reads or makes it as a whole.
+  Split wanted;
+};
+
+} // namespace
+
+std::optional<DenseIntElementsAttr> Split::groups(MLIRContext *context) const {
+  std::map<std::vector<int64_t>, SmallVector<int64_t>> ranks;
+  for (int64_t rank = 0; rank < numRanks(); ++rank)
+    ranks[offsetOf(rank).vec()].push_back(rank);
+  int64_t copies = ranks.begin()->second.size();
+  SmallVector<int64_t> groups;
+  for (int64_t copy = 0; copy < copies; ++copy)
+    for (const auto &[offset, holders] : ranks) {
+      if (static_cast<int64_t>(holders.size()) != copies)
+        return std::nullopt;
+      groups.push_back(holders[copy]);
+    }
+  auto type =
+      RankedTensorType::get({copies, static_cast<int64_t>(ranks.size())},
+                            IntegerType::get(context, 64));
+  return DenseIntElementsAttr::get(type, groups);
+}
+
+//===----------------------------------------------------------------------===//
+// What is cut off and gathered
+//===----------------------------------------------------------------------===//
+
+/// The part that `stablehlo-one-rank` has cut off.
+static std::optional<Split> matchCut(Operation *op) {
+  auto part = op->getAttrOfType<DictionaryAttr>(stablehlo::kPartAttrName);
+  if (!part || !isa<stablehlo::DynamicSliceOp>(op))
+    return std::nullopt;
+  auto offsets = part.getAs<DenseIntElementsAttr>(stablehlo::kPartOffsetsName);
+  return Split{llvm::to_vector(shapeOf(op->getResult(0))),
+               llvm::to_vector(offsets.getValues<int64_t>()), part};
+}
+
+/// The parts of a group's ranks one after another along a dimension, as
+/// `stablehlo-lower-collectives` makes them of an `all_gather`.
+static std::optional<Gathered> matchGather(Value whole, int64_t devices) {
+  auto reshape = whole.getDefiningOp<stablehlo::ReshapeOp>();
+  if (!reshape)
+    return std::nullopt;
+  Value parts = reshape.getOperand();
+  int64_t dim = 0;
+  if (auto transpose = parts.getDefiningOp<stablehlo::TransposeOp>()) {
+    // Ranks go to their place; nothing else moves.
+    ArrayRef<int64_t> order = transpose.getPermutation();
+    dim = llvm::find(order, 0) - order.begin();
+    for (int64_t i = 0, next = 1; i < static_cast<int64_t>(order.size()); ++i)
+      if (i != dim && order[i] != next++)
+        return std::nullopt;
+    parts = transpose.getOperand();
+  }
+  auto exchange = parts.getDefiningOp<ExchangeOp>();
+  if (!exchange || exchange.getKind() != ExchangeKind::Gather)
+    return std::nullopt;
+  Value part = exchange.getInput();
+  SmallVector<int64_t> merged(shapeOf(part));
+  int64_t count = exchange.getRanks().getType().getDimSize(1);
+  if (dim >= static_cast<int64_t>(merged.size()))
+    return std::nullopt;
+  merged[dim] *= count;
+  if (shapeOf(whole) != ArrayRef(merged))
+    return std::nullopt;
+  int64_t rank = merged.size();
+  Split split{llvm::to_vector(shapeOf(part)),
+              SmallVector<int64_t>(devices * rank)};
+  for (auto [i, device] :
+       llvm::enumerate(exchange.getRanks().getValues<int64_t>())) {
+    if (device >= devices)
+      return std::nullopt;
+    split.offsets[device * rank + dim] = i % count * split.part[dim];
+  }
+  return Gathered{part, split};
+}
+
+/// The same along several dimensions, down to parts as `wanted`.
+static std::optional<Gathered> matchGathers(Value whole, const Split &wanted,
+                                            int64_t devices) {
+  std::optional<Gathered> found = matchGather(whole, devices);
+  while (found && !(found->split == wanted)) {
+    std::optional<Gathered> inner = matchGather(found->part, devices);
+    if (!inner)
+      return std::nullopt;
+    for (auto [offset, outer] :
+         llvm::zip_equal(inner->split.offsets, found->split.offsets))
+      offset += outer;
+    found = inner;
+  }
+  return found;
+}
+
+//===----------------------------------------------------------------------===//
+// What depends on each other element by element
+//===----------------------------------------------------------------------===//
+
+void Component::add(Value value) {
+  if (values.insert(value))
+    worklist.push_back(value);
+}
+
+/// Values of all elements alike are made for parts again where they are read.
+bool Component::isSpread(Value value) const {
+  DenseElementsAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return constant.isSplat();
+  auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
+  return broadcast && shapeOf(broadcast.getOperand()).empty();
+}
+
+void Component::addMembersOf(Operation *op) {
+  if (op->getBlock() != end->getBlock()) {
+    isWhole = true;
+    return;
+  }
+  ops.insert(op);
+  for (Value value : op->getOperands())
+    if (shapeOf(value) == ArrayRef(shape) && !isSpread(value))
+      add(value);
+  for (Value value : op->getResults())
+    add(value);
+}
+
+void Component::addDefinition(Value value) {
+  if (auto arg = dyn_cast<BlockArgument>(value)) {
+    if (arg.getOwner() != end->getBlock() ||
+        signature.args[arg.getArgNumber()].role != ArgRole::State) {
+      isWhole = true;
+      return;
+    }
+    state.insert(arg);
+    StringRef path = signature.args[arg.getArgNumber()].path;
+    for (const SignatureResult &result : signature.results)
+      if (result.statePath == path)
+        add(end->getOperand(result.index));
+    return;
+  }
+  Operation *op = value.getDefiningOp();
+  if (stablehlo::worksByElement(op))
+    addMembersOf(op);
+  else if (matchGather(value, devices))
+    gathers.push_back(value);
+  else
+    isWhole = true;
+}
+
+/// Whether this is what a reduction begins with that changes nothing.
+static bool isNeutral(Operation *combiner, Value init) {
+  if (isa<stablehlo::AddOp>(combiner))
+    return matchPattern(init, m_AnyZeroFloat()) || matchPattern(init, m_Zero());
+  if (isa<stablehlo::MaxOp>(combiner))
+    return matchPattern(init, m_NegInfFloat());
+  if (isa<stablehlo::MinOp>(combiner))
+    return matchPattern(init, m_PosInfFloat());
+  if (isa<stablehlo::AndOp>(combiner))
+    return matchPattern(init, m_One());
+  return isa<stablehlo::OrOp>(combiner) && matchPattern(init, m_Zero());
+}
+
+/// Of all elements to one: each rank reduces its part.
+bool Component::addReduction(stablehlo::ReduceOp reduce) {
+  if (reduce->getNumResults() != 1 || reduce->getBlock() != end->getBlock() ||
+      !shapeOf(reduce->getResult(0)).empty())
+    return false;
+  Operation *combiner = stablehlo::getCombiner(reduce.getBody());
+  if (!combiner || !isNeutral(combiner, reduce->getOperand(1)))
+    return false;
+  reductions.insert(reduce);
+  return true;
+}
+
+void Component::addUse(OpOperand &use) {
+  Operation *user = use.getOwner();
+  if (user == end) {
+    StringRef path = signature.results[use.getOperandNumber()].statePath;
+    const SignatureArg *arg = path.empty() ? nullptr : signature.findArg(path);
+    arg ? add(func.getArgument(arg->index)) : void(isWhole = true);
+    return;
+  }
+  if (std::optional<Split> cut = matchCut(user);
+      cut && use.getOperandNumber() == 0 && user->getBlock() == end->getBlock())
+    cuts.insert(user);
+  else if (stablehlo::worksByElement(user))
+    addMembersOf(user);
+  else if (auto reduce = dyn_cast<stablehlo::ReduceOp>(user);
+           !reduce || !addReduction(reduce))
+    isWhole = true;
+}
+
+void Component::grow(BlockArgument arg) {
+  shape = llvm::to_vector(shapeOf(arg));
+  add(arg);
+  while (!worklist.empty() && !isWhole) {
+    Value value = worklist.pop_back_val();
+    if (shapeOf(value) != ArrayRef(shape)) {
+      isWhole = true;
+      return;
+    }
+    addDefinition(value);
+    for (OpOperand &use : value.getUses())
+      addUse(use);
+  }
+}
+
+bool Component::isSplit() {
+  if (isWhole || cuts.empty())
+    return false;
+  wanted = *matchCut(cuts.front());
+  return llvm::all_of(
+             cuts, [&](Operation *cut) { return *matchCut(cut) == wanted; }) &&
+         llvm::all_of(gathers,
+                      [&](Value whole) {
+                        return bool(matchGathers(whole, wanted, devices));
+                      }) &&
+         wanted.groups(func.getContext());
+}
+
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+/// The same number for each element of a part.
+Value Component::spreadAgain(Value value, OpBuilder &b) const {
+  RankedTensorType type = tensorOf(value).clone(wanted.part);
+  DenseElementsAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return stablehlo::ConstantOp::create(b, value.getLoc(),
+                                         constant.resizeSplat(type));
+  return stablehlo::BroadcastInDimOp::create(
+      b, value.getLoc(), type, value.getDefiningOp()->getOperand(0),
+      b.getDenseI64ArrayAttr({}));
+}
+
+/// What each rank has made of its part becomes one, in the order of the parts.
+void Component::sumOverRanks(stablehlo::ReduceOp reduce) {
+  OpBuilder b(reduce);
+  b.setInsertionPointAfter(reduce);
+  Location loc = reduce.getLoc();
+  Value mine = reduce->getResult(0);
+  DenseIntElementsAttr groups = *wanted.groups(func.getContext());
+  auto all = ExchangeOp::create(
+      b, loc, tensorOf(mine).clone({groups.getType().getDimSize(1)}),
+      ExchangeKind::Gather, mine, groups, b.getStringAttr("state in parts"));
+  all->setAttr(FP8Dialect::kWireReasonAttrName,
+               b.getStringAttr("each rank reduces its part of the state"));
+  auto one = stablehlo::ReduceOp::create(
+      b, loc, TypeRange{mine.getType()}, ValueRange{all.getResult()},
+      ValueRange{reduce->getOperand(1)}, b.getDenseI64ArrayAttr({0}));
+  IRMapping mapping;
+  reduce.getBody().cloneInto(&one.getBody(), mapping);
+  mine.replaceAllUsesExcept(one->getResult(0), all);
+}
+
+void Component::split() {
+  OpBuilder b(func.getContext());
+  for (Value whole : gathers)
+    whole.replaceAllUsesWith(matchGathers(whole, wanted, devices)->part);
+  for (Operation *op : ops) {
+    b.setInsertionPoint(op);
+    for (OpOperand &operand : op->getOpOperands())
+      if (shapeOf(operand.get()) == ArrayRef(shape) && isSpread(operand.get()))
+        operand.set(spreadAgain(operand.get(), b));
+    for (Value result : op->getResults())
+      result.setType(tensorOf(result).clone(wanted.part));
+  }
+  for (BlockArgument arg : state) {
+    arg.setType(tensorOf(arg).clone(wanted.part));
+    func.setArgAttr(arg.getArgNumber(), stablehlo::kPartAttrName, wanted.attr);
+  }
+  for (Operation *cut : cuts) {
+    cut->getResult(0).replaceAllUsesWith(cut->getOperand(0));
+    cut->erase();
+  }
+  for (Operation *reduce : reductions)
+    sumOverRanks(cast<stablehlo::ReduceOp>(reduce));
+}
+
+//===----------------------------------------------------------------------===//
+// The recipe
+//===----------------------------------------------------------------------===//
+
+/// Whether the recipe stores parts of the array as it does the whole.
+static bool storesParts(const SignatureArg &arg, const Recipe *recipe) {
+  if (!recipe)
+    return true;
+  auto storesSo = [](const StorageRecipe &storage) {
+    return !storage.changes() || StoredForm::isForParts(storage);
+  };
+  const OptimizerRecipe &optimizer = recipe->optimizer;
+  if (optimizer.clipUpdate)
+    return false;
+  switch (arg.kind) {
+  case StateKind::Parameter:
+    return storesSo(optimizer.master) &&
+           recipe->weightCopies == WeightCopyTime::Step;
+  case StateKind::Moment1:
+    return storesSo(optimizer.moment1);
+  case StateKind::Moment2:
+    return storesSo(optimizer.moment2);
+  case StateKind::Gradient:
+    return storesSo(recipe->gradients);
+  case StateKind::Other: // perhaps a master copy
+    return arg.parameter.empty() || storesSo(optimizer.master);
+  default:
+    return true;
+  }
+}
+
+/// What an update does is seen once nothing cuts and gathers any more: moments
+/// that the import could not tell get their kind.
+static void findKinds(func::FuncOp func, const Signature &signature) {
+  SignatureOptions options;
+  options.functionKind = FunctionKind::Step;
+  for (const SignatureArg &arg : signature.args)
+    if (arg.role != ArgRole::State)
+      options.roles.push_back({arg.path, stringify(arg.role).str()});
+  for (const SignatureResult &result : signature.results) {
+    if (!result.statePath.empty())
+      options.states.push_back({result.statePath, result.path});
+    if (result.kind == ResultKind::Loss)
+      options.loss = result.path;
+  }
+  ScopedDiagnosticHandler quiet(func.getContext(),
+                                [](Diagnostic &) { return success(); });
+  FailureOr<Signature> found = analyzeSignature(func, options);
+  if (failed(found))
+    return;
+  auto text = [&](StringRef name) {
+    return StringAttr::get(func.getContext(), name);
+  };
+  for (const SignatureArg &arg : found->args) {
+    if (!func.getArgAttr(arg.index, stablehlo::kPartAttrName) ||
+        signature.args[arg.index].kind != StateKind::Other ||
+        !signature.args[arg.index].parameter.empty())
+      continue;
+    func.setArgAttr(arg.index, kKindAttr, text(stringify(arg.kind)));
+    if (!arg.parameter.empty())
+      func.setArgAttr(arg.index, kParameterAttr, text(arg.parameter));
+  }
+}
+
+void fp8::splitState(func::FuncOp func, const Signature &signature,
+                     const Recipe *recipe) {
+  auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
+  llvm::DenseSet<Value> seen;
+  bool anySplit = false;
+  for (const SignatureArg &arg : signature.args) {
+    BlockArgument argument = func.getArgument(arg.index);
+    if (!devices || arg.role != ArgRole::State || !seen.insert(argument).second)
+      continue;
+    Component component(func, signature, devices.getInt());
+    component.grow(argument);
+    bool isKept = true;
+    for (BlockArgument each : component.getState()) {
+      seen.insert(each);
+      isKept &= storesParts(signature.args[each.getArgNumber()], recipe);
+    }
+    if (isKept && component.isSplit()) {
+      component.split();
+      anySplit = true;
+    }
+  }
+  func.walk([](stablehlo::DynamicSliceOp slice) {
+    slice->removeAttr(stablehlo::kPartAttrName);
+  });
+  Block &body = func.getBody().front();
+  func.setType(FunctionType::get(func.getContext(), body.getArgumentTypes(),
+                                 body.getTerminator()->getOperandTypes()));
+  if (anySplit)
+    findKinds(func, signature);
+}
