@@ -134,6 +134,19 @@ fp8_status fp8_group_barrier(fp8_group *group) {
   });
 }
 
+fp8_status fp8_group_gather(fp8_group *group, const void *data, int64_t bytes,
+                            fp8_bytes_fn receive, void *user) {
+  return guard([&] {
+    if (!receive || bytes < 0 || (bytes > 0 && !data))
+      throw Error(FP8_ERROR_INVALID,
+                  "expected bytes and a function that receives those of all");
+    std::string mine(static_cast<const char *>(data), bytes);
+    for (const std::string &each :
+         group ? group->gather(mine) : std::vector<std::string>{mine})
+      receive(user, each.data(), static_cast<int64_t>(each.size()));
+  });
+}
+
 int32_t fp8_group_claim_failure(fp8_group *group) {
   return !group || group->claimFailure();
 }
@@ -145,6 +158,10 @@ void fp8_group_abort(fp8_group *group, const char *message) {
 
 fp8_status fp8_step_gather(fp8_step *step) {
   return guard([&] { required(step, "a step").gather(); });
+}
+
+fp8_status fp8_step_release(fp8_step *step) {
+  return guard([&] { required(step, "a step").drop(); });
 }
 
 fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {
