@@ -20,6 +20,7 @@
 #include <cstring>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 
 namespace nb = nanobind;
@@ -39,8 +40,13 @@ void check(fp8_status status) {
     throw Failure(status, fp8_last_error());
 }
 
+/// fp8.RankError; made with the module.
+PyObject *rankError;
+
 PyObject *exceptionOf(fp8_status status) {
   switch (status) {
+  case FP8_ERROR_RANK:
+    return rankError;
   case FP8_ERROR_IO:
     return PyExc_OSError;
   case FP8_ERROR_INVALID:
@@ -96,13 +102,15 @@ struct TensorInfo {
         kind(orEmpty(fp8_kind_name(info.kind))),
         shape(info.dims, info.dims + info.rank), bytes(fp8_tensor_bytes(&info)),
         stateArg(info.kind == FP8_KIND_STATE ? info.state_arg : -1),
-        zeroInit(info.zero_init), ownBuffer(info.own_buffer) {}
+        zeroInit(info.zero_init), ownBuffer(info.own_buffer),
+        shard(info.shard) {}
 
   std::string name, dtype, role, kind;
   std::vector<int64_t> shape;
   int64_t bytes;
   int32_t stateArg;
   bool zeroInit, ownBuffer;
+  int64_t shard;
 };
 
 /// A function of a package, which has to outlive it.
@@ -134,6 +142,89 @@ private:
 
 using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
 
+/// Processes that run steps together.
+class Group {
+public:
+  Group(const std::optional<std::string> &transport, double timeout,
+        int64_t bucketBytes) {
+    fp8_group_options options = {};
+    options.transport = transport ? transport->c_str() : nullptr;
+    options.timeout = timeout;
+    options.bucket_bytes = bucketBytes;
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_group_create(&options, &handle);
+    }
+    check(status);
+    rank = fp8_group_rank(handle);
+    size = fp8_group_size(handle);
+  }
+  Group(const Group &) = delete;
+  ~Group() { close(); }
+
+  /// Leaves. The steps that are still there know nothing of the group any more.
+  void close() {
+    for (fp8_step *step : steps)
+      fp8_step_set_group(step, nullptr);
+    steps.clear();
+    fp8_group *left = std::exchange(handle, nullptr);
+    nb::gil_scoped_release release;
+    fp8_group_destroy(left);
+  }
+
+  bool isClosed() const { return !handle; }
+
+  fp8_group *get() const {
+    if (!handle)
+      throw Failure(FP8_ERROR_INVALID,
+                    "expected ranks that are together but their group is "
+                    "closed");
+    return handle;
+  }
+
+  void add(fp8_step *step) {
+    check(fp8_step_set_group(step, get()));
+    steps.insert(step);
+  }
+  void remove(fp8_step *step) { steps.erase(step); }
+
+  std::vector<nb::bytes> gather(const nb::bytes &mine) const {
+    std::vector<std::string> all;
+    auto add = [](void *user, const void *data, int64_t bytes) {
+      static_cast<std::vector<std::string> *>(user)->emplace_back(
+          static_cast<const char *>(data), bytes);
+    };
+    fp8_group *group = get();
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_group_gather(group, mine.c_str(),
+                                static_cast<int64_t>(mine.size()), add, &all);
+    }
+    check(status);
+    std::vector<nb::bytes> result;
+    for (const std::string &each : all)
+      result.emplace_back(each.data(), each.size());
+    return result;
+  }
+
+  bool claimFailure() const {
+    nb::gil_scoped_release release;
+    return fp8_group_claim_failure(handle);
+  }
+  void abort(const std::string &message) const {
+    nb::gil_scoped_release release;
+    fp8_group_abort(handle, message.c_str());
+  }
+
+  int64_t rank = 0, size = 1;
+
+private:
+  fp8_group *handle = nullptr;
+  std::set<fp8_step *> steps;
+};
+
 /// A function with its memory.
 class Step {
 public:
@@ -141,9 +232,33 @@ public:
     check(fp8_step_create(function.handle, threads, &handle));
   }
   Step(const Step &) = delete;
-  ~Step() { fp8_step_destroy(handle); }
+  ~Step() {
+    if (group)
+      group->remove(handle);
+    fp8_step_destroy(handle);
+  }
+
+  /// The group has to outlive the step.
+  void setGroup(Group &other) {
+    other.add(handle);
+    group = &other;
+  }
+  fp8_group *ranks() const { return group ? group->get() : nullptr; }
+
+  /// Brings the shards of other ranks, or gives their memory back.
+  void gather() {
+    fp8_status status;
+    {
+      nb::gil_scoped_release release;
+      status = fp8_step_gather(handle);
+    }
+    check(status);
+  }
+  void release() { check(fp8_step_release(handle)); }
+  bool owns(int64_t shard) const { return fp8_owns(handle, shard); }
 
   void run() {
+    ranks();
     fp8_status status;
     {
       nb::gil_scoped_release release;
@@ -286,6 +401,7 @@ private:
 
   Function executable;
   fp8_step *handle = nullptr;
+  Group *group = nullptr;
 };
 
 /// What a step is evaluated on: text files, and arrays (path of the argument,
@@ -383,6 +499,7 @@ public:
   std::string evaluate(const Step &step, const HeldOut &heldOut) const {
     EvaluationOptions given(heldOut);
     check(fp8_package_options(handle, &given.options, nullptr));
+    given.options.group = step.ranks();
     std::string line;
     fp8_status status;
     {
@@ -551,6 +668,12 @@ nb::tuple runPasses(const std::string &module, const std::string &pipeline,
 NB_MODULE(_native, m) {
   m.doc() = "The C interfaces of fp8's compiler and runtime.";
   nb::register_exception_translator(translate);
+  rankError = PyErr_NewExceptionWithDoc(
+      "fp8.RankError",
+      "Another rank has failed, does not answer, or does something else than "
+      "rank 0; the text names it.",
+      PyExc_RuntimeError, nullptr);
+  m.attr("RankError") = nb::handle(rankError);
 
   nb::class_<TensorInfo>(m, "TensorInfo")
       .def_ro("name", &TensorInfo::name)
@@ -564,11 +687,23 @@ NB_MODULE(_native, m) {
       .def_ro("kind", &TensorInfo::kind)
       .def_ro("state_arg", &TensorInfo::stateArg)
       .def_ro("zero_init", &TensorInfo::zeroInit)
-      .def_ro("own_buffer", &TensorInfo::ownBuffer);
+      .def_ro("own_buffer", &TensorInfo::ownBuffer)
+      .def_ro("shard", &TensorInfo::shard);
 
   nb::class_<Function>(m, "Function")
       .def_prop_ro("arguments", &Function::arguments)
       .def_prop_ro("results", &Function::results);
+
+  nb::class_<Group>(m, "Group")
+      .def(nb::init<const std::optional<std::string> &, double, int64_t>(),
+           "transport"_a = nb::none(), "timeout"_a = 0, "bucket_bytes"_a = 0)
+      .def_ro("rank", &Group::rank)
+      .def_ro("size", &Group::size)
+      .def_prop_ro("closed", &Group::isClosed)
+      .def("gather", &Group::gather, "value"_a)
+      .def("claim_failure", &Group::claimFailure)
+      .def("abort", &Group::abort, "message"_a)
+      .def("close", &Group::close);
 
   nb::class_<Step>(m, "Step")
       .def(nb::init<const Function &, int32_t>(), "function"_a, "threads"_a = 0,
@@ -583,7 +718,11 @@ NB_MODULE(_native, m) {
       .def("trace", &Step::trace, "number"_a)
       .def("memory", &Step::memory)
       .def("set_profile", &Step::setProfile, "on"_a)
-      .def("profile", &Step::profile);
+      .def("profile", &Step::profile)
+      .def("set_group", &Step::setGroup, "group"_a, nb::keep_alive<1, 2>())
+      .def("gather", &Step::gather)
+      .def("release", &Step::release)
+      .def("owns", &Step::owns, "shard"_a);
 
   nb::class_<Package>(m, "Package")
       .def(nb::init<const std::string &>(), "directory"_a)

@@ -318,8 +318,8 @@ FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
 FP8_CAPI int64_t fp8_rank(fp8_step *step);
 FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
 
-/* Called by generated code only: whether this rank owns a shard of the state.
-   Shards are dealt to the ranks of the step's group, the largest first, each to
+/* Whether this rank owns a shard of the state; generated code asks, too. Shards
+   are dealt to the ranks of the step's group, the largest first, each to
    the rank that has the fewest bytes so far. */
 FP8_CAPI int64_t fp8_owns(fp8_step *step, int64_t shard);
 
@@ -495,6 +495,15 @@ FP8_CAPI int64_t fp8_group_bytes_sent(const fp8_group *group);
 /* Returns when all ranks have called it. */
 FP8_CAPI fp8_status fp8_group_barrier(fp8_group *group);
 
+/* Bytes, valid during the call. */
+typedef void (*fp8_bytes_fn)(void *user, const void *data, int64_t bytes);
+
+/* Tells receive what each rank has given, one after another by rank: any number
+   of bytes each. All ranks call it. */
+FP8_CAPI fp8_status fp8_group_gather(fp8_group *group, const void *data,
+                                     int64_t bytes, fp8_bytes_fn receive,
+                                     void *user);
+
 /* After a failure of this rank or of a call: whether this process is the one to
    tell the user. Waits a moment for ranks that come first (0 does not wait). */
 FP8_CAPI int32_t fp8_group_claim_failure(fp8_group *group);
@@ -516,6 +525,9 @@ FP8_CAPI const void *fp8_step_whole(fp8_step *step, int64_t index);
    this rank's is cut off. The step has its group by then. */
 FP8_CAPI fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
                                        const void *value);
+/* Gives the memory of other ranks' shards back, until they are gathered again;
+   what they held is gone. */
+FP8_CAPI fp8_status fp8_step_release(fp8_step *step);
 
 /* One reduction of a step over its ranks, summed over the runs since profiling
    was turned on (fp8_step_set_profile). */
@@ -868,10 +880,12 @@ FP8_CAPI fp8_status fp8_train(const fp8_train_options *options,
    it as it is. step: of options->step, or of an executable of the same
    arguments. Of the options these count: step, eval, store, load, data_files,
    eval_files, holdout, eval_batches, init and init_file (for arguments of eval
-   that are no state of the step), seed, threads, no_signals. Tells message one
-   line of JSON: {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...},
-   "batches": 8}, without "heldout_metrics" if eval has no others; null is a
-   value that is not finite. FP8_INTERRUPTED: by SIGINT or SIGTERM. */
+   that are no state of the step), seed, threads, no_signals, and group, whose
+   ranks then all call this, with all of the state (fp8_step_gather), and
+   evaluate some of the batches each. Tells message one line of JSON:
+   {"heldout_loss": 1.5, "heldout_metrics": {PATH: ...}, "batches": 8}, without
+   "heldout_metrics" if eval has no others; null is a value that is not finite.
+   FP8_INTERRUPTED: by SIGINT or SIGTERM, of one rank alone. */
 FP8_CAPI fp8_status fp8_evaluate(const fp8_train_options *options,
                                  fp8_step *step, fp8_message_fn message,
                                  void *user);

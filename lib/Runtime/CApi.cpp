@@ -134,6 +134,19 @@ fp8_status fp8_group_barrier(fp8_group *group) {
   });
 }
 
+fp8_status fp8_group_gather(fp8_group *group, const void *data, int64_t bytes,
+                            fp8_bytes_fn receive, void *user) {
+  return guard([&] {
+    if (!receive || bytes < 0 || (bytes > 0 && !data))
+      throw Error(FP8_ERROR_INVALID,
+                  "expected bytes and a function that receives those of all");
+    std::string mine(static_cast<const char *>(data), bytes);
+    for (const std::string &each :
+         group ? group->gather(mine) : std::vector<std::string>{mine})
+      receive(user, each.data(), static_cast<int64_t>(each.size()));
+  });
+}
+
 int32_t fp8_group_claim_failure(fp8_group *group) {
   return !group || group->claimFailure();
 }
@@ -167,6 +180,10 @@ fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
                       valid.executable.arguments.size(), " but got ", index));
     valid.setWhole(index, value);
   });
+}
+
+fp8_status fp8_step_release(fp8_step *step) {
+  return guard([&] { required(step, "a step").drop(); });
 }
 
 fp8_status fp8_step_set_group(fp8_step *step, fp8_group *group) {

@@ -125,8 +125,13 @@ std::string evaluateState(const fp8_train_options &options, fp8_step &step) {
     throw Error(FP8_ERROR_INVALID, "expected an evaluation but got none");
   HeldOut heldOut(options, step);
   std::unique_ptr<Evaluation> evaluation = heldOut.open(*options.eval);
+  bool isShared = options.group && options.group->size() > 1;
+  if (isShared)
+    evaluation->dealTo(*options.group);
   SignalScope signals(!options.no_signals);
-  std::optional<std::vector<double>> means = evaluation->run(isInterrupted);
+  // Ranks that share an evaluation finish it together.
+  std::optional<std::vector<double>> means =
+      evaluation->run([&] { return !isShared && isInterrupted(); });
   if (!means)
     throw interruption();
   // JSON has no NaN and no infinity.

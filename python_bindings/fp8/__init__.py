@@ -19,6 +19,8 @@ _PLACES = {
     "version": "compiler",
     "evaluate": "evaluation",
     "export_weights": "evaluation",
+    "Group": "group",
+    "RankError": "group",
     "load": "package",
     "opt": "passes",
     "Recipe": "recipe",

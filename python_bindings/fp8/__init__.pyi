@@ -4,6 +4,8 @@ from .compiler import compile as compile
 from .compiler import version as version
 from .evaluation import evaluate as evaluate
 from .evaluation import export_weights as export_weights
+from .group import Group as Group
+from .group import RankError as RankError
 from .package import load as load
 from .passes import opt as opt
 from .recipe import Recipe as Recipe

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from . import _native, package, state, trees
+from .group import Group
 from .recipe import Recipe
 from .step import Step
 
@@ -46,6 +47,7 @@ def compile(
     loss: str | None = None,
     entry: str | None = None,
     target: str = "native",
+    group: Group | None = None,
     data_parallel: bool = False,
     zero: int = 0,
     global_amax: bool = False,
@@ -73,8 +75,10 @@ def compile(
     loss: the path of the loss, if it is not found.
     entry: of a module with several public functions, which one.
     target: "native", or a CPU as in `fp8-run --target-cpu`.
-    data_parallel: the step is for several ranks, each with rows of its own (docs/Ranks.md): `Step.save` writes a package that
-        `mpirun fp8-train PACKAGE --data-parallel` trains. In this process it is one rank alone, with the bits of a step without it. Then zero, 1: masters and
+    group: the ranks that run the step together, each with rows of its own (docs/Ranks.md): all compile the same step, rank 0 first, and call it
+        equally often, with the same state and batches of their own. Metrics come back reduced. The step is data parallel then.
+    data_parallel: the step is for several ranks, whoever runs it: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel` and
+        `fp8.load(PACKAGE, group=...)` train. Without a group it is one rank alone, with the bits of a step without it. Then zero, 1: masters and
         moments are dealt to the ranks; global_amax: current scales follow from the amaxes of all ranks; loss_reduction: "mean" or "sum", what the
         loss is over the rows, where that cannot be proved.
     fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
@@ -85,7 +89,8 @@ def compile(
     threads: of a step; 0: as many as the process may use cores. compile_threads: of the compiler.
     cache: False: compile anew, and keep nothing (FP8_CACHE_DIR says where it would be).
 
-    Raises CompileError, with the lines of the user's program, and warns with CompileWarning.
+    Raises CompileError, with the lines of the user's program, and warns with CompileWarning (of a group, rank 0 alone). RankError: another
+        rank compiles something else.
     """
     made = None
     if callable(step):
@@ -98,12 +103,17 @@ def compile(
         text = _text_of(step)
     pairs = lambda given: [f"{key}={value}" for key, value in (given or {}).items()]
     options = dict(recipe=recipe, set=pairs(set), roles=pairs(roles), states=pairs(states), loss=loss, entry=entry, target=None if target == "native" else target,
-                   data_parallel=data_parallel, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction, fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
+                   data_parallel=data_parallel or group is not None, zero=zero, global_amax=global_amax, loss_reduction=loss_reduction,
+                   fail_on_fallback=fail_on_fallback, trace=trace, threads=compile_threads, cache=cache)  # fmt: skip
     if evaluate is not None:
         options["eval"] = _evaluation_of(evaluate, args)
-    recompile = lambda **more: _run(text, {**options, **more})
-    program = recompile()
-    functions = state.Functions(program.load())
+    is_first = group is None or group.rank == 0
+    recompile = lambda **more: _run(text, {**options, **more}, is_quiet=not is_first)
+    program = recompile() if is_first else None
+    if group is not None:
+        group.gather()  # the others find what rank 0 has compiled in the cache
+    program = program or recompile()
+    functions = state.Functions(program.load(), group)
     if made is None:
         made = package.trees_of(functions)
     return Step(functions, made, threads, program, recompile)
@@ -127,7 +137,7 @@ def _evaluation_of(evaluate, args):
     return trees.JaxTrees(evaluate, args).text
 
 
-def _run(text, options):
+def _run(text, options, is_quiet):
     with tempfile.TemporaryDirectory(prefix="fp8-") as folder:
         texts = {"step": text, **({"eval": options["eval"]} if options.get("eval") else {})}
         paths = {name: pathlib.Path(folder) / f"{name}.mlir" for name in texts}
@@ -146,6 +156,8 @@ def _run(text, options):
     if program is None:
         raise CompileError(error, lines)
     for line in lines:
+        if is_quiet:
+            continue
         if line.startswith("warning: "):
             warnings.warn(line.removeprefix("warning: "), CompileWarning, stacklevel=4)
         else:

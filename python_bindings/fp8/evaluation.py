@@ -25,7 +25,8 @@ def evaluate(
     """The loss, and every other scalar, of a state on held-out data, as `fp8-run --eval` computes them.
 
     step: compiled with `evaluate=`, or the package of such a step or of `fp8-run --eval`.
-    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is.
+    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is. All ranks of a
+        group call this, with the same data, and each evaluates a share of it.
     batches: an iterable of what the evaluation takes beside state: each item a tuple of its last arguments, or the only one, all of the
         shapes that it was compiled for. They are stacked in memory.
     data, eval_data, holdout: instead, text as `fp8-run --data`, `--eval-data` and `--holdout` take it, for an evaluation with an
@@ -41,7 +42,9 @@ def evaluate(
     if package.function("eval") is None:
         raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")
     held_out = _held_out(package.function("eval"), batches, data, eval_data, holdout, seed, step._threads)
+    held_out.signals &= step._group is None  # ranks that share an evaluation finish it together
     with step._held(state) as memory:
+        memory.gather()
         return _read(package.evaluate(memory.native, held_out))
 
 
@@ -61,21 +64,26 @@ def export_weights(
 
     step: what fp8.compile gave (the functions that export are compiled at the first call), or a package that was emitted with
         `--export-weights` and this format.
-    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is.
+    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is. All ranks of a
+        group call this, rank 0 writes.
     format: "f32", "bf16", or "f8E4M3FN" with scales (docs/Runtime.md, Export).
     number: the step that export.json says the weights are of; by default, how many the state has taken.
     batches, data, ...: with data as for `fp8.evaluate`, export.json has the held-out loss of the state and that of what the file says.
 
     Raises ValueError if the package cannot export in this format and OSError if the files cannot be written.
     """
-    package = step._exporting(format)
-    evaluation = package.function("check")
-    has_data = batches is not None or data or eval_data
-    if has_data and evaluation is None:
-        raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
-    held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
     with step._held(state) as memory:
-        package.export_weights(memory.native, os.fspath(directory), memory.number if number is None else number, held_out)
+        memory.gather()
+        if step._is_first():
+            package = step._exporting(format)
+            evaluation = package.function("check")
+            has_data = batches is not None or data or eval_data
+            if has_data and evaluation is None:
+                raise ValueError("expected a step with an evaluation for the held-out data: fp8.compile(step, ..., evaluate=function)")
+            held_out = _held_out(evaluation, batches, data, eval_data, holdout, seed, step._threads) if has_data else _native.HeldOut()
+            package.export_weights(memory.native, os.fspath(directory), memory.number if number is None else number, held_out)
+        if step._group is not None:
+            step._group.gather()
 
 
 def _read(line):

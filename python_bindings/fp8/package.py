@@ -5,19 +5,21 @@ import os
 import pathlib
 
 from . import _native, arrays, state, trees
+from .group import Group
 from .step import Step
 
 
-def load(directory: str | os.PathLike, threads: int = 0) -> Step:
+def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = None) -> Step:
     """The step in a package that `Step.save` or `fp8-run --emit-package` wrote. Needs no compiler.
 
     It is called as the step that was saved, with any containers whose leaves have
     the same paths. `threads`: of a step; 0: as many as the process may use
-    cores. Raises OSError if a file cannot be read and ValueError if one is not as it
-    was written, or of another version.
+    cores. `group`: the ranks that run it together, as of `fp8.compile`; the package is one that was compiled with `data_parallel`.
+    Raises OSError if a file cannot be read and ValueError if one is not as it
+    was written, or of another version, or for a single process.
     """
     directory = pathlib.Path(directory)
-    functions = state.Functions(_native.Package(str(directory)))
+    functions = state.Functions(_native.Package(str(directory)), group)
     if functions.package.text("signature.json") is None:
         raise ValueError(f"{directory}: expected signature.json in the package: it was written by an earlier version")
     described = directory / "trees.json"

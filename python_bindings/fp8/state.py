@@ -14,10 +14,11 @@ class Functions:
 
     `store` and `load` (or None both) turn state as the user has it into what the
     step keeps and back: fp8_train_options in fp8-c/Runtime.h has the contract.
+    group: the ranks that run the step together, or None.
     """
 
-    def __init__(self, package):
-        self.package = package
+    def __init__(self, package, group=None):
+        self.package, self.group = package, group
         self.step, self.store, self.load = (package.function(name) for name in ("step", "store", "load"))
         if self.step is None:
             raise ValueError("expected a package with a function 'step'")
@@ -25,6 +26,12 @@ class Functions:
         self.place = {info.name: i for i, info in enumerate(self.arguments)}
         self.result_place = {info.name: i for i, info in enumerate(self.results)}
         self.loaded = {info.name for info in self.load.results} if self.load else set()
+        if group is not None:
+            if package.text("ranks.txt") is None:
+                raise ValueError("expected a step that was compiled for several ranks (data_parallel=True) but got one for a single process")
+            group._expect_same({"step, recipe or compiler": package.text("fingerprint").encode()})
+        # Each rank has the shards that it owns, and is told of the others' when it asks.
+        self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
 
 
 def _run(function, threads, fill):
@@ -51,7 +58,10 @@ class Memory:
     def __init__(self, functions, threads):
         self.functions, self.threads = functions, threads
         self.native = _native.Step(functions.step, threads)
+        if functions.group is not None:
+            self.native.set_group(functions.group._native)
         self.taken, self.begun = 0, 0  # `begun`: steps before, of a state that was read from a file
+        self.whole = 0  # after how many steps all of the state was here
         self.lock = threading.Lock()
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
@@ -75,6 +85,36 @@ class Memory:
                 set_value(info, buffer)
             elif info.role == "state" and not info.zero_init:
                 raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
+        self.expect_same()
+
+    def restore(self, path):
+        """Takes the state in a file."""
+        self.begun = int(self.native.restore(path) or 0)
+        self.expect_same()
+
+    def expect_same(self):
+        """Raises RankError on all ranks if the state of one is another than that of rank 0, as far as all have it."""
+        group = self.functions.group
+        if group is None or group.size == 1:
+            return
+        infos = self.functions.arguments
+        held = [i for i, info in enumerate(infos) if info.role == "state" and (self.is_whole or not info.shard)]
+        group._expect_same({infos[i].name: self.native.argument(i, self.native) for i in held}, ": all ranks have to hold the same state")
+
+    @property
+    def is_whole(self):
+        return not self.functions.is_dealt or self.whole == self.taken
+
+    def gather(self):
+        """Brings the shards of other ranks to this one, until the next step. All ranks call it."""
+        if not self.is_whole:
+            self.native.gather()
+            self.whole = self.taken
+
+    def _expect_whole(self, path):
+        info = self.functions.arguments[self.functions.place[path]] if path in self.functions.place else None
+        if not self.is_whole and (path in self.functions.loaded or info.shard):
+            raise RuntimeError(f"{path}: expected state that is here but another rank may own it: call step8.gather(state) on all ranks after the step")
 
     def argument(self, path, owner=None):
         """The buffer of an argument; it lives as long as `owner`, the step itself by default."""
@@ -98,6 +138,8 @@ class Memory:
             raise BufferError(
                 f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. Delete them, or copy (numpy.array) what is to be kept"
             )
+        if self.functions.is_dealt and self.is_whole:
+            self.native.release()
         self.native.run()
         self.taken += 1
 
@@ -111,6 +153,7 @@ class Memory:
 
     def read(self, path):
         """State as the user has it: an array of its own."""
+        self._expect_whole(path)
         if path in self.functions.loaded:
             return self._load()[path].copy()
         return self.argument(path).copy()
@@ -119,6 +162,7 @@ class Memory:
         """State as it lies in the step's buffer; BufferError where the step keeps it in another type."""
         if path in self.functions.loaded:
             raise BufferError(f"expected state that the step keeps in the user's type but got {path}, which it stores otherwise: copy it (numpy.asarray)")
+        self._expect_whole(path)
         lease = _Lease(self.native)
         self.leases.add(lease)
         return self.argument(path, lease)
@@ -134,8 +178,10 @@ class Memory:
     def clone(self):
         """The same state in buffers of its own, the recipe's own state with it."""
         other = Memory(self.functions, self.threads)
-        other.taken, other.begun = self.taken, self.begun
-        for i in range(len(self.functions.arguments)):
+        other.taken, other.begun, other.whole = self.taken, self.begun, self.whole
+        for i, info in enumerate(self.functions.arguments):
+            if not self.is_whole and info.shard and not self.native.owns(info.shard):
+                continue
             np.copyto(other.native.argument(i, other.native), self.native.argument(i, self.native))
         return other
 

@@ -27,6 +27,7 @@ class Step:
 
     def __init__(self, functions, trees, threads=0, program=None, recompile=None):
         self._functions, self._trees, self._threads = functions, trees, threads
+        self._group = functions.group if functions.group is not None and functions.group.size > 1 else None
         self._program, self._recompile = program, recompile
         signature = self.signature
         replaced = {row["path"]: row["state"] for row in signature["results"] if row["state"]}
@@ -48,7 +49,8 @@ class Step:
 
         Raises TypeError if the trees, shapes or types are not those of the
         example arguments, RuntimeError if a state is given that a later step has
-        replaced, and BufferError if views of it are still alive.
+        replaced, BufferError if views of it are still alive, and RankError if
+        another rank of its group has failed or does not answer.
         """
         leaves = self._trees.flatten(args)
         memory = self._memory_of(leaves)
@@ -105,10 +107,18 @@ class Step:
         """Writes a state to a safetensors file, whole or not at all: what the step keeps (FP8 payloads and scales, the
         recipe's own state), by tree path, as fp8-run's checkpoints have it.
 
-        `state`: the first arguments of a call, as the last call returned them, or as plain arrays.
+        `state`: the first arguments of a call, as the last call returned them, or as plain arrays. All ranks of a group call it, and find the
+        file written: by rank 0.
         """
         with self._held(state) as memory:
-            memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)])
+            memory.gather()
+            if self._is_first():
+                self._write(path, memory)
+            if self._group is not None:
+                self._group.gather()
+
+    def _write(self, path, memory):
+        memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)])
 
     def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
         """The state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
@@ -118,8 +128,20 @@ class Step:
         """
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
-        memory.begun = int(memory.native.restore(str(path)) or 0)
+        memory.restore(str(path))
         return self._shown(memory, like, leaves)
+
+    def gather(self, *state: Any) -> None:
+        """Brings what other ranks own of a state (`zero=1`) to this one, where it can be read until the next step. All ranks call it.
+
+        `state`: the first arguments of a call, as the last call returned them. Nothing is to be done for other states.
+        """
+        with self._held(state) as memory:
+            memory.gather()
+
+    def _is_first(self):
+        """Whether this rank writes the files."""
+        return self._group is None or self._group.rank == 0
 
     @contextlib.contextmanager
     def _held(self, given):

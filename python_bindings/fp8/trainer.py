@@ -1,10 +1,14 @@
 """The loop around a compiled step: data in, log and checkpoints out, whole after ctrl-C."""
 
+import contextlib
+import itertools
 import json
 import math
 import os
 import pathlib
 import re
+import signal
+import threading
 import time
 import warnings
 import weakref
@@ -15,6 +19,7 @@ import numpy as np
 
 from . import _native
 from .evaluation import evaluate
+from .group import RankError
 from .state import copy, steps_taken
 from .step import Step
 from .trees import named
@@ -46,6 +51,9 @@ class Trainer:
     stop_on_nonfinite: a loss that is NaN or infinite ends training with FloatingPointError, before a checkpoint is written.
     progress: a tqdm bar if tqdm is there. log: called with each line of the log as a dictionary.
 
+    On the ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
+    as fp8-run deals them: a step that begins at batch b takes batch b + r on rank r. Rank 0 alone writes files, logs and warns.
+
     >>> trainer = Trainer(step8, "out/run", checkpoint_every=100)                # doctest: +SKIP
     >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
     """
@@ -66,6 +74,8 @@ class Trainer:
         log: Callable[[dict[str, Any]], None] | None = None,
     ):
         self.step, self.out = step, pathlib.Path(out)
+        self._group, self._is_first = step._group, step._is_first()
+        self._signals = 0  # of a group: how many have come
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
         self.trace_every = trace_every
         if isinstance(held_out, Iterator):
@@ -85,19 +95,20 @@ class Trainer:
 
         state: the first argument of the step, arrays or what a call returned.
         batches: an iterable. Each item is the rest of the step's arguments: a
-            tuple of them, or the only one. It may end before `steps`.
+            tuple of them, or the only one. It may end before `steps`. On N ranks a step takes N items, and each rank goes through all of them.
         resume: from the newest checkpoint in `out`, if there is one; the iterable has to begin where that left off
-            (`trainer.taken` says where).
+            (`trainer.taken` says where, in steps).
         overwrite: an earlier run's files in `out` may go; otherwise they are an
             error (without `resume`).
 
-        After ctrl-C, and whatever the iterable raises, the checkpoint of the last whole step is written, and the exception goes on.
+        After ctrl-C, and whatever the iterable raises, the checkpoint of the last whole step is written, and the exception goes on. The ranks of a
+        group stop after the same step when one of them is sent SIGINT or SIGTERM; what a single rank raises ends all.
         """
         state = self._begin(state, resume, overwrite)
         bar = self._bar(steps)
         self._alarms, self._kept = self._rules(), None
         self._started, self._before = time.perf_counter(), None
-        with open(self.out / "log.jsonl", "a") as jsonl, open(self.out / "log.csv", "a") as csv:
+        with self._log("log.jsonl") as jsonl, self._log("log.csv") as csv, self._catch_signals():
             try:
                 for batch in self._limited(batches, steps):
                     if self._alarms is not None and self._alarms.may_skip:
@@ -107,7 +118,8 @@ class Trainer:
                     state = self._taken(state, metrics, steps, jsonl, csv, bar)
                     if self.checkpoint_every and self.taken % self.checkpoint_every == 0:
                         self.checkpoint(state)
-            except (FloatingPointError, AlarmStop):
+                    self._stop_if_told(state)
+            except (FloatingPointError, AlarmStop, RankError):
                 raise
             except BaseException:
                 self._rescue(steps, jsonl, csv)
@@ -134,17 +146,48 @@ class Trainer:
             if values["heldout_metrics"]:
                 line["heldout_metrics"] = values["heldout_metrics"]
         self._write(line, jsonl, csv)
-        if self.trace_every and self.taken % self.trace_every == 0:
+        if self.trace_every and self.taken % self.trace_every == 0 and self._is_first:
             with open(self.out / "trace.jsonl", "a") as file:
                 file.write(self.step._trace_line(self.taken))
         if bar is not None:
             bar.set_postfix(loss=line["loss"], refresh=False)
             bar.update()
         if self.stop_on_nonfinite and not skip and not math.isfinite(line["loss"]):
-            raise FloatingPointError(f"step {self.taken}: expected a finite loss but got {line['loss']}; the last checkpoint is from before")
+            self._raise(FloatingPointError(f"step {self.taken}: expected a finite loss but got {line['loss']}; the last checkpoint is from before"))
         if stop:
-            raise AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self.checkpoint(state)}")
+            self._raise(AlarmStop(f"stopped by an alarm: {line['alarms'][-1]}; resume from {self.checkpoint(state)}"))
         return state
+
+    def _raise(self, error):
+        """Raises what all ranks raise after the same step."""
+        if self._group is not None:
+            self._group._raise_together(error)
+        raise error
+
+    @contextlib.contextmanager
+    def _catch_signals(self):
+        """Ranks end after the same step, whichever is told to: the first SIGINT or SIGTERM is remembered, a second one ends this rank at once."""
+        if self._group is None or threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def told(number, frame):
+            self._signals += 1
+            if self._signals > 1:
+                raise KeyboardInterrupt
+
+        self._signals = 0
+        before = {number: signal.signal(number, told) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
+
+    def _stop_if_told(self, state):
+        if self._group is not None and self._group._any(self._signals):
+            self.checkpoint(state)
+            self._raise(KeyboardInterrupt())
 
     def _rules(self):
         """The alarms, which remember earlier steps; None without any."""
@@ -164,7 +207,10 @@ class Trainer:
             return False, False
         with self.step._held((state,)) as memory:
             lines, skip, stop = self._alarms.check(memory.native, self.taken)
-        for text in lines:
+        if self._group is not None:
+            # Traces are of a rank's own rows.
+            skip, stop, lines = json.loads(self._group.gather(json.dumps([skip, stop, lines]).encode())[0])
+        for text in lines if self._is_first else []:
             warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=4)
         if skip:
             line["skipped"] = True
@@ -177,16 +223,29 @@ class Trainer:
         if self._before is None:
             return
         state, metrics = self.step.newest()
+        if self._group is not None:
+            self._rescue_alone(state)
+            return
         if self._before + steps_taken(state) > self.taken:
             state = self._taken(state, metrics, steps, jsonl, csv)
         self.checkpoint(state)
 
+    def _rescue_alone(self, state):
+        """The same without the other ranks, which know of nothing: where one rank has all of the state."""
+        path = self._path(self.taken)
+        with self.step._held((state,)) as memory:
+            if self._is_first and memory.is_whole and self._before + steps_taken(state) == self.taken and not path.exists():
+                self.step._write(path, memory)
+
     def checkpoint(self, state: Any) -> pathlib.Path:
         """Writes `checkpoint-<step>.safetensors`, and drops the oldest ones beyond `keep_checkpoints`."""
         path = self._path(self.taken)
-        if not path.exists():
+        if self._group is not None:
+            with self.step._held((state,)) as memory:
+                memory.expect_same()
+        if self._from_first(not path.exists()):
             self.step.save_state(path, state)
-        if self.keep_checkpoints:
+        if self.keep_checkpoints and self._is_first:
             for old in self._checkpoints()[: -self.keep_checkpoints]:
                 self._path(old).unlink()
         return path
@@ -200,14 +259,26 @@ class Trainer:
         found = (re.fullmatch(r"checkpoint-(\d+)\.safetensors", path.name) for path in self.out.glob("checkpoint-*.safetensors"))
         return sorted(int(match[1]) for match in found if match)
 
+    def _from_first(self, value):
+        """What rank 0 has: it alone looks at files."""
+        return value if self._group is None else json.loads(self._group.gather(json.dumps(value).encode())[0])
+
+    def _log(self, name):
+        return open(self.out / name if self._is_first else os.devnull, "a")
+
     def _begin(self, state, resume, overwrite):
+        self.taken = 0
+        if newest := self._from_first(self._checkpoints()[-1:] if resume else []):
+            self.taken = newest[0]
+            state = self.step.load_state(self._path(self.taken), state)
+        if self._is_first:
+            self._begin_files(resume, overwrite)
+        return state
+
+    def _begin_files(self, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
         earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *map(self._path, self._checkpoints())]
-        self.taken = 0
         if resume:
-            if self._checkpoints():
-                self.taken = self._checkpoints()[-1]
-                state = self.step.load_state(self._path(self.taken), state)
             self._cut_logs()
         elif earlier and not overwrite:
             raise FileExistsError(f"{self.out}: expected no earlier run but got {earlier[0].name}: choose resume=True, overwrite=True or another directory")
@@ -225,7 +296,6 @@ class Trainer:
                 (self.out / name).unlink(missing_ok=True)
             else:
                 (self.out / name).write_text(text)
-        return state
 
     def _cut_logs(self):
         """Drops what an interrupted run logged after the checkpoint."""
@@ -240,11 +310,13 @@ class Trainer:
                 os.replace(temporary, path)
 
     def _limited(self, batches, steps):
-        if self.taken < steps:
-            for batch in batches:
-                yield batch
-                if self.taken >= steps:
-                    return
+        rank, ranks = (self._group.rank, self._group.size) if self._group is not None else (0, 1)
+        batches = iter(batches)
+        while self.taken < steps:
+            of_all = list(itertools.islice(batches, ranks))
+            if len(of_all) < ranks:
+                return
+            yield of_all[rank]
 
     def _line(self, metrics):
         """A line of the log: the loss, and every other scalar by path."""
@@ -259,11 +331,11 @@ class Trainer:
         csv.write(",".join("" if value == "" else repr(value) for value in values) + "\n")
         jsonl.write(json.dumps(_jsonable(line)) + "\n")
         csv.flush(), jsonl.flush()
-        if self.log:
+        if self.log and self._is_first:
             self.log(line)
 
     def _bar(self, steps):
-        if not self.progress:
+        if not self.progress or not self._is_first:
             return None
         try:
             from tqdm.auto import tqdm

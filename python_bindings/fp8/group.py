@@ -1,0 +1,110 @@
+"""Processes that train together: `mpirun -n 2 python train.py`."""
+
+import atexit
+import hashlib
+import json
+import os
+import sys
+import traceback
+import weakref
+
+from . import _native
+
+RankError = _native.RankError
+
+
+class Group:
+    """The ranks of this run, of which this process is one.
+
+    Which MPI has started the process follows from the environment, as for fp8-run; without a launcher it is one rank alone. A process
+    makes one group and leaves it when all are through:
+
+    >>> with fp8.Group() as group:                                                     # doctest: +SKIP
+    ...     step8 = fp8.compile(step, state, batch, group=group)
+    ...     for batch in batches_of(group.rank, group.size):
+    ...         state, metrics = step8(state, batch)
+
+    An exception that leaves the `with` ends all ranks, and one of them prints its traceback. So does an exception that ends the program
+    of a group without `with`.
+
+    timeout: seconds until a rank that does not answer has failed; 0: 300.
+
+    Raises OSError if this build has no plugin for the launcher's MPI, RankError if the ranks do not find each other, or MPI is in use.
+    """
+
+    def __init__(self, timeout: float = 0):
+        self._native = _native.Group(os.environ.get("FP8_TRANSPORT"), timeout, int(os.environ.get("FP8_BUCKET_BYTES", 0)))
+        self._ended_together = None
+        atexit.register(_leave, weakref.ref(self))
+
+    @property
+    def rank(self) -> int:
+        """The number of this process, from 0."""
+        return self._native.rank
+
+    @property
+    def size(self) -> int:
+        """How many ranks there are."""
+        return self._native.size
+
+    def gather(self, value: bytes = b"") -> list[bytes]:
+        """What each rank has given, by rank. Returns when all have called it."""
+        return self._native.gather(value)
+
+    def close(self) -> None:
+        """Leaves; each rank calls this when all are through. Steps of the group cannot be called any more."""
+        self._native.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, error, trace):
+        if error is None or error is self._ended_together or (isinstance(error, SystemExit) and not error.code):
+            self.close()
+        else:
+            self._fail(error)
+
+    def _fail(self, error):
+        """Ends all ranks; one of them tells why. Under MPI none comes back from here."""
+        if self.size == 1:
+            return
+        # The text of a RankError names the rank.
+        message = str(error) if isinstance(error, RankError) else f"rank {self.rank} of {self.size}: {type(error).__name__}: {error}"
+        if self._native.claim_failure():
+            traceback.print_exception(error)
+            print(f"rank {self.rank} of {self.size} ends all", file=sys.stderr)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        self._native.abort(message)
+
+    def _raise_together(self, error):
+        """Raises what all ranks raise after the same step: no failure of one of them."""
+        self._ended_together = error
+        raise error
+
+    def _any(self, mine):
+        """Whether it is so on any rank. All ranks call it."""
+        return any(value != b"\0" for value in self.gather(bytes([bool(mine)])))
+
+    def _expect_same(self, parts, why=""):
+        """Raises RankError on all ranks if one of {what it is: bytes} is not on some rank what it is on rank 0."""
+        if self.size == 1:
+            return
+        digests = {what: hashlib.blake2b(data, digest_size=16).hexdigest() for what, data in parts.items()}
+        first, *others = map(json.loads, self.gather(json.dumps(digests).encode()))
+        for rank, digests in enumerate(others, 1):
+            for what in {**first, **digests}:
+                if first.get(what) != digests.get(what):
+                    raise RankError(f"rank {rank} of {self.size} has another {what} than rank 0{why}")
+
+
+def _leave(reference):
+    """At the end of a program: what the `with` of a group does."""
+    group = reference()
+    if group is None or group._native.closed:
+        return
+    error = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    if error is None:
+        group.close()
+    else:
+        group._native.abort(f"rank {group.rank} of {group.size}: {type(error).__name__}: {error}")

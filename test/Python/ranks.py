@@ -1,0 +1,313 @@
+"""fp8.Group: two ranks in Python have the bits of fp8-run on two ranks, and what goes wrong on one of them is an exception on the other.
+
+    ranks.py FP8_RUN FOLDER LAUNCHER TRANSPORT     the tests
+    ranks.py --program NAME FOLDER [OPTION...]     what a rank runs
+
+LAUNCHER is an mpirun, TRANSPORT the one over sockets, which unlike a launcher ends no process.
+"""
+
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+import fp8
+import jax
+import jax.numpy as jnp
+import numpy as np
+import steps
+
+STEPS = 4
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def batch(number):
+    """32 rows."""
+    return jax.tree.map(np.asarray, steps.batch(100 + number))
+
+
+# ------------------------------------------------------------------- programs
+
+
+def loss(state, batch):
+    return jnp.mean((steps.forward(state[0], batch["x"]) - batch["y"]) ** 2)
+
+
+def compiled(group, options, **more):
+    wire = {"all_reduce.format": "f8E4M3FN"} if "f8" in options else None
+    return fp8.compile(steps.tupled, steps.state(), batch(0), recipe="coat", set=wire, group=group, zero=int("zero" in options), threads=1, **more)
+
+
+def loop(folder, options):
+    """A loop of one's own, the state that it saves, and evaluations."""
+    with fp8.Group() as group:
+        step8, state, losses = compiled(group, options, evaluate=loss), steps.state(), []
+        for number in range(STEPS):
+            state, metrics = step8(state, batch(number * group.size + group.rank))
+            losses.append(float(metrics["loss"]))
+        if "zero" in options:
+            try:
+                jax.tree.map(np.asarray, state)
+                raise AssertionError("expected an error about state that another rank owns")
+            except RuntimeError as error:
+                assert "call step8.gather(state) on all ranks" in str(error), error
+        held_out = [batch(number) for number in range(5)]
+        values = {"losses": losses, "heldout": fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]}
+        step8.save_state(folder / "saved.safetensors", state)
+        fp8.export_weights(step8, folder / "weights", state)
+        loaded = step8.load_state(folder / "saved.safetensors", state)
+        kept = fp8.copy(state)
+        values["next"] = [float(step8(each, batch(group.rank))[1]["loss"]) for each in (state, loaded, kept)]
+        (folder / f"{group.rank}.json").write_text(json.dumps(values))
+
+
+def trained(folder, options):
+    """fp8.Trainer, in two parts."""
+    with fp8.Group() as group:
+        step8 = compiled(group, options)
+        for begin, end in ((0, 2), (2, STEPS)):
+            trainer = fp8.Trainer(step8, folder / "run", progress=False, checkpoint_every=1, keep_checkpoints=2)
+            trainer.fit(steps.state(), map(batch, range(begin * group.size, 100)), end, resume=True)
+
+
+def endless(folder, options):
+    def batches():
+        for number in range(10**9):
+            (folder / f"{group.rank}.steps").write_text(str(number))
+            yield batch(number % 7)
+
+    with fp8.Group() as group:
+        fp8.Trainer(compiled(group, options), folder / "run", progress=False).fit(steps.state(), batches(), 10**6)
+
+
+def failing(folder, options):
+    with fp8.Group(timeout=60) as group:
+        mine = group.rank == 1 and options[0]
+        recipe = "none" if mine == "recipe" else "tensorwise"
+        step8 = fp8.compile(steps.tupled, steps.state(), batch(0), recipe=recipe, group=group, threads=1)
+        params, opt = steps.state()
+        if mine == "state":
+            params["up"] = params["up"].at[3, 4].add(1e-3)
+        state = params, opt
+        for number in range(10**6):
+            if mine == "data" and number == 3:
+                raise ValueError("there is no batch 3")
+            state, _ = step8(state, batch(0))
+            (folder / f"{group.rank}.steps").write_text(str(number))
+
+
+def without_with(folder, options):
+    group = fp8.Group()
+    if group.rank == 1:
+        raise ValueError("before anything")
+    compiled(group, [])
+
+
+# ---------------------------------------------------------------------- tests
+
+
+def bits(losses):
+    """(fp8-run writes as many digits as f32 has.)"""
+    return [np.float32(loss).tobytes() for loss in losses]
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        temporary = tempfile.TemporaryDirectory(dir=FOLDER)
+        self.addCleanup(temporary.cleanup)
+        self.folder = pathlib.Path(temporary.name)
+
+    def program(self, name, *options):
+        return [sys.executable, __file__, "--program", name, self.folder, *options]
+
+    def by_mpi(self, command, good=True):
+        oversubscribe = ["--oversubscribe"] if "openmpi" in LAUNCHER else []
+        run = subprocess.run([str(part) for part in [LAUNCHER, *oversubscribe, "-n", 2, *command]], env=os.environ | AS_ROOT, capture_output=True, text=True, timeout=300)
+        self.assertEqual(run.returncode == 0, good, run.stdout[-2000:] + run.stderr[-4000:])
+        return run.stderr
+
+    def by_sockets(self, command, faults=("", "")):
+        """Two processes, as they run."""
+        ranks = []
+        for rank, fault in enumerate(faults):
+            transport = f"{TRANSPORT}:dir={self.folder},rank={rank},ranks=2{fault}"
+            ranks.append(subprocess.Popen(list(map(str, command)), env=os.environ | {"FP8_TRANSPORT": transport}, stderr=subprocess.PIPE, text=True))
+        return ranks
+
+    def wait(self, ranks):
+        """Statuses and errors of the ranks."""
+        errors = [rank.communicate(timeout=300)[1] for rank in ranks]
+        return [rank.returncode for rank in ranks], errors
+
+    def reached(self, number):
+        """Waits until both ranks have taken so many steps."""
+        for _ in range(3000):
+            files = [self.folder / f"{rank}.steps" for rank in (0, 1)]
+            if all(file.exists() and int(file.read_text() or 0) >= number for file in files):
+                return
+            time.sleep(0.05)
+        self.fail(f"expected {number} steps")
+
+
+class SameBits(Case):
+    """As fp8-run on two ranks."""
+
+    def fp8_run(self, options):
+        """Losses, and the state after the last step."""
+        import fp8_testing
+
+        state = steps.state()
+        fp8_testing.save_tree(self.folder / "init.safetensors", state=state)
+        (self.folder / "step.mlir").write_text(jax.jit(steps.tupled, keep_unused=True).lower(state, batch(0)).as_text(debug_info=True))
+        feeds, rows = [], [jax.tree_util.tree_flatten_with_path(batch(number))[0] for number in range(2 * STEPS)]
+        for i, (path, _) in enumerate(rows[0]):
+            np.save(self.folder / f"{i}.npy", np.concatenate([leaves[i][1] for leaves in rows]))
+            feeds += ["--batch", f"batch{jax.tree_util.keystr(path)}={self.folder / str(i)}.npy"]
+        self.by_mpi([FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", *feeds, "--recipe", "coat", "--data-parallel",
+                     *(["--set", "all_reduce.format=f8E4M3FN"] if "f8" in options else []), *(["--zero", 1] if "zero" in options else []),
+                     "--steps", STEPS, "--threads", 1, "--out", self.folder / "fp8-run", "--quiet"])  # fmt: skip
+        return fp8_testing.losses(fp8_testing.read_log(self.folder / "fp8-run")), fp8_testing.load_tensors(self.folder / "fp8-run" / f"checkpoint-{STEPS}.safetensors")
+
+    def assert_same_state(self, path, want):
+        import fp8_testing
+
+        found = fp8_testing.load_tensors(path)
+        self.assertEqual(sorted(found), sorted(want))
+        different = [name for name in want if want[name].tobytes() != found[name].tobytes()]
+        self.assertEqual(different, [])
+
+    def compare(self, *options):
+        losses, state = self.fp8_run(options)
+        self.assertEqual(len(set(losses)), STEPS)
+        self.by_mpi(self.program("loop", *options))
+        ranks = [json.loads((self.folder / f"{rank}.json").read_text()) for rank in (0, 1)]
+        self.assertEqual(ranks[0], ranks[1])
+        self.assertEqual(bits(ranks[0]["losses"]), bits(losses))
+        self.assertEqual(len(set(ranks[0]["next"])), 1, ranks[0])
+        self.assert_same_state(self.folder / "saved.safetensors", state)
+        # One process evaluates the same.
+        with fp8.Group() as alone:
+            step8 = compiled(alone, options, evaluate=loss)
+            saved = step8.load_state(self.folder / "saved.safetensors", steps.state())
+            held_out = fp8.evaluate(step8, saved, batches=[batch(number) for number in range(5)])
+        self.assertEqual(held_out["heldout_loss"], ranks[0]["heldout"])
+        self.assertTrue((self.folder / "weights" / "model.safetensors").exists())
+
+        self.by_mpi(self.program("trained", *options))
+        lines = [json.loads(line) for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
+        self.assertEqual(bits(line["loss"] for line in lines), bits(losses))
+        self.assert_same_state(self.folder / "run" / f"checkpoint-{STEPS}.safetensors", state)
+        checkpoints = sorted(path.name for path in (self.folder / "run").glob("checkpoint*"))
+        self.assertEqual(checkpoints, [f"checkpoint-{step}.safetensors" for step in (STEPS - 1, STEPS)])
+
+    def test_gradients_as_they_are(self):
+        self.compare()
+
+    def test_gradients_in_f8(self):
+        self.compare("f8")
+
+    def test_state_dealt_to_the_ranks(self):
+        self.compare("f8", "zero")
+
+
+class Example(Case):
+    def test_it_runs(self):
+        example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python" / "ranks.py"
+        program = self.folder / "program.sh"
+        # (Rank 0 alone has something to say.)
+        program.write_text(f"{sys.executable} {example} fp8_lm 4 >> {self.folder}/said")
+        self.by_mpi(["sh", program])
+        losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+), the mean over 2 ranks", (self.folder / "said").read_text())]
+        self.assertEqual(len(losses), 4)
+        self.assertLess(losses[-1], losses[0])
+
+
+class Failures(Case):
+    def test_a_killed_rank(self):
+        ranks = self.by_sockets(self.program("failing", "none"), ("", ",kill=60"))
+        begin = time.time()
+        statuses, errors = self.wait(ranks)
+        self.assertEqual(statuses, [1, -signal.SIGKILL])
+        self.assertLess(time.time() - begin, 120)
+        self.assertIn("fp8.RankError: rank 1 of 2: its process has ended", errors[0])
+
+    def test_another_state(self):
+        statuses, errors = self.wait(self.by_sockets(self.program("failing", "state")))
+        self.assertEqual(statuses, [1, 1])
+        for error in errors:
+            self.assertIn("fp8.RankError: rank 1 of 2 has another state[0]['up'] than rank 0: all ranks have to hold the same state", error)
+
+    def test_another_recipe(self):
+        statuses, errors = self.wait(self.by_sockets(self.program("failing", "recipe")))
+        self.assertEqual(statuses, [1, 1])
+        self.assertIn("fp8.RankError: rank 1 of 2 has another step, recipe or compiler than rank 0", errors[0])
+
+    def test_an_exception_of_one_rank(self):
+        statuses, errors = self.wait(self.by_sockets(self.program("failing", "data")))
+        self.assertEqual(statuses, [1, 1])
+        self.assertIn("ValueError: there is no batch 3", errors[1])
+        self.assertIn("fp8.RankError: rank 1 of 2: ValueError: there is no batch 3", errors[0])
+
+    def test_an_exception_under_a_launcher(self):
+        begin = time.time()
+        errors = self.by_mpi(self.program("failing", "data"), good=False)
+        self.assertEqual(errors.count("ValueError: there is no batch 3\n"), 1, errors)
+        self.assertIn("rank 1 of 2 ends all", errors)
+        self.assertLess(time.time() - begin, 120)
+
+    def test_an_exception_without_with(self):
+        begin = time.time()
+        errors = self.by_mpi(self.program("without_with"), good=False)
+        self.assertIn("ValueError: before anything", errors)
+        self.assertLess(time.time() - begin, 120)
+
+    def test_one_signal_stops_all(self):
+        ranks = self.by_sockets(self.program("endless", "zero"))
+        self.reached(6)
+        ranks[1].send_signal(signal.SIGTERM)
+        statuses, errors = self.wait(ranks)
+        self.assertEqual(statuses, [-signal.SIGINT, -signal.SIGINT], errors)
+        lines = [json.loads(line) for line in (self.folder / "run" / "log.jsonl").read_text().splitlines()]
+        self.assertTrue((self.folder / "run" / f"checkpoint-{len(lines)}.safetensors").exists())
+
+
+class Alone(Case):
+    """A group of this process."""
+
+    def test_bits_are_those_of_no_group(self):
+        with fp8.Group() as group:
+            self.assertEqual((group.rank, group.size, group.gather(b"abc")), (0, 1, [b"abc"]))
+            one, two = compiled(group, ["f8"]), compiled(None, [])
+            state, other = steps.state(), steps.state()
+            for number in range(3):
+                (state, a), (other, b) = one(state, batch(number)), two(other, batch(number))
+                self.assertEqual(a, b)
+        with self.assertRaisesRegex(ValueError, "their group is closed"):
+            one(state, batch(0))
+
+    def test_packages(self):
+        compiled(None, []).save(self.folder / "single")
+        with fp8.Group() as group:
+            with self.assertRaisesRegex(ValueError, "expected a step that was compiled for several ranks"):
+                fp8.load(self.folder / "single", group=group)
+            step8 = compiled(group, [])
+            step8.save(self.folder / "package")
+            loaded = fp8.load(self.folder / "package", group=group)
+            self.assertEqual(step8(steps.state(), batch(0))[1], loaded(steps.state(), batch(0))[1])
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "--program":
+        program, folder, *options = sys.argv[2:]
+        globals()[program](pathlib.Path(folder), options)
+    else:
+        FP8_RUN, FOLDER, LAUNCHER, TRANSPORT = sys.argv[1:5]
+        sys.path.append(str(pathlib.Path(__file__).resolve().parents[1] / "Integration" / "CPU"))
+        pathlib.Path(FOLDER).mkdir(parents=True)
+        unittest.main(argv=[sys.argv[0], *sys.argv[5:]])
