@@ -37,8 +37,10 @@ void RankCollectives::choose(fp8_group &group) {
                      " (PyPI's nvidia-nccl-cu13 has it; without the variable "
                      "ranks meet by way of the host)"),
                  /*told=*/false);
+    chosen = str("the host, for rank ", rank, ": ", reasons[rank]);
     return;
   }
+  chosen = "NCCL " + library->version;
   nccl.emplace(device, *library, group, takesIR);
 }
 

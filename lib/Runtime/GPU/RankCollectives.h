@@ -27,12 +27,14 @@ public:
                               const Mark &mark) override;
   void exchange(fp8_group &group, const Exchange &exchange,
                 const Mark &mark) override;
+  std::string carrier() const override { return chosen; }
 
 private:
   void choose(fp8_group &group);
 
   const Device &device;
   bool takesIR, hasChosen = false;
+  std::string chosen = "the host";
   std::optional<NcclCollectives> nccl;
 };
 

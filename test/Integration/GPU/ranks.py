@@ -129,6 +129,13 @@ for name, options in cases.items():
     assert got == expected and want.keys() == found.keys() and not different, f"{name}: expected NCCL's losses to be {expected} but got {got}, and others for {different}"
 
 
+# Who carried what is told with a profile, for which kernels run one by one.
+for settings, expected in [(NCCL, "NCCL 2.27.3"), ({}, "the host, for rank 1: it shares its GPU with another rank")]:
+    got = run(folder / "profiled", elementwise(), "--recipe", "none", "--profile", *GPU, settings=settings)
+    carrier = json.loads((folder / "profiled" / "collectives.json").read_text())["carrier"]
+    assert carrier == expected, f"expected '{expected}' to carry collectives but got '{carrier}'"
+
+
 def fails(message, settings, *options):
     """Both ranks end, and one of them says this."""
     ended = start(folder / "failed", elementwise(), ["--recipe", "none", "--overwrite", *GPU, *options], settings)
