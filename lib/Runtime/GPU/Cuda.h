@@ -37,6 +37,7 @@ enum Status : int {
   NoBinaryForGpu = 209,
   InvalidHandle = 400,
   NotFound = 500,
+  NotReady = 600,
   IllegalAddress = 700,
   LaunchOutOfResources = 701,
   LaunchTimeout = 702,
@@ -142,6 +143,7 @@ struct MemcpyParams {
   X(cuEventCreate, (Event *, unsigned))                                        \
   X(cuEventDestroy_v2, (Event))                                                \
   X(cuEventRecord, (Event, Stream))                                            \
+  X(cuEventQuery, (Event))                                                     \
   X(cuEventSynchronize, (Event))                                               \
   X(cuEventElapsedTime, (float *, Event, Event))                               \
   X(cuModuleLoadDataEx,                                                        \

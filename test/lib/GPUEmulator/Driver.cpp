@@ -20,6 +20,7 @@
 #include "GPU/Cuda.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -29,6 +30,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 
 using namespace fp8::cuda;
 using fp8::emulator::bitcodeBytes;
@@ -115,6 +117,9 @@ struct Gpu {
   Status enqueue(Stream stream, std::function<Status()> operation);
   Status drain(Stream stream);
   Status drainAll();
+  bool runNext(Stream stream);
+  Status wait(std::unique_lock<std::mutex> &lock,
+              const std::function<bool()> &isReached, Stream stream);
   Status fail(const Result &result);
   std::set<StreamHandle *> streams;
 };
@@ -168,13 +173,39 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
   return Success;
 }
 
+/// Runs the first operation of a stream; false where there is none, or it waits
+/// for something outside of this device (NotReady).
+bool Gpu::runNext(Stream stream) {
+  if (stream->work.empty() || sticky != Success)
+    return false;
+  std::function<Status()> operation = std::move(stream->work.front());
+  stream->work.pop_front();
+  Status status = operation();
+  if (status == NotReady) {
+    stream->work.push_front(std::move(operation));
+    return false;
+  }
+  if (status != Success)
+    sticky = status;
+  return true;
+}
+
+/// As far as it goes now.
 Status Gpu::drain(Stream stream) {
-  while (!stream->work.empty() && sticky == Success) {
-    std::function<Status()> operation = std::move(stream->work.front());
-    stream->work.pop_front();
-    Status status = operation();
-    if (status != Success)
-      sticky = status;
+  while (runNext(stream))
+    ;
+  return sticky;
+}
+
+/// Runs a stream until it has come so far. Other threads may call meanwhile.
+Status Gpu::wait(std::unique_lock<std::mutex> &lock,
+                 const std::function<bool()> &isReached, Stream stream) {
+  while (!isReached() && sticky == Success) {
+    if (runNext(stream))
+      continue;
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    lock.lock();
   }
   return sticky;
 }
@@ -314,6 +345,7 @@ static const StatusText texts[] = {
      "no kernel image is available for execution on the device"},
     {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NotFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {NotReady, "CUDA_ERROR_NOT_READY", "device not ready"},
     {IllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
     {LaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
@@ -349,7 +381,7 @@ Status cuGetErrorString(Status status, const char **text) {
 /// Every other function: not before cuInit, and one at a time.
 #define FP8_ENTER()                                                            \
   Gpu &device = gpu();                                                         \
-  std::lock_guard<std::mutex> lock(device.mutex);                              \
+  std::unique_lock<std::mutex> lock(device.mutex);                             \
   if (!device.isInitialized)                                                   \
     return NotInitialized;
 
@@ -512,7 +544,8 @@ Status cuMemcpyDtoHAsync_v2(void *target, DevicePointer source, size_t bytes,
       device.enqueue(stream, [=] { return copyToHost(target, source, bytes); });
   if (status != Success || device.isPinned(target))
     return status;
-  return device.drain(stream); // Returns when pageable memory is written.
+  // Returns when pageable memory is written.
+  return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
 
 Status cuMemcpyDtoDAsync_v2(DevicePointer target, DevicePointer source,
@@ -566,7 +599,9 @@ Status cuStreamSynchronize(Stream stream) {
   FP8_ENTER_CONTEXT()
   if (device.knows(stream) && stream->capture)
     return NotSupported; // Nothing of a capture runs.
-  return device.knows(stream) ? device.drain(stream) : InvalidHandle;
+  if (!device.knows(stream))
+    return InvalidHandle;
+  return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
 
 Status cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
@@ -596,6 +631,15 @@ cuLaunchHostFunc(Stream stream, void (*function)(void *), void *data) {
     function(data);
     return Success;
   });
+}
+
+/// No function of the driver: for a library whose kernels wait for those of
+/// other processes. `function` is asked again while it says
+/// CUDA_ERROR_NOT_READY.
+extern "C" __attribute__((visibility("default"))) Status
+fp8_emulator_work(Stream stream, Status (*function)(void *), void *data) {
+  FP8_ENTER_CONTEXT()
+  return device.enqueue(stream, [=] { return function(data); });
 }
 
 /// No function of the driver: for a library whose kernels run on the host. Of
@@ -642,19 +686,23 @@ Status cuEventRecord(Event event, Stream stream) {
   });
 }
 
+/// (Who asks again and again waits, too.)
+Status cuEventQuery(Event event) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(event))
+    return InvalidHandle;
+  while (event->pending > 0 && device.runNext(event->stream))
+    ;
+  if (device.sticky != Success)
+    return device.sticky;
+  return event->pending > 0 ? NotReady : Success;
+}
+
 Status cuEventSynchronize(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  while (event->pending > 0 && !event->stream->work.empty() &&
-         device.sticky == Success) {
-    std::function<Status()> operation = std::move(event->stream->work.front());
-    event->stream->work.pop_front();
-    Status status = operation();
-    if (status != Success)
-      device.sticky = status;
-  }
-  return device.sticky;
+  return device.wait(lock, [&] { return event->pending == 0; }, event->stream);
 }
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
