@@ -224,6 +224,29 @@ void readPart(func::FuncOp function, unsigned index,
   llvm::append_range(argument.partOffsets, offsets.getValues<int64_t>());
 }
 
+/// The type of an argument before it was a payload and scales; null if it was
+/// no such one.
+ScaledType scaledTypeOf(const Signature &whole, StringRef path) {
+  const SignatureArg *arg = whole.findArg(path);
+  return arg ? dyn_cast<ScaledType>(arg->type) : ScaledType();
+}
+
+/// The scales of a part of a payload are a part of all scales, unless there is
+/// one for all: a part has whole tiles.
+void readPartOfScales(ScaledType type, const TensorDescription &payload,
+                      TensorDescription &scales) {
+  if (payload.whole.empty() || scales.shape.empty())
+    return;
+  auto tileOf = [&](size_t dim) {
+    int64_t tile = type.getTile()[dim];
+    return tile == ScaledType::kWhole ? payload.whole[dim] : tile;
+  };
+  for (auto [dim, size] : llvm::enumerate(payload.whole))
+    scales.whole.push_back(llvm::divideCeil(size, tileOf(dim)));
+  for (auto [i, offset] : llvm::enumerate(payload.partOffsets))
+    scales.partOffsets.push_back(offset / tileOf(i % payload.whole.size()));
+}
+
 /// Describes what `function` takes and returns: its signature after the fp8
 /// stage, in the order of buffers that the schedule uses.
 LogicalResult describeSignature(func::FuncOp function,
@@ -245,6 +268,9 @@ LogicalResult describeSignature(func::FuncOp function,
     argument->zeroInit = arg.zeroInit;
     if (written)
       readPart(function, written->index, *argument);
+    if (!written && !result.arguments.empty())
+      if (auto scaled = scaledTypeOf(*whole, result.arguments.back().name))
+        readPartOfScales(scaled, result.arguments.back(), *argument);
     result.arguments.push_back(std::move(*argument));
   }
   for (const SignatureResult &returned : signature.results) {

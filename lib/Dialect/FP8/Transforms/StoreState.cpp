@@ -189,8 +189,11 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
       storage->rounding == Rounding::NearestEven &&
       element == getStorageType(storage->format, type.getContext()))
     return "the step has it so";
-  if (whole != type && !StoredForm::isForParts(*storage))
-    return "each rank has a part of it, which takes one current scale";
+  if (whole != type &&
+      !StoredForm::isForParts(*storage, type.getShape(),
+                              cast<RankedTensorType>(whole).getShape()))
+    return "each rank has a part of it, which takes current scales, without "
+           "expansion, of the whole or of groups in one part";
   return "";
 }
 

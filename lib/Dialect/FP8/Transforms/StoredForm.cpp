@@ -10,6 +10,9 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
+/// Elements that share a scale, along the last dimension.
+static constexpr int64_t kGroup = 128;
+
 StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,
                            unsigned layers) {
   StoredForm form{recipe, real, {}, {}};
@@ -23,15 +26,19 @@ StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,
   SmallVector<int64_t> tile(real.getRank(), isWhole ? ScaledType::kWhole : 1);
   std::fill_n(tile.begin(), layers, 1);
   if (!isWhole)
-    tile.back() = 128;
+    tile.back() = kGroup;
   form.scaled = ScaledType::get(type, tile, Float32Type::get(context));
   return form;
 }
 
-bool StoredForm::isForParts(const StorageRecipe &recipe) {
-  return recipe.tile == StorageTiling::None ||
-         (recipe.tile == StorageTiling::Tensor && !recipe.expand &&
-          recipe.scaling == Scaling::Current);
+bool StoredForm::isForParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
+                            ArrayRef<int64_t> whole) {
+  if (recipe.tile == StorageTiling::None)
+    return true;
+  if (recipe.expand || recipe.scaling == Scaling::Delayed)
+    return false;
+  return recipe.tile == StorageTiling::Tensor || part.back() % kGroup == 0 ||
+         part.back() == whole.back();
 }
 
 SmallVector<RankedTensorType> StoredForm::getPartTypes() const {
@@ -81,7 +88,7 @@ FailureOr<SmallVector<Value>> StoredForm::store(OpBuilder &builder,
                                   range.getExponent(), tile);
   }
   Value amax = AmaxOp::create(builder, loc, value, scaled);
-  if (!overRanks.empty())
+  if (!overRanks.empty() && recipe.tile == StorageTiling::Tensor)
     amax = reduceAmaxOverRanks(builder, amax, overRanks);
   auto current = ComputeScaleOp::create(builder, loc, amax, recipe.scale,
                                         format, recipe.margin);

@@ -36,15 +36,16 @@ struct StoredForm {
   /// The parts that `value` is stored in, made where the builder stands. With
   /// `seeds` stochastic rounding draws the numbers of `tensor`; without, all
   /// is rounded to nearest. Of an array that ranks have parts of, `overRanks`
-  /// is what it is called: all have the scale of the whole.
+  /// is what it is called: one scale is that of the whole.
   FailureOr<SmallVector<Value>> store(OpBuilder &builder, Location loc,
                                       Value value, Seeds *seeds, int64_t tensor,
                                       ChooseScale chooseScale = nullptr,
                                       StringRef overRanks = "") const;
 
-  /// Whether ranks can store parts of an array so: with one current scale, or
-  /// with none.
-  static bool isForParts(const StorageRecipe &recipe);
+  /// Whether ranks can store parts of an array so: with one current scale, with
+  /// those of groups that no two parts have some of, or with none.
+  static bool isForParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
+                         ArrayRef<int64_t> whole);
 
   /// The value that the parts stand for.
   Value load(OpBuilder &builder, Location loc, ArrayRef<Value> parts) const;

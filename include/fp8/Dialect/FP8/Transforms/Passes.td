@@ -78,7 +78,8 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
     where all that reads an array cuts the same parts off it, and the new value is
     gathered from these parts, perhaps with ops between that work element by
     element. Other state is whole on every rank, and so is what the recipe stores
-    with scales of groups or of earlier steps.
+    in a form that parts cannot have (scales of earlier steps, of groups that span
+    ranks, range expansion).
 
     With `global-amax` every dot says which of its operands are of rows
     (`fp8.rows`), for the passes that quantize them.

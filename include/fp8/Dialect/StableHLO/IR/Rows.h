@@ -13,8 +13,8 @@ inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 
 /// On a slice that cuts a rank's part off what all ranks have, and on an
 /// argument of which each rank has its part: a dictionary of `whole`, the sizes
-/// of what it is a part of (DenseI64ArrayAttr), and `offsets`, where the part of
-/// each device begins (a row of i64 for each).
+/// of what it is a part of (DenseI64ArrayAttr), and `offsets`, where the part
+/// of each device begins (a row of i64 for each).
 inline constexpr llvm::StringLiteral kPartAttrName = "stablehlo.part";
 inline constexpr llvm::StringLiteral kPartWholeName = "whole";
 inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";

@@ -59,6 +59,8 @@ public:
   void split();
 
   ArrayRef<BlockArgument> getState() const { return state.getArrayRef(); }
+  /// The sizes of a part, once it is known to be split.
+  ArrayRef<int64_t> getPart() const { return wanted.part; }
 
 private:
   void add(Value value);
@@ -364,11 +366,14 @@ void Component::split() {
 //===----------------------------------------------------------------------===//
 
 /// Whether the recipe stores parts of the array as it does the whole.
-static bool storesParts(const SignatureArg &arg, const Recipe *recipe) {
+static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
+                        ArrayRef<int64_t> part) {
   if (!recipe)
     return true;
-  auto storesSo = [](const StorageRecipe &storage) {
-    return !storage.changes() || StoredForm::isForParts(storage);
+  auto storesSo = [&](const StorageRecipe &storage) {
+    return !storage.changes() ||
+           StoredForm::isForParts(storage, part,
+                                  cast<RankedTensorType>(arg.type).getShape());
   };
   const OptimizerRecipe &optimizer = recipe->optimizer;
   if (optimizer.clipUpdate)
@@ -434,12 +439,13 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
       continue;
     Component component(func, signature, devices.getInt());
     component.grow(argument);
-    bool isKept = true;
+    bool isSplit = component.isSplit();
     for (BlockArgument each : component.getState()) {
       seen.insert(each);
-      isKept &= storesParts(signature.args[each.getArgNumber()], recipe);
+      isSplit = isSplit && storesParts(signature.args[each.getArgNumber()],
+                                       recipe, component.getPart());
     }
-    if (isKept && component.isSplit()) {
+    if (isSplit) {
       component.split();
       anySplit = true;
     }
