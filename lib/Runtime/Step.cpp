@@ -490,6 +490,8 @@ void fp8_step::run() {
     lock.lock();
   failure.clear();
   failureStatus = FP8_ERROR_INTERNAL;
+  if (inFlight)
+    inFlight->timeline = profiling ? timeline.get() : nullptr;
   executable.entry(this);
   if (inFlight && failure.empty())
     inFlight->waitForAll();

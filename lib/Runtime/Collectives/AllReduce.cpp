@@ -98,6 +98,13 @@ struct Tensor {
     return {0, isFromOwner() && reduction.owner == rank ? what.elements : 0};
   }
   int64_t resultBytes(int64_t rank) const { return result(rank).count * size; }
+  /// What a rank sends to the others.
+  int64_t bytesSent(int64_t rank) const {
+    int64_t sent = (ranks - 1) * resultBytes(rank);
+    for (int64_t other = 0; other < ranks; ++other)
+      sent += other == rank ? 0 : bytes(other);
+    return sent;
+  }
   bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
   bool isToOwner() const { return reduction.owner >= 0 && !isFromOwner(); }
   bool isMean() const { return what.reduction == FP8_REDUCE_MEAN; }
@@ -547,17 +554,16 @@ std::vector<int64_t> Bucket::run() {
     exchange(encode(), received);
     distribute(reduce(received));
   }
-  // Shared out by size.
-  int64_t sent = group.bytesSent() - before, all = 0;
+  // Each its own, and a share of what they have in common: scales, counts.
   std::vector<int64_t> bytes;
-  for (const Tensor &tensor : tensors)
-    all += wireBytes(tensor.what);
-  for (const Tensor &tensor : tensors)
-    bytes.push_back(
-        all ? static_cast<int64_t>(static_cast<double>(sent) *
-                                   static_cast<double>(wireBytes(tensor.what)) /
-                                   static_cast<double>(all))
-            : 0);
+  int64_t common = group.bytesSent() - before;
+  for (const Tensor &tensor : tensors) {
+    bytes.push_back(tensor.bytesSent(group.rank()));
+    common -= bytes.back();
+  }
+  auto count = static_cast<int64_t>(tensors.size());
+  for (int64_t i = 0; i < count; ++i)
+    bytes[i] += common / count + (i < common % count);
   return bytes;
 }
 

@@ -4,7 +4,6 @@
 #include "Plugin.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -97,7 +96,7 @@ void fp8_group::run() {
     queue.pop_front();
     std::optional<Error> problem = failure;
     lock.unlock();
-    Clock::time_point start = Clock::now();
+    job->begin = Clock::now();
     // After a failure the ranks no longer know what the others send.
     if (!problem) {
       try {
@@ -110,7 +109,7 @@ void fp8_group::run() {
     }
     lock.lock();
     job->work = nullptr;
-    job->seconds = secondsSince(start);
+    job->end = Clock::now();
     job->failure = problem;
     if (problem && !failure)
       failure = problem;
