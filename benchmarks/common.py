@@ -4,6 +4,7 @@ and its pictures."""
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 
@@ -23,6 +24,27 @@ def need(*modules):
         if not VENV.exists() or pathlib.Path(sys.executable) == VENV:
             sys.exit(f"expected {error.name} in this Python or in {VENV} (scripts/test makes it; benchmarks/requirements.txt)")
         os.execv(VENV, [str(VENV), *sys.argv])
+
+
+# Open MPI starts nothing for root unless it is told to.
+AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+
+
+def mpi_launcher():
+    """The mpirun of an MPI that this build has a transport for."""
+    for mpi in ("openmpi", "mpich"):
+        launcher = shutil.which(f"mpirun.{mpi}")
+        if launcher and (ROOT / "build" / "lib" / f"libfp8_{mpi}.so").exists():
+            return launcher
+    sys.exit("expected Open MPI or MPICH, and a build with its transport: install libopenmpi-dev and openmpi-bin (or libmpich-dev and mpich), then build again")
+
+
+def launched(ranks, command):
+    """The command on so many ranks, which share all cores."""
+    if ranks == 1:
+        return command
+    launcher = mpi_launcher()
+    return [launcher, *(["--bind-to", "none", "--oversubscribe"] if "openmpi" in launcher else []), "-n", ranks, *command]
 
 
 def commit():

@@ -537,7 +537,8 @@ typedef struct fp8_collective_stat {
   int64_t runs;
   int64_t bytes;  /* sent by this rank                           */
   double seconds; /* that it took, beside the step               */
-  double waited;  /* of these the step did nothing but wait      */
+  double waited;  /* that the step did nothing but wait for it; those that
+                     travel together share both times by size       */
 } fp8_collective_stat;
 
 /* Valid until the next run. */

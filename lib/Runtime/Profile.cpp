@@ -130,20 +130,13 @@ static std::string cut(const std::string &name, size_t width) {
   return name.substr(0, end) + "...";
 }
 
-std::vector<std::string>
-profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
-             const fp8_limits &limits, int64_t steps) {
-  constexpr size_t shown = 20, widest = 72;
-  std::map<int64_t, LaunchCost> costs = readCosts(cost);
-  std::map<std::string, Row> byName;
-  Row all;
-  for (size_t i = 0; i < launches.size(); ++i) {
-    if (launches[i].runs == 0)
-      continue;
-    Row row = rowOf(launches[i], costs[static_cast<int64_t>(i)], limits);
-    byName[nameOfAllLayers(launches[i].name ? launches[i].name : "")].add(row);
-    all.add(row);
-  }
+constexpr size_t widest = 72;
+
+/// The rows that took longest, and one of all others.
+template <typename Row>
+static std::vector<std::pair<std::string, Row>>
+longestFirst(std::map<std::string, Row> byName) {
+  constexpr size_t shown = 20;
   std::vector<std::pair<std::string, Row>> rows(byName.begin(), byName.end());
   std::sort(rows.begin(), rows.end(), [](const auto &a, const auto &b) {
     return a.second.seconds != b.second.seconds
@@ -158,11 +151,34 @@ profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
     rows.resize(shown);
     rows.emplace_back(name, rest);
   }
-  rows.emplace_back("in all", all);
+  return rows;
+}
 
+template <typename Rows> static size_t widthOfNames(const Rows &rows) {
   size_t width = 0;
   for (auto &[name, row] : rows)
     width = std::max(width, std::min(name.size(), widest));
+  return width;
+}
+
+std::vector<std::string>
+profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
+             const fp8_limits &limits, int64_t steps) {
+  std::map<int64_t, LaunchCost> costs = readCosts(cost);
+  std::map<std::string, Row> byName;
+  Row all;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (launches[i].runs == 0)
+      continue;
+    Row row = rowOf(launches[i], costs[static_cast<int64_t>(i)], limits);
+    byName[nameOfAllLayers(launches[i].name ? launches[i].name : "")].add(row);
+    all.add(row);
+  }
+  std::vector<std::pair<std::string, Row>> rows =
+      longestFirst(std::move(byName));
+  rows.emplace_back("in all", all);
+
+  size_t width = widthOfNames(rows);
   auto count = static_cast<double>(std::max<int64_t>(steps, 1));
   std::vector<std::string> lines = {
       str("kernel", std::string(width > 6 ? width - 6 : 0, ' '),
@@ -176,6 +192,95 @@ profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
             format("%6.1f %%",
                    all.seconds > 0 ? 100 * row.seconds / all.seconds : 0),
             "  ", rateText(row)));
+  }
+  return lines;
+}
+
+//===----------------------------------------------------------------------===//
+// What travels between ranks
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// What collectives of one name did, in all steps.
+struct Traffic {
+  double runs = 0, bytes = 0, seconds = 0, waited = 0;
+
+  void add(const Traffic &other) {
+    runs += other.runs;
+    bytes += other.bytes;
+    seconds += other.seconds;
+    waited += other.waited;
+  }
+};
+} // namespace
+
+static double hiddenPart(double seconds, double waited) {
+  return seconds > 0 ? std::max(0.0, 1 - waited / seconds) : 1;
+}
+
+static Traffic trafficOf(const fp8_collective_stat &stat) {
+  return {static_cast<double>(stat.runs), static_cast<double>(stat.bytes),
+          stat.seconds, stat.waited};
+}
+
+std::string collectivesJson(const std::vector<fp8_collective_stat> &collectives,
+                            int64_t ranks, const std::string &transport,
+                            const std::string &carrier, int64_t steps) {
+  nlohmann::ordered_json rows = nlohmann::ordered_json::array();
+  Traffic all;
+  for (const fp8_collective_stat &stat : collectives) {
+    double runs = static_cast<double>(std::max<int64_t>(stat.runs, 1));
+    all.add(trafficOf(stat));
+    rows.push_back({{"number", stat.number},
+                    {"label", stat.label},
+                    {"runs", stat.runs},
+                    {"bytes", static_cast<double>(stat.bytes) / runs},
+                    {"microseconds", stat.seconds / runs * 1e6},
+                    {"waited_microseconds", stat.waited / runs * 1e6},
+                    {"hidden", hiddenPart(stat.seconds, stat.waited)}});
+  }
+  double count = static_cast<double>(std::max<int64_t>(steps, 1));
+  nlohmann::ordered_json json = {
+      {"ranks", ranks},
+      {"transport", transport},
+      {"hidden", hiddenPart(all.seconds, all.waited)},
+      {"step",
+       {{"bytes", all.bytes / count},
+        {"microseconds", all.seconds / count * 1e6},
+        {"waited_microseconds", all.waited / count * 1e6}}},
+      {"collectives", rows}};
+  if (!carrier.empty())
+    json["carrier"] = carrier;
+  return json.dump(2) + "\n";
+}
+
+std::vector<std::string>
+collectiveTable(const std::vector<fp8_collective_stat> &collectives,
+                int64_t steps) {
+  std::map<std::string, Traffic> byName;
+  Traffic all;
+  for (const fp8_collective_stat &stat : collectives) {
+    byName[nameOfAllLayers(stat.label)].add(trafficOf(stat));
+    all.add(trafficOf(stat));
+  }
+  std::vector<std::pair<std::string, Traffic>> rows =
+      longestFirst(std::move(byName));
+  rows.emplace_back("in all", all);
+
+  std::string head = "between ranks";
+  size_t width = std::max(widthOfNames(rows), head.size());
+  auto count = static_cast<double>(std::max<int64_t>(steps, 1));
+  std::vector<std::string> lines = {
+      str(head, std::string(width - head.size(), ' '),
+          "  calls    ms a step  hidden   KB a step")};
+  for (auto &[name, row] : rows) {
+    std::string text = cut(name, widest);
+    lines.push_back(
+        str(text, std::string(width - text.size(), ' '),
+            format("%7.0f", row.runs / count),
+            format("%13.3f", 1e3 * row.seconds / count),
+            format("%6.0f %%", 100 * hiddenPart(row.seconds, row.waited)),
+            format("%12.1f", row.bytes / 1e3 / count)));
   }
   return lines;
 }

@@ -1,6 +1,7 @@
 //===- Profile.h - What launches took, beside what they could take -*- C++ -*-//
 //
-// profile.json and the table at the end of a run with a profile.
+// profile.json, collectives.json and the tables at the end of a run with a
+// profile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,18 @@ std::string profileJson(const std::vector<fp8_launch_stat> &launches);
 std::vector<std::string>
 profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
              const fp8_limits &limits, int64_t steps);
+
+/// Lines for people about what travels between ranks: equal collectives of all
+/// layers together, those that took longest first.
+std::vector<std::string>
+collectiveTable(const std::vector<fp8_collective_stat> &collectives,
+                int64_t steps);
+
+/// collectives.json: the mean of every collective, of a step, and what of the
+/// time on the network the step did not wait for.
+std::string collectivesJson(const std::vector<fp8_collective_stat> &collectives,
+                            int64_t ranks, const std::string &transport,
+                            const std::string &carrier, int64_t steps);
 
 } // namespace fp8::rt
 

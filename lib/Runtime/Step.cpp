@@ -548,6 +548,8 @@ void fp8_step::run() {
   wholes.clear();
   failure.clear();
   failureStatus = FP8_ERROR_INTERNAL;
+  if (inFlight)
+    inFlight->timeline = profiling ? timeline.get() : nullptr;
   executable.entry(this);
   if (inFlight && failure.empty())
     inFlight->waitForAll();

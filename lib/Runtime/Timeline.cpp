@@ -2,6 +2,7 @@
 
 #include "Timeline.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 
@@ -14,14 +15,14 @@ Timeline::Timeline(int threads) : times(threads), timeAddresses(threads) {
 
 void Timeline::beginStep(int64_t number) {
   Clock::time_point now = Clock::now();
-  steps.push_back({number, now, now, {}});
+  steps.push_back({number, now, now, {}, {}});
 }
 
 void Timeline::endStep() {
   steps.back().end = Clock::now();
-  sliceCount += steps.back().slices.size();
+  sliceCount += steps.back().size();
   while (sliceCount > maxSlices && steps.size() > 1) {
-    sliceCount -= steps.front().slices.size();
+    sliceCount -= steps.front().size();
     steps.pop_front();
   }
 }
@@ -58,10 +59,30 @@ void Timeline::runTasks(ThreadPool &pool, fp8_kernel_fn fn, int64_t numTasks,
 
 void Timeline::add(Slice slice) {
   Step &step = steps.back();
-  if (step.slices.size() < maxSlices)
+  if (step.size() < maxSlices)
     step.slices.push_back(slice);
   else
     ++step.left;
+}
+
+void Timeline::add(Transfer transfer) {
+  if (steps.empty())
+    return; // A run outside of all steps.
+  Step &step = steps.back();
+  if (step.size() < maxSlices)
+    step.transfers.push_back(std::move(transfer));
+  else
+    ++step.left;
+}
+
+void Timeline::addTransfer(std::string name, size_t collectives, int64_t bytes,
+                           Clock::time_point begin, Clock::time_point end) {
+  add({std::move(name), collectives, bytes, begin, end, /*isWait=*/false});
+}
+
+void Timeline::addWait(std::string name, Clock::time_point begin,
+                       Clock::time_point end) {
+  add({std::move(name), 0, 0, begin, end, /*isWait=*/true});
 }
 
 void Timeline::addLaunch(int64_t launch, Clock::time_point begin,
@@ -102,10 +123,17 @@ std::string Timeline::json(const std::vector<std::string> &launchNames) const {
   std::string text = "{\"displayTimeUnit\": \"ms\", \"traceEvents\": [\n";
   text +=
       R"({"ph": "M", "pid": 1, "name": "process_name", "args": {"name": "fp8 step"}})";
-  for (size_t i = 0; i < times.size(); ++i)
-    text += ",\n{\"ph\": \"M\", \"pid\": 1, \"tid\": " + std::to_string(i) +
-            ", \"name\": \"thread_name\", \"args\": {\"name\": \"thread " +
-            std::to_string(i) + (i ? "" : ", which launches") + "\"}}";
+  auto track = [&](int32_t number, const std::string &name) {
+    text +=
+        ",\n{\"ph\": \"M\", \"pid\": 1, \"tid\": " + std::to_string(number) +
+        ", \"name\": \"thread_name\", \"args\": {\"name\": \"" + name + "\"}}";
+  };
+  auto network = static_cast<int32_t>(times.size());
+  for (int32_t i = 0; i < network; ++i)
+    track(i, "thread " + std::to_string(i) + (i ? "" : ", which launches"));
+  if (std::any_of(steps.begin(), steps.end(),
+                  [](const Step &step) { return !step.transfers.empty(); }))
+    track(network, "network");
   auto event = [&](int32_t thread, const std::string &name,
                    const char *category, Clock::time_point begin,
                    Clock::time_point end, const std::string &args) {
@@ -129,6 +157,14 @@ std::string Timeline::json(const std::vector<std::string> &launchNames) const {
                 ", \"tasks\": " + std::to_string(slice.tasks) +
                 ", \"in_tasks_us\": " + microseconds(slice.inTasks));
     }
+    for (const Transfer &each : step.transfers)
+      if (each.isWait)
+        event(0, quoted("wait for " + each.name), "wait", each.begin, each.end,
+              "");
+      else
+        event(network, quoted(each.name), "network", each.begin, each.end,
+              "\"collectives\": " + std::to_string(each.collectives) +
+                  ", \"bytes\": " + std::to_string(each.bytes));
   }
   return text + "\n]}\n";
 }

@@ -1,7 +1,8 @@
 //===- Timeline.h - When each thread worked on which launch -----*- C++ -*-===//
 //
 // The last steps of a run as a trace that Perfetto and chrome://tracing open:
-// one track a thread, one slice a launch and thread.
+// one track a thread, one slice a launch and thread; on several ranks a track
+// of the network, one slice a message to all, and slices of waiting for them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,6 +38,13 @@ public:
   void addLaunch(int64_t launch, Clock::time_point begin,
                  Clock::time_point end);
 
+  /// Collectives that have travelled together, and sent bytes to other ranks.
+  void addTransfer(std::string name, size_t collectives, int64_t bytes,
+                   Clock::time_point begin, Clock::time_point end);
+  /// The thread that launches has waited for some.
+  void addWait(std::string name, Clock::time_point begin,
+               Clock::time_point end);
+
   /// Chrome's trace event format.
   std::string json(const std::vector<std::string> &launchNames) const;
 
@@ -47,11 +55,21 @@ private:
     Clock::time_point begin, end;
     Clock::duration inTasks;
   };
+  /// Of collectives: on the network, or waited for (no bytes).
+  struct Transfer {
+    std::string name;
+    size_t collectives;
+    int64_t bytes;
+    Clock::time_point begin, end;
+    bool isWait;
+  };
   struct Step {
     int64_t number;
     Clock::time_point begin, end;
     std::vector<Slice> slices;
+    std::vector<Transfer> transfers;
     int64_t left = 0; // slices that did not fit
+    size_t size() const { return slices.size() + transfers.size(); }
   };
   /// What a thread had of the launch that runs; in a cache line of its own.
   struct alignas(64) ThreadTime {
@@ -63,6 +81,7 @@ private:
 
   static void timedTask(int64_t task, void *const *operands, void *scratch);
   void add(Slice slice);
+  void add(Transfer transfer);
 
   std::deque<Step> steps;
   size_t sliceCount = 0;

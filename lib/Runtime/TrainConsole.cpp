@@ -164,6 +164,11 @@ void Trainer::sayProfile() {
   for (size_t i = 0; i < lines.size(); ++i)
     console.sayLine((i || limits.threads > 0 ? "          " : "profile   ") +
                     lines[i]);
+  if (numRanks() == 1)
+    return;
+  for (const std::string &line : collectiveTable(
+           step->collectives(), static_cast<int64_t>(stepSeconds.size())))
+    console.sayLine("          " + line);
 }
 
 /// What was planned, beside what the process took.
@@ -191,7 +196,8 @@ void Trainer::sayFiles() {
       options.verdicts ? ", verdicts.json" : "",
       options.recipe ? ", recipe.yaml" : "", traceFile ? ", trace.jsonl" : "",
       options.profile ? ", profile.json" : "",
-      step->timeline ? ", timeline.json" : ""));
+      step->timeline ? ", timeline.json" : "",
+      options.profile && numRanks() > 1 ? ", collectives.json" : ""));
   if (!checkpoint.empty())
     console.sayLine(str("          ", checkpoint));
 }

@@ -248,34 +248,16 @@ void Trainer::writeProfile() {
                         step->timeline->json(step->executable.launchNames));
 }
 
-/// Of rank 0: what each reduction took, and how much of that the step did not
-/// wait for.
+/// Of rank 0.
 void Trainer::writeCollectives() {
-  if (numRanks() == 1) {
-    unlink((directory + "/collectives.json").c_str());
-    return;
-  }
-  nlohmann::ordered_json all = nlohmann::ordered_json::array();
-  double seconds = 0, waited = 0;
-  for (const fp8_collective_stat &stat : step->collectives()) {
-    double runs = static_cast<double>(std::max<int64_t>(stat.runs, 1));
-    seconds += stat.seconds;
-    waited += stat.waited;
-    all.push_back({{"number", stat.number},
-                   {"label", stat.label},
-                   {"runs", stat.runs},
-                   {"bytes", static_cast<double>(stat.bytes) / runs},
-                   {"microseconds", stat.seconds / runs * 1e6},
-                   {"waited_microseconds", stat.waited / runs * 1e6}});
-  }
-  nlohmann::ordered_json json = {
-      {"ranks", numRanks()},
-      {"transport", options.group->name()},
-      {"hidden", seconds > 0 ? std::max(0.0, 1 - waited / seconds) : 1},
-      {"collectives", all}};
-  if (std::string carrier = step->carrier(); !carrier.empty())
-    json["carrier"] = carrier;
-  writeFileAtomically(directory + "/collectives.json", json.dump(2) + "\n");
+  std::string path = directory + "/collectives.json";
+  if (numRanks() == 1)
+    unlink(path.c_str());
+  else
+    writeFileAtomically(
+        path, collectivesJson(step->collectives(), numRanks(),
+                              options.group->name(), step->carrier(),
+                              static_cast<int64_t>(stepSeconds.size())));
 }
 
 void Trainer::exportWeights() {

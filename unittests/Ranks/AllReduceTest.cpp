@@ -432,11 +432,13 @@ TEST(AllReduce, BitsDoNotDependOnBuckets) {
 
 TEST(AllReduce, Profile) {
   runRanks(2, [&](fp8_group *group, int64_t rank) {
-    std::vector<float> values(1 << 16, 1.0f);
+    std::vector<float> values(1 << 16, 1.0f), few(100, 1.0f);
     ReduceWork work;
-    auto *data = reinterpret_cast<char *>(values.data());
+    auto *data = reinterpret_cast<char *>(values.data()),
+         *more = reinterpret_cast<char *>(few.data());
     work.tensors = {
-        {describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, 1 << 16), data, data}};
+        {describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, 1 << 16), data, data},
+        {describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, 100), more, more}};
     Executable executable(buildReducer(1 << 20));
     fp8_step *step = nullptr;
     ASSERT_EQ(fp8_step_create(executable, 1, &step), FP8_OK);
@@ -447,13 +449,18 @@ TEST(AllReduce, Profile) {
       ASSERT_EQ(fp8_step_run(step), FP8_OK);
     int64_t count = 0;
     const fp8_collective_stat *stats = fp8_step_collectives(step, &count);
-    ASSERT_EQ(count, 1);
-    EXPECT_STREQ(stats[0].label, "gradient w");
-    EXPECT_EQ(stats[0].number, 7);
-    EXPECT_EQ(stats[0].runs, 3);
-    EXPECT_NEAR(stats[0].bytes, 3 * 4 * (1 << 16), 100);
-    EXPECT_GT(stats[0].seconds, 0);
-    EXPECT_GT(stats[0].waited, 0);
+    // Both travel together: times are shared by size, bytes are each one's own.
+    ASSERT_EQ(count, 2);
+    for (int64_t i = 0; i < 2; ++i) {
+      EXPECT_STREQ(stats[i].label, "gradient w");
+      EXPECT_EQ(stats[i].number, 7 + i);
+      EXPECT_EQ(stats[i].runs, 3);
+      EXPECT_EQ(stats[i].bytes, 3 * (4 * work.tensors[i].what.elements + 8));
+      EXPECT_GT(stats[i].seconds, 0);
+      EXPECT_GT(stats[i].waited, 0);
+    }
+    EXPECT_NEAR(stats[0].seconds / stats[1].seconds, (1 << 16) / 100.0, 1);
+    EXPECT_NEAR(stats[0].waited / stats[1].waited, (1 << 16) / 100.0, 1);
     fp8_step_destroy(step);
   });
 }
@@ -461,6 +468,25 @@ TEST(AllReduce, Profile) {
 //===----------------------------------------------------------------------===//
 // One rank, mistakes, failures
 //===----------------------------------------------------------------------===//
+
+TEST(Group, GatherBringsTheBytesOfAll) {
+  auto keep = [](void *user, const void *data, int64_t bytes) {
+    static_cast<std::vector<std::string> *>(user)->emplace_back(
+        static_cast<const char *>(data), bytes);
+  };
+  runRanks(3, [&](fp8_group *group, int64_t rank) {
+    std::vector<std::string> all;
+    std::string mine(rank, static_cast<char>('a' + rank));
+    ASSERT_EQ(fp8_group_gather(group, mine.data(), rank, keep, &all), FP8_OK);
+    EXPECT_EQ(all, (std::vector<std::string>{"", "b", "cc"}));
+  });
+  // Alone, and with nowhere to tell.
+  std::vector<std::string> all;
+  EXPECT_EQ(fp8_group_gather(nullptr, "x", 1, keep, &all), FP8_OK);
+  EXPECT_EQ(all, std::vector<std::string>{"x"});
+  EXPECT_EQ(fp8_group_gather(nullptr, "x", 1, nullptr, nullptr),
+            FP8_ERROR_INVALID);
+}
 
 TEST(AllReduce, AloneItIsACopy) {
   std::vector<float> in = {1.2345f, NAN, 3e38f}, out(3);

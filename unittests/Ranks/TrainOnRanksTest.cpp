@@ -297,6 +297,16 @@ TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
   RecordProperty("hidden", std::to_string(hidden));
   EXPECT_LE(hidden, 1);
   EXPECT_NE(json.find("\"label\": \"gradient w\""), std::string::npos);
+  EXPECT_NE(read(outputOf(0)).find("between ranks"), std::string::npos);
+  // The timeline shows it: a message a step, most of it beside the step.
+  std::string timeline = read(dir / "out/timeline.json");
+  size_t messages = 0;
+  for (size_t place = 0; (place = timeline.find("\"cat\": \"network\"",
+                                                place)) != std::string::npos;
+       ++place)
+    ++messages;
+  EXPECT_EQ(messages, 10u) << timeline;
+  EXPECT_NE(timeline.find("\"collectives\": 4"), std::string::npos);
   // Nothing is done beside them: nothing is hidden.
   ASSERT_EQ(
       run(2, {dir / "none", "10", "2", "profile"}, {"delay=25", "delay=25"}),

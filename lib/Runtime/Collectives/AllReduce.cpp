@@ -536,18 +536,28 @@ void Bucket::run() {
   }
 }
 
+/// What a rank sends of one reduction to the others.
+static int64_t bytesSent(const Reduction &reduction, int64_t rank,
+                         int64_t ranks) {
+  int64_t elements = (ranks - 1) * resultOf(reduction, rank, ranks).count;
+  for (int64_t other = 0; other < ranks; ++other)
+    if (other != rank)
+      elements += sliceOf(reduction, other, ranks).count;
+  return elements * wireSize(reduction.what);
+}
+
 std::vector<int64_t> shareOut(int64_t sent,
-                              const std::vector<Reduction> &bucket) {
-  double all = 0;
-  for (const Reduction &each : bucket)
-    all += static_cast<double>(wireBytes(each.what));
+                              const std::vector<Reduction> &bucket,
+                              int64_t rank, int64_t ranks) {
   std::vector<int64_t> bytes;
-  for (const Reduction &each : bucket)
-    bytes.push_back(all > 0
-                        ? static_cast<int64_t>(
-                              static_cast<double>(sent) *
-                              static_cast<double>(wireBytes(each.what)) / all)
-                        : 0);
+  int64_t common = sent;
+  for (const Reduction &each : bucket) {
+    bytes.push_back(bytesSent(each, rank, ranks));
+    common -= bytes.back();
+  }
+  auto count = static_cast<int64_t>(bucket.size());
+  for (int64_t i = 0; i < count; ++i)
+    bytes[i] += common / count + (i < common % count);
   return bytes;
 }
 
@@ -555,7 +565,8 @@ std::vector<int64_t> allReduce(fp8_group &group,
                                const std::vector<Reduction> &bucket) {
   int64_t before = group.bytesSent();
   Bucket(group, bucket).run();
-  return shareOut(group.bytesSent() - before, bucket);
+  return shareOut(group.bytesSent() - before, bucket, group.rank(),
+                  group.size());
 }
 
 } // namespace fp8::rt

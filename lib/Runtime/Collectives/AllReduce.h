@@ -51,9 +51,11 @@ struct Slice {
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
-/// `sent` bytes, shared out to the reductions of a bucket by their size.
+/// `sent` bytes of a rank, shared out to the reductions of a bucket: to each
+/// its own, and a share of what they have in common (scales, counts).
 std::vector<int64_t> shareOut(int64_t sent,
-                              const std::vector<Reduction> &bucket);
+                              const std::vector<Reduction> &bucket,
+                              int64_t rank, int64_t ranks);
 
 /// Does reductions together, as one bucket: a job of the group. Bits do not
 /// depend on what travels together. Returns the bytes that each has sent.

@@ -5,7 +5,6 @@
 #include "Plugin.h"
 
 #include <algorithm>
-#include <chrono>
 #include <csignal>
 #include <cstring>
 #include <fstream>
@@ -98,7 +97,7 @@ void fp8_group::run() {
     queue.pop_front();
     std::optional<Error> problem = failure;
     lock.unlock();
-    Clock::time_point start = Clock::now();
+    job->begin = Clock::now();
     // After a failure the ranks no longer know what the others send.
     if (!problem) {
       try {
@@ -111,7 +110,7 @@ void fp8_group::run() {
     }
     lock.lock();
     job->work = nullptr;
-    job->seconds = secondsSince(start);
+    job->end = Clock::now();
     job->failure = problem;
     if (problem && !failure)
       failure = problem;

@@ -13,6 +13,7 @@
 #include "fp8-c/Transport.h"
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -28,7 +29,7 @@ struct GroupJob {
   // Guarded by the group's mutex.
   bool isDone = false;
   std::optional<Error> failure;
-  double seconds = 0; // that it took
+  std::chrono::steady_clock::time_point begin, end; // of the work
 };
 
 } // namespace fp8::rt

@@ -3,7 +3,6 @@
 #include "InFlight.h"
 
 #include <algorithm>
-#include <chrono>
 
 namespace fp8::rt {
 
@@ -51,14 +50,7 @@ void InFlight::leave() {
   });
 }
 
-void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
-  if (!bucket->job)
-    leave();
-  auto start = std::chrono::steady_clock::now();
-  group.wait(bucket->job);
-  std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
-
-  const Member &member = bucket->members[index];
+fp8_collective_stat &InFlight::statOf(const Member &member) {
   auto stat = std::find_if(stats.begin(), stats.end(),
                            [&](const fp8_collective_stat &each) {
                              return each.number == member.number;
@@ -66,14 +58,53 @@ void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
   if (stat == stats.end())
     stat = stats.insert(stats.end(), {member.label ? member.label : "",
                                       member.number, 0, 0, 0, 0});
-  ++stat->runs;
-  stat->bytes += bucket->bytesSent[index];
-  // Those that travel together share the time.
-  double share = bucket->bytes ? static_cast<double>(member.bytes) /
-                                     static_cast<double>(bucket->bytes)
-                               : 0;
-  stat->seconds += bucket->job->seconds * share;
-  stat->waited += time.count();
+  return *stat;
+}
+
+void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
+  using Seconds = std::chrono::duration<double>;
+  if (!bucket->job)
+    leave();
+  auto begin = Timeline::Clock::now();
+  group.wait(bucket->job);
+  auto end = Timeline::Clock::now();
+  if (timeline)
+    note(*bucket, begin, end);
+
+  // Those that travel together share the times, whichever is waited for first.
+  for (const Member &member : bucket->members) {
+    double share = bucket->bytes ? static_cast<double>(member.bytes) /
+                                       static_cast<double>(bucket->bytes)
+                                 : 1.0 / bucket->members.size();
+    fp8_collective_stat &stat = statOf(member);
+    stat.waited += share * Seconds(end - begin).count();
+    if (&member != &bucket->members[index])
+      continue;
+    ++stat.runs;
+    stat.bytes += bucket->bytesSent[index];
+    stat.seconds +=
+        share * Seconds(bucket->job->end - bucket->job->begin).count();
+  }
+}
+
+void InFlight::note(Bucket &bucket, Timeline::Clock::time_point begin,
+                    Timeline::Clock::time_point end) {
+  // One rank alone waits for nothing.
+  if (group.size() == 1)
+    return;
+  const char *label = bucket.members.front().label;
+  std::string name = label ? label : "";
+  if (bucket.members.size() > 1)
+    name += str(" and ", bucket.members.size() - 1, " more");
+  timeline->addWait(name, begin, end);
+  if (bucket.isNoted)
+    return;
+  bucket.isNoted = true;
+  int64_t sent = 0;
+  for (int64_t bytes : bucket.bytesSent)
+    sent += bytes;
+  timeline->addTransfer(name, bucket.members.size(), sent, bucket.job->begin,
+                        bucket.job->end);
 }
 
 void InFlight::wait(int64_t number) {

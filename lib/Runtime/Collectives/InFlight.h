@@ -10,6 +10,7 @@
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_INFLIGHT_H
 
+#include "../Timeline.h"
 #include "Engine.h"
 
 #include <map>
@@ -36,6 +37,9 @@ public:
   int64_t hostBytes() const {
     return group.bufferBytes() + engine->hostBytes();
   }
+  /// Where what travels, and waiting for it, is noted, or null: of the next
+  /// run.
+  Timeline *timeline = nullptr;
 
 private:
   /// What profiles say of a collective.
@@ -48,12 +52,16 @@ private:
     std::vector<Member> members;
     std::vector<Reduction> reductions; // none, or one for each member
     std::vector<int64_t> bytesSent;
-    int64_t bytes = 0;  // on the wire
-    fp8_group::Job job; // none: still open
+    int64_t bytes = 0;    // on the wire
+    fp8_group::Job job;   // none: still open
+    bool isNoted = false; // in the timeline
   };
   void leave();
   void add(const std::shared_ptr<Bucket> &bucket, const Member &member);
   void waitFor(const std::shared_ptr<Bucket> &bucket, size_t index);
+  fp8_collective_stat &statOf(const Member &member);
+  void note(Bucket &bucket, Timeline::Clock::time_point begin,
+            Timeline::Clock::time_point end);
 
   fp8_group &group;
   std::unique_ptr<Engine> engine;

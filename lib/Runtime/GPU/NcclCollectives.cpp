@@ -392,7 +392,7 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
     throw;
   }
   group.noteSent(sent);
-  return shareOut(sent, bucket);
+  return shareOut(sent, bucket, group.rank(), group.size());
 }
 
 //===----------------------------------------------------------------------===//

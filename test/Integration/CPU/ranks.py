@@ -15,6 +15,7 @@ import functools
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
@@ -306,11 +307,53 @@ def killed(fixture):
     assert not first.exists() and not pipe.exists(), "expected what is half written to be removed"
 
 
+def profiled(fixture):
+    """collectives.json, the table and the timeline say the same of what travels."""
+    folder = fixture.prepare("sequences")
+    out = folder / "profiled"
+    process = fixture.start(folder, 2, "fp8_lm", out, "--zero", 1, "--profile", "--overwrite")
+    said, errors = process.communicate(timeout=300)
+    assert process.returncode == 0, errors
+    found = json.loads((out / "collectives.json").read_text())
+    rows, step = found["collectives"], found["step"]
+    verdicts = json.loads((out / "verdicts.json").read_text())["collectives"]
+    labels = {row["label"] for row in rows}
+    missing = [row["what"] for row in verdicts if not any(row["what"] in label for label in labels)]
+    assert len(rows) > 10 and not missing, f"expected {missing} among {labels}"
+    for key in ("bytes", "microseconds", "waited_microseconds"):
+        total = sum(row[key] * row["runs"] for row in rows) / STEPS
+        assert abs(total - step[key]) <= 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
+    assert all(0 <= row["hidden"] <= 1 and row["runs"] % STEPS == 0 for row in rows) and 0 <= found["hidden"] <= 1
+
+    # The table has a row for each, layers together, and the same sums.
+    table = said[said.index("between ranks") :].splitlines()[1:]
+    table = {match[1]: [float(value) for value in match.groups()[1:]] for match in map(re.compile(r" {10}(\S.*?) +(\d+) +([\d.]+) +(\d+) % +([\d.]+)$").match, table) if match}
+    calls, milliseconds, hidden, kilobytes = table["in all"]
+    assert calls == sum(row["runs"] for row in rows) / STEPS and abs(hidden - 100 * found["hidden"]) <= 0.5
+    assert abs(milliseconds - 1e-3 * step["microseconds"]) <= 1e-3 and abs(kilobytes - 1e-3 * step["bytes"]) <= 0.1
+
+    # Messages on the network follow each other, within steps; what is waited for is on the track of the thread that launches.
+    events = json.loads((out / "timeline.json").read_text())["traceEvents"]
+    assert {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"} == {0: "thread 0, which launches", 1: "network"}
+    messages, waits, steps, launches = ([event for event in events if event["ph"] == "X" and event["cat"] == kind] for kind in ("network", "wait", "step", "launch"))
+    assert {event["tid"] for event in messages} == {1} and {event["tid"] for event in waits} == {0} and len(steps) == STEPS
+    for track in (messages, sorted(waits + launches, key=lambda event: event["ts"])):
+        for before, event in zip(track, track[1:]):
+            assert event["ts"] >= before["ts"] + before["dur"] - 2e-3, f"{event} begins before {before} ends"
+    for event in messages + waits:
+        assert any(one["ts"] <= event["ts"] and event["ts"] + event["dur"] <= one["ts"] + one["dur"] + 2e-3 for one in steps), f"{event} lies in no step"
+    assert sum(event["args"]["bytes"] for event in messages) == round(STEPS * step["bytes"])
+    assert sum(event["args"]["collectives"] for event in messages) == sum(row["runs"] for row in rows)
+    for key, events_of in (("microseconds", messages), ("waited_microseconds", waits)):
+        total = sum(event["dur"] for event in events_of) / STEPS
+        assert abs(total - step[key]) <= 1e-3 * len(events_of) + 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
+
+
 if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {f"{recipe}": functools.partial(in_fp8, "sequences", recipe) for recipe in RECIPES}
     cases |= {"global amax": functools.partial(of_all_rows, "sequences", "tensorwise")}
     cases |= {f"zero {name} {recipe}": functools.partial(dealt, name, recipe) for name, recipe in [("regression", "none"), ("sequences", "fp8_lm")]}
-    cases |= {"killed while it writes": killed}
+    cases |= {"killed while it writes": killed, "profiled": profiled}
     t.run_cases(cases, sys.argv[4:], fixture)
