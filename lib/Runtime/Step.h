@@ -84,6 +84,7 @@ struct fp8_step {
   int64_t ownerOf(int64_t shard) const {
     return owners.empty() ? 0 : owners[shard - 1];
   }
+  fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;
