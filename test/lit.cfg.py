@@ -65,11 +65,6 @@ ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=f"{os.environ.get('C
 if ptxas:
     config.available_features.add("ptxas")
     config.environment["FP8_PTXAS"] = ptxas
-    # And those that link them with the toolkit's library `REQUIRES: nvlink`.
-    nvlink = shutil.which("nvlink") or shutil.which("nvlink", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin")
-    toolkit = os.path.dirname(os.path.dirname(nvlink)) if nvlink else ""
-    if any(os.path.exists(f"{toolkit}/{lib}/libcudadevrt.a") for lib in ("lib64", "lib", "targets/x86_64-linux/lib")):
-        config.available_features.add("nvlink")
 else:
     lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
 

@@ -320,7 +320,6 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
     return emitError(module.getLoc()) << llvm::toString(image.takeError());
   PlanGraphOptions graph;
   graph.nodes = options.gpuExpand;
-  graph.control = *image == GPUImage::Bitcode || canLinkDeviceRuntime();
   if (failed(runStage(module, options, "nvvm", stats.codegenSeconds,
                       buildNVVMPipeline)) ||
       failed(runStage(module, options, "schedule", stats.codegenSeconds,

@@ -143,7 +143,6 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(options.targetGPU).add(options.gpuImage).add(options.gpuExpand);
   // Without the assembler there are no cubins.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
-  key.add(!options.targetGPU.empty() && canLinkDeviceRuntime() ? "linked" : "");
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
   key.add(options.globalAmax);
   key.add(options.failOnFallback).add(options.trace).add(options.returnLogits);

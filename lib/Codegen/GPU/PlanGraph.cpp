@@ -388,13 +388,7 @@ public:
       GraphPlanner planner(module, schedule, symbols, nodes);
       bool hasConditions = false;
       schedule.walk([&](memref::LoadOp) { hasConditions = true; });
-      if (hasConditions && !control)
-        schedule.emitRemark(
-            "the host reads conditions of this step, and waits for them: found "
-            "no nvlink with libcudadevrt.a beside ptxas, which make the "
-            "kernels "
-            "that set conditions on the GPU");
-      if (!control || !planner.areConditionsKnown())
+      if (!planner.areConditionsKnown())
         continue;
       schedule->setAttr(kDeviceControlAttr, UnitAttr::get(&getContext()));
       planner.markLoops();

@@ -16,7 +16,6 @@
 #include "llvm/Support/FileUtilities.h"
 #include "llvm/Support/MathExtras.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/Process.h"
 #include "llvm/Support/Program.h"
 #include "llvm/Support/Regex.h"
@@ -58,39 +57,6 @@ std::string fp8::findPtxas() {
   auto path = llvm::sys::findProgramByName("ptxas");
   return path ? *path : std::string();
 }
-
-/// The toolkit's linker, and the directory of its library for kernels; empty if
-/// one of them is missing.
-static std::pair<std::string, std::string> findDeviceLinker() {
-  std::string ptxas = findPtxas();
-  if (ptxas.empty())
-    return {};
-  StringRef folder = llvm::sys::path::parent_path(ptxas);
-  SmallVector<std::string> places{folder.str()};
-  llvm::SmallString<128> real;
-  // Where `ptxas` is a link, the others are beside what it names.
-  if (!llvm::sys::fs::real_path(ptxas, real))
-    places.push_back(llvm::sys::path::parent_path(real).str());
-  if (auto home = llvm::sys::Process::GetEnv("CUDA_HOME"))
-    places.push_back(*home + "/bin");
-  places.emplace_back("/usr/local/cuda/bin");
-  if (auto path = llvm::sys::findProgramByName("nvlink"))
-    places.push_back(llvm::sys::path::parent_path(*path).str());
-  for (const std::string &place : places) {
-    std::string linker = place + "/nvlink";
-    if (!llvm::sys::fs::can_execute(linker))
-      continue;
-    for (StringRef library :
-         {"lib64", "lib", "targets/x86_64-linux/lib", "targets/sbsa-linux/lib"})
-      if (std::string directory =
-              (llvm::sys::path::parent_path(place) + "/" + library).str();
-          llvm::sys::fs::exists(directory + "/libcudadevrt.a"))
-        return {linker, directory};
-  }
-  return {};
-}
-
-bool fp8::canLinkDeviceRuntime() { return !findDeviceLinker().first.empty(); }
 
 void fp8::registerGPUTranslations(MLIRContext &context) {
   DialectRegistry registry;
@@ -154,9 +120,6 @@ static StringRef findSerialized(StringRef messages) {
   return messages.slice(begin, messages.find('\n', at)).trim();
 }
 
-/// What a kernel calls that libcudadevrt defines.
-static constexpr StringLiteral kSetConditional = "cudaGraphSetConditional";
-
 /// Machine code of assembly, as the assembler makes it at first.
 static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
                                             GPUTargetAttr target) {
@@ -165,16 +128,10 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
     return llvm::createStringError(
         "found no ptxas: set CUDA_HOME to CUDA's toolkit, or FP8_PTXAS to the "
         "assembler, or ask for ptx, which the driver compiles");
-  bool links = ptx.contains(kSetConditional);
-  auto [linker, library] = findDeviceLinker();
-  if (links && linker.empty())
-    return llvm::createStringError(
-        "found no nvlink with libcudadevrt.a beside " + ptxas +
-        ", which kernels that set conditions of a graph are made with");
-  SmallVector<llvm::SmallString<64>> paths(4);
+  SmallVector<llvm::SmallString<64>> paths(3);
   SmallVector<std::unique_ptr<llvm::FileRemover>> removers;
   for (auto [path, suffix] :
-       llvm::zip(paths, ArrayRef<StringRef>{"ptx", "cubin", "txt", "o"})) {
+       llvm::zip(paths, ArrayRef<StringRef>{"ptx", "cubin", "txt"})) {
     if (std::error_code error =
             llvm::sys::fs::createTemporaryFile("fp8-kernel", suffix, path))
       return llvm::createStringError("cannot make a temporary file: " +
@@ -187,15 +144,8 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
     file << ptx;
   }
   std::string arch = ("-arch=" + target.getChip()).str();
-  SmallVector<StringRef> arguments = {ptxas,
-                                      arch,
-                                      "--fmad=false",
-                                      "-v",
-                                      paths[0],
-                                      "-o",
-                                      paths[links ? 3 : 1].str()};
-  if (links)
-    arguments.push_back("-c");
+  SmallVector<StringRef> arguments = {ptxas,    arch, "--fmad=false", "-v",
+                                      paths[0], "-o", paths[1]};
   std::optional<StringRef> redirects[] = {StringRef(), StringRef(paths[2]),
                                           StringRef(paths[2])};
   std::string problem;
@@ -208,26 +158,15 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   if (StringRef line = findSerialized(text); !line.empty())
     return llvm::createStringError("expected wgmma that overlap but got from " +
                                    ptxas + ": " + line);
+  auto bytes = llvm::MemoryBuffer::getFile(paths[1]);
+  if (!bytes)
+    return llvm::createStringError("cannot read what " + ptxas + " wrote");
   GPUCode code;
+  code.bytes = (*bytes)->getBuffer().str();
   code.resources.registers = numberIn(text, "Used ([0-9]+) registers");
   code.resources.spilledBytes = numberIn(text, "([0-9]+) bytes spill stores");
   code.resources.stackBytes = numberIn(text, "([0-9]+) bytes stack frame");
   code.resources.sharedBytes = numberIn(text, "([0-9]+) bytes smem");
-  if (links) {
-    SmallVector<StringRef> words = {linker,  arch,          paths[3], "-L",
-                                    library, "-lcudadevrt", "-o",     paths[1]};
-    if (llvm::sys::ExecuteAndWait(linker, words, std::nullopt, redirects, 0, 0,
-                                  &problem) != 0) {
-      messages = llvm::MemoryBuffer::getFile(paths[2]);
-      return llvm::createStringError(
-          linker + " failed: " + problem +
-          (messages ? (*messages)->getBuffer() : StringRef()));
-    }
-  }
-  auto bytes = llvm::MemoryBuffer::getFile(paths[1]);
-  if (!bytes)
-    return llvm::createStringError("cannot read what " + ptxas + " wrote");
-  code.bytes = (*bytes)->getBuffer().str();
   return code;
 }
 
@@ -282,7 +221,7 @@ llvm::Expected<GPUCode> fp8::compileGPUModule(gpu::GPUModuleOp module,
                                       llvm::CodeGenFileType::AssemblyFile))
     return llvm::createStringError("the target cannot emit assembly");
   codegen.run(*llvmModule);
-  if (image == GPUImage::PTX && !text.str().contains(kSetConditional))
+  if (image == GPUImage::PTX)
     return GPUCode{text.str().str(), {}};
   return assemble(text, target);
 }

@@ -1,19 +1,20 @@
-// The kernels that set conditions are linked with libcudadevrt: machine code, in
-// which nothing is left to find, also where PTX is asked for.
-// REQUIRES: nvlink
-// RUN: rm -rf %t && fp8-opt %s --fp8-plan-graph=nodes=2 --fp8-emit-gpu-code="image=ptx directory=%t" -o /dev/null
-// RUN: FileCheck %s --check-prefix=PTX < %t/k.ptx
-// RUN: llvm-readelf --symbols %t/fp8_gpu_test.ptx | FileCheck %s --check-prefix=TEST
-// RUN: llvm-readelf --symbols %t/fp8_gpu_count.ptx | FileCheck %s --check-prefix=COUNT
-// RUN: FileCheck %s --check-prefix=PTX < %t/fp8_gpu_keep.ptx
+// The kernels that set conditions call what the assembler and the driver know.
+// REQUIRES: ptxas
+// RUN: rm -rf %t && fp8-opt %s --fp8-plan-graph=nodes=2 --fp8-emit-gpu-code="image=cubin directory=%t" -o /dev/null
+// RUN: cat %t/resources.csv | FileCheck %s --check-prefix=CUBIN
+// RUN: fp8-opt %s --fp8-plan-graph=nodes=2 --fp8-emit-gpu-code="image=ptx directory=%t" -o /dev/null
+// RUN: FileCheck %s < %t/fp8_gpu_test.ptx
 
-// PTX: .visible .entry
-// TEST-NOT: UND cudaGraphSetConditional
-// TEST: FUNC {{.*}} fp8_gpu_test
-// TEST-NOT: UND cudaGraphSetConditional
-// COUNT-NOT: UND cudaGraphSetConditional
-// COUNT: FUNC {{.*}} fp8_gpu_count
-// COUNT-NOT: UND cudaGraphSetConditional
+// CUBIN-DAG: fp8_gpu_keep,1,1,
+// CUBIN-DAG: fp8_gpu_test,1,1,
+// CUBIN-DAG: fp8_gpu_count,1,1,
+
+// CHECK: .extern .func cudaGraphSetConditional
+// CHECK-NEXT: (
+// CHECK-NEXT: .param .b64
+// CHECK-NEXT: .param .b32
+// CHECK: .visible .entry fp8_gpu_test(
+// CHECK: call.uni {{.*}}cudaGraphSetConditional
 
 #launch = #fp8.gpu_launch<blocks = 1, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>
 

@@ -40,18 +40,12 @@ struct GPUCode {
 /// `/usr/local/cuda`, or in `PATH`. Empty if it is nowhere.
 std::string findPtxas();
 
-/// Is all there that kernels which call `cudaGraphSetConditional` are made
-/// with: `ptxas`, `nvlink` beside it, and the toolkit's `libcudadevrt.a`?
-bool canLinkDeviceRuntime();
-
 /// Has the context of `module` know how the dialects of kernels become LLVM IR.
 void registerGPUTranslations(MLIRContext &context);
 
 /// Compiles a module of the LLVM and NVVM dialects. Products and sums are not
-/// contracted: what is to be an FMA is one already. A kernel that calls
-/// `cudaGraphSetConditional` is linked with libcudadevrt, so that instead of
-/// PTX it is machine code: drivers have no such function. Safe to call on
-/// several threads for modules of one context.
+/// contracted: what is to be an FMA is one already. Safe to call on several
+/// threads for modules of one context.
 llvm::Expected<GPUCode> compileGPUModule(gpu::GPUModuleOp module,
                                          GPUTargetAttr target, GPUImage image);
 

@@ -226,8 +226,7 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
     A step is one graph, so that conditions have to be read by the GPU. Where
     every condition of a schedule is a scalar that kernels compute, the schedule
     gets `fp8.device_control`: loops and branches become conditional nodes
-    (`fp8-lower-schedule`). Else, and with `control=false`, the host reads
-    conditions, and a remark says so.
+    (`fp8-lower-schedule`). Else the host reads conditions, and a remark says so.
 
     A counted loop is expanded, up to `nodes` launches. A longer one gets
     `fp8.device_loop`: the GPU counts it, and its body is in the graph once. Where
@@ -269,9 +268,7 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"nodes", "nodes", "int64_t", "2048",
-           "launches up to which a counted loop is expanded">,
-    Option<"control", "control", "bool", "true",
-           "kernels can set conditions: they can be linked with libcudadevrt">
+           "launches up to which a counted loop is expanded">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect",
