@@ -12,8 +12,8 @@ namespace fp8::rt::gpu {
 
 // Vector loads and TMA descriptors want no more.
 static constexpr int64_t alignment = 256;
-/// A loop that makes more launches than this runs kernel by kernel: a graph of
-/// so many nodes takes longer to build than it saves.
+/// A step of more nodes than this runs kernel by kernel: so large a graph takes
+/// longer to build than it saves.
 static constexpr int64_t maxNodes = 1 << 16;
 /// Results up to this size come back with every run.
 static constexpr int64_t fetchedBytes = 4096;
@@ -48,6 +48,8 @@ DeviceStep::~DeviceStep() {
   if (stream)
     driver.cuStreamSynchronize(stream);
   program.clear();
+  counters.reset();
+  conditions.clear();
   for (cuda::Event event : {uploaded, finished})
     if (event)
       driver.cuEventDestroy_v2(event);
@@ -216,13 +218,22 @@ void DeviceStep::fetchResults() {
       work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
 }
 
-/// Where launches go now.
-Work &DeviceStep::work() {
-  if (!isRecording)
-    return *direct;
+/// The graph that is being written down: a call ends the one before.
+GraphWork &DeviceStep::graph() {
   if (program.empty() || !program.back().graph)
     program.push_back({std::make_unique<GraphWork>(device, stream), nullptr});
   return *program.back().graph;
+}
+
+/// Where launches go now.
+Work &DeviceStep::work() {
+  return isRecording ? static_cast<Work &>(graph()) : *direct;
+}
+
+/// Is what comes next in a loop or branch that the GPU decides?
+bool DeviceStep::isInBody() const {
+  return isRecording && !program.empty() && program.back().graph &&
+         program.back().graph->isInBody();
 }
 
 int64_t DeviceStep::recordedNodes() const {
@@ -262,6 +273,8 @@ void DeviceStep::run(fp8_step &step) {
     play();
   } else {
     failure.reset();
+    open.clear();
+    keptValues.clear();
     std::vector<Part> kept = std::move(program);
     program.clear();
     isRecording = !launchesOneByOne;
@@ -301,27 +314,42 @@ std::string DeviceStep::labelOf(int64_t launch) const {
              " of '", executable.name, "'");
 }
 
+const LoadedKernel &DeviceStep::find(const fp8_gpu_kernel *kernel,
+                                     int64_t operands) const {
+  const LoadedKernel *loaded = modules->find(kernel);
+  if (!loaded)
+    throw Error(FP8_ERROR_INTERNAL,
+                "expected a kernel of the executable but got another one");
+  if (operands != kernel->num_operands)
+    throw Error(FP8_ERROR_INTERNAL,
+                str("expected ", kernel->num_operands, " operands of kernel '",
+                    kernel->name, "' but got ", operands));
+  return *loaded;
+}
+
 void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         int64_t blocks, const int64_t *operands,
-                        const int64_t *offsets, int64_t numOperands) {
+                        const int64_t *offsets, const int64_t *strides,
+                        int64_t numOperands) {
   if (failure)
     return; // What follows would read what was not written.
   // No exception may cross generated code.
   try {
-    const LoadedKernel *loaded = modules->find(kernel);
-    if (!loaded)
+    const LoadedKernel &loaded = find(kernel, numOperands);
+    if (blocks < 0 || blocks > INT32_MAX)
       throw Error(FP8_ERROR_INTERNAL,
-                  str(labelOf(launch), " has no kernel of the executable"));
-    if (numOperands != kernel->num_operands || blocks < 0 || blocks > INT32_MAX)
+                  str("expected at most 2^31 - 1 blocks but got ", blocks));
+    if ((kernel->loops > 0) != (strides != nullptr) ||
+        (strides && writesDown(kernel) && kernel->loops != levelsOpen()))
       throw Error(FP8_ERROR_INTERNAL,
-                  str(labelOf(launch), " has ", numOperands, " operands and ",
-                      blocks, " blocks, but kernel '", kernel->name, "' takes ",
-                      kernel->num_operands, " and a grid at most 2^31 - 1"));
+                  str("expected operands that move in ", kernel->loops,
+                      " loops, as those of kernel '", kernel->name,
+                      "' do, but the GPU counts ", levelsOpen()));
     if (blocks == 0)
       return;
-    std::vector<cuda::DevicePointer> addresses(numOperands);
+    std::vector<cuda::DevicePointer> parameters(numOperands);
     for (int64_t i = 0; i < numOperands; ++i)
-      addresses[i] = resolve(operands[i], launch) + (offsets ? offsets[i] : 0);
+      parameters[i] = resolve(operands[i], launch) + (offsets ? offsets[i] : 0);
     if (kernel->scratch_bytes > 0) {
       if (kernel->scratch_bytes * blocks > executable.scratchBytes)
         throw Error(FP8_ERROR_INTERNAL,
@@ -329,12 +357,19 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         kernel->scratch_bytes * blocks,
                         " bytes of scratch memory but there are ",
                         executable.scratchBytes));
-      addresses.push_back(memory + scratchPlace);
+      parameters.push_back(memory + scratchPlace);
     }
-    if (isRecording && recordedNodes() >= maxNodes)
+    if (isRecording && !isInBody() && recordedNodes() >= maxNodes)
       runDirectly();
+    if (strides) {
+      // Where the host counts, the offsets say it all.
+      bool moves = writesDown(kernel);
+      parameters.push_back(counter(0));
+      for (int64_t i = 0; i < numOperands * kernel->loops; ++i)
+        parameters.push_back(moves ? strides[i] : 0);
+    }
     auto start = std::chrono::steady_clock::now();
-    work().launch(*loaded, static_cast<unsigned>(blocks), addresses);
+    work().launch(loaded, static_cast<unsigned>(blocks), parameters);
     if (checksLaunches || profiling)
       driver.check(driver.cuStreamSynchronize(stream),
                    str("run ", labelOf(launch)));
@@ -386,12 +421,16 @@ void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
 void DeviceStep::call(std::function<void()> what) {
   if (failure)
     return;
-  if (isRecording) {
-    program.push_back({nullptr, std::move(what)});
-    return;
-  }
   try {
-    what();
+    if (isInBody())
+      throw Error(FP8_ERROR_INTERNAL,
+                  str("expected collectives outside of the loops and branches "
+                      "that the GPU decides, in '",
+                      executable.name, "'"));
+    if (isRecording)
+      program.push_back({nullptr, std::move(what)});
+    else
+      what();
   } catch (const Error &error) {
     failure = error;
   }
