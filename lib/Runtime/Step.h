@@ -108,6 +108,8 @@ struct fp8_step {
   bool profiling = false;
   std::vector<fp8_launch_stat> profile;
   const std::vector<fp8_collective_stat> &collectives() const;
+  /// See Engine.
+  std::string carrier() const { return inFlight ? inFlight->carrier() : ""; }
   void clearProfile();
   /// Where the profile notes the times of every thread too; null: nowhere.
   std::unique_ptr<fp8::rt::Timeline> timeline;

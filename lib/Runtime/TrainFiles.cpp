@@ -273,6 +273,8 @@ void Trainer::writeCollectives() {
       {"transport", options.group->name()},
       {"hidden", seconds > 0 ? std::max(0.0, 1 - waited / seconds) : 1},
       {"collectives", all}};
+  if (std::string carrier = step->carrier(); !carrier.empty())
+    json["carrier"] = carrier;
   writeFileAtomically(directory + "/collectives.json", json.dump(2) + "\n");
 }
 

@@ -56,6 +56,7 @@ TEST(CudaHeader, NumbersAreTheDrivers) {
   EXPECT_EQ(int(ours::NoBinaryForGpu), CUDA_ERROR_NO_BINARY_FOR_GPU);
   EXPECT_EQ(int(ours::InvalidHandle), CUDA_ERROR_INVALID_HANDLE);
   EXPECT_EQ(int(ours::NotFound), CUDA_ERROR_NOT_FOUND);
+  EXPECT_EQ(int(ours::NotReady), CUDA_ERROR_NOT_READY);
   EXPECT_EQ(int(ours::IllegalAddress), CUDA_ERROR_ILLEGAL_ADDRESS);
   EXPECT_EQ(int(ours::LaunchOutOfResources),
             CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES);

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "../Ranks/RanksInMemory.h"
+#include "Collectives/Float8.h"
 #include "TestKernels.h"
 
 #include <cmath>
@@ -21,6 +22,7 @@ struct Work {
   fp8_all_reduce what;
   bool isOnGpu = true, readsOnHost = false, reducesInLoop = false;
   const fp8_exchange *exchange = nullptr;
+  float control[2] = {0, 0};    // to begin with
   fp8_entry_fn entry = nullptr; // null: step, or exchangeStep
 };
 thread_local Work *work;
@@ -159,7 +161,7 @@ Outcome runOn(fp8_group *group, int64_t rank, Work mine,
     std::vector<float> values = random.tensor(elements);
     std::copy(values.begin(), values.end(), argument(step, state));
   }
-  std::fill_n(argument(step, 2), 2, 0.0f);
+  std::copy_n(mine.control, 2, argument(step, 2));
   Outcome outcome;
   for (int i = 0; i < options.steps; ++i) {
     std::vector<float> y = random.tensor(elements);
@@ -216,6 +218,119 @@ TEST(Ranks, HaveTheBitsOfCpus) {
   expectSame(2, {describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, elements,
                           FP8_WIRE_F8_E4M3FN, 64)});
   expectSame(2, {describe(FP8_REDUCE_MAX, FP8_DTYPE_F32, elements)});
+  // With this mu some codes saturate.
+  Work mine{describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, elements,
+                     FP8_WIRE_F8_E4M3FN, 64)};
+  mine.control[0] = 16;
+  mine.control[1] = 7;
+  expectSame(2, mine);
+}
+
+//===----------------------------------------------------------------------===//
+// Types
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+constexpr int64_t plainBytes = 1280; // of a tensor
+
+/// Every type that ranks reduce, each way.
+std::vector<fp8_all_reduce> plainReductions() {
+  std::vector<fp8_all_reduce> all;
+  for (int dtype = 0; dtype <= FP8_DTYPE_F64; ++dtype)
+    for (fp8_reduction reduction :
+         {FP8_REDUCE_SUM, FP8_REDUCE_MEAN, FP8_REDUCE_MAX, FP8_REDUCE_MIN}) {
+      auto type = static_cast<fp8_dtype>(dtype);
+      if (reduction != FP8_REDUCE_MEAN || type >= FP8_DTYPE_F8_E4M3FN)
+        all.push_back(
+            describe(reduction, type, plainBytes / fp8_dtype_size(type)));
+    }
+  return all;
+}
+
+/// Argument 0: a tensor of each type; result 1: one of each reduction.
+void plainStep(fp8_step *step) {
+  static const std::vector<fp8_all_reduce> all = plainReductions();
+  const int64_t operands[2] = {~0, ~1};
+  for (size_t i = 0; i < all.size(); ++i) {
+    const int64_t offsets[2] = {all[i].dtype * plainBytes,
+                                static_cast<int64_t>(i) * plainBytes};
+    fp8_all_reduce_start(step, static_cast<int64_t>(i), &all[i], operands,
+                         offsets, 2);
+  }
+  for (size_t i = 0; i < all.size(); ++i)
+    fp8_wait(step, static_cast<int64_t>(i));
+}
+
+/// Elements of any type: random, and none of them NaN.
+void fillPlainly(fp8_dtype dtype, Gradients &random, char *bytes) {
+  auto fill = [&](auto convert) {
+    using T = decltype(convert(0.0f));
+    for (size_t i = 0; i < plainBytes / sizeof(T); ++i) {
+      T value = convert(random.next() * 1e4f);
+      std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
+    }
+  };
+  switch (dtype) {
+  case FP8_DTYPE_BOOL:
+    return fill([](float value) { return value > 0; });
+  case FP8_DTYPE_F16:
+    return fill([](float value) { return static_cast<_Float16>(value); });
+  case FP8_DTYPE_BF16:
+    return fill([](float value) { return fp8::rt::encodeBFloat16(value); });
+  case FP8_DTYPE_F8_E4M3FN:
+  case FP8_DTYPE_F8_E5M2:
+    return fill([](float value) {
+      return static_cast<uint8_t>(fp8::rt::bitsOf(value) >> 3 & 0xf7);
+    });
+  case FP8_DTYPE_F32:
+    return fill([](float value) { return value; });
+  case FP8_DTYPE_F64:
+    return fill([](float value) { return value / 3.0; });
+  default: // integers, which are any bits
+    return fill(
+        [](float value) { return fp8::rt::bitsOf(value) * 2654435761u; });
+  }
+}
+
+std::string reducePlainly(fp8_group *group, int64_t rank, bool isOnGpu) {
+  auto count = static_cast<int64_t>(plainReductions().size());
+  constexpr int64_t types = FP8_DTYPE_F64 + 1;
+  Builder builder("step", plainStep);
+  const fp8_gpu_kernel *kernels[] = {&add};
+  builder.desc.gpu_kernels = kernels;
+  builder.desc.num_gpu_kernels = isOnGpu ? 1 : 0;
+  builder.arg("x", FP8_DTYPE_U8, {types, plainBytes}, FP8_ROLE_BATCH)
+      .result("sums", FP8_DTYPE_U8, {count, plainBytes}, FP8_KIND_OUTPUT);
+  Executable executable(builder.build());
+  fp8_step *step = nullptr;
+  EXPECT_EQ(fp8_step_create(executable, 1, &step), FP8_OK) << fp8_last_error();
+  EXPECT_EQ(fp8_step_set_group(step, group), FP8_OK) << fp8_last_error();
+  Gradients random(static_cast<unsigned>(rank) + 1);
+  auto *x = static_cast<char *>(fp8_step_argument(step, 0));
+  for (int64_t dtype = 0; dtype < types; ++dtype)
+    fillPlainly(static_cast<fp8_dtype>(dtype), random, x + dtype * plainBytes);
+  EXPECT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+  std::string bytes = bytesOf(static_cast<char *>(fp8_step_result(step, 0)),
+                              count * plainBytes);
+  fp8_step_destroy(step);
+  return bytes;
+}
+
+} // namespace
+
+TEST(Ranks, ReduceEveryType) {
+  std::string results[2][3];
+  for (bool isOnGpu : {false, true})
+    runRanks(3, [&](fp8_group *group, int64_t rank) {
+      results[isOnGpu][rank] = reducePlainly(group, rank, isOnGpu);
+    });
+  const std::vector<fp8_all_reduce> all = plainReductions();
+  for (int64_t rank = 0; rank < 3; ++rank)
+    for (size_t i = 0; i < all.size(); ++i)
+      EXPECT_TRUE(results[true][rank].substr(i * plainBytes, plainBytes) ==
+                  results[false][rank].substr(i * plainBytes, plainBytes))
+          << "type " << all[i].dtype << ", reduction " << all[i].reduction;
 }
 
 TEST(Ranks, RunKernelByKernel) {
@@ -305,11 +420,18 @@ TEST(Ranks, TellOfMistakes) {
                                "floats for a mean but got integers"});
 }
 
-TEST(Ranks, EndTogether) {
+//===----------------------------------------------------------------------===//
+// When a rank fails
+//===----------------------------------------------------------------------===//
+
+/// What two ranks say in the end of a run that one of them cannot go on with.
+static std::vector<Outcome> endOfRun(double timeout = 60, int64_t failAt = -1) {
   std::vector<Outcome> outcomes(2);
   Options options;
   options.steps = 50;
   options.status = FP8_ERROR_RANK;
+  fp8_group_options joining = {};
+  joining.timeout = timeout;
   runRanks(
       2,
       [&](fp8_group *group, int64_t rank) {
@@ -317,7 +439,57 @@ TEST(Ranks, EndTogether) {
         outcomes[rank] = runOn(group, rank, mine, options);
         fp8_group_abort(group, "a test ends all");
       },
-      {}, /*failing=*/1, /*failAt=*/40);
+      joining, /*failing=*/1, failAt);
+  return outcomes;
+}
+
+TEST(RanksFail, ByTheTransport) {
+  std::vector<Outcome> outcomes = endOfRun(60, /*failAt=*/40);
   EXPECT_EQ(outcomes[1], Outcome{"the transport fails on purpose"});
   EXPECT_EQ(outcomes[0], Outcome{"another rank has ended all"});
+}
+
+// By what FP8_EMULATOR_NCCL has rank 1 do.
+
+TEST(NcclFails, WhenItConnects) {
+  EXPECT_EQ(endOfRun()[1],
+            Outcome{"rank 1 of 2: NCCL cannot connect the ranks: "
+                    "unhandled system error (no network)"});
+}
+
+TEST(NcclFails, AtOnce) {
+  EXPECT_EQ(endOfRun()[1],
+            Outcome{"rank 1 of 2: NCCL cannot exchange messages: unhandled "
+                    "system error (the network fails on purpose)"});
+}
+
+TEST(NcclFails, Later) {
+  EXPECT_EQ(endOfRun()[1],
+            Outcome{"rank 1 of 2: NCCL cannot exchange messages: remote "
+                    "process exited or there was a network error (the network "
+                    "fails later, on purpose)"});
+}
+
+TEST(NcclFails, WithoutAWord) {
+  Outcome stalled{"NCCL: no answer for 1 s (--rank-timeout has more patience), "
+                  "though all ranks are there"};
+  std::vector<Outcome> outcomes = endOfRun(1);
+  EXPECT_TRUE(outcomes[0] == stalled || outcomes[1] == stalled)
+      << outcomes[0][0] << "; " << outcomes[1][0];
+}
+
+TEST(NcclMissing, IsSaidWhereItIsAskedFor) {
+  // Both find the mistake, and the first of them may have ended the other.
+  std::vector<Outcome> outcomes = endOfRun();
+  bool isFirst = outcomes[0].at(0) != "another rank has ended all";
+  std::string text = outcomes[isFirst ? 0 : 1].at(0);
+  EXPECT_EQ(text.find("rank 0 of 2: FP8_GPU_COLLECTIVES asks for NCCL, but "
+                      "this rank cannot use it: "),
+            0u)
+      << text;
+  EXPECT_NE(text.find("libnccl.so.2"), std::string::npos) << text;
+}
+
+TEST(NcclMissing, IsNoMistakeElsewhere) {
+  expectSame(2, {describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)});
 }

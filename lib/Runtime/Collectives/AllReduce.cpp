@@ -326,7 +326,7 @@ namespace {
 class Bucket {
 public:
   Bucket(fp8_group &group, const std::vector<Reduction> &reductions);
-  std::vector<int64_t> run();
+  void run();
 
 private:
   using Buffers = std::vector<std::vector<char>>; // by rank
@@ -523,8 +523,7 @@ void Bucket::distribute(const std::vector<char> &mine) {
                tensor.ranks);
 }
 
-std::vector<int64_t> Bucket::run() {
-  int64_t before = group.bytesSent();
+void Bucket::run() {
   agreeOnScales();
   group.noteBuffers(bufferBytes());
   {
@@ -535,23 +534,28 @@ std::vector<int64_t> Bucket::run() {
     exchange(encode(), received);
     distribute(reduce(received));
   }
-  // Shared out by size.
-  int64_t sent = group.bytesSent() - before, all = 0;
+}
+
+std::vector<int64_t> shareOut(int64_t sent,
+                              const std::vector<Reduction> &bucket) {
+  double all = 0;
+  for (const Reduction &each : bucket)
+    all += static_cast<double>(wireBytes(each.what));
   std::vector<int64_t> bytes;
-  for (const Tensor &tensor : tensors)
-    all += wireBytes(tensor.what);
-  for (const Tensor &tensor : tensors)
-    bytes.push_back(
-        all ? static_cast<int64_t>(static_cast<double>(sent) *
-                                   static_cast<double>(wireBytes(tensor.what)) /
-                                   static_cast<double>(all))
-            : 0);
+  for (const Reduction &each : bucket)
+    bytes.push_back(all > 0
+                        ? static_cast<int64_t>(
+                              static_cast<double>(sent) *
+                              static_cast<double>(wireBytes(each.what)) / all)
+                        : 0);
   return bytes;
 }
 
 std::vector<int64_t> allReduce(fp8_group &group,
                                const std::vector<Reduction> &bucket) {
-  return Bucket(group, bucket).run();
+  int64_t before = group.bytesSent();
+  Bucket(group, bucket).run();
+  return shareOut(group.bytesSent() - before, bucket);
 }
 
 } // namespace fp8::rt

@@ -51,6 +51,10 @@ struct Slice {
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
+/// `sent` bytes, shared out to the reductions of a bucket by their size.
+std::vector<int64_t> shareOut(int64_t sent,
+                              const std::vector<Reduction> &bucket);
+
 /// Does reductions together, as one bucket: a job of the group. Bits do not
 /// depend on what travels together. Returns the bytes that each has sent.
 std::vector<int64_t> allReduce(fp8_group &group,

@@ -37,6 +37,9 @@ public:
   }
   /// Bytes of host memory that it holds beside the group's.
   virtual int64_t hostBytes() const { return 0; }
+  /// Who carries what travels, for people, where that is not the group's
+  /// transport alone; else "".
+  virtual std::string carrier() const { return ""; }
 };
 
 } // namespace fp8::rt

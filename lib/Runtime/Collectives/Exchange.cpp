@@ -56,67 +56,56 @@ int64_t bytesToSend(const fp8_exchange &what, int64_t rank) {
   return bytes;
 }
 
-namespace {
-/// The messages of one exchange, by rank.
-struct Messages {
-  explicit Messages(fp8_group &group)
-      : group(group), sends(group.size()), receives(group.size()) {}
-
-  /// To `rank`; what goes to this rank itself is copied by what receives it.
-  void send(int64_t rank, const char *data, int64_t bytes) {
-    sends[rank] = {const_cast<char *>(data), bytes};
-  }
-  void receive(int64_t rank, char *data, int64_t bytes) {
-    receives[rank] = {data, bytes};
-  }
-  void run() {
-    const fp8_message &from = sends[group.rank()];
-    const fp8_message &to = receives[group.rank()];
-    if (to.bytes > 0)
-      std::memcpy(to.data, from.data, to.bytes);
-    sends[group.rank()] = receives[group.rank()] = {};
-    group.exchange(sends, receives);
-  }
-
-  fp8_group &group;
-  std::vector<fp8_message> sends, receives;
-};
-} // namespace
-
-static void permute(const Exchange &exchange, fp8_group &group,
-                    Messages &messages) {
+std::vector<Part> partsOf(const Exchange &exchange, int64_t rank) {
   const fp8_exchange &what = exchange.what;
-  bool receives = false;
-  for (int64_t pair = 0; pair < what.groups; ++pair) {
-    int64_t source = what.ranks[2 * pair], target = what.ranks[2 * pair + 1];
-    if (source == group.rank())
-      messages.send(target, exchange.in, what.part_bytes);
-    if (target == group.rank()) {
-      messages.receive(source, exchange.out, what.part_bytes);
-      receives = true;
+  std::vector<Part> parts;
+  auto partOf = [&](int64_t other) -> Part & {
+    auto found =
+        std::find_if(parts.begin(), parts.end(),
+                     [&](const Part &part) { return part.rank == other; });
+    if (found == parts.end())
+      found = parts.insert(found, {other, nullptr, nullptr});
+    return *found;
+  };
+  if (what.kind == FP8_EXCHANGE_PERMUTE) {
+    for (int64_t pair = 0; pair < what.groups; ++pair) {
+      int64_t source = what.ranks[2 * pair], target = what.ranks[2 * pair + 1];
+      if (source == rank)
+        partOf(target).from = exchange.in;
+      if (target == rank)
+        partOf(source).to = exchange.out;
     }
+    return parts;
   }
-  // As StableHLO says: zeros where nobody sends.
-  if (!receives)
-    std::memset(exchange.out, 0, what.part_bytes);
+  const int64_t *members = groupOf(what, rank);
+  for (int64_t i = 0; i < what.group_size; ++i) {
+    bool isWhole = what.kind == FP8_EXCHANGE_GATHER;
+    parts.push_back({members[i],
+                     exchange.in + (isWhole ? 0 : i * what.part_bytes),
+                     exchange.out + i * what.part_bytes});
+  }
+  return parts;
 }
 
 void runExchange(fp8_group &group, const Exchange &exchange) {
-  const fp8_exchange &what = exchange.what;
-  Messages messages(group);
-  if (what.kind == FP8_EXCHANGE_PERMUTE) {
-    permute(exchange, group, messages);
-    return messages.run();
+  int64_t bytes = exchange.what.part_bytes;
+  std::vector<fp8_message> sends(group.size()), receives(group.size());
+  bool receivesAny = false;
+  for (const Part &part : partsOf(exchange, group.rank())) {
+    receivesAny |= part.to != nullptr;
+    if (part.rank == group.rank()) {
+      std::memcpy(part.to, part.from, bytes);
+      continue;
+    }
+    if (part.from)
+      sends[part.rank] = {const_cast<char *>(part.from), bytes};
+    if (part.to)
+      receives[part.rank] = {part.to, bytes};
   }
-  const int64_t *members = groupOf(what, group.rank());
-  for (int64_t i = 0; i < what.group_size; ++i) {
-    bool isWhole = what.kind == FP8_EXCHANGE_GATHER;
-    messages.send(members[i], exchange.in + (isWhole ? 0 : i * what.part_bytes),
-                  what.part_bytes);
-    messages.receive(members[i], exchange.out + i * what.part_bytes,
-                     what.part_bytes);
-  }
-  messages.run();
+  // As StableHLO says: zeros where nobody sends.
+  if (!receivesAny)
+    std::memset(exchange.out, 0, bytes);
+  group.exchange(sends, receives);
 }
 
 } // namespace fp8::rt

@@ -31,6 +31,15 @@ int64_t resultBytes(const fp8_exchange &what);
 /// What this rank sends to others, in bytes.
 int64_t bytesToSend(const fp8_exchange &what, int64_t rank);
 
+/// What this rank sends to another one, or to itself, and receives from it:
+/// parts, or null.
+struct Part {
+  int64_t rank;
+  const char *from;
+  char *to;
+};
+std::vector<Part> partsOf(const Exchange &exchange, int64_t rank);
+
 /// A job of the group: all ranks come here, those in no pair too.
 void runExchange(fp8_group &group, const Exchange &exchange);
 

@@ -154,27 +154,11 @@ void fp8_group::fail(int64_t which, const std::string &message, bool told) {
   throw Error(FP8_ERROR_RANK, text);
 }
 
-void fp8_group::exchange(const std::vector<fp8_message> &sends,
-                         const std::vector<fp8_message> &receives) {
-  if (size() == 1)
-    return;
-  auto failTransport = [&] {
-    int64_t which = -1;
-    int32_t told = 0;
-    std::string message = transport.error(transport.state, &which, &told);
-    fail(which, message, told != 0);
-  };
-  if (transport.start(transport.state, sends.data(), receives.data()) != 0)
-    failTransport();
-  std::vector<uint8_t> pending(size(), 0);
+bool fp8_group::await(const std::function<bool()> &isDone,
+                      const std::vector<uint8_t> &pending) {
   Clock::time_point start = Clock::now();
   double nextLook = 0.5;
-  for (int64_t tries = 0;; ++tries) {
-    int32_t state = transport.test(transport.state, pending.data());
-    if (state < 0)
-      failTransport();
-    if (state > 0)
-      break;
+  for (int64_t tries = 0; !isDone(); ++tries) {
     if (isCancelled)
       throw Error(FP8_ERROR_RANK, "this rank has ended");
     // Ranks may have more threads than the machine has cores.
@@ -190,14 +174,54 @@ void fp8_group::exchange(const std::vector<fp8_message> &sends,
     for (int64_t other = 0; other < size(); ++other)
       if (pending[other] && isGone(other))
         fail(other, "its process has ended", false);
-    if (seconds > timeout) {
-      int64_t other =
-          std::find(pending.begin(), pending.end(), 1) - pending.begin();
-      fail(other < size() ? other : -1,
-           str("no answer for ", numberText(timeout),
-               " s (--rank-timeout has more patience)"),
-           false);
-    }
+    if (seconds > timeout)
+      return false;
+  }
+  return true;
+}
+
+std::string fp8_group::timeoutText() const {
+  return str("no answer for ", numberText(timeout),
+             " s (--rank-timeout has more patience)");
+}
+
+void fp8_group::failTransport() {
+  int64_t which = -1;
+  int32_t told = 0;
+  std::string message = transport.error(transport.state, &which, &told);
+  fail(which, message, told != 0);
+}
+
+void fp8_group::listen() {
+  std::vector<uint8_t> pending(size(), 0);
+  if (transport.test(transport.state, pending.data()) < 0)
+    failTransport();
+}
+
+void fp8_group::failSilent(const std::string &what) {
+  // Who waits as this one does asks the same.
+  gatherNow("");
+  fail(-1, str(what, ": ", timeoutText(), ", though all ranks are there"),
+       false);
+}
+
+void fp8_group::exchange(const std::vector<fp8_message> &sends,
+                         const std::vector<fp8_message> &receives) {
+  if (size() == 1)
+    return;
+  if (transport.start(transport.state, sends.data(), receives.data()) != 0)
+    failTransport();
+  std::vector<uint8_t> pending(size(), 0);
+  auto isDone = [&] {
+    int32_t state = transport.test(transport.state, pending.data());
+    if (state < 0)
+      failTransport();
+    return state > 0;
+  };
+  if (!await(isDone, pending)) {
+    int64_t other =
+        std::find(pending.begin(), pending.end(), 1) - pending.begin();
+    fail(other < size() ? other : -1, timeoutText(), false);
   }
   for (int64_t other = 0; other < size(); ++other)
     if (other != rank())

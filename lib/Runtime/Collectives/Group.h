@@ -63,6 +63,22 @@ struct fp8_group {
   /// For jobs: sends a message to every other rank, and receives one of each.
   void exchange(const std::vector<fp8_message> &sends,
                 const std::vector<fp8_message> &receives);
+  /// For jobs: asks until `isDone`, and throws if a process of the ranks that
+  /// it waits for has ended. False: it has waited for as long as it may.
+  bool await(const std::function<bool()> &isDone,
+             const std::vector<uint8_t> &pending);
+  /// For jobs between two exchanges: throws if another rank has told that all
+  /// end.
+  void listen();
+  /// For jobs that have waited in vain for messages that others carry: throws,
+  /// and names the rank that answers nobody.
+  [[noreturn]] void failSilent(const std::string &what);
+  /// Throws what went wrong with a rank (-1: of none in particular). told: that
+  /// rank has said so itself.
+  [[noreturn]] void fail(int64_t rank, const std::string &message, bool told);
+  /// The same as gather, for jobs.
+  std::vector<std::string> gatherNow(const std::string &mine);
+  void noteSent(int64_t bytes) { sent += bytes; }
 
   /// What all ranks have given, by rank. Waits.
   std::vector<std::string> gather(const std::string &mine);
@@ -74,12 +90,12 @@ struct fp8_group {
 
 private:
   void run();
-  [[noreturn]] void fail(int64_t rank, const std::string &message, bool told);
   void stop();
+  [[noreturn]] void failTransport();
+  std::string timeoutText() const;
   void findProcesses();
   /// Is the process of a rank gone, as far as this one can tell?
   bool isGone(int64_t rank) const;
-  std::vector<std::string> gatherNow(const std::string &mine);
 
   fp8_transport transport;
   double timeout;

@@ -32,6 +32,7 @@ public:
 
   const std::vector<fp8_collective_stat> &profile() const { return stats; }
   void clearProfile() { stats.clear(); }
+  std::string carrier() const { return engine->carrier(); }
   int64_t hostBytes() const {
     return group.bufferBytes() + engine->hostBytes();
   }

@@ -38,6 +38,7 @@ enum Status : int {
   NoBinaryForGpu = 209,
   InvalidHandle = 400,
   NotFound = 500,
+  NotReady = 600,
   IllegalAddress = 700,
   LaunchOutOfResources = 701,
   LaunchTimeout = 702,
@@ -189,6 +190,7 @@ struct NodeParams {
   X(cuEventCreate, (Event *, unsigned))                                        \
   X(cuEventDestroy_v2, (Event))                                                \
   X(cuEventRecord, (Event, Stream))                                            \
+  X(cuEventQuery, (Event))                                                     \
   X(cuEventSynchronize, (Event))                                               \
   X(cuEventElapsedTime, (float *, Event, Event))                               \
   X(cuModuleLoadDataEx,                                                        \

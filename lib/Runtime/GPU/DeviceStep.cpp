@@ -2,11 +2,12 @@
 
 #include "DeviceStep.h"
 #include "../Step.h"
-#include "StagedCollectives.h"
+#include "RankCollectives.h"
 
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string_view>
 
 namespace fp8::rt::gpu {
 
@@ -470,8 +471,22 @@ void DeviceStep::forget() {
   program.clear();
 }
 
+/// Is the image LLVM IR, as bitcode or as text?
+static bool isIR(const fp8_gpu_kernel &kernel) {
+  std::string_view image(static_cast<const char *>(kernel.image),
+                         kernel.image_bytes);
+  return image.substr(0, 4) == "BC\xC0\xDE" ||
+         image.find("target triple") != std::string_view::npos;
+}
+
 std::unique_ptr<Engine> DeviceStep::makeEngine() const {
-  return std::make_unique<StagedCollectives>(device, stream);
+  // What a GPU takes of the step's own kernels, it takes of the runtime's.
+  const fp8_gpu_kernel *kernel = nullptr;
+  for (const fp8_gpu_kernel *each : executable.gpuKernels)
+    if (each->image)
+      kernel = each;
+  return std::make_unique<RankCollectives>(device, stream,
+                                           kernel && isIR(*kernel));
 }
 
 } // namespace fp8::rt::gpu

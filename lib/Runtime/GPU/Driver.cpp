@@ -68,6 +68,7 @@ void Device::choose(int64_t number) { chosen = number; }
 Device::Device() : driver(Driver::get()) {
   int count = 0;
   driver.check(driver.cuDeviceGetCount(&count), "be counted");
+  shared = chosen >= count;
   cuda::Device device = 0;
   driver.check(driver.cuDeviceGet(&device, static_cast<int>(chosen % count)),
                "be opened");

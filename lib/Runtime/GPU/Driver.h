@@ -32,6 +32,8 @@ public:
   /// process among those of the group on this machine. Where there are more of
   /// these than GPUs they share them.
   static void choose(int64_t number);
+  /// Has another process of the group this GPU, too?
+  bool isShared() const { return shared; }
 
   const Driver &driver;
   std::string name;
@@ -45,6 +47,7 @@ public:
 
 private:
   Device();
+  bool shared = false;
 };
 
 } // namespace fp8::rt::gpu

@@ -32,6 +32,9 @@ public:
                 const Mark &mark) override;
   int64_t hostBytes() const override { return stagedBytes; }
 
+protected:
+  void begin(const Mark &mark);
+
 private:
   /// A part of the staging memory, and where it belongs.
   struct Staged {
@@ -40,7 +43,6 @@ private:
     int64_t bytes;
     bool isFetched, isDelivered;
   };
-  void begin(const Mark &mark);
   void place(std::vector<Staged> &parts);
   void fetch(const std::vector<Staged> &parts);
   void deliver(const std::vector<Staged> &parts);

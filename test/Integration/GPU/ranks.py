@@ -1,10 +1,11 @@
 """Two ranks, each with an emulated GPU, beside two ranks on CPUs: the same bits where
 a step has no dots, in shard_map too, the losses of a tiny Llama within what dots may
-differ by.
+differ by. Ranks meet by way of the host and by the NCCL of the tests, which also fails
+on purpose.
 
     python3 ranks.py FP8_RUN WORK_DIR DRIVER_DIR TRANSPORT [all]
 
-DRIVER_DIR has the emulator's libcuda.so.1, TRANSPORT is the plugin of the unit tests,
+DRIVER_DIR has the emulator's libcuda.so.1, its folder `nccl` a libnccl.so.2. TRANSPORT is the plugin of the unit tests,
 which needs no MPI. `all` takes every recipe.
 """
 
@@ -33,22 +34,35 @@ folder.mkdir(parents=True, exist_ok=True)
 GPU = ["--target", "nvptx:sm_89", "--gpu-image", "bitcode"]
 
 
-def start(out, files, options, ranks=2):
-    """One process a rank; what each said when all have ended."""
+NCCL = {"LD_LIBRARY_PATH": f"{driver}/nccl:{driver}", "FP8_EMULATOR_DEVICES": "2", "FP8_GPU_COLLECTIVES": "nccl"}
+
+
+def start(out, files, options, settings, ranks=2):
+    """One process a rank; what each said, and its exit status."""
     processes = []
     # (The path of a socket is short.)
     with tempfile.TemporaryDirectory() as sockets:
         for rank in range(ranks):
             environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_SEED": str(rank), "FP8_EMULATOR_LANDING": "random"}
+            environment |= settings
             environment["FP8_TRANSPORT"] = f"{transport}:dir={sockets},rank={rank},ranks={ranks}"
             command = [fp8_run, *files, "--out", out, "--threads", 1, "--data-parallel", *options]
             processes.append(subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
-        return [(process.communicate(timeout=500)[0], process.returncode) for process in processes]
+        ended = []
+        for process in processes:
+            try:
+                # (One that is stopped does not end by itself.)
+                output = process.communicate(timeout=10 if ended and ended[0][1] != 0 else 500)[0]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                output = process.communicate()[0]
+            ended.append((output, process.returncode))
+        return ended
 
 
-def run(out, files, *options):
+def run(out, files, *options, settings=None):
     shutil.rmtree(out, ignore_errors=True)
-    for output, status in start(out, files, options):
+    for output, status in start(out, files, options, settings or {}):
         assert status == 0, f"expected exit code 0 but got {status}\n{output[-3000:]}"
     return [json.loads(line)["loss"] for line in (out / "log.jsonl").read_text().splitlines()]
 
@@ -109,6 +123,34 @@ for name, options in cases.items():
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert want.keys() == found.keys() and len(want) > 5 and not different, f"{name}: expected the same state but got others for {different}"
     print(f"{name}: {len(got)} losses and {len(want)} tensors with the bits of CPUs")
+    got = run(folder / f"{name}-nccl", files, *options, *GPU, settings=NCCL)
+    found = checkpoint(folder / f"{name}-nccl")
+    different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
+    assert got == expected and want.keys() == found.keys() and not different, f"{name}: expected NCCL's losses to be {expected} but got {got}, and others for {different}"
+
+
+# Who carried what is told with a profile, for which kernels run one by one.
+for settings, expected in [(NCCL, "NCCL 2.27.3"), ({}, "the host, for rank 1: it shares its GPU with another rank")]:
+    got = run(folder / "profiled", elementwise(), "--recipe", "none", "--profile", *GPU, settings=settings)
+    carrier = json.loads((folder / "profiled" / "collectives.json").read_text())["carrier"]
+    assert carrier == expected, f"expected '{expected}' to carry collectives but got '{carrier}'"
+
+
+def fails(message, settings, *options):
+    """Both ranks end, and one of them says this."""
+    ended = start(folder / "failed", elementwise(), ["--recipe", "none", "--overwrite", *GPU, *options], settings)
+    told = sum(message in output for output, _ in ended)
+    assert told == 1 and ended[0][1] == 1 and ended[1][1] != 0, f"expected '{message}' once but got {ended}"
+
+
+fails("rank 1 of 2: its process has ended", NCCL | {"FP8_EMULATOR_NCCL": "1:kill:5"})
+fails("rank 1 of 2: no answer for 2 s", NCCL | {"FP8_EMULATOR_NCCL": "1:stop:5"}, "--rank-timeout", 2)
+# A file of this name that is no library hides a real one.
+(folder / "libnccl.so.2").write_text("")
+hidden = NCCL | {"LD_LIBRARY_PATH": f"{folder}:{driver}"}
+fails("this rank cannot use it: ", hidden)
+fails("rank 1 of 2: FP8_GPU_COLLECTIVES asks for NCCL, but this rank cannot use it: it shares its GPU", NCCL | {"FP8_EMULATOR_DEVICES": "1"})
+fails("expected FP8_GPU_COLLECTIVES to be nccl or host but got 'mpi'", {"FP8_GPU_COLLECTIVES": "mpi"})
 
 # A model with dots, whose sums are in another order.
 t.export_model(folder, **t.TINY)

@@ -21,6 +21,7 @@
 #include "GPU/Cuda.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
@@ -31,6 +32,7 @@
 #include <mutex>
 #include <random>
 #include <set>
+#include <thread>
 
 using namespace fp8::cuda;
 using fp8::emulator::bitcodeBytes;
@@ -146,6 +148,9 @@ struct Gpu {
   Status enqueue(Stream stream, std::function<Status()> operation);
   Status drain(Stream stream);
   Status drainAll();
+  bool runNext(Stream stream);
+  Status wait(std::unique_lock<std::mutex> &lock,
+              const std::function<bool()> &isReached, Stream stream);
   Status fail(const Result &result);
   std::set<StreamHandle *> streams;
   std::map<ConditionalHandle, Condition> conditions;
@@ -230,13 +235,40 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
   return Success;
 }
 
+/// Runs the first operation of a stream; false where there is none, or it waits
+/// for something outside of this device (NotReady).
+bool Gpu::runNext(Stream stream) {
+  if (stream->work.empty() || sticky != Success)
+    return false;
+  std::function<Status()> operation = std::move(stream->work.front());
+  stream->work.pop_front();
+  Status status = operation();
+  if (status == NotReady) {
+    stream->work.push_front(std::move(operation));
+    return false;
+  }
+  if (status != Success)
+    sticky = status;
+  return true;
+}
+
+/// As far as it goes now.
 Status Gpu::drain(Stream stream) {
-  while (!stream->work.empty() && sticky == Success) {
-    std::function<Status()> operation = std::move(stream->work.front());
-    stream->work.pop_front();
-    Status status = operation();
-    if (status != Success)
-      sticky = status;
+  while (runNext(stream))
+    ;
+  return sticky;
+}
+
+/// Runs a stream until it has come so far. Other threads may call meanwhile.
+Status Gpu::wait(std::unique_lock<std::mutex> &lock,
+                 const std::function<bool()> &isReached, Stream stream) {
+  ++counts.waits;
+  while (!isReached() && sticky == Success) {
+    if (runNext(stream))
+      continue;
+    lock.unlock();
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
+    lock.lock();
   }
   return sticky;
 }
@@ -377,6 +409,7 @@ static const StatusText texts[] = {
      "no kernel image is available for execution on the device"},
     {InvalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
     {NotFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {NotReady, "CUDA_ERROR_NOT_READY", "device not ready"},
     {IllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS",
      "an illegal memory access was encountered"},
     {LaunchOutOfResources, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
@@ -412,7 +445,7 @@ Status cuGetErrorString(Status status, const char **text) {
 /// Every other function: not before cuInit, and one at a time.
 #define FP8_ENTER()                                                            \
   Gpu &device = gpu();                                                         \
-  std::lock_guard<std::mutex> lock(device.mutex);                              \
+  std::unique_lock<std::mutex> lock(device.mutex);                             \
   if (!device.isInitialized)                                                   \
     return NotInitialized;
 
@@ -577,8 +610,8 @@ Status cuMemcpyDtoHAsync_v2(void *target, DevicePointer source, size_t bytes,
   if (status != Success || device.isPinned(target))
     return status;
   ++device.counts.pageable;
-  ++device.counts.waits;
-  return device.drain(stream); // Returns when pageable memory is written.
+  // Returns when pageable memory is written.
+  return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
 
 Status cuMemcpyDtoDAsync_v2(DevicePointer target, DevicePointer source,
@@ -632,8 +665,9 @@ Status cuStreamSynchronize(Stream stream) {
   FP8_ENTER_CONTEXT()
   if (device.knows(stream) && stream->capture)
     return NotSupported; // Nothing of a capture runs.
-  ++device.counts.waits;
-  return device.knows(stream) ? device.drain(stream) : InvalidHandle;
+  if (!device.knows(stream))
+    return InvalidHandle;
+  return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
 
 Status cuStreamBeginCapture_v2(Stream stream, CaptureMode) {
@@ -663,6 +697,15 @@ cuLaunchHostFunc(Stream stream, void (*function)(void *), void *data) {
     function(data);
     return Success;
   });
+}
+
+/// No function of the driver: for a library whose kernels wait for those of
+/// other processes. `function` is asked again while it says
+/// CUDA_ERROR_NOT_READY.
+extern "C" __attribute__((visibility("default"))) Status
+fp8_emulator_work(Stream stream, Status (*function)(void *), void *data) {
+  FP8_ENTER_CONTEXT()
+  return device.enqueue(stream, [=] { return function(data); });
 }
 
 /// No function of the driver: for a library whose kernels run on the host. Of
@@ -709,20 +752,23 @@ Status cuEventRecord(Event event, Stream stream) {
   });
 }
 
+/// (Who asks again and again waits, too.)
+Status cuEventQuery(Event event) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(event))
+    return InvalidHandle;
+  while (event->pending > 0 && device.runNext(event->stream))
+    ;
+  if (device.sticky != Success)
+    return device.sticky;
+  return event->pending > 0 ? NotReady : Success;
+}
+
 Status cuEventSynchronize(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  ++device.counts.waits;
-  while (event->pending > 0 && !event->stream->work.empty() &&
-         device.sticky == Success) {
-    std::function<Status()> operation = std::move(event->stream->work.front());
-    event->stream->work.pop_front();
-    Status status = operation();
-    if (status != Success)
-      device.sticky = status;
-  }
-  return device.sticky;
+  return device.wait(lock, [&] { return event->pending == 0; }, event->stream);
 }
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {

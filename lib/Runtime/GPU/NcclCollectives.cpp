@@ -1,0 +1,434 @@
+//===- NcclCollectives.cpp - Collectives from GPU to GPU ------------------===//
+
+#include "NcclCollectives.h"
+#include "CollectiveImages.h"
+
+#include <algorithm>
+
+namespace fp8::rt::gpu {
+
+static constexpr unsigned blockThreads = 256;
+
+static int64_t alignUp(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+
+static cuda::DevicePointer addressOf(const void *operand) {
+  return reinterpret_cast<cuda::DevicePointer>(operand);
+}
+
+/// What travels comes from `wire`, arrives in `pieces`, which lie one behind
+/// the other by rank, and is reduced to `result`.
+struct NcclCollectives::Tensor {
+  Reduction reduction;
+  cuda::DevicePointer wire, pieces, result;
+  cuda::DevicePointer amaxes = 0, exponents = 0, saturated = 0;
+
+  const fp8_all_reduce &what() const { return reduction.what; }
+  int64_t size() const { return wireSize(what()); }
+  bool isNarrow() const { return what().wire != FP8_WIRE_EXACT; }
+};
+
+//===----------------------------------------------------------------------===//
+// Beginning and end
+//===----------------------------------------------------------------------===//
+
+NcclCollectives::NcclCollectives(const Device &device, const Nccl &nccl,
+                                 fp8_group &group, bool takesIR)
+    : device(device), driver(device.driver), nccl(nccl), group(group) {
+  device.makeCurrent();
+  driver.check(driver.cuStreamCreate(&stream, cuda::streamNonBlocking),
+               "make a stream");
+  driver.check(driver.cuEventCreate(&finished, cuda::eventDisableTiming),
+               "make an event");
+  loadKernels(takesIR);
+  try {
+    open();
+  } catch (...) {
+    abort();
+    throw;
+  }
+}
+
+NcclCollectives::~NcclCollectives() {
+  driver.cuCtxSetCurrent(device.context);
+  if (comm)
+    nccl.ncclCommDestroy(comm);
+  if (memory)
+    driver.cuMemFree_v2(memory);
+  driver.cuModuleUnload(kernels.module);
+  driver.cuEventDestroy_v2(finished);
+  driver.cuStreamDestroy_v2(stream);
+}
+
+void NcclCollectives::loadKernels(bool takesIR) {
+  const char *image = takesIR ? collectiveKernelsIR : collectiveKernelsPTX;
+  char log[1024] = {};
+  cuda::JitOption options[] = {cuda::JitErrorLog, cuda::JitErrorLogBytes};
+  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  cuda::Status status =
+      driver.cuModuleLoadDataEx(&kernels.module, image, 2, options, values);
+  driver.check(status, str("load the kernels of collectives (", log, ")"));
+  auto find = [&](const char *name) {
+    cuda::Function function = nullptr;
+    driver.check(driver.cuModuleGetFunction(&function, kernels.module, name),
+                 str("find kernel '", name, "'"));
+    return function;
+  };
+  kernels.amax = find("fp8_collective_amax");
+  kernels.scales = find("fp8_collective_scales");
+  kernels.encode = find("fp8_collective_encode");
+  kernels.reduce = find("fp8_collective_reduce");
+  kernels.decode = find("fp8_collective_decode");
+  kernels.update = find("fp8_collective_update");
+}
+
+/// Rank 0 says by the group's transport where the others find it.
+void NcclCollectives::open() {
+  nccl::UniqueId id = {};
+  if (group.rank() == 0)
+    check(nccl.ncclGetUniqueId(&id), "make a name for the ranks");
+  std::vector<std::string> all =
+      group.gatherNow(std::string(id.bytes, sizeof(id.bytes)));
+  std::copy(all[0].begin(), all[0].end(), id.bytes);
+  nccl::Config config;
+  check(nccl.ncclCommInitRankConfig(&comm, static_cast<int>(group.size()), id,
+                                    static_cast<int>(group.rank()), &config),
+        "connect the ranks");
+  settle("connect the ranks");
+}
+
+/// Ends what may be under way: its kernels wait for other ranks.
+void NcclCollectives::abort() {
+  if (comm)
+    nccl.ncclCommAbort(comm);
+  comm = nullptr;
+}
+
+//===----------------------------------------------------------------------===//
+// Errors and waiting
+//===----------------------------------------------------------------------===//
+
+void NcclCollectives::check(nccl::Status status, const std::string &what) {
+  if (status != nccl::Success && status != nccl::InProgress)
+    group.fail(group.rank(), nccl.textOf(status, what, comm), false);
+}
+
+void NcclCollectives::waitFor(const std::function<bool()> &isDone) {
+  std::vector<uint8_t> others(group.size(), 1);
+  others[group.rank()] = 0;
+  auto hasEnded = [&] {
+    group.listen();
+    return isDone();
+  };
+  if (!group.await(hasEnded, others))
+    group.failSilent("NCCL");
+}
+
+/// Waits until what was asked for is enqueued.
+void NcclCollectives::settle(const std::string &what) {
+  waitFor([&] {
+    nccl::Status status = nccl::Success;
+    check(nccl.ncclCommGetAsyncError(comm, &status), what);
+    check(status, what);
+    return status == nccl::Success;
+  });
+}
+
+/// Waits for the GPU.
+void NcclCollectives::finish() {
+  driver.check(driver.cuEventRecord(finished, stream), "end a collective");
+  waitFor([&] {
+    nccl::Status error = nccl::Success;
+    check(nccl.ncclCommGetAsyncError(comm, &error), "exchange messages");
+    check(error, "exchange messages");
+    cuda::Status status = driver.cuEventQuery(finished);
+    if (status == cuda::NotReady)
+      return false;
+    driver.check(status, "reduce over ranks");
+    return true;
+  });
+}
+
+//===----------------------------------------------------------------------===//
+// What the stream is told
+//===----------------------------------------------------------------------===//
+
+void NcclCollectives::beginMessages() {
+  check(nccl.ncclGroupStart(), "begin messages");
+}
+
+void NcclCollectives::endMessages() {
+  check(nccl.ncclGroupEnd(), "exchange messages");
+  settle("exchange messages");
+}
+
+void NcclCollectives::send(cuda::DevicePointer from, int64_t bytes,
+                           int64_t rank) {
+  if (bytes == 0)
+    return;
+  check(nccl.ncclSend(reinterpret_cast<const void *>(from), bytes, nccl::Bytes,
+                      static_cast<int>(rank), comm, stream),
+        str("send to rank ", rank));
+  sent += bytes;
+}
+
+void NcclCollectives::receive(cuda::DevicePointer to, int64_t bytes,
+                              int64_t rank) {
+  if (bytes > 0)
+    check(nccl.ncclRecv(reinterpret_cast<void *>(to), bytes, nccl::Bytes,
+                        static_cast<int>(rank), comm, stream),
+          str("receive from rank ", rank));
+}
+
+void NcclCollectives::copy(cuda::DevicePointer to, cuda::DevicePointer from,
+                           int64_t bytes) {
+  if (bytes > 0 && to != from)
+    driver.check(driver.cuMemcpyDtoDAsync_v2(to, from, bytes, stream),
+                 "copy a part");
+}
+
+void NcclCollectives::clear(cuda::DevicePointer at, int64_t bytes) {
+  if (bytes > 0)
+    driver.check(driver.cuMemsetD8Async(at, 0, bytes, stream), "clear memory");
+}
+
+/// Arguments are integers of 64 bits and addresses, as the kernels have them.
+template <typename... Arguments>
+void NcclCollectives::launch(cuda::Function function, int64_t threads,
+                             Arguments... arguments) {
+  static_assert(((sizeof(Arguments) == 8) && ...), "expected 64 bits");
+  if (threads == 0)
+    return;
+  void *addresses[] = {&arguments...};
+  int64_t blocks = (threads + blockThreads - 1) / blockThreads;
+  if (blocks > INT32_MAX)
+    throw Error(FP8_ERROR_INVALID,
+                str("expected a tensor of fewer than ",
+                    int64_t(blockThreads) * INT32_MAX,
+                    " elements where ranks reduce but got ", threads));
+  driver.check(driver.cuLaunchKernel(function, static_cast<unsigned>(blocks), 1,
+                                     1, blockThreads, 1, 1, 0, stream,
+                                     addresses, nullptr),
+               "launch a kernel of a collective");
+}
+
+//===----------------------------------------------------------------------===//
+// Reductions
+//===----------------------------------------------------------------------===//
+
+/// Gives everything its place in memory of our own, which grows where it has
+/// to.
+std::vector<NcclCollectives::Tensor>
+NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
+                          Tensor &saturated) {
+  std::vector<Tensor> tensors;
+  int64_t blocks = 0;
+  for (const Reduction &reduction : bucket)
+    blocks += numBlocks(reduction.what);
+  auto exactly = [](fp8_reduction reduction, fp8_dtype dtype,
+                    int64_t elements) {
+    Tensor tensor = {};
+    tensor.reduction.what = {"",       reduction, FP8_WIRE_EXACT, dtype, 0,
+                             elements, 0};
+    return tensor;
+  };
+  int64_t bytes = 0;
+  auto place = [&](int64_t size) {
+    cuda::DevicePointer at = memory + bytes;
+    bytes += alignUp(size);
+    return at;
+  };
+  auto placePieces = [&](Tensor &tensor) {
+    int64_t mine = sliceOf(tensor.reduction, group.rank(), group.size()).count;
+    tensor.pieces = place(group.size() * mine * tensor.size());
+  };
+  auto placeEverything = [&] {
+    bytes = 0;
+    tensors.clear();
+    amaxes = exactly(FP8_REDUCE_MAX, FP8_DTYPE_F32, blocks);
+    amaxes.wire = amaxes.result = place(blocks * 4);
+    placePieces(amaxes);
+    saturated = exactly(FP8_REDUCE_SUM, FP8_DTYPE_I64,
+                        static_cast<int64_t>(bucket.size()));
+    saturated.wire = saturated.result = place(saturated.what().elements * 8);
+    placePieces(saturated);
+    cuda::DevicePointer exponents = place(blocks * 4);
+    int64_t block = 0;
+    for (const Reduction &reduction : bucket) {
+      Tensor tensor = {reduction, addressOf(reduction.in), 0,
+                       addressOf(reduction.out)};
+      tensor.amaxes = amaxes.wire + block * 4;
+      tensor.exponents = exponents + block * 4;
+      tensor.saturated = saturated.wire + tensors.size() * 8;
+      block += numBlocks(reduction.what);
+      if (tensor.isNarrow()) {
+        tensor.wire = place(wireBytes(reduction.what));
+        tensor.result = place(wireBytes(reduction.what));
+      }
+      placePieces(tensor);
+      tensors.push_back(tensor);
+    }
+  };
+  placeEverything();
+  if (bytes <= memoryBytes)
+    return tensors;
+  // Nothing of a bucket before is under way.
+  if (memory)
+    driver.check(driver.cuMemFree_v2(memory), "free memory");
+  memory = 0;
+  memoryBytes = 0;
+  driver.check(driver.cuMemAlloc_v2(&memory, bytes),
+               str("allocate ", bytesText(bytes), " for what ranks reduce"));
+  memoryBytes = bytes;
+  placeEverything();
+  return tensors;
+}
+
+/// Each rank sends every other its slice, reduces what it receives in the order
+/// of the ranks, and sends the result to all.
+void NcclCollectives::reduceSlices(const std::vector<Tensor> &tensors) {
+  int64_t me = group.rank(), ranks = group.size();
+  beginMessages();
+  for (const Tensor &tensor : tensors) {
+    int64_t size = tensor.size();
+    int64_t mine = sliceOf(tensor.reduction, me, ranks).count * size;
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (rank == me)
+        continue;
+      Slice slice = sliceOf(tensor.reduction, rank, ranks);
+      send(tensor.wire + slice.begin * size, slice.count * size, rank);
+      receive(tensor.pieces + rank * mine, mine, rank);
+    }
+  }
+  endMessages();
+  for (const Tensor &tensor : tensors) {
+    Slice slice = sliceOf(tensor.reduction, me, ranks);
+    int64_t begin = slice.begin * tensor.size(),
+            bytes = slice.count * tensor.size();
+    copy(tensor.pieces + me * bytes, tensor.wire + begin, bytes);
+    launch(kernels.reduce, slice.count, tensor.what().wire, tensor.what().dtype,
+           tensor.what().reduction, tensor.pieces, bytes, ranks, slice.count,
+           addressOf(tensor.reduction.control), tensor.saturated,
+           tensor.result + begin);
+    if (tensor.reduction.isFromOwner() && tensor.reduction.owner == me)
+      copy(tensor.result, tensor.wire, tensor.what().elements * tensor.size());
+  }
+  beginMessages();
+  for (const Tensor &tensor : tensors) {
+    int64_t size = tensor.size();
+    Slice mine = resultOf(tensor.reduction, me, ranks);
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      if (rank == me)
+        continue;
+      Slice slice = resultOf(tensor.reduction, rank, ranks);
+      send(tensor.result + mine.begin * size, mine.count * size, rank);
+      receive(tensor.result + slice.begin * size, slice.count * size, rank);
+    }
+  }
+  endMessages();
+}
+
+/// On an f8 wire.
+void NcclCollectives::agreeOnScales(std::vector<Tensor> &tensors,
+                                    Tensor &amaxes) {
+  constexpr int64_t perThread = 64; // elements, in the kernel
+  if (amaxes.what().elements == 0)
+    return;
+  clear(amaxes.wire, amaxes.what().elements * 4);
+  for (const Tensor &tensor : tensors)
+    if (isFloat8(tensor.what().wire))
+      launch(kernels.amax, (tensor.what().elements + perThread - 1) / perThread,
+             tensor.what().dtype, addressOf(tensor.reduction.in),
+             tensor.what().elements, blockElements(tensor.what()),
+             tensor.amaxes);
+  reduceSlices({amaxes});
+  for (const Tensor &tensor : tensors)
+    launch(kernels.scales, numBlocks(tensor.what()), tensor.what().wire,
+           tensor.amaxes, numBlocks(tensor.what()), tensor.exponents);
+}
+
+void NcclCollectives::updateMus(std::vector<Tensor> &tensors,
+                                Tensor &saturated) {
+  bool isAny =
+      std::any_of(tensors.begin(), tensors.end(), [](const Tensor &tensor) {
+        return isFloat8(tensor.what().wire);
+      });
+  if (!isAny)
+    return;
+  reduceSlices({saturated});
+  for (const Tensor &tensor : tensors)
+    if (isFloat8(tensor.what().wire))
+      launch(kernels.update, 1, addressOf(tensor.reduction.control),
+             tensor.saturated, tensor.what().elements, group.size());
+}
+
+std::vector<int64_t>
+NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
+  device.makeCurrent();
+  sent = 0;
+  try {
+    Tensor amaxes, saturated;
+    std::vector<Tensor> tensors = placeAll(bucket, amaxes, saturated);
+    clear(saturated.wire, saturated.what().elements * 8);
+    agreeOnScales(tensors, amaxes);
+    for (const Tensor &tensor : tensors)
+      if (tensor.isNarrow())
+        launch(kernels.encode, tensor.what().elements, tensor.what().wire,
+               tensor.what().dtype, addressOf(tensor.reduction.in),
+               tensor.what().elements, blockElements(tensor.what()),
+               tensor.exponents, tensor.wire);
+    reduceSlices(tensors);
+    for (const Tensor &tensor : tensors)
+      if (tensor.isNarrow() && (!tensor.reduction.isToOwner() ||
+                                tensor.reduction.owner == group.rank()))
+        launch(kernels.decode, tensor.what().elements, tensor.what().wire,
+               tensor.what().dtype, tensor.what().reduction, tensor.result,
+               tensor.what().elements, blockElements(tensor.what()),
+               tensor.exponents, addressOf(tensor.reduction.control),
+               group.size(), addressOf(tensor.reduction.out));
+    updateMus(tensors, saturated);
+    finish();
+  } catch (...) {
+    abort();
+    throw;
+  }
+  group.noteSent(sent);
+  return shareOut(sent, bucket);
+}
+
+//===----------------------------------------------------------------------===//
+// Exchanges
+//===----------------------------------------------------------------------===//
+
+void NcclCollectives::exchange(const Exchange &exchange) {
+  device.makeCurrent();
+  sent = 0;
+  try {
+    std::vector<Part> parts = partsOf(exchange, group.rank());
+    bool receivesAny = std::any_of(parts.begin(), parts.end(),
+                                   [](const Part &part) { return part.to; });
+    // As StableHLO says: zeros where nobody sends.
+    if (!receivesAny)
+      clear(addressOf(exchange.out), resultBytes(exchange.what));
+    beginMessages();
+    for (const Part &part : parts) {
+      if (part.rank == group.rank())
+        continue;
+      if (part.from)
+        send(addressOf(part.from), exchange.what.part_bytes, part.rank);
+      if (part.to)
+        receive(addressOf(part.to), exchange.what.part_bytes, part.rank);
+    }
+    endMessages();
+    for (const Part &part : parts)
+      if (part.rank == group.rank())
+        copy(addressOf(part.to), addressOf(part.from),
+             exchange.what.part_bytes);
+    finish();
+  } catch (...) {
+    abort();
+    throw;
+  }
+  group.noteSent(sent);
+}
+
+} // namespace fp8::rt::gpu

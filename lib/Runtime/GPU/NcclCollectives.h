@@ -1,0 +1,76 @@
+//===- NcclCollectives.h - Collectives from GPU to GPU ----------*- C++ -*-===//
+//
+// What AllReduce.cpp and Exchange.cpp do, with messages of NCCL between the
+// memories of GPUs and kernels in between (CollectiveKernels.cpp): every rank
+// reduces its slice in the order of the ranks, so the bits are the CPU's.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_NCCLCOLLECTIVES_H
+#define FP8_LIB_RUNTIME_GPU_NCCLCOLLECTIVES_H
+
+#include "../Collectives/Engine.h"
+#include "Nccl.h"
+
+namespace fp8::rt::gpu {
+
+class NcclCollectives {
+public:
+  /// A job of the group: all ranks come here. The kernels are LLVM IR where
+  /// `takesIR`, which is what an emulated GPU loads, else PTX.
+  NcclCollectives(const Device &device, const Nccl &nccl, fp8_group &group,
+                  bool takesIR);
+  ~NcclCollectives();
+  NcclCollectives(const NcclCollectives &) = delete;
+  NcclCollectives &operator=(const NcclCollectives &) = delete;
+
+  /// Jobs of the group; operands are complete.
+  std::vector<int64_t> reduce(const std::vector<Reduction> &bucket);
+  void exchange(const Exchange &exchange);
+
+private:
+  struct Kernels {
+    cuda::Module module = nullptr;
+    cuda::Function amax, scales, encode, reduce, decode, update;
+  };
+  /// A reduction with its places on the GPU.
+  struct Tensor;
+  class Workspace;
+
+  void check(nccl::Status status, const std::string &what);
+  void waitFor(const std::function<bool()> &isDone);
+  void settle(const std::string &what);
+  void beginMessages();
+  void endMessages();
+  void send(cuda::DevicePointer from, int64_t bytes, int64_t rank);
+  void receive(cuda::DevicePointer to, int64_t bytes, int64_t rank);
+  void copy(cuda::DevicePointer to, cuda::DevicePointer from, int64_t bytes);
+  void clear(cuda::DevicePointer at, int64_t bytes);
+  template <typename... Arguments>
+  void launch(cuda::Function function, int64_t threads, Arguments... arguments);
+  void loadKernels(bool takesIR);
+  void open();
+  void finish();
+  void abort();
+  std::vector<Tensor> placeAll(const std::vector<Reduction> &bucket,
+                               Tensor &amaxes, Tensor &saturated);
+  void agreeOnScales(std::vector<Tensor> &tensors, Tensor &amaxes);
+  void reduceSlices(const std::vector<Tensor> &tensors);
+  void updateMus(std::vector<Tensor> &tensors, Tensor &saturated);
+
+  const Device &device;
+  const Driver &driver;
+  const Nccl &nccl;
+  fp8_group &group;
+  cuda::Stream stream = nullptr;
+  cuda::Event finished = nullptr;
+  Kernels kernels;
+  cuda::DevicePointer memory = 0;
+  int64_t memoryBytes = 0;
+  nccl::Comm comm = nullptr;
+  int64_t sent = 0;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_NCCLCOLLECTIVES_H

@@ -1,0 +1,43 @@
+//===- RankCollectives.h - How GPUs of several ranks meet -------*- C++ -*-===//
+//
+// From GPU to GPU where every rank finds NCCL and has a GPU of its own, else by
+// way of the host: the bits are the same. FP8_GPU_COLLECTIVES says which it has
+// to be.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef FP8_LIB_RUNTIME_GPU_RANKCOLLECTIVES_H
+#define FP8_LIB_RUNTIME_GPU_RANKCOLLECTIVES_H
+
+#include "NcclCollectives.h"
+#include "StagedCollectives.h"
+
+#include <optional>
+
+namespace fp8::rt::gpu {
+
+class RankCollectives : public StagedCollectives {
+public:
+  /// As StagedCollectives and NcclCollectives have it.
+  RankCollectives(const Device &device, cuda::Stream work, bool takesIR)
+      : StagedCollectives(device, work), device(device), takesIR(takesIR) {}
+
+  std::vector<int64_t> reduce(fp8_group &group,
+                              const std::vector<Reduction> &bucket,
+                              const Mark &mark) override;
+  void exchange(fp8_group &group, const Exchange &exchange,
+                const Mark &mark) override;
+  std::string carrier() const override { return chosen; }
+
+private:
+  void choose(fp8_group &group);
+
+  const Device &device;
+  bool takesIR, hasChosen = false;
+  std::string chosen = "the host";
+  std::optional<NcclCollectives> nccl;
+};
+
+} // namespace fp8::rt::gpu
+
+#endif // FP8_LIB_RUNTIME_GPU_RANKCOLLECTIVES_H
