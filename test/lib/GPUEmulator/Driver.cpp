@@ -63,7 +63,7 @@ struct fp8::cuda::FunctionHandle {
 
 struct fp8::cuda::EventHandle {
   StreamHandle *stream = nullptr;
-  unsigned pending = 0;
+  uint64_t recorded = 0, completed = 0;
 };
 
 struct fp8::cuda::GraphNodeHandle {
@@ -681,6 +681,20 @@ fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   return true;
 }
 
+/// Lets the event's stream go on until it has come to that record of it.
+static Status waitFor(const EventHandle &event, uint64_t record) {
+  Gpu &device = gpu();
+  while (event.completed < record && !event.stream->work.empty() &&
+         device.sticky == Success) {
+    std::function<Status()> operation = std::move(event.stream->work.front());
+    event.stream->work.pop_front();
+    Status status = operation();
+    if (status != Success)
+      device.sticky = status;
+  }
+  return device.sticky;
+}
+
 Status cuEventCreate(Event *event, unsigned) {
   FP8_ENTER_CONTEXT()
   *event = new EventHandle();
@@ -702,10 +716,22 @@ Status cuEventRecord(Event event, Stream stream) {
   if (!device.knows(event))
     return InvalidHandle;
   event->stream = stream;
-  ++event->pending;
+  ++event->recorded;
   return device.enqueue(stream, [event] {
-    --event->pending;
+    ++event->completed;
     return Success;
+  });
+}
+
+Status cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(event))
+    return InvalidHandle;
+  if (flags != 0)
+    return InvalidValue;
+  // For what was recorded until now; nothing, if nothing was.
+  return device.enqueue(stream, [event, record = event->recorded] {
+    return waitFor(*event, record);
   });
 }
 
@@ -714,15 +740,7 @@ Status cuEventSynchronize(Event event) {
   if (!device.knows(event))
     return InvalidHandle;
   ++device.counts.waits;
-  while (event->pending > 0 && !event->stream->work.empty() &&
-         device.sticky == Success) {
-    std::function<Status()> operation = std::move(event->stream->work.front());
-    event->stream->work.pop_front();
-    Status status = operation();
-    if (status != Success)
-      device.sticky = status;
-  }
-  return device.sticky;
+  return waitFor(*event, event->recorded);
 }
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
