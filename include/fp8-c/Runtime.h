@@ -467,6 +467,12 @@ FP8_CAPI void fp8_step_destroy(fp8_step *step);
    running when this returns; what went wrong is then told by a later call. */
 FP8_CAPI fp8_status fp8_step_run(fp8_step *step);
 
+/* On a GPU, begins to bring what was written to arguments of the roles batch
+   and key there, beside a run that goes on: so the next batch can be written
+   and staged while a step runs. fp8_step_run does it where nobody has. On a CPU
+   it does nothing. Errors are the GPU's. */
+FP8_CAPI fp8_status fp8_step_stage(fp8_step *step);
+
 /* The buffer of an argument or result, 64-byte aligned; NULL if there is no
    such one, or if it cannot be copied from the GPU (fp8_last_error). With
    own_buffer it changes with every run, and on a GPU it is a copy: ask again

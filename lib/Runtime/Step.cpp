@@ -538,6 +538,11 @@ void fp8_step::clearProfile() {
     inFlight->clearProfile();
 }
 
+void fp8_step::stage() {
+  if (device)
+    device->stage();
+}
+
 void fp8_step::run() {
   if (device)
     return runOnDevice();

@@ -144,6 +144,42 @@ TEST(Step, RunsAgainAndAgain) {
   fp8_step_destroy(step);
 }
 
+TEST(Step, TheNextBatchIsWrittenWhileAStepRuns) {
+  Trained function;
+  Executable executable(function.builder.build());
+  fp8_step *step = nullptr;
+  ASSERT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
+  std::vector<float> x(elements);
+  std::copy(x.begin(), x.end(), argument<float>(step, 0));
+  auto feed = [&](int run) {
+    std::vector<float> y = ramp(elements, static_cast<float>(run * 10));
+    std::copy(y.begin(), y.end(), argument<float>(step, 1));
+    ASSERT_EQ(fp8_step_stage(step), FP8_OK) << fp8_last_error();
+  };
+  feed(0);
+  for (int run = 0; run < 6; ++run) {
+    ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
+    feed(run + 1);
+    // Staged again, after it was written once more.
+    if (run % 2)
+      feed(run + 1);
+    std::vector<float> y = ramp(elements, static_cast<float>(run * 10));
+    float loss = 0;
+    for (int64_t i = 0; i < elements; ++i) {
+      x[i] += y[i];
+      x[i] += function.constant[i];
+      x[i] += function.constant[elements + i];
+      loss += x[i];
+    }
+    // Some steps are not looked at before the next one is told.
+    if (run % 3)
+      EXPECT_EQ(*result<float>(step, 1), loss) << run;
+  }
+  float *state = argument<float>(step, 0);
+  EXPECT_EQ(std::vector<float>(state, state + elements), x);
+  fp8_step_destroy(step);
+}
+
 TEST(Step, TwoStepsHaveTheirOwnMemory) {
   Trained function;
   Executable executable(function.builder.build());
@@ -386,7 +422,7 @@ TEST(Missing, Device) {
 TEST(Missing, Memory) {
   Trained function;
   EXPECT_EQ(failureOf(function),
-            "'step' needs 13.8 KiB of GPU memory, but GPU emulator has 4.0 KiB "
+            "'step' needs 14.0 KiB of GPU memory, but GPU emulator has 4.0 KiB "
             "free of 4.0 KiB");
 }
 

@@ -185,6 +185,7 @@ struct NodeParams {
   X(cuStreamCreate, (Stream *, unsigned))                                      \
   X(cuStreamDestroy_v2, (Stream))                                              \
   X(cuStreamSynchronize, (Stream))                                             \
+  X(cuStreamWaitEvent, (Stream, Event, unsigned))                              \
   X(cuStreamBeginCapture_v2, (Stream, CaptureMode))                            \
   X(cuStreamEndCapture, (Stream, Graph *))                                     \
   X(cuEventCreate, (Event *, unsigned))                                        \

@@ -36,26 +36,29 @@ DeviceStep::DeviceStep(const fp8_executable &executable)
   allocate();
   driver.check(driver.cuStreamCreate(&stream, cuda::streamNonBlocking),
                "make a stream");
-  driver.check(driver.cuEventCreate(&uploaded, cuda::eventDisableTiming),
-               "make an event");
-  driver.check(driver.cuEventCreate(&finished, cuda::eventDisableTiming),
-               "make an event");
+  driver.check(driver.cuStreamCreate(&copies, cuda::streamNonBlocking),
+               "make a stream");
+  for (cuda::Event *event : {&uploaded, &taken, &finished})
+    driver.check(driver.cuEventCreate(event, cuda::eventDisableTiming),
+                 "make an event");
   direct.emplace(device, stream);
   uploadConstants();
 }
 
 DeviceStep::~DeviceStep() {
   driver.cuCtxSetCurrent(device.context);
-  if (stream)
-    driver.cuStreamSynchronize(stream);
+  for (cuda::Stream one : {copies, stream})
+    if (one)
+      driver.cuStreamSynchronize(one);
   program.clear();
   counters.reset();
   conditions.clear();
-  for (cuda::Event event : {uploaded, finished})
+  for (cuda::Event event : {uploaded, taken, finished})
     if (event)
       driver.cuEventDestroy_v2(event);
-  if (stream)
-    driver.cuStreamDestroy_v2(stream);
+  for (cuda::Stream one : {copies, stream})
+    if (one)
+      driver.cuStreamDestroy_v2(one);
   if (pinned)
     driver.cuMemFreeHost(pinned);
   if (memory)
@@ -75,6 +78,12 @@ void DeviceStep::layOut() {
     buffer.isState = isState;
     buffer.isFetched = !isArgument && buffer.bytes <= fetchedBytes;
     totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1));
+    bool isFed = isArgument && !isState &&
+                 (tensor.role == FP8_ROLE_BATCH || tensor.role == FP8_ROLE_KEY);
+    if (isFed && buffer.bytes > 0) {
+      buffer.staging = totalBytes;
+      totalBytes += alignUp(buffer.bytes);
+    }
     // State moves only when somebody asks for it.
     (isState ? mirrorBytes : pinnedBytes) +=
         alignUp(std::max<int64_t>(buffer.bytes, 1));
@@ -157,11 +166,17 @@ void DeviceStep::waitFor(const std::string &what) {
 void *DeviceStep::buffer(size_t number) {
   device.makeCurrent();
   Buffer &buffer = buffers[number];
-  if (isRunning)
-    driver.check(
-        driver.cuEventSynchronize(
-            buffer.deviceIsNewer || !buffer.isArgument ? finished : uploaded),
-        str("run '", executable.name, "'"));
+  std::string what = str("run '", executable.name, "'");
+  if (buffer.staging >= 0) {
+    // It may be written while a run goes on.
+    if (isCopying)
+      driver.check(driver.cuEventSynchronize(uploaded), what);
+    isCopying = false;
+  } else if (isRunning) {
+    bool isComputed = buffer.deviceIsNewer || !buffer.isArgument;
+    driver.check(driver.cuEventSynchronize(isComputed ? finished : taken),
+                 what);
+  }
   if (buffer.deviceIsNewer && !buffer.isFetched && buffer.bytes > 0) {
     direct->copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
     waitFor(str("copy a result of '", executable.name, "'"));
@@ -192,20 +207,49 @@ cuda::DevicePointer DeviceStep::resolve(int64_t operand, int64_t launch) const {
 // A run
 //===----------------------------------------------------------------------===//
 
-void DeviceStep::upload() {
-  // The run before reads the arguments until it ends; the stream has an order.
+void DeviceStep::stage() {
+  device.makeCurrent();
+  bool waits = false;
   for (Buffer &buffer : buffers) {
-    if (!buffer.isArgument || !buffer.hostIsNewer)
+    if (buffer.staging < 0 || !buffer.hostIsNewer)
       continue;
-    if (buffer.bytes > 0)
+    // The run before may have still to take what lies there.
+    if (!waits)
+      driver.check(driver.cuStreamWaitEvent(copies, taken, 0),
+                   "order its copies");
+    waits = true;
+    driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.staging,
+                                             buffer.mirror, buffer.bytes,
+                                             copies),
+                 "copy an argument");
+    buffer.hostIsNewer = false;
+    buffer.isStaged = true;
+  }
+  if (!waits)
+    return;
+  // (What went wrong before is told by whatever comes next.)
+  driver.check(driver.cuEventRecord(uploaded, copies),
+               str("run '", executable.name, "'"));
+  isCopying = true;
+}
+
+void DeviceStep::upload() {
+  stage();
+  // The run before reads the arguments until it ends; the stream has an order.
+  driver.check(driver.cuStreamWaitEvent(stream, uploaded, 0),
+               "order its copies");
+  for (Buffer &buffer : buffers) {
+    if (buffer.isStaged)
+      direct->copy(memory + buffer.place, memory + buffer.staging,
+                   buffer.bytes);
+    else if (buffer.isArgument && buffer.hostIsNewer && buffer.bytes > 0)
       driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.place,
                                                buffer.mirror, buffer.bytes,
                                                stream),
                    "copy an argument");
-    buffer.hostIsNewer = false;
+    buffer.isStaged = buffer.hostIsNewer = false;
   }
-  // (What went wrong before is told by whatever comes next.)
-  driver.check(driver.cuEventRecord(uploaded, stream),
+  driver.check(driver.cuEventRecord(taken, stream),
                str("run '", executable.name, "'"));
 }
 

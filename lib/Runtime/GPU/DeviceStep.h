@@ -35,6 +35,9 @@ public:
   /// last run has left it. What is written there until the next run, that run
   /// finds in an argument.
   void *buffer(size_t number);
+  /// Begins to copy what was written to the mirrors of batches, beside a run
+  /// that may be under way; the next run has it.
+  void stage();
   void run(fp8_step &step);
 
   /// What the entry calls.
@@ -82,11 +85,14 @@ public:
 private:
   struct Buffer {
     int64_t place; // in the allocation
+    int64_t staging =
+        -1; // of a batch: where it comes while a run reads `place`
     int64_t bytes;
     char *mirror;
     bool isArgument, isState;
     bool hostIsNewer = true; // or may be
     bool deviceIsNewer = false;
+    bool isStaged = false;  // `staging` is newer than `place`
     bool isFetched = false; // every run copies it to the mirror
   };
 
@@ -144,8 +150,11 @@ private:
   int64_t pinnedBytes = 0, mirrorBytes = 0;
   std::vector<std::pair<size_t, size_t>> swaps; // own result -> argument
   cuda::Stream stream = nullptr;
-  cuda::Event uploaded = nullptr, finished = nullptr;
+  cuda::Stream copies = nullptr; // of batches, beside a run
+  // Batches have left the mirrors; have left their staging; a run has ended.
+  cuda::Event uploaded = nullptr, taken = nullptr, finished = nullptr;
   bool isRunning = false; // something may be under way
+  bool isCopying = false; // batches may be
 
   /// A graph, or something that the host does between two.
   struct Part {

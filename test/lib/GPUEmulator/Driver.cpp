@@ -65,7 +65,7 @@ struct fp8::cuda::FunctionHandle {
 
 struct fp8::cuda::EventHandle {
   StreamHandle *stream = nullptr;
-  unsigned pending = 0;
+  uint64_t recorded = 0, completed = 0;
 };
 
 struct fp8::cuda::GraphNodeHandle {
@@ -724,6 +724,16 @@ fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   return true;
 }
 
+/// Lets the event's stream go on until it has come to that record of it;
+/// NotReady where it waits for something outside of this device.
+static Status waitFor(const EventHandle &event, uint64_t record) {
+  while (event.completed < record && gpu().runNext(event.stream))
+    ;
+  if (gpu().sticky != Success)
+    return gpu().sticky;
+  return event.completed < record ? NotReady : Success;
+}
+
 Status cuEventCreate(Event *event, unsigned) {
   FP8_ENTER_CONTEXT()
   *event = new EventHandle();
@@ -745,10 +755,22 @@ Status cuEventRecord(Event event, Stream stream) {
   if (!device.knows(event))
     return InvalidHandle;
   event->stream = stream;
-  ++event->pending;
+  ++event->recorded;
   return device.enqueue(stream, [event] {
-    --event->pending;
+    ++event->completed;
     return Success;
+  });
+}
+
+Status cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(event))
+    return InvalidHandle;
+  if (flags != 0)
+    return InvalidValue;
+  // For what was recorded until now; nothing, if nothing was.
+  return device.enqueue(stream, [event, record = event->recorded] {
+    return waitFor(*event, record);
   });
 }
 
@@ -757,18 +779,17 @@ Status cuEventQuery(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  while (event->pending > 0 && device.runNext(event->stream))
-    ;
-  if (device.sticky != Success)
-    return device.sticky;
-  return event->pending > 0 ? NotReady : Success;
+  return waitFor(*event, event->recorded);
 }
 
 Status cuEventSynchronize(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  return device.wait(lock, [&] { return event->pending == 0; }, event->stream);
+  return device.wait(
+      lock,
+      [&, record = event->recorded] { return event->completed >= record; },
+      event->stream);
 }
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
