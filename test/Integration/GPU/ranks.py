@@ -45,6 +45,7 @@ def start(out, files, options, settings, ranks=2):
         for rank in range(ranks):
             environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_SEED": str(rank), "FP8_EMULATOR_LANDING": "random"}
             environment |= settings
+            environment["TMPDIR"] = sockets
             environment["FP8_TRANSPORT"] = f"{transport}:dir={sockets},rank={rank},ranks={ranks}"
             command = [fp8_run, *files, "--out", out, "--threads", 1, "--data-parallel", *options]
             processes.append(subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
