@@ -347,6 +347,11 @@ typedef struct fp8_gpu_kernel {
   int32_t shared_bytes; /* dynamic shared memory of a block                  */
   int32_t num_operands; /* its parameters: one pointer each, and behind them,
                            with scratch_bytes, the address of scratch memory */
+  int32_t loops;        /* not 0: operands move in this many loops that the GPU
+                           counts. Behind its other parameters it has the
+                           address of their counters (int64_t, the outermost
+                           first), then for each operand one int64_t a loop: the
+                           bytes that it moves by in an iteration            */
   int64_t scratch_bytes;  /* of a block: global memory, not cleared           */
   const fp8_gpu_dot *dot; /* not NULL: cuBLASLt computes it; there is no image,
                              and the grid is one block                       */
@@ -359,6 +364,66 @@ FP8_CAPI const void *fp8_read(fp8_step *step, int64_t operand, int64_t offset,
 /* The other way: a scalar of 1, 2, 4 or 8 bytes. */
 FP8_CAPI void fp8_write(fp8_step *step, int64_t operand, int64_t offset,
                         int64_t bytes, const void *value);
+
+/* Control flow that a GPU decides itself, called by generated code. The step is
+   a graph: a loop or branch is a node of it with a graph of its own as body,
+   which runs as long as, or if, a handle is not 0, and kernels of the graph set
+   the handle. The entry runs each body once, in the first iteration of its
+   loops, and the runtime writes it down. Where launches are told one by one (a
+   profile, FP8_GPU_CHECK) the entry runs bodies as often as the GPU has to, and
+   the host reads conditions and waits for them.
+
+   Collectives are calls of the host, which no such body may have.
+
+   Counted loops that are open have numbers from 0, the outermost first, and
+   `strides` one number for each: the bytes by which an address moves in every
+   iteration (NULL: by none). There are at most FP8_GPU_LOOPS. `kernel` is one
+   of the step's, run by one thread, whose parameters have 8 bytes each. */
+#define FP8_GPU_LOOPS 4
+
+/* Begins a loop of `trips` iterations, which fp8_end ends; returns how many of
+   them the entry is to run. kernel(int64_t *counter, bool next, int64_t trips,
+   handle) sets the counter to 0 or to the next number, and the handle to
+   whether that is less than trips. */
+FP8_CAPI int64_t fp8_loop(fp8_step *step, const fp8_gpu_kernel *kernel,
+                          int64_t trips);
+
+/* Condition number `condition` becomes the integer of 1, 2, 4 or 8 bytes that
+   lies there now. kernel(int64_t *condition, const void *from, bytes, counters,
+   FP8_GPU_LOOPS strides). */
+FP8_CAPI void fp8_keep(fp8_step *step, const fp8_gpu_kernel *kernel,
+                       int64_t condition, int64_t operand, int64_t offset,
+                       const int64_t *strides, int64_t bytes);
+
+/* Begins a branch that is taken if low <= condition <= high, or, with
+   `inverted`, if not. Returns whether the entry is to run it; only then fp8_end
+   ends it. kernel(const int64_t *condition, low, high, inverted, handle) sets
+   the handle. */
+FP8_CAPI int64_t fp8_branch(fp8_step *step, const fp8_gpu_kernel *kernel,
+                            int64_t condition, int64_t low, int64_t high,
+                            int64_t inverted);
+
+/* Asks whether the body of loop `loop` (a number of its own in the step) runs
+   (again), by a condition as above, before each of its iterations. */
+FP8_CAPI int64_t fp8_while(fp8_step *step, const fp8_gpu_kernel *kernel,
+                           int64_t loop, int64_t condition, int64_t low,
+                           int64_t high, int64_t inverted);
+FP8_CAPI void fp8_end(fp8_step *step);
+
+/* fp8_launch of a kernel whose operands move: strides[operand][loop], with as
+   many loops as the kernel has. */
+FP8_CAPI void fp8_launch_moving(fp8_step *step, int64_t launch,
+                                const fp8_gpu_kernel *kernel, int64_t blocks,
+                                const int64_t *operands, const int64_t *offsets,
+                                const int64_t *strides, int64_t num_operands);
+
+/* fp8_write of an integer that is `value` in the first iteration and grows by
+   value_strides in those of the loops around. kernel(void *to, bytes, counters,
+   FP8_GPU_LOOPS strides, value, FP8_GPU_LOOPS value_strides). */
+FP8_CAPI void fp8_write_moving(fp8_step *step, const fp8_gpu_kernel *kernel,
+                               int64_t operand, int64_t offset,
+                               const int64_t *strides, int64_t bytes,
+                               int64_t value, const int64_t *value_strides);
 
 typedef struct fp8_constant {
   const void *data; /* borrowed if 64-byte aligned, else copied */
@@ -401,6 +466,12 @@ FP8_CAPI void fp8_step_destroy(fp8_step *step);
 /* Runs the function once; in-place state is replaced. On a GPU it may still be
    running when this returns; what went wrong is then told by a later call. */
 FP8_CAPI fp8_status fp8_step_run(fp8_step *step);
+
+/* On a GPU, begins to bring what was written to arguments of the roles batch
+   and key there, beside a run that goes on: so the next batch can be written
+   and staged while a step runs. fp8_step_run does it where nobody has. On a CPU
+   it does nothing. Errors are the GPU's. */
+FP8_CAPI fp8_status fp8_step_stage(fp8_step *step);
 
 /* The buffer of an argument or result, 64-byte aligned; NULL if there is no
    such one, or if it cannot be copied from the GPU (fp8_last_error). With
@@ -613,7 +684,9 @@ typedef struct fp8_package_library {
   int64_t num_functions;
   /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
      fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank, fp8_num_ranks,
-     fp8_owns and fp8_exchange_start: set before a function is called. */
+     fp8_owns, fp8_exchange_start, fp8_loop, fp8_keep, fp8_branch, fp8_while,
+     fp8_end, fp8_launch_moving and fp8_write_moving: set before a function is
+     called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -627,6 +700,19 @@ typedef struct fp8_package_library {
   int64_t (**owns)(fp8_step *, int64_t);
   void (**exchange_start)(fp8_step *, int64_t, const fp8_exchange *,
                           const int64_t *, const int64_t *, int64_t);
+  int64_t (**loop)(fp8_step *, const fp8_gpu_kernel *, int64_t);
+  void (**keep)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t, int64_t,
+                const int64_t *, int64_t);
+  int64_t (**branch)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t,
+                     int64_t, int64_t);
+  int64_t (**while_body)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t,
+                         int64_t, int64_t, int64_t);
+  void (**end)(fp8_step *);
+  void (**launch_moving)(fp8_step *, int64_t, const fp8_gpu_kernel *, int64_t,
+                         const int64_t *, const int64_t *, const int64_t *,
+                         int64_t);
+  void (**write_moving)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t,
+                        const int64_t *, int64_t, int64_t, const int64_t *);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

@@ -6,6 +6,7 @@
 #include "ObjectCode.h"
 #include "fp8/Analysis/LinearLayers.h"
 #include "fp8/Codegen/GPU/Object.h"
+#include "fp8/Codegen/GPU/Passes.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Compiler/BuildId.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
@@ -356,16 +357,20 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
                                          const CompileOptions &options,
                                          const Executable &executable,
                                          CompileStats &stats) {
-  if (failed(runStage(module, options, "nvvm", stats.codegenSeconds,
-                      buildNVVMPipeline)) ||
-      failed(runStage(
-          module, options, "schedule", stats.codegenSeconds,
-          [](OpPassManager &pm) { pm.addPass(createLowerSchedule()); })))
-    return failure();
-  auto begin = std::chrono::steady_clock::now();
   llvm::Expected<GPUImage> image = parseGPUImage(executable.gpuImage);
   if (!image)
     return emitError(module.getLoc()) << llvm::toString(image.takeError());
+  PlanGraphOptions graph;
+  graph.nodes = options.gpuExpand;
+  if (failed(runStage(module, options, "nvvm", stats.codegenSeconds,
+                      buildNVVMPipeline)) ||
+      failed(runStage(module, options, "schedule", stats.codegenSeconds,
+                      [&](OpPassManager &pm) {
+                        pm.addPass(createPlanGraph(graph));
+                        pm.addPass(createLowerSchedule());
+                      })))
+    return failure();
+  auto begin = std::chrono::steady_clock::now();
   FailureOr<std::vector<ObjectCode>> kernels =
       compileGPUKernels(module, executable.target, *image, options.threads);
   stats.llvmSeconds = secondsSince(begin);

@@ -4,6 +4,8 @@
 #include "ObjectCode.h"
 #include "Threads.h"
 
+#include "../Codegen/Lowering/DeviceLoops.h"
+
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -42,7 +44,8 @@ std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
 struct Kernel {
   std::string name; // in the image
   std::string image;
-  int64_t threads = 0, sharedBytes = 0, operands = 0, scratchBytes = 0;
+  int64_t threads = 0, sharedBytes = 0, operands = 0, loops = 0,
+          scratchBytes = 0;
   /// What cuBLASLt computes has this instead of an image.
   std::optional<fp8_gpu_dot> dot;
 
@@ -50,7 +53,7 @@ struct Kernel {
   std::string symbol() const {
     llvm::SHA256 hash;
     hash.update(name);
-    for (int64_t number : {threads, sharedBytes, operands, scratchBytes})
+    for (int64_t number : {threads, sharedBytes, operands, loops, scratchBytes})
       hash.update(llvm::utostr(number) + ",");
     hash.update(image);
     if (dot)
@@ -96,10 +99,11 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
       llvm::ConstantInt::get(i32, kernel.threads),
       llvm::ConstantInt::get(i32, kernel.sharedBytes),
       llvm::ConstantInt::get(i32, kernel.operands),
+      llvm::ConstantInt::get(i32, kernel.loops),
       llvm::ConstantInt::get(i64, kernel.scratchBytes),
       dot};
   auto *type = llvm::StructType::get(
-      context, {pointer, pointer, i64, i32, i32, i32, i64, pointer});
+      context, {pointer, pointer, i64, i32, i32, i32, i32, i64, pointer});
   new llvm::GlobalVariable(module, type, true,
                            llvm::GlobalValue::ExternalLinkage,
                            llvm::ConstantStruct::get(type, fields), symbol);
@@ -204,9 +208,14 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     kernel.threads = launch.getThreads();
     kernel.sharedBytes = launch.getDynamicShared();
     kernel.scratchBytes = launch.getScratch();
-    // With scratch memory its address is one more parameter.
+    // With scratch memory its address is one more parameter, and operands that
+    // move have counters and strides.
     kernel.operands =
         function.getNumArguments() - (kernel.scratchBytes > 0 ? 1 : 0);
+    if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {
+      kernel.loops = loops.getInt();
+      kernel.operands = (kernel.operands - 1) / (1 + kernel.loops);
+    }
     if (failed(add(gpu, kernel)))
       return failure();
   }

@@ -48,6 +48,13 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_num_ranks", &fp8_num_ranks);
   provide("fp8_owns", &fp8_owns);
   provide("fp8_exchange_start", &fp8_exchange_start);
+  provide("fp8_loop", &fp8_loop);
+  provide("fp8_keep", &fp8_keep);
+  provide("fp8_branch", &fp8_branch);
+  provide("fp8_while", &fp8_while);
+  provide("fp8_end", &fp8_end);
+  provide("fp8_launch_moving", &fp8_launch_moving);
+  provide("fp8_write_moving", &fp8_write_moving);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))

@@ -154,7 +154,16 @@ void PackageTable::build(const Executable &executable) {
       call("fp8_num_ranks", i64, {pointer}),
       call("fp8_owns", i64, {pointer, i64}),
       call("fp8_exchange_start", none,
-           {pointer, i64, pointer, pointer, pointer, i64})};
+           {pointer, i64, pointer, pointer, pointer, i64}),
+      call("fp8_loop", i64, {pointer, pointer, i64}),
+      call("fp8_keep", none, {pointer, pointer, i64, i64, i64, pointer, i64}),
+      call("fp8_branch", i64, {pointer, pointer, i64, i64, i64, i64}),
+      call("fp8_while", i64, {pointer, pointer, i64, i64, i64, i64, i64}),
+      call("fp8_end", none, {pointer}),
+      call("fp8_launch_moving", none,
+           {pointer, i64, pointer, i64, pointer, pointer, pointer, i64}),
+      call("fp8_write_moving", none,
+           {pointer, pointer, i64, i64, pointer, i64, i64, pointer})};
   llvm::Constant *library = llvm::ConstantStruct::getAnon(fields);
   llvm::GlobalVariable *exported = global(library, /*isConstant=*/true);
   exported->setLinkage(llvm::GlobalValue::ExternalLinkage);

@@ -140,7 +140,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(source.text()).add(recipe);
   key.add(options.name).add(options.entry);
   key.add(options.optimize);
-  key.add(options.targetGPU).add(options.gpuImage);
+  key.add(options.targetGPU).add(options.gpuImage).add(options.gpuExpand);
   // Without the assembler there are no cubins.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);

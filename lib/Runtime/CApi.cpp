@@ -46,6 +46,10 @@ fp8_status fp8_step_create(const fp8_executable *executable, int32_t threads,
 
 void fp8_step_destroy(fp8_step *step) { delete step; }
 
+fp8_status fp8_step_stage(fp8_step *step) {
+  return guard([&] { required(step, "a step").stage(); });
+}
+
 fp8_status fp8_step_run(fp8_step *step) {
   return guard([&] { required(step, "a step").run(); });
 }

@@ -199,6 +199,13 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->num_ranks = &fp8_num_ranks;
   *exported->owns = &fp8_owns;
   *exported->exchange_start = &fp8_exchange_start;
+  *exported->loop = &fp8_loop;
+  *exported->keep = &fp8_keep;
+  *exported->branch = &fp8_branch;
+  *exported->while_body = &fp8_while;
+  *exported->end = &fp8_end;
+  *exported->launch_moving = &fp8_launch_moving;
+  *exported->write_moving = &fp8_write_moving;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

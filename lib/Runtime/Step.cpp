@@ -324,7 +324,8 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                       int64_t numOperands) {
   if (device)
     return device->launch(launch, reinterpret_cast<const fp8_gpu_kernel *>(fn),
-                          numTasks, operands, offsets, numOperands);
+                          numTasks, operands, offsets, /*strides=*/nullptr,
+                          numOperands);
   if (!failure.empty())
     return; // What follows would read what was not written.
   constexpr int64_t inlineOperands = 64;
@@ -537,6 +538,11 @@ void fp8_step::clearProfile() {
     inFlight->clearProfile();
 }
 
+void fp8_step::stage() {
+  if (device)
+    device->stage();
+}
+
 void fp8_step::run() {
   if (device)
     return runOnDevice();
@@ -628,6 +634,49 @@ const void *fp8_read(fp8_step *step, int64_t operand, int64_t offset,
 void fp8_write(fp8_step *step, int64_t operand, int64_t offset, int64_t bytes,
                const void *value) {
   step->write(operand, offset, bytes, value);
+}
+
+// Control flow that a GPU decides: only code for one calls these.
+
+int64_t fp8_loop(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t trips) {
+  return step->onGPU().beginLoop(kernel, trips);
+}
+
+void fp8_keep(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t condition,
+              int64_t operand, int64_t offset, const int64_t *strides,
+              int64_t bytes) {
+  step->onGPU().keep(kernel, condition, operand, offset, strides, bytes);
+}
+
+int64_t fp8_branch(fp8_step *step, const fp8_gpu_kernel *kernel,
+                   int64_t condition, int64_t low, int64_t high,
+                   int64_t inverted) {
+  return step->onGPU().beginBranch(kernel, condition, low, high, inverted != 0);
+}
+
+int64_t fp8_while(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t loop,
+                  int64_t condition, int64_t low, int64_t high,
+                  int64_t inverted) {
+  return step->onGPU().repeats(kernel, loop, condition, low, high,
+                               inverted != 0);
+}
+
+void fp8_end(fp8_step *step) { step->onGPU().end(); }
+
+void fp8_launch_moving(fp8_step *step, int64_t launch,
+                       const fp8_gpu_kernel *kernel, int64_t blocks,
+                       const int64_t *operands, const int64_t *offsets,
+                       const int64_t *strides, int64_t num_operands) {
+  step->onGPU().launch(launch, kernel, blocks, operands, offsets, strides,
+                       num_operands);
+}
+
+void fp8_write_moving(fp8_step *step, const fp8_gpu_kernel *kernel,
+                      int64_t operand, int64_t offset, const int64_t *strides,
+                      int64_t bytes, int64_t value,
+                      const int64_t *value_strides) {
+  step->onGPU().writeMoving(kernel, operand, offset, strides, bytes, value,
+                            value_strides);
 }
 
 void fp8_all_reduce_start(fp8_step *step, int64_t number,

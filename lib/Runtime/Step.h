@@ -98,6 +98,12 @@ struct fp8_step {
   const char *whole(size_t i);
   /// Writes an argument, of one in parts this rank's; null: zeros.
   void setWhole(size_t i, const void *value);
+  fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
+  /// Does run return before the work is done?
+  bool isAsynchronous() const { return device != nullptr; }
+  /// Arguments that are no state have their values for the next run, and are on
+  /// their way to it beside one that goes on.
+  void stage();
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
   void memory(fp8_memory &out) const;

@@ -14,6 +14,7 @@ namespace fp8::rt {
 // One step
 //===----------------------------------------------------------------------===//
 
+/// The batch of step number `at`, which comes next.
 void Trainer::feed(int64_t at) {
   // A batch has a number of its own, whichever rank it is fed to.
   for (int64_t row = 0; row < text.rows; ++row)
@@ -21,34 +22,51 @@ void Trainer::feed(int64_t at) {
                                              position.batches + rank(), row),
                 text, arguments(), row, step->argument(text.input),
                 text.target >= 0 ? step->argument(text.target) : nullptr);
-  arrays.skip(position.rows, rank());
-  arrays.store(position.rows, at, [&](size_t i) { return step->argument(i); });
-  arrays.skip(position.rows, numRanks() - rank() - 1);
+  rowsAfterBatch = position.rows;
+  arrays.skip(rowsAfterBatch, rank());
+  arrays.store(rowsAfterBatch, at, [&](size_t i) { return step->argument(i); });
+  arrays.skip(rowsAfterBatch, numRanks() - rank() - 1);
   // A key that the step does not return advances by the step's number.
   for (const auto &[argument, key] : keys) {
     Key words = foldIn(key, static_cast<uint32_t>(at));
     std::memcpy(step->argument(argument), words.data(),
                 words.size() * sizeof(uint32_t));
   }
+  isFed = true;
 }
 
-/// Returns the seconds that it took.
-double Trainer::runStep() {
-  Clock::time_point start = Clock::now();
+/// While a GPU runs a step, the next one's batch goes there. What goes wrong
+/// with it is told when its turn has come.
+void Trainer::feedAhead() {
+  if (!step->isAsynchronous() || position.step >= options.steps)
+    return;
+  try {
+    feed(position.step);
+    step->stage();
+  } catch (const Error &error) {
+    feedFailure = error;
+  }
+}
+
+/// (On a GPU it goes on when this returns.)
+void Trainer::runStep() {
   if (step->timeline)
     step->timeline->beginStep(position.step + 1);
   step->run();
   if (step->timeline)
     step->timeline->endStep();
-  double seconds = secondsSince(start);
   ++position.step;
   position.batches += numRanks();
+  position.rows = rowsAfterBatch;
+  isFed = false;
   summary.last_step = position.step;
-  return seconds;
 }
 
-/// What the step that has just run leaves in the log.
-LogRow Trainer::readRow() {
+/// What the step that began at `start` leaves in the log. It ends with its
+/// metrics.
+LogRow Trainer::readRow(Clock::time_point start) {
+  std::vector<double> values = scalars.values(*step);
+  stepSeconds.push_back(secondsSince(start));
   // The speed of one step alone would not be steady.
   constexpr size_t averaged = 16;
   size_t count = std::min(averaged, stepSeconds.size());
@@ -57,7 +75,6 @@ LogRow Trainer::readRow() {
     total += stepSeconds[i];
   LogRow row;
   row.step = position.step;
-  std::vector<double> values = scalars.values(*step);
   row.loss = values.front();
   row.tokensPerSecond = summary.tokens_per_step * count / std::max(total, 1e-9);
   row.metrics.assign(values.begin() + 1, values.end());
@@ -161,10 +178,15 @@ bool Trainer::heedAlarms(LogRow &row) {
 void Trainer::loop() {
   beginTime = lastProgress = Clock::now();
   while (position.step < options.steps && !isToEnd() && !stopReason) {
-    feed(position.step);
+    if (feedFailure)
+      throw Error(*feedFailure);
+    if (!isFed)
+      feed(position.step);
     keepState();
-    stepSeconds.push_back(runStep());
-    LogRow row = readRow();
+    Clock::time_point start = Clock::now();
+    runStep();
+    feedAhead();
+    LogRow row = readRow(start);
     isEnding = isInterruptedAnywhere();
     bool isTaken = heedAlarms(row);
     bool isLast = position.step == options.steps || stopReason;

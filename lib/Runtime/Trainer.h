@@ -81,8 +81,9 @@ private:
   void trainAndSave();
   void loop();
   void feed(int64_t step);
-  double runStep();
-  LogRow readRow();
+  void feedAhead();
+  void runStep();
+  LogRow readRow(Clock::time_point start);
   bool isEvaluationDue(const LogRow &row, bool isTaken, bool isLast) const;
   bool evaluate(LogRow &row);
   void openTrace();
@@ -150,6 +151,10 @@ private:
   ScalarResults scalars;
   std::vector<bool> mayBeInfinite; // state arguments that began non-finite
   CheckpointInfo position;
+  /// The next step has its batch; the rows behind it; or why it has none.
+  bool isFed = false;
+  RowPosition rowsAfterBatch;
+  std::optional<Error> feedFailure;
   std::string checkpoint; // the last one's path
   int64_t savedStep = -1;
   bool isEnding = false; // some rank was interrupted

@@ -162,6 +162,12 @@ struct Options {
                "compiles it) or bitcode; without it, cubin where CUDA's "
                "assembler is found"),
       cl::value_desc("IMAGE"), cl::cat(category)};
+  cl::opt<int64_t> gpuExpand{
+      "gpu-expand",
+      cl::desc(
+          "On a GPU, loops of up to this many launches are expanded in the "
+          "step's graph; the GPU counts the others"),
+      cl::value_desc("LAUNCHES"), cl::init(2048), cl::cat(category)};
   cl::opt<bool> noOptimize{"no-optimize",
                            cl::desc("Leave out LLVM's optimizations, for tests "
                                     "that compile more than they run"),
@@ -454,6 +460,7 @@ CompileOptions makeCompileOptions(const SignatureOptions &signature,
   if (target.consume_front("nvptx:"))
     options.targetGPU = target.str();
   options.gpuImage = flags->gpuImage;
+  options.gpuExpand = flags->gpuExpand;
   options.dumpDir = flags->dumpIR;
   options.cache = cache;
   return options;

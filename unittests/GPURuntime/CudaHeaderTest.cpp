@@ -78,6 +78,13 @@ TEST(CudaHeader, NumbersAreTheDrivers) {
             CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES);
   EXPECT_EQ(int(ours::JitErrorLog), CU_JIT_ERROR_LOG_BUFFER);
   EXPECT_EQ(int(ours::JitErrorLogBytes), CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+  EXPECT_EQ(int(ours::KernelNode), CU_GRAPH_NODE_TYPE_KERNEL);
+  EXPECT_EQ(int(ours::MemcpyNode), CU_GRAPH_NODE_TYPE_MEMCPY);
+  EXPECT_EQ(int(ours::MemsetNode), CU_GRAPH_NODE_TYPE_MEMSET);
+  EXPECT_EQ(int(ours::ChildGraphNode), CU_GRAPH_NODE_TYPE_GRAPH);
+  EXPECT_EQ(int(ours::ConditionalNode), CU_GRAPH_NODE_TYPE_CONDITIONAL);
+  EXPECT_EQ(int(ours::If), CU_GRAPH_COND_TYPE_IF);
+  EXPECT_EQ(int(ours::While), CU_GRAPH_COND_TYPE_WHILE);
   EXPECT_EQ(int(ours::HostMemory), CU_MEMORYTYPE_HOST);
   EXPECT_EQ(int(ours::DeviceMemoryType), CU_MEMORYTYPE_DEVICE);
   EXPECT_EQ(ours::streamNonBlocking, unsigned(CU_STREAM_NON_BLOCKING));
@@ -85,18 +92,18 @@ TEST(CudaHeader, NumbersAreTheDrivers) {
 }
 
 TEST(CudaHeader, StructuresAreTheDrivers) {
-  EXPECT_EQ(sizeof(ours::KernelNodeParams), sizeof(CUDA_KERNEL_NODE_PARAMS_v2));
+  EXPECT_EQ(sizeof(ours::KernelNodeParams), sizeof(CUDA_KERNEL_NODE_PARAMS_v3));
   EXPECT_EQ(offsetof(ours::KernelNodeParams, blockZ),
-            offsetof(CUDA_KERNEL_NODE_PARAMS_v2, blockDimZ));
+            offsetof(CUDA_KERNEL_NODE_PARAMS_v3, blockDimZ));
   EXPECT_EQ(offsetof(ours::KernelNodeParams, parameters),
-            offsetof(CUDA_KERNEL_NODE_PARAMS_v2, kernelParams));
+            offsetof(CUDA_KERNEL_NODE_PARAMS_v3, kernelParams));
   EXPECT_EQ(offsetof(ours::KernelNodeParams, context),
-            offsetof(CUDA_KERNEL_NODE_PARAMS_v2, ctx));
-  EXPECT_EQ(sizeof(ours::MemsetNodeParams), sizeof(CUDA_MEMSET_NODE_PARAMS));
+            offsetof(CUDA_KERNEL_NODE_PARAMS_v3, ctx));
+  EXPECT_EQ(sizeof(ours::MemsetNodeParams), sizeof(CUDA_MEMSET_NODE_PARAMS_v2));
   EXPECT_EQ(offsetof(ours::MemsetNodeParams, elementBytes),
-            offsetof(CUDA_MEMSET_NODE_PARAMS, elementSize));
+            offsetof(CUDA_MEMSET_NODE_PARAMS_v2, elementSize));
   EXPECT_EQ(offsetof(ours::MemsetNodeParams, width),
-            offsetof(CUDA_MEMSET_NODE_PARAMS, width));
+            offsetof(CUDA_MEMSET_NODE_PARAMS_v2, width));
   EXPECT_EQ(sizeof(ours::MemcpyParams), sizeof(CUDA_MEMCPY3D));
   EXPECT_EQ(offsetof(ours::MemcpyParams, sourceDevice),
             offsetof(CUDA_MEMCPY3D, srcDevice));
@@ -106,4 +113,16 @@ TEST(CudaHeader, StructuresAreTheDrivers) {
             offsetof(CUDA_MEMCPY3D, dstDevice));
   EXPECT_EQ(offsetof(ours::MemcpyParams, width),
             offsetof(CUDA_MEMCPY3D, WidthInBytes));
+  EXPECT_EQ(sizeof(ours::MemcpyNodeParams), sizeof(CUDA_MEMCPY_NODE_PARAMS));
+  EXPECT_EQ(offsetof(ours::MemcpyNodeParams, copy),
+            offsetof(CUDA_MEMCPY_NODE_PARAMS, copyParams));
+  EXPECT_EQ(sizeof(ours::ConditionalParams),
+            sizeof(CUDA_CONDITIONAL_NODE_PARAMS));
+  EXPECT_EQ(offsetof(ours::ConditionalParams, graphs),
+            offsetof(CUDA_CONDITIONAL_NODE_PARAMS, phGraph_out));
+  EXPECT_EQ(sizeof(ours::NodeParams), sizeof(CUgraphNodeParams));
+  EXPECT_EQ(offsetof(ours::NodeParams, conditional),
+            offsetof(CUgraphNodeParams, conditional));
+  EXPECT_EQ(offsetof(ours::NodeParams, reserved1),
+            offsetof(CUgraphNodeParams, reserved2));
 }

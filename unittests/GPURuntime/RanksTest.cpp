@@ -9,6 +9,8 @@
 #include "Collectives/Float8.h"
 #include "TestKernels.h"
 
+#include <cmath>
+
 using namespace fp8::test;
 
 namespace {
@@ -18,9 +20,10 @@ constexpr int64_t elements = 320, threadsOfBlock = 32;
 /// What the entries below do; of this thread.
 struct Work {
   fp8_all_reduce what;
-  bool isOnGpu = true, readsOnHost = false;
+  bool isOnGpu = true, readsOnHost = false, reducesInLoop = false;
   const fp8_exchange *exchange = nullptr;
-  float control[2] = {0, 0}; // to begin with
+  float control[2] = {0, 0};    // to begin with
+  fp8_entry_fn entry = nullptr; // null: step, or exchangeStep
 };
 thread_local Work *work;
 
@@ -57,6 +60,45 @@ void step(fp8_step *step) {
   launchAdd(step, 3, ~3, ~4);
 }
 
+/// Runs `body` `trips` times, on a GPU in a loop that it counts.
+template <typename Body>
+void repeat(fp8_step *step, int64_t trips, const Body &body) {
+  if (work->isOnGpu)
+    trips = fp8_loop(step, &countLoop, trips);
+  for (int64_t i = 0; i < trips; ++i)
+    body();
+  if (work->isOnGpu)
+    fp8_end(step);
+}
+
+/// x += y; sum = reduced x, while z += 3 y; if y[0] is not negative, z += 2
+/// sum. Whether it is, a GPU keeps before the reduction and asks behind it.
+void decidingStep(fp8_step *step) {
+  bool isTaken = false;
+  if (work->isOnGpu)
+    fp8_keep(step, &keep, 0, ~1, 0, nullptr, 4);
+  else
+    isTaken = !std::signbit(*static_cast<float *>(fp8_operand(step, ~1)));
+  launchAdd(step, 0, ~0, ~1);
+  const int64_t operands[2] = {~0, ~4};
+  auto start = [&] {
+    fp8_all_reduce_start(step, 1, &work->what, operands, nullptr, 2);
+  };
+  if (work->reducesInLoop)
+    repeat(step, 2, start);
+  else
+    start();
+  repeat(step, 3, [&] { launchAdd(step, 2, ~3, ~1); });
+  fp8_wait(step, 1);
+  if (work->isOnGpu)
+    isTaken = fp8_branch(step, &test, 0, 0, INT32_MAX, 0) != 0;
+  if (!isTaken)
+    return;
+  repeat(step, 2, [&] { launchAdd(step, 3, ~3, ~4); });
+  if (work->isOnGpu)
+    fp8_end(step);
+}
+
 /// x += y, then the exchange of it for the result.
 void exchangeStep(fp8_step *step) {
   launchAdd(step, 0, ~0, ~1);
@@ -89,12 +131,14 @@ float *argument(fp8_step *step, int64_t index) {
 Outcome runOn(fp8_group *group, int64_t rank, Work mine,
               const Options &options = {}) {
   work = &mine;
-  Builder builder("step", mine.exchange ? exchangeStep : step);
+  Builder builder("step", mine.entry      ? mine.entry
+                          : mine.exchange ? exchangeStep
+                                          : step);
   builder.desc.arena_bytes = 4096;
   builder.desc.scratch_bytes = elements * 4;
-  const fp8_gpu_kernel *kernels[] = {&add};
+  const fp8_gpu_kernel *kernels[] = {&add, &keep, &test, &countLoop};
   builder.desc.gpu_kernels = kernels;
-  builder.desc.num_gpu_kernels = mine.isOnGpu ? 1 : 0;
+  builder.desc.num_gpu_kernels = mine.isOnGpu ? std::size(kernels) : 0;
   builder.arg("x", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
       .inShard(options.shard)
       .arg("y", FP8_DTYPE_F32, {elements}, FP8_ROLE_BATCH)
@@ -297,6 +341,27 @@ TEST(Ranks, RunKernelByKernel) {
   Options options;
   options.isProfiled = true;
   expectSame(2, mine, options);
+}
+
+TEST(Ranks, DecideOnTheGpu) {
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+  mine.entry = decidingStep;
+  Options options;
+  options.steps = 8;
+  expectSame(2, mine, options);
+  options.isProfiled = true;
+  expectSame(2, mine, options);
+}
+
+TEST(Ranks, DoNotReduceWhereTheGpuDecides) {
+  Work mine{describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, elements)};
+  mine.entry = decidingStep;
+  mine.reducesInLoop = true;
+  Options options;
+  options.status = FP8_ERROR_INTERNAL;
+  for (const Outcome &outcome : runOnRanks(2, mine, options))
+    EXPECT_EQ(outcome, Outcome{"expected collectives outside of the loops and "
+                               "branches that the GPU decides, in 'step'"});
 }
 
 TEST(Ranks, OneAloneKeepsItsValues) {

@@ -117,6 +117,12 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
     with `fp8.tasks`, and is launched as it is. A schedule with `fp8.entry`
     beside it becomes `@fp8_entry_<that>`.
 
+    Conditions of a schedule for a GPU are read by `fp8_read`, which waits. With
+    `fp8.device_control` (`fp8-plan-graph`) the GPU decides: scalars that are
+    loaded are kept (`fp8_keep`), each side of a branch asks for them
+    (`fp8_branch`), so do loops (`fp8_while`), and those with `fp8.device_loop`
+    ask how many iterations the entry is to run (`fp8_loop`).
+
     Example input:
 
     ```mlir

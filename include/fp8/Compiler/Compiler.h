@@ -49,6 +49,9 @@ struct CompileOptions {
   /// What kernels of a GPU are compiled to: bitcode, ptx or cubin; empty:
   /// cubins where CUDA's assembler is found, else ptx.
   std::string gpuImage;
+  /// Counted loops of more launches than this are counted by the GPU (see
+  /// fp8-plan-graph).
+  int64_t gpuExpand = 2048;
   /// Threads of code generation; 0: one a core.
   unsigned threads = 0;
   /// Without it LLVM's optimizations are left out: code comes out in half the

@@ -1,5 +1,6 @@
 //===- LowerSchedule.cpp - The schedule as launches -----------------------===//
 
+#include "DeviceLoops.h"
 #include "LaunchRuns.h"
 
 #include "fp8-c/Runtime.h"
@@ -86,7 +87,17 @@ private:
   FailureOr<Value> address(Operation *access, Value buffer);
   LogicalResult lowerAccessOnGPU(Operation *access, Value buffer);
   FailureOr<Callee> calleeOf(LaunchOp op);
+  LLVM::GlobalOp descriptionOf(StringRef kernel, Location loc);
   Value addressOf(Operation *symbol, Location loc);
+  // Control flow that the GPU decides.
+  void decideOnGPU();
+  LogicalResult lowerKeep(memref::LoadOp load);
+  bool lowerMovingStore(memref::StoreOp store, const Place &place);
+  Value ask(const Condition &condition, StringRef function,
+            ArrayRef<Value> what, Location loc);
+  void branchOnGPU(const Condition &condition, Region &region, Operation *op);
+  Value strideTable(ArrayRef<int64_t> strides, Location loc);
+  Value strideTable(Value buffer, Operation *access);
   void lowerRank(RankOp op);
   LogicalResult lowerLoad(memref::LoadOp load);
   LogicalResult lowerStore(memref::StoreOp store);
@@ -118,7 +129,9 @@ private:
   bool isForGPU;
   LLVM::LLVMFuncOp launch, operand, read, write;
   Value step;
-  DenseMap<StringRef, int64_t> constants; // external buffer numbers
+  bool isDecidedOnGPU = false;
+  DenseMap<Operation *, int64_t> conditions; // numbers of loads
+  DenseMap<StringRef, int64_t> constants;    // external buffer numbers
   /// What runs launch, and their places in the table of kernels.
   SmallVector<Operation *> kernels;
   DenseMap<Operation *, int64_t> kernelNumbers;
@@ -275,8 +288,13 @@ FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
   if (!asked && !isOfLibrary)
     return op.emitOpError("expected a kernel lowered by fp8-lower-kernels or "
                           "fp8-lower-blocks");
-  // What describes the kernel to the runtime is defined beside its code.
-  std::string name = (op.getKernel() + kGPUKernelSuffix).str();
+  return Callee{descriptionOf(op.getKernel(), loc),
+                isOfLibrary ? 1 : asked.getBlocks()};
+}
+
+/// What describes a GPU's kernel to the runtime is defined beside its code.
+LLVM::GlobalOp ScheduleLowering::descriptionOf(StringRef kernel, Location loc) {
+  std::string name = (kernel + kGPUKernelSuffix).str();
   auto global = symbols.lookup<LLVM::GlobalOp>(name);
   if (!global) {
     OpBuilder::InsertionGuard guard(builder);
@@ -286,7 +304,7 @@ FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
                                     LLVM::Linkage::External, name, Attribute());
     symbols.insert(global);
   }
-  return Callee{global, isOfLibrary ? 1 : asked.getBlocks()};
+  return global;
 }
 
 Value ScheduleLowering::addressOf(Operation *symbol, Location loc) {
@@ -338,6 +356,24 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   FailureOr<Callee> callee = calleeOf(op);
   if (failed(callee))
     return failure();
+  if (symbols.lookup(op.getKernel())->hasAttr(kLoopsAttr)) {
+    SmallVector<scf::ForOp> loops = deviceLoopsAround(op);
+    SmallVector<int64_t> strides;
+    for (Value operand : op.getOperands())
+      llvm::append_range(strides, *stridesOfBuffer(operand, loops));
+    Type i64 = builder.getI64Type();
+    auto moving = runtimeFunction(
+        "fp8_launch_moving", LLVM::LLVMVoidType::get(builder.getContext()),
+        {pointer, i64, pointer, i64, pointer, pointer, pointer, i64});
+    LLVM::CallOp::create(builder, loc, moving,
+                         ValueRange{step, constant(*op.getNumber(), loc),
+                                    addressOf(callee->symbol, loc),
+                                    constant(callee->tasks, loc), tables->codes,
+                                    tables->offsets, strideTable(strides, loc),
+                                    tables->count});
+    op.erase();
+    return success();
+  }
   LLVM::CallOp::create(builder, loc, launch,
                        ValueRange{step, constant(*op.getNumber(), loc),
                                   addressOf(callee->symbol, loc),
@@ -353,7 +389,9 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 
 /// Has every operand a place that is known now, and do all ranks launch it?
 bool ScheduleLowering::isFixed(LaunchOp op) {
-  if (op->hasAttr(FP8Dialect::kShardAttrName))
+  Operation *kernel = symbols.lookup(op.getKernel());
+  if (op->hasAttr(FP8Dialect::kShardAttrName) ||
+      (kernel && kernel->hasAttr(kLoopsAttr)))
     return false;
   return llvm::none_of(op.getOperands(), [](Value buffer) {
     Operation *def = buffer.getDefiningOp();
@@ -450,6 +488,175 @@ void ScheduleLowering::defineKernels() {
     value = LLVM::InsertValueOp::create(builder, loc, value,
                                         addressOf(symbol, loc), index);
   LLVM::ReturnOp::create(builder, loc, value);
+}
+
+//===----------------------------------------------------------------------===//
+// Control flow on a GPU
+//===----------------------------------------------------------------------===//
+
+/// A constant table, null if there is nothing in it.
+Value ScheduleLowering::strideTable(ArrayRef<int64_t> strides, Location loc) {
+  if (llvm::all_of(strides, [](int64_t by) { return by == 0; }))
+    return LLVM::ZeroOp::create(builder, loc, pointer);
+  return addressOf(constantTable(strides, "strides", loc), loc);
+}
+
+/// By how much the place of a scalar moves.
+Value ScheduleLowering::strideTable(Value buffer, Operation *access) {
+  return strideTable(*stridesOfBuffer(buffer, deviceLoopsAround(access)),
+                     access->getLoc());
+}
+
+LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
+  builder.setInsertionPoint(load);
+  Location loc = load.getLoc();
+  FailureOr<Place> place = placeOf(load.getMemRef());
+  if (failed(place))
+    return failure();
+  Type i64 = builder.getI64Type();
+  auto keep =
+      runtimeFunction("fp8_keep", LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer, pointer, i64, i64, i64, pointer, i64});
+  int64_t bytes = llvm::divideCeil(load.getType().getIntOrFloatBitWidth(), 8);
+  LLVM::CallOp::create(
+      builder, loc, keep,
+      ValueRange{step, addressOf(descriptionOf(kKeepKernel, loc), loc),
+                 constant(conditions.at(load), loc), constant(place->code, loc),
+                 place->offset ? place->offset : constant(0, loc),
+                 strideTable(load.getMemRef(), load), constant(bytes, loc)});
+  // What asks for it knows its number.
+  SmallVector<Operation *> dead{load};
+  for (size_t i = 0; i < dead.size(); ++i)
+    llvm::append_range(dead, dead[i]->getUsers());
+  for (Operation *op : llvm::reverse(dead))
+    op->erase();
+  return success();
+}
+
+/// Calls `function` with the condition behind `what`; returns what it says.
+Value ScheduleLowering::ask(const Condition &condition, StringRef function,
+                            ArrayRef<Value> what, Location loc) {
+  Type i64 = builder.getI64Type();
+  SmallVector<Value> arguments{step,
+                               addressOf(descriptionOf(kTestKernel, loc), loc)};
+  arguments.append(what.begin(), what.end());
+  for (int64_t number : {conditions.at(condition.load), condition.low,
+                         condition.high, int64_t(condition.inverted)})
+    arguments.push_back(constant(number, loc));
+  SmallVector<Type> types{pointer, pointer};
+  types.append(arguments.size() - 2, i64);
+  Value answer =
+      LLVM::CallOp::create(builder, loc, runtimeFunction(function, i64, types),
+                           arguments)
+          .getResult();
+  return LLVM::ICmpOp::create(builder, loc, LLVM::ICmpPredicate::ne, answer,
+                              constant(0, loc));
+}
+
+/// A branch with the ops of `region`, before `op`.
+void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
+                                   Operation *op) {
+  if (region.empty() || llvm::hasSingleElement(region.front()))
+    return;
+  Location loc = op->getLoc();
+  builder.setInsertionPoint(op);
+  Value runs = ask(condition, "fp8_branch", {}, loc);
+  auto branch =
+      scf::IfOp::create(builder, loc, TypeRange(), runs,
+                        /*addThenBlock=*/false, /*addElseBlock=*/false);
+  branch.getThenRegion().takeBody(region);
+  builder.setInsertionPoint(branch.thenBlock()->getTerminator());
+  LLVM::CallOp::create(
+      builder, loc,
+      runtimeFunction("fp8_end", LLVM::LLVMVoidType::get(builder.getContext()),
+                      {pointer}),
+      step);
+}
+
+/// Loops and branches ask the runtime, which makes nodes of a graph of them.
+void ScheduleLowering::decideOnGPU() {
+  Type i64 = builder.getI64Type();
+  schedule.walk([&](memref::LoadOp load) {
+    conditions.try_emplace(load, conditions.size());
+  });
+  int64_t loops = 0;
+  // Inner ones first, so that what moves is done.
+  schedule.walk([&](Operation *op) {
+    Location loc = op->getLoc();
+    if (auto branch = dyn_cast<scf::IfOp>(op)) {
+      Condition condition = *conditionOf(branch.getCondition());
+      branchOnGPU(condition, branch.getThenRegion(), op);
+      condition.inverted = !condition.inverted;
+      branchOnGPU(condition, branch.getElseRegion(), op);
+      op->erase();
+    } else if (auto choice = dyn_cast<scf::IndexSwitchOp>(op)) {
+      for (auto [number, region] : llvm::enumerate(choice->getRegions()))
+        branchOnGPU(*conditionOf(choice, number), region, op);
+      op->erase();
+    } else if (auto end = dyn_cast<scf::ConditionOp>(op)) {
+      builder.setInsertionPoint(op);
+      Condition condition = *conditionOf(end.getCondition());
+      end.getConditionMutable().assign(
+          ask(condition, "fp8_while", {constant(loops++, loc)}, loc));
+    } else if (auto loop = dyn_cast<scf::ForOp>(op);
+               loop && loop->hasAttr(kDeviceLoopAttr)) {
+      builder.setInsertionPoint(op);
+      // As many steps from the first as the runtime says.
+      Value trips =
+          LLVM::CallOp::create(
+              builder, loc,
+              runtimeFunction("fp8_loop", i64, {pointer, pointer, i64}),
+              ValueRange{
+                  step, addressOf(descriptionOf(kCountKernel, loc), loc),
+                  constant(loop.getStaticTripCount()->getSExtValue(), loc)})
+              .getResult();
+      Value count = arith::IndexCastOp::create(builder, loc,
+                                               builder.getIndexType(), trips);
+      Value end = arith::AddIOp::create(
+          builder, loc, loop.getLowerBound(),
+          arith::MulIOp::create(builder, loc, count, loop.getStep()));
+      loop.getUpperBoundMutable().assign(end);
+      builder.setInsertionPointAfter(op);
+      LLVM::CallOp::create(
+          builder, loc,
+          runtimeFunction("fp8_end",
+                          LLVM::LLVMVoidType::get(builder.getContext()),
+                          {pointer}),
+          step);
+    }
+  });
+}
+
+/// A number that follows a counter, or goes where one points to. False if it
+/// does not.
+bool ScheduleLowering::lowerMovingStore(memref::StoreOp store,
+                                        const Place &place) {
+  SmallVector<scf::ForOp> loops = deviceLoopsAround(store);
+  Value value = store.getValueToStore();
+  if (loops.empty() || !value.getType().isSignlessInteger())
+    return false;
+  auto places = stridesOfBuffer(store.getMemRef(), loops),
+       values = stridesOf(value, loops);
+  auto moves = [](int64_t by) { return by != 0; };
+  if (!llvm::any_of(*places, moves) && !llvm::any_of(*values, moves))
+    return false;
+  Location loc = store.getLoc();
+  Type i64 = builder.getI64Type();
+  int64_t bits = value.getType().getIntOrFloatBitWidth();
+  if (bits < 64)
+    value = arith::ExtSIOp::create(builder, loc, i64, value);
+  auto put = runtimeFunction(
+      "fp8_write_moving", LLVM::LLVMVoidType::get(builder.getContext()),
+      {pointer, pointer, i64, i64, pointer, i64, i64, pointer});
+  LLVM::CallOp::create(
+      builder, loc, put,
+      ValueRange{step, addressOf(descriptionOf(kPutKernel, loc), loc),
+                 constant(place.code, loc),
+                 place.offset ? place.offset : constant(0, loc),
+                 strideTable(*places, loc),
+                 constant(llvm::divideCeil(bits, 8), loc), value,
+                 strideTable(*values, loc)});
+  return true;
 }
 
 //===----------------------------------------------------------------------===//
@@ -664,6 +871,11 @@ LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
   FailureOr<Place> place = placeOf(buffer);
   if (failed(place))
     return failure();
+  if (auto store = dyn_cast<memref::StoreOp>(access);
+      store && lowerMovingStore(store, *place)) {
+    store.erase();
+    return success();
+  }
   Value offset = place->offset ? place->offset : constant(0, loc);
   int64_t bytes = llvm::divideCeil(
       cast<MemRefType>(buffer.getType()).getElementTypeBitWidth(), 8);
@@ -691,6 +903,8 @@ LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
 }
 
 LogicalResult ScheduleLowering::lowerLoad(memref::LoadOp load) {
+  if (isDecidedOnGPU)
+    return lowerKeep(load);
   if (isForGPU)
     return lowerAccessOnGPU(load, load.getMemRef());
   FailureOr<Value> from = address(load, load.getMemRef());
@@ -737,6 +951,9 @@ LogicalResult ScheduleLowering::run() {
   }
 
   step = schedule.getBody().front().addArgument(pointer, loc);
+  isDecidedOnGPU = schedule->hasAttr(kDeviceControlAttr);
+  if (isDecidedOnGPU)
+    decideOnGPU();
   for (const LaunchRun &launches :
        findLaunchRuns(schedule, [&](LaunchOp op) { return isFixed(op); }))
     if (failed(lowerRun(launches)))
@@ -744,8 +961,8 @@ LogicalResult ScheduleLowering::run() {
   defineKernels();
   SmallVector<Operation *> work;
   schedule.walk([&](Operation *op) {
-    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, RankOp,
-            memref::LoadOp, memref::StoreOp>(op))
+    if (isa<LaunchOp, StartAllReduceOp, StartExchangeOp, WaitOp, memref::LoadOp,
+            memref::StoreOp>(op))
       work.push_back(op);
   });
   for (Operation *op : work) {
@@ -758,8 +975,6 @@ LogicalResult ScheduleLowering::run() {
       lowered = lowerStart(start);
     else if (auto wait = dyn_cast<WaitOp>(op))
       lowerWait(wait);
-    else if (auto rank = dyn_cast<RankOp>(op))
-      lowerRank(rank);
     else if (auto load = dyn_cast<memref::LoadOp>(op))
       lowered = lowerLoad(load);
     else
@@ -767,6 +982,8 @@ LogicalResult ScheduleLowering::run() {
     if (failed(lowered))
       return failure();
   }
+  // Last: how an operand moves in a loop is found out from the op.
+  schedule.walk([&](RankOp op) { lowerRank(op); });
   SmallVector<Operation *> views;
   schedule.walk([&](Operation *op) {
     // (Pointers into operand tables are views too.)

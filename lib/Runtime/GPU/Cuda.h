@@ -1,7 +1,7 @@
 //===- Cuda.h - What the runtime uses of NVIDIA's driver --------*- C++ -*-===//
 //
 // The driver's interface as far as it is used here: names, numbers and layouts
-// of its ABI since version 12.0. The toolkit's headers are not needed to build;
+// of its ABI since version 12.4. The toolkit's headers are not needed to build;
 // where they are, a test compares them with this.
 //
 //===----------------------------------------------------------------------===//
@@ -24,6 +24,7 @@ using Event = struct EventHandle *;
 using Graph = struct GraphHandle *;
 using GraphNode = struct GraphNodeHandle *;
 using GraphExec = struct GraphExecHandle *;
+using ConditionalHandle = unsigned long long;
 
 enum Status : int {
   Success = 0,
@@ -67,6 +68,16 @@ enum CaptureMode : int {
   CaptureRelaxed = 2
 };
 
+enum NodeType : int {
+  KernelNode = 0,
+  MemcpyNode = 1,
+  MemsetNode = 2,
+  ChildGraphNode = 4,
+  ConditionalNode = 13
+};
+
+enum ConditionalType : int { If = 0, While = 1 };
+
 enum MemoryType : int { HostMemory = 1, DeviceMemoryType = 2 };
 
 constexpr unsigned streamNonBlocking = 1;
@@ -90,6 +101,7 @@ struct MemsetNodeParams {
   unsigned elementBytes;
   size_t width;
   size_t height;
+  Context context;
 };
 
 struct MemcpyParams {
@@ -108,6 +120,41 @@ struct MemcpyParams {
   void *reserved1;
   size_t targetPitch, targetHeight;
   size_t width, height, depth;
+};
+
+struct MemcpyNodeParams {
+  int flags, reserved;
+  Context context;
+  MemcpyParams copy;
+};
+
+/// The node has a copy of the graph.
+struct ChildGraphParams {
+  Graph graph;
+  int ownership;
+};
+
+struct ConditionalParams {
+  ConditionalHandle handle;
+  ConditionalType type;
+  unsigned bodies; // how many
+  Graph *graphs;   // is set to them
+  Context context;
+};
+
+/// Unused bytes are zeros.
+struct NodeParams {
+  NodeType type;
+  int reserved0[3];
+  union {
+    long long all[29];
+    KernelNodeParams kernel;
+    MemcpyNodeParams memcpy;
+    MemsetNodeParams memset;
+    ChildGraphParams child;
+    ConditionalParams conditional;
+  };
+  long long reserved1;
 };
 
 /// Every function that is used: its name as libcuda.so.1 exports it, and its
@@ -138,6 +185,7 @@ struct MemcpyParams {
   X(cuStreamCreate, (Stream *, unsigned))                                      \
   X(cuStreamDestroy_v2, (Stream))                                              \
   X(cuStreamSynchronize, (Stream))                                             \
+  X(cuStreamWaitEvent, (Stream, Event, unsigned))                              \
   X(cuStreamBeginCapture_v2, (Stream, CaptureMode))                            \
   X(cuStreamEndCapture, (Stream, Graph *))                                     \
   X(cuEventCreate, (Event *, unsigned))                                        \
@@ -156,14 +204,10 @@ struct MemcpyParams {
                      unsigned, unsigned, unsigned, Stream, void **, void **))  \
   X(cuGraphCreate, (Graph *, unsigned))                                        \
   X(cuGraphDestroy, (Graph))                                                   \
-  X(cuGraphAddKernelNode_v2,                                                   \
-    (GraphNode *, Graph, const GraphNode *, size_t, const KernelNodeParams *)) \
-  X(cuGraphAddMemsetNode, (GraphNode *, Graph, const GraphNode *, size_t,      \
-                           const MemsetNodeParams *, Context))                 \
-  X(cuGraphAddMemcpyNode, (GraphNode *, Graph, const GraphNode *, size_t,      \
-                           const MemcpyParams *, Context))                     \
-  X(cuGraphAddChildGraphNode,                                                  \
-    (GraphNode *, Graph, const GraphNode *, size_t, Graph))                    \
+  X(cuGraphAddNode_v2, (GraphNode *, Graph, const GraphNode *, const void *,   \
+                        size_t, NodeParams *))                                 \
+  X(cuGraphConditionalHandleCreate,                                            \
+    (ConditionalHandle *, Graph, Context, unsigned, unsigned))                 \
   X(cuGraphInstantiateWithFlags, (GraphExec *, Graph, unsigned long long))     \
   X(cuGraphExecDestroy, (GraphExec))                                           \
   X(cuGraphLaunch, (GraphExec, Stream))

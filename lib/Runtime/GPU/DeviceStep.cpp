@@ -13,8 +13,8 @@ namespace fp8::rt::gpu {
 
 // Vector loads and TMA descriptors want no more.
 static constexpr int64_t alignment = 256;
-/// A loop that makes more launches than this runs kernel by kernel: a graph of
-/// so many nodes takes longer to build than it saves.
+/// A step of more nodes than this runs kernel by kernel: so large a graph takes
+/// longer to build than it saves.
 static constexpr int64_t maxNodes = 1 << 16;
 /// Results up to this size come back with every run.
 static constexpr int64_t fetchedBytes = 4096;
@@ -36,24 +36,29 @@ DeviceStep::DeviceStep(const fp8_executable &executable)
   allocate();
   driver.check(driver.cuStreamCreate(&stream, cuda::streamNonBlocking),
                "make a stream");
-  driver.check(driver.cuEventCreate(&uploaded, cuda::eventDisableTiming),
-               "make an event");
-  driver.check(driver.cuEventCreate(&finished, cuda::eventDisableTiming),
-               "make an event");
+  driver.check(driver.cuStreamCreate(&copies, cuda::streamNonBlocking),
+               "make a stream");
+  for (cuda::Event *event : {&uploaded, &taken, &finished})
+    driver.check(driver.cuEventCreate(event, cuda::eventDisableTiming),
+                 "make an event");
   direct.emplace(device, stream);
   uploadConstants();
 }
 
 DeviceStep::~DeviceStep() {
   driver.cuCtxSetCurrent(device.context);
-  if (stream)
-    driver.cuStreamSynchronize(stream);
+  for (cuda::Stream one : {copies, stream})
+    if (one)
+      driver.cuStreamSynchronize(one);
   program.clear();
-  for (cuda::Event event : {uploaded, finished})
+  counters.reset();
+  conditions.clear();
+  for (cuda::Event event : {uploaded, taken, finished})
     if (event)
       driver.cuEventDestroy_v2(event);
-  if (stream)
-    driver.cuStreamDestroy_v2(stream);
+  for (cuda::Stream one : {copies, stream})
+    if (one)
+      driver.cuStreamDestroy_v2(one);
   if (pinned)
     driver.cuMemFreeHost(pinned);
   if (memory)
@@ -73,6 +78,12 @@ void DeviceStep::layOut() {
     buffer.isState = isState;
     buffer.isFetched = !isArgument && buffer.bytes <= fetchedBytes;
     totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1));
+    bool isFed = isArgument && !isState &&
+                 (tensor.role == FP8_ROLE_BATCH || tensor.role == FP8_ROLE_KEY);
+    if (isFed && buffer.bytes > 0) {
+      buffer.staging = totalBytes;
+      totalBytes += alignUp(buffer.bytes);
+    }
     // State moves only when somebody asks for it.
     (isState ? mirrorBytes : pinnedBytes) +=
         alignUp(std::max<int64_t>(buffer.bytes, 1));
@@ -155,11 +166,17 @@ void DeviceStep::waitFor(const std::string &what) {
 void *DeviceStep::buffer(size_t number) {
   device.makeCurrent();
   Buffer &buffer = buffers[number];
-  if (isRunning)
-    driver.check(
-        driver.cuEventSynchronize(
-            buffer.deviceIsNewer || !buffer.isArgument ? finished : uploaded),
-        str("run '", executable.name, "'"));
+  std::string what = str("run '", executable.name, "'");
+  if (buffer.staging >= 0) {
+    // It may be written while a run goes on.
+    if (isCopying)
+      driver.check(driver.cuEventSynchronize(uploaded), what);
+    isCopying = false;
+  } else if (isRunning) {
+    bool isComputed = buffer.deviceIsNewer || !buffer.isArgument;
+    driver.check(driver.cuEventSynchronize(isComputed ? finished : taken),
+                 what);
+  }
   if (buffer.deviceIsNewer && !buffer.isFetched && buffer.bytes > 0) {
     direct->copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
     waitFor(str("copy a result of '", executable.name, "'"));
@@ -190,20 +207,49 @@ cuda::DevicePointer DeviceStep::resolve(int64_t operand, int64_t launch) const {
 // A run
 //===----------------------------------------------------------------------===//
 
-void DeviceStep::upload() {
-  // The run before reads the arguments until it ends; the stream has an order.
+void DeviceStep::stage() {
+  device.makeCurrent();
+  bool waits = false;
   for (Buffer &buffer : buffers) {
-    if (!buffer.isArgument || !buffer.hostIsNewer)
+    if (buffer.staging < 0 || !buffer.hostIsNewer)
       continue;
-    if (buffer.bytes > 0)
+    // The run before may have still to take what lies there.
+    if (!waits)
+      driver.check(driver.cuStreamWaitEvent(copies, taken, 0),
+                   "order its copies");
+    waits = true;
+    driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.staging,
+                                             buffer.mirror, buffer.bytes,
+                                             copies),
+                 "copy an argument");
+    buffer.hostIsNewer = false;
+    buffer.isStaged = true;
+  }
+  if (!waits)
+    return;
+  // (What went wrong before is told by whatever comes next.)
+  driver.check(driver.cuEventRecord(uploaded, copies),
+               str("run '", executable.name, "'"));
+  isCopying = true;
+}
+
+void DeviceStep::upload() {
+  stage();
+  // The run before reads the arguments until it ends; the stream has an order.
+  driver.check(driver.cuStreamWaitEvent(stream, uploaded, 0),
+               "order its copies");
+  for (Buffer &buffer : buffers) {
+    if (buffer.isStaged)
+      direct->copy(memory + buffer.place, memory + buffer.staging,
+                   buffer.bytes);
+    else if (buffer.isArgument && buffer.hostIsNewer && buffer.bytes > 0)
       driver.check(driver.cuMemcpyHtoDAsync_v2(memory + buffer.place,
                                                buffer.mirror, buffer.bytes,
                                                stream),
                    "copy an argument");
-    buffer.hostIsNewer = false;
+    buffer.isStaged = buffer.hostIsNewer = false;
   }
-  // (What went wrong before is told by whatever comes next.)
-  driver.check(driver.cuEventRecord(uploaded, stream),
+  driver.check(driver.cuEventRecord(taken, stream),
                str("run '", executable.name, "'"));
 }
 
@@ -217,13 +263,22 @@ void DeviceStep::fetchResults() {
       work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
 }
 
-/// Where launches go now.
-Work &DeviceStep::work() {
-  if (!isRecording)
-    return *direct;
+/// The graph that is being written down: a call ends the one before.
+GraphWork &DeviceStep::graph() {
   if (program.empty() || !program.back().graph)
     program.push_back({std::make_unique<GraphWork>(device, stream), nullptr});
   return *program.back().graph;
+}
+
+/// Where launches go now.
+Work &DeviceStep::work() {
+  return isRecording ? static_cast<Work &>(graph()) : *direct;
+}
+
+/// Is what comes next in a loop or branch that the GPU decides?
+bool DeviceStep::isInBody() const {
+  return isRecording && !program.empty() && program.back().graph &&
+         program.back().graph->isInBody();
 }
 
 int64_t DeviceStep::recordedNodes() const {
@@ -263,6 +318,8 @@ void DeviceStep::run(fp8_step &step) {
     play();
   } else {
     failure.reset();
+    open.clear();
+    keptValues.clear();
     std::vector<Part> kept = std::move(program);
     program.clear();
     isRecording = !launchesOneByOne;
@@ -302,27 +359,42 @@ std::string DeviceStep::labelOf(int64_t launch) const {
              " of '", executable.name, "'");
 }
 
+const LoadedKernel &DeviceStep::find(const fp8_gpu_kernel *kernel,
+                                     int64_t operands) const {
+  const LoadedKernel *loaded = modules->find(kernel);
+  if (!loaded)
+    throw Error(FP8_ERROR_INTERNAL,
+                "expected a kernel of the executable but got another one");
+  if (operands != kernel->num_operands)
+    throw Error(FP8_ERROR_INTERNAL,
+                str("expected ", kernel->num_operands, " operands of kernel '",
+                    kernel->name, "' but got ", operands));
+  return *loaded;
+}
+
 void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         int64_t blocks, const int64_t *operands,
-                        const int64_t *offsets, int64_t numOperands) {
+                        const int64_t *offsets, const int64_t *strides,
+                        int64_t numOperands) {
   if (failure)
     return; // What follows would read what was not written.
   // No exception may cross generated code.
   try {
-    const LoadedKernel *loaded = modules->find(kernel);
-    if (!loaded)
+    const LoadedKernel &loaded = find(kernel, numOperands);
+    if (blocks < 0 || blocks > INT32_MAX)
       throw Error(FP8_ERROR_INTERNAL,
-                  str(labelOf(launch), " has no kernel of the executable"));
-    if (numOperands != kernel->num_operands || blocks < 0 || blocks > INT32_MAX)
+                  str("expected at most 2^31 - 1 blocks but got ", blocks));
+    if ((kernel->loops > 0) != (strides != nullptr) ||
+        (strides && writesDown(kernel) && kernel->loops != levelsOpen()))
       throw Error(FP8_ERROR_INTERNAL,
-                  str(labelOf(launch), " has ", numOperands, " operands and ",
-                      blocks, " blocks, but kernel '", kernel->name, "' takes ",
-                      kernel->num_operands, " and a grid at most 2^31 - 1"));
+                  str("expected operands that move in ", kernel->loops,
+                      " loops, as those of kernel '", kernel->name,
+                      "' do, but the GPU counts ", levelsOpen()));
     if (blocks == 0)
       return;
-    std::vector<cuda::DevicePointer> addresses(numOperands);
+    std::vector<cuda::DevicePointer> parameters(numOperands);
     for (int64_t i = 0; i < numOperands; ++i)
-      addresses[i] = resolve(operands[i], launch) + (offsets ? offsets[i] : 0);
+      parameters[i] = resolve(operands[i], launch) + (offsets ? offsets[i] : 0);
     if (kernel->scratch_bytes > 0) {
       if (kernel->scratch_bytes * blocks > executable.scratchBytes)
         throw Error(FP8_ERROR_INTERNAL,
@@ -330,12 +402,19 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         kernel->scratch_bytes * blocks,
                         " bytes of scratch memory but there are ",
                         executable.scratchBytes));
-      addresses.push_back(memory + scratchPlace);
+      parameters.push_back(memory + scratchPlace);
     }
-    if (isRecording && recordedNodes() >= maxNodes)
+    if (isRecording && !isInBody() && recordedNodes() >= maxNodes)
       runDirectly();
+    if (strides) {
+      // Where the host counts, the offsets say it all.
+      bool moves = writesDown(kernel);
+      parameters.push_back(counter(0));
+      for (int64_t i = 0; i < numOperands * kernel->loops; ++i)
+        parameters.push_back(moves ? strides[i] : 0);
+    }
     auto start = std::chrono::steady_clock::now();
-    work().launch(*loaded, static_cast<unsigned>(blocks), addresses);
+    work().launch(loaded, static_cast<unsigned>(blocks), parameters);
     if (checksLaunches || profiling)
       driver.check(driver.cuStreamSynchronize(stream),
                    str("run ", labelOf(launch)));
@@ -387,12 +466,16 @@ void DeviceStep::write(int64_t operand, int64_t offset, int64_t bytes,
 void DeviceStep::call(std::function<void()> what) {
   if (failure)
     return;
-  if (isRecording) {
-    program.push_back({nullptr, std::move(what)});
-    return;
-  }
   try {
-    what();
+    if (isInBody())
+      throw Error(FP8_ERROR_INTERNAL,
+                  str("expected collectives outside of the loops and branches "
+                      "that the GPU decides, in '",
+                      executable.name, "'"));
+    if (isRecording)
+      program.push_back({nullptr, std::move(what)});
+    else
+      what();
   } catch (const Error &error) {
     failure = error;
   }

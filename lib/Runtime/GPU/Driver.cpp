@@ -22,7 +22,7 @@ Driver::Driver() {
     void *function = dlsym(library, name);
     if (!function)
       throw Error(FP8_ERROR_INVALID,
-                  str("expected a driver for CUDA 12.0 or later but "
+                  str("expected a driver for CUDA 12.4 or later but "
                       "libcuda.so.1 has no '",
                       name, "'"));
     return function;

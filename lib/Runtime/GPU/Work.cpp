@@ -1,4 +1,4 @@
-//===- Work.cpp - What a GPU is told to do, one thing after another -------===//
+//===- Work.cpp - What a GPU is told to do, in one order ------------------===//
 
 #include "Work.h"
 
@@ -8,10 +8,10 @@ namespace fp8::rt::gpu {
 
 /// The driver takes the address of each parameter.
 static std::vector<void *>
-addressesOf(const std::vector<cuda::DevicePointer> &operands) {
+addressesOf(const std::vector<cuda::DevicePointer> &parameters) {
   std::vector<void *> addresses;
-  for (const cuda::DevicePointer &operand : operands)
-    addresses.push_back(const_cast<cuda::DevicePointer *>(&operand));
+  for (const cuda::DevicePointer &parameter : parameters)
+    addresses.push_back(const_cast<cuda::DevicePointer *>(&parameter));
   return addresses;
 }
 
@@ -42,10 +42,10 @@ static std::vector<Pattern> patternsOf(const void *value, int64_t bytes) {
 //===----------------------------------------------------------------------===//
 
 void StreamWork::launch(const LoadedKernel &kernel, unsigned blocks,
-                        const std::vector<cuda::DevicePointer> &operands) {
+                        const std::vector<cuda::DevicePointer> &parameters) {
   if (kernel.dot)
-    return kernel.dot->run(stream, operands);
-  std::vector<void *> addresses = addressesOf(operands);
+    return kernel.dot->run(stream, parameters);
+  std::vector<void *> addresses = addressesOf(parameters);
   driver.check(driver.cuLaunchKernel(kernel.function, blocks, 1, 1,
                                      kernel.kernel->threads, 1, 1,
                                      kernel.kernel->shared_bytes, stream,
@@ -86,6 +86,7 @@ void StreamWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
 GraphWork::GraphWork(const Device &device, cuda::Stream stream)
     : driver(device.driver), context(device.context), stream(stream) {
   driver.check(driver.cuGraphCreate(&graph, 0), "make a graph");
+  levels.push_back({graph, nullptr});
 }
 
 GraphWork::~GraphWork() {
@@ -94,74 +95,81 @@ GraphWork::~GraphWork() {
   driver.cuGraphDestroy(graph);
 }
 
-void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
-                       const std::vector<cuda::DevicePointer> &operands) {
-  if (kernel.dot)
-    return addDot(kernel, operands);
-  std::vector<void *> addresses = addressesOf(operands);
-  cuda::KernelNodeParams params = {};
-  params.func = kernel.function;
-  params.gridX = blocks;
-  params.blockX = kernel.kernel->threads;
-  params.gridY = params.gridZ = params.blockY = params.blockZ = 1;
-  params.sharedBytes = kernel.kernel->shared_bytes;
-  params.parameters = addresses.data();
+void GraphWork::add(cuda::NodeParams &params, const std::string &what) {
+  Level &level = levels.back();
   cuda::GraphNode node = nullptr;
-  driver.check(driver.cuGraphAddKernelNode_v2(&node, graph, before(),
-                                              count ? 1 : 0, &params),
-               str("add kernel '", kernel.kernel->name, "' to a graph"));
-  added(node);
+  driver.check(driver.cuGraphAddNode_v2(
+                   &node, level.graph, level.last ? &level.last : nullptr,
+                   /*edges=*/nullptr, level.last ? 1 : 0, &params),
+               str("add ", what, " to a graph"));
+  level.last = node;
+  ++count;
+}
+
+void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
+                       const std::vector<cuda::DevicePointer> &parameters) {
+  if (kernel.dot)
+    return addDot(kernel, parameters);
+  std::vector<void *> addresses = addressesOf(parameters);
+  cuda::NodeParams params = {};
+  params.type = cuda::KernelNode;
+  params.kernel.func = kernel.function;
+  params.kernel.gridX = blocks;
+  params.kernel.blockX = kernel.kernel->threads;
+  params.kernel.gridY = params.kernel.gridZ = 1;
+  params.kernel.blockY = params.kernel.blockZ = 1;
+  params.kernel.sharedBytes = kernel.kernel->shared_bytes;
+  params.kernel.parameters = addresses.data();
+  add(params, str("kernel '", kernel.kernel->name, "'"));
 }
 
 /// What the library tells a stream becomes a graph of its own, and that a node.
 void GraphWork::addDot(const LoadedKernel &kernel,
                        const std::vector<cuda::DevicePointer> &operands) {
-  std::string what = str("add dot '", kernel.kernel->name, "' to a graph");
+  std::string dot = str("dot '", kernel.kernel->name, "'");
   // Relaxed: the library may load its kernels on the way.
   driver.check(driver.cuStreamBeginCapture_v2(stream, cuda::CaptureRelaxed),
-               what);
+               str("write down ", dot));
   cuda::Graph captured = nullptr;
   try {
     kernel.dot->run(stream, operands);
+    driver.check(driver.cuStreamEndCapture(stream, &captured),
+                 str("write down ", dot));
+    cuda::NodeParams params = {};
+    params.type = cuda::ChildGraphNode;
+    params.child.graph = captured;
+    add(params, dot);
   } catch (...) {
-    driver.cuStreamEndCapture(stream, &captured);
+    if (!captured)
+      driver.cuStreamEndCapture(stream, &captured);
     if (captured)
       driver.cuGraphDestroy(captured);
     throw;
   }
-  driver.check(driver.cuStreamEndCapture(stream, &captured), what);
-  cuda::GraphNode node = nullptr;
-  cuda::Status status = driver.cuGraphAddChildGraphNode(
-      &node, graph, before(), count ? 1 : 0, captured);
-  // The node has a copy.
   driver.cuGraphDestroy(captured);
-  driver.check(status, what);
-  added(node);
 }
 
 void GraphWork::fill(cuda::DevicePointer target, const void *value,
                      int64_t bytes) {
   for (const Pattern &pattern : patternsOf(value, bytes)) {
-    cuda::MemsetNodeParams params = {};
-    params.target = target;
-    params.value = pattern.value;
-    params.elementBytes = pattern.elementBytes;
-    params.width = params.height = 1;
-    cuda::GraphNode node = nullptr;
-    driver.check(driver.cuGraphAddMemsetNode(&node, graph, before(),
-                                             count ? 1 : 0, &params, context),
-                 "add the write of a scalar to a graph");
-    added(node);
+    cuda::NodeParams params = {};
+    params.type = cuda::MemsetNode;
+    params.memset.target = target;
+    params.memset.value = pattern.value;
+    params.memset.elementBytes = pattern.elementBytes;
+    params.memset.width = params.memset.height = 1;
+    params.memset.context = context;
+    add(params, "the write of a scalar");
     target += pattern.elementBytes;
   }
 }
 
-void GraphWork::addCopy(const cuda::MemcpyParams &params) {
-  cuda::GraphNode node = nullptr;
-  driver.check(driver.cuGraphAddMemcpyNode(&node, graph, before(),
-                                           count ? 1 : 0, &params, context),
-               "add a copy to a graph");
-  added(node);
+void GraphWork::addCopy(const cuda::MemcpyParams &copy) {
+  cuda::NodeParams params = {};
+  params.type = cuda::MemcpyNode;
+  params.memcpy.context = context;
+  params.memcpy.copy = copy;
+  add(params, "a copy");
 }
 
 void GraphWork::copyToHost(void *target, cuda::DevicePointer source,
@@ -185,6 +193,27 @@ void GraphWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
   params.width = bytes;
   params.height = params.depth = 1;
   addCopy(params);
+}
+
+cuda::ConditionalHandle GraphWork::makeHandle() {
+  cuda::ConditionalHandle handle = 0;
+  // Without a value at launch: a loop in a loop would have it once alone.
+  driver.check(driver.cuGraphConditionalHandleCreate(
+                   &handle, levels.back().graph, context, 0, 0),
+               "make a condition of a graph");
+  return handle;
+}
+
+void GraphWork::open(cuda::ConditionalType type,
+                     cuda::ConditionalHandle handle) {
+  cuda::NodeParams params = {};
+  params.type = cuda::ConditionalNode;
+  params.conditional.handle = handle;
+  params.conditional.type = type;
+  params.conditional.bodies = 1;
+  params.conditional.context = context;
+  add(params, type == cuda::While ? "a loop" : "a branch");
+  levels.push_back({params.conditional.graphs[0], nullptr});
 }
 
 void GraphWork::run(cuda::Stream stream) {

@@ -1,5 +1,4 @@
-//===- Work.h - What a GPU is told to do, one thing after another *- C++
-//-*-===//
+//===- Work.h - What a GPU is told to do, in one order ----------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_GPU_WORK_H
 #define FP8_LIB_RUNTIME_GPU_WORK_H
@@ -13,9 +12,9 @@ namespace fp8::rt::gpu {
 class Work {
 public:
   virtual ~Work() = default;
-  /// The addresses of a kernel's operands are its parameters.
+  /// Parameters have 8 bytes each; most are addresses.
   virtual void launch(const LoadedKernel &kernel, unsigned blocks,
-                      const std::vector<cuda::DevicePointer> &operands) = 0;
+                      const std::vector<cuda::DevicePointer> &parameters) = 0;
   /// Sets `bytes` (1, 2, 4 or 8) bytes to those at `value`.
   virtual void fill(cuda::DevicePointer target, const void *value,
                     int64_t bytes) = 0;
@@ -31,7 +30,7 @@ public:
   StreamWork(const Device &device, cuda::Stream stream)
       : driver(device.driver), stream(stream) {}
   void launch(const LoadedKernel &kernel, unsigned blocks,
-              const std::vector<cuda::DevicePointer> &operands) override;
+              const std::vector<cuda::DevicePointer> &parameters) override;
   void fill(cuda::DevicePointer target, const void *value,
             int64_t bytes) override;
   void copyToHost(void *target, cuda::DevicePointer source,
@@ -44,14 +43,15 @@ private:
   cuda::Stream stream;
 };
 
-/// A graph's. Every node comes after the one before.
+/// A graph's. Every node comes after the one before it in its graph, which is
+/// that of the step or the body of a conditional node.
 class GraphWork : public Work {
 public:
   /// Calls of a library are captured from `stream`, which runs none of them.
   GraphWork(const Device &device, cuda::Stream stream);
   ~GraphWork() override;
   void launch(const LoadedKernel &kernel, unsigned blocks,
-              const std::vector<cuda::DevicePointer> &operands) override;
+              const std::vector<cuda::DevicePointer> &parameters) override;
   void fill(cuda::DevicePointer target, const void *value,
             int64_t bytes) override;
   void copyToHost(void *target, cuda::DevicePointer source,
@@ -59,6 +59,14 @@ public:
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes) override;
 
+  /// A handle for one conditional node among those that come next.
+  cuda::ConditionalHandle makeHandle();
+  /// Begins the body of a conditional node.
+  void open(cuda::ConditionalType type, cuda::ConditionalHandle handle);
+  void close() { levels.pop_back(); }
+  bool isInBody() const { return levels.size() > 1; }
+
+  /// All of them, those of bodies too.
   int64_t nodes() const { return count; }
   /// Runs all of it; what is added after the first time is not run.
   void run(cuda::Stream stream);
@@ -66,19 +74,21 @@ public:
 private:
   void addDot(const LoadedKernel &kernel,
               const std::vector<cuda::DevicePointer> &operands);
-  void addCopy(const cuda::MemcpyParams &params);
-  const cuda::GraphNode *before() const { return count ? &last : nullptr; }
-  void added(cuda::GraphNode node) {
-    last = node;
-    ++count;
-  }
+  void addCopy(const cuda::MemcpyParams &copy);
+  void add(cuda::NodeParams &params, const std::string &what);
+
+  /// A graph that nodes are added to.
+  struct Level {
+    cuda::Graph graph = nullptr;
+    cuda::GraphNode last = nullptr;
+  };
 
   const Driver &driver;
   cuda::Context context;
   cuda::Stream stream;
   cuda::Graph graph = nullptr;
   cuda::GraphExec executable = nullptr;
-  cuda::GraphNode last = nullptr;
+  std::vector<Level> levels; // the innermost last
   int64_t count = 0;
 };
 

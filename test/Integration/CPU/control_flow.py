@@ -3,12 +3,16 @@ in reverse, unrolled, nested and rematerialized, loops with bounds of all kinds,
 branches, random numbers, optimizers with branches, and functions made of nested
 control flow at random.
 
-    python3 control_flow.py FP8_RUN WORK_DIR [--seeds N:M] [GROUP...]
+    python3 control_flow.py FP8_RUN WORK_DIR [--seeds N:M] [--driver DIR] [GROUP...]
 
-A group is one function: all its cases run at once.
+A group is one function: all its cases run at once. With --driver, the directory
+of the emulator's libcuda.so.1, they run on its GPU, as one graph that decides
+everything itself.
 """
 
 import argparse
+import json
+import os
 import pathlib
 import random
 import re
@@ -247,10 +251,14 @@ def run_group(name, cases):
     args = [a for _, _, a in cases]
     lowered = jax.jit(function, keep_unused=True).lower(*args)
     leaves = {f"arg{i}": np.asarray(leaf) for i, leaf in enumerate(jax.tree.leaves(args))}
-    got = run_function(options.fp8_run, work / name.replace(" ", "-"), lowered.as_text(), leaves)
+    got = run_function(options.fp8_run, work / name.replace(" ", "-"), lowered.as_text(), leaves, flags)
     if isinstance(got, str):
         print(f"{name}: {got}")
         return len(cases)
+    if options.driver:
+        counts = json.loads((work / "counts").read_text())
+        assert counts["graphs"] == 1 and counts["kernels"] == 0, f"{name}: expected one graph but got {counts}"
+        print(f"{name}: {counts['iterations']} iterations and {counts['branches']} branches on the GPU")
     wrong = 0
     results = jax.tree_util.tree_flatten_with_path(lowered.compile()(*args))[0]
     for path, b in results:
@@ -274,9 +282,14 @@ parser.add_argument("fp8_run")
 parser.add_argument("work", type=pathlib.Path)
 parser.add_argument("groups", nargs="*")
 parser.add_argument("--seeds", default="0:0")
+parser.add_argument("--driver")
+parser.add_argument("--expand", default=2048, help="launches up to which the GPU does not count a loop itself")
 options = parser.parse_args()
 work = options.work
 work.mkdir(parents=True, exist_ok=True)
+flags = ["--target", "nvptx:sm_89", "--gpu-image", "bitcode", "--gpu-expand", options.expand] if options.driver else []
+if options.driver:
+    os.environ.update(LD_LIBRARY_PATH=options.driver, FP8_EMULATOR_COUNTS=str(work / "counts"))
 low, high = (int(n) for n in options.seeds.split(":"))
 for seed in range(low, high):
     case(f"seeds {seed // 4 * 4}", f"seed {seed}", random_function(seed), f32(4, 5), f32(4, 5))

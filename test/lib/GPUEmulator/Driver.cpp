@@ -12,6 +12,7 @@
 //   FP8_EMULATOR_MEMORY=BYTES              of the device (1 GiB)
 //   FP8_EMULATOR_CAPABILITY=NN             compute capability, 89: 8.9 (89)
 //   FP8_EMULATOR_DEVICES=N                 0: none (1)
+//   FP8_EMULATOR_COUNTS=FILE               at the end, how often what was done
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,6 +22,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cinttypes>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -63,16 +65,24 @@ struct fp8::cuda::FunctionHandle {
 
 struct fp8::cuda::EventHandle {
   StreamHandle *stream = nullptr;
-  unsigned pending = 0;
+  uint64_t recorded = 0, completed = 0;
 };
 
 struct fp8::cuda::GraphNodeHandle {
   std::function<Status()> run;
   std::vector<GraphNodeHandle *> before;
+  /// Of a conditional node.
+  ConditionalHandle condition = 0;
+  ConditionalType type = If;
+  std::unique_ptr<GraphHandle> body;
 };
 
 struct fp8::cuda::GraphHandle {
   std::vector<std::unique_ptr<GraphNodeHandle>> nodes;
+  Graph parent = nullptr;                    // of a body
+  std::vector<ConditionalHandle> conditions; // made for it
+  Graph body = nullptr;                      // what cuGraphAddNode returns
+  GraphExecHandle *instance = nullptr;       // of one with conditions
 };
 
 struct fp8::cuda::StreamHandle {
@@ -82,8 +92,9 @@ struct fp8::cuda::StreamHandle {
 };
 
 struct fp8::cuda::GraphExecHandle {
-  std::vector<GraphNodeHandle> nodes; // those before by number
-  std::vector<std::vector<size_t>> before;
+  std::vector<std::function<Status()>> nodes;
+  std::vector<std::vector<size_t>> before; // by number
+  Graph graph = nullptr;                   // that it is the only instance of
 };
 
 struct fp8::cuda::ContextHandle {};
@@ -91,6 +102,26 @@ struct fp8::cuda::ContextHandle {};
 namespace {
 
 constexpr unsigned kStaticLimit = 48 << 10, kSharedLimit = 227 << 10;
+
+/// What a conditional node asks, and kernels set.
+struct Condition {
+  Graph graph;
+  bool isUsed = false, hasDefault = false;
+  unsigned atLaunch = 0;
+  bool isSet = false;
+  unsigned value = 0;
+  uint64_t launch = 0, setter = 0; // the thread that has set it last
+};
+
+/// How often something was done.
+struct Counts {
+  uint64_t graphs = 0;     // launched
+  uint64_t kernels = 0;    // told to a stream, not in a graph
+  uint64_t waits = 0;      // calls that returned when work was done
+  uint64_t pageable = 0;   // copies to or from memory that is not pinned
+  uint64_t branches = 0;   // bodies of IF nodes that ran
+  uint64_t iterations = 0; // of WHILE nodes
+};
 
 struct Gpu {
   Gpu();
@@ -122,6 +153,10 @@ struct Gpu {
               const std::function<bool()> &isReached, Stream stream);
   Status fail(const Result &result);
   std::set<StreamHandle *> streams;
+  std::map<ConditionalHandle, Condition> conditions;
+  const GraphHandle *running = nullptr; // the graph that runs, with its bodies
+  uint64_t launches = 0;
+  Counts counts;
 };
 
 /// Never destroyed: handles may be freed after main.
@@ -137,6 +172,10 @@ static uint64_t setting(const char *name, uint64_t otherwise) {
   return text && *text ? std::strtoull(text, nullptr, 10) : otherwise;
 }
 
+static void writeCounts();
+static std::string setCondition(uint64_t handle, uint32_t value,
+                                uint64_t thread);
+
 Gpu::Gpu() {
   devices = static_cast<int>(setting("FP8_EMULATOR_DEVICES", 1));
   capability = static_cast<int>(setting("FP8_EMULATOR_CAPABILITY", 89));
@@ -150,6 +189,29 @@ Gpu::Gpu() {
   random.seed(schedule.seed + 1);
   memory = std::make_unique<DeviceMemory>(
       setting("FP8_EMULATOR_MEMORY", uint64_t(1) << 30));
+  fp8::emulator::setConditional = &setCondition;
+  if (std::getenv("FP8_EMULATOR_COUNTS"))
+    std::atexit(writeCounts);
+}
+
+static void writeCounts() {
+  std::FILE *file = std::fopen(std::getenv("FP8_EMULATOR_COUNTS"), "w");
+  if (!file)
+    return;
+  const Counts &counts = gpu().counts;
+  std::fprintf(file,
+               "{\"graphs\": %" PRIu64 ", \"kernels\": %" PRIu64
+               ", \"waits\": %" PRIu64 ", \"pageable\": %" PRIu64
+               ", \"branches\": %" PRIu64 ", \"iterations\": %" PRIu64 "}\n",
+               counts.graphs, counts.kernels, counts.waits, counts.pageable,
+               counts.branches, counts.iterations);
+  std::fclose(file);
+}
+
+/// No function of the driver: for tests, the numbers above in their order.
+extern "C" __attribute__((visibility("default"))) void
+fp8_emulator_counts(uint64_t counts[6]) {
+  std::memcpy(counts, &gpu().counts, sizeof(Counts));
 }
 
 Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
@@ -200,6 +262,7 @@ Status Gpu::drain(Stream stream) {
 /// Runs a stream until it has come so far. Other threads may call meanwhile.
 Status Gpu::wait(std::unique_lock<std::mutex> &lock,
                  const std::function<bool()> &isReached, Stream stream) {
+  ++counts.waits;
   while (!isReached() && sticky == Success) {
     if (runNext(stream))
       continue;
@@ -247,6 +310,7 @@ struct Launch {
       addresses.push_back(argument.data());
     Schedule schedule = device.schedule;
     schedule.seed = device.random();
+    ++device.launches;
     Result result = function->kernel->launch(*device.memory, geometry, schedule,
                                              addresses.data());
     return result ? Success : device.fail(result);
@@ -526,6 +590,7 @@ Status cuMemcpyHtoDAsync_v2(DevicePointer target, const void *source,
   if (device.isPinned(source))
     return device.enqueue(stream,
                           [=] { return copyToDevice(target, source, bytes); });
+  ++device.counts.pageable;
   const char *from = static_cast<const char *>(source);
   std::vector<char> staged(from, from + bytes);
   return device.enqueue(stream, [target, staged = std::move(staged)] {
@@ -544,6 +609,7 @@ Status cuMemcpyDtoHAsync_v2(void *target, DevicePointer source, size_t bytes,
       device.enqueue(stream, [=] { return copyToHost(target, source, bytes); });
   if (status != Success || device.isPinned(target))
     return status;
+  ++device.counts.pageable;
   // Returns when pageable memory is written.
   return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
@@ -658,6 +724,16 @@ fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   return true;
 }
 
+/// Lets the event's stream go on until it has come to that record of it;
+/// NotReady where it waits for something outside of this device.
+static Status waitFor(const EventHandle &event, uint64_t record) {
+  while (event.completed < record && gpu().runNext(event.stream))
+    ;
+  if (gpu().sticky != Success)
+    return gpu().sticky;
+  return event.completed < record ? NotReady : Success;
+}
+
 Status cuEventCreate(Event *event, unsigned) {
   FP8_ENTER_CONTEXT()
   *event = new EventHandle();
@@ -679,10 +755,22 @@ Status cuEventRecord(Event event, Stream stream) {
   if (!device.knows(event))
     return InvalidHandle;
   event->stream = stream;
-  ++event->pending;
+  ++event->recorded;
   return device.enqueue(stream, [event] {
-    --event->pending;
+    ++event->completed;
     return Success;
+  });
+}
+
+Status cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(event))
+    return InvalidHandle;
+  if (flags != 0)
+    return InvalidValue;
+  // For what was recorded until now; nothing, if nothing was.
+  return device.enqueue(stream, [event, record = event->recorded] {
+    return waitFor(*event, record);
   });
 }
 
@@ -691,18 +779,17 @@ Status cuEventQuery(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  while (event->pending > 0 && device.runNext(event->stream))
-    ;
-  if (device.sticky != Success)
-    return device.sticky;
-  return event->pending > 0 ? NotReady : Success;
+  return waitFor(*event, event->recorded);
 }
 
 Status cuEventSynchronize(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
     return InvalidHandle;
-  return device.wait(lock, [&] { return event->pending == 0; }, event->stream);
+  return device.wait(
+      lock,
+      [&, record = event->recorded] { return event->completed >= record; },
+      event->stream);
 }
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
@@ -815,6 +902,7 @@ Status cuLaunchKernel(Function function, unsigned gridX, unsigned gridY,
   Launch launch;
   Geometry geometry{{gridX, gridY, gridZ}, {blockX, blockY, blockZ}, shared};
   Status status = prepare(function, geometry, parameters, launch);
+  ++device.counts.kernels;
   return status == Success ? device.enqueue(stream, std::move(launch)) : status;
 }
 
@@ -829,77 +917,104 @@ Status cuGraphCreate(Graph *graph, unsigned) {
   return Success;
 }
 
+/// What was made for a graph and its bodies goes with it.
+static void forget(const GraphHandle &graph) {
+  for (ConditionalHandle condition : graph.conditions)
+    gpu().conditions.erase(condition);
+  for (const auto &node : graph.nodes)
+    if (node->body) {
+      gpu().handles.erase(node->body.get());
+      forget(*node->body);
+    }
+}
+
 Status cuGraphDestroy(Graph graph) {
   FP8_ENTER_CONTEXT()
-  if (!device.handles.erase(graph))
+  if (graph && graph->parent)
+    return InvalidValue; // A body is its node's.
+  if (!device.knows(graph))
     return InvalidHandle;
+  if (graph->instance)
+    return NotSupported; // (Of the emulator: the instance knows its graph.)
+  device.handles.erase(graph);
+  forget(*graph);
   delete graph;
   return Success;
 }
 
-static Status addNode(GraphNode *node, Graph graph, const GraphNode *before,
-                      size_t count, std::function<Status()> run) {
-  if (!gpu().knows(graph) || (count && !before))
+static bool hasConditions(const GraphHandle &graph) {
+  return std::any_of(graph.nodes.begin(), graph.nodes.end(),
+                     [](const auto &node) { return node->body != nullptr; });
+}
+
+static const GraphHandle &rootOf(const GraphHandle &graph) {
+  return graph.parent ? rootOf(*graph.parent) : graph;
+}
+
+Status cuGraphConditionalHandleCreate(ConditionalHandle *handle, Graph graph,
+                                      Context context, unsigned atLaunch,
+                                      unsigned flags) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(graph) || context != &device.context || flags > 1)
     return InvalidValue;
-  auto made = std::make_unique<GraphNodeHandle>();
-  made->run = std::move(run);
-  for (size_t i = 0; i < count; ++i) {
-    bool isThere = std::any_of(
-        graph->nodes.begin(), graph->nodes.end(),
-        [&](const auto &known) { return known.get() == before[i]; });
-    if (!isThere)
-      return InvalidValue;
-    made->before.push_back(before[i]);
-  }
-  *node = made.get();
-  graph->nodes.push_back(std::move(made));
+  // Never used twice, so that a stale one is found.
+  static ConditionalHandle next = 0x7000;
+  *handle = ++next;
+  Condition &made = device.conditions[*handle];
+  made.graph = graph;
+  made.hasDefault = flags == 1;
+  made.atLaunch = atLaunch;
+  graph->conditions.push_back(*handle);
   return Success;
 }
 
-Status cuGraphAddKernelNode_v2(GraphNode *node, Graph graph,
-                               const GraphNode *before, size_t count,
-                               const KernelNodeParams *params) {
-  FP8_ENTER_CONTEXT()
-  if (params->extra || params->kernel)
-    return NotSupported;
-  Launch launch;
-  Geometry geometry{{params->gridX, params->gridY, params->gridZ},
-                    {params->blockX, params->blockY, params->blockZ},
-                    params->sharedBytes};
-  Status status = prepare(params->func, geometry, params->parameters, launch);
-  return status == Success
-             ? addNode(node, graph, before, count, std::move(launch))
-             : status;
+/// What cudaGraphSetConditional does, in a kernel.
+static std::string setCondition(uint64_t handle, uint32_t value,
+                                uint64_t thread) {
+  Gpu &device = gpu();
+  auto found = device.conditions.find(handle);
+  if (found == device.conditions.end())
+    return "expected the handle of a condition but got " +
+           std::to_string(handle);
+  Condition &condition = found->second;
+  if (&rootOf(*condition.graph) != device.running)
+    return "a condition is set outside of its graph";
+  if (condition.launch == device.launches && condition.setter != thread)
+    return "two threads of a launch set one condition";
+  condition.launch = device.launches;
+  condition.setter = thread;
+  condition.isSet = true;
+  condition.value = value;
+  return "";
 }
 
-Status cuGraphAddMemsetNode(GraphNode *node, Graph graph,
-                            const GraphNode *before, size_t count,
-                            const MemsetNodeParams *params, Context context) {
-  FP8_ENTER_CONTEXT()
-  MemsetNodeParams copy = *params;
-  if (context != &device.context || copy.height != 1 ||
-      (copy.elementBytes != 1 && copy.elementBytes != 2 &&
-       copy.elementBytes != 4))
-    return InvalidValue;
-  return addNode(node, graph, before, count, [copy] {
-    return fill(copy.target, copy.value, copy.elementBytes, copy.width);
-  });
-}
+static Status runGraph(const GraphExecHandle &graph);
 
-Status cuGraphAddMemcpyNode(GraphNode *node, Graph graph,
-                            const GraphNode *before, size_t count,
-                            const MemcpyParams *params, Context context) {
-  FP8_ENTER_CONTEXT()
-  MemcpyParams copy = *params;
-  if (context != &device.context || copy.height != 1 || copy.depth != 1)
-    return InvalidValue;
-  return addNode(node, graph, before, count, [copy] {
-    if (copy.sourceType == HostMemory)
-      return copyToDevice(copy.targetDevice, copy.sourceHost, copy.width);
-    if (copy.targetType == HostMemory)
-      return copyToHost(copy.targetHost, copy.sourceDevice, copy.width);
-    return copyOnDevice(copy.targetDevice, copy.sourceDevice, copy.width);
-  });
+/// A loop that is longer than a test would be is one without an end.
+static constexpr uint64_t kMostIterations = uint64_t(1) << 22;
+
+static Status runConditional(ConditionalHandle handle, ConditionalType type,
+                             const GraphExecHandle &body) {
+  Gpu &device = gpu();
+  for (uint64_t iteration = 0;; ++iteration) {
+    const Condition &condition = device.conditions.at(handle);
+    if (!condition.isSet) {
+      std::fprintf(stderr,
+                   "GPU emulator: a %s node asks for a condition that "
+                   "nothing has set since the graph was launched\n",
+                   type == While ? "WHILE" : "IF");
+      return LaunchFailed;
+    }
+    if (condition.value == 0 || (type == If && iteration == 1))
+      return Success;
+    if (iteration == kMostIterations) {
+      std::fprintf(stderr, "GPU emulator: a WHILE node does not end\n");
+      return LaunchTimeout;
+    }
+    ++(type == While ? device.counts.iterations : device.counts.branches);
+    if (Status status = runGraph(body); status != Success)
+      return status;
+  }
 }
 
 static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
@@ -907,7 +1022,15 @@ static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
   std::map<const GraphNodeHandle *, size_t> numbers;
   for (const auto &node : graph.nodes) {
     numbers[node.get()] = executable->nodes.size();
-    executable->nodes.push_back(*node);
+    if (node->body) {
+      std::shared_ptr<GraphExecHandle> body = instantiate(*node->body);
+      executable->nodes.push_back(
+          [body, handle = node->condition, type = node->type] {
+            return runConditional(handle, type, *body);
+          });
+    } else {
+      executable->nodes.push_back(node->run);
+    }
     executable->before.emplace_back();
     for (const GraphNodeHandle *before : node->before)
       executable->before.back().push_back(numbers.at(before));
@@ -915,12 +1038,141 @@ static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
   return executable;
 }
 
+/// What a node does. A body has copies of device and pinned memory alone.
+static Status makeRun(const NodeParams &params, bool isInBody,
+                      std::function<Status()> &run) {
+  Gpu &device = gpu();
+  switch (params.type) {
+  case KernelNode: {
+    const KernelNodeParams &kernel = params.kernel;
+    if (kernel.extra || kernel.kernel)
+      return NotSupported;
+    Launch launch;
+    Geometry geometry{{kernel.gridX, kernel.gridY, kernel.gridZ},
+                      {kernel.blockX, kernel.blockY, kernel.blockZ},
+                      kernel.sharedBytes};
+    Status status = prepare(kernel.func, geometry, kernel.parameters, launch);
+    run = std::move(launch);
+    return status;
+  }
+  case MemsetNode: {
+    MemsetNodeParams set = params.memset;
+    if (set.context != &device.context || set.height != 1 ||
+        (set.elementBytes != 1 && set.elementBytes != 2 &&
+         set.elementBytes != 4))
+      return InvalidValue;
+    run = [set] {
+      return fill(set.target, set.value, set.elementBytes, set.width);
+    };
+    return Success;
+  }
+  case MemcpyNode: {
+    MemcpyParams copy = params.memcpy.copy;
+    bool fromHost = copy.sourceType == HostMemory,
+         toHost = copy.targetType == HostMemory;
+    if (params.memcpy.context != &device.context || params.memcpy.flags != 0 ||
+        copy.height != 1 || copy.depth != 1)
+      return InvalidValue;
+    if (isInBody && ((fromHost && !device.isPinned(copy.sourceHost)) ||
+                     (toHost && !device.isPinned(copy.targetHost))))
+      return InvalidValue;
+    run = [=] {
+      if (fromHost)
+        return copyToDevice(copy.targetDevice, copy.sourceHost, copy.width);
+      if (toHost)
+        return copyToHost(copy.targetHost, copy.sourceDevice, copy.width);
+      return copyOnDevice(copy.targetDevice, copy.sourceDevice, copy.width);
+    };
+    return Success;
+  }
+  case ChildGraphNode: {
+    Graph child = params.child.graph;
+    if (!device.knows(child) || params.child.ownership != 0)
+      return InvalidValue;
+    if (hasConditions(*child))
+      return NotSupported;
+    // The child is copied when the node is made.
+    std::shared_ptr<GraphExecHandle> copy = instantiate(*child);
+    run = [copy] { return runGraph(*copy); };
+    return Success;
+  }
+  case ConditionalNode:
+    break;
+  }
+  return InvalidValue;
+}
+
+/// Makes the body of a conditional node of `graph`.
+static Status makeBody(ConditionalParams &params, Graph graph,
+                       GraphNodeHandle &node) {
+  Gpu &device = gpu();
+  auto found = device.conditions.find(params.handle);
+  if (found == device.conditions.end() || found->second.graph != graph ||
+      found->second.isUsed || params.context != &device.context ||
+      params.bodies != 1 || (params.type != If && params.type != While))
+    return InvalidValue;
+  found->second.isUsed = true;
+  node.condition = params.handle;
+  node.type = params.type;
+  node.body = std::make_unique<GraphHandle>();
+  node.body->parent = graph;
+  node.body->body = node.body.get();
+  device.handles.insert(node.body.get());
+  params.graphs = &node.body->body;
+  return Success;
+}
+
+Status cuGraphAddNode_v2(GraphNode *result, Graph graph,
+                         const GraphNode *before, const void *edges,
+                         size_t count, NodeParams *params) {
+  FP8_ENTER_CONTEXT()
+  if (!device.knows(graph) || (count && !before) || edges ||
+      params->reserved1 != 0 || params->reserved0[0] != 0)
+    return InvalidValue;
+  // The graph of an instance that runs is not to change.
+  if (rootOf(*graph).instance)
+    return NotSupported;
+  auto node = std::make_unique<GraphNodeHandle>();
+  for (size_t i = 0; i < count; ++i) {
+    bool isThere = std::any_of(
+        graph->nodes.begin(), graph->nodes.end(),
+        [&](const auto &known) { return known.get() == before[i]; });
+    if (!isThere || std::count(before, before + i, before[i]) > 0)
+      return InvalidValue;
+    node->before.push_back(before[i]);
+  }
+  Status status = params->type == ConditionalNode
+                      ? makeBody(params->conditional, graph, *node)
+                      : makeRun(*params, graph->parent != nullptr, node->run);
+  if (status != Success)
+    return status;
+  *result = node.get();
+  graph->nodes.push_back(std::move(node));
+  return Success;
+}
+
+/// Does every condition that was made for a graph or its bodies have a node?
+static bool areUsed(const GraphHandle &graph) {
+  for (ConditionalHandle condition : graph.conditions)
+    if (!gpu().conditions.at(condition).isUsed)
+      return false;
+  return std::all_of(
+      graph.nodes.begin(), graph.nodes.end(),
+      [](const auto &node) { return !node->body || areUsed(*node->body); });
+}
+
 Status cuGraphInstantiateWithFlags(GraphExec *result, Graph graph,
                                    unsigned long long) {
   FP8_ENTER_CONTEXT()
-  if (!device.knows(graph))
+  if (!device.knows(graph) || graph->parent)
     return InvalidHandle;
+  // One with conditions has one instance at a time.
+  if (!areUsed(*graph) || graph->instance)
+    return InvalidValue;
   *result = instantiate(*graph).release();
+  (*result)->graph = graph;
+  if (hasConditions(*graph))
+    graph->instance = *result;
   device.handles.insert(*result);
   return Success;
 }
@@ -930,6 +1182,9 @@ Status cuGraphExecDestroy(GraphExec executable) {
   if (!device.handles.erase(executable))
     return InvalidHandle;
   device.drainAll();
+  if (device.knows(executable->graph) &&
+      executable->graph->instance == executable)
+    executable->graph->instance = nullptr;
   delete executable;
   return Success;
 }
@@ -951,7 +1206,7 @@ static Status runGraph(const GraphExecHandle &graph) {
     size_t node = ready[pick];
     ready[pick] = ready.back();
     ready.pop_back();
-    Status status = graph.nodes[node].run();
+    Status status = graph.nodes[node]();
     if (status != Success)
       return status;
     for (size_t next : after[node])
@@ -961,21 +1216,32 @@ static Status runGraph(const GraphExecHandle &graph) {
   return Success;
 }
 
-Status cuGraphAddChildGraphNode(GraphNode *node, Graph graph,
-                                const GraphNode *before, size_t count,
-                                Graph child) {
-  FP8_ENTER_CONTEXT()
-  if (!device.knows(child))
-    return InvalidValue;
-  // The child is copied when the node is made.
-  std::shared_ptr<GraphExecHandle> copy = instantiate(*child);
-  return addNode(node, graph, before, count,
-                 [copy] { return runGraph(*copy); });
+/// At launch a condition has its default, or nothing.
+static void resetConditions(const GraphHandle &graph) {
+  for (ConditionalHandle handle : graph.conditions) {
+    Condition &condition = gpu().conditions.at(handle);
+    condition.isSet = condition.hasDefault;
+    condition.value = condition.atLaunch;
+  }
+  for (const auto &node : graph.nodes)
+    if (node->body)
+      resetConditions(*node->body);
 }
 
 Status cuGraphLaunch(GraphExec executable, Stream stream) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(executable))
     return InvalidHandle;
-  return device.enqueue(stream, [executable] { return runGraph(*executable); });
+  ++device.counts.graphs;
+  return device.enqueue(stream, [executable] {
+    Gpu &device = gpu();
+    if (device.knows(executable->graph) &&
+        executable->graph->instance == executable) {
+      device.running = executable->graph;
+      resetConditions(*executable->graph);
+    }
+    Status status = runGraph(*executable);
+    device.running = nullptr;
+    return status;
+  });
 }

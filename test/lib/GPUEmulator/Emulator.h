@@ -90,6 +90,13 @@ public:
                                       std::string &error);
 };
 
+/// What cudaGraphSetConditional calls, by whoever has graphs: null, all calls
+/// are faults. Returns what is wrong, or nothing. `thread` tells the threads of
+/// a launch apart.
+using SetConditional = std::string (*)(uint64_t handle, uint32_t value,
+                                       uint64_t thread);
+extern SetConditional setConditional;
+
 /// How many bytes the bitcode at `image` has; 0 if it is none.
 size_t bitcodeBytes(const char *image);
 

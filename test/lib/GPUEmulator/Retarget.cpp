@@ -383,6 +383,9 @@ llvm::Error Retargeter::rewriteCall(llvm::CallInst &call) {
     return rewriteIntrinsic(call);
   if (callee->isIntrinsic() || !callee->isDeclaration())
     return llvm::Error::success();
+  if (callee->getName() == "cudaGraphSetConditional")
+    return emit(call, callee->getName().str(),
+                llvm::SmallVector<llvm::Value *>(call.args()), {});
   return llvm::createStringError("the emulator does not know the function '" +
                                  callee->getName() + "'");
 }

@@ -254,7 +254,27 @@ static Form findArithmetic(const std::string &opcode) {
   return {};
 }
 
+SetConditional setConditional = nullptr;
+
+/// cudaGraphSetConditional(handle, value), a function of libcudadevrt.
+static void runSetConditional(Thread &thread, const Instruction &instruction,
+                              const uint64_t *operands, uint64_t *) {
+  std::string mistake =
+      setConditional
+          ? setConditional(operands[0], static_cast<uint32_t>(operands[1]),
+                           uint64_t(thread.block->index) << 32 | thread.index)
+          : "there are no graphs";
+  if (!mistake.empty())
+    thread.block->fail(thread, Fault::Invalid, instruction.place, mistake);
+}
+
 Form findScalarInstruction(const std::string &opcode) {
+  if (opcode == "cudaGraphSetConditional") {
+    Form form;
+    form.handler = &runSetConditional;
+    form.operands = 2;
+    return form;
+  }
   Form form = findConversion(opcode);
   return form.handler ? form : findArithmetic(opcode);
 }

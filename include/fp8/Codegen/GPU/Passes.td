@@ -220,6 +220,62 @@ def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
   }];
 }
 
+def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
+  let summary = "Leave loops and branches of the schedule to the GPU";
+  let description = [{
+    A step is one graph, so that conditions have to be read by the GPU. Where
+    every condition of a schedule is a scalar that kernels compute, the schedule
+    gets `fp8.device_control`: loops and branches become conditional nodes
+    (`fp8-lower-schedule`). Else the host reads conditions, and a remark says so.
+
+    A counted loop is expanded, up to `nodes` launches. A longer one gets
+    `fp8.device_loop`: the GPU counts it, and its body is in the graph once. Where
+    operands move in such loops (parts of stacks), their kernels get copies that
+    compute addresses from counters: `@k_in_1_loop` has, behind the parameters
+    of `@k`, the address of the counters and for each operand the bytes that it
+    moves by in an iteration. A loop stays expanded if an address in it is no
+    multiple of its counter plus a constant, if cuBLASLt has an operand that
+    moves in it, or if more than four such loops would be in one another.
+
+    The kernels that keep conditions, count, and call
+    `cudaGraphSetConditional` come as GPU modules, too. Modules that nothing
+    launches any more go.
+
+    Runs behind `fp8-to-nvvm`.
+
+    Example, with `nodes=4`:
+
+    ```mlir
+    gpu.module @k attributes {fp8.gpu_launch = #fp8.gpu_launch<
+        blocks = 1, threads = 32, shared = 0, dynamic_shared = 0, scratch = 0>} {
+      llvm.func @k(%x: !llvm.ptr) attributes {gpu.kernel, nvvm.kernel} {
+        llvm.return
+      }
+    }
+    fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<8x64xi8>) arena_bytes = 64 {
+      %c0 = arith.constant 0 : index
+      %c1 = arith.constant 1 : index
+      %c8 = arith.constant 8 : index
+      %c64 = arith.constant 64 : index
+      scf.for %i = %c0 to %c8 step %c1 {
+        %offset = arith.muli %i, %c64 : index
+        %layer = fp8.subbuffer %stack[%offset] : memref<8x64xi8> to memref<64xi8>
+        fp8.launch @k(update %layer) number = 0 : (memref<64xi8>) -> ()
+      }
+      fp8.return
+    }
+    ```
+  }];
+  let options = [
+    Option<"nodes", "nodes", "int64_t", "2048",
+           "launches up to which a counted loop is expanded">
+  ];
+  let dependentDialects = ["::mlir::arith::ArithDialect",
+                           "::mlir::gpu::GPUDialect",
+                           "::mlir::LLVM::LLVMDialect",
+                           "::mlir::NVVM::NVVMDialect"];
+}
+
 def EmitGPUCode : Pass<"fp8-emit-gpu-code", "::mlir::ModuleOp"> {
   let summary = "Write the code of GPU kernels to files";
   let description = [{

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
@@ -128,6 +129,9 @@ constexpr Declaration kDeclarations[] = {
      OnOp,
      {isA<GPULaunchAttr>, "a #fp8.gpu_launch"}},
     {FP8Dialect::kDotChoicesAttrName, OnOp, {isA<ArrayAttr>, "an array"}},
+    {kDeviceControlAttr, OnOp, kFlag},
+    {kDeviceLoopAttr, OnOp, kFlag},
+    {kLoopsAttr, OnOp, kPositive},
 };
 
 LogicalResult verify(Operation *op, NamedAttribute attr, Place place,

@@ -1,0 +1,20 @@
+//===- FP8DeviceControl.h - Attributes of what a GPU decides ----*- C++ -*-===//
+
+#ifndef FP8_DIALECT_FP8_IR_FP8DEVICECONTROL_H
+#define FP8_DIALECT_FP8_IR_FP8DEVICECONTROL_H
+
+#include "llvm/ADT/StringRef.h"
+
+namespace mlir::fp8 {
+
+/// On a schedule: the GPU decides its loops and branches (fp8-plan-graph).
+constexpr llvm::StringLiteral kDeviceControlAttr = "fp8.device_control";
+/// On an scf.for of it: the GPU counts this loop.
+constexpr llvm::StringLiteral kDeviceLoopAttr = "fp8.device_loop";
+/// On a kernel's module: in how many loops that the GPU counts its operands
+/// move (fp8_gpu_kernel).
+constexpr llvm::StringLiteral kLoopsAttr = "fp8.loops";
+
+} // namespace mlir::fp8
+
+#endif // FP8_DIALECT_FP8_IR_FP8DEVICECONTROL_H
