@@ -7,15 +7,17 @@
 
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
 
+// CHECK: @[[STRIDES:fp8_entry_strides_[0-9]+]](dense<[0, 64]> : tensor<2xi64>)
 // CHECK: llvm.mlir.global internal constant @fp8_entry_kernels() {{.*}} : !llvm.array<1 x ptr>
-// CHECK: llvm.mlir.addressof @k_gpu
-// CHECK-DAG: @[[ROWS:fp8_entry_launches_[0-9]+]](dense<[1, 0, 2, 0, 2, 2, 0, 2, 2, 2, 3, 0, 2, 4, 2, 4, 0, 2, 6, 2]> : tensor<20xi64>)
-// CHECK-DAG: @[[STRIDES:fp8_entry_strides_[0-9]+]](dense<[0, 64]> : tensor<2xi64>)
+// CHECK-NEXT: llvm.mlir.undef
+// CHECK-NEXT: llvm.mlir.addressof @k_gpu
+// CHECK: @[[ROWS:fp8_entry_launches_[0-9]+]](dense<[1, 0, 2, 0, 2, 2, 0, 2, 2, 2, 3, 0, 2, 4, 2, 4, 0, 2, 6, 2]> : tensor<20xi64>)
 // CHECK: func.func @fp8_entry(%[[STEP:[^:]*]]: !llvm.ptr) {
 // CHECK: %[[RANK:.*]] = llvm.call @fp8_rank(%[[STEP]])
 // CHECK: llvm.call @fp8_loop(%[[STEP]]
 // CHECK: scf.for
-// CHECK:   llvm.call @fp8_launch_moving(%[[STEP]]
+// CHECK:   %[[TABLE:.*]] = llvm.mlir.addressof @[[STRIDES]]
+// CHECK:   llvm.call @fp8_launch_moving(%[[STEP]], {{.*}}, %[[TABLE]], %{{[^,]*}})
 // CHECK:   llvm.mlir.addressof @[[ROWS]]
 // CHECK:   scf.for
 // CHECK:     llvm.call @fp8_launch(%[[STEP]]
@@ -32,7 +34,7 @@ fp8.schedule @main(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %parts: memr
   %c1 = arith.constant 1 : index
   %c40 = arith.constant 40 : index
   %c64 = arith.constant 64 : index
-  %rank = fp8.rank : i64
+  %rank = fp8.rank
   %number = arith.index_cast %rank : i64 to index
   %begin = arith.muli %number, %c64 : index
   %part = fp8.subbuffer %parts[%begin] : memref<4x64xi8> to memref<64xi8>

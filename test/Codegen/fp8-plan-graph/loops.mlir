@@ -133,7 +133,7 @@ fp8.schedule @reduces(%arena: memref<64xi8>, %stack: memref<40x64xi8>, %parts: m
   %c2 = arith.constant 2 : index
   %c40 = arith.constant 40 : index
   %c64 = arith.constant 64 : index
-  %rank = fp8.rank : i64
+  %rank = fp8.rank
   %number = arith.index_cast %rank : i64 to index
   %half = arith.divui %number, %c2 : index
   %begin = arith.muli %half, %c64 : index

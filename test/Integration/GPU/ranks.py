@@ -46,6 +46,7 @@ def start(out, files, options, settings, ranks=2):
             environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_SEED": str(rank), "FP8_EMULATOR_LANDING": "random"}
             environment |= settings
             environment["TMPDIR"] = sockets
+            environment["FP8_EMULATOR_COUNTS"] = f"{out}-counts-{rank}"
             environment["FP8_TRANSPORT"] = f"{transport}:dir={sockets},rank={rank},ranks={ranks}"
             command = [fp8_run, *files, "--out", out, "--threads", 1, "--data-parallel", *options]
             processes.append(subprocess.Popen([str(word) for word in command], env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
@@ -73,9 +74,11 @@ def checkpoint(out):
     return t.load_tensors(path)
 
 
-def elementwise(sharded=False):
+def elementwise(kind=""):
     """Scales and shifts of columns, clipped by the norm of all gradients: no dot.
-    `sharded`: a step in shard_map, whose rows are those of all ranks."""
+    "sharded": a step in shard_map, whose rows are those of all ranks; "decides": one that
+    leaves out the second of three updates."""
+    sharded = kind == "sharded"
     random = np.random.default_rng(0)
     params = {"scale": random.standard_normal(200).astype(np.float32), "shift": np.zeros(200, np.float32)}
     optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-2))
@@ -87,13 +90,19 @@ def elementwise(sharded=False):
         value, grads = jax.value_and_grad(loss)(params, batch)
         if sharded:
             value, grads = jax.lax.pmean((value, grads), "data")
-        updates, opt = optimizer.update(grads, opt, params)
-        return optax.apply_updates(params, updates), opt, {"loss": value, "norm": optax.global_norm(grads)}
+
+        def update():
+            updates, new = optimizer.update(grads, opt[0], params)
+            return optax.apply_updates(params, updates), new
+
+        count = opt[1]
+        params, new = jax.lax.cond(count % 3 != 1, update, lambda: (params, opt[0])) if kind == "decides" else update()
+        return params, (new, count + 1), {"loss": value, "norm": optax.global_norm(grads)}
 
     rows = {key: random.standard_normal((48, 200)).astype(np.float32) for key in ("x", "y")}
-    opt = optimizer.init(params)
+    opt = (optimizer.init(params), jnp.int32(0))
     batch = {key: value[: 8 if sharded else 4] for key, value in rows.items()}
-    file = folder / ("sharded.mlir" if sharded else "elementwise.mlir")
+    file = folder / f"{kind or 'elementwise'}.mlir"
     run = step
     if sharded:
         all_, parts = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("data")
@@ -114,9 +123,9 @@ def recipe(name, *all_reduce):
 # The bits of CPUs, whatever gradients travel as, and with shards of the state.
 wires = {"exact": [], "bf16-wire": ["all_reduce: {format: bf16}"], "e4m3-wire": ["all_reduce: {format: f8E4M3FN}"], "e5m2-wire": ["all_reduce: {format: f8E5M2, tile: 1x128}"]}
 cases = {name: ["--recipe", recipe(name, *lines)] for name, lines in wires.items()}
-cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"]}
+cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"], "decides": cases["exact"]}
 for name, options in cases.items():
-    files = elementwise(sharded=name == "sharded")
+    files = elementwise(name if name in ("sharded", "decides") else "")
     expected = run(folder / f"{name}-cpu", files, *options)
     got = run(folder / f"{name}-gpu", files, *options, *GPU)
     assert got == expected, f"{name}: expected losses {expected} but got {got}"
@@ -124,6 +133,9 @@ for name, options in cases.items():
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]
     assert want.keys() == found.keys() and len(want) > 5 and not different, f"{name}: expected the same state but got others for {different}"
     print(f"{name}: {len(got)} losses and {len(want)} tensors with the bits of CPUs")
+    if name == "decides":
+        counts = [json.loads((folder / f"{name}-gpu-counts-{rank}").read_text()) for rank in range(2)]
+        assert all(each["branches"] == 4 and each["kernels"] == 0 for each in counts), f"expected graphs alone, of which 4 of 6 take a branch, but got {counts}"
     got = run(folder / f"{name}-nccl", files, *options, *GPU, settings=NCCL)
     found = checkpoint(folder / f"{name}-nccl")
     different = [path for path in want if want[path].tobytes() != found[path].tobytes()]

@@ -224,8 +224,9 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
   let summary = "Leave loops and branches of the schedule to the GPU";
   let description = [{
     A step is one graph, so that conditions have to be read by the GPU. Where
-    every condition of a schedule is a scalar that kernels compute, the schedule
-    gets `fp8.device_control`: loops and branches become conditional nodes
+    every condition of a schedule is a scalar that kernels compute, and none is
+    about a collective, which the host calls for, the schedule gets
+    `fp8.device_control`: loops and branches become conditional nodes
     (`fp8-lower-schedule`). Else the host reads conditions, and a remark says so.
 
     A counted loop is expanded, up to `nodes` launches. A longer one gets
@@ -235,7 +236,8 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
     of `@k`, the address of the counters and for each operand the bytes that it
     moves by in an iteration. A loop stays expanded if an address in it is no
     multiple of its counter plus a constant, if cuBLASLt has an operand that
-    moves in it, or if more than four such loops would be in one another.
+    moves in it, if there is a collective in it, or if more than four such loops
+    would be in one another.
 
     The kernels that keep conditions, count, and call
     `cudaGraphSetConditional` come as GPU modules, too. Modules that nothing
