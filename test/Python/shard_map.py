@@ -146,6 +146,12 @@ def trained(folder, options):
             trainer.fit(initial(), map(batch, range(begin * group.size, 100)), end, resume=True)
 
 
+def continued(folder, options):
+    """fp8.Trainer where fp8-run left off."""
+    with fp8.Group() as group:
+        fp8.Trainer(compiled(group, options), folder / "fp8-run", progress=False).fit(initial(), map(batch, range(100)), STEPS + 1, resume=True)
+
+
 def shared(folder, options):
     """Two ranks share a part, and have other values of it."""
     with fp8.Group() as group:
@@ -188,7 +194,8 @@ class SameBits(Case):
             np.save(self.folder / f"{key}.npy", np.concatenate([each[key] for each in rows]))
             feeds += ["--batch", f"batch['{key}']={self.folder / key}.npy"]
         sets = [word for pair in (STORED.items() if "stored" in options else ()) for word in ("--set", "=".join(pair))]
-        self.by_mpi([ranks.FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", *feeds, "--data-parallel", *sets, *(["--zero", 1] if "zero" in options else []),
+        self.by_mpi([ranks.FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", *feeds, "--data-parallel", *sets,
+                     *(["--zero", 1] if "zero" in options else []),
                      "--recipe", "delayed" if "delayed" in options else "none", "--steps", STEPS, "--threads", 1,
                      "--out", self.folder / "fp8-run", "--quiet"])  # fmt: skip
         checkpoint = self.folder / "fp8-run" / f"checkpoint-{STEPS}.safetensors"
@@ -197,7 +204,8 @@ class SameBits(Case):
 
     def assert_same_state(self, found, want):
         self.assertEqual(sorted(found), sorted(want))
-        self.assertEqual([path for path in want if want[path].shape != found[path].shape or want[path].tobytes() != found[path].tobytes()], [])
+        same = lambda a, b: a.shape == b.shape and a.tobytes() == b.tobytes()
+        self.assertEqual([path for path in want if not same(want[path], found[path])], [])
 
     def compare(self, *options):
         import fp8_testing
@@ -230,6 +238,11 @@ class SameBits(Case):
         self.assertEqual(ranks.bits(line["loss"] for line in lines), ranks.bits(losses))
         self.assertEqual(lines[-1]["heldout_loss"], values[0]["heldout"])
         self.assert_same_state(fp8_testing.load_tensors(self.folder / "run" / f"checkpoint-{STEPS}.safetensors"), state)
+
+        self.by_mpi(self.program("continued", *options))
+        lines = fp8_testing.read_log(self.folder / "fp8-run")
+        self.assertEqual([line["step"] for line in lines], list(range(1, STEPS + 2)))
+        self.assertEqual(lines[-1]["loss"], values[0]["next"][0])
         return losses, state
 
     def test_as_it_is(self):
