@@ -94,6 +94,14 @@ void keep(void *user, const char *text) {
   static_cast<Texts *>(user)->push_back(text);
 }
 
+/// The whole of a tensor of which each rank has a part; others as they are.
+fp8_tensor_info wholeOf(fp8_tensor_info info) {
+  if (info.whole_dims)
+    info.dims = info.whole_dims;
+  info.whole_dims = nullptr;
+  return info;
+}
+
 /// fp8_tensor_info with what it points to.
 struct TensorInfo {
   explicit TensorInfo(const fp8_tensor_info &info)
@@ -103,10 +111,17 @@ struct TensorInfo {
         shape(info.dims, info.dims + info.rank), bytes(fp8_tensor_bytes(&info)),
         stateArg(info.kind == FP8_KIND_STATE ? info.state_arg : -1),
         zeroInit(info.zero_init), ownBuffer(info.own_buffer),
-        shard(info.shard) {}
+        shard(info.shard) {
+    const int64_t *whole = wholeOf(info).dims, *offset = info.part_offsets;
+    wholeShape.assign(whole, whole + info.rank);
+    for (int64_t i = 0; i < info.num_parts; ++i, offset += info.rank)
+      parts.emplace_back(offset, offset + info.rank);
+  }
 
   std::string name, dtype, role, kind;
-  std::vector<int64_t> shape;
+  std::vector<int64_t> shape, wholeShape;
+  /// Where each rank's part begins in the whole; none: all ranks have the same.
+  std::vector<std::vector<int64_t>> parts;
   int64_t bytes;
   int32_t stateArg;
   bool zeroInit, ownBuffer;
@@ -141,6 +156,8 @@ private:
 };
 
 using Bytes = nb::ndarray<nb::numpy, uint8_t, nb::ndim<1>>;
+using ConstBytes =
+    nb::ndarray<const uint8_t, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 
 /// Processes that run steps together.
 class Group {
@@ -245,7 +262,8 @@ public:
   }
   fp8_group *ranks() const { return group ? group->get() : nullptr; }
 
-  /// Brings the shards of other ranks, or gives their memory back.
+  /// Brings the shards and parts of other ranks, or gives the memory of shards
+  /// back.
   void gather() {
     fp8_status status;
     {
@@ -274,6 +292,28 @@ public:
     return view(fp8_step_argument(handle, index), info, owner);
   }
 
+  /// Those of the whole of which each rank has a part: until the next run.
+  Bytes whole(int64_t index, nb::handle owner) {
+    fp8_tensor_info info;
+    check(fp8_executable_argument(executable.handle, index, &info));
+    return view(const_cast<void *>(wholeData(index, info)), wholeOf(info),
+                owner);
+  }
+
+  /// Takes this rank's part of a whole value.
+  void setWhole(int64_t index, const ConstBytes &value) {
+    fp8_tensor_info info;
+    check(fp8_executable_argument(executable.handle, index, &info));
+    fp8_tensor_info whole = wholeOf(info);
+    if (static_cast<int64_t>(value.size()) != fp8_tensor_bytes(&whole))
+      throw Failure(FP8_ERROR_INVALID,
+                    std::string(info.name) + ": expected " +
+                        std::to_string(fp8_tensor_bytes(&whole)) +
+                        " bytes but got " + std::to_string(value.size()));
+    if (value.size())
+      check(fp8_step_set_whole(handle, index, value.data()));
+  }
+
   Bytes result(int64_t index, nb::handle owner) {
     fp8_tensor_info info;
     check(fp8_executable_result(executable.handle, index, &info));
@@ -299,8 +339,8 @@ public:
     std::vector<fp8_tensor_info> infos;
     std::vector<const void *> data;
     forEachState([&](int64_t index, const fp8_tensor_info &info) {
-      infos.push_back(info);
-      data.push_back(fp8_step_argument(handle, index));
+      infos.push_back(wholeOf(info));
+      data.push_back(wholeData(index, info));
     });
     std::vector<const char *> texts = pointersTo(metadata);
     fp8_status status;
@@ -327,7 +367,8 @@ public:
       check(fp8_tensors_get(opened, i, &info, nullptr));
       places[info.name] = i;
     }
-    forEachState([&](int64_t index, const fp8_tensor_info &info) {
+    forEachState([&](int64_t index, const fp8_tensor_info &argument) {
+      fp8_tensor_info info = wholeOf(argument);
       auto place = places.find(info.name);
       if (place == places.end())
         throw Failure(FP8_ERROR_MISMATCH,
@@ -341,8 +382,8 @@ public:
         throw Failure(FP8_ERROR_MISMATCH, path + ": " + info.name +
                                               ": expected " + describe(info) +
                                               " but got " + describe(other));
-      if (int64_t bytes = fp8_tensor_bytes(&info))
-        std::memcpy(fp8_step_argument(handle, index), data, bytes);
+      if (fp8_tensor_bytes(&info))
+        check(fp8_step_set_whole(handle, index, data));
     });
     return orEmpty(fp8_tensors_metadata(opened, "step"));
   }
@@ -383,6 +424,14 @@ private:
       if (info.role == FP8_ROLE_STATE)
         visit(i, info);
     }
+  }
+
+  const void *wholeData(int64_t index, const fp8_tensor_info &info) const {
+    const void *data = fp8_step_whole(handle, index);
+    // (An empty tensor may have no buffer.)
+    if (!data && fp8_tensor_bytes(&info))
+      throw Failure(FP8_ERROR_INVALID, fp8_last_error());
+    return data;
   }
 
   static std::string describe(const fp8_tensor_info &info) {
@@ -682,6 +731,11 @@ NB_MODULE(_native, m) {
                    [](const TensorInfo &info) {
                      return nb::tuple(nb::cast(info.shape));
                    })
+      .def_prop_ro("whole_shape",
+                   [](const TensorInfo &info) {
+                     return nb::tuple(nb::cast(info.wholeShape));
+                   })
+      .def_ro("parts", &TensorInfo::parts)
       .def_ro("bytes", &TensorInfo::bytes)
       .def_ro("role", &TensorInfo::role)
       .def_ro("kind", &TensorInfo::kind)
@@ -713,6 +767,9 @@ NB_MODULE(_native, m) {
            nb::rv_policy::reference)
       .def("result", &Step::result, "index"_a, "owner"_a,
            nb::rv_policy::reference)
+      .def("whole", &Step::whole, "index"_a, "owner"_a,
+           nb::rv_policy::reference)
+      .def("set_whole", &Step::setWhole, "index"_a, "value"_a)
       .def("save", &Step::save, "path"_a, "metadata"_a)
       .def("restore", &Step::restore, "path"_a)
       .def("trace", &Step::trace, "number"_a)

@@ -33,9 +33,14 @@ def dtype_called(name):
         return np.dtype(getattr(ml_dtypes, name))
 
 
-def typed(data, info):
-    """Bytes as the array that `info` (a TensorInfo) says they are."""
-    return data.view(numpy_dtype(info.dtype)).reshape(info.shape)
+def typed(data, info, shape=None):
+    """Bytes as the array that `info` (a TensorInfo) says they are, or of this shape."""
+    return data.view(numpy_dtype(info.dtype)).reshape(info.shape if shape is None else shape)
+
+
+def bytes_of(array):
+    """The bytes of an array, in row-major order, as an array."""
+    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def is_key(value):

@@ -76,7 +76,8 @@ def compile(
     entry: of a module with several public functions, which one.
     target: "native", or a CPU as in `fp8-run --target-cpu`.
     group: the ranks that run the step together, each with rows of its own (docs/Ranks.md): all compile the same step, rank 0 first, and call it
-        equally often, with the same state and batches of their own. Metrics come back reduced. The step is data parallel then.
+        equally often, with the same state and batches of their own. Metrics come back reduced. The step is data parallel then, or says in
+        `jax.shard_map` itself what N devices do: args are those of all devices, and a call takes whole state and a rank's rows, 1/N of the batch.
     data_parallel: the step is for several ranks, whoever runs it: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel` and
         `fp8.load(PACKAGE, group=...)` train. Without a group it is one rank alone, with the bits of a step without it. Then zero, 1: masters and
         moments are dealt to the ranks; global_amax: current scales follow from the amaxes of all ranks; loss_reduction: "mean" or "sum", what the

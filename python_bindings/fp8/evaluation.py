@@ -125,5 +125,4 @@ def _stacked(function, batches):
         count += 1
     if not count:
         raise ValueError("expected held-out batches but got none")
-    bytes_of = lambda array: np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    return [(path, infos[path].dtype, [count, *infos[path].shape], bytes_of(np.stack(column))) for path, column in columns.items()]
+    return [(path, infos[path].dtype, [count, *infos[path].shape], arrays.bytes_of(np.stack(column))) for path, column in columns.items()]

@@ -86,16 +86,21 @@ class Group:
         """Whether it is so on any rank. All ranks call it."""
         return any(value != b"\0" for value in self.gather(bytes([bool(mine)])))
 
-    def _expect_same(self, parts, why=""):
-        """Raises RankError on all ranks if one of {what it is: bytes} is not on some rank what it is on rank 0."""
+    def _expect_same(self, values, why="", parts=None):
+        """Raises RankError on all ranks if one of {what it is: bytes} is not on some rank what it is on the first one.
+
+        parts: {what it is: which part of it this rank has}, of what only ranks with the same part have the same.
+        """
         if self.size == 1:
             return
-        digests = {what: hashlib.blake2b(data, digest_size=16).hexdigest() for what, data in parts.items()}
-        first, *others = map(json.loads, self.gather(json.dumps(digests).encode()))
-        for rank, digests in enumerate(others, 1):
-            for what in {**first, **digests}:
-                if first.get(what) != digests.get(what):
-                    raise RankError(f"rank {rank} of {self.size} has another {what} than rank 0{why}")
+        parts = parts or {}
+        digests = {what: [parts.get(what, 0), hashlib.blake2b(data, digest_size=16).hexdigest()] for what, data in values.items()}
+        known = {}
+        for rank, digests in enumerate(map(json.loads, self.gather(json.dumps(digests).encode()))):
+            for what, (part, digest) in digests.items():
+                first, expected = known.setdefault((what, part), (rank, digest))
+                if digest != expected:
+                    raise RankError(f"rank {rank} of {self.size} has another {what} than rank {first}{why}")
 
 
 def _leave(reference):

@@ -30,8 +30,18 @@ class Functions:
             if package.text("ranks.txt") is None:
                 raise ValueError("expected a step that was compiled for several ranks (data_parallel=True) but got one for a single process")
             group._expect_same({"step, recipe or compiler": package.text("fingerprint").encode()})
-        # Each rank has the shards that it owns, and is told of the others' when it asks.
+            self.expect_ranks()
+        # Each rank has the shards that it owns, or its parts, and is told of the others' when it asks.
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
+        self.is_in_parts = any(info.parts for info in self.arguments)
+
+    def expect_ranks(self):
+        """Raises ValueError if the step holds state in the parts of another number of ranks."""
+        ranks = 1 if self.group is None else self.group.size
+        for info in self.arguments:
+            if info.parts and len(info.parts) != ranks:
+                why = f"start {len(info.parts)} processes (mpirun -n {len(info.parts)}) and give their fp8.Group() as group="
+                raise ValueError(f"expected {len(info.parts)} ranks, which the step was written for, but got {ranks}: {why}")
 
 
 def _run(function, threads, fill):
@@ -56,12 +66,14 @@ class Memory:
     """The buffers of one training state, and how many steps it has taken."""
 
     def __init__(self, functions, threads):
+        functions.expect_ranks()
         self.functions, self.threads = functions, threads
         self.native = _native.Step(functions.step, threads)
         if functions.group is not None:
             self.native.set_group(functions.group._native)
         self.taken, self.begun = 0, 0  # `begun`: steps before, of a state that was read from a file
-        self.whole = 0  # after how many steps all of the state was here
+        self.whole = 0  # after how many steps all shards were here
+        self.joined = None  # after how many steps the parts of all ranks were
         self.lock = threading.Lock()
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
@@ -78,11 +90,10 @@ class Memory:
         set_value = lambda info, buffer: np.copyto(arrays.typed(buffer, info), values[info.name])
         stored = _run(functions.store, self.threads, set_value) if functions.store else {}
         for i, info in enumerate(functions.arguments):
-            buffer = self.native.argument(i, self.native)
             if info.name in stored:
-                np.copyto(buffer, stored[info.name][1])
+                self.native.set_whole(i, stored[info.name][1])
             elif info.name in values:
-                set_value(info, buffer)
+                self.native.set_whole(i, arrays.bytes_of(values[info.name]))
             elif info.role == "state" and not info.zero_init:
                 raise RuntimeError(f"expected a value of {info.name}, which the step takes; this is a bug of fp8")
         self.expect_same()
@@ -98,23 +109,31 @@ class Memory:
         if group is None or group.size == 1:
             return
         infos = self.functions.arguments
-        held = [i for i, info in enumerate(infos) if info.role == "state" and (self.is_whole or not info.shard)]
-        group._expect_same({infos[i].name: self.native.argument(i, self.native) for i in held}, ": all ranks have to hold the same state")
+        held = [i for i, info in enumerate(infos) if info.role == "state" and (self.has_shards or not info.shard)]
+        values = {infos[i].name: self.native.argument(i, self.native) for i in held}
+        parts = {info.name: info.parts.index(info.parts[group.rank]) for info in infos if info.parts}
+        group._expect_same(values, ": all ranks have to hold the same state", parts)
+
+    @property
+    def has_shards(self):
+        """Whether all shards are here."""
+        return not self.functions.is_dealt or self.whole == self.taken
 
     @property
     def is_whole(self):
-        return not self.functions.is_dealt or self.whole == self.taken
+        """Whether all shards are here and the parts of all ranks."""
+        return self.has_shards and (not self.functions.is_in_parts or self.joined == self.taken)
 
     def gather(self):
-        """Brings the shards of other ranks to this one, until the next step. All ranks call it."""
+        """Brings the shards and parts of other ranks to this one, until the next step. All ranks call it."""
         if not self.is_whole:
             self.native.gather()
-            self.whole = self.taken
+            self.whole = self.joined = self.taken
 
     def _expect_whole(self, path):
         info = self.functions.arguments[self.functions.place[path]] if path in self.functions.place else None
-        if not self.is_whole and (path in self.functions.loaded or info.shard):
-            raise RuntimeError(f"{path}: expected state that is here but another rank may own it: call step8.gather(state) on all ranks after the step")
+        if not self.is_whole and (path in self.functions.loaded or info.shard or info.parts):
+            raise RuntimeError(f"{path}: expected state that is here but another rank may have some of it: call step8.gather(state) on all ranks after the step")
 
     def argument(self, path, owner=None):
         """The buffer of an argument; it lives as long as `owner`, the step itself by default."""
@@ -138,7 +157,7 @@ class Memory:
             raise BufferError(
                 f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. Delete them, or copy (numpy.array) what is to be kept"
             )
-        if self.functions.is_dealt and self.is_whole:
+        if self.functions.is_dealt and self.has_shards:
             self.native.release()
         self.native.run()
         self.taken += 1
@@ -156,12 +175,16 @@ class Memory:
         self._expect_whole(path)
         if path in self.functions.loaded:
             return self._load()[path].copy()
-        return self.argument(path).copy()
+        i = self.functions.place[path]
+        info = self.functions.arguments[i]
+        return arrays.typed(self.native.whole(i, self.native), info, info.whole_shape).copy()
 
     def view(self, path):
         """State as it lies in the step's buffer; BufferError where the step keeps it in another type."""
         if path in self.functions.loaded:
             raise BufferError(f"expected state that the step keeps in the user's type but got {path}, which it stores otherwise: copy it (numpy.asarray)")
+        if self.functions.arguments[self.functions.place[path]].parts:
+            raise BufferError(f"expected state that all ranks have as a whole but got {path}, of which each has a part: copy it (numpy.asarray)")
         self._expect_whole(path)
         lease = _Lease(self.native)
         self.leases.add(lease)
@@ -170,7 +193,7 @@ class Memory:
     def _load(self):
         if self.user is None or self.user[0] != self.taken:
             place = self.functions.place
-            copy_in = lambda info, buffer: np.copyto(buffer, self.native.argument(place[info.name], self.native))
+            copy_in = lambda info, buffer: np.copyto(buffer, self.native.whole(place[info.name], self.native))
             loaded = _run(self.functions.load, self.threads, copy_in)
             self.user = (self.taken, {path: arrays.typed(data, info) for path, (info, data) in loaded.items()})
         return self.user[1]
@@ -180,7 +203,7 @@ class Memory:
         other = Memory(self.functions, self.threads)
         other.taken, other.begun, other.whole = self.taken, self.begun, self.whole
         for i, info in enumerate(self.functions.arguments):
-            if not self.is_whole and info.shard and not self.native.owns(info.shard):
+            if not self.has_shards and info.shard and not self.native.owns(info.shard):
                 continue
             np.copyto(other.native.argument(i, other.native), self.native.argument(i, self.native))
         return other

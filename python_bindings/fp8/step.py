@@ -98,9 +98,13 @@ class Step:
     def _begin(self, leaves):
         memory = state.Memory(self._functions, self._threads)
         # The state, and inputs that storing it reads; all inputs are copied anew before each step.
-        given = [(i, path) for i, path in self._state + self._inputs if i < len(leaves)]
-        expected = self._trees.arguments
-        memory.begin({path: arrays.given(leaves[i], expected[i].shape, expected[i].dtype, path) for i, path in given})
+        values = {path: arrays.given(leaves[i], *self._trees.arguments[i][1:3], path) for i, path in self._state}
+        for i, path in self._inputs:
+            # (Of a step in shard_map a rank takes fewer rows than the example has.)
+            info = self._functions.arguments[self._functions.place[path]]
+            if i < len(leaves):
+                values[path] = arrays.given(leaves[i], info.shape, arrays.numpy_dtype(info.dtype), path)
+        memory.begin(values)
         return memory
 
     def save_state(self, path: str | os.PathLike, *state: Any) -> None:
@@ -132,7 +136,8 @@ class Step:
         return self._shown(memory, like, leaves)
 
     def gather(self, *state: Any) -> None:
-        """Brings what other ranks own of a state (`zero=1`) to this one, where it can be read until the next step. All ranks call it.
+        """Brings what other ranks have of a state (`zero=1`, parts of `jax.shard_map`) to this one, where it can be read until the next step.
+        All ranks call it.
 
         `state`: the first arguments of a call, as the last call returned them. Nothing is to be done for other states.
         """

@@ -255,9 +255,18 @@ class Trainer:
     def _path(self, step):
         return self.out / f"checkpoint-{step}.safetensors"
 
+    def _matching(self, pattern):
+        """The files of `out` whose names match, with the steps that they are of."""
+        found = ((re.fullmatch(pattern, path.name), path) for path in self.out.glob("checkpoint-*"))
+        return sorted((int(match[1]), path) for match, path in found if match)
+
     def _checkpoints(self):
-        found = (re.fullmatch(r"checkpoint-(\d+)\.safetensors", path.name) for path in self.out.glob("checkpoint-*.safetensors"))
-        return sorted(int(match[1]) for match in found if match)
+        return [step for step, _ in self._matching(r"checkpoint-(\d+)\.safetensors")]
+
+    def _newest(self):
+        """The step and the name of the newest checkpoint, of a set of files that of its index; None without any."""
+        found = self._matching(r"checkpoint-(\d+)\.safetensors(\.index\.json)?")
+        return (found[-1][0], found[-1][1].name) if found else None
 
     def _from_first(self, value):
         """What rank 0 has: it alone looks at files."""
@@ -268,16 +277,17 @@ class Trainer:
 
     def _begin(self, state, resume, overwrite):
         self.taken = 0
-        if newest := self._from_first(self._checkpoints()[-1:] if resume else []):
-            self.taken = newest[0]
-            state = self.step.load_state(self._path(self.taken), state)
+        if newest := self._from_first(self._newest() if resume else None):
+            self.taken, name = newest
+            state = self.step.load_state(self.out / name, state)
         if self._is_first:
             self._begin_files(resume, overwrite)
         return state
 
     def _begin_files(self, resume, overwrite):
         self.out.mkdir(parents=True, exist_ok=True)
-        earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *map(self._path, self._checkpoints())]
+        checkpoints = [path for _, path in self._matching(r"checkpoint-(\d+)(-\d+-of-\d+)?\.safetensors(\.index\.json)?")]
+        earlier = [*self.out.glob("log.*"), *self.out.glob("trace.jsonl"), *checkpoints]
         if resume:
             self._cut_logs()
         elif earlier and not overwrite:

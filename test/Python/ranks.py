@@ -126,9 +126,9 @@ class Case(unittest.TestCase):
     def program(self, name, *options):
         return [sys.executable, __file__, "--program", name, self.folder, *options]
 
-    def by_mpi(self, command, good=True):
+    def by_mpi(self, command, good=True, ranks=2):
         oversubscribe = ["--oversubscribe"] if "openmpi" in LAUNCHER else []
-        run = subprocess.run([str(part) for part in [LAUNCHER, *oversubscribe, "-n", 2, *command]], env=os.environ | AS_ROOT, capture_output=True, text=True, timeout=300)
+        run = subprocess.run([str(part) for part in [LAUNCHER, *oversubscribe, "-n", ranks, *command]], env=os.environ | AS_ROOT, capture_output=True, text=True, timeout=300)
         self.assertEqual(run.returncode == 0, good, run.stdout[-2000:] + run.stderr[-4000:])
         return run.stderr
 
