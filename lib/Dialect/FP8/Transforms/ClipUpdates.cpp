@@ -1,6 +1,7 @@
 //===- ClipUpdates.cpp - StableAdamW's update clipping --------------------===//
 
 #include "ClipUpdates.h"
+#include "Reductions.h"
 #include "SecondMoments.h"
 #include "SmallTensors.h"
 
@@ -83,22 +84,11 @@ static Value makeDivisor(OpBuilder &b, Location loc, Value gradient,
   Value ratio = stablehlo::DivOp::create(
       b, loc, square,
       stablehlo::MaxOp::create(b, loc, toF32(moment), floor).getResult());
-  auto reduce =
-      stablehlo::ReduceOp::create(b, loc, TypeRange{scalar}, ValueRange{ratio},
-                                  ValueRange{makeSplat(b, loc, scalar, 0)},
-                                  b.getDenseI64ArrayAttr(llvm::to_vector(
-                                      llvm::seq<int64_t>(f32.getRank()))));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    Block *body =
-        b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
-    Value sum = stablehlo::AddOp::create(b, loc, body->getArgument(0),
-                                         body->getArgument(1));
-    stablehlo::ReturnOp::create(b, loc, ValueRange{sum});
-  }
+  Value sum = makeReduction<stablehlo::AddOp>(
+      b, loc, ratio, makeSplat(b, loc, scalar, 0),
+      llvm::to_vector(llvm::seq<int64_t>(f32.getRank())));
   Value mean = stablehlo::MulOp::create(
-      b, loc, reduce->getResult(0),
-      makeSplat(b, loc, scalar, 1.0 / f32.getNumElements()));
+      b, loc, sum, makeSplat(b, loc, scalar, 1.0 / f32.getNumElements()));
   Value rms = stablehlo::SqrtOp::create(b, loc, scalar, mean);
   return stablehlo::MaxOp::create(b, loc, makeSplat(b, loc, scalar, 1), rms);
 }

@@ -1,6 +1,7 @@
 //===- DelayedScaling.cpp - Scales from earlier steps ---------------------===//
 
 #include "DelayedScaling.h"
+#include "Reductions.h"
 #include "SmallTensors.h"
 
 #include "fp8/Analysis/Signature.h"
@@ -25,21 +26,10 @@ static Value makeMax(OpBuilder &b, Location loc, Value value, bool whole) {
     dims.push_back(0);
   if (dims.empty())
     return value;
-  ArrayRef<int64_t> kept =
-      whole ? ArrayRef<int64_t>() : type.getShape().drop_front();
   auto scalar = RankedTensorType::get({}, type.getElementType());
   // Amaxes are not negative.
   Value zero = makeSplat(b, loc, scalar, 0);
-  auto reduce = stablehlo::ReduceOp::create(b, loc, TypeRange{type.clone(kept)},
-                                            ValueRange{value}, ValueRange{zero},
-                                            b.getDenseI64ArrayAttr(dims));
-  OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
-  Value larger = stablehlo::MaxOp::create(b, loc, body->getArgument(0),
-                                          body->getArgument(1));
-  stablehlo::ReturnOp::create(b, loc, ValueRange{larger});
-  return reduce->getResult(0);
+  return makeReduction<stablehlo::MaxOp>(b, loc, value, zero, dims);
 }
 
 static Value makeRows(OpBuilder &b, Location loc, Value value, int64_t first,

@@ -1,7 +1,7 @@
 //===- RankGroups.cpp - Ranks that have a part of a value each ------------===//
 
 #include "RankGroups.h"
-#include "SmallTensors.h"
+#include "Reductions.h"
 
 #include "fp8/Dialect/StableHLO/IR/StableHLO.h"
 
@@ -45,15 +45,6 @@ Value fp8::reduceMaxOverGroups(OpBuilder &builder, Value value,
                                 ExchangeKind::Gather, value, ranks, label);
   all->setAttr(FP8Dialect::kWireReasonAttrName, builder.getStringAttr(reason));
   auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto largest = stablehlo::ReduceOp::create(
-      builder, loc, TypeRange{type}, ValueRange{all.getResult()},
-      ValueRange{makeSplat(builder, loc, scalar, 0)},
-      builder.getDenseI64ArrayAttr({0}));
-  OpBuilder::InsertionGuard guard(builder);
-  Block *body =
-      builder.createBlock(&largest.getBody(), {}, {scalar, scalar}, {loc, loc});
-  Value larger = stablehlo::MaxOp::create(builder, loc, body->getArgument(0),
-                                          body->getArgument(1));
-  stablehlo::ReturnOp::create(builder, loc, ValueRange{larger});
-  return largest->getResult(0);
+  return makeReduction<stablehlo::MaxOp>(
+      builder, loc, all.getResult(), makeSplat(builder, loc, scalar, 0), {0});
 }

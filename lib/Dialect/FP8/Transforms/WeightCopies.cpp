@@ -3,6 +3,7 @@
 #include "WeightCopies.h"
 
 #include "FirstScale.h"
+#include "Reductions.h"
 #include "SmallTensors.h"
 #include "StateFunctions.h"
 
@@ -137,16 +138,7 @@ static Value makeAny(OpBuilder &b, Location loc, Value value) {
   Value no = stablehlo::ConstantOp::create(
       b, loc, DenseElementsAttr::get(scalar, ArrayRef<bool>(false)));
   SmallVector<int64_t> dims = llvm::to_vector(llvm::seq(type.getRank()));
-  auto reduce =
-      stablehlo::ReduceOp::create(b, loc, TypeRange{scalar}, ValueRange{value},
-                                  ValueRange{no}, b.getDenseI64ArrayAttr(dims));
-  OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
-  Value either = stablehlo::OrOp::create(b, loc, body->getArgument(0),
-                                         body->getArgument(1));
-  stablehlo::ReturnOp::create(b, loc, ValueRange{either});
-  return reduce->getResult(0);
+  return makeReduction<stablehlo::OrOp>(b, loc, value, no, dims);
 }
 
 /// The source made of other values.

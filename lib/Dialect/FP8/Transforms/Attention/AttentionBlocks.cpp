@@ -4,6 +4,7 @@
 
 #include "../ComputeType.h"
 #include "../Quantizer.h"
+#include "../Reductions.h"
 #include "../SmallTensors.h"
 #include "Scores.h"
 
@@ -166,25 +167,11 @@ static bool areWeights(Value value, const Scores &scores) {
 /// The largest of each row, at least `kLeastAmax`; NaN where a weight is.
 static Value rowAmax(OpBuilder &b, Location loc, Value weights,
                      ArrayRef<int64_t> keys) {
-  RankedTensorType type = tensorOf(weights);
-  SmallVector<int64_t> shape;
-  for (auto [dim, size] : llvm::enumerate(type.getShape()))
-    if (!llvm::is_contained(keys, static_cast<int64_t>(dim)))
-      shape.push_back(size);
-  auto scalar = RankedTensorType::get({}, type.getElementType());
-  auto reduce = stablehlo::ReduceOp::create(
-      b, loc, TypeRange{type.clone(shape)}, ValueRange{weights},
-      ValueRange{makeSplat(b, loc, scalar, 0)}, b.getDenseI64ArrayAttr(keys));
-  OpBuilder::InsertionGuard guard(b);
-  Block *body =
-      b.createBlock(&reduce.getBody(), {}, {scalar, scalar}, {loc, loc});
-  Value larger = stablehlo::MaxOp::create(b, loc, body->getArgument(0),
-                                          body->getArgument(1));
-  stablehlo::ReturnOp::create(b, loc, ValueRange{larger});
-  b.setInsertionPointAfter(reduce);
+  auto scalar = RankedTensorType::get({}, tensorOf(weights).getElementType());
+  Value largest = makeReduction<stablehlo::MaxOp>(
+      b, loc, weights, makeSplat(b, loc, scalar, 0), keys);
   return stablehlo::MaxOp::create(
-      b, loc, reduce->getResult(0),
-      makeSplat(b, loc, type.clone(shape), kLeastAmax));
+      b, loc, largest, makeSplat(b, loc, tensorOf(largest), kLeastAmax));
 }
 
 /// The power of two that is next to each number.
