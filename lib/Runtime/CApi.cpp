@@ -54,9 +54,13 @@ fp8_status fp8_step_run(fp8_step *step) {
   return guard([&] { required(step, "a step").run(); });
 }
 
+static bool hasArgument(const fp8_step &step, int64_t index) {
+  return index >= 0 &&
+         index < static_cast<int64_t>(step.executable.arguments.size());
+}
+
 void *fp8_step_argument(fp8_step *step, int64_t index) {
-  if (!step || index < 0 ||
-      index >= static_cast<int64_t>(step->executable.arguments.size()))
+  if (!step || !hasArgument(*step, index))
     return nullptr;
   void *address = nullptr;
   guard([&] { address = step->argument(index); });
@@ -165,8 +169,7 @@ fp8_status fp8_step_gather(fp8_step *step) {
 }
 
 const void *fp8_step_whole(fp8_step *step, int64_t index) {
-  if (!step || index < 0 ||
-      index >= static_cast<int64_t>(step->executable.arguments.size()))
+  if (!step || !hasArgument(*step, index))
     return nullptr;
   const void *address = nullptr;
   guard([&] { address = step->whole(index); });
@@ -177,8 +180,7 @@ fp8_status fp8_step_set_whole(fp8_step *step, int64_t index,
                               const void *value) {
   return guard([&] {
     fp8_step &valid = required(step, "a step");
-    if (index < 0 ||
-        index >= static_cast<int64_t>(valid.executable.arguments.size()))
+    if (!hasArgument(valid, index))
       throw Error(FP8_ERROR_INVALID,
                   str("expected argument 0 to ",
                       valid.executable.arguments.size(), " but got ", index));

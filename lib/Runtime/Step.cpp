@@ -153,8 +153,6 @@ std::shared_ptr<gpu::Modules> fp8_executable::modules() const {
 // Step
 //===----------------------------------------------------------------------===//
 
-static int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 static const int64_t pageSize = sysconf(_SC_PAGESIZE);
 
 fp8_step::fp8_step(const fp8_executable &executable, int threads)

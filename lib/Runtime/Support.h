@@ -131,6 +131,12 @@ using AlignedBuffer = std::unique_ptr<char, FreeDeleter>;
 /// 64-byte aligned, not cleared.
 AlignedBuffer allocateAligned(int64_t bytes);
 
+/// The next multiple of `alignment`: that of buffers of the host if not of
+/// others.
+constexpr int64_t alignUp(int64_t bytes, int64_t alignment = 64) {
+  return (bytes + alignment - 1) / alignment * alignment;
+}
+
 /// Zeroed pages that take memory only where they are touched.
 class Mapping {
 public:

@@ -34,12 +34,8 @@ CublasLt::CublasLt(const std::string &function) {
   // Like the driver it stays where it was loaded.
   void *library = openLibrary(function);
   auto find = [&](const char *name) {
-    void *found = dlsym(library, name);
-    if (!found)
-      throw Error(
-          FP8_ERROR_INVALID,
-          str("expected cuBLASLt of CUDA 12 or 13 but it has no '", name, "'"));
-    return found;
+    return findFunction(library, name,
+                        "expected cuBLASLt of CUDA 12 or 13 but it");
   };
 #define FP8_CUBLASLT_FIND(name, arguments)                                     \
   name = reinterpret_cast<decltype(name)>(find(#name));

@@ -12,16 +12,11 @@
 namespace fp8::rt::gpu {
 
 // Vector loads and TMA descriptors want no more.
-static constexpr int64_t alignment = 256;
 /// A step of more nodes than this runs kernel by kernel: so large a graph takes
 /// longer to build than it saves.
 static constexpr int64_t maxNodes = 1 << 16;
 /// Results up to this size come back with every run.
 static constexpr int64_t fetchedBytes = 4096;
-
-static int64_t alignUp(int64_t bytes) {
-  return (bytes + alignment - 1) / alignment * alignment;
-}
 
 //===----------------------------------------------------------------------===//
 // Memory
@@ -68,7 +63,7 @@ DeviceStep::~DeviceStep() {
 /// Gives everything its place: the arena, the arguments, the results of their
 /// own, the constants.
 void DeviceStep::layOut() {
-  totalBytes = alignUp(executable.arenaBytes + 1);
+  totalBytes = alignUp(executable.arenaBytes + 1, deviceAlignment);
   auto add = [&](const TensorInfo &tensor, bool isArgument, bool isState) {
     Buffer buffer;
     buffer.place = totalBytes;
@@ -77,16 +72,16 @@ void DeviceStep::layOut() {
     buffer.isArgument = isArgument;
     buffer.isState = isState;
     buffer.isFetched = !isArgument && buffer.bytes <= fetchedBytes;
-    totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1));
+    totalBytes += alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
     bool isFed = isArgument && !isState &&
                  (tensor.role == FP8_ROLE_BATCH || tensor.role == FP8_ROLE_KEY);
     if (isFed && buffer.bytes > 0) {
       buffer.staging = totalBytes;
-      totalBytes += alignUp(buffer.bytes);
+      totalBytes += alignUp(buffer.bytes, deviceAlignment);
     }
     // State moves only when somebody asks for it.
     (isState ? mirrorBytes : pinnedBytes) +=
-        alignUp(std::max<int64_t>(buffer.bytes, 1));
+        alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
     buffers.push_back(buffer);
   };
   std::vector<bool> isState(executable.arguments.size());
@@ -104,10 +99,10 @@ void DeviceStep::layOut() {
   }
   for (int64_t bytes : executable.constantSizes) {
     constantPlaces.push_back(totalBytes);
-    totalBytes += alignUp(std::max<int64_t>(bytes, 1));
+    totalBytes += alignUp(std::max<int64_t>(bytes, 1), deviceAlignment);
   }
   scratchPlace = totalBytes;
-  totalBytes += alignUp(executable.scratchBytes);
+  totalBytes += alignUp(executable.scratchBytes, deviceAlignment);
 }
 
 void DeviceStep::allocate() {
@@ -130,15 +125,15 @@ void DeviceStep::allocate() {
 
   mirrors = Mapping(mirrorBytes + 1);
   void *host = nullptr;
-  driver.check(driver.cuMemHostAlloc(&host, pinnedBytes + alignment, 0),
+  driver.check(driver.cuMemHostAlloc(&host, pinnedBytes + deviceAlignment, 0),
                str("pin ", bytesText(pinnedBytes), " of host memory"));
   pinned = static_cast<char *>(host);
-  std::memset(pinned, 0, pinnedBytes + alignment);
+  std::memset(pinned, 0, pinnedBytes + deviceAlignment);
   char *nextPinned = pinned, *nextMirror = mirrors.data();
   for (Buffer &buffer : buffers) {
     char *&next = buffer.isState ? nextMirror : nextPinned;
     buffer.mirror = next;
-    next += alignUp(std::max<int64_t>(buffer.bytes, 1));
+    next += alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
   }
 }
 

@@ -12,6 +12,13 @@ static Error noGpu(const std::string &why) {
                str("the code is for an NVIDIA GPU, but there is none: ", why));
 }
 
+void *findFunction(void *library, const char *name, const char *expected) {
+  void *function = dlsym(library, name);
+  if (!function)
+    throw Error(FP8_ERROR_INVALID, str(expected, " has no '", name, "'"));
+  return function;
+}
+
 Driver::Driver() {
   // Where it is loaded once it stays: its threads and its state at exit are
   // its own.
@@ -19,13 +26,9 @@ Driver::Driver() {
   if (!library)
     throw noGpu(dlerror());
   auto find = [&](const char *name) {
-    void *function = dlsym(library, name);
-    if (!function)
-      throw Error(FP8_ERROR_INVALID,
-                  str("expected a driver for CUDA 12.4 or later but "
-                      "libcuda.so.1 has no '",
-                      name, "'"));
-    return function;
+    return findFunction(
+        library, name,
+        "expected a driver for CUDA 12.4 or later but libcuda.so.1");
   };
 #define FP8_CUDA_FIND(name, arguments)                                         \
   name = reinterpret_cast<decltype(name)>(find(#name));
@@ -59,6 +62,16 @@ void Driver::check(cuda::Status status, const std::string &what) const {
     throw Error(status == cuda::OutOfMemory ? FP8_ERROR_MEMORY
                                             : FP8_ERROR_INTERNAL,
                 str("the GPU cannot ", what, ": ", textOf(status)));
+}
+
+cuda::Status Driver::loadModule(const void *image, cuda::Module &module,
+                                std::string &log) const {
+  char text[4096] = {};
+  cuda::JitOption options[] = {cuda::JitErrorLog, cuda::JitErrorLogBytes};
+  void *values[] = {text, reinterpret_cast<void *>(sizeof(text) - 1)};
+  cuda::Status status = cuModuleLoadDataEx(&module, image, 2, options, values);
+  log = text;
+  return status;
 }
 
 static std::atomic<int64_t> chosen{0};

@@ -8,6 +8,13 @@
 
 namespace fp8::rt::gpu {
 
+/// Places in memory of a GPU begin at multiples of it.
+constexpr int64_t deviceAlignment = 256;
+
+/// A function of a library; without it an error that begins with `expected`,
+/// which says what library has it, and which has not.
+void *findFunction(void *library, const char *name, const char *expected);
+
 /// The driver's functions. Opened once for the process, on first use.
 struct Driver : cuda::Functions {
   /// Throws where there is no driver or no GPU.
@@ -18,6 +25,9 @@ struct Driver : cuda::Functions {
   void check(cuda::Status status, const std::string &what) const;
   /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access ...)".
   std::string textOf(cuda::Status status) const;
+  /// Loads an image; `log` is what its compiler says of one that it refuses.
+  cuda::Status loadModule(const void *image, cuda::Module &module,
+                          std::string &log) const;
 
 private:
   Driver();

@@ -53,18 +53,15 @@ cuda::Module Modules::load(const fp8_gpu_kernel &kernel) {
   // The driver takes no length: text ends with a 0.
   std::vector<char> image(kernel.image_bytes + 16, 0);
   std::memcpy(image.data(), kernel.image, kernel.image_bytes);
-  char log[4096] = {};
-  cuda::JitOption options[] = {cuda::JitErrorLog, cuda::JitErrorLogBytes};
-  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
+  std::string log;
   cuda::Module module = nullptr;
-  cuda::Status status = device.driver.cuModuleLoadDataEx(&module, image.data(),
-                                                         2, options, values);
+  cuda::Status status = device.driver.loadModule(image.data(), module, log);
   if (status != cuda::Success)
     throw Error(FP8_ERROR_INVALID,
                 str("the GPU cannot load kernel '", kernel.name, "': ",
                     device.driver.textOf(status), "; it is ", device.name,
                     " (compute capability ", device.capability / 10, ".",
-                    device.capability % 10, ")", log[0] ? ": " : "", log));
+                    device.capability % 10, ")", log.empty() ? "" : ": ", log));
   modules[kernel.image] = module;
   return module;
 }

@@ -12,12 +12,8 @@ Nccl::Nccl() {
   if (!library)
     throw Error(FP8_ERROR_IO, dlerror());
   auto find = [&](const char *name) {
-    void *function = dlsym(library, name);
-    if (!function)
-      throw Error(FP8_ERROR_INVALID, str("expected NCCL 2.14 or later but "
-                                         "libnccl.so.2 has no '",
-                                         name, "'"));
-    return function;
+    return findFunction(library, name,
+                        "expected NCCL 2.14 or later but libnccl.so.2");
   };
 #define FP8_NCCL_FIND(name, arguments)                                         \
   name = reinterpret_cast<decltype(name)>(find(#name));

@@ -9,8 +9,6 @@ namespace fp8::rt::gpu {
 
 static constexpr unsigned blockThreads = 256;
 
-static int64_t alignUp(int64_t bytes) { return (bytes + 255) / 256 * 256; }
-
 static cuda::DevicePointer addressOf(const void *operand) {
   return reinterpret_cast<cuda::DevicePointer>(operand);
 }
@@ -61,11 +59,8 @@ NcclCollectives::~NcclCollectives() {
 
 void NcclCollectives::loadKernels(bool takesIR) {
   const char *image = takesIR ? collectiveKernelsIR : collectiveKernelsPTX;
-  char log[1024] = {};
-  cuda::JitOption options[] = {cuda::JitErrorLog, cuda::JitErrorLogBytes};
-  void *values[] = {log, reinterpret_cast<void *>(sizeof(log) - 1)};
-  cuda::Status status =
-      driver.cuModuleLoadDataEx(&kernels.module, image, 2, options, values);
+  std::string log;
+  cuda::Status status = driver.loadModule(image, kernels.module, log);
   driver.check(status, str("load the kernels of collectives (", log, ")"));
   auto find = [&](const char *name) {
     cuda::Function function = nullptr;
@@ -234,7 +229,7 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
   int64_t bytes = 0;
   auto place = [&](int64_t size) {
     cuda::DevicePointer at = memory + bytes;
-    bytes += alignUp(size);
+    bytes += alignUp(size, deviceAlignment);
     return at;
   };
   auto placePieces = [&](Tensor &tensor) {

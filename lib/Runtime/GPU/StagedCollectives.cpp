@@ -4,8 +4,6 @@
 
 namespace fp8::rt::gpu {
 
-static int64_t alignUp(int64_t bytes) { return (bytes + 63) / 64 * 64; }
-
 static cuda::DevicePointer addressOf(const void *operand) {
   return reinterpret_cast<cuda::DevicePointer>(operand);
 }
