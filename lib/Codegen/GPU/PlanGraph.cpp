@@ -22,10 +22,30 @@ using namespace mlir::fp8;
 // Kernels that decide
 //===----------------------------------------------------------------------===//
 
+/// By how many bytes a place has moved: %a2, of counters %c0 to %c3 and the
+/// strides %s0 to %s3.
+static constexpr const char *kMove = R"mlir(
+    %p1 = llvm.getelementptr %counters[1] : (!llvm.ptr) -> !llvm.ptr, i64
+    %p2 = llvm.getelementptr %counters[2] : (!llvm.ptr) -> !llvm.ptr, i64
+    %p3 = llvm.getelementptr %counters[3] : (!llvm.ptr) -> !llvm.ptr, i64
+    %c0 = llvm.load %counters : !llvm.ptr -> i64
+    %c1 = llvm.load %p1 : !llvm.ptr -> i64
+    %c2 = llvm.load %p2 : !llvm.ptr -> i64
+    %c3 = llvm.load %p3 : !llvm.ptr -> i64
+    %m0 = llvm.mul %c0, %s0 : i64
+    %m1 = llvm.mul %c1, %s1 : i64
+    %m2 = llvm.mul %c2, %s2 : i64
+    %m3 = llvm.mul %c3, %s3 : i64
+    %a0 = llvm.add %m0, %m1 : i64
+    %a1 = llvm.add %a0, %m2 : i64
+    %a2 = llvm.add %a1, %m3 : i64
+)mlir";
+
 /// Each runs in one thread; fp8-c/Runtime.h says what they do. There is no
 /// switch for the sizes: they are powers of two, and memory is read byte by
 /// byte, so that any place will do.
-static constexpr llvm::StringLiteral kControlKernels = R"mlir(
+static std::string controlKernels() {
+  return std::string(R"mlir(
 gpu.module @fp8_gpu_count {
   llvm.func @cudaGraphSetConditional(i64, i32)
   llvm.func @fp8_gpu_count(%counter: !llvm.ptr, %next: i64, %trips: i64, %handle: i64)
@@ -68,20 +88,8 @@ gpu.module @fp8_gpu_keep {
     %one = llvm.mlir.constant(1 : i64) : i64
     %eight = llvm.mlir.constant(8 : i64) : i64
     %width = llvm.mlir.constant(64 : i64) : i64
-    %p1 = llvm.getelementptr %counters[1] : (!llvm.ptr) -> !llvm.ptr, i64
-    %p2 = llvm.getelementptr %counters[2] : (!llvm.ptr) -> !llvm.ptr, i64
-    %p3 = llvm.getelementptr %counters[3] : (!llvm.ptr) -> !llvm.ptr, i64
-    %c0 = llvm.load %counters : !llvm.ptr -> i64
-    %c1 = llvm.load %p1 : !llvm.ptr -> i64
-    %c2 = llvm.load %p2 : !llvm.ptr -> i64
-    %c3 = llvm.load %p3 : !llvm.ptr -> i64
-    %m0 = llvm.mul %c0, %s0 : i64
-    %m1 = llvm.mul %c1, %s1 : i64
-    %m2 = llvm.mul %c2, %s2 : i64
-    %m3 = llvm.mul %c3, %s3 : i64
-    %a0 = llvm.add %m0, %m1 : i64
-    %a1 = llvm.add %a0, %m2 : i64
-    %a2 = llvm.add %a1, %m3 : i64
+)mlir") + kMove +
+         R"mlir(
     %place = llvm.getelementptr %from[%a2] : (!llvm.ptr, i64) -> !llvm.ptr, i8
     llvm.br ^next(%zero, %zero : i64, i64)
   ^next(%i: i64, %sum: i64):
@@ -110,20 +118,8 @@ gpu.module @fp8_gpu_put {
     %zero = llvm.mlir.constant(0 : i64) : i64
     %one = llvm.mlir.constant(1 : i64) : i64
     %eight = llvm.mlir.constant(8 : i64) : i64
-    %p1 = llvm.getelementptr %counters[1] : (!llvm.ptr) -> !llvm.ptr, i64
-    %p2 = llvm.getelementptr %counters[2] : (!llvm.ptr) -> !llvm.ptr, i64
-    %p3 = llvm.getelementptr %counters[3] : (!llvm.ptr) -> !llvm.ptr, i64
-    %c0 = llvm.load %counters : !llvm.ptr -> i64
-    %c1 = llvm.load %p1 : !llvm.ptr -> i64
-    %c2 = llvm.load %p2 : !llvm.ptr -> i64
-    %c3 = llvm.load %p3 : !llvm.ptr -> i64
-    %m0 = llvm.mul %c0, %s0 : i64
-    %m1 = llvm.mul %c1, %s1 : i64
-    %m2 = llvm.mul %c2, %s2 : i64
-    %m3 = llvm.mul %c3, %s3 : i64
-    %a0 = llvm.add %m0, %m1 : i64
-    %a1 = llvm.add %a0, %m2 : i64
-    %a2 = llvm.add %a1, %m3 : i64
+)mlir" + kMove +
+         R"mlir(
     %n0 = llvm.mul %c0, %v0 : i64
     %n1 = llvm.mul %c1, %v1 : i64
     %n2 = llvm.mul %c2, %v2 : i64
@@ -148,6 +144,7 @@ gpu.module @fp8_gpu_put {
   }
 }
 )mlir";
+}
 static_assert(FP8_GPU_LOOPS == 4, "the kernels have a stride for each");
 
 namespace {
@@ -447,7 +444,7 @@ private:
     if (names.empty())
       return;
     OwningOpRef<ModuleOp> known =
-        parseSourceString<ModuleOp>(kControlKernels, &getContext());
+        parseSourceString<ModuleOp>(controlKernels(), &getContext());
     assert(known && "the text above is a module");
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto launch = GPULaunchAttr::get(&getContext(), /*blocks=*/1,
