@@ -11,5 +11,5 @@ function(add_fp8_library name)
   mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
   # libMLIR does not pass libLLVM on.
   target_link_libraries(${name} PUBLIC LLVM)
-  use_precompiled_mlir_headers(${name})
+  use_precompiled_headers(${name})
 endfunction()

@@ -1,25 +1,23 @@
-# Most of a compilation is reading MLIR's headers: compiled once, they make a
-# first build three times as fast. Our own headers stay out, so that editing
-# one rebuilds only the sources that include it.
-option(FP8_PRECOMPILED_HEADERS "Compile MLIR's headers once for all sources" ON)
+# Most of a compilation is reading headers of MLIR and of the dialects: compiled
+# once, they make a first build several times as fast. Our other headers stay
+# out, so that editing one rebuilds only the sources that include it.
+option(FP8_PRECOMPILED_HEADERS "Compile the headers of MLIR and of the dialects once for all sources" ON)
 
 # A target that holds the compiled headers; other targets reuse them.
-function(add_precompiled_mlir_headers)
-  if(NOT FP8_PRECOMPILED_HEADERS)
-    return()
-  endif()
+if(FP8_PRECOMPILED_HEADERS)
   add_library(fp8_precompiled_headers OBJECT ${PROJECT_SOURCE_DIR}/cmake/PrecompiledHeaders.cpp)
   target_precompile_headers(fp8_precompiled_headers PRIVATE
     ${PROJECT_SOURCE_DIR}/cmake/PrecompiledHeaders.h)
+  add_dependencies(fp8_precompiled_headers FP8OpsIncGen FP8StableHLOIncGen)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
     # A time stamp in the compiled headers would defeat ccache.
     target_compile_options(fp8_precompiled_headers PRIVATE
       "SHELL:-Xclang -fno-pch-timestamp")
   endif()
-endfunction()
+endif()
 
-# Lets `target`, which includes MLIR's headers, reuse the compiled ones.
-function(use_precompiled_mlir_headers target)
+# Lets `target` reuse the compiled headers.
+function(use_precompiled_headers target)
   if(FP8_PRECOMPILED_HEADERS)
     target_precompile_headers(${target} REUSE_FROM fp8_precompiled_headers)
   endif()

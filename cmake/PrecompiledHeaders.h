@@ -1,17 +1,25 @@
 //===- PrecompiledHeaders.h - What most sources include ---------*- C++ -*-===//
 //
-// Headers of LLVM and MLIR only, compiled once (see PrecompiledHeaders.cmake).
-// Sources include what they use all the same.
+// Headers of LLVM, of MLIR and of the dialects, compiled once (see
+// PrecompiledHeaders.cmake). Sources include what they use all the same.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef FP8_CMAKE_PRECOMPILEDHEADERS_H
 #define FP8_CMAKE_PRECOMPILEDHEADERS_H
 
+#include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/StableHLO/IR/StableHLO.h"
+
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Bufferization/IR/BufferizableOpInterface.h"
+#include "mlir/Dialect/Bufferization/IR/Bufferization.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Linalg/IR/Linalg.h"
+#include "mlir/Dialect/Linalg/Transforms/Transforms.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"

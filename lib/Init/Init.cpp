@@ -33,6 +33,32 @@
 #include "mlir/InitAllExtensions.h"
 #include "mlir/InitAllPasses.h"
 
+// Nothing but this file registers passes, so that no other one has to compile
+// the code that does.
+namespace mlir::stablehlo {
+#define GEN_PASS_REGISTRATION
+#include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
+} // namespace mlir::stablehlo
+
+namespace mlir::fp8 {
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/ExpandMath/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/FP8ToLinalg/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Conversion/StableHLOToLinalg/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Codegen/GPU/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Codegen/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
+#define GEN_PASS_REGISTRATION
+#include "fp8/Kernels/Passes.h.inc"
+} // namespace mlir::fp8
+
 using namespace mlir;
 
 void fp8::registerAllDialects(DialectRegistry &registry) {

@@ -27,9 +27,6 @@ inline constexpr llvm::StringLiteral kGPUKernelSuffix = "_gpu";
 #define GEN_PASS_DECL
 #include "fp8/Codegen/Passes.h.inc"
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Codegen/Passes.h.inc"
-
 } // namespace mlir::fp8
 
 #endif // FP8_CODEGEN_PASSES_H

@@ -19,9 +19,6 @@ struct MemoryReport;
 std::unique_ptr<Pass> createPlanMemoryPass(PlanMemoryOptions options,
                                            MemoryReport *sink);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Kernels/Passes.h.inc"
-
 } // namespace mlir::fp8
 
 #endif // FP8_KERNELS_PASSES_H

@@ -20,9 +20,6 @@ namespace mlir::fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Codegen/GPU/Passes.h.inc"
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Codegen/GPU/Passes.h.inc"
-
 } // namespace mlir::fp8
 
 #endif // FP8_CODEGEN_GPU_PASSES_H

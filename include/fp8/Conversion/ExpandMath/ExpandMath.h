@@ -25,9 +25,6 @@ Value expandErfInv(OpBuilder &builder, Location loc, Value x);
 Value expandLgamma(OpBuilder &builder, Location loc, Value x);
 Value expandDigamma(OpBuilder &builder, Location loc, Value x);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Conversion/ExpandMath/Passes.h.inc"
-
 } // namespace fp8
 } // namespace mlir
 

@@ -22,9 +22,6 @@ void populateFP8TypeConversions(TypeConverter &converter);
 void populateFP8ToLinalgPatterns(const TypeConverter &converter,
                                  RewritePatternSet &patterns);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Conversion/FP8ToLinalg/Passes.h.inc"
-
 } // namespace fp8
 } // namespace mlir
 

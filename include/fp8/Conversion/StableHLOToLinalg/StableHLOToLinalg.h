@@ -20,9 +20,6 @@ void populateSignlessTypeConversions(TypeConverter &converter);
 void populateStableHLOToLinalgPatterns(const TypeConverter &converter,
                                        RewritePatternSet &patterns);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Conversion/StableHLOToLinalg/Passes.h.inc"
-
 } // namespace fp8
 } // namespace mlir
 

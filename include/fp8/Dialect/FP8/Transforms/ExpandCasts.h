@@ -24,9 +24,6 @@ Value expandF8ToF32(OpBuilder &builder, Location loc, Value value);
 Value expandF32ToF8(OpBuilder &builder, Location loc, Value value,
                     FloatType format);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Dialect/FP8/Transforms/ExpandCasts.h.inc"
-
 } // namespace fp8
 } // namespace mlir
 

@@ -23,9 +23,6 @@ namespace fp8 {
 std::unique_ptr<Pass> createReportVerdictsPass(FP8ReportVerdictsOptions options,
                                                VerdictReport *sink);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
-
 } // namespace fp8
 } // namespace mlir
 

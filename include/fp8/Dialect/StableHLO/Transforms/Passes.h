@@ -21,9 +21,6 @@ createAnalyzeSignaturePass(const fp8::SignatureOptions &options);
 /// Adds the patterns of stablehlo-simplify.
 void populateSimplifyPatterns(RewritePatternSet &patterns);
 
-#define GEN_PASS_REGISTRATION
-#include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
-
 } // namespace stablehlo
 } // namespace mlir
 
