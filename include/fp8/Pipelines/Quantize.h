@@ -74,8 +74,8 @@ struct QuantizePipelineOptions
 };
 
 /// Applies a recipe to the step that the import stage left, and ends with the
-/// contract check. The verdicts are also put into `sink`, if there is one; it
-/// must outlive the run.
+/// contract check. The verdicts also go to `sink` if it is not null; it must
+/// outlive the run.
 void buildQuantizePipeline(OpPassManager &pm,
                            const QuantizePipelineOptions &options,
                            VerdictReport *sink = nullptr);

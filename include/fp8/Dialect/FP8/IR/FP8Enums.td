@@ -1,4 +1,4 @@
-//===- FP8Enums.td - Words of recipes and of the dialect ---*- tablegen -*-===//
+//===- FP8Enums.td - Enums of recipes and the dialect ------*- tablegen -*-===//
 //
 // Recipes (include/fp8/Support/Recipe.h), analyses and the dialect's attributes
 // share these enums. TableGen generates their C++ types and spellings; the
