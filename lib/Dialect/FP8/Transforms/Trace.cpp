@@ -72,7 +72,7 @@ static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
 
   Value underflow = m.both(m.compare(x, Direction::NE, zero),
                            m.compare(code, Direction::EQ, zero));
-  // Under the scale that the payload has: no other is needed here.
+  // Compare dequantized values, so that only the payload's own scale is needed.
   double max =
       llvm::APFloat::getLargest(format.getFloatSemantics()).convertToDouble();
   Value limit = m.mul(m.abs(back), m.like(x, getReach(format)));
@@ -179,8 +179,8 @@ void Tracer::addDot(DotGeneralOp dot) {
         sliced = true;
         return;
       }
-      // Another loop has filled this stack of payloads. If no slice here gives
-      // the layer, neither does the slot there.
+      // Another loop has filled this stack of payloads. Its slot counts as a
+      // layer only if the dot has layers, too.
       auto update = cast<stablehlo::DynamicUpdateSliceOp>(access);
       sliced = false;
       if (own.empty())
