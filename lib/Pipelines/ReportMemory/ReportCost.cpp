@@ -72,7 +72,8 @@ void fp8::registerReportCostPipeline() {
         quantize.zero = options.zero;
         quantize.lossReduction = options.lossReduction;
         buildQuantizePipeline(pm, quantize);
-        // The step alone, without what stores and loads its state.
+        // Keep only the step, without the functions that store and load its
+        // state.
         pm.addPass(createSymbolDCEPass());
         buildStructurePipeline(pm);
         buildKernelsPipeline(pm, PlanMemoryOptions());

@@ -1,4 +1,4 @@
-//===- ReportMemory.cpp - What a step would take in memory ----------------===//
+//===- ReportMemory.cpp - How much memory a step would take ---------------===//
 
 #include "fp8/Pipelines/ReportMemory.h"
 
@@ -51,7 +51,8 @@ void fp8::registerReportMemoryPipeline() {
         for (const std::string &assignment : options.set)
           quantize.set.push_back(assignment);
         buildQuantizePipeline(pm, quantize);
-        // The step alone, without what stores and loads its state.
+        // Keep only the step, without the functions that store and load its
+        // state.
         pm.addPass(createSymbolDCEPass());
         buildStructurePipeline(pm);
         PlanMemoryOptions plan;
