@@ -20,7 +20,7 @@ namespace {
 
 enum Place : unsigned { OnOp = 1, OnArgument = 2, OnResult = 4 };
 
-/// What an attribute's value must be; `text` describes it in errors.
+/// The values that an attribute accepts; `text` describes them in errors.
 struct Kind {
   bool (*accepts)(Attribute);
   StringLiteral text;

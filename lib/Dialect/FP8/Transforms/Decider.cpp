@@ -132,7 +132,7 @@ Decider::Decider(const Recipe &recipe, func::FuncOp function)
 // Descriptions
 //===----------------------------------------------------------------------===//
 
-/// The product of the sizes of an operand's dimensions.
+/// Returns the product of the sizes of an operand's dimensions.
 static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
   int64_t size = 1;
   for (int64_t dim : dims)

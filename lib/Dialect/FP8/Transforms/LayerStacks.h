@@ -16,7 +16,7 @@ struct LayerStack {
   stablehlo::DynamicUpdateSliceOp update;
   SmallVector<stablehlo::DynamicSliceOp> slices;
 
-  /// The value that a slot holds, before it was reshaped.
+  /// Returns the value that a slot holds, before it was reshaped.
   Value getValue() const;
 };
 

@@ -817,7 +817,7 @@ LogicalResult Smoother::decide() {
   return success();
 }
 
-/// Why a unit is left alone; empty if it is not.
+/// Returns why a unit is not smoothed; empty if it can be.
 std::string Smoother::getObstacle(const GatedUnit &unit) {
   if (!unit.isProven())
     return unit.why;

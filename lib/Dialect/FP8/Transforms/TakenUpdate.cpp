@@ -85,7 +85,7 @@ private:
 
 } // namespace
 
-/// The value of a constant boolean.
+/// Returns the value of a constant boolean.
 static std::optional<bool> getConstant(Value value) {
   DenseElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
@@ -177,7 +177,8 @@ const Condition *Conditions::ofBranch(OpResult result, Find find) {
   return choose(op->getOperand(0), parts, op);
 }
 
-/// A loop that carries the parameter changes it if an iteration does.
+/// Returns when a loop that carries the parameter changes it: when an iteration
+/// does.
 const Condition *Conditions::ofLoop(OpResult result, Value argument) {
   auto loop = cast<stablehlo::WhileOp>(result.getOwner());
   unsigned index = result.getResultNumber();

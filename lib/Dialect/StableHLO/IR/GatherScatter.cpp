@@ -28,7 +28,7 @@ struct IndexedWindows {
     StringRef name;
   };
   Dims window;          ///< of `windows`: where a window lies
-  Dims removed;         ///< of `tensor`: what a window leaves out
+  Dims removed;         ///< of `tensor`: the dimensions that windows lack
   Dims batching;        ///< of `tensor`: paired with indicesBatching
   Dims indicesBatching; ///< of `indices`
   Dims map;             ///< of `tensor`: indexed by an index vector

@@ -611,7 +611,7 @@ LogicalResult SortOp::verify() {
 }
 
 LogicalResult SortOp::verifyRegions() {
-  // sort_c5: each input's two elements stand next to each other.
+  // sort_c5: each input's two elements are adjacent.
   SmallVector<Type> arguments;
   for (Value input : getInputs())
     arguments.append(2, ::getType(input).getElementType());

@@ -87,7 +87,7 @@ void addUnsupportedOps(AddFn &&add, std::index_sequence<indices...>) {
   (add(static_cast<UnsupportedOp<Names, indices> *>(nullptr)), ...);
 }
 
-/// The hook of a pretty form whose op is not registered at all.
+/// Returns the hook for the pretty form of an op that is not registered at all.
 Dialect::ParseOpHook getUnknownOpHook();
 
 } // namespace stablehlo

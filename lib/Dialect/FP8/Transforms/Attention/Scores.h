@@ -46,7 +46,7 @@ struct Scores {
   }
   /// Whether the dimensions include both queries and keys.
   bool haveQueriesAndKeys(ArrayRef<int> dims) const;
-  /// The index of the operand of a reading dot that is scores.
+  /// Returns the index of the operand of a reading dot that is scores.
   unsigned scoreOperand(Dot dot) const { return isScore(dot.getLhs()) ? 0 : 1; }
 };
 

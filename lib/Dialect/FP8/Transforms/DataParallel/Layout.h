@@ -69,7 +69,7 @@ struct Layout {
     return layout;
   }
   bool is(Kind other) const { return kind == other; }
-  /// The same on all ranks.
+  /// Whether the value is the same on all ranks.
   bool isWhole() const { return is(Kind::Zero) || is(Kind::Replicated); }
   bool isPartial(Reduction of) const {
     return is(Kind::Partial) && reduction == of;

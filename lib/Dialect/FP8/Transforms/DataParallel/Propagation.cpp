@@ -682,8 +682,8 @@ static bool isSum(const Layout &layout) {
   return layout.isPartial(Reduction::Sum) || layout.is(Kind::Zero);
 }
 
-/// Handles indices that have rows: they give where each row of the updates
-/// goes.
+/// Handles indices that have rows: they say where each row of the updates is
+/// written.
 LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
                                               const RowDims &indexRows) {
   auto dims = op.getScatterDimensionNumbers();
