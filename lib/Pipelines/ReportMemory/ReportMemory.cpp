@@ -26,7 +26,7 @@ struct ReportMemoryOptions : PassPipelineOptions<ReportMemoryOptions> {
       llvm::cl::desc("Set a key of the recipe, e.g. compute.saved=bf16")};
   Option<std::string> budget{
       *this, "budget",
-      llvm::cl::desc("Answer what fits in so much memory: 80GB, 512MiB, 4096"),
+      llvm::cl::desc("Say what fits in this much memory: 80GB, 512MiB, 4096"),
       llvm::cl::init("")};
   Option<std::string> file{
       *this, "file",

@@ -97,8 +97,8 @@ def FP8_Dialect : Dialect {
     /// parameters that others read whole).
     static constexpr ::llvm::StringLiteral kZeroAttrName = "fp8.zero";
 
-    /// On a dot, if amaxes are to be those of all ranks: where each operand has
-    /// the rows of the batch ("none", "free", "contracted").
+    /// On a dot, if amaxes are to be those of all ranks: how it uses the rows of
+    /// the batch in each operand ("none", "free", "contracted").
     static constexpr ::llvm::StringLiteral kRowsAttrName = "fp8.rows";
 
     /// On a collective, until the report is written: why it has its wire
