@@ -204,7 +204,7 @@ void DataParallelism::findSources() {
 }
 
 /// Whether a sum over rows adds up values of the batch, or counts them, without
-/// weights.
+/// constant factors.
 bool DataParallelism::isPlainCount(Value value) {
   bool plain = true;
   forEachSource(value, [&](Value source) {
