@@ -9,12 +9,12 @@ namespace mlir {
 class OpPassManager;
 namespace fp8 {
 
-/// Kernels to GPU modules of their own: the code of one block, explicit math
-/// and casts. The code is for `chip` (sm_90a, ...); empty: what the module
-/// says.
+/// Builds `fp8-gpu-codegen`: lowers kernels to GPU modules of their own, with
+/// the code of one block and explicit math and casts. The target is `chip`
+/// (sm_90a, ...), or the module's if it is empty.
 void buildGPUCodegenPipeline(OpPassManager &pm, llvm::StringRef chip = "");
 
-/// GPU modules to the LLVM and NVVM dialects. Ends in the contract check
+/// Lowers GPU modules to the LLVM and NVVM dialects. Ends in the contract check
 /// `fp8-verify-gpu`.
 void buildNVVMPipeline(OpPassManager &pm);
 

@@ -11,18 +11,19 @@ namespace mlir {
 class OpPassManager;
 namespace fp8 {
 
-/// What may be said about the import of one file.
+/// Options of the import of one file.
 struct ImportConfig {
   /// The function to keep; the only public one if empty.
   std::string entry;
   SignatureOptions signature;
 };
 
-/// The stage `fp8-import`: one public function `@main` of StableHLO and CHLO
-/// ops without calls or sharding, its arguments and results marked.
+/// Builds the stage `fp8-import`. Its result is one public function `@main` of
+/// StableHLO and CHLO ops without calls or sharding, with attributes on its
+/// arguments and results.
 void buildImportPipeline(OpPassManager &pm, const ImportConfig &config = {});
 
-/// Makes `fp8-import` known to fp8-opt.
+/// Registers the pipeline as `fp8-import`.
 void registerImportPipeline();
 
 } // namespace fp8

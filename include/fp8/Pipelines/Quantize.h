@@ -51,13 +51,13 @@ struct QuantizePipelineOptions
       llvm::cl::init(false)};
   PassOptions::Option<std::string> lossReduction{
       *this, "loss-reduction",
-      llvm::cl::desc("mean or sum: what the loss is over the rows of the "
-                     "batch, where that cannot be proved"),
+      llvm::cl::desc("How the loss combines the rows of the batch, mean or "
+                     "sum, where this cannot be proved"),
       llvm::cl::init("")};
   PassOptions::Option<unsigned> zero{
       *this, "zero",
-      llvm::cl::desc("1: each rank has the masters and moments of some "
-                     "parameters alone"),
+      llvm::cl::desc("1: each rank owns the masters and moments of some "
+                     "parameters"),
       llvm::cl::init(0)};
   PassOptions::Option<bool> globalAmax{
       *this, "global-amax",
@@ -65,17 +65,17 @@ struct QuantizePipelineOptions
       llvm::cl::init(false)};
   PassOptions::Option<bool> storeScores{
       *this, "store-scores",
-      llvm::cl::desc("Leave attention as it is: its scores are stored"),
+      llvm::cl::desc("Do not form attention ops, so that scores are stored"),
       llvm::cl::init(false)};
   PassOptions::Option<bool> trace{
       *this, "trace",
-      llvm::cl::desc("Add statistics of what is quantized to the results"),
+      llvm::cl::desc("Add statistics of quantized tensors to the results"),
       llvm::cl::init(false)};
 };
 
 /// Applies a recipe to the step that the import stage left, and ends with the
-/// contract check. The verdicts are also put into `sink`, if there is one; it
-/// must outlive the run.
+/// contract check. The verdicts also go to `sink` if it is not null; it must
+/// outlive the run.
 void buildQuantizePipeline(OpPassManager &pm,
                            const QuantizePipelineOptions &options,
                            VerdictReport *sink = nullptr);

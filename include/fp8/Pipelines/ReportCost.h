@@ -5,8 +5,8 @@
 
 namespace mlir::fp8 {
 
-/// Registers `report-cost`: all stages up to the kernels, and how long they
-/// take at least on a card.
+/// Registers `report-cost`, which runs all stages up to the kernels and reports
+/// a lower bound of their time on a card.
 void registerReportCostPipeline();
 
 } // namespace mlir::fp8

@@ -40,7 +40,8 @@ void fp8::buildNVVMPipeline(OpPassManager &pm) {
   module.addPass(createLowerAffinePass());
   module.addPass(createLoopInvariantCodeMotionPass());
   module.addPass(createSCFToControlFlowPass());
-  // Before the conversion, whose patterns would call libdevice.
+  // Run this before the conversion to NVVM, whose patterns would call
+  // libdevice.
   module.addPass(createConvertMathToLLVMPass());
   module.addPass(createConvertToNVVM());
   // Writes wgmma as inline assembly.

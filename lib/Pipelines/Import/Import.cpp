@@ -19,8 +19,8 @@ void fp8::buildImportPipeline(OpPassManager &pm, const ImportConfig &config) {
   inlining.entry = config.entry;
   pm.addPass(stablehlo::createInlineCalls(inlining));
   pm.addNestedPass<func::FuncOp>(stablehlo::createSimplify());
-  // Merges what inlining repeated. Rematerialized copies stay apart: they sit
-  // behind an optimization_barrier.
+  // Merge what inlining repeated. Rematerialized copies stay apart, because
+  // they are behind an optimization_barrier.
   pm.addNestedPass<func::FuncOp>(createCSEPass());
   pm.addNestedPass<func::FuncOp>(stablehlo::createCanonicalizeLoops());
   pm.addNestedPass<func::FuncOp>(stablehlo::createSimplify());

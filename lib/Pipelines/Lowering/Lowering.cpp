@@ -15,8 +15,9 @@
 
 using namespace mlir;
 
-/// Regions are single blocks until the last steps of codegen: there is no
-/// control flow to simplify, and looking for it takes as long as the rest.
+/// Returns a canonicalizer that does not simplify regions. Until the last steps
+/// of codegen regions are single blocks, and looking for control flow takes as
+/// long as the rest.
 static std::unique_ptr<Pass> createBlockCanonicalizer() {
   return createCanonicalizerPass(
       GreedyRewriteConfig().setRegionSimplificationLevel(

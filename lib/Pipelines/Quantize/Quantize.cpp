@@ -22,7 +22,7 @@ static void addResolveRecipe(OpPassManager &pm,
   pm.addPass(createFP8ResolveRecipe(std::move(resolve)));
 }
 
-/// Decides about the dots, and ends the run where that is not what was meant.
+/// Adds the passes that decide about the dots and that check the decisions.
 static void addDecisions(OpPassManager &pm,
                          const QuantizePipelineOptions &options) {
   FP8DecideOptions decide;
@@ -34,12 +34,12 @@ static void addDecisions(OpPassManager &pm,
   pm.addPass(createFP8CheckVerdicts({options.failOnFallback}));
 }
 
-/// Does what was decided.
+/// Adds the passes that carry out the decisions.
 static void addRewrites(OpPassManager &pm,
                         const QuantizePipelineOptions &options) {
   if (!options.storeScores) {
     pm.addPass(createFP8RecomputeAttention());
-    // Drops the stacks that hold no scores now.
+    // Drop the stacks that hold no scores any more.
     pm.addPass(stablehlo::createCanonicalizeLoops());
   }
   pm.addPass(createFP8SaveActivations());
@@ -49,20 +49,21 @@ static void addRewrites(OpPassManager &pm,
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceUpdates());
   pm.addPass(createFP8StoreState({options.emitRemarks}));
-  // What was quantized for several dots is quantized once.
+  // Merge equal quantizations of several dots.
   pm.addPass(createCSEPass());
   pm.nest<func::FuncOp>().addPass(createFP8NarrowGathers());
 }
 
-/// Drops what nobody reads now: what only the rewritten dots did, and stacks
-/// whose slots are quantized where they are read.
+/// Adds the passes that drop what nobody reads any more: ops that only the
+/// rewritten dots read, and stacks whose slots are quantized where they are
+/// read.
 static void addCleanup(OpPassManager &pm,
                        const QuantizePipelineOptions &options) {
   pm.addPass(createCSEPass());
   pm.nest<func::FuncOp>().addPass(createFP8SavePayloads());
-  // Drops the stacks that are now payloads.
+  // Drop the stacks that payloads have replaced.
   pm.addPass(stablehlo::createCanonicalizeLoops());
-  // After it: what is not quantized twice is not traced twice either.
+  // Trace afterwards, so that a tensor that is quantized once is traced once.
   if (options.trace) {
     pm.addPass(createCSEPass());
     pm.nest<func::FuncOp>().addPass(createFP8Trace());
@@ -74,11 +75,12 @@ void fp8::buildQuantizePipeline(OpPassManager &pm,
                                 const QuantizePipelineOptions &options,
                                 VerdictReport *sink) {
   addResolveRecipe(pm, options);
-  // Before anything is quantized: whole values are quantized alike everywhere.
+  // Do this before anything is quantized, so that whole values are quantized
+  // alike on all ranks.
   if (options.dataParallel)
     pm.addPass(createFP8DataParallel(
         {options.lossReduction, options.zero, options.globalAmax}));
-  // After it, which has errors for what ops do with rows of loops.
+  // Slice after it, because it rejects ops on rows that are in loops.
   pm.addPass(createFP8SliceLogits({options.emitRemarks}));
   if (options.trace)
     pm.nest<func::FuncOp>().addPass(createFP8TraceAlignment());

@@ -49,8 +49,8 @@ struct ReportCostPipelineOptions
       llvm::cl::init(0)};
   Option<std::string> lossReduction{
       *this, "loss-reduction",
-      llvm::cl::desc("mean or sum: what the loss is over rows, where that is "
-                     "not proved"),
+      llvm::cl::desc("How the loss combines the rows of the batch, mean or "
+                     "sum, where this cannot be proved"),
       llvm::cl::init("")};
   Option<bool> json{*this, "json",
                     llvm::cl::desc("Print JSON, launch by launch"),
@@ -72,7 +72,8 @@ void fp8::registerReportCostPipeline() {
         quantize.zero = options.zero;
         quantize.lossReduction = options.lossReduction;
         buildQuantizePipeline(pm, quantize);
-        // The step alone, without what stores and loads its state.
+        // Keep only the step, without the functions that store and load its
+        // state.
         pm.addPass(createSymbolDCEPass());
         buildStructurePipeline(pm);
         buildKernelsPipeline(pm, PlanMemoryOptions());

@@ -1,4 +1,4 @@
-//===- ReportMemory.cpp - What a step would take in memory ----------------===//
+//===- ReportMemory.cpp - How much memory a step would take ---------------===//
 
 #include "fp8/Pipelines/ReportMemory.h"
 
@@ -26,7 +26,7 @@ struct ReportMemoryOptions : PassPipelineOptions<ReportMemoryOptions> {
       llvm::cl::desc("Set a key of the recipe, e.g. compute.saved=bf16")};
   Option<std::string> budget{
       *this, "budget",
-      llvm::cl::desc("Answer what fits in so much memory: 80GB, 512MiB, 4096"),
+      llvm::cl::desc("Say what fits in this much memory: 80GB, 512MiB, 4096"),
       llvm::cl::init("")};
   Option<std::string> file{
       *this, "file",
@@ -51,7 +51,8 @@ void fp8::registerReportMemoryPipeline() {
         for (const std::string &assignment : options.set)
           quantize.set.push_back(assignment);
         buildQuantizePipeline(pm, quantize);
-        // The step alone, without what stores and loads its state.
+        // Keep only the step, without the functions that store and load its
+        // state.
         pm.addPass(createSymbolDCEPass());
         buildStructurePipeline(pm);
         PlanMemoryOptions plan;

@@ -26,7 +26,7 @@ inline ParseResult parseAccess(OpAsmParser &parser,
   return success();
 }
 
-/// The operands of a launch: `(read %x, write %y)`.
+/// Parses the operands of a launch: `(read %x, write %y)`.
 inline ParseResult
 parseAccessedOperands(OpAsmParser &parser,
                       SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands,

@@ -1,11 +1,11 @@
-//===- FP8AttentionOps.cpp - Attention without its matrix -----------------===//
+//===- FP8AttentionOps.cpp - Attention ops --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// The body takes the inputs and ends with the results.
+/// Checks that the body takes the inputs and yields the results.
 template <typename OpT> static LogicalResult verifyBody(OpT op) {
   Block &body = op.getBody().front();
   if (body.getArgumentTypes() != op.getInputs().getTypes())

@@ -1,4 +1,4 @@
-//===- FP8CollectiveOps.cpp - What ranks compute together -----------------===//
+//===- FP8CollectiveOps.cpp - Collectives of ranks ------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 
@@ -15,7 +15,7 @@ static bool isF8(Wire wire) {
   return wire == Wire::F8E4M3FN || wire == Wire::F8E5M2;
 }
 
-/// What all_reduce and its beginning on buffers have in common.
+/// Checks what all_reduce and start_all_reduce have in common.
 template <typename OpT> static LogicalResult verifyReduction(OpT op) {
   auto type = cast<ShapedType>(op.getInput().getType());
   Type element = type.getElementType();
@@ -27,7 +27,7 @@ template <typename OpT> static LogicalResult verifyReduction(OpT op) {
     return op.emitOpError("expected shards to be counted from 1 but got ")
            << *shard;
   if (reduction == Reduction::Owner) {
-    // Bytes are passed on as they are.
+    // The owner's bytes are sent unchanged.
     if (!shard)
       return op.emitOpError("expected the shard whose owner has the values");
     if (op.getWire() != Wire::None || op.getMu() || op.getBlock())
@@ -92,7 +92,7 @@ LogicalResult AllReduceOp::verify() {
 // ExchangeOp and StartExchangeOp
 //===----------------------------------------------------------------------===//
 
-/// Rows of ranks: groups that have no rank in common, or pairs.
+/// Checks that the rows of `ranks` are disjoint groups, or pairs.
 static LogicalResult verifyRanks(Operation *op, ExchangeKind kind,
                                  DenseIntElementsAttr ranks) {
   ShapedType type = ranks.getType();
@@ -107,7 +107,7 @@ static LogicalResult verifyRanks(Operation *op, ExchangeKind kind,
   for (auto [index, rank] : llvm::enumerate(ranks.getValues<int64_t>())) {
     if (rank < 0)
       return op->emitOpError("expected ranks from 0 up but got ") << rank;
-    // A source may send to several.
+    // A source may send to several targets.
     if (isPermute && index % 2 == 0)
       continue;
     if (!seen.insert(rank).second)
@@ -118,7 +118,7 @@ static LogicalResult verifyRanks(Operation *op, ExchangeKind kind,
   return success();
 }
 
-/// What an exchange and its beginning on buffers have in common.
+/// Checks what exchange and start_exchange have in common.
 template <typename OpT> static LogicalResult verifyExchange(OpT op) {
   DenseIntElementsAttr ranks = op.getRanks();
   if (failed(verifyRanks(op, op.getKind(), ranks)))
@@ -187,7 +187,7 @@ void StartAllReduceOp::getEffects(Effects &effects) {
   }
 }
 
-/// One wait, in the block of the start.
+/// Checks that there is one wait, in the block of the start.
 template <typename OpT> static LogicalResult verifyStart(OpT op) {
   if (!op.getHandle().hasOneUse())
     return op.emitOpError("expected one fp8.wait for its handle");
@@ -215,7 +215,8 @@ LogicalResult StartExchangeOp::verify() {
   return failure(failed(verifyStart(*this)) || failed(verifyExchange(*this)));
 }
 
-/// Until here the input is read and the rest written.
+/// A wait ends the access to the buffers: the input is read, the others are
+/// written.
 void WaitOp::getEffects(Effects &effects) {
   for (OpOperand &buffer : getBuffersMutable()) {
     bool isInput = buffer.getOperandNumber() == 1;

@@ -1,7 +1,7 @@
-//===- FP8Discardable.cpp - Attributes that stay on other ops -------------===//
+//===- FP8Discardable.cpp - Discardable attributes of the fp8 dialect -----===//
 //
-// The attributes of the fp8 dialect on functions, arguments, results and ops of
-// other dialects: where each may stand, and what it may say.
+// Checks the attributes of the fp8 dialect on functions, arguments, results and
+// ops of other dialects: where each attribute is allowed, and its values.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace {
 
 enum Place : unsigned { OnOp = 1, OnArgument = 2, OnResult = 4 };
 
-/// What an attribute's value must be; the text is said in errors.
+/// The values that an attribute accepts; `text` describes them in errors.
 struct Kind {
   bool (*accepts)(Attribute);
   StringLiteral text;
@@ -44,8 +44,8 @@ bool isRole(Attribute attr) {
   return isWord(attr, {"state", "frozen", "batch", "key", "constant"});
 }
 
-/// Of an argument or of a result: once a schedule is built, results are
-/// arguments too.
+/// Whether an attribute is a kind of an argument or of a result. Once a
+/// schedule is built, results are arguments, too.
 bool isKind(Attribute attr) {
   return isWord(attr,
                 {"parameter", "moment1", "moment2", "gradient", "average",
@@ -159,7 +159,7 @@ LogicalResult verify(Operation *op, NamedAttribute attr, Place place,
   return success();
 }
 
-/// The loops of the domain that an op of a kernel runs over.
+/// Checks the loops that an op of a kernel has for the loops of the domain.
 LogicalResult verifyTaskDims(Operation *op, DenseI64ArrayAttr dims) {
   auto kernel = op->getParentOfType<KernelOp>();
   if (!kernel)

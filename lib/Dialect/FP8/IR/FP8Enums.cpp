@@ -1,4 +1,4 @@
-//===- FP8Enums.cpp - Words of recipes and of the fp8 dialect -------------===//
+//===- FP8Enums.cpp - Enums of recipes and of the fp8 dialect -------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Enums.h"
 

@@ -178,7 +178,7 @@ static LogicalResult verifySameShape(Operation *op, RankedTensorType real,
   return success();
 }
 
-/// Stochastic rounding has a seed, other rounding none.
+/// Checks that stochastic rounding has a seed and other rounding has none.
 template <typename OpTy> static LogicalResult verifyRounding(OpTy op) {
   bool stochastic = op.getRounding() == Rounding::Stochastic;
   if (stochastic && !op.getSeed())
@@ -328,20 +328,21 @@ OpFoldResult TransposeOp::fold(FoldAdaptor) {
 }
 
 namespace {
-/// Dimensions that become one: their size, and how many elements in a row share
-/// a scale.
+/// Dimensions that are merged into one: their size, and how many consecutive
+/// elements share a scale.
 struct Run {
   int64_t size = 1, tile = 1;
 };
 } // namespace
 
-/// Adds a dimension outside of the others, if the scales allow it.
+/// Adds a dimension outside the others. Fails if no single tile describes the
+/// scales.
 static LogicalResult addOuter(Run &run, int64_t size, int64_t tile) {
   if (tile == ScaledType::kWhole || tile > size)
     tile = size;
   if (size == 1)
     return success();
-  if (run.tile >= run.size) // One scale for all that is inside.
+  if (run.tile >= run.size) // One scale for all inner elements.
     run.tile = run.size * tile;
   else if (tile != 1 || run.size % run.tile != 0)
     return failure();
@@ -354,8 +355,8 @@ static LogicalResult addOuter(Run &run, int64_t size, int64_t tile) {
 static bool haveSameScales(ScaledType a, ScaledType b) {
   int64_t i = a.getRank(), j = b.getRank();
   while (i > 0 || j > 0) {
-    // The next dimensions, from the innermost on, that have equally many
-    // elements.
+    // Find the next dimensions of both types, from the innermost outwards, that
+    // have equally many elements.
     Run left, right;
     int64_t firstLeft = i, firstRight = j;
     int64_t leftSize = 1, rightSize = 1;
@@ -365,7 +366,7 @@ static bool haveSameScales(ScaledType a, ScaledType b) {
       else
         rightSize *= b.getShape()[--j];
     } while (leftSize != rightSize && (i > 0 || j > 0));
-    // The same dimension keeps any tile.
+    // An unchanged dimension may have any tile.
     if (firstLeft - i == 1 && firstRight - j == 1) {
       int64_t s = a.getTile()[i], t = b.getTile()[j];
       if (s != t && (a.variesAlong(i) || b.variesAlong(j)))
@@ -490,8 +491,8 @@ static LogicalResult verifyDims(DotGeneralOp op, StringRef side,
   return success();
 }
 
-/// How many elements follow each other along a pair of contracting dimensions
-/// with the same scales.
+/// Returns how many consecutive elements along a pair of contracting dimensions
+/// have the same scales.
 static int64_t getScaleRun(ScaledType lhs, int64_t lhsDim, ScaledType rhs,
                            int64_t rhsDim) {
   int64_t run = 0;
@@ -502,8 +503,8 @@ static int64_t getScaleRun(ScaledType lhs, int64_t lhsDim, ScaledType rhs,
   return run == 0 ? lhs.getShape()[lhsDim] : run;
 }
 
-/// An accumulation works in steps of 32 elements, MX's block, or of a whole
-/// dimension.
+/// Checks that scales are constant in steps in which a dot accumulates: a
+/// multiple of 32 elements (MX's block) or a whole dimension.
 static LogicalResult verifyScaleRuns(DotGeneralOp op) {
   ScaledType lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
   std::optional<unsigned> varying;
@@ -542,7 +543,7 @@ static LogicalResult verifyAccumulator(DotGeneralOp op) {
     return op.emitOpError() << "expected promote_every to be a positive "
                                "multiple of 32 but got "
                             << static_cast<int64_t>(*every);
-  // A narrow partial sum takes its scales when it is promoted.
+  // A narrow partial sum is scaled only when it is promoted.
   ScaledType lhs = op.getLhs().getType(), rhs = op.getRhs().getType();
   if (!bits)
     return success();

@@ -1,6 +1,6 @@
 //===- FP8ScheduleOps.cpp - Kernels, launches, schedules ------------------===//
 //
-// Verifiers, interfaces and the syntax of what a schedule is made of.
+// Verifiers, interfaces and syntax of the ops of a schedule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The attributes that the syntax of a kernel or schedule says in words of its
-/// own.
+/// The attributes that a kernel or schedule prints in its own syntax, not in
+/// the attribute dictionary.
 constexpr StringRef kSpokenAttrs[] = {"sym_name",  "function_type", "accesses",
                                       "domain",    "block",         "plan",
                                       "copy",      "arena_bytes",   "arg_attrs",
@@ -32,8 +32,8 @@ ParseResult parseIntegers(OpAsmParser &parser, DenseI64ArrayAttr &list) {
   return success();
 }
 
-/// The static shape of a tensor or of a buffer with identity layout; failure
-/// for anything else.
+/// Checks that a type is a static tensor, or a static buffer with identity
+/// layout.
 LogicalResult verifyStatic(Operation *op, unsigned index, Type type) {
   auto shaped = dyn_cast<ShapedType>(type);
   auto memref = dyn_cast<MemRefType>(type);
@@ -61,7 +61,7 @@ ParseResult parseArguments(OpAsmParser &parser, bool withAccess,
         if (named.has_value() && failed(*named))
           return failure();
         NamedAttrList attrs;
-        // A declaration has types alone.
+        // A declaration has types without names.
         if (!named.has_value() && (parser.parseType(argument.type) ||
                                    parser.parseOptionalAttrDict(attrs)))
           return failure();
@@ -101,7 +101,7 @@ void addFunctionAttrs(Builder &builder, OperationState &state, StringRef name,
   state.addRegion();
 }
 
-/// Types and attributes of parsed arguments.
+/// Adds the types and attributes of parsed arguments.
 void addArguments(Builder &builder, OperationState &state,
                   ArrayRef<OpAsmParser::Argument> arguments,
                   ArrayRef<Type> results) {
@@ -135,7 +135,7 @@ void KernelOp::build(OpBuilder &builder, OperationState &state, StringRef name,
     attrs.push_back(AccessAttr::get(builder.getContext(), access));
   state.addAttribute("accesses", builder.getArrayAttr(attrs));
   state.addAttribute("domain", builder.getDenseI64ArrayAttr(domain));
-  // A kernel is called through launches of its module alone.
+  // Only launches in the same module refer to a kernel.
   state.addAttribute(SymbolTable::getVisibilityAttrName(),
                      builder.getStringAttr("private"));
 }
@@ -207,7 +207,7 @@ void KernelOp::print(OpAsmPrinter &printer) {
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }
 
-/// The tiles that a plan has.
+/// Returns the tiles of a plan.
 static SmallVector<ArrayRef<int64_t>> tilesOf(Attribute plan) {
   if (auto cpu = dyn_cast_or_null<CPUPlanAttr>(plan))
     return {cpu.getTile()};
@@ -253,7 +253,7 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
-/// What the body does must be allowed by the accesses.
+/// Checks that the accesses allow what the body does.
 LogicalResult KernelOp::verifyRegions() {
   if (isExternal())
     return success();

@@ -95,7 +95,7 @@ LogicalResult ScaledType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (!isa<Float8E8M0FNUType>(scaleType))
     return emitError() << "expected a scale of f32 or f8E8M0FNU but got "
                        << scaleType;
-  // MX blocks: 32 elements in a row, one row.
+  // An MX block has 32 elements along one dimension and 1 along the others.
   int64_t blocks = llvm::count(tile, 32), ones = llvm::count(tile, 1);
   if (blocks != 1 || blocks + ones != static_cast<int64_t>(tile.size())) {
     InFlightDiagnostic diag = emitError();

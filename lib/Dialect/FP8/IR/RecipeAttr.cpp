@@ -32,7 +32,8 @@ FailureOr<Recipe> RecipeAttr::getRecipe() const {
 // Printing
 //===----------------------------------------------------------------------===//
 
-/// Numbers have no quotes if they are read back as the same text.
+/// Whether a text is printed as a number, without quotes: it must parse back to
+/// the same text.
 static bool isNumber(StringRef text) {
   int64_t number;
   return !text.getAsInteger(10, number) && std::to_string(number) == text;
@@ -115,7 +116,7 @@ static FailureOr<Attribute> parseSetting(AsmParser &parser) {
       return failure();
     return Attribute(builder.getArrayAttr(entries));
   }
-  // Before numbers: to the parser of integers, true is one.
+  // Try keywords first, because the parser of integers accepts `true`.
   std::string text;
   if (succeeded(parser.parseOptionalKeywordOrString(&text)))
     return Attribute(builder.getStringAttr(text));

@@ -1,4 +1,4 @@
-//===- VerdictAttr.cpp - What becomes of dots and of the state ------------===//
+//===- VerdictAttr.cpp - Attributes of verdicts ---------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Attrs.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
@@ -8,7 +8,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether the operands of a dot of a linear layer are what its role says.
+/// Whether the operands of a linear layer's dot have the kinds that its role
+/// requires.
 static bool haveKindsOf(DotRole role, OperandKind lhs, OperandKind rhs) {
   auto are = [&](OperandKind a, OperandKind b) {
     return (lhs == a && rhs == b) || (lhs == b && rhs == a);

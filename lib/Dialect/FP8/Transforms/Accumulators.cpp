@@ -1,4 +1,4 @@
-//===- Accumulators.cpp - What ops of a step add up -----------------------===//
+//===- Accumulators.cpp - Sums over the ops of a step ---------------------===//
 
 #include "Accumulators.h"
 #include "TakenUpdate.h"
@@ -78,8 +78,8 @@ void Accumulators::threadBranches(Operation *op, ArrayRef<unsigned> touched,
     values[number] = op->getResult(first + index);
 }
 
-/// Brings what is recorded in `block` from op to op: `values` is what the
-/// accumulators hold so far.
+/// Passes the accumulators through `block`, from op to op: `values` are their
+/// values so far.
 void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
   for (Operation &op : llvm::make_early_inc_range(block)) {
     if (auto found = records.find(&op); found != records.end())
@@ -98,7 +98,7 @@ void Accumulators::thread(Block &block, MutableArrayRef<Value> values) {
 }
 
 SmallVector<Value> Accumulators::materialize() {
-  // Only now: loops may have been replaced by others since.
+  // Do this only now, because loops may have been replaced before.
   for (auto &[op, found] : records)
     for (Operation *parent = op->getParentOp(); parent != function;
          parent = parent->getParentOp())

@@ -1,10 +1,10 @@
-//===- Accumulators.h - What ops of a step add up ---------------*- C++ -*-===//
+//===- Accumulators.h - Sums over the ops of a step -------------*- C++ -*-===//
 //
-// An accumulator is a small tensor that ops of a step add to wherever they
-// stand: in a loop over micro-batches every iteration adds to it, in a branch
-// only the one that is taken does, and in a loop over layers every layer adds
-// to its own slot. What is recorded is brought from op to op, in program order,
-// through the loops and branches around them.
+// An accumulator is a small tensor that ops of a step add to when they run: in
+// a loop over micro-batches every iteration adds to it, in a branch only the
+// one that is taken, and in a loop over layers every layer adds to its own
+// slot. The accumulators are passed from op to op, in program order, through
+// the loops and branches around them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,20 +29,20 @@ public:
   explicit Accumulators(func::FuncOp function)
       : function(function), builder(function.getContext()) {}
 
-  /// Makes the new value of a slot that holds `before`, when `value` is
+  /// Computes the new value of a slot that holds `before` when `value` is
   /// recorded.
   using Combine = std::function<Value(OpBuilder &builder, Location loc,
                                       Value before, Value value)>;
 
-  /// Returns the number of a new accumulator: slots and the shape of what is
-  /// recorded, all `initial` before anything is.
+  /// Adds an accumulator and returns its number. Its shape is that of the slots
+  /// followed by that of a recorded value; it starts as `initial`.
   unsigned add(DenseElementsAttr initial, Combine combine);
 
-  /// Adds `value`, the result of an op, whenever that op is executed.
+  /// Records `value`, the result of an op, whenever that op runs.
   void record(unsigned accumulator, Value value, ArrayRef<LayerSlot> slots);
 
-  /// Rewrites the function so that it records, and returns the values that the
-  /// accumulators hold at its end.
+  /// Rewrites the function so that it records, and returns the final values of
+  /// the accumulators.
   SmallVector<Value> materialize();
 
 private:
@@ -66,9 +66,9 @@ private:
   func::FuncOp function;
   OpBuilder builder;
   std::vector<Accumulator> accumulators;
-  /// By the op that makes the value.
+  /// The records by the op that makes the value.
   llvm::MapVector<Operation *, SmallVector<Record>> records;
-  /// The accumulators that are recorded to below an op with regions.
+  /// For each op with regions, the accumulators that are recorded to inside it.
   DenseMap<Operation *, llvm::SetVector<unsigned>> nested;
 };
 

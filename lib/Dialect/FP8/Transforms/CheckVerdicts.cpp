@@ -18,7 +18,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Dots that the recipe quantizes become FP8.
+/// Checks that all dots that the recipe quantizes become FP8.
 static LogicalResult checkFallbacks(func::FuncOp function,
                                     const Recipe &recipe) {
   LogicalResult result = success();
@@ -37,15 +37,16 @@ static LogicalResult checkFallbacks(func::FuncOp function,
   return result;
 }
 
-/// Whether a rule has no condition but the part of the model: it says what the
-/// recipe thinks of heads, whether there is one or not.
+/// Whether the only condition of a rule is the part of the model. Such a rule
+/// is about heads in general and need not match any dot.
 static bool namesPartAlone(const RecipeRule &rule) {
   RecipeRule partAlone;
   partAlone.part = rule.part;
   return rule.getConditions() == partAlone.getConditions();
 }
 
-/// A rule that decides about no dot of a training step is a mistake.
+/// Checks that every rule decides about a dot, if the function is a training
+/// step.
 static LogicalResult checkRules(func::FuncOp function, const Recipe &recipe) {
   if (!replacesState(function))
     return success();

@@ -17,12 +17,12 @@ namespace {
 /// The op that divides an update by the root of a second moment.
 struct Division {
   Operation *op = nullptr;
-  /// What is added to the root.
+  /// The number that is added to the root.
   double epsilon = 1e-8;
 };
 } // namespace
 
-/// The number that all elements are, if it is known.
+/// Returns the number that all elements equal, if it is known.
 static std::optional<double> getUniform(Value value) {
   while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
     value = broadcast->getOperand(0);
@@ -33,8 +33,8 @@ static std::optional<double> getUniform(Value value) {
   return number.convertToDouble();
 }
 
-/// The first op that divides by what the root is a part of, or multiplies by
-/// its inverse.
+/// Returns the first op that divides by a value computed from the root, or
+/// multiplies by its inverse.
 static Division findDivision(Operation *root) {
   Division found;
   llvm::SetVector<Value> open;
@@ -68,7 +68,7 @@ static Division findDivision(Operation *root) {
   return found;
 }
 
-/// max(1, RMS(g / sqrt(v))).
+/// Makes max(1, RMS(g / sqrt(v))).
 static Value makeDivisor(OpBuilder &b, Location loc, Value gradient,
                          Value moment, double epsilon) {
   auto f32 = RankedTensorType::get(shapeOf(gradient), b.getF32Type());

@@ -9,10 +9,10 @@
 namespace mlir {
 namespace fp8 {
 
-/// Divides what an Adam-like step updates each parameter by, m / (sqrt(v) +
-/// eps), by max(1, RMS(g / sqrt(v))), the mean taken over the array: where v
-/// has underestimated the square of a gradient, the update is no larger for it.
-/// Returns the paths of the parameters whose update was found.
+/// Divides the update of each parameter in an Adam-like step, m / (sqrt(v) +
+/// eps), by max(1, RMS(g / sqrt(v))), with the mean taken over the array, so
+/// that the update does not grow where v underestimates the square of the
+/// gradient. Returns the paths of the parameters whose update was found.
 llvm::StringSet<> clipUpdates(func::FuncOp function);
 
 } // namespace fp8

@@ -1,4 +1,4 @@
-//===- CollectiveVerdicts.cpp - What travels between ranks, and why -------===//
+//===- CollectiveVerdicts.cpp - Wire formats of collectives ---------------===//
 
 #include "EffectiveRecipe.h"
 
@@ -16,7 +16,8 @@ static int64_t bytesOf(RankedTensorType type) {
                                      type.getElementTypeBitWidth(), 8));
 }
 
-/// Parts of a tensor to all ranks, and reduced parts back.
+/// Counts both phases: parts of a tensor go to all ranks, reduced parts come
+/// back.
 static int64_t bytesSent(AllReduceOp reduce) {
   auto type = cast<RankedTensorType>(reduce.getInput().getType());
   int64_t elements = type.getNumElements();
@@ -81,7 +82,7 @@ static CollectiveVerdict readAllReduce(AllReduceOp reduce) {
   return row;
 }
 
-/// What was quantized or rounded to what travels.
+/// Returns the value that was quantized or rounded for the wire.
 static Value valueBefore(Value value) {
   if (auto unpack = value.getDefiningOp<UnpackOp>())
     if (auto quantize = unpack.getInput().getDefiningOp<QuantizeOp>())

@@ -1,4 +1,4 @@
-//===- ComputeType.cpp - What unquantized dots compute in -----------------===//
+//===- ComputeType.cpp - The compute type of unquantized dots -------------===//
 
 #include "ComputeType.h"
 #include "Attention/AttentionBlocks.h"
@@ -28,7 +28,7 @@ Value Rounder::get(Value value) {
   Value &result = rounded[value];
   if (result)
     return result;
-  // What comes from bf16 is not rounded again.
+  // A value that comes from bf16 is not rounded again.
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
   if (convert &&
       getElementTypeOrSelf(convert->getOperand(0).getType()).isBF16())
@@ -39,7 +39,7 @@ Value Rounder::get(Value value) {
              builder, value.getLoc(), type.clone(builder.getBF16Type()), value);
 }
 
-/// Whether a dot that no rule of the recipe is about reads bf16.
+/// Whether the recipe has an unquantized dot read bf16.
 static bool wantsBF16(stablehlo::DotGeneralOp dot,
                       const ComputeRecipe &compute) {
   VerdictAttr verdict = getVerdict(dot);
@@ -67,7 +67,8 @@ struct ComputeTypes : fp8::impl::FP8ComputeTypesBase<ComputeTypes> {
     FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
     if (failed(recipe) || failed(verifyDotsQuantized(getOperation())))
       return signalPassFailure();
-    // What makes the first copy of a weight computes it as the step does.
+    // All functions change alike, so that the first copy of a weight is
+    // computed as in the step.
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (recipe->compute.attention == AttentionFormat::F8)
         quantizeAttention(function);

@@ -1,4 +1,4 @@
-//===- ComputeType.h - What unquantized dots compute in ---------*- C++ -*-===//
+//===- ComputeType.h - The compute type of unquantized dots -----*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_COMPUTETYPE_H
@@ -8,11 +8,11 @@
 namespace mlir {
 namespace fp8 {
 
-/// Whether a dot reads f32 operands that bf16 may take the place of: both are
-/// f32 and summed over.
+/// Whether a dot can read its operands rounded to bf16: operands and result are
+/// f32, and it has a contracting dimension.
 bool canReadBF16(stablehlo::DotGeneralOp dot);
 
-/// Rounds values to bf16, each once.
+/// Rounds values to bf16, each value once.
 class Rounder {
 public:
   explicit Rounder(MLIRContext *context) : builder(context) {}

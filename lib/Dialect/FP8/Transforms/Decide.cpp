@@ -53,7 +53,8 @@ struct Decide : fp8::impl::FP8DecideBase<Decide> {
         return failure();
       decision->number = number++;
       VerdictAttr verdict = decision->getAttribute(&getContext());
-      // Before the dot has it: a remark prints the dot as well.
+      // Emit the remark before the dot has the verdict, because it prints the
+      // dot.
       if (emitRemarks)
         emitVerdictRemark(info.dot, verdict);
       info.dot->setAttr(FP8Dialect::kVerdictAttrName, verdict);

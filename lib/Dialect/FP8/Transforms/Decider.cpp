@@ -18,10 +18,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// What can be told of dots
+// Properties of dots
 //===----------------------------------------------------------------------===//
 
-/// Why a dot cannot become an fp8.dot_general; empty if it can.
+/// Returns why a dot cannot become an fp8.dot_general; empty if it can.
 static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   for (auto [name, value] :
        {std::pair<StringRef, Value>("lhs", dot.getLhs()),
@@ -43,8 +43,8 @@ static std::string getObstacle(stablehlo::DotGeneralOp dot) {
   return "";
 }
 
-/// The value that a loop has stored in the stack that `slice` reads; null if it
-/// reads no stack of a loop.
+/// Returns the value that a loop has stored in the stack that `slice` reads;
+/// null if it reads no stack of a loop.
 static Value getStored(stablehlo::DynamicSliceOp slice) {
   auto stack = dyn_cast<OpResult>(slice.getOperand());
   auto loop = stack ? dyn_cast<stablehlo::WhileOp>(stack.getOwner())
@@ -74,8 +74,8 @@ bool fp8::isRescaled(Value operand) {
   return false;
 }
 
-/// Whether an operand that the recipe gives a delayed scale needs its own: a
-/// smoothed weight is of another size whenever its factors change.
+/// Whether an operand that the recipe gives a delayed scale needs a current
+/// one: the magnitude of a smoothed weight changes with its factors.
 static bool needsCurrentScale(const OperandRecipe &recipe, OperandKind kind,
                               Value operand) {
   return recipe.scaling == Scaling::Delayed && kind == OperandKind::Weight &&
@@ -90,7 +90,7 @@ static std::string describeSmoothing(const SmoothRecipe &smooth) {
   return text;
 }
 
-/// The number of the layer in a tree path: its first number, as in
+/// Returns the number of the layer in a tree path: its first number, as in
 /// `p['layers'][3]['wq']`, `p['block_3']['wq']` or `p['h3']['wq']` (a key that
 /// ends in a number, with keys below it).
 static std::optional<int64_t> getLayerNumber(StringRef path) {
@@ -132,7 +132,7 @@ Decider::Decider(const Recipe &recipe, func::FuncOp function)
 // Descriptions
 //===----------------------------------------------------------------------===//
 
-/// The product of the sizes of an operand's dimensions.
+/// Returns the product of the sizes of an operand's dimensions.
 static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
   int64_t size = 1;
   for (int64_t dim : dims)
@@ -140,7 +140,7 @@ static int64_t getSize(RankedTensorType type, ArrayRef<int64_t> dims) {
   return size;
 }
 
-/// The facts of a dot that are reported whatever its verdict is.
+/// Returns the facts about a dot that are reported whatever its verdict is.
 DotDecision Decider::describe(const DotInfo &info) const {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   DotDecision decision;
@@ -223,7 +223,7 @@ FailureOr<bool> Decider::matchesLayer(const RecipeRule &rule,
             "a number in its tree path; expected paths such as "
             "p['layers'][3]['wq'], or a rule without layers, first and last";
   else
-    // One dot for all layers of a loop: no single layer can be told apart.
+    // One dot serves all layers of a loop, so a rule cannot select one of them.
     diag << "a rule names layers by number, but this dot serves all layers of "
             "a loop; expected a rule without layers, first and last, or a "
             "model without a loop over its layers";
@@ -246,7 +246,7 @@ FailureOr<bool> Decider::matches(const RecipeRule &rule, const DotInfo &info,
                                : FailureOr<bool>(true);
 }
 
-/// The first rule that matches a dot, or null.
+/// Returns the first rule that matches a dot, or null.
 FailureOr<const RecipeRule *>
 Decider::findRule(const DotInfo &info, const DotDecision &decision) const {
   for (const RecipeRule &rule : recipe.rules) {
@@ -271,7 +271,7 @@ static std::string describeRule(const RecipeRule &rule) {
 // Decisions
 //===----------------------------------------------------------------------===//
 
-/// The dot becomes FP8, as the recipe says of its operands.
+/// Makes the dot FP8, with the recipe's settings for its operands.
 void Decider::quantize(const DotInfo &info, DotDecision &decision) const {
   const OperandRecipe &lhs = *getOperandRecipe(recipe, info.role, info.lhs);
   const OperandRecipe &rhs = *getOperandRecipe(recipe, info.role, info.rhs);

@@ -12,7 +12,7 @@ namespace fp8 {
 /// Whether Smooth-SwiGLU has moved a factor into or out of an operand.
 bool isRescaled(Value operand);
 
-/// What becomes of a dot; see `#fp8.verdict`.
+/// The decision about a dot; see `#fp8.verdict`.
 struct DotDecision {
   Verdict kind = Verdict::HighPrecision;
   DotRole role = DotRole::Other;
@@ -39,7 +39,8 @@ public:
 
   const LinearLayers &getLayers() const { return layers; }
 
-  /// Fails, with an error, if it cannot tell whether a rule matches.
+  /// Decides about a dot. Fails, with an error, if it is unknown whether a rule
+  /// matches.
   FailureOr<DotDecision> decide(const DotInfo &info) const;
 
 private:

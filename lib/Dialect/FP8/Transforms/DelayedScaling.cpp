@@ -16,7 +16,8 @@ using namespace mlir::fp8;
 // Small tensors
 //===----------------------------------------------------------------------===//
 
-/// The largest element along dimension 0, or of all. A NaN makes it NaN.
+/// Returns the maximum along dimension 0, or of all elements. A NaN makes it
+/// NaN.
 static Value makeMax(OpBuilder &b, Location loc, Value value, bool whole) {
   RankedTensorType type = tensorOf(value);
   SmallVector<int64_t> dims;
@@ -194,7 +195,7 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   int64_t length = state.recipe.history;
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, state.type.getShape());
-  // The largest of all calls since the last roll.
+  // The maximum of all calls since the last roll.
   if (when.waits())
     amax = stablehlo::MaxOp::create(
         builder, loc, amax,
@@ -202,7 +203,7 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
                     state.type.getShape()));
   Value row = makeReshape(builder, loc, amax, rowShape);
 
-  // Largest of all but the slot that this step's amax takes.
+  // The maximum of all but the slot that this step's amax takes.
   Value basis = amax;
   if (state.recipe.algorithm == AmaxAlgorithm::Max && length > 1) {
     Value earlier = makeMax(
@@ -251,7 +252,8 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   state.nextQuantizer = quantizer;
 }
 
-/// The largest of all ranks, in one message: histories are the same on all.
+/// Reduces all amaxes to their maxima over the ranks in one message, so that
+/// histories are the same on all ranks.
 void DelayedScaling::reduceOverRanks(MutableArrayRef<Value> amaxes) {
   Location loc = function.getLoc();
   SmallVector<Value> flat;

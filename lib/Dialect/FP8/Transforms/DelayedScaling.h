@@ -1,21 +1,21 @@
 //===- DelayedScaling.h - Scales from earlier steps -------------*- C++ -*-===//
 //
-// Delayed scaling is state of the step: for every quantized tensor a history of
-// amaxes and the quantizer (the reciprocal of the scale) that it gave, as
-// arguments and results with tree paths of their own. A step quantizes by the
-// quantizer it finds, and leaves the next one:
+// Delayed scaling has state in the step: for every quantized tensor a history
+// of amaxes and the quantizer (the reciprocal of the scale) that follows from
+// it, as arguments and results with tree paths of their own. A step quantizes
+// with the quantizer that it receives, and computes the next one:
 //
 //   history[0] = max(history[0], amax)   (of all micro-batches)
 //   quantizer  = rule(max(history)), or rule(history[0])
 //   history    = roll(history, -1), history[0] = 0
 //
-// which is Transformer Engine's order of things. An amax of 0 or one that is
-// not finite keeps the old quantizer, and a step with a non-finite amax
-// anywhere changes no history: its update is not taken either. A call that is a
-// micro-batch of a later update does the first line alone, and one whose update
-// is skipped does nothing (TakenUpdate.h). A quantizer of 0
-// is one that was never set: then the tensor's own amax scales it (or 1, where
-// the recipe says so), so that all of this state begins as zeros.
+// which is Transformer Engine's order. An amax that is 0 or not finite keeps
+// the old quantizer. A step with a non-finite amax anywhere changes no history,
+// because its update is not taken either. A call that is a micro-batch of a
+// later update runs the first line alone, and a call whose update is skipped
+// runs nothing (TakenUpdate.h). A quantizer of 0 has never been set: the
+// tensor's own amax then gives the scale (or it is 1, if the recipe says so),
+// so that all of this state can begin as zeros.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,60 +54,60 @@ public:
     TypeAttr format;
   };
 
-  /// An amax, and the slots of its state where it is found.
+  /// An amax, and its slots at the place where it is computed.
   struct Amax {
     Value value;
     SmallVector<LayerSlot> slots;
   };
 
-  /// Scale and quantizer of the tensor called `name`, made where `at` stands,
-  /// and records its amax. Tensors of the same name share a state: those that
-  /// another pass over the layer computes again. `current` is the scale that
-  /// the amax would give. The amax that is recorded is `found`, if it is known
-  /// elsewhere. The first scale is the one of the amax, or 1, or what
-  /// `makeFirst` makes.
+  /// Returns scale and quantizer of the tensor called `name`, made at `at`, and
+  /// records its amax. Tensors of the same name share a state: another pass
+  /// over the layer recomputes the tensor. `current` is the scale that the
+  /// tensor's own amax gives. If `found` is set, its amax is recorded instead.
+  /// The first scale is the one of the amax, or 1, or the result of
+  /// `makeFirst`.
   Scale get(OpBuilder &at, StringRef name, ArrayRef<LayerSlot> slots,
             const OperandRecipe &recipe, ComputeScaleOp current,
             const std::optional<Amax> &found = std::nullopt,
             function_ref<Scale(Value unset)> makeFirst = nullptr);
 
-  /// Records the amax of the tensor called `name` alone; `current` is erased if
+  /// Only records the amax of the tensor called `name`; erases `current` if
   /// nothing reads it.
   void record(StringRef name, ArrayRef<LayerSlot> slots,
               const OperandRecipe &recipe, ComputeScaleOp current);
 
-  /// Scale and quantizer of a state that is known by now; without slots those
-  /// of all layers. None if there is no such state, or if its first step needs
-  /// the tensor's amax.
+  /// Returns scale and quantizer of an existing state; without slots those of
+  /// all layers. None if there is no such state, or if its first step needs the
+  /// tensor's amax.
   std::optional<Scale> read(OpBuilder &at, Location loc, StringRef name,
                             ArrayRef<LayerSlot> slots);
 
-  /// The number of the state called `name`, or of a new one, of tensors with
-  /// these slots.
+  /// Returns the number of the state called `name` for tensors with these
+  /// slots; adds the state if there is none.
   unsigned getState(StringRef name, ArrayRef<LayerSlot> slots,
                     const OperandRecipe &recipe, const Rule &rule);
 
-  /// The name of a state. A second format, tile or shape under one name gets a
-  /// number behind it.
+  /// Returns the name of a state. A second format, tile or shape under one name
+  /// gets a numeric suffix.
   StringRef getName(unsigned state) const { return states[state].name; }
 
-  /// Adds this step's amax of a state, known at the end of the function, to
-  /// those that are recorded.
+  /// Adds an amax of a state that this step knows at the end of the function to
+  /// the recorded ones.
   void addAmax(unsigned state, Value amax) { given.push_back({state, amax}); }
 
-  /// The quantizer of the next step, after `addResults`.
+  /// Returns the quantizer of the next step; valid after `addResults`.
   Value getNextQuantizer(unsigned state) const {
     return states[state].nextQuantizer;
   }
 
-  /// Scale and quantizer of a state that holds the quantizer `kept`, or the
-  /// first ones if it was never set: `first`, or what `makeFirst` makes.
+  /// Returns scale and quantizer of a state that holds the quantizer `kept`. If
+  /// it was never set, these are `first`, or the result of `makeFirst`.
   static Scale orFirst(OpBuilder &at, Location loc, Value kept, Scale first,
                        function_ref<Scale(Value unset)> makeFirst = nullptr);
 
   /// Adds the new states to the function's results.
   void addResults() { addResults(findTakenUpdate(function)); }
-  /// The same where it is known when the step takes its update.
+  /// The same, given when the step takes its update.
   void addResults(TakenUpdate when);
 
   bool empty() const { return states.empty(); }

@@ -1,4 +1,4 @@
-//===- DropVerdicts.cpp - Take the verdicts off the program ---------------===//
+//===- DropVerdicts.cpp - Remove the verdicts -----------------------------===//
 
 #include "EffectiveRecipe.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -18,8 +18,8 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The role of the dot and the parameter of its layer become the outermost name
-/// of its location: that is what its kernel's launches are called.
+/// Adds the role of the dot and the parameter of its layer as the outermost
+/// name of its location, which names the launches of its kernel.
 void nameLocation(Operation *dot, VerdictAttr verdict) {
   if (!verdict.getLayer())
     return;

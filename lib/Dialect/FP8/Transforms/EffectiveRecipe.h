@@ -1,6 +1,6 @@
 //===- EffectiveRecipe.h - The recipe and the verdicts in the IR *- C++ -*-===//
 //
-// What passes of the fp8 stage read of those that ran before them.
+// Accessors for what earlier passes of the fp8 stage have left in the IR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,29 +17,29 @@
 namespace mlir {
 namespace fp8 {
 
-/// The recipe that `fp8-resolve-recipe` has put on the module; an error without
-/// one.
+/// Returns the recipe that `fp8-resolve-recipe` put on the module; an error
+/// without one.
 FailureOr<Recipe> getEffectiveRecipe(ModuleOp module);
 
-/// What `fp8-decide` has decided about an op; null for what is no dot, and for
-/// dots that passes have added since.
+/// Returns the verdict of `fp8-decide` on an op; null if the op is not a dot,
+/// or is a dot that a pass has added since.
 VerdictAttr getVerdict(Operation *op);
 
-/// An error at the first dot that `fp8-decide` has decided nothing about.
+/// Emits an error at the first dot without a verdict.
 LogicalResult verifyDecided(ModuleOp module);
 
-/// An error at the first dot if `fp8-decide` has decided about none: what has
-/// run since may have added dots.
+/// Emits an error at the first dot if no dot has a verdict: passes that have
+/// run since may have added dots without one.
 LogicalResult verifySomeDecided(ModuleOp module);
 
-/// An error at the first dot that becomes FP8 and has not yet.
+/// Emits an error at the first dot that is to become FP8 and is not FP8 yet.
 LogicalResult verifyDotsQuantized(ModuleOp module);
 
-/// A type as messages and reports have it, without quotes.
+/// Prints a type as in messages and reports, without quotes.
 std::string printType(Type type);
 
-/// How the recipe quantizes an operand of a dot with this role; null if it
-/// keeps the dot in high precision.
+/// Returns how the recipe quantizes an operand of a dot with this role; null if
+/// it keeps the dot in high precision.
 const OperandRecipe *getOperandRecipe(const Recipe &recipe, DotRole role,
                                       OperandKind kind);
 

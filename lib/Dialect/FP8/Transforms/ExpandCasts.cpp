@@ -25,7 +25,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// What the arithmetic needs to know of an f8 format.
+/// The properties of an f8 format that the arithmetic uses.
 struct Layout {
   explicit Layout(FloatType format) {
     const llvm::fltSemantics &semantics = format.getFloatSemantics();
@@ -42,24 +42,24 @@ struct Layout {
   int32_t nanCode() const {
     if (unsignedZero)
       return 0x80;
-    // The quiet bit beside infinity's code, or the one NaN.
+    // The quiet bit after infinity's code, or the only NaN.
     return hasInfinity ? (largestCode + 1) | (1 << (mantissaBits - 1)) : 0x7f;
   }
-  /// How far a mantissa moves between f32 and f8.
+  /// The number of bits by which a mantissa shifts between f32 and f8.
   int32_t shift() const { return 23 - mantissaBits; }
 
   int32_t mantissaBits, minExponent, largestCode;
   bool unsignedZero, hasInfinity;
 };
 
-/// The bits of the f32 number 2^exponent.
+/// Returns the bits of the f32 number 2^exponent.
 constexpr int32_t powerBits(int32_t exponent) { return (exponent + 127) << 23; }
 
 /// Builds ops on scalars or on vectors of one shape.
 struct Emitter {
   OpBuilder &b;
   Location loc;
-  /// A type of the wanted shape.
+  /// A type of the shape of the results.
   Type like;
 
   Type type(Type element) const {
@@ -102,11 +102,11 @@ struct Emitter {
 
 } // namespace
 
-/// Powers of two alone: the code is f32's exponent.
+/// Decodes E8M0, which has only powers of two: the code is f32's exponent.
 static Value expandE8M0ToF32(Emitter e, Value value) {
   Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
   Value bits = e.op<arith::ShLIOp>(code, 23);
-  // 2^-127 is no normal number of f32.
+  // 2^-127 is subnormal in f32.
   bits = e.select(e.cmp(arith::CmpIPredicate::eq, code, 0),
                   e.constant(0x00400000), bits);
   bits = e.select(e.cmp(arith::CmpIPredicate::eq, code, 0xff),
@@ -114,7 +114,8 @@ static Value expandE8M0ToF32(Emitter e, Value value) {
   return e.bitcast(e.f32(), bits);
 }
 
-/// To the nearest power of two, halves up; what is not positive is NaN.
+/// Rounds to the nearest power of two, halves up. Values that are not positive
+/// become NaN.
 static Value expandF32ToE8M0(Emitter e, Value value, Type format) {
   Value bits = e.bitcast(e.i32(), value);
   Value code = e.op<arith::ShRUIOp>(e.op<arith::AddIOp>(bits, 0x00400000), 23);
@@ -136,11 +137,11 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, 0x80), 24);
   Value magnitude = e.op<arith::AndIOp>(code, 0x7f);
 
-  // Exponent and mantissa into place, the exponent rebased from 1 (the
+  // Shift exponent and mantissa into place, and rebase the exponent from 1 (the
   // format's smallest normal) to f32's.
   Value placed = e.op<arith::ShLIOp>(magnitude, layout.shift());
   Value normal = e.op<arith::AddIOp>(placed, powerBits(layout.minExponent - 1));
-  // A subnormal has no leading one: put one in by taking the next exponent,
+  // A subnormal has no leading one: insert one by taking the next exponent, and
   // subtract it again in f32. Only normal f32 numbers take part.
   Value smallest = e.constant(powerBits(layout.minExponent));
   Value withOne = e.op<arith::AddIOp>(placed, smallest);
@@ -156,7 +157,7 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
     Value isNaN = e.cmp(arith::CmpIPredicate::eq, code, 0x80);
     return e.bitcast(e.f32(), e.select(isNaN, e.constant(0x7fc00000), bits));
   }
-  // What lies above the largest finite code is infinity or NaN: in f32, the
+  // Codes above the largest finite one are infinity or NaN: in f32, the
   // mantissa under the largest exponent, or the quiet NaN.
   Value special = layout.hasInfinity ? e.op<arith::OrIOp>(placed, 0x7f800000)
                                      : e.constant(0x7fc00000);
@@ -176,16 +177,16 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
   Value sign = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 24), 0x80);
   Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
 
-  // Everything above the largest code becomes the number that would have the
-  // next one, which is the code of infinity, or of NaN.
+  // Magnitudes above the largest code become that of the next code, which is
+  // infinity's, or NaN's.
   int32_t beyond = layout.largestCode + 1;
   int32_t beyondBits =
       (beyond << layout.shift()) + powerBits(layout.minExponent - 1);
   Value a = e.op<arith::MinUIOp>(magnitude, beyondBits);
 
-  // Add c, whose last bit weighs as much as the last bit of the code: the f32
+  // Add c, whose last bit has the weight of the last bit of the code: the f32
   // addition rounds there, to nearest even. Below the smallest normal that
-  // weight stays.
+  // weight is constant.
   int32_t smallest = powerBits(layout.minExponent);
   Value exponent =
       e.op<arith::MaxUIOp>(e.op<arith::AndIOp>(a, 0x7f800000), smallest);
@@ -199,7 +200,7 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
   Value nan = e.constant(layout.nanCode());
   Value isNaN = e.cmp(arith::CmpIPredicate::ugt, magnitude, 0x7f800000);
   if (layout.unsignedZero) {
-    // No negative zero: its code is NaN's.
+    // There is no negative zero: its code is NaN's.
     Value isZero = e.cmp(arith::CmpIPredicate::eq, code, 0);
     code = e.select(isZero, code, e.op<arith::OrIOp>(code, sign));
     code = e.select(isNaN, nan, code);
@@ -223,7 +224,7 @@ static Value upperHalf(Emitter e, Value bits, Type bf16) {
 
 static Value expandF32ToBF16(Emitter e, Value value, Type type) {
   Value bits = e.bitcast(e.i32(), value);
-  // Half of the last place, less one where it would make a tie odd.
+  // Add half of the last place, less one unit where a tie must stay even.
   Value odd = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 16), 1);
   Value rounded = e.op<arith::AddIOp>(e.op<arith::AddIOp>(bits, 0x7fff), odd);
   Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);
@@ -232,8 +233,8 @@ static Value expandF32ToBF16(Emitter e, Value value, Type type) {
   return upperHalf(e, result, type);
 }
 
-/// f64 to f32, rounding to odd: what is rounded once more to fewer bits is then
-/// as if it had been rounded once.
+/// Converts f64 to f32, rounding to odd. A second rounding to fewer bits then
+/// gives the same result as a single one.
 static Value roundToOdd(Emitter e, Value value) {
   Value nearest = e.cast<arith::TruncFOp>(e.f32(), value);
   Value back = e.cast<arith::ExtFOp>(e.f64(), nearest);
@@ -244,8 +245,8 @@ static Value roundToOdd(Emitter e, Value value) {
   };
   Value zero =
       arith::ConstantOp::create(e.b, e.loc, e.b.getZeroAttr(back.getType()));
-  // Away from zero by the rounding: one step back. (The sign of the input: the
-  // nearest number may be a zero.)
+  // If the rounding went away from zero, go one step back. (Test the sign of
+  // the input, because the nearest number may be zero.)
   Value away = e.select(cmp(arith::CmpFPredicate::OGE, value, zero),
                         cmp(arith::CmpFPredicate::OGT, back, value),
                         cmp(arith::CmpFPredicate::OLT, back, value));
@@ -261,7 +262,8 @@ static Value roundToOdd(Emitter e, Value value) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// All formats of 8 bits, those too that no recipe names.
+/// Whether the elements are floats of 8 bits, including formats that no recipe
+/// names.
 static bool isF8(Type type) {
   Type element = getElementTypeOrSelf(type);
   return isFormat(element) ||
@@ -338,8 +340,9 @@ struct ExpandCmpF : OpRewritePattern<arith::CmpFOp> {
   }
 };
 
-/// Integers to f8 or bf16. Those that f32 rounds are beyond every f8 format, so
-/// that nothing is rounded twice; bf16 takes wide integers through f64.
+/// Converts integers to f8 or bf16. Integers that f32 rounds are beyond every
+/// f8 format, so that nothing is rounded twice; wide integers become bf16 by
+/// way of f64.
 template <typename OpTy> struct ExpandFromInt : OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;
   LogicalResult matchAndRewrite(OpTy op,
@@ -383,7 +386,7 @@ struct FP8ExpandCasts : fp8::impl::FP8ExpandCastsBase<FP8ExpandCasts> {
             applyPatternsGreedily(getOperation(), std::move(patterns), config)))
       return signalPassFailure();
 
-    // What would reach LLVM unlowered is named here.
+    // Report ops that would reach LLVM unlowered.
     WalkResult result = getOperation()->walk([](Operation *op) -> WalkResult {
       if (!isa_and_nonnull<arith::ArithDialect, math::MathDialect>(
               op->getDialect()) ||

@@ -1,4 +1,4 @@
-//===- FirstScale.cpp - The scale of a value that has none yet ------------===//
+//===- FirstScale.cpp - The first scale of a value ------------------------===//
 
 #include "FirstScale.h"
 #include "SmallTensors.h"
@@ -11,14 +11,14 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Beyond that a value is read instead.
+/// If more ops would be cloned, the value is read instead.
 static constexpr size_t kMaxOps = 512;
 
 static bool isDot(Operation *op) {
   return isa<stablehlo::DotGeneralOp, fp8::DotGeneralOp>(op);
 }
 
-/// Whether an op costs no more than to read its operands.
+/// Whether an op costs no more than reading its operands.
 static bool isCheap(Operation *op) {
   return op->hasTrait<OpTrait::Elementwise>() ||
          isa<stablehlo::ConstantOp, stablehlo::BroadcastInDimOp,
@@ -31,8 +31,8 @@ static bool isCheap(Operation *op) {
 Recomputation::Recomputation(Value value)
     : value(value), block(value.getParentBlock()) {
   collect(/*throughDots=*/true);
-  // What else is read may come after a dot, as the norm of all gradients does:
-  // then its result is there anyway.
+  // Other values that are read may come after a dot, as the norm of all
+  // gradients does. Then the dot's result exists anyway.
   if (llvm::any_of(ops, [&](Operation *op) {
         return isDot(op) && last && op->isBeforeInBlock(last);
       }))
@@ -74,7 +74,7 @@ void Recomputation::setInsertionPoint(OpBuilder &builder) const {
 Value Recomputation::clone(OpBuilder &builder) const {
   IRMapping mapping;
   for (Operation *op : ops) {
-    // The report and traces are of the dot that is always there.
+    // The report and traces list the original dot, not this copy.
     Operation *copy = builder.clone(*op, mapping);
     copy->removeAttr(FP8Dialect::kTensorsAttrName);
     copy->removeAttr(FP8Dialect::kVerdictAttrName);

@@ -1,9 +1,9 @@
-//===- FirstScale.h - The scale of a value that has none yet ----*- C++ -*-===//
+//===- FirstScale.h - The first scale of a value ----------------*- C++ -*-===//
 //
-// A delayed scale is there before the value that it scales: one kernel makes
-// the value and stores it. Only before the first scale is set the value's own
-// amax is needed. If a branch read the value for that, every step would have to
-// keep it in f32. So the branch computes the value again, from what is there
+// A delayed scale exists before the value that it scales, so one kernel
+// computes the value and stores it. The value's own amax is needed only before
+// the first scale is set. If a branch read the value for that, every step would
+// have to keep it in f32. So the branch recomputes the value from what exists
 // before it: the payloads that a gradient's dot reads, old state, scalars.
 //
 //===----------------------------------------------------------------------===//
@@ -18,15 +18,16 @@
 namespace mlir {
 namespace fp8 {
 
-/// What a value is computed again from.
+/// The ops that recompute a value.
 class Recomputation {
 public:
   explicit Recomputation(Value value);
 
-  /// Where all that is read is known, and little of what is cloned.
+  /// Sets the insertion point after all values that are read, and before most
+  /// of those that are cloned.
   void setInsertionPoint(OpBuilder &builder) const;
 
-  /// The value, made where the builder stands.
+  /// Recomputes the value at the builder's insertion point.
   Value clone(OpBuilder &builder) const;
 
 private:
@@ -37,17 +38,17 @@ private:
   Value value;
   Block *block;
   SetVector<Operation *> ops; ///< To be cloned, operands first.
-  Operation *last = nullptr;  ///< The last one in the block that is only read.
+  Operation *last = nullptr;  ///< The last op in the block that is only read.
 };
 
-/// The scale that `makeOwn` makes in a branch that runs where `unset` says so,
-/// and ones, which nobody reads, in the other.
+/// Returns the scale that `makeOwn` makes, in a branch that runs if `unset` is
+/// true. The other branch gives ones, which nobody reads.
 DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Location loc,
                                      Value unset, RankedTensorType type,
                                      function_ref<ComputeScaleOp()> makeOwn);
 
-/// The scale that the amax of `value` gives where `unset` holds, as `current`
-/// makes it of the amax; else 1.
+/// Returns the scale that the amax of `value` gives if `unset` is true, made as
+/// `current` is made of its amax; else 1.
 DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Value unset,
                                      const Recomputation &value,
                                      ScaledType scaled, ComputeScaleOp current);

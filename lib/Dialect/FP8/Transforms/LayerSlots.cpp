@@ -20,7 +20,7 @@ std::optional<LayerSlot> fp8::matchSlot(Value start, Type stack, int64_t dim,
                                         int64_t size) {
   int64_t extent = cast<RankedTensorType>(stack).getDimSize(dim);
   if (size == extent)
-    return std::nullopt; // All of it, wherever it begins.
+    return std::nullopt; // The part is the whole dimension.
   std::optional<stablehlo::AffineIndex> index =
       stablehlo::matchAffineIndex(start);
   if (!index)
@@ -34,7 +34,7 @@ std::optional<LayerSlot> fp8::matchSlot(Value start, Type stack, int64_t dim,
   return slot;
 }
 
-/// Adds a slot of a loop that has none yet.
+/// Adds a slot unless its loop already has one.
 static void addSlot(const std::optional<LayerSlot> &slot,
                     SmallVectorImpl<LayerSlot> &slots) {
   if (slot && llvm::none_of(slots, [&](const LayerSlot &other) {
@@ -43,9 +43,9 @@ static void addSlot(const std::optional<LayerSlot> &slot,
     slots.push_back(*slot);
 }
 
-/// Adds a slot for every counter that an index is computed from, as that of
-/// layers in an order of their own (`w[order[i]]`) or of loops in loops
-/// (`w[2 * i + j]`): the iterations are the layers then.
+/// Adds a slot for every counter that an index is computed from. Layers may be
+/// in an order of their own (`w[order[i]]`) or in nested loops
+/// (`w[2 * i + j]`): the iterations are then the layers.
 static void addCounters(Value index, SmallVectorImpl<LayerSlot> &slots) {
   SmallVector<Value> open{index};
   DenseSet<Value> seen;
@@ -75,7 +75,7 @@ static void addCounters(Value index, SmallVectorImpl<LayerSlot> &slots) {
   }
 }
 
-/// Adds the slots of a part of `stack` that is cut or written at `starts`.
+/// Adds the slots of a part of `stack` that is read or written at `starts`.
 static void addSlots(ValueRange starts, Type part, Type stack,
                      SmallVectorImpl<LayerSlot> &slots) {
   for (auto [dim, start] : llvm::enumerate(starts)) {
@@ -96,8 +96,8 @@ SmallVector<LayerSlot> fp8::getSlotsOfWeight(Value weight) {
   while (!open.empty()) {
     Value value = open.pop_back_val();
     Operation *op = value.getDefiningOp();
-    // Outside of all loops nothing is cut at a counter, and what an inner loop
-    // makes is made of all that it reads.
+    // Outside all loops no counter cuts anything, and the results of an inner
+    // loop depend on all that it reads.
     if (!op || !seen.insert(value).second ||
         !op->getParentOfType<stablehlo::WhileOp>() ||
         isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp>(op))
@@ -158,7 +158,7 @@ LayerLoops::Evidence LayerLoops::getEvidence(Value weight, Value result) {
   return evidence;
 }
 
-/// How many regions are around a slot's loop.
+/// Returns the number of regions around a slot's loop.
 static unsigned getDepth(const LayerSlot &slot) {
   unsigned depth = 0;
   for (Operation *op = slot.counter.getOwner()->getParentOp(); op;

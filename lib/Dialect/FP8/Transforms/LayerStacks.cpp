@@ -1,4 +1,4 @@
-//===- LayerStacks.cpp - What a loop stacks for a later one ---------------===//
+//===- LayerStacks.cpp - Stacks that a later loop reads -------------------===//
 
 #include "LayerStacks.h"
 
@@ -52,7 +52,7 @@ std::optional<LayerStack> fp8::matchLayerStack(WhileOp loop, unsigned carry) {
   return stack;
 }
 
-/// The slot that begins at `starts`, in a stack of this rank.
+/// Returns the start indices of the slot at `starts`, in a stack of this rank.
 static SmallVector<Value> getStarts(OpBuilder &builder, Location loc,
                                     ValueRange starts, int64_t rank) {
   SmallVector<Value> result{starts.front()};

@@ -1,11 +1,10 @@
 //===- NarrowGathers.cpp - Quantize and round before a gather -------------===//
 //
-// An operand that a step gathers from several ranks is quantized, or rounded to
-// bf16, behind the gather as everything else is. Where nothing else reads what
-// is gathered, each rank does that to its own part instead, with the same
-// scales, and fewer bytes travel: FP8-LM (arXiv 2310.18313, section 2.3) for
-// sequence parallelism, and the same for weights whose parts lie on several
-// ranks.
+// An operand that a step gathers from several ranks is normally quantized, or
+// rounded to bf16, after the gather. If nothing else reads the gathered value,
+// each rank does that to its own part instead, with the same scales, and fewer
+// bytes travel. FP8-LM (arXiv 2310.18313, section 2.3) does this for sequence
+// parallelism; it works as well for weights that are split over several ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +25,8 @@ namespace mlir::fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Where a rank has fewer elements, a second exchange for the amax takes longer
-/// than the bytes that it spares.
+/// If a rank has fewer elements, a second exchange for the amax takes longer
+/// than the saved bytes.
 static constexpr int64_t kSmallPart = 1024;
 
 static int64_t bytesOf(RankedTensorType type) {
@@ -36,17 +35,17 @@ static int64_t bytesOf(RankedTensorType type) {
 
 namespace {
 
-/// Parts of all ranks of a group one after another along a dimension, as
-/// `stablehlo-lower-collectives` makes them of an `all_gather`.
+/// A gather that concatenates the parts of all ranks of a group along a
+/// dimension, as `stablehlo-lower-collectives` makes it from an `all_gather`.
 struct Gather {
   ExchangeOp exchange;
-  SmallVector<Operation *> views; // behind the exchange, one after another
+  SmallVector<Operation *> views; // after the exchange, in order
   Value whole;
   int64_t dim = 0;
 
-  /// The gather that begins with `exchange`, if it is of this kind.
+  /// Matches the gather that begins with `exchange`.
   static std::optional<Gather> match(ExchangeOp exchange);
-  /// The same gather of another value that this rank has a part of.
+  /// Creates the same gather of another value of which this rank has a part.
   Value apply(OpBuilder &b, Location loc, Value part, StringRef reason);
 
   int64_t numRanks() { return exchange.getRanks().getType().getDimSize(1); }
@@ -56,7 +55,7 @@ class Narrowing {
 public:
   explicit Narrowing(Gather gather) : gather(std::move(gather)) {}
 
-  /// Why nothing narrower can travel; none if it does from now on.
+  /// Narrows what travels. Returns the reason if this is impossible.
   std::optional<std::string> run();
 
 private:
@@ -81,7 +80,7 @@ private:
 // The gather
 //===----------------------------------------------------------------------===//
 
-/// The one reader of `value`, if it is of the kind that is asked for.
+/// Returns the only reader of `value` if it is an `OpTy`; else null.
 template <typename OpTy> static OpTy onlyReader(Value value) {
   return value.hasOneUse() ? dyn_cast<OpTy>(*value.user_begin()) : OpTy();
 }
@@ -93,7 +92,8 @@ std::optional<Gather> Gather::match(ExchangeOp exchange) {
   ArrayRef<int64_t> part = shapeOf(exchange.getInput());
   if (auto transpose =
           onlyReader<stablehlo::TransposeOp>(exchange.getResult())) {
-    // Ranks go to their place; nothing else moves.
+    // The dimension of the ranks moves to its place; the others keep their
+    // order.
     ArrayRef<int64_t> order = transpose.getPermutation();
     gather.dim = llvm::find(order, 0) - order.begin();
     for (int64_t i = 0, next = 1; i < static_cast<int64_t>(order.size()); ++i)
@@ -135,7 +135,7 @@ Value Gather::apply(OpBuilder &b, Location loc, Value part, StringRef reason) {
 // Amaxes
 //===----------------------------------------------------------------------===//
 
-/// The amax of this rank's part, in the tiles of the whole.
+/// Computes the amax of this rank's part, in the tiles of the whole.
 Value Narrowing::partOfAmax(OpBuilder &b, AmaxOp amax) {
   IRMapping mapping;
   mapping.map(amax.getInput(), gather.exchange.getInput());
@@ -147,8 +147,9 @@ Value Narrowing::partOfAmax(OpBuilder &b, AmaxOp amax) {
   return part.getResult();
 }
 
-/// The largest over the ranks where a tile spans them, or else the ranks' one
-/// after another: exactly the amax of the whole.
+/// Replaces an amax of the whole by exactly the same value: the maximum over
+/// the ranks where a tile spans them, else the concatenation of the ranks'
+/// amaxes.
 void Narrowing::gatherAmax(AmaxOp amax) {
   OpBuilder b(amax);
   Location loc = amax.getLoc();
@@ -168,8 +169,9 @@ void Narrowing::gatherAmax(AmaxOp amax) {
 // Payloads
 //===----------------------------------------------------------------------===//
 
-/// The scale and quantizer of this rank's part are those of the whole where a
-/// tile spans the ranks; else they follow from its own amaxes.
+/// Gathers payloads. The scale and quantizer of this rank's part are those of
+/// the whole where a tile spans the ranks; else they follow from its own
+/// amaxes.
 void Narrowing::gatherPayload(QuantizeOp quantize) {
   OpBuilder b(quantize);
   Location loc = quantize.getLoc();
@@ -207,7 +209,8 @@ void Narrowing::gatherPayload(QuantizeOp quantize) {
   quantize.erase();
 }
 
-/// Whether a scale of the whole follows from an amax of it, part by part.
+/// Whether the scale is current: it follows from the amax of the quantized
+/// tensor.
 static bool hasCurrentScale(QuantizeOp quantize) {
   auto compute = quantize.getScale().getDefiningOp<ComputeScaleOp>();
   auto amax = compute ? compute.getAmax().getDefiningOp<AmaxOp>() : AmaxOp();
@@ -221,7 +224,7 @@ std::optional<std::string> Narrowing::findObstacle() {
   int64_t bytes = 0;
   for (OpOperand &use : gather.whole.getUses()) {
     Operation *user = use.getOwner();
-    // All ranks come by the same exchanges.
+    // All ranks must execute the same exchanges.
     if (user->getBlock() != block)
       return "what is gathered is read in another block";
     ArrayRef<int64_t> tile;
@@ -253,11 +256,11 @@ std::optional<std::string> Narrowing::findObstacle() {
   return std::nullopt;
 }
 
-/// Whether all that reads what is gathered rounds it to one narrower type.
+/// Whether the only reader of the gathered value rounds it to a narrower type.
 bool Narrowing::isRounded() {
   Type wide = getElementTypeOrSelf(gather.whole.getType());
   auto convert = onlyReader<stablehlo::ConvertOp>(gather.whole);
-  // In a loop it would be gathered each time.
+  // In a loop it would be gathered in each iteration.
   if (!convert || convert->getBlock() != gather.exchange->getBlock())
     return false;
   Type narrow = getElementTypeOrSelf(convert.getType());
@@ -284,7 +287,7 @@ std::optional<std::string> Narrowing::run() {
   } else {
     if (std::optional<std::string> obstacle = findObstacle())
       return obstacle;
-    // Scales of parts are computed from the amaxes as they are.
+    // Scales of parts are computed from the original amaxes.
     for (QuantizeOp quantize : quantizes)
       gatherPayload(quantize);
     for (AmaxOp amax : amaxes)

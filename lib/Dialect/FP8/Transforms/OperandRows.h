@@ -1,8 +1,8 @@
 //===- OperandRows.h - Rows of the batch in operands of dots ----*- C++ -*-===//
 //
-// Where amaxes of all ranks' rows are wanted, fp8-data-parallel leaves on each
-// dot which of its operands differ between ranks, and the passes that measure
-// operands reduce their amaxes.
+// If amaxes are to be those of all ranks' rows, fp8-data-parallel records on
+// each dot which of its operands differ between ranks. The passes that measure
+// operands then reduce their amaxes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,9 @@
 
 namespace mlir::fp8 {
 
-/// What a dot does with the rows of an operand.
+/// How a dot uses the rows of an operand.
 enum class OperandRows {
-  None,      ///< It is the same on all ranks, or its own amaxes are wanted.
+  None,      ///< It is the same on all ranks, or each rank uses its own amaxes.
   Free,      ///< Each row gives its own results.
   Contracted ///< It sums over rows.
 };
@@ -23,7 +23,7 @@ enum class OperandRows {
 OperandRows getOperandRows(Operation *dot, unsigned operand);
 void setOperandRows(Operation *dot, ArrayRef<OperandRows> rows);
 
-/// The largest of all ranks.
+/// Returns the maximum of `amax` over all ranks.
 Value reduceAmaxOverRanks(OpBuilder &builder, Value amax, StringRef name);
 
 } // namespace mlir::fp8

@@ -8,9 +8,9 @@
 namespace mlir {
 namespace fp8 {
 
-/// The op that a scaled value or its payload comes from, through ops that
-/// change no number and stacks that a loop has filled; null for a value from
-/// outside. `visit` is called with every slice and every update of a stack on
+/// Returns the op that a scaled value or its payload comes from, through ops
+/// that change no value and stacks that a loop has filled; null for a value
+/// from outside. Calls `visit` for every slice and every update of a stack on
 /// the way.
 Operation *getQuantization(Value value,
                            llvm::function_ref<void(Operation *)> visit = {});

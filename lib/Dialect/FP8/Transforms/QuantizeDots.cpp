@@ -18,7 +18,7 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// How the operand of this kind is quantized.
+/// Returns how this operand of a dot is quantized.
 static OperandPlan getPlan(stablehlo::DotGeneralOp dot, unsigned operand,
                            const Recipe &recipe) {
   VerdictAttr verdict = getVerdict(dot);
@@ -30,7 +30,7 @@ static OperandPlan getPlan(stablehlo::DotGeneralOp dot, unsigned operand,
     plan.recipe.scaling = Scaling::Current;
   if (verdict.getRole() == DotRole::Wgrad && kind == OperandKind::Activation)
     plan.copy = recipe.wgrad->copy;
-  // Blocks along the contraction are of a rank's own rows.
+  // Blocks along the contraction consist of a rank's own rows.
   OperandRows rows = getOperandRows(dot, operand);
   plan.overRanks =
       (rows != OperandRows::None && plan.recipe.tile == Tiling::Tensor) ||
@@ -53,7 +53,7 @@ static AccumulatorRecipe getAccumulator(DotRole role, const Recipe &recipe) {
   }
 }
 
-/// The recipe may not be the one that the verdicts follow.
+/// Checks that the recipe is the one that the verdicts follow.
 static LogicalResult verifyRecipe(stablehlo::DotGeneralOp dot,
                                   const Recipe &recipe) {
   VerdictAttr verdict = getVerdict(dot);
@@ -74,7 +74,8 @@ struct QuantizeDots : fp8::impl::FP8QuantizeDotsBase<QuantizeDots> {
     FailureOr<Recipe> recipe = getEffectiveRecipe(getOperation());
     if (failed(recipe) || failed(verifyDecided(getOperation())))
       return signalPassFailure();
-    // The list is taken first: functions that store weight copies are added.
+    // Copy the list first, because functions that store weight copies are
+    // added.
     for (auto function : llvm::to_vector(getOperation().getOps<func::FuncOp>()))
       if (failed(quantize(function, *recipe)))
         signalPassFailure();

@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// From words of the recipe to types
+// Types of the recipe's formats and tiles
 //===----------------------------------------------------------------------===//
 
 FloatType fp8::getFormatType(Format format, MLIRContext *context) {
@@ -61,7 +61,8 @@ SmallVector<int64_t> fp8::getTile(Tiling tile, ArrayRef<int64_t> shape,
 // Arranging operands
 //===----------------------------------------------------------------------===//
 
-/// The value and what it is a layout of, from the root on.
+/// Returns the values that `value` is a layout of, from the root on, and last
+/// the value itself.
 static SmallVector<Value> getLayoutChain(Value value) {
   SmallVector<Value> chain{value};
   while (Value source = getLayoutSource(chain.back()))
@@ -71,7 +72,7 @@ static SmallVector<Value> getLayoutChain(Value value) {
 }
 
 /// Walks through barriers and transposes that the dot can express by its
-/// dimension numbers, to `end` at most.
+/// dimension numbers, at most to `end`.
 static void absorbTransposes(Value &value, SmallVectorImpl<int64_t> &batching,
                              SmallVectorImpl<int64_t> &contracting,
                              Value end = {}) {
@@ -79,7 +80,8 @@ static void absorbTransposes(Value &value, SmallVectorImpl<int64_t> &batching,
     Operation *layout = value.getDefiningOp();
     if (auto transpose = dyn_cast_or_null<stablehlo::TransposeOp>(layout)) {
       ArrayRef<int64_t> permutation = transpose.getPermutation();
-      // The free dimensions give the result's: their order must not change.
+      // The free dimensions keep their order in the result, so it must not
+      // change.
       int64_t last = -1;
       bool ordered = true;
       for (auto [dim, source] : llvm::enumerate(permutation)) {
@@ -109,8 +111,8 @@ static bool isConsecutive(ArrayRef<int64_t> dims) {
   return true;
 }
 
-/// Merges the contracting dimensions of an operand into one, and its free
-/// dimensions too if a tile spans several: blocks are those of a matrix.
+/// Merges the contracting dimensions of an operand into one, and also its free
+/// dimensions if a tile spans several, because blocks are blocks of a matrix.
 void Quantizer::arrange(Operand &operand, bool mergeFree) {
   auto type = cast<RankedTensorType>(operand.value.getType());
   SmallVector<int64_t> free = stablehlo::getFreeDims(
@@ -120,8 +122,9 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
   if (!mergeContracting && !mergeFree)
     return;
 
-  // Groups of dimensions that become one, in the order of the operand where
-  // they are neighbours there, else batching, free, contracting.
+  // Groups of dimensions that are merged. They keep the operand's order if the
+  // dimensions are adjacent there; else the order is batching, free,
+  // contracting.
   SmallVector<SmallVector<int64_t>> groups;
   auto addGroup = [&](ArrayRef<int64_t> dims, bool merge) {
     if (merge)
@@ -147,7 +150,8 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
     if (dims.front() == operand.contracting.front())
       contracting.push_back(i);
   }
-  // Batching dimensions keep the order that pairs them.
+  // Batching dimensions keep the order that pairs them with the other
+  // operand's.
   for (int64_t dim : operand.batching)
     for (auto [i, dims] : llvm::enumerate(groups))
       if (dims.front() == dim)
@@ -178,7 +182,8 @@ void Quantizer::arrange(Operand &operand, bool mergeFree) {
   operand.contracting = contracting;
 }
 
-/// Blocks along the contraction are blocks of one dimension.
+/// Merges dimensions where operands have blocks: a block along the contraction
+/// lies in one dimension.
 void Quantizer::mergeDims(Dot &dot) {
   auto hasBlocks = [](const OperandPlan &plan) {
     return plan.recipe.tile != Tiling::Tensor &&
@@ -226,15 +231,16 @@ void Quantizer::addOperand(Operand &operand, const OperandPlan &plan,
     return;
   }
   it->dots.push_back(dot);
-  // The backward pass has the same dots in another order.
+  // The name must not depend on the order of the dots, which the backward pass
+  // changes.
   it->name = std::min(it->name, plan.name);
-  // A payload that the forward pass reads too is made there.
+  // A payload that the forward pass also reads is made there.
   if (plan.copy == SecondPayload::Saved)
     it->copy = SecondPayload::Saved;
   if (!perTensor)
     return;
-  // The last value that both chains go through: quantizing the root instead
-  // would rearrange payloads where a layout op is common to all uses.
+  // Quantize the last value that both chains go through. Quantizing the root
+  // instead would rearrange payloads although all uses share a layout op.
   SmallVector<Value> common = getLayoutChain(it->point);
   size_t length = 0;
   while (length < common.size() && length < chain.size() &&
@@ -254,7 +260,7 @@ void Quantizer::add(const DotPlan &plan) {
           {stablehlo::DotGeneralOp(plan.dot).getRhs(),
            llvm::to_vector(dims.getRhsBatchingDimensions()),
            llvm::to_vector(dims.getRhsContractingDimensions())}};
-  // The tile of anything but a tensor is that of one layout.
+  // A tile other than the whole tensor belongs to one layout.
   for (auto [operand, tile] : {std::pair(&dot.lhs, plan.lhs.recipe.tile),
                                std::pair(&dot.rhs, plan.rhs.recipe.tile)})
     if (tile != Tiling::Tensor)
@@ -292,7 +298,7 @@ void fp8::setInsertionPointToQuantize(OpBuilder &builder, Value value) {
     builder.setInsertionPoint(first);
 }
 
-/// The first of the dots, if they are all in one block.
+/// Returns the first of the dots if they are all in one block; else null.
 static Operation *getFirst(ArrayRef<Operation *> dots) {
   Operation *first = dots.front();
   for (Operation *dot : dots) {
@@ -304,9 +310,9 @@ static Operation *getFirst(ArrayRef<Operation *> dots) {
   return first;
 }
 
-/// The amax for a quantization at the insertion point, which may move: `early`
-/// is the first place where the value could be quantized, and one amax serves
-/// all that come after it.
+/// Returns the amax for a quantization at the insertion point, which may move.
+/// If `early`, this is the first point where the value can be quantized, and
+/// one amax serves all later quantizations.
 Value Quantizer::getAmax(Value value, ScaledType type, bool early,
                          Location loc) {
   Attribute key = builder.getDenseI64ArrayAttr(type.getTile());
@@ -321,7 +327,8 @@ Value Quantizer::getAmax(Value value, ScaledType type, bool early,
   return amax;
 }
 
-/// The largest of all ranks, once for all that read the amax.
+/// Returns the maximum of the amax over all ranks, computed once for all
+/// readers.
 Value Quantizer::getAmaxOfRanks(Value amax, StringRef name) {
   Value &largest = amaxesOfRanks[amax];
   if (!largest) {
@@ -332,7 +339,8 @@ Value Quantizer::getAmaxOfRanks(Value amax, StringRef name) {
   return largest;
 }
 
-/// Whether `slice` cuts one part off the first dimension, all of the others.
+/// Whether `slice` reads one index of the first dimension and all other
+/// dimensions whole.
 static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
   ArrayRef<int64_t> stack =
       cast<RankedTensorType>(slice->getOperand(0).getType()).getShape();
@@ -341,7 +349,8 @@ static bool isLayerSlice(stablehlo::DynamicSliceOp slice) {
          sizes.drop_front() == stack.drop_front();
 }
 
-/// The update of a stack that makes, in an earlier loop, what `slice` reads.
+/// Returns the update that writes the stack that `slice` reads, in an earlier
+/// loop; else null.
 static stablehlo::DynamicUpdateSliceOp
 getUpdate(stablehlo::DynamicSliceOp slice) {
   auto stack = dyn_cast<OpResult>(slice.getOperand());
@@ -353,9 +362,9 @@ getUpdate(stablehlo::DynamicSliceOp slice) {
       .getDefiningOp<stablehlo::DynamicUpdateSliceOp>();
 }
 
-/// The amax of a tensor that an earlier loop has saved for this one, in that
-/// loop: then this one needs the payload alone. Not of a stack of layers, each
-/// with an amax of its own, that a loop in a loop reads.
+/// Returns the amax of a tensor that an earlier loop has saved for this loop,
+/// computed in the earlier loop: this loop then needs only the payload. None
+/// for a stack of layers, each with its own amax, that a nested loop reads.
 std::optional<DelayedScaling::Amax>
 Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
   Value root = getLayoutChain(value).front();
@@ -371,7 +380,7 @@ Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
       return std::nullopt;
     written.push_back(*slot);
   }
-  // The tensor as it is quantized there, if it is.
+  // The tensor as the earlier loop quantizes it, if it does.
   Value saved = update.getUpdate();
   auto isSpread = [](Value value) {
     return value.getDefiningOp<stablehlo::BroadcastInDimOp>() &&
@@ -396,7 +405,7 @@ Quantizer::getSavedAmax(Value value, ArrayRef<LayerSlot> slots, bool early) {
       getAmax(saved, scaled, /*early=*/true, saved.getLoc()), written};
 }
 
-/// Quantizes where the builder stands a tensor that is made in the block
+/// Quantizes, at the insertion point, a tensor that is made in the block
 /// `home`.
 Value Quantizer::quantize(Value value, const Group &group,
                           ArrayRef<int64_t> tile, Block *home, bool early,
@@ -423,7 +432,7 @@ Value Quantizer::quantize(Value value, const Group &group,
            "step's state";
   }
   Value amax = getAmax(value, scaled, early, loc);
-  // (Histories of delayed scaling are reduced all at once.)
+  // (Delayed scaling reduces all its histories at once.)
   if (group.overRanks && recipe.scaling == Scaling::Current) {
     amax = getAmaxOfRanks(amax, group.name);
     if (early)
@@ -433,8 +442,8 @@ Value Quantizer::quantize(Value value, const Group &group,
       builder, loc, scaled.getScaleTensorType(), amax.getType(), amax, rule,
       builder.getI64IntegerAttr(recipe.margin), TypeAttr::get(format));
   DelayedScaling::Scale by{scale.getScale(), scale.getQuantizer()};
-  // Where it is made counts: what comes from outside of a loop over layers is
-  // one tensor, though a dot of every layer reads it.
+  // The slots depend on where the value is made: a value from outside a loop
+  // over layers is one tensor, although a dot of every layer reads it.
   SmallVector<LayerSlot> slots = layerLoops.getSlots(home, group.layer);
   if (recipe.scaling == Scaling::Delayed)
     by = delayed.get(builder, group.name, slots, recipe, scale,
@@ -453,8 +462,8 @@ Value Quantizer::quantize(Value value, const Group &group,
                             builder.getI64IntegerAttr(tensor));
 }
 
-/// The stack that a slice of weights is cut from. They are what they were when
-/// the layer is computed again: barriers do not count.
+/// Returns the stack that a slice of weights is cut from. Skips barriers,
+/// because weights do not change before the layer is recomputed.
 static Value getStackOfWeights(stablehlo::DynamicSliceOp slice) {
   Value stack = slice->getOperand(0);
   while (stack.getDefiningOp<stablehlo::OptimizationBarrierOp>())
@@ -462,9 +471,9 @@ static Value getStackOfWeights(stablehlo::DynamicSliceOp slice) {
   return stack;
 }
 
-/// The slice of weights stacked outside of a loop that `value` is, up to
-/// reshapes and conversions: the weights of one layer, in a loop over layers.
-/// `conversions` are the types it is converted to, the last one first.
+/// Matches `value` with a slice of weights that are stacked outside of a loop,
+/// up to reshapes and conversions: the weights of one layer, in a loop over
+/// layers. `conversions` are the types it is converted to, the last one first.
 static stablehlo::DynamicSliceOp
 getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
   while (true) {
@@ -486,9 +495,9 @@ getWeightSlice(Value value, SmallVectorImpl<Type> &conversions) {
   return slice;
 }
 
-/// Quantizes all layers of a stack outside of the loop, each as it would be
-/// alone, and returns the layer of this iteration: the forward and the backward
-/// loop, and every micro-batch around them, read one payload.
+/// Quantizes all layers of a stack outside the loop, each as if it were alone,
+/// and returns the layer of this iteration. The forward and the backward loop,
+/// and all micro-batches around them, then read one payload.
 Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
                                ArrayRef<Type> conversions) {
   Value source = getStackOfWeights(slice);
@@ -549,8 +558,9 @@ Value Quantizer::quantizeStack(Group &group, stablehlo::DynamicSliceOp slice,
   return PackOp::create(builder, loc, result, payload, scale);
 }
 
-/// Quantizes a group before the first dot that reads it, so that the payload is
-/// not kept until then; perhaps from the payload of the forward pass.
+/// Quantizes a group right before the first dot that reads it, so that the
+/// payload is not kept until then. Requantizes the forward pass's payload if
+/// the group says so.
 Value Quantizer::quantizeAtReader(Group &group, Operation *first) {
   Value value = group.point;
   builder.setInsertionPoint(first);
@@ -592,7 +602,7 @@ Value Quantizer::getQuantized(Group &group) {
   return group.quantized;
 }
 
-/// The payload of the group, arranged as `value` is.
+/// Returns the payload of the group in the layout of `value`.
 Value Quantizer::getView(Group &group, Value value) {
   if (value == group.point)
     return getQuantized(group);
@@ -620,13 +630,13 @@ Value Quantizer::getView(Group &group, Value value) {
                             ScaledType::getPerTensor(payload),
                             view->getResult(0), unpacked.getScale());
   }
-  // The recursion may have moved the entry.
+  // The recursion may have invalidated `it`.
   group.views[value] = result;
   return result;
 }
 
-/// The quantized operand. Transposes that the dot can express by its dimension
-/// numbers are not repeated on the payload.
+/// Returns the quantized operand. Transposes that the dot can express by its
+/// dimension numbers are not repeated on the payload.
 Value Quantizer::getScaled(Operand &operand) {
   Group &group = groups[operand.group];
   for (Value value = operand.value; Value source = getLayoutSource(value);
@@ -637,7 +647,7 @@ Value Quantizer::getScaled(Operand &operand) {
   return getView(group, operand.value);
 }
 
-/// The name of its scale state, as state or not.
+/// Returns the name of the tensor's scale state, without the prefix of state.
 static StringRef getTensorName(const OperandPlan &plan) {
   StringRef name = plan.name;
   name.consume_front("fp8.");
@@ -688,8 +698,8 @@ LogicalResult Quantizer::rewrite() {
       for (Operation *dot : group.dots)
         if (failed(seeds.get(dot->getBlock())))
           return failure();
-  // All operands first: a dot's result may be the tensor that another one
-  // quantizes, and is replaced only after.
+  // Quantize all operands first: a dot's result may be a tensor that another
+  // dot quantizes, so it is replaced only afterwards.
   for (Dot &dot : dots) {
     dot.lhs.scaled = getScaled(dot.lhs);
     dot.rhs.scaled = getScaled(dot.rhs);
@@ -707,7 +717,7 @@ LogicalResult Quantizer::rewrite() {
   return success();
 }
 
-/// Layout ops that only the dots read: their payload has its own.
+/// Erases layout ops that only the dots read, because the payload has its own.
 void Quantizer::eraseUnread() {
   for (bool changed = true; changed;) {
     changed = false;

@@ -27,10 +27,10 @@ struct OperandPlan {
   bool isWeight = false;
   /// How the activation of a wgrad dot gets its payload.
   SecondPayload copy = SecondPayload::Saved;
-  /// Its amaxes are over rows of which each rank has its own, and those of all
-  /// ranks are wanted.
+  /// Whether the operand's amaxes are over rows that differ by rank, and the
+  /// amaxes of all ranks are wanted.
   bool overRanks = false;
-  /// What the scale state of the tensor is called.
+  /// The name of the tensor's scale state.
   std::string name = {};
 };
 
@@ -41,13 +41,13 @@ struct DotPlan {
   AccumulatorRecipe accumulator;
 };
 
-/// Rewrites dots of one function. All dots are added before any is rewritten:
-/// where a tensor is quantized depends on every dot that reads it.
+/// Rewrites dots of one function. All dots are added before any is rewritten,
+/// because where a tensor is quantized depends on all dots that read it.
 class Quantizer {
 public:
-  /// `seed` is that of stochastic rounding. With `nameTensors` a dot has the
-  /// names of its operands as an attribute. `weightCopies` says whether weights
-  /// with delayed scales are quantized by the step that updates them.
+  /// `seed` is the seed of stochastic rounding. With `nameTensors` a dot gets
+  /// the names of its operands as an attribute. `weightCopies` says whether
+  /// weights with delayed scales are quantized by the step that updates them.
   Quantizer(func::FuncOp function, int64_t seed, bool nameTensors = false,
             WeightCopyTime weightCopies = WeightCopyTime::Step)
       : function(function), nameTensors(nameTensors),
@@ -75,7 +75,7 @@ private:
     Value root, point;
     bool isWeight = false, overRanks = false;
     SecondPayload copy = SecondPayload::Saved;
-    /// The name of its scale state, and what its dots tell of the layer.
+    /// The name of its scale state, and what its dots show about the layer.
     std::string name;
     LayerLoops::Evidence layer;
     /// The dots that read it.
@@ -122,15 +122,15 @@ private:
   LayerLoops layerLoops;
   /// Layout ops between the quantized tensors and the dots.
   llvm::SetVector<Operation *> layouts;
-  /// The amaxes that exist already, by value and tile.
+  /// The existing amaxes, by value and tile.
   DenseMap<std::pair<Value, Attribute>, Value> amaxes;
-  /// Those that are reduced over ranks.
+  /// The amaxes that are reduced over ranks.
   DenseMap<Value, Value> amaxesOfRanks;
   std::vector<Stack> stacks;
-  /// Operands brought into the form that a tile needs.
+  /// Operands arranged in the form that a tile needs.
   DenseMap<std::pair<Value, Attribute>, Value> arranged;
-  /// For stochastic rounding, the seeds and the numbers of the tensors that are
-  /// rounded.
+  /// For stochastic rounding: the seeds, and the numbers of the rounded
+  /// tensors.
   Seeds seeds;
   DenseMap<Value, int64_t> tensors;
   DelayedScaling delayed;
@@ -139,14 +139,14 @@ private:
   int64_t numQuantized = 0;
 };
 
-/// Where a value is quantized: right after its definition, or, if it is an
-/// argument, right before the first op that reads it.
+/// Sets the insertion point to where a value is quantized: right after its
+/// definition, or, if it is an argument, right before its first reader.
 void setInsertionPointToQuantize(OpBuilder &builder, Value value);
 
-/// The element type of a format.
+/// Returns the element type of a format.
 FloatType getFormatType(Format format, MLIRContext *context);
 
-/// The tile of an operand whose rows lie along the contraction.
+/// Returns the tile of an operand whose rows lie along the contraction.
 SmallVector<int64_t> getTile(Tiling tile, ArrayRef<int64_t> shape,
                              ArrayRef<int64_t> batching,
                              ArrayRef<int64_t> contracting);

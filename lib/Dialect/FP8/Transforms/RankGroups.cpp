@@ -1,4 +1,4 @@
-//===- RankGroups.cpp - Ranks that have a part of a value each ------------===//
+//===- RankGroups.cpp - Groups of ranks that share a value ----------------===//
 
 #include "RankGroups.h"
 #include "Reductions.h"
@@ -8,8 +8,9 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether what ranks have sent is added up, as `stablehlo-lower-collectives`
-/// writes it: along the dimension that counts the ranks.
+/// Whether the values that ranks have sent are summed in the form that
+/// `stablehlo-lower-collectives` makes: along the dimension that counts the
+/// ranks.
 static bool isSummed(ExchangeOp exchange) {
   if (!exchange.getResult().hasOneUse() ||
       exchange.getKind() == ExchangeKind::Permute)

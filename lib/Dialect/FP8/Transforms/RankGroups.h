@@ -1,7 +1,7 @@
-//===- RankGroups.h - Ranks that have a part of a value each ----*- C++ -*-===//
+//===- RankGroups.h - Groups of ranks that share a value --------*- C++ -*-===//
 //
-// In a step in jax.shard_map ranks exchange parts between the members of
-// groups. Which ranks share a value follows from what is exchanged of it.
+// In a step in jax.shard_map ranks exchange parts within groups. The exchanges
+// of a value tell which ranks share it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,12 +12,12 @@
 
 namespace mlir::fp8 {
 
-/// The exchange that begins a sum of `value` over groups of ranks (`psum`,
-/// `psum_scatter`), or null: each rank has a part of the sum.
+/// Returns the exchange that begins a sum of `value` over groups of ranks
+/// (`psum`, `psum_scatter`), each of which has a part of the sum; else null.
 ExchangeOp findSumOverRanks(Value value);
 
-/// The largest of each element over the groups of ranks, by one exchange of
-/// floats that are not negative.
+/// Returns the elementwise maximum over the groups of ranks, by one exchange.
+/// The elements must be floats that are not negative.
 Value reduceMaxOverGroups(OpBuilder &builder, Value value,
                           DenseIntElementsAttr ranks, StringAttr label,
                           StringRef reason);

@@ -9,8 +9,8 @@
 
 namespace mlir::fp8 {
 
-/// `value` along `dims` by `Combiner` (stablehlo.add, stablehlo.maximum, ...),
-/// which begins with the scalar `init`.
+/// Reduces `value` along `dims` by `Combiner` (stablehlo.add,
+/// stablehlo.maximum, ...), starting from the scalar `init`.
 template <typename Combiner>
 Value makeReduction(OpBuilder &b, Location loc, Value value, Value init,
                     ArrayRef<int64_t> dims) {

@@ -1,4 +1,4 @@
-//===- SavePayloads.cpp - What a loop saves for the backward pass ---------===//
+//===- SavePayloads.cpp - Which payloads a loop saves ---------------------===//
 
 #include "LayerStacks.h"
 #include "SlotQuantization.h"
@@ -24,24 +24,24 @@ using stablehlo::WhileOp;
 
 namespace {
 
-/// One read of a stack: its slot, and what becomes of it.
+/// One read of a stack, and how the slot is quantized.
 struct Read {
   DynamicSliceOp slice;
   SlotQuantization quantization;
 };
 
-/// A stack that is read to be quantized only, or that holds what a narrower
-/// form is restored to.
+/// A stack that is read only to be quantized, or that holds values restored
+/// from a narrower form.
 struct Stack : LayerStack {
   explicit Stack(LayerStack stack) : LayerStack(std::move(stack)) {}
 
   SmallVector<Read> reads;
-  SmallVector<SlotQuantization> kinds; // the different ones among them
+  SmallVector<SlotQuantization> kinds; // the distinct ones
   Operation *restored = nullptr;       // the convert or fp8.dequantize
 };
 
-/// The tensor of shape `shape` that `value` is a reshape of, if it is one, so
-/// that its quantization is recognized as the one of that tensor.
+/// Returns `value` in shape `shape`. If it is a reshape of a tensor of that
+/// shape, returns that tensor, so that its quantization is recognized.
 Value reshapeBack(OpBuilder &builder, Location loc, Value value,
                   ArrayRef<int64_t> shape) {
   Value source = getReshapeSource(value);
@@ -50,8 +50,8 @@ Value reshapeBack(OpBuilder &builder, Location loc, Value value,
   return makeReshape(builder, loc, value, shape);
 }
 
-/// The op that makes `value`, a slot of shape `slot`, from a narrower form of
-/// it: a convert or fp8.dequantize.
+/// Returns the op that restores `value`, a slot of shape `slot`, from a
+/// narrower form: a convert or fp8.dequantize.
 Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
   while (Operation *def = value.getDefiningOp()) {
     if (isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(def)) {
@@ -75,15 +75,15 @@ Operation *getRestored(Value value, ArrayRef<int64_t> slot) {
   return nullptr;
 }
 
-/// Whether the loop could read `value`.
+/// Whether `value` can be read inside the loop.
 bool isVisible(Value value, WhileOp loop) {
   Operation *ancestor = value.getParentBlock()->findAncestorOpInBlock(*loop);
   Operation *def = value.getDefiningOp();
   return ancestor && (!def || def->isBeforeInBlock(ancestor));
 }
 
-/// Adds what becomes of one slot of the stack that `loop` writes; fails if it
-/// is not quantized only, or not in a way that the loop could.
+/// Adds how one slot of the stack that `loop` writes is quantized. Fails if the
+/// slot has other uses, or is quantized in a way that the loop cannot repeat.
 LogicalResult matchRead(WhileOp loop, DynamicSliceOp slice, Stack &stack) {
   Value slot = slice;
   while (slot.hasOneUse() && isa<stablehlo::ReshapeOp>(*slot.user_begin()))
@@ -103,7 +103,7 @@ LogicalResult matchRead(WhileOp loop, DynamicSliceOp slice, Stack &stack) {
       return failure();
     kinds.push_back(*kind);
   }
-  // What else reads the amax needs the tensor.
+  // Another reader of the amax needs the tensor.
   auto isPart = [&](Operation *op) {
     return llvm::any_of(
         kinds, [&](const SlotQuantization &kind) { return kind.contains(op); });
@@ -119,7 +119,7 @@ LogicalResult matchRead(WhileOp loop, DynamicSliceOp slice, Stack &stack) {
   return success();
 }
 
-/// One that is read to be quantized only.
+/// Matches a stack that is read only to be quantized.
 std::optional<Stack> matchQuantized(WhileOp loop, unsigned carry) {
   std::optional<LayerStack> written = matchLayerStack(loop, carry);
   if (!written)
@@ -128,7 +128,7 @@ std::optional<Stack> matchQuantized(WhileOp loop, unsigned carry) {
   for (DynamicSliceOp slice : stack.slices)
     if (failed(matchRead(loop, slice, stack)))
       return std::nullopt;
-  // Several payloads may take more than what they are made from.
+  // Several payloads may take more memory than the tensor they are made from.
   auto type = cast<RankedTensorType>(loop->getResult(carry).getType());
   if (stack.kinds.empty() ||
       stack.kinds.size() * 8 >= type.getElementTypeBitWidth())
@@ -136,7 +136,7 @@ std::optional<Stack> matchQuantized(WhileOp loop, unsigned carry) {
   return stack;
 }
 
-/// One that holds what a narrower form is restored to.
+/// Matches a stack that holds values restored from a narrower form.
 std::optional<Stack> matchRestored(WhileOp loop, unsigned carry) {
   std::optional<LayerStack> written = matchLayerStack(loop, carry);
   if (!written || written->slices.empty())
@@ -150,7 +150,7 @@ std::optional<Stack> matchRestored(WhileOp loop, unsigned carry) {
   return stack;
 }
 
-/// The loop with carries of its own for payloads and scales.
+/// Replaces a loop by one with additional carries for payloads and scales.
 class LoopRewriter {
 public:
   explicit LoopRewriter(WhileOp loop)
@@ -189,7 +189,8 @@ private:
     unsigned payload; // carry; the next one holds the scales, if there are any
   };
 
-  /// The tensor as the loop quantizes it for its own dots, or as it now does.
+  /// Returns the tensor as the loop quantizes it, for its own dots or from now
+  /// on.
   Value getQuantized(DynamicUpdateSliceOp update,
                      const SlotQuantization &kind) {
     QuantizeOp quantize = kind.getQuantize();
@@ -222,7 +223,7 @@ private:
     loop = stackBeside(loop, update, unpack->getResults());
   }
 
-  /// Keeps what `stack.restored` restores.
+  /// Saves the operand of `stack.restored`.
   void saveNarrow(const Stack &stack) {
     Value narrow = stack.restored->getOperand(0);
     saved.push_back({&stack, {}, loop->getNumResults()});

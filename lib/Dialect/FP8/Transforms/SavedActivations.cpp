@@ -1,17 +1,17 @@
-//===- SavedActivations.cpp - What is kept for the backward pass ----------===//
+//===- SavedActivations.cpp - Which activations are saved -----------------===//
 //
 // The order of work:
-//  1. loops stack less (ThinStacks); the uses where the backward pass reads
-//     what the forward pass has computed are known (LinearLayers); those that
-//     only quantized dots read keep their payloads;
-//  2. a saved value that follows elementwise from others (the sigmoid of a gate
-//     that is saved too, a norm's output) is computed again where it is read;
-//  3. the others are stored as the recipe says and restored where they are
-//     read, but for the operands of comparisons for equality, whose result is
-//     kept;
-//  4. what only the backward pass reads is computed there: autodiff leaves some
-//     of it in the forward pass (twice the input of a square), where it would
-//     be kept instead of its operands.
+// 1. Loops stack less (ThinStacks). LinearLayers finds the uses where the
+//    backward pass reads values of the forward pass. Values that only quantized
+//    dots read are saved as payloads.
+// 2. A saved value that follows elementwise from others (the sigmoid of a gate
+//    that is saved too, a norm's output) is recomputed where it is read.
+// 3. The others are stored as the recipe says and restored where they are read.
+//    Operands of comparisons for equality are not stored: the result of the
+//    comparison is.
+// 4. Ops whose results only the backward pass reads move there. Autodiff leaves
+//    some of them in the forward pass (twice the input of a square), where
+//    their results would be saved instead of their operands.
 //
 //===----------------------------------------------------------------------===//
 
@@ -46,7 +46,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Elements that share a scale (COAT).
+/// The number of elements that share a scale (COAT).
 constexpr int64_t kGroup = 16;
 
 int64_t numElements(Value value) {
@@ -59,15 +59,15 @@ bool isLayout(Operation *op) {
              stablehlo::OptimizationBarrierOp>(op);
 }
 
-/// The result of a layout op that shows this operand.
+/// Returns the result of a layout op that corresponds to this operand.
 Value shownBy(OpOperand &use) {
   Operation *user = use.getOwner();
   return user->getResult(user->getNumResults() == 1 ? 0
                                                     : use.getOperandNumber());
 }
 
-/// Whether an op rounds its operand to fewer bits: what comes out of it is
-/// meant to be kept.
+/// Whether an op rounds its operand to fewer bits: its result is then the value
+/// to save.
 bool isNarrowing(Operation *op) {
   return isa<stablehlo::ConvertOp>(op) &&
          getElementTypeOrSelf(op->getResult(0).getType())
@@ -76,9 +76,9 @@ bool isNarrowing(Operation *op) {
                  .getIntOrFloatBitWidth();
 }
 
-/// Whether two floats are compared for equality: a maximum with what it is the
-/// maximum of. One of them rounded, or computed again from what is rounded,
-/// would be equal to nothing.
+/// Whether an op compares two floats for equality, such as a maximum with an
+/// operand of it. If one of them were rounded, or recomputed from a rounded
+/// value, they would never be equal.
 bool comparesEqual(Operation *op) {
   auto compare = dyn_cast<stablehlo::CompareOp>(op);
   return compare &&
@@ -88,7 +88,7 @@ bool comparesEqual(Operation *op) {
                             compare.getComparisonDirection());
 }
 
-/// Whether `use`, perhaps arranged otherwise, is compared so.
+/// Whether `use`, directly or in another layout, is compared for equality.
 bool isComparedEqual(OpOperand &use) {
   Operation *user = use.getOwner();
   if (comparesEqual(user))
@@ -97,8 +97,8 @@ bool isComparedEqual(OpOperand &use) {
          llvm::any_of(shownBy(use).getUses(), isComparedEqual);
 }
 
-/// The stack that a loop writes `use` to, slot by slot: the loop's result. Null
-/// if it is written to none.
+/// Returns the stack that a loop writes `use` to, slot by slot, as the loop's
+/// result; null if there is none.
 Value getStack(OpOperand &use) {
   Operation *user = use.getOwner();
   if (isa<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(user))
@@ -113,8 +113,8 @@ Value getStack(OpOperand &use) {
   return loop->getResult(next.getOperandNumber());
 }
 
-/// Whether only quantized dots read a value, perhaps arranged otherwise or from
-/// a stack.
+/// Whether only quantized dots read a value, directly, in another layout or
+/// from a stack.
 bool feedsQuantizedDots(Value value,
                         llvm::function_ref<bool(Operation *)> isQuantized);
 
@@ -138,8 +138,8 @@ bool feedsQuantizedDots(Value value,
          });
 }
 
-/// Where a loop writes what is computed of `use` for the backward pass to
-/// stacks. False if it writes it to none.
+/// Collects the uses where a loop writes values computed from `use` to stacks
+/// for the backward pass. Returns false if there are none.
 bool collectStackWrites(OpOperand &use, const LinearLayers &layers,
                         llvm::SetVector<OpOperand *> &writes) {
   if (getStack(use)) {
@@ -186,9 +186,10 @@ private:
   OpBuilder builder;
   Rounder rounder;
   llvm::SetVector<Value> saved;
-  /// Values that stand for the inputs of norms and of gated units.
+  /// The inputs of norms and of gated units, with the values related to them.
   DenseSet<Value> ofNorms, ofGatedUnits;
-  /// The ops that compute a value from others that are saved; 0: it is not.
+  /// The number of ops that compute a value from saved ones; 0 if that is not
+  /// possible.
   DenseMap<Value, unsigned> derivable;
   DenseMap<Value, Value> payloads, barriers;
   int64_t largestSaved = 0;
@@ -196,8 +197,8 @@ private:
 
 } // namespace
 
-/// The operand of an elementwise op that is as large as its result, if there is
-/// but one.
+/// Returns the operand of an elementwise op that is about as large as its
+/// result, if there is exactly one.
 static Value getOnlyLargeOperand(Operation *op) {
   Value only;
   for (Value operand : op->getOperands()) {
@@ -218,8 +219,8 @@ static Value getOnlyLargeOperand(Operation *op) {
   return only;
 }
 
-/// Adds a value and those that it is computed from, or that are computed from
-/// it, elementwise and with small tensors alone.
+/// Adds a value and those related to it by elementwise ops whose other operands
+/// are small: values it is computed from, and values computed from it.
 void Saver::addUnary(Value value, DenseSet<Value> &values) {
   SmallVector<Value> worklist{value};
   while (!worklist.empty()) {
@@ -239,14 +240,15 @@ void Saver::addUnary(Value value, DenseSet<Value> &values) {
   }
 }
 
-/// A norm takes the root of a sum over a function of its input: what it reads,
-/// and what it makes of it row by row.
+/// Finds norms, which take the root of a sum over a function of their input.
+/// Collects the input and the values that are computed from it row by row.
 void Saver::findNorms() {
   function.walk([&](Operation *root) {
     if (!isa<stablehlo::RsqrtOp, stablehlo::SqrtOp, stablehlo::PowOp>(root) ||
         !layers.isForward(root))
       return;
-    // From the root back to the sum, as long as tensors stay that small.
+    // Walk from the root back to the sum, while tensors are no larger than the
+    // root.
     SmallVector<Value> worklist(root->getOperands().take_front(1));
     DenseSet<Value> seen;
     int64_t size = numElements(root->getResult(0));
@@ -277,7 +279,8 @@ void Saver::findGatedUnits() {
     }
 }
 
-/// Whether `operand` of what computes `result` is there in the backward pass.
+/// Whether `operand` of the op that computes `result` is available in the
+/// backward pass.
 bool Saver::isAvailable(Value operand, Value result) {
   Operation *def = operand.getDefiningOp();
   return saved.contains(operand) ||
@@ -305,13 +308,14 @@ bool Saver::isDerivable(Value value) {
   return true;
 }
 
-/// The format that a value is saved in; none if it is saved as it is.
+/// Returns the f8 format that a value is saved in; none if it is not quantized.
 std::optional<SavedFormat> Saver::getForm(Value value) const {
   auto type = cast<RankedTensorType>(value.getType());
-  // The mask of a rectifier follows from the norm's input, too.
+  // The mask of a rectifier, which is no float, also follows from the norm's
+  // input.
   if (!isa<FloatType>(type.getElementType()))
     return std::nullopt;
-  // Rows shorter than a group have more scales than they are worth.
+  // Rows shorter than a group would have too many scales.
   if (type.getRank() > 0 && type.getShape().back() >= kGroup) {
     if (compute.savedNorms != SavedFormat::Same && ofNorms.contains(value))
       return compute.savedNorms;
@@ -321,9 +325,9 @@ std::optional<SavedFormat> Saver::getForm(Value value) const {
   return std::nullopt;
 }
 
-/// Puts a barrier behind the stored form of a value. Otherwise it would be
-/// computed again where it is read, and the ops of the backward pass would join
-/// those of the forward pass.
+/// Puts a barrier after the stored form of a value. Without it the value would
+/// be recomputed where it is read, and ops of the backward pass would be merged
+/// with those of the forward pass.
 Value Saver::keep(Value narrow) {
   Value &kept = barriers[narrow];
   if (kept)
@@ -344,7 +348,7 @@ Value Saver::keep(Value narrow) {
                                barrier->getResult(1));
 }
 
-/// Makes the value that `reader` reads in place of one that is saved.
+/// Makes the value that `reader` reads instead of a saved one.
 Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   auto type = cast<RankedTensorType>(value.getType());
   Location loc = value.getLoc();
@@ -370,7 +374,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
     builder.setInsertionPoint(reader);
     return DequantizeOp::create(builder, loc, type, stored);
   }
-  // Sums of rows take little, and much is computed from each.
+  // Sums of rows take little memory, and many values are computed from each.
   if (type.getNumElements() * kSmallPart <= largestSaved)
     return value;
   if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32())
@@ -382,7 +386,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   return stablehlo::ConvertOp::create(builder, loc, type, narrow);
 }
 
-/// Computes `value` anew in front of `reader`.
+/// Recomputes `value` in front of `reader`.
 Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
   if (Value copy = known.lookupOrNull(value))
     return copy;
@@ -401,8 +405,8 @@ Value Saver::derive(Value value, Operation *reader, IRMapping &known) {
   return result;
 }
 
-/// Moves what only the backward pass reads out of the forward pass: each op to
-/// its first reader.
+/// Moves ops whose results only the backward pass reads out of the forward
+/// pass, each to its first reader.
 void Saver::sink() {
   function.walk([&](Block *block) {
     Operation *last = nullptr;
@@ -455,7 +459,7 @@ void Saver::run(llvm::function_ref<bool(Operation *)> isQuantized) {
     IRMapping known;
     use->set(derive(use->get(), use->getOwner(), known));
   }
-  // What a stack holds is computed where it is written.
+  // Values of stacks are computed where they are written.
   for (OpOperand *write : writes)
     if (!feedsQuantizedDots(*write, isQuantized))
       write->set(restore(write->get(), write->getOwner(), /*isStacked=*/true));
@@ -473,14 +477,15 @@ bool fp8::isRecomputable(Operation *op) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Whether the backward pass reads what the forward pass has as it is.
+/// Whether the recipe saves all values as the forward pass computes them.
 static bool savesAsComputed(const ComputeRecipe &compute) {
   return compute.saved == ComputeFormat::F32 &&
          compute.savedNorms == SavedFormat::Same &&
          compute.savedGated == SavedFormat::Same;
 }
 
-/// What is saved depends on which dots will read payloads.
+/// Checks that dots are not yet quantized: what is saved depends on which dots
+/// will read payloads.
 static LogicalResult verifyNotQuantized(ModuleOp module) {
   WalkResult result = module.walk([](fp8::DotGeneralOp dot) {
     if (!getVerdict(dot))

@@ -1,4 +1,4 @@
-//===- SavedActivations.h - What is kept for the backward pass --*- C++ -*-===//
+//===- SavedActivations.h - Which activations are saved ---------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SAVEDACTIVATIONS_H
@@ -8,12 +8,12 @@
 namespace mlir {
 namespace fp8 {
 
-/// A tensor that is so many times smaller than another is little to keep.
+/// A tensor that is this many times smaller than another is cheap to save.
 constexpr int64_t kSmallPart = 8;
-/// Ops that compute a value again; more are not worth it.
+/// The largest number of ops that recompute a value.
 constexpr unsigned kMaxRecomputed = 24;
 
-/// Whether an op is cheap to compute again: elementwise, or another layout.
+/// Whether an op is cheap to recompute: elementwise, or a change of layout.
 bool isRecomputable(Operation *op);
 
 } // namespace fp8

@@ -1,4 +1,4 @@
-//===- SecondMoments.cpp - What an update divides by ----------------------===//
+//===- SecondMoments.cpp - Second moments and their roots -----------------===//
 
 #include "SecondMoments.h"
 #include "SmallTensors.h"
@@ -20,8 +20,8 @@ static bool isSplat(Value value) {
   return matchPattern(value, m_Constant(&splat));
 }
 
-/// Whether all elements are the same number, whichever it is: a scalar that is
-/// spread, or computed from such ones.
+/// Whether all elements are the same value: a broadcast scalar, or a function
+/// of such values.
 static bool isUniform(Value value, unsigned depth = 8) {
   if (cast<RankedTensorType>(value.getType()).getNumElements() == 1 ||
       isSplat(value))
@@ -38,7 +38,7 @@ static bool isUniform(Value value, unsigned depth = 8) {
   });
 }
 
-/// `value` without one factor; null if it is no multiple of anything.
+/// Returns `value` without one factor; null if it has none.
 static Value dropFactor(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa_and_nonnull<stablehlo::ConvertOp, stablehlo::NegOp>(op))
@@ -59,7 +59,7 @@ static SmallVector<Value> getMultiples(Value value) {
   return chain;
 }
 
-/// g if `op` is g * g or a multiple of it.
+/// Returns g if `op` is g * g or a multiple of it.
 static Value matchSquare(Operation *op) {
   if (isa<chlo::SquareOp>(op))
     return op->getOperand(0);
@@ -77,7 +77,7 @@ static Value matchSquare(Operation *op) {
   }
   if (!isa<stablehlo::MulOp>(op))
     return {};
-  // (c g) * g: what one side is, the other one is a multiple of.
+  // (c g) * g: one side is a multiple of the other.
   SmallVector<Value> left = getMultiples(op->getOperand(0));
   SmallVector<Value> right = getMultiples(op->getOperand(1));
   if (isUniform(left.back()) || isUniform(right.back()))
@@ -90,7 +90,7 @@ static Value matchSquare(Operation *op) {
   return left.back() == right.back() ? left.back() : Value();
 }
 
-/// The g whose square is a term of `value`.
+/// Returns the g whose square is a term of `value`.
 static Value findSquare(Value value) {
   SetVector<Value> open;
   open.insert(value);
@@ -108,8 +108,8 @@ static Value findSquare(Value value) {
   return {};
 }
 
-/// The op that takes the root of `moment`, or of what it becomes when its bias
-/// is corrected.
+/// Returns the op that takes the root of `moment`, directly or after bias
+/// correction.
 static Operation *findRoot(Value moment) {
   SetVector<Value> open;
   open.insert(moment);
@@ -128,8 +128,8 @@ static Operation *findRoot(Value moment) {
   return nullptr;
 }
 
-/// The values that one result of the function may have: those of all branches,
-/// before they are stored in another form.
+/// Returns the values that one result of the function may have: those of all
+/// branches, before they are stored in another form.
 static SmallVector<Value> getAlternatives(Value value) {
   SetVector<Value> open;
   open.insert(value);
@@ -159,7 +159,8 @@ static SmallVector<Value> getAlternatives(Value value) {
   return found;
 }
 
-/// The parameter that elementwise ops bring `value` to.
+/// Returns the path of the parameter that `value` reaches through elementwise
+/// ops.
 static std::string findParameter(func::FuncOp function, Value value,
                                  const llvm::StringSet<> &parameters) {
   SetVector<Value> open;

@@ -1,9 +1,9 @@
-//===- SecondMoments.h - What an update divides by --------------*- C++ -*-===//
+//===- SecondMoments.h - Second moments and their roots ---------*- C++ -*-===//
 //
-// Adam and its kin divide a gradient by the root of an average of its square.
-// Both are found by data flow, from the new value of a state argument of kind
-// `moment2`: the square g * g that it averages, and the root that is taken of
-// it, after its bias is corrected.
+// Adam and similar optimizers divide a gradient by the root of an average of
+// its square. Both are found by data flow, from the new value of a state
+// argument of kind `moment2`: the square g * g that it averages, and the root
+// of the moment, after bias correction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +17,13 @@ namespace fp8 {
 
 struct SecondMoment {
   std::string
-      parameter;   ///< Path of what is updated; the moment's own if not known.
-  Value gradient;  ///< As the moment averages it: clipped, say.
-  Value moment;    ///< As the update takes the root of it.
-  Operation *root; ///< Does so; both values are there before it.
+      parameter;   ///< Path of the updated array; the moment's own if unknown.
+  Value gradient;  ///< As the moment averages it, e.g. clipped.
+  Value moment;    ///< The operand of the root.
+  Operation *root; ///< The root; both values are defined before it.
 };
 
-/// Those of a step, in the order of its arguments.
+/// Returns the second moments of a step, in the order of its arguments.
 SmallVector<SecondMoment> findSecondMoments(func::FuncOp function);
 
 } // namespace fp8

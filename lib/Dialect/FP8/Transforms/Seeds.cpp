@@ -32,8 +32,8 @@ static Value skipCopies(Value value) {
   return value;
 }
 
-/// Whether `op` chooses the largest number of its type once `counter` has got
-/// there: optax's safe_increment.
+/// Whether `op` selects the largest value of its type once `counter` has
+/// reached it, as optax's safe_increment does.
 static bool isSaturation(stablehlo::SelectOp op, Value counter) {
   auto isLargest = [&](Value value) {
     std::optional<int64_t> number = stablehlo::matchConstantInteger(value);
@@ -48,7 +48,7 @@ static bool isSaturation(stablehlo::SelectOp op, Value counter) {
          isLargest(compare.getRhs()) && isLargest(op->getOperand(2));
 }
 
-/// Whether `value` is `counter` and more, whatever the step does.
+/// Whether `value` is larger than `counter` on all paths of the step.
 static bool advances(Value value, Value counter) {
   value = skipCopies(value);
   auto result = dyn_cast<OpResult>(value);
@@ -84,8 +84,8 @@ static bool advances(Value value, Value counter) {
   return counted && counted->trips > 0 && advances(next, carried);
 }
 
-/// The carry of a loop that counts its iterations: a search for a step ends on
-/// another condition and still counts.
+/// Returns the carry of a loop that counts its iterations. A loop that ends on
+/// another condition, such as a line search, may have one, too.
 static std::optional<unsigned> findCounter(stablehlo::WhileOp loop) {
   if (auto counted = stablehlo::matchCountedLoop(loop))
     return counted->counter;
@@ -100,8 +100,8 @@ static std::optional<unsigned> findCounter(stablehlo::WhileOp loop) {
   return std::nullopt;
 }
 
-/// Whether an argument of the step counts its calls, all of them: what counts
-/// updates, or the micro-batches of one, stands still or begins again.
+/// Whether an argument of the step counts all of its calls. A counter of
+/// updates, or of the micro-batches of one update, stands still or restarts.
 static bool countsCalls(func::FuncOp function, BlockArgument arg) {
   auto attr = [&](StringRef name) {
     return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
@@ -157,7 +157,7 @@ static Value addCounter(func::FuncOp function) {
 // Seeds
 //===----------------------------------------------------------------------===//
 
-/// The seed of the whole function.
+/// Returns the seed of the whole function.
 Value Seeds::getOuter() {
   Block &block = function.getBody().front();
   Location loc = function.getLoc();
@@ -173,7 +173,7 @@ Value Seeds::getOuter() {
   auto type = RankedTensorType::get({}, builder.getI64Type());
   Value base = stablehlo::ConstantOp::create(
       builder, loc, DenseElementsAttr::get(type, seed));
-  // What is no step draws the same numbers whenever it is called.
+  // A function that is not a step draws the same numbers in every call.
   return counter ? MixSeedOp::create(builder, loc, type, base, counter) : base;
 }
 

@@ -1,4 +1,4 @@
-//===- SlotQuantization.cpp - How the tensor of a slot is quantized -------===//
+//===- SlotQuantization.cpp - How a slot's tensor is quantized ------------===//
 
 #include "SlotQuantization.h"
 
@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether both are the same index in every iteration.
+/// Whether both indices are equal in every iteration.
 static bool isSameIndex(Value a, Value b) {
   if (a == b)
     return true;
@@ -23,7 +23,7 @@ static bool isSameIndex(Value a, Value b) {
 
 std::optional<SlotQuantization> SlotQuantization::match(QuantizeOp op,
                                                         Value index) {
-  // Random numbers are those of the place.
+  // Stochastic rounding depends on where it is computed.
   if (op->getNumOperands() != 3 || op->hasAttr(FP8Dialect::kRecomputedAttrName))
     return std::nullopt;
   SlotQuantization result(op, index);
@@ -74,7 +74,7 @@ bool SlotQuantization::addOperand(Value operand,
     words.push_back(Slot);
     return true;
   }
-  // Constants may lie anywhere.
+  // Constants may be in any block.
   if (def && (def->getBlock() == block || isa<stablehlo::ConstantOp>(def))) {
     if (!add(def))
       return false;

@@ -1,10 +1,8 @@
-//===- SlotQuantization.h - How the tensor of a slot is quantized -*- C++
-//-*-===//
+//===- SlotQuantization.h - How a slot's tensor is quantized ----*- C++ -*-===//
 //
-// A loop writes tensors into the slots of a stack, another one reads a slot and
-// quantizes it. What the scale is computed from may be the tensor itself and
-// the same slot of a state: relative to tensor and slot, the first loop can do
-// it as well.
+// A loop writes tensors into the slots of a stack, and another loop reads a
+// slot and quantizes it. If the scale follows from the tensor and from the same
+// slot of a state alone, the first loop can quantize as well.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,22 +23,23 @@ class SlotQuantization {
 public:
   SlotQuantization() = default;
 
-  /// How `op` quantizes its tensor, which belongs to the slot at `index`; none
-  /// if anything but the tensor and the slot has a part in it.
+  /// Matches how `op` quantizes its tensor, which belongs to the slot at
+  /// `index`. None if the result depends on anything but the tensor and the
+  /// slot.
   static std::optional<SlotQuantization> match(QuantizeOp op, Value index);
 
   QuantizeOp getQuantize() const { return cast<QuantizeOp>(ops.back()); }
-  /// Whether `op` is a part of it.
+  /// Whether `op` is part of the quantization.
   bool contains(Operation *op) const;
-  /// The values that it reads from outside of the loop.
+  /// Returns the values that it reads from outside the loop.
   ArrayRef<Value> getOuterValues() const { return outer; }
 
-  /// Whether both do the same, each with its tensor and its slot.
+  /// Whether both quantize alike, each with its own tensor and slot.
   bool operator==(const SlotQuantization &other) const {
     return key == other.key;
   }
 
-  /// The same of another tensor and another slot.
+  /// Clones the quantization for another tensor and another slot.
   Value clone(OpBuilder &builder, Value tensor, Value slot) const;
 
 private:

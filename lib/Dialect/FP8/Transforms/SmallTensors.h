@@ -17,14 +17,14 @@ inline ArrayRef<int64_t> shapeOf(Value value) {
   return tensorOf(value).getShape();
 }
 
-/// A constant of floats that are all `value`.
+/// Makes a constant of floats that all equal `value`.
 Value makeSplat(OpBuilder &b, Location loc, RankedTensorType type,
                 double value);
 
-/// A constant of zeros, of any element type.
+/// Makes a constant of zeros, of any element type.
 Value makeZeros(OpBuilder &b, Location loc, Type type);
 
-/// `value` itself if it is of that shape.
+/// Reshapes `value`; returns it unchanged if it has that shape.
 Value makeReshape(OpBuilder &b, Location loc, Value value,
                   ArrayRef<int64_t> shape);
 

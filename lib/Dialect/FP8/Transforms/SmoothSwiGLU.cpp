@@ -1,22 +1,23 @@
-//===- SmoothSwiGLU.cpp - The product of a gated unit, scaled -------------===//
+//===- SmoothSwiGLU.cpp - Scaling the product of a gated unit -------------===//
 //
 // The product h of a gated unit has outliers that one scale for the whole
-// tensor cannot hold. A factor s for each channel or each token is moved out of
-// h before it is quantized, and back in where that costs nothing:
+// tensor cannot represent. h is divided by a factor s for each channel or each
+// token before it is quantized, and s is multiplied in again where that costs
+// nothing:
 //
 //            channel                     token
 //   forward  y  = (h/s) · (s w)          y  = s ((h/s) · w)
 //   dgrad    dh = (dy · (s w)^T) / s     dh = ((s dy) · w^T) / s
 //   wgrad    dw = s ((h/s)^T · dy)       dw = (h/s)^T · (s dy)
 //
-// Where ranks have some channels each (shard_map), a channel's factor is its
-// rank's. A token has one factor on all ranks that share it: those over which
-// the results y are summed.
+// If each rank has some of the channels (shard_map), a channel's factor is
+// local to its rank. A token has one factor on all ranks that share it: those
+// over which the results y are summed.
 //
 // Each line is an identity for every s, whatever the other dots do; equal
-// factors only let them share what they quantize. With powers of two all of it
-// is exact in f32 and bf16; units of f16, where s w may be subnormal, are left
-// alone.
+// factors only let the dots share quantized operands. With powers of two all of
+// it is exact in f32 and bf16. Units of f16, where s w may be subnormal, are
+// not smoothed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,35 +52,35 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// Views, with dimensions that stay what they are
+// Views that preserve some dimensions
 //===----------------------------------------------------------------------===//
 
 namespace {
 
 using Dims = SmallVector<int64_t>;
 
-/// A value as a view of another one; `dims` are dimensions of both, as they
-/// stand in the root.
+/// A value as a view of another one. `dims` are dimensions that both have, as
+/// dimensions of the root.
 struct View {
   Value root;
   Dims dims;
-  /// From the value to its root, without these.
+  /// The ops from the value back to its root, without these two.
   SmallVector<OpResult> steps;
-  /// The dimensions of the root that slices cut one layer off, the outermost
-  /// first.
+  /// The dimensions of the root along which slices cut one layer off, the
+  /// outermost first.
   Dims layers;
 };
 
-/// What a view may lead through.
+/// The ops that a view may pass through.
 enum class Through {
   Layouts, ///< Reshapes, transposes, barriers.
-  Layers   ///< Conversions too, and slices of one layer.
+  Layers   ///< Also conversions, and slices of one layer.
 };
 
 } // namespace
 
-/// The dimensions of the source of a reshape that are the same as `dims` of its
-/// result, or none.
+/// Returns the dimensions of the source of a reshape that equal `dims` of its
+/// result; none if there are no such dimensions.
 static std::optional<Dims> mapReshape(ArrayRef<int64_t> source,
                                       ArrayRef<int64_t> result,
                                       ArrayRef<int64_t> dims) {
@@ -103,8 +104,8 @@ static std::optional<Dims> mapReshape(ArrayRef<int64_t> source,
   return mapped;
 }
 
-/// The dimensions of the operand of a view that are `dims` of its result, or
-/// none if it is no view that a path may lead through.
+/// Returns the dimensions of the operand of a view that are `dims` of its
+/// result; none if it is not a view that `through` allows.
 static std::optional<Dims> mapStep(OpResult result, ArrayRef<int64_t> dims,
                                    Through through) {
   Operation *op = result.getOwner();
@@ -149,8 +150,8 @@ static View getView(Value value, ArrayRef<int64_t> dims, Through through) {
   return view;
 }
 
-/// The layout ops that lead from a value of this shape to `value`, the last one
-/// first; none if there is no such value.
+/// Returns the layout ops that lead from a value of this shape to `value`, the
+/// last one first; none if there is no such value.
 static std::optional<SmallVector<Operation *>>
 getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
   SmallVector<Operation *> layouts;
@@ -170,12 +171,12 @@ getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The dimensions of one operand of a dot, by what the dot does with them.
+/// An operand of a dot, with its dimensions by what the dot does with them.
 struct Side {
   Value value;
   ArrayRef<int64_t> batching, contracting;
   Dims free;
-  /// The place of the first free dimension in the result.
+  /// The index of the first free dimension in the result.
   int64_t firstFreeInResult;
 };
 } // namespace
@@ -200,8 +201,8 @@ static Side getSide(stablehlo::DotGeneralOp dot, bool lhs) {
   return side;
 }
 
-/// The dimension of the other operand or of the result that a dimension of an
-/// operand is paired with, or -1.
+/// Returns the dimension of the other operand or of the result that a dimension
+/// of an operand is paired with, or -1.
 static int64_t getPartner(const Side &side, const Side &other, int64_t dim) {
   for (auto [own, partner] : llvm::zip_equal(side.batching, other.batching))
     if (own == dim)
@@ -223,7 +224,7 @@ static int64_t getResultDim(const Side &side, int64_t dim) {
   return -1;
 }
 
-/// Sorted by their places in the root of a view.
+/// Sorts `dims` by `places`, their indices in the root of a view.
 static Dims sortBy(ArrayRef<int64_t> dims, ArrayRef<int64_t> places) {
   SmallVector<std::pair<int64_t, int64_t>> pairs;
   for (auto [dim, place] : llvm::zip_equal(dims, places))
@@ -247,23 +248,25 @@ namespace {
 /// s and 1/s.
 using Factor = DelayedScaling::Scale;
 
-/// What the state of a unit's factors is called.
+/// Returns the name of the state of a unit's factors.
 std::string getStateName(const DotInfo &down) {
   return "fp8." + down.layer + ".smooth";
 }
 
-/// A gated unit that is smoothed.
+/// A smoothed gated unit.
 struct Unit {
   const GatedUnit *unit;
   const DotInfo *down;
   std::string state;
-  /// Adds up the results of ranks that have some of the channels each, or null.
+  /// The exchange that sums the results of ranks that have some of the channels
+  /// each, or null.
   ExchangeOp sum;
-  /// The dimensions of the weight's parameter that the factor's are.
+  /// The dimensions of the weight's parameter that the factor has, too.
   Dims weightDims;
-  /// Those that were made, in the order of making.
+  /// The factors made so far, in order.
   SmallVector<Factor> factors;
-  /// The products that forward dots read and what they were rescaled by.
+  /// The products that forward dots read, with the factors they were rescaled
+  /// by.
   SmallVector<std::pair<Value, Factor>> products;
 };
 
@@ -275,7 +278,7 @@ public:
         builder(function.getContext()), dominance(function), delayed(function) {
   }
 
-  /// Smooths what it can; `report` is called once for each gated unit.
+  /// Smooths the units that it can. Calls `report` once for each gated unit.
   LogicalResult
   run(function_ref<void(const DotInfo &, const GatedUnitVerdict &)> report);
 
@@ -325,13 +328,12 @@ private:
   DominanceInfo dominance;
   DelayedScaling delayed;
   LayerLoops layerLoops;
-  /// The dots that the recipe wants to be smoothed, by their place, and those
-  /// that have been smoothed.
+  /// The dots, by index, that the recipe wants to be smoothed, and those that
+  /// have been smoothed.
   llvm::BitVector wanted, done;
-  /// The rescaled values that exist already, by value and factor, with their
-  /// views.
+  /// The existing rescaled values, by value and factor, with their views.
   DenseMap<std::pair<Value, Value>, Value> rescaled;
-  /// What was read from states.
+  /// The factors read from states.
   struct StateRead {
     std::string state;
     Block *block;
@@ -343,7 +345,7 @@ private:
 
 } // namespace
 
-/// After the definitions of both.
+/// Sets the insertion point after the definitions of both values.
 void Smoother::setInsertionPointAfter(Value a, Value b) {
   Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
   if (!first)
@@ -366,12 +368,13 @@ Value Smoother::rescale(Value value, Value factor, ArrayRef<int64_t> dims) {
   return result;
 }
 
-/// The same view of the rescaled root; `dims` are those of the root.
+/// Returns the same view of the rescaled root; `dims` are dimensions of the
+/// root.
 Value Smoother::rescaleView(const View &view, Value factor,
                             ArrayRef<int64_t> dims) {
   Value source = rescale(view.root, factor, dims);
   for (OpResult step : llvm::reverse(view.steps)) {
-    // Barriers order the values as they were.
+    // Barriers order the original values.
     if (isa<stablehlo::OptimizationBarrierOp>(step.getOwner()))
       continue;
     Value &result = rescaled[{step, source}];
@@ -386,15 +389,15 @@ Value Smoother::rescaleView(const View &view, Value factor,
   return source;
 }
 
-/// The operand of a dot, rescaled where its views begin, so that other dots
-/// share it. `dims` are those of the operand.
+/// Returns the operand of a dot, rescaled where its views begin, so that other
+/// dots share it. `dims` are dimensions of the operand.
 Value Smoother::rescaleOperand(const Side &side, Value factor,
                                ArrayRef<int64_t> dims) {
   View view = getView(side.value, dims, Through::Layouts);
   return rescaleView(view, factor, view.dims);
 }
 
-/// What a dot tells of the layer it belongs to.
+/// Returns what a dot shows about the layer it belongs to.
 static LayerLoops::Evidence getEvidence(const DotInfo &info) {
   Value weight = info.lhs == OperandKind::Weight   ? info.dot->getOperand(0)
                  : info.rhs == OperandKind::Weight ? info.dot->getOperand(1)
@@ -402,7 +405,7 @@ static LayerLoops::Evidence getEvidence(const DotInfo &info) {
   return LayerLoops::getEvidence(weight, info.dot->getResult(0));
 }
 
-/// The layer of the factor that a dot needs.
+/// Returns the layers of the factor that a dot needs.
 SmallVector<LayerSlot> Smoother::getSlots(const DotInfo &info) const {
   return layerLoops.getSlots(info.dot->getBlock(), getEvidence(info));
 }
@@ -422,8 +425,9 @@ static bool cutsSlots(const View &view, ArrayRef<LayerSlot> slots) {
   return slots.empty();
 }
 
-/// The weights, rescaled by a factor that comes from the state outside of all
-/// loops, or else where they are read.
+/// Returns the rescaled weights. All layers are rescaled outside of all loops
+/// if the factors come from the state; otherwise weights are rescaled where
+/// they are read.
 Value Smoother::rescaleWeight(Unit &unit, const Side &side,
                               const Factor &factor, ArrayRef<LayerSlot> slots,
                               ArrayRef<int64_t> dims) {
@@ -451,8 +455,8 @@ void Smoother::rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
 // Factors
 //===----------------------------------------------------------------------===//
 
-/// How the factor is scaled, in the words of operands. With the format of the
-/// product h/s lies just below the largest code.
+/// Returns how the factor is scaled, as settings of an operand. With the format
+/// of the product, h/s lies just below the largest code.
 OperandRecipe Smoother::getStateRecipe() const {
   OperandRecipe state;
   state.format =
@@ -466,10 +470,9 @@ OperandRecipe Smoother::getStateRecipe() const {
   return state;
 }
 
-/// Amaxes of channels, none of them below 2^-8 of the largest one: what the
-/// factors take off the range of the product they add to that of the weight,
-/// and E4M3 has 14 octaves for both the range of its rows and that within a
-/// row.
+/// Raises the amaxes of channels to at least 2^-8 of the largest one. The
+/// factors move range from the product to the weight, and the 14 octaves of
+/// E4M3 have to hold both the range of the weight's rows and that within a row.
 static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
   auto type = cast<RankedTensorType>(amax.getType());
   auto scalar = RankedTensorType::get({}, type.getElementType());
@@ -482,8 +485,8 @@ static Value limitRange(OpBuilder &builder, Location loc, Value amax) {
   return stablehlo::MaxOp::create(builder, loc, amax, least);
 }
 
-/// Whether all ranks that come by `sum` are in `block` too, as often: no branch
-/// around it is another one.
+/// Whether all ranks that reach `sum` also reach `block`, equally often: no
+/// branch is around the block but not around `sum`.
 static bool isWhereRanksMeet(Block *block, ExchangeOp sum) {
   for (Operation *op = block->getParentOp(); op; op = op->getParentOp())
     if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op) &&
@@ -492,8 +495,8 @@ static bool isWhereRanksMeet(Block *block, ExchangeOp sum) {
   return true;
 }
 
-/// The factor that a product would have by itself: from its own channels, or
-/// from the tokens of its linear branch.
+/// Computes the factor of a product itself: from its channels, or from the
+/// tokens of its linear branch.
 ComputeScaleOp Smoother::measure(const Unit &unit, const View &product,
                                  Value linear, OperandRows rows) {
   Value measured = perChannel() ? product.root : linear;
@@ -514,7 +517,7 @@ ComputeScaleOp Smoother::measure(const Unit &unit, const View &product,
   if (perChannel() && rows != OperandRows::None &&
       state.scaling == Scaling::Current)
     amax = reduceAmaxOverRanks(builder, amax, "of channels");
-  // (Histories are the largest of all ranks anyway.)
+  // (Histories are reduced over all ranks anyway.)
   if (ExchangeOp sum = unit.sum; sum && !perChannel() &&
                                  state.scaling == Scaling::Current &&
                                  isWhereRanksMeet(builder.getBlock(), sum))
@@ -530,7 +533,7 @@ ComputeScaleOp Smoother::measure(const Unit &unit, const View &product,
                                 state.margin);
 }
 
-/// The factor of some layers, from the state at the beginning of a block.
+/// Reads the factor of some layers from the state, at the start of a block.
 std::optional<Factor> Smoother::readState(const Unit &unit, Block *block,
                                           ArrayRef<LayerSlot> slots) {
   if (smooth.scaling != Scaling::Delayed)
@@ -549,7 +552,8 @@ std::optional<Factor> Smoother::readState(const Unit &unit, Block *block,
   return factor;
 }
 
-/// The linear branch in the layout of the product; null if it has another one.
+/// Returns the linear branch in the layout of the product; null if no layout
+/// ops lead there.
 Value Smoother::arrangeAs(Value product, Value linear) {
   std::optional<SmallVector<Operation *>> layouts =
       getLayoutsFrom(shapeOf(linear), product);
@@ -568,13 +572,13 @@ Value Smoother::arrangeAs(Value product, Value linear) {
   return linear;
 }
 
-/// A factor of the unit that is there when the dot is computed.
+/// Returns a factor of the unit that is available at the dot.
 std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot) {
   for (const Factor &factor : llvm::reverse(unit.factors))
     if (dominance.properlyDominates(factor.scale, dot) &&
         dominance.properlyDominates(factor.quantizer, dot))
       return factor;
-  // Those of the product that the backward pass has made again may stand behind
+  // The factors of a product that the backward pass recomputes may come after
   // the dot.
   for (Factor &factor : unit.factors)
     if (factor.scale.getParentBlock() == dot->getBlock() &&
@@ -584,9 +588,9 @@ std::optional<Factor> Smoother::findFactor(Unit &unit, Operation *dot) {
   return std::nullopt;
 }
 
-/// The factor that `dot` uses for the product it reads. (Every factor would
-/// do: the forward pass's, if it can be seen, saves another look at the
-/// product.)
+/// Returns the factor that `dot` uses for the product it reads. Any factor of
+/// the unit is correct; the forward pass's, if it is visible, saves measuring
+/// the product again.
 std::optional<Factor> Smoother::getFactor(Unit &unit,
                                           stablehlo::DotGeneralOp dot,
                                           const View &product, Value linear,
@@ -644,10 +648,10 @@ static std::optional<StoredSlot> matchStored(Value value) {
   return StoredSlot{loop, *stack};
 }
 
-/// Where the backward loop reads a product that the forward loop has stored,
-/// has that one store the rescaled product, for nothing is to be rescaled
-/// before it is quantized then. Returns the factor, as the backward loop has
-/// it.
+/// If the backward loop reads a product that the forward loop has stored, makes
+/// the forward loop store the rescaled product instead, so that nothing has to
+/// be rescaled before it is quantized. Returns the factor as the backward loop
+/// can read it.
 std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
                                               ArrayRef<LayerSlot> slots) {
   std::optional<StoredSlot> slot = matchStored(product.root);
@@ -813,7 +817,7 @@ LogicalResult Smoother::decide() {
   return success();
 }
 
-/// Why a unit is left alone; empty if it is not.
+/// Returns why a unit is not smoothed; empty if it can be.
 std::string Smoother::getObstacle(const GatedUnit &unit) {
   if (!unit.isProven())
     return unit.why;

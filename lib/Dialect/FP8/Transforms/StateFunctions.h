@@ -1,9 +1,10 @@
 //===- StateFunctions.h - Functions that store and load state ---*- C++ -*-===//
 //
-// Where a step stores its state otherwise than the user has it, two functions
-// beside it say how: `fp8_store` makes the step's arguments of the user's
-// tensors, `fp8_load` the user's tensors of the step's arguments. Both have
-// tree paths, and nothing but what they change (and what `fp8_store` reads).
+// If a step stores its state in another form than the user has it, two
+// functions beside the step convert it: `fp8_store` makes the step's arguments
+// from the user's tensors, `fp8_load` makes the user's tensors from the step's
+// arguments. Both have tree paths, and only the arrays that they convert (and
+// those that `fp8_store` reads for it).
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,18 +16,18 @@
 namespace mlir {
 namespace fp8 {
 
-/// Whether the function replaces some of its arguments.
+/// Whether the function replaces any of its arguments.
 bool replacesState(func::FuncOp function);
 
-/// The type of an argument, of one of which each rank has a part that of the
-/// whole: what functions beside the step take and make.
+/// Returns the type that functions beside the step use for an argument: its
+/// own, or that of the whole array if each rank has a part of it.
 Type getWholeType(func::FuncOp step, unsigned argument);
 
-/// The function beside `step` for the entry "store" or "load"; made if there is
-/// none.
+/// Returns the function beside `step` for the entry "store" or "load"; creates
+/// it if there is none.
 func::FuncOp getStateFunction(func::FuncOp step, StringRef entry);
 
-/// The argument with this path; added if there is none.
+/// Returns the argument with this path; adds it if there is none.
 BlockArgument getStateArgument(func::FuncOp function, StringRef path, Type type,
                                Location loc);
 

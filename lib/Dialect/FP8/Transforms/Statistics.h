@@ -14,7 +14,7 @@
 namespace mlir {
 namespace fp8 {
 
-/// Makes elementwise ops and reductions at one place.
+/// Makes elementwise ops and reductions at one insertion point.
 struct StatisticBuilder {
   OpBuilder &b;
   Location loc;
@@ -52,32 +52,33 @@ struct StatisticBuilder {
     return makeReshape(b, loc, value, shape);
   }
 
-  /// Sums or maxima of f64 values of one shape over the dimensions from `first`
-  /// to `end`, in one op.
+  /// Reduces f64 values of one shape over the dimensions from `first` to `end`,
+  /// each to its sum or its maximum, in one op.
   SmallVector<Value> reduce(ArrayRef<Value> values, ArrayRef<bool> isMax,
                             int64_t first, int64_t end);
-  /// Over all dimensions but the first `keep`, by way of rows, so that the work
-  /// can be shared out.
+  /// Reduces over all dimensions but the first `keep`, in two steps if the
+  /// tensor is large: the first gives a result per row, so that tasks can share
+  /// the work.
   SmallVector<Value> reduceAll(ArrayRef<Value> values, ArrayRef<bool> isMax,
                                int64_t keep);
-  /// Values of one shape side by side, along a new last dimension.
+  /// Joins values of one shape along a new last dimension.
   Value row(ArrayRef<Value> values);
 };
 
-/// Adds `row` to the results of `function`, as what is said of `tensor`.
+/// Adds `row` to the results of `function` as statistics of `tensor`.
 void addStatistic(func::FuncOp function, StringRef tensor, ResultKind kind,
                   Value row);
 
-/// Statistics that ops of one function record, in loops and branches too.
+/// Statistics that ops of one function record, also in loops and branches.
 class Statistics {
 public:
   explicit Statistics(func::FuncOp function)
       : function(function), accumulators(function) {}
 
-  /// Records `row`, of numbers that add up or, where `isMax` says so, of which
-  /// the largest counts. What has one name and is of one type (`quantized`, if
-  /// it is) is one tensor: a pass over the layer that computes it again adds to
-  /// what the first one has recorded.
+  /// Records `row`, whose values are summed or, where `isMax` is set,
+  /// maximized. Rows with the same name and type (`quantized`, if it is
+  /// quantized) belong to one tensor: a pass over the layer that computes it
+  /// again adds to what the first one has recorded.
   void record(StringRef name, ResultKind kind, Value row, Type quantized,
               ArrayRef<LayerSlot> slots, ArrayRef<bool> isMax);
 

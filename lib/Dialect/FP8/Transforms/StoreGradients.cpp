@@ -1,9 +1,9 @@
 //===- StoreGradients.cpp - Gradients of weights in FP8 -------------------===//
 //
-// FP8-LM (arXiv 2310.18313) keeps the gradients of linear layers in FP8: what a
-// wgrad dot computes is quantized, and so is every sum of micro-batches, which
-// is dequantized, added to and quantized by its new amax (`add_to_fp8` of
-// MS-AMP).
+// FP8-LM (arXiv 2310.18313) keeps the gradients of linear layers in FP8: the
+// result of a wgrad dot is quantized, and so is every sum of micro-batches,
+// which is dequantized, added to and quantized with its new amax (`add_to_fp8`
+// of MS-AMP).
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,8 +35,9 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Rewrites the way of gradients from the wgrad dots to the optimizer. What is
-/// stored are *parts*: payload and scale, or one array in a narrower type.
+/// Rewrites the path of gradients from the wgrad dots to the optimizer. A
+/// gradient is stored as *parts*: payload and scale, or one array in a narrower
+/// type.
 class GradientStorer {
 public:
   GradientStorer(const StorageRecipe &recipe, Seeds &seeds,
@@ -66,7 +67,7 @@ private:
   const StorageRecipe &recipe;
   Seeds &seeds;
   OpBuilder builder;
-  DenseSet<Value> stored; ///< What stands for a stored gradient.
+  DenseSet<Value> stored; ///< The values of stored gradients.
   int64_t numStored = 0;
 };
 
@@ -76,7 +77,7 @@ private:
 // Where a gradient goes
 //===----------------------------------------------------------------------===//
 
-/// A number that all elements of a tensor have in common.
+/// Whether all elements of a tensor are equal.
 static bool isUniform(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<stablehlo::ConstantOp>(op))
@@ -87,8 +88,8 @@ static bool isUniform(Value value) {
   return tensorOf(value).getNumElements() == 1;
 }
 
-/// Whether an op leaves a gradient what it is: another layout or type, a
-/// factor.
+/// Whether an op only changes the layout or the type of a gradient, or
+/// multiplies it by a factor.
 static bool isArrangement(OpOperand &use) {
   Operation *op = use.getOwner();
   if (isa<stablehlo::ReshapeOp, stablehlo::TransposeOp, stablehlo::ConvertOp>(
@@ -105,8 +106,8 @@ static bool isArrangement(OpOperand &use) {
          isUniform(op->getOperand(1));
 }
 
-/// The carry of a loop that `argument` is, where all that the loop does with it
-/// is to yield `next`.
+/// Returns the carry of a loop that `argument` is, if the loop only uses it to
+/// yield `next`.
 static std::optional<unsigned> matchCarry(Value argument, Value next) {
   auto carry = dyn_cast<BlockArgument>(argument);
   if (!carry || !carry.hasOneUse() || !next.hasOneUse())
@@ -126,16 +127,16 @@ static std::optional<unsigned> matchCarry(Value argument, Value next) {
 // Storing
 //===----------------------------------------------------------------------===//
 
-/// Makes the stored form of `value` where the builder stands.
+/// Makes the stored form of `value` at the builder's insertion point.
 FailureOr<GradientStorer::Parts> GradientStorer::encode(Value value,
                                                         unsigned layers) {
-  // Others than those of the tensors that dots read and of the state.
+  // Distinct from the numbers of tensors that dots read and of the state.
   int64_t tensor = (int64_t(1) << 40) + numStored++;
   return StoredForm::get(recipe, tensorOf(value), layers)
       .store(builder, value.getLoc(), value, &seeds, tensor);
 }
 
-/// The gradient that `parts` stand for.
+/// Restores the gradient from `parts`.
 Value GradientStorer::decode(Location loc, ArrayRef<Value> parts,
                              RankedTensorType type, unsigned layers) {
   Value value = StoredForm::get(recipe, type, layers).load(builder, loc, parts);
@@ -143,8 +144,8 @@ Value GradientStorer::decode(Location loc, ArrayRef<Value> parts,
   return value;
 }
 
-/// Gives a loop carries of its own for what is stored of carry `index`, which
-/// becomes one that it does not change. Returns the new loop.
+/// Gives a loop new carries for the stored parts of carry `index`, which the
+/// loop no longer changes. Returns the new loop.
 stablehlo::WhileOp GradientStorer::addCarries(stablehlo::WhileOp loop,
                                               unsigned index,
                                               ArrayRef<Value> initial) {
@@ -181,8 +182,8 @@ GradientStorer::encodeInitial(Value initial, unsigned layers) {
                        StoredForm::get(recipe, tensorOf(initial), layers));
 }
 
-/// `add`, the last op on a carry of a loop over micro-batches: the sum is
-/// stored from iteration to iteration.
+/// Stores the sum from iteration to iteration if `add` is the last op on a
+/// carry of a loop over micro-batches.
 LogicalResult GradientStorer::storeCarriedSum(Operation *add, unsigned addend,
                                               unsigned index, unsigned layers) {
   auto loop = cast<stablehlo::WhileOp>(add->getParentOp());
@@ -212,8 +213,8 @@ LogicalResult GradientStorer::storeCarriedSum(Operation *add, unsigned addend,
   return follow(sum, layers);
 }
 
-/// `update` puts a layer's gradient into a stack that a loop carries: what is
-/// stored of it is stacked.
+/// Stacks the stored parts if `update` writes a layer's gradient into a stack
+/// that a loop carries.
 LogicalResult GradientStorer::storeStack(stablehlo::DynamicUpdateSliceOp update,
                                          unsigned index,
                                          ArrayRef<Value> parts) {
@@ -254,7 +255,7 @@ LogicalResult GradientStorer::follow(Value gradient, unsigned layers) {
     uses.push_back(&use);
   for (OpOperand *use : uses) {
     Operation *add = use->getOwner();
-    // In the same shape: layers stay where they are.
+    // The shape must not change, so that the dimensions of layers stay.
     if (gradient.hasOneUse() && isArrangement(*use) &&
         tensorOf(add->getResult(0)).getShape() ==
             tensorOf(gradient).getShape() &&
@@ -279,7 +280,7 @@ LogicalResult GradientStorer::follow(Value gradient, unsigned layers) {
   return success();
 }
 
-/// Stores `value` where it is computed, and what it goes into.
+/// Stores `value` where it is computed, and the sums it becomes part of.
 LogicalResult GradientStorer::storeHere(Value value, unsigned layers) {
   SmallVector<OpOperand *> uses;
   for (OpOperand &use : value.getUses())
@@ -315,8 +316,8 @@ LogicalResult GradientStorer::store(Value gradient) {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// The results of a function's wgrad dots, but of those that a rule keeps in
-/// high precision: their layers are kept in high precision as a whole.
+/// Returns the results of a function's wgrad dots, except those that a rule
+/// keeps in high precision: these layers stay in high precision as a whole.
 static SmallVector<Value> findGradients(func::FuncOp function) {
   SmallVector<Value> gradients;
   function.walk([&](Operation *op) {

@@ -1,8 +1,8 @@
-//===- StoreState.cpp - What the optimizer's state is stored in -----------===//
+//===- StoreState.cpp - How the optimizer's state is stored ---------------===//
 //
-// A step reads an array as it was stored and computes with what that stands
-// for; the new value, fresh from the update, is stored at the end. Where a
-// branch passes the old value on, it passes on what was stored: an update that
+// A step reads an array in its stored form and computes with the value that it
+// represents; the new value, fresh from the update, is stored at the end. A
+// branch that passes the old value on passes on the stored form: an update that
 // is not taken changes no bit.
 //
 //===----------------------------------------------------------------------===//
@@ -47,12 +47,13 @@ struct StoredArray : StoredForm {
   unsigned argument = 0;
   std::string path = {};
   StringAttr kind = {};
-  /// The array that each rank has, or has a part of.
+  /// The type of the whole array, of which each rank may have a part.
   RankedTensorType whole = {};
-  /// What the function takes: the array, center and exponent of an expansion.
+  /// The arguments of the function: the array, and center and exponent of a
+  /// range expansion.
   SmallVector<unsigned> arguments = {};
 
-  /// The form of the whole array.
+  /// Returns the stored form of the whole array.
   StoredArray getWhole() const {
     StoredArray array = *this;
     static_cast<StoredForm &>(array) = StoredForm::get(recipe, whole);
@@ -69,20 +70,21 @@ struct StoredArray : StoredForm {
 
 } // namespace
 
-/// Of the paths of what an expansion adds.
+/// Returns the suffixes of the paths that a range expansion adds.
 static ArrayRef<StringRef> getSuffixes(const StoredArray &array) {
   static const StringRef suffixes[] = {".center", ".exponent"};
   return array.recipe.expand ? ArrayRef(suffixes) : ArrayRef<StringRef>();
 }
 
-/// What an expansion adds to the parts of an array: behind payload and scale.
+/// Returns the parts of an array that a range expansion adds, after payload and
+/// scale.
 static ArrayRef<Value> getExpansion(ArrayRef<Value> parts) {
   return parts.size() > 2 ? parts.drop_front(2) : ArrayRef<Value>();
 }
 
 namespace {
 
-/// What becomes of one array; see `#fp8.state_verdict`.
+/// The decision about one array; see `#fp8.state_verdict`.
 struct StateDecision {
   unsigned argument = 0;
   std::string path, kind, parameter;
@@ -109,8 +111,8 @@ public:
   LogicalResult run();
 
 private:
-  /// An array of the state inside of a block: its value, and the parts
-  /// (payload, scale, ...) that the value was loaded from.
+  /// An array of the state inside a block: its value, and the parts (payload,
+  /// scale, ...) from which the value was loaded.
   struct LoadedArray {
     Value value;
     SmallVector<Value> parts;
@@ -160,7 +162,7 @@ static bool isMaster(const SignatureArg &arg) {
   return arg.kind == StateKind::Other && !arg.parameter.empty();
 }
 
-/// Why an array stays as it is; empty if it does not.
+/// Returns why an array is not stored in another form; empty if it is.
 std::string StateStorer::whyNot(const SignatureArg &arg,
                                 const StorageRecipe *storage,
                                 StringRef owner) const {
@@ -207,7 +209,8 @@ StateVerdictAttr StateDecision::getAttribute(MLIRContext *context) const {
       notes.empty() ? ArrayAttr() : b.getStrArrayAttr(noteTexts));
 }
 
-/// What the recipe stores an array of this kind in; null for no such kind.
+/// Returns how the recipe stores an array of this kind; null if it does not
+/// store this kind.
 const StorageRecipe *StateStorer::getStorage(const SignatureArg &arg) const {
   switch (arg.kind) {
   case StateKind::Moment1:
@@ -223,7 +226,7 @@ const StorageRecipe *StateStorer::getStorage(const SignatureArg &arg) const {
   }
 }
 
-/// The array is stored as the recipe says.
+/// Stores the array as the recipe says.
 void StateStorer::change(const SignatureArg &arg, const StorageRecipe &storage,
                          StateDecision &decision) {
   StoredArray array{StoredForm::get(storage, cast<RankedTensorType>(arg.type))};
@@ -249,7 +252,7 @@ void StateStorer::change(const SignatureArg &arg, const StorageRecipe &storage,
 void StateStorer::decide() {
   FailureOr<Signature> signature = Signature::fromAttributes(function);
   assert(succeeded(signature) && "expected the marks to be checked");
-  // Parameters whose master copy is what the optimizer updates.
+  // Parameters of which the optimizer updates a master copy.
   llvm::StringMap<std::string> masters;
   for (const SignatureArg &arg : signature->args)
     if (isMaster(arg))
@@ -282,7 +285,8 @@ void StateStorer::decide() {
   }
 }
 
-/// Clips the updates, and says of every parameter whether its own is.
+/// Clips the updates, and notes for every parameter whether its update is
+/// clipped.
 void StateStorer::clip() {
   llvm::StringSet<> clipped = clipUpdates(function);
   for (StateDecision &decision : decisions)
@@ -319,7 +323,7 @@ void StateStorer::changeArgument(StoredArray &array) {
     loadedArrays[array.argument] = {arg, {arg}};
     return;
   }
-  // Uses move to the loaded value, which is made of the argument.
+  // Uses move to the loaded value, which is computed from the argument.
   builder.setInsertionPointToStart(&function.getBody().front());
   Location loc = arg.getLoc();
   Value placeholder =
@@ -339,7 +343,8 @@ void StateStorer::changeArgument(StoredArray &array) {
   loadedArrays[array.argument] = loaded;
 }
 
-/// What the step takes or returns, without the parts of an expansion.
+/// Returns the value that the step takes or returns, without the parts of a
+/// range expansion.
 Value StateStorer::pack(StoredArray &array, ArrayRef<Value> parts,
                         Location loc) {
   return array.isCast() ? parts.front()
@@ -360,7 +365,8 @@ SmallVector<Value> StateStorer::unpack(StoredArray &array, Value stored,
 // Storing
 //===----------------------------------------------------------------------===//
 
-/// Whether a branch, or a loop that does not run, passes on what an array was.
+/// Whether `value` is the old value, passed on by branches or by loops that do
+/// not run.
 bool StateStorer::passesOn(Value value, Value loaded) const {
   if (value == loaded)
     return true;
@@ -377,7 +383,7 @@ bool StateStorer::passesOn(Value value, Value loaded) const {
   return false;
 }
 
-/// Whether a loop takes parts of what it carries: a loop over layers, not over
+/// Whether a loop slices a carry: it is then a loop over layers, not over
 /// steps.
 static bool isSliced(stablehlo::WhileOp loop, unsigned index) {
   return llvm::any_of(
@@ -387,8 +393,8 @@ static bool isSliced(stablehlo::WhileOp loop, unsigned index) {
       });
 }
 
-/// What is stored of a value that a terminator returns: parts that are made
-/// before the terminator.
+/// Returns the stored parts of a value that a terminator returns, made before
+/// the terminator.
 FailureOr<SmallVector<Value>> StateStorer::store(StoredArray &array,
                                                  const LoadedArray &loaded,
                                                  OpOperand &use) {
@@ -412,7 +418,7 @@ FailureOr<SmallVector<Value>> StateStorer::store(StoredArray &array,
   return storeFresh(array, loaded, use);
 }
 
-/// Every branch stores, or passes on, what it returns.
+/// Makes every branch store, or pass on, the value that it returns.
 FailureOr<SmallVector<Value>>
 StateStorer::storeInBranches(StoredArray &array, const LoadedArray &loaded,
                              OpResult value) {
@@ -434,7 +440,7 @@ StateStorer::storeInBranches(StoredArray &array, const LoadedArray &loaded,
   return SmallVector<Value>(copy->getResults().drop_front(first));
 }
 
-/// A loop over whole steps carries what is stored.
+/// Makes a loop over whole steps carry the stored parts.
 FailureOr<SmallVector<Value>>
 StateStorer::storeInLoop(StoredArray &array, const LoadedArray &loaded,
                          OpResult value) {
@@ -460,8 +466,8 @@ StateStorer::storeInLoop(StoredArray &array, const LoadedArray &loaded,
     inside.value = array.load(builder, copy->getLoc(), inside.parts);
     block.getArgument(index).replaceAllUsesWith(inside.value);
   }
-  // The value itself is carried no longer: what is read of it after the loop is
-  // loaded there. What looks at the loop meanwhile finds as many results as
+  // The value itself is no longer carried; readers after the loop load it
+  // there. Until the loop is complete, other code must find as many results as
   // carries.
   Operation *yield = copy->getRegion(1).front().getTerminator();
   yield->insertOperands(yield->getNumOperands(), inside.parts);
@@ -478,7 +484,7 @@ StateStorer::storeInLoop(StoredArray &array, const LoadedArray &loaded,
   return results;
 }
 
-/// Of every element whether `changed` holds or it is NaN.
+/// Returns, for every element, whether `changed` holds or the element is NaN.
 static Value makeOrNaN(OpBuilder &builder, Location loc, Value changed,
                        Value value) {
   Value isNaN = stablehlo::CompareOp::create(
@@ -496,7 +502,7 @@ FailureOr<SmallVector<Value>> StateStorer::storeFresh(StoredArray &array,
   Change change =
       findChange(function, use.get(), loaded.value, terminator->getBlock());
   Value value = use.get();
-  // What the step rounds at the end is stored as it was before.
+  // Store the value before the step rounds it.
   if (auto convert = value.getDefiningOp<stablehlo::ConvertOp>())
     if (getElementTypeOrSelf(convert.getOperand().getType()).isF32())
       value = convert.getOperand();
@@ -521,13 +527,13 @@ static Format getFormat(StorageFormat storage) {
   return storage == StorageFormat::F8E5M2 ? Format::F8E5M2 : Format::F8E4M3FN;
 }
 
-/// The parts that `value` is stored in, made where the builder stands.
-/// `initial`: of a value that no step has made.
+/// Makes the parts that store `value`, at the builder's insertion point.
+/// `initial` marks a value that no step has computed.
 FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
                                                     Value value, Location loc,
                                                     bool initial) {
   const StorageRecipe &storage = array.recipe;
-  // Others than those of the tensors that dots read.
+  // Distinct from the numbers of tensors that dots read.
   int64_t tensor = (int64_t(1) << 32) + array.argument;
   if (initial)
     return array.store(builder, loc, value, /*seeds=*/nullptr, tensor);
@@ -556,8 +562,8 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   return array.store(builder, loc, value, &seeds, tensor, choose);
 }
 
-/// Loads an array again in the branches that read it: what is computed there is
-/// made of what is stored, with no f32 copy before the branch.
+/// Loads an array again in the branches that read it, so that no f32 copy is
+/// made before the branch.
 void StateStorer::loadInBranches(StoredArray &array) {
   const LoadedArray &loaded = loadedArrays[array.argument];
   DenseMap<Block *, Value> inBranches;
@@ -619,7 +625,7 @@ LogicalResult StateStorer::storeResult(StoredArray &array) {
 // Functions beside the step
 //===----------------------------------------------------------------------===//
 
-/// Adds what changes its type to the functions that store and load.
+/// Adds the arrays whose type changes to the functions that store and load.
 void StateStorer::makeStateFunctions() {
   func::FuncOp store = getStateFunction(function, "store");
   func::FuncOp load = getStateFunction(function, "load");
@@ -646,7 +652,7 @@ void StateStorer::makeStateFunctions() {
   }
 }
 
-/// Removes the results of branches that nothing reads any more.
+/// Removes results of branches that are no longer read.
 static void dropUnusedResults(func::FuncOp function) {
   OpBuilder builder(function.getContext());
   SmallVector<Operation *> branches;
@@ -654,7 +660,7 @@ static void dropUnusedResults(func::FuncOp function) {
     if (isa<stablehlo::IfOp, stablehlo::CaseOp>(op))
       branches.push_back(op);
   });
-  // Outer ones first: what they do not return, inner ones need not either.
+  // Outer branches first: inner ones need not return what outer ones do not.
   for (Operation *op : llvm::reverse(branches)) {
     SmallVector<unsigned> kept;
     SmallVector<Type> types;
@@ -694,7 +700,7 @@ LogicalResult StateStorer::run() {
     clip();
   if (arrays.empty())
     return success();
-  // Found while the step still is what it was.
+  // Find this before the step is changed.
   std::optional<TakenUpdate> when;
   if (llvm::any_of(arrays, [](const StoredArray &array) {
         return array.recipe.scaling == Scaling::Delayed;

@@ -1,4 +1,4 @@
-//===- StoredForm.cpp - What an array is stored as ------------------------===//
+//===- StoredForm.cpp - How an array is stored ----------------------------===//
 
 #include "StoredForm.h"
 
@@ -10,7 +10,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Elements that share a scale, along the last dimension.
+/// The number of elements along the last dimension that share a scale.
 static constexpr int64_t kGroup = 128;
 
 StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,

@@ -1,4 +1,4 @@
-//===- StoredForm.h - What an array is stored as ----------------*- C++ -*-===//
+//===- StoredForm.h - How an array is stored --------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_STOREDFORM_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_STOREDFORM_H
@@ -12,16 +12,16 @@
 namespace mlir {
 namespace fp8 {
 
-/// An array is stored as *parts*: the array in a narrower type, or payload and
-/// scale, with center and exponent of an expansion.
+/// How an array is stored, as *parts*: the array in a narrower type, or payload
+/// and scale, with center and exponent of a range expansion.
 struct StoredForm {
   StorageRecipe recipe;
-  RankedTensorType real;   ///< As the step has it.
-  ScaledType scaled;       ///< Payload and scales; null: a cast.
-  RankedTensorType narrow; ///< Of a cast.
+  RankedTensorType real;   ///< In the exported step.
+  ScaledType scaled;       ///< Payload and scales; null for a cast.
+  RankedTensorType narrow; ///< The type of a cast.
 
-  /// How the recipe stores an array of this type. The first `layers` dimensions
-  /// count layers, which do not share a scale.
+  /// Returns how the recipe stores an array of this type. The first `layers`
+  /// dimensions count layers, which do not share a scale.
   static StoredForm get(const StorageRecipe &recipe, RankedTensorType real,
                         unsigned layers = 0);
 
@@ -29,25 +29,26 @@ struct StoredForm {
   bool changesType() const { return scaled || narrow != real; }
   SmallVector<RankedTensorType> getPartTypes() const;
 
-  /// Chooses the scale, where it is not the one of the array's own amax.
+  /// Chooses the scale, if it is not the one of the array's own amax.
   using ChooseScale =
       function_ref<DelayedScaling::Scale(ComputeScaleOp current)>;
 
-  /// The parts that `value` is stored in, made where the builder stands. With
-  /// `seeds` stochastic rounding draws the numbers of `tensor`; without, all
-  /// is rounded to nearest. Of an array that ranks have parts of, `overRanks`
-  /// is what it is called: one scale is that of the whole.
+  /// Makes the parts that store `value`, at the builder's insertion point. With
+  /// `seeds`, stochastic rounding draws the random numbers of `tensor`;
+  /// without, all values are rounded to nearest. If ranks have parts of the
+  /// array, `overRanks` is its name: a single scale is then that of the whole
+  /// array.
   FailureOr<SmallVector<Value>> store(OpBuilder &builder, Location loc,
                                       Value value, Seeds *seeds, int64_t tensor,
                                       ChooseScale chooseScale = nullptr,
                                       StringRef overRanks = "") const;
 
-  /// Whether ranks can store parts of an array so: with one current scale, with
-  /// those of groups that no two parts have some of, or with none.
+  /// Whether ranks can store parts of an array in this form: with one current
+  /// scale, with scales of groups that no two parts share, or with none.
   static bool isForParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
                          ArrayRef<int64_t> whole);
 
-  /// The value that the parts stand for.
+  /// Restores the value from its parts.
   Value load(OpBuilder &builder, Location loc, ArrayRef<Value> parts) const;
 };
 

@@ -22,39 +22,39 @@ namespace {
 // Conditions
 //===----------------------------------------------------------------------===//
 
-/// When a value is another one than it was, or is not zero.
+/// The condition under which a value changes, or is not zero.
 struct Condition {
   enum Kind {
     Never,
     Always,
-    Choice, ///< That of the part that the predicate chooses.
-    Any,    ///< One of the parts.
+    Choice, ///< The part that the predicate chooses.
+    Any,    ///< Any of the parts.
     All,    ///< All of the parts.
     Loop    ///< The part, in any iteration.
   };
   Kind kind;
-  /// A choice has a boolean (true is the first part) or the index of the part,
-  /// a loop the value that runs it.
+  /// A choice has a boolean (true is the first part) or the index of the part;
+  /// a loop has the result of its condition.
   Value predicate = {};
-  /// The branch or the loop, if the parts are of its regions.
+  /// The branch or the loop, if the parts belong to its regions.
   Operation *op = nullptr;
   SmallVector<const Condition *> parts = {};
-  /// The predicate judges gradients; otherwise it counts calls.
+  /// Whether the predicate judges gradients; otherwise it counts calls.
   bool judges = false;
 };
 
-/// Finds conditions; equal ones are one object.
+/// Finds conditions; equal conditions are one object.
 class Conditions {
 public:
-  /// When `value` is not what `argument` was.
+  /// Returns when `value` differs from `argument`.
   const Condition *changed(Value value, Value argument);
-  /// When `value` is not zero everywhere; it may be NaN where it is said to be
-  /// zero, if `assumesFinite`.
+  /// Returns when `value` is not zero everywhere. If `assumesFinite`, a value
+  /// that counts as zero may be NaN.
   const Condition *nonZero(Value value);
 
   const Condition *anyOf(ArrayRef<const Condition *> parts);
 
-  /// Whether a product with zero or a quotient of zero was taken for zero.
+  /// Whether a product with zero or a quotient of zero was taken to be zero.
   bool assumesFinite() const { return takesForZero; }
 
 private:
@@ -67,7 +67,7 @@ private:
   const Condition *ofLoop(OpResult result, Value argument);
   const Condition *findChanged(Value value, Value argument);
   const Condition *findNonZero(Value value);
-  /// When `value` is not one everywhere.
+  /// Returns when `value` is not one everywhere.
   const Condition *notOne(Value value);
   bool judgesGradients(Value predicate);
 
@@ -85,7 +85,7 @@ private:
 
 } // namespace
 
-/// The value of a constant boolean.
+/// Returns the value of a constant boolean.
 static std::optional<bool> getConstant(Value value) {
   DenseElementsAttr elements;
   if (!matchPattern(value, m_Constant(&elements)) || !elements.isSplat())
@@ -133,7 +133,8 @@ const Condition *Conditions::allOf(ArrayRef<const Condition *> parts) {
                           : make({Condition::All, {}, nullptr, kept});
 }
 
-/// Whether it is computed from more than scalars.
+/// Whether a predicate is computed from tensors of floats, not from scalars
+/// alone.
 bool Conditions::judgesGradients(Value predicate) {
   auto [it, isNew] = judging.try_emplace(predicate, false);
   if (isNew)
@@ -146,11 +147,11 @@ bool Conditions::judgesGradients(Value predicate) {
 const Condition *Conditions::choose(Value predicate,
                                     ArrayRef<const Condition *> parts,
                                     Operation *op) {
-  // A tensor of booleans is known only if it is spread from a scalar.
+  // A tensor of booleans is known only if it is broadcast from a scalar.
   while (auto broadcast =
              predicate.getDefiningOp<stablehlo::BroadcastInDimOp>())
     predicate = broadcast->getOperand(0);
-  // Each element has its own.
+  // Otherwise each element has its own predicate.
   if (!isScalar(predicate.getType()))
     return anyOf(parts);
   if (llvm::all_equal(parts) && parts.front()->kind <= Condition::Always)
@@ -176,7 +177,8 @@ const Condition *Conditions::ofBranch(OpResult result, Find find) {
   return choose(op->getOperand(0), parts, op);
 }
 
-/// A loop that carries the parameter changes it if an iteration does.
+/// Returns when a loop that carries the parameter changes it: when an iteration
+/// does.
 const Condition *Conditions::ofLoop(OpResult result, Value argument) {
   auto loop = cast<stablehlo::WhileOp>(result.getOwner());
   unsigned index = result.getResultNumber();
@@ -206,7 +208,7 @@ const Condition *Conditions::changed(Value value, Value argument) {
   return changes[{value, argument}] = found;
 }
 
-/// Whether elements of type `wide` can be every value of those of `narrow`.
+/// Whether type `wide` can hold every value of type `narrow`.
 static bool holds(Type wide, Type narrow) {
   wide = getElementTypeOrSelf(wide);
   narrow = getElementTypeOrSelf(narrow);
@@ -223,10 +225,10 @@ const Condition *Conditions::findChanged(Value value, Value argument) {
     return never();
   auto same = [&](Value part) { return changed(part, argument); };
   Operation *op = value.getDefiningOp();
-  // A type that cannot hold the old value has changed it.
+  // A type that cannot hold the old value changes it.
   if (!op || !holds(value.getType(), argument.getType()))
     return always();
-  // The update may compute in another type than the one that is stored.
+  // The update may be computed in another type than it is stored in.
   if (isa<stablehlo::ConvertOp, stablehlo::ReshapeOp>(op))
     return same(op->getOperand(0));
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -259,7 +261,7 @@ const Condition *Conditions::nonZero(Value value) {
   return nonZeros[value] = found;
 }
 
-/// The constants that all elements of a value are between.
+/// Returns constant bounds of all elements of a value.
 static std::optional<std::pair<double, double>> getRange(Value value) {
   while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp>(
       value.getDefiningOp()))
@@ -297,7 +299,8 @@ const Condition *Conditions::findNonZero(Value value) {
   if (matchPattern(value, m_AnyZeroFloat()) || matchPattern(value, m_Zero()))
     return never();
   auto operand = [&](unsigned i) { return nonZero(op->getOperand(i)); };
-  // Zero unless the other one is infinite, NaN or zero itself.
+  // The result is zero unless the other operand is infinite, NaN or zero
+  // itself.
   auto unlessNaN = [&](const Condition *condition) {
     takesForZero |=
         isFloat(value.getType()) && condition->kind != Condition::Always;
@@ -307,7 +310,7 @@ const Condition *Conditions::findNonZero(Value value) {
     Value source = op->getOperand(0);
     if (getElementTypeOrSelf(source.getType()).isInteger(1))
       return choose(source, {always(), never()});
-    // An integer made of what may be NaN is anything.
+    // An integer converted from a value that may be NaN can be anything.
     return isFloat(source.getType()) && !isFloat(value.getType()) ? always()
                                                                   : operand(0);
   }
@@ -320,7 +323,7 @@ const Condition *Conditions::findNonZero(Value value) {
     return unlessNaN(operand(0));
   if (isa<stablehlo::OptimizationBarrierOp>(op))
     return operand(cast<OpResult>(value).getResultNumber());
-  // The bounds count unless they let zero pass.
+  // A bound that lets zero pass does not matter.
   if (isa<stablehlo::ClampOp>(op))
     return anyOf({isAtMostZero(op->getOperand(0)) ? never() : operand(0),
                   operand(1),
@@ -331,7 +334,7 @@ const Condition *Conditions::findNonZero(Value value) {
     for (Value bound : op->getOperands())
       if (!passesZero(bound))
         parts.push_back(nonZero(bound));
-    // Where both pass zero, the result is zero if both operands are.
+    // If both let zero pass, the result is zero if both operands are.
     return parts.empty() ? anyOf({operand(0), operand(1)}) : anyOf(parts);
   }
   if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
@@ -375,21 +378,22 @@ const Condition *Conditions::notOne(Value value) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Makes conditions at the ends of blocks.
+/// Computes conditions at the ends of blocks.
 class ConditionBuilder {
 public:
   explicit ConditionBuilder(func::FuncOp function)
       : builder(function.getContext()), loc(function.getLoc()),
         type(RankedTensorType::get({}, builder.getI1Type())) {}
 
-  /// Whether the condition holds; or, not `strictly`, whether it does not fail
-  /// because of a predicate that judges gradients.
+  /// Computes whether the condition holds. If not `strictly`, computes whether
+  /// it holds or fails only because of predicates that count calls.
   Value make(const Condition *condition, Block *block, bool strictly);
 
-  /// The value as no result of a loop or a branch, which others may replace.
+  /// Returns the value as no result of a loop or a branch, because those may
+  /// still be replaced.
   Value detach(Value value);
 
-  /// Erases the loops and branches that others have replaced.
+  /// Erases the loops and branches that have been replaced.
   void eraseReplaced();
 
 private:
@@ -407,7 +411,7 @@ private:
   Location loc;
   RankedTensorType type;
   std::map<std::tuple<const Condition *, Block *, bool>, Value> made;
-  /// Loops and branches, and those with more results that replace them.
+  /// Loops and branches, with those of more results that replace them.
   llvm::MapVector<Operation *, Operation *> replaced;
 };
 } // namespace
@@ -427,15 +431,16 @@ Operation *fp8::cloneAroundRegions(OpBuilder &builder, Operation *op,
   return copy;
 }
 
-/// The op that has replaced an op of the original function, or the op itself.
+/// Returns the op that has replaced an op of the original function, or the op
+/// itself.
 Operation *ConditionBuilder::current(Operation *op) const {
   while (op && replaced.contains(op))
     op = replaced.lookup(op);
   return op;
 }
 
-/// The value that has replaced a value of the original function, or the value
-/// itself.
+/// Returns the value that has replaced a value of the original function, or the
+/// value itself.
 Value ConditionBuilder::current(Value value) const {
   Operation *op = current(value.getDefiningOp());
   return op && op != value.getDefiningOp()
@@ -461,7 +466,7 @@ Value ConditionBuilder::select(Value predicate, Value whenTrue,
                                      whenFalse);
 }
 
-/// Whether a value that the condition reads is made inside of `op`.
+/// Whether a value that the condition reads is defined inside `op`.
 static bool isInside(const Condition &condition, Operation *op) {
   Value predicate = condition.predicate;
   if (predicate && op->isAncestor(predicate.getParentBlock()->getParentOp()))
@@ -499,7 +504,7 @@ Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
   builder.setInsertionPoint(block->getTerminator());
   if (getElementTypeOrSelf(predicate.getType()).isInteger(1))
     return select(predicate, current(parts[0]), current(parts[1]));
-  // An index that is out of range chooses the last one.
+  // An index that is out of range chooses the last part.
   Value result = current(parts.back());
   for (unsigned i = parts.size() - 1; i-- > 0;) {
     Value index = stablehlo::ConstantOp::create(
@@ -513,7 +518,7 @@ Value ConditionBuilder::makeChoice(const Condition &choice, Block *block,
   return result;
 }
 
-/// A branch whose regions say what their conditions are.
+/// Makes a branch that also returns the conditions of its regions.
 Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
   Operation *op = current(branch.op);
   for (auto [region, part] : llvm::zip(op->getRegions(), branch.parts)) {
@@ -521,7 +526,7 @@ Value ConditionBuilder::makeBranch(const Condition &branch, bool strictly) {
     Operation *terminator = region.front().getTerminator();
     terminator->insertOperands(terminator->getNumOperands(), value);
   }
-  // What was made inside may have replaced it.
+  // Conditions made inside may have replaced the op.
   op = current(op);
   SmallVector<Type> types(op->getResultTypes());
   types.push_back(type);

@@ -6,12 +6,12 @@
 // flow: between a parameter and its new value there is a select, a branch, a
 // loop or a factor of 0 or 1 that passes the old value on under a condition. A
 // condition computed from scalars alone counts calls; one that reads a tensor
-// of floats judges gradients. An update counts as not taken only where it is
-// proven that the old value stays; all else is taken.
+// of floats checks gradients. An update counts as not taken only where the old
+// value is proven to stay; everything else counts as taken.
 //
-// A product with a factor of zero is NaN where the other one overflowed. Such
-// an element is not kept: what relies on products says so, and who keeps an old
-// value looks for NaN.
+// A product with a factor of zero is NaN where the other factor has overflowed,
+// so such an element does not keep its old value. `assumesFinite` marks results
+// that rely on products; code that keeps an old value has to check for NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,33 +27,33 @@ namespace fp8 {
 struct TakenUpdate {
   /// Whether any parameter changes: a tensor<i1>; null if one always does.
   Value taken;
-  /// Whether the gradients of this call count, in an update that is taken now
-  /// or in a later call; null if they always do. The same value as `taken` if
-  /// no update waits for later calls.
+  /// Whether the gradients of this call count, in an update now or in a later
+  /// call; null if they always do. The same value as `taken` if no update waits
+  /// for later calls.
   Value valid;
-  /// Parameters may become NaN in an update that counts as not taken.
+  /// Whether parameters may become NaN in an update that counts as not taken.
   bool assumesFinite = false;
 
   bool waits() const { return taken != valid; }
 };
 
-/// Finds, and makes at the end of the function, when its parameters change.
-/// Loops and branches may be replaced by ones with more results.
+/// Computes, at the end of the function, when its parameters change. May
+/// replace loops and branches by ones with more results.
 TakenUpdate findTakenUpdate(func::FuncOp function);
 
 struct Change {
-  /// Whether a value is another one: a tensor<i1>; null if it always is.
+  /// Whether a value changes: a tensor<i1>; null if it always does.
   Value changed;
-  /// Where it is not, elements may still have become NaN.
+  /// Whether elements of an unchanged value may still have become NaN.
   bool assumesFinite = false;
 };
 
-/// Finds, and makes at the end of `block`, whether `value` is another one than
-/// `own`, which it is an update of.
+/// Computes, at the end of `block`, whether `value`, an update of `own`,
+/// differs from it.
 Change findChange(func::FuncOp function, Value value, Value own, Block *block);
 
-/// The same op with other operands and results, around the same regions. The
-/// old one is left empty and unused.
+/// Creates the same op with other operands and results, around the same
+/// regions. The old op stays, empty and unused.
 Operation *cloneAroundRegions(OpBuilder &builder, Operation *op,
                               ArrayRef<Value> operands, ArrayRef<Type> results);
 

@@ -1,4 +1,4 @@
-//===- ThinStacks.cpp - Loops stack no more than they must ----------------===//
+//===- ThinStacks.cpp - Recomputing what loops would stack ----------------===//
 
 #include "ThinStacks.h"
 
@@ -24,8 +24,8 @@ class Thinner {
 public:
   using Predicate = llvm::function_ref<bool(Value)>;
 
-  /// Computes what follows elementwise from others; with `isScore`, scores
-  /// alone.
+  /// Recomputes values that follow elementwise from others; with `isScore`,
+  /// only scores.
   Thinner(WhileOp loop, Predicate isPayload, Predicate isScore = nullptr);
   void run();
 
@@ -47,7 +47,8 @@ private:
 
 } // namespace
 
-/// The slot that an iteration of `loop` writes, if each slot is written by one.
+/// Returns the slot that an iteration of `loop` writes, if one iteration writes
+/// each slot.
 static std::optional<stablehlo::AffineIndex>
 matchSlots(WhileOp loop, const LayerStack &stack) {
   std::optional<stablehlo::CountedLoop> counted =
@@ -72,7 +73,7 @@ Thinner::Thinner(WhileOp loop, Predicate isPayload, Predicate isScore)
     std::optional<stablehlo::AffineIndex> slot = matchSlots(loop, *stack);
     if (!slot)
       continue;
-    // The same slot of two stacks is of the same iteration.
+    // The same slot of two stacks must belong to the same iteration.
     if (!first)
       first = slot;
     if (slot->scale != first->scale || slot->offset != first->offset)
@@ -88,14 +89,14 @@ bool Thinner::isLarge(Value value) const {
   return tensorOf(value).getNumElements() * kSmallPart > largest;
 }
 
-/// Whether the loop after this one has a value anyway.
+/// Whether a value is available to the later loop without a stack.
 bool Thinner::isGiven(Value value) const {
   return isConstant(value) ||
          !loop->isAncestor(value.getParentBlock()->getParentOp());
 }
 
-/// The ops that compute a value from what is stacked and given; 0: it cannot
-/// be, or should not.
+/// Returns the number of ops that compute a value from stacked and available
+/// ones; 0 if it cannot be recomputed, or should not be.
 unsigned Thinner::countOps(Value value) {
   auto [it, isNew] = ops.try_emplace(value, 0);
   if (!isNew)
@@ -116,12 +117,12 @@ unsigned Thinner::countOps(Value value) {
   return ops[value] = isOfScores || count <= kMaxRecomputed ? count : 0;
 }
 
-/// Whether a stacked value is computed, not stacked.
+/// Whether a value is recomputed instead of stacked.
 bool Thinner::isComputed(Value value) {
   return (isScore ? isScore(value) : isLarge(value)) && countOps(value) > 0;
 }
 
-/// `value` of the iteration whose slots `slice` reads.
+/// Computes `value` for the iteration whose slots `slice` reads.
 Value Thinner::compute(Value value, DynamicSliceOp slice, OpBuilder &builder,
                        IRMapping &known) {
   if (Value copy = known.lookupOrNull(value))

@@ -1,4 +1,4 @@
-//===- ThinStacks.h - Loops stack no more than they must --------*- C++ -*-===//
+//===- ThinStacks.h - Recomputing what loops would stack --------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_THINSTACKS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_THINSTACKS_H
@@ -10,17 +10,17 @@
 namespace mlir {
 namespace fp8 {
 
-/// Autodiff has a loop stack whatever its backward loop reads: the sigmoid of a
-/// gate beside the gate, twice the input of a norm beside the input. Where the
-/// backward loop reads a large stack that follows elementwise from others, it
-/// computes it from these instead, with the same ops. A stack whose values
-/// `isPayload` is left alone, and nothing is computed from it: it will hold
-/// less than these values.
+/// Autodiff makes a loop stack all values that its backward loop reads: the
+/// sigmoid of a gate beside the gate, twice the input of a norm beside the
+/// input. Where the backward loop reads a large stack that follows elementwise
+/// from others, this makes it compute the values from those instead, with the
+/// same ops. A stack whose values `isPayload` stays, and nothing is computed
+/// from it, because payloads will replace its values.
 void thinStacks(func::FuncOp function,
                 llvm::function_ref<bool(Value)> isPayload);
 
-/// The same for stacks of what `isScore`, dots and reductions included. Copies
-/// of dots are marked with `fp8.recompute`.
+/// The same for stacks of values that `isScore`; dots and reductions are
+/// recomputed, too. Copies of dots are marked with `fp8.recompute`.
 void thinStacksOfScores(func::FuncOp function,
                         llvm::function_ref<bool(Value)> isScore);
 

@@ -1,9 +1,9 @@
 //===- Trace.cpp - Statistics of what a step quantizes --------------------===//
 //
-// A statistic is a row of f64 numbers that is easy to combine: sums and maxima
-// over the elements of a tensor, over the iterations of a loop, over the
-// branches taken. What is made of them (fractions, decibels, kurtosis) is up to
-// the reader; docs/Runtime.md has the formulas.
+// A statistic is a row of f64 values that combine by sum or maximum: over the
+// elements of a tensor, over the iterations of a loop, over the branches taken.
+// Readers compute fractions, decibels and kurtosis from them; docs/Runtime.md
+// has the formulas.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,10 +29,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// What is said of a quantization
+// The statistics of a quantization
 //===----------------------------------------------------------------------===//
 
-/// Which numbers of a row of fp8.kind = "trace_quantization" are maxima. Their
+/// Which values of a row of fp8.kind = "trace_quantization" are maxima. Their
 /// order is that of fp8_trace_quantization in fp8-c/Runtime.h.
 static constexpr bool kQuantizationIsMax[] = {
     /*amax=*/true,       /*scale=*/true,      /*-scale=*/true,
@@ -41,7 +41,8 @@ static constexpr bool kQuantizationIsMax[] = {
     /*x^2=*/false,
     /*x^3=*/false,       /*x^4=*/false,       /*error^2=*/false};
 
-/// How far above the largest code a number may lie and still be rounded to it.
+/// Returns the factor by which a value may exceed the largest code and still be
+/// rounded to it.
 static double getReach(FloatType format) {
   const llvm::fltSemantics &semantics = format.getFloatSemantics();
   llvm::APFloat largest = llvm::APFloat::getLargest(semantics);
@@ -51,7 +52,8 @@ static double getReach(FloatType format) {
   return (max + step / 2) / max;
 }
 
-/// The row of `op`; with `stacked`, one for each index of the first dimension.
+/// Makes the row of `op`; with `stacked`, one row for each index of the first
+/// dimension.
 static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
   using Direction = stablehlo::ComparisonDirection;
   StatisticBuilder m{b, op.getLoc()};
@@ -70,7 +72,7 @@ static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
 
   Value underflow = m.both(m.compare(x, Direction::NE, zero),
                            m.compare(code, Direction::EQ, zero));
-  // Under the scale that the payload has: no other is needed here.
+  // Compare dequantized values, so that only the payload's own scale is needed.
   double max =
       llvm::APFloat::getLargest(format.getFloatSemantics()).convertToDouble();
   Value limit = m.mul(m.abs(back), m.like(x, getReach(format)));
@@ -116,13 +118,13 @@ static Value makeQuantizationRow(OpBuilder &b, QuantizeOp op, bool stacked) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A tensor that is quantized.
+/// A quantized tensor.
 struct Tensor {
   std::string name;
   SmallVector<LayerSlot> slots;
-  bool stacked = false; ///< Its first dimension is that of the layers.
-  /// The kind of dot that reads it: the one that it is named for, if there is
-  /// one such, or another.
+  bool stacked = false; ///< Its first dimension counts layers.
+  /// The kind of dot that reads it: the one that it is named for, if such a dot
+  /// reads it, else another one.
   StringRef role;
   bool isFirst = false;
 };
@@ -148,8 +150,8 @@ private:
 };
 } // namespace
 
-/// What a dot says about the tensors that it reads: their names, and the layers
-/// of the loops around them.
+/// Records what a dot shows about the tensors that it reads: their names, and
+/// the layers of the loops around them.
 void Tracer::addDot(DotGeneralOp dot) {
   auto names = dot->getAttrOfType<ArrayAttr>(FP8Dialect::kTensorsAttrName);
   if (!names || names.size() != 2)
@@ -177,8 +179,8 @@ void Tracer::addDot(DotGeneralOp dot) {
         sliced = true;
         return;
       }
-      // A stack of payloads that another loop has filled: a slot there is the
-      // layer too, if it is here.
+      // Another loop has filled this stack of payloads. Its slot counts as a
+      // layer only if the dot has layers, too.
       auto update = cast<stablehlo::DynamicUpdateSliceOp>(access);
       sliced = false;
       if (own.empty())
@@ -212,7 +214,7 @@ void Tracer::findDots() {
     addDot(dot);
     dot->removeAttr(FP8Dialect::kTensorsAttrName);
   });
-  // What is quantized once more, for another kind of dot, says so.
+  // A tensor that is quantized again for another kind of dot gets a suffix.
   llvm::StringMap<Type> first;
   for (auto &[op, tensor] : tensors)
     if (tensor.isFirst)
@@ -224,7 +226,7 @@ void Tracer::findDots() {
   }
 }
 
-/// The path of the result that `value` is passed to, or "".
+/// Returns the path of the result that `value` is passed to, or "".
 static std::string getResultPath(func::FuncOp function, Value value) {
   SmallVector<Value> open{value};
   DenseSet<Value> seen;

@@ -1,8 +1,8 @@
 //===- TraceAlignment.cpp - How alike the weights of gated units are ------===//
 //
 // Weight decay makes the gate weights a_i and the up weights b_i of a channel
-// alike (or opposite); then act(x a_i) * (x b_i) grows with the square of x,
-// and outliers appear. |cos(a_i, b_i)| says so before it happens.
+// alike (or opposite). Then act(x a_i) * (x b_i) grows with the square of x,
+// and outliers appear. |cos(a_i, b_i)| shows this before it happens.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,9 +23,9 @@ namespace fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// The vectors of the channels, as (layers..., vector, channel) in f64; null if
-/// they do not lie in the parameter as `channels` says. Of the dimensions
-/// `fixed` only one place belongs to them.
+/// Returns the vectors of the channels, as (layers..., vector, channel) in f64;
+/// null if they do not lie in the parameter as `channels` says. In each
+/// dimension in `fixed` they occupy one index.
 static Value getVectors(StatisticBuilder &m, Value parameter,
                         const ParameterChannels &channels, int64_t count,
                         ArrayRef<int64_t> fixed) {
@@ -84,7 +84,7 @@ static Value getVectors(StatisticBuilder &m, Value parameter,
       starts, limits, strides);
 }
 
-/// Max, count and sum of the channels' |cos(a, b)|.
+/// Makes a row of maximum, count and sum of |cos(a, b)| over the channels.
 static Value makeRow(StatisticBuilder &m, Value gate, Value up) {
   int64_t layers = tensorOf(gate).getRank() - 2;
   int64_t count = tensorOf(gate).getShape().back();
@@ -93,7 +93,7 @@ static Value makeRow(StatisticBuilder &m, Value gate, Value up) {
     return m.reduce({m.mul(lhs, rhs)}, {false}, layers, layers + 1).front();
   };
   Value norms = m.mul(sum(gate, gate), sum(up, up));
-  // Weights that are zero have no direction.
+  // Weights that are zero have no direction: avoid 0 / 0.
   norms = stablehlo::MaxOp::create(
       m.b, m.loc, norms, m.like(norms, std::numeric_limits<double>::min()));
   Value cosine =
@@ -123,7 +123,7 @@ struct TraceAlignment
     OpBuilder builder(function.getContext());
     builder.setInsertionPoint(function.getBody().front().getTerminator());
     StatisticBuilder m{builder, function.getLoc()};
-    // Gate and up weights may be two places of one dimension.
+    // Gate and up weights may be two indices of one dimension.
     SmallVector<int64_t> fixed;
     if (gate == up)
       for (auto [dim, starts] : llvm::enumerate(

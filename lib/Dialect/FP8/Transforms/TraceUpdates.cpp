@@ -29,7 +29,7 @@ static void traceUpdate(Statistics &statistics, const SecondMoment &update) {
   StatisticBuilder m{builder, update.root->getLoc()};
   Value g = m.convert(update.gradient, builder.getF64Type());
   Value v = m.convert(update.moment, builder.getF64Type());
-  // A parameter without a gradient is not updated: not 0 / 0.
+  // A parameter without a gradient is not updated: avoid 0 / 0.
   double least = std::numeric_limits<float>::min();
   v = stablehlo::MaxOp::create(builder, m.loc, v, m.like(v, least));
   Value ratio =

@@ -1,4 +1,4 @@
-//===- VerdictReport.cpp - Dots, units and state: FP8 or why not ----------===//
+//===- VerdictReport.cpp - The report of verdicts -------------------------===//
 
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 
@@ -48,7 +48,7 @@ static ParameterChannels getChannels(DictionaryAttr attribute) {
 }
 
 namespace {
-/// The texts and the parts of parameters of a gated unit, by name.
+/// The fields of a gated unit that are texts and parts of parameters, by name.
 template <typename UnitT> struct Fields {
   explicit Fields(UnitT &unit)
       : texts{{"function", &unit.function},
@@ -208,10 +208,10 @@ static StateVerdict readState(func::FuncOp function, unsigned argument,
 }
 
 void VerdictReport::read(func::FuncOp function) {
-  // Passes move dots: rows follow the numbers.
+  // Passes move dots, so rows follow the numbers of the verdicts.
   std::multimap<int64_t, DotVerdict> numbered;
   function.walk([&](Operation *op) {
-    // What the compiler repeats is no dot of the user's.
+    // Dots that the compiler repeats are not the user's.
     if (VerdictAttr verdict = getVerdict(op);
         verdict && !op->hasAttr(FP8Dialect::kRecomputeAttrName))
       numbered.emplace(verdict.getNumber(), readDot(op, verdict));
@@ -314,7 +314,7 @@ std::string VerdictReport::getCollectiveSummary() const {
       .str();
 }
 
-/// Rows in columns; those in `numbers` are right-justified.
+/// Prints rows in columns; the columns in `numbers` are right-justified.
 static void printColumns(llvm::raw_ostream &os,
                          ArrayRef<SmallVector<std::string>> rows,
                          ArrayRef<size_t> numbers) {
@@ -422,7 +422,7 @@ static void printTexts(llvm::json::OStream &json, StringRef name,
   });
 }
 
-/// Trip counts, the inner loop first; null where unknown.
+/// Prints trip counts, the inner loop first; null where unknown.
 static void printLoops(llvm::json::OStream &json, ArrayRef<int64_t> loops) {
   json.attributeArray("loops", [&] {
     for (int64_t trips : loops)

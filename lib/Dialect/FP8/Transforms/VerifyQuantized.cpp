@@ -24,7 +24,7 @@ using namespace mlir::fp8;
 Operation *fp8::getQuantization(Value value,
                                 function_ref<void(Operation *)> visit) {
   while (Operation *op = value.getDefiningOp()) {
-    // A stack of payloads: what the loop writes into its slots.
+    // A stack of payloads: look at the update that the loop writes.
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op)) {
       Operation *yield = loop.getBody().front().getTerminator();
       auto update = yield->getOperand(cast<OpResult>(value).getResultNumber())
@@ -74,7 +74,7 @@ static LogicalResult verifyScales(QuantizeOp quantize) {
   return success();
 }
 
-/// State is replaced by what has its type: stored as the step takes it.
+/// Checks that each state argument is replaced by a result of its type.
 static LogicalResult verifyState(func::FuncOp function) {
   llvm::StringMap<Type> arguments;
   for (auto [index, type] : llvm::enumerate(function.getArgumentTypes()))
@@ -92,7 +92,7 @@ static LogicalResult verifyState(func::FuncOp function) {
   return success();
 }
 
-/// The types of a function's arguments or results, by path.
+/// Returns the types of a function's arguments or results, by path.
 template <typename GetAttr>
 static llvm::StringMap<Type> getTypes(TypeRange types, GetAttr getAttr) {
   llvm::StringMap<Type> byPath;
@@ -103,8 +103,8 @@ static llvm::StringMap<Type> getTypes(TypeRange types, GetAttr getAttr) {
   return byPath;
 }
 
-/// The function that stores returns what the step takes as state, and the one
-/// that loads returns what the function that stores takes.
+/// Checks that the function that stores returns state as the step takes it, and
+/// that the function that loads returns what the one that stores takes.
 static LogicalResult verifyEntries(ModuleOp module) {
   func::FuncOp step, store, load;
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -147,8 +147,8 @@ static LogicalResult verifyEntries(ModuleOp module) {
                << all.lookup(entry.getKey()) << " but got " << entry.getValue();
     return success();
   };
-  // Copies are stored beside what they are made of, which the step takes as it
-  // is: nothing loads them.
+  // A weight copy is stored beside its weight, which the step takes as it is,
+  // so nothing loads it.
   llvm::StringMap<Type> had = inputs(step);
   for (const auto &entry : outputs(load))
     had[entry.getKey()] = entry.getValue();
@@ -174,7 +174,7 @@ struct VerifyQuantized
         return WalkResult::advance();
       }
       if (auto scale = dyn_cast<ComputeScaleOp>(op)) {
-        // Delayed scaling keeps the quantizer alone.
+        // One result is enough: delayed scaling keeps only the quantizer.
         if (scale->use_empty())
           return scale.emitOpError() << "computes a scale that is never used";
         return WalkResult::advance();
@@ -184,8 +184,8 @@ struct VerifyQuantized
         return WalkResult::advance();
       if (failed(verifyScales(quantize)))
         return WalkResult::interrupt();
-      // Type, rounding, overflow and the scale's rule tell ways apart, a scale
-      // that is not the tensor's own by itself.
+      // Two quantizations differ by type, rounding, overflow or the scale's
+      // rule, or by a scale that does not follow from the tensor.
       Value state;
       SmallVector<Attribute> way{op->getAttrDictionary()};
       if (auto scale = quantize.getScale().getDefiningOp<ComputeScaleOp>())

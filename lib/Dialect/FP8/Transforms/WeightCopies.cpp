@@ -22,7 +22,8 @@ static StringAttr getStringAttr(func::FuncOp function, BlockArgument arg,
   return function.getArgAttrOfType<StringAttr>(arg.getArgNumber(), name);
 }
 
-/// The result that is the argument's next value; null for a frozen one.
+/// Returns the result that is the argument's next value; null for a frozen
+/// argument.
 static Value getNext(func::FuncOp function, BlockArgument arg) {
   StringAttr path = getStringAttr(function, arg, kPathAttr);
   for (unsigned i = 0; path && i < function.getNumResults(); ++i)
@@ -37,7 +38,7 @@ static Value skipBarriers(Value value) {
   return value;
 }
 
-/// Whether both compute the same from the same.
+/// Whether two values are the same computation on the same values.
 static bool isSame(Value a, Value b) {
   a = skipBarriers(a);
   b = skipBarriers(b);
@@ -60,7 +61,7 @@ static bool isSame(Value a, Value b) {
 // Reading
 //===----------------------------------------------------------------------===//
 
-/// Adds what `value` is computed by; fails if that is more than state.
+/// Adds the ops that compute `value`; fails if they depend on more than state.
 bool WeightCopies::addOps(Copy &copy, Value value,
                           DenseSet<Operation *> &seen) const {
   value = skipBarriers(value);
@@ -129,7 +130,7 @@ Value WeightCopies::get(StringRef name, const OperandRecipe &recipe,
 // Writing
 //===----------------------------------------------------------------------===//
 
-/// Whether any of these is true.
+/// Returns whether any element is true.
 static Value makeAny(OpBuilder &b, Location loc, Value value) {
   RankedTensorType type = tensorOf(value);
   if (type.getRank() == 0)
@@ -141,7 +142,7 @@ static Value makeAny(OpBuilder &b, Location loc, Value value) {
   return makeReduction<stablehlo::OrOp>(b, loc, value, no, dims);
 }
 
-/// The source made of other values.
+/// Computes the source from other values.
 Value WeightCopies::cloneSource(const Copy &copy,
                                 function_ref<Value(BlockArgument)> leaf) {
   IRMapping mapping;
@@ -151,7 +152,7 @@ Value WeightCopies::cloneSource(const Copy &copy,
     for (Value operand : op->getOperands())
       if (!mapping.contains(operand))
         mapping.map(operand, mapping.lookupOrDefault(skipBarriers(operand)));
-    // The report is of the dot that the source is made with.
+    // The report lists the original dot, not this copy.
     builder.clone(*op, mapping)->removeAttr(FP8Dialect::kVerdictAttrName);
   }
   return mapping.lookupOrDefault(skipBarriers(copy.source));
@@ -164,9 +165,9 @@ ComputeScaleOp WeightCopies::makeScale(const Copy &copy, Value amax) {
       copy.rule.format);
 }
 
-/// The scale of the next step, which is known before the weight. If no scale
-/// was ever set, the weight's own amax gives it, in a branch, so that in all
-/// other steps nothing waits for an amax.
+/// Returns the scale of the next step, which is known before the weight. If no
+/// scale was ever set, the weight's own amax gives it. This happens in a
+/// branch, so that in all other steps nothing waits for an amax.
 DelayedScaling::Scale
 WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
   Location loc = function.getLoc();
@@ -186,7 +187,7 @@ WeightCopies::getNextScale(const Copy &copy, function_ref<Value()> makeSource) {
       });
 }
 
-/// The weight as the step leaves it.
+/// Computes the weight as the step leaves it.
 Value WeightCopies::makeNextSource(const Copy &copy) {
   return cloneSource(copy, [&](BlockArgument arg) {
     Value next = getNext(function, arg);
@@ -194,7 +195,7 @@ Value WeightCopies::makeNextSource(const Copy &copy) {
   });
 }
 
-/// Payload, scale and amax of the weight as the step leaves it.
+/// Computes payload, scale and amax of the weight as the step leaves it.
 SmallVector<Value> WeightCopies::makeNext(const Copy &copy) {
   Location loc = copy.source.getLoc();
   auto makeSource = [&]() { return makeNextSource(copy); };
@@ -209,7 +210,7 @@ SmallVector<Value> WeightCopies::makeNext(const Copy &copy) {
   return {unpack.getPayload(), unpack.getScale(), amax};
 }
 
-/// Payload and amax that the first step reads.
+/// Makes the payload and the amax that the first step reads.
 void WeightCopies::makeFirst(const Copy &copy) {
   Location loc = copy.source.getLoc();
   func::FuncOp store = getStateFunction(function, "store");
@@ -233,7 +234,7 @@ void WeightCopies::makeFirst(const Copy &copy) {
   addStateResult(store, copy.name + ".amax", amax);
 }
 
-/// When a copy is made anew: where the step takes its update, or where the
+/// Returns when a copy is made anew: if the step takes its update, or if the
 /// weight has become NaN without one.
 Value WeightCopies::makeCondition(const Copy &copy, const TakenUpdate &when) {
   if (!when.taken || !when.assumesFinite)

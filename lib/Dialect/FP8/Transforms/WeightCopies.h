@@ -1,10 +1,10 @@
 //===- WeightCopies.h - FP8 copies of weights as state ----------*- C++ -*-===//
 //
 // With delayed scaling the scale of the next step's weights is known before the
-// optimizer has updated them. Then the step that updates a weight quantizes it
-// too, in the same sweep, and measures its amax; payload and amax are state of
-// the step, and no step quantizes a weight that it has not changed. What the
-// first step reads is made by the function `fp8_store`.
+// optimizer updates them. So the step that updates a weight also quantizes it,
+// in the same sweep, and measures its amax. Payload and amax are state of the
+// step, and no step quantizes a weight that it has not changed. The function
+// `fp8_store` makes the payloads that the first step reads.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,14 +24,14 @@ public:
   WeightCopies(func::FuncOp function, DelayedScaling &delayed)
       : function(function), delayed(delayed), builder(function.getContext()) {}
 
-  /// The payload of `source`, whose scale state is called `name`: an argument
-  /// of the step. `current` says how it is scaled. Null if `source` is not
-  /// computed from state alone.
+  /// Returns the payload of `source`, whose scale state is called `name`, as an
+  /// argument of the step. `rule` says how the weight is scaled. Null if
+  /// `source` is not computed from state alone.
   Value get(StringRef name, const OperandRecipe &recipe, ScaledType type,
             Value source, Overflow overflow, const DelayedScaling::Rule &rule);
 
-  /// Makes the next payloads once `delayed` has added its results, where the
-  /// step takes its update.
+  /// Makes the next payloads after `delayed` has added its results, for calls
+  /// that take their update.
   void makeNextPayloads(const TakenUpdate &when);
 
 private:
@@ -43,7 +43,7 @@ private:
     Value source;
     Overflow overflow;
     DelayedScaling::Rule rule;
-    /// What `source` is computed by, in order, and from.
+    /// The ops that compute `source`, in order, and the arguments they read.
     SmallVector<Operation *> ops;
     SmallVector<BlockArgument> leaves;
     BlockArgument payload = {}, amax = {};

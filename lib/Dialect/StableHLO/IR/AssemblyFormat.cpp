@@ -59,7 +59,7 @@ void stablehlo::printDims(AsmPrinter &printer, ArrayRef<int64_t> dims) {
 // Types
 //===----------------------------------------------------------------------===//
 
-/// Spreads a parsed function type over the operand types and the result type.
+/// Assigns a parsed function type to the operand types and the result type.
 static ParseResult assignFunctionType(OpAsmParser &parser, SMLoc loc,
                                       FunctionType type,
                                       ArrayRef<Type *> operands, Type &result) {
@@ -591,8 +591,8 @@ void stablehlo::printCustomCallTarget(OpAsmPrinter &printer, Operation *,
 // Reduce
 //===----------------------------------------------------------------------===//
 
-/// The op that a body consists of when `applies` can stand for it: one op on
-/// the two arguments in order, whose only result is returned.
+/// Returns the op of a body that `applies` can express: one op on the two
+/// arguments in order, whose only result is returned.
 static Operation *getAppliedOp(ReduceOp op) {
   if (op.getInputs().size() != 1 || !op.getBody().hasOneBlock())
     return nullptr;
@@ -666,7 +666,7 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
     if (!inner->hasTrait<::mlir::OpTrait::SameOperandsAndResultType>())
       return mlir::emitError(parser.getEncodedSourceLoc(innerLoc),
                              getUnsupportedMessage(inner->getStringRef()));
-    // The location behind the reduction is that of its body as well.
+    // The location after the reduction is also that of its body.
     std::optional<Location> trailing;
     if (parser.parseOptionalLocationSpecifier(trailing))
       return failure();
@@ -675,7 +675,7 @@ ParseResult ReduceOp::parse(OpAsmParser &parser, OperationState &result) {
     Block &block = body->emplaceBlock();
     Type element = type.getInput(1);
     block.addArguments({element, element}, {result.location, result.location});
-    // The region has no op yet to take the context from.
+    // The region has no op yet that could give the context.
     OpBuilder builder(parser.getContext());
     builder.setInsertionPointToEnd(&block);
     OperationState state(result.location, *inner);
@@ -780,7 +780,7 @@ void WhileOp::print(OpAsmPrinter &printer) {
   printer << "cond ";
   printer.printRegion(getCond(), /*printEntryBlockArgs=*/false);
   printer << " do ";
-  // One list of names stands for the arguments of both regions.
+  // One list of names gives the arguments of both regions.
   printer.shadowRegionArgs(getBody(), getCond().getArguments());
   printer.printRegion(getBody(), /*printEntryBlockArgs=*/false);
 }

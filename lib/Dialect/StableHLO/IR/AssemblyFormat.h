@@ -13,7 +13,7 @@
 namespace mlir {
 namespace stablehlo {
 
-/// A key of a `<key = value, ...>` list and what parses its value.
+/// A key of a `<key = value, ...>` list and the function that parses its value.
 struct Field {
   StringRef name;
   llvm::function_ref<ParseResult()> parse;
@@ -70,7 +70,7 @@ ParseResult parseSelectTypes(OpAsmParser &parser, Type &pred, Type &onTrue,
 void printSelectTypes(OpAsmPrinter &printer, Operation *op, Type pred,
                       Type onTrue, Type onFalse, Type result);
 
-/// Types of operands that are those of the results.
+/// Types of operands that equal those of the results.
 ParseResult parsePairwiseTypes(OpAsmParser &parser,
                                SmallVectorImpl<Type> &operands,
                                SmallVectorImpl<Type> &results);
@@ -81,7 +81,7 @@ void printPairwiseTypes(OpAsmPrinter &printer, Operation *op,
 // Operands and attributes
 //===----------------------------------------------------------------------===//
 
-/// Any number of operands, each with a comma behind it.
+/// Any number of operands, each followed by a comma.
 ParseResult
 parseLeadingOperands(OpAsmParser &parser,
                      SmallVectorImpl<OpAsmParser::UnresolvedOperand> &operands);

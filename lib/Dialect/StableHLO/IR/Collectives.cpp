@@ -1,8 +1,7 @@
 //===- Collectives.cpp - Verifiers of the collectives ---------------------===//
 //
 // Constraint numbers in comments are those of the StableHLO specification. The
-// number of devices is not known here, so that a device's number is only
-// checked for being one.
+// number of devices is not known here, so device numbers have no upper bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,8 +10,8 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
-/// A matrix of unique device numbers, one row a group; -1 fills up groups of
-/// different sizes.
+/// Checks that groups are a matrix of unique device numbers with one row per
+/// group; -1 pads groups of different sizes.
 static LogicalResult expectGroups(Operation *op, DenseIntElementsAttr groups) {
   if (groups.getType().getRank() != 2)
     return op->emitOpError("expected replica_groups of rank 2 but got ")
@@ -38,15 +37,16 @@ static LogicalResult expectChannel(Operation *op,
                          "but got none");
 }
 
-/// The devices of a group, or none if the attribute does not say.
+/// Returns the number of devices in a group, or 0 if the attribute does not
+/// say.
 static int64_t groupSize(DenseIntElementsAttr groups) {
   return groups.getType().getNumElements() == 0
              ? 0
              : groups.getType().getDimSize(1);
 }
 
-/// As many results as operands, and the result of each of the shape `infer`
-/// gives.
+/// Checks that there are as many results as operands, and that each result has
+/// the shape that `infer` gives.
 static LogicalResult
 expectResults(Operation *op,
               function_ref<SmallVector<int64_t>(RankedTensorType)> infer) {

@@ -18,7 +18,7 @@ LogicalResult expectType(Operation *op, Type expected, Type actual,
 LogicalResult expectSize(Operation *op, int64_t expected, int64_t actual,
                          const Twine &what);
 
-/// All of `dims` are in [0, bound).
+/// Checks that all of `dims` are in [0, bound).
 LogicalResult expectInRange(Operation *op, ArrayRef<int64_t> dims,
                             int64_t bound, const Twine &what);
 
@@ -31,7 +31,8 @@ LogicalResult expectSorted(Operation *op, ArrayRef<int64_t> dims,
 /// "[0, 2]", as errors print dimensions.
 std::string toString(ArrayRef<int64_t> dims);
 
-/// A reduction body over the element types of `inputs`: (E..., E...) -> E...
+/// Checks a reduction body over the element types of `inputs`: (E..., E...) ->
+/// E...
 LogicalResult expectReducer(Operation *op, Region &region, ValueRange inputs,
                             const Twine &what);
 

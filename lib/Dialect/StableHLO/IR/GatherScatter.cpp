@@ -1,9 +1,9 @@
 //===- GatherScatter.cpp - Verifiers of gather and scatter ----------------===//
 //
-// Both ops speak of windows of a tensor at places that indices tell: gather
-// reads them, scatter writes them. What their dimension numbers have to fulfil
-// is the same under other names. Constraint numbers in comments are those of
-// the StableHLO specification.
+// Both ops work on windows of a tensor at runtime indices: gather reads them,
+// scatter writes them. The constraints on their dimension numbers are the same
+// under different names. Constraint numbers in comments are those of the
+// StableHLO specification.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +15,10 @@ using namespace mlir;
 using namespace mlir::stablehlo;
 
 namespace {
-/// The dimension numbers of one op, and what it calls them.
+/// The dimension numbers of one op, and the op's names for them.
 struct IndexedWindows {
   Operation *op;
-  /// What has the windows, what tells their places, and all windows together.
+  /// The tensor that has the windows, their indices, and all windows together.
   RankedTensorType tensor, indices, windows;
   StringRef indicesName;
   int64_t vectorDim;
@@ -28,10 +28,10 @@ struct IndexedWindows {
     StringRef name;
   };
   Dims window;          ///< of `windows`: where a window lies
-  Dims removed;         ///< of `tensor`: what a window leaves out
+  Dims removed;         ///< of `tensor`: the dimensions that windows lack
   Dims batching;        ///< of `tensor`: paired with indicesBatching
   Dims indicesBatching; ///< of `indices`
-  Dims map;             ///< of `tensor`: what an index vector is an index of
+  Dims map;             ///< of `tensor`: indexed by an index vector
 
   LogicalResult expectVectorDim() const;
   LogicalResult expectMapSize() const;
@@ -39,9 +39,9 @@ struct IndexedWindows {
   LogicalResult expectBatchingDims() const;
   LogicalResult expectMap() const;
 
-  /// The dimensions of `tensor` that no window has.
+  /// Returns the dimensions of `tensor` that no window has.
   SmallVector<int64_t> allRemoved() const { return withBatching(removed); }
-  /// The sizes of `indices` but for the index vectors.
+  /// Returns the sizes of `indices` without the index vectors.
   SmallVector<int64_t> batchSizes() const;
 
 private:
@@ -237,8 +237,8 @@ static IndexedWindows windowsOf(ScatterOp op) {
       {dims.getScatterDimsToOperandDims(), "scatter_dims_to_operand_dims"}};
 }
 
-/// All inputs are of one shape and all updates are, and each input has a result
-/// like it.
+/// Checks that all inputs have one shape and all updates have one shape, and
+/// that each input has a result of its type.
 static LogicalResult expectScatterOperands(ScatterOp op) {
   // scatter_c5
   if (op.getInputs().empty())

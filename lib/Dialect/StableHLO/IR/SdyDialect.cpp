@@ -193,8 +193,8 @@ void MeshAttr::print(AsmPrinter &printer) const {
 int64_t MeshAttr::getNumDevices() const {
   int64_t devices = 1;
   StringRef rest = getText();
-  // Outside of a name, `=` stands only before a size (and before device ids,
-  // which are a list). Names may hold anything, escaped quotes too.
+  // Outside a name, `=` only precedes a size (and device ids, which are a
+  // list). Names may contain anything, including escaped quotes.
   bool inName = false;
   while (!rest.empty()) {
     char c = rest.front();
@@ -256,8 +256,8 @@ Attribute SdyDialect::parseAttribute(DialectAsmParser &parser,
       generatedAttributeParser(parser, &mnemonic, type, attr);
   if (result.has_value())
     return attr;
-  // How an op could be partitioned: JAX says so of custom calls, about which
-  // there may be more to say than about this.
+  // How an op could be partitioned. JAX attaches this to custom calls, for
+  // which another error may be more useful than one about this attribute.
   if (mnemonic == "op_sharding_rule")
     return OpaqueAttr::get(StringAttr::get(getContext(), getNamespace()),
                            parser.getFullSymbolSpec(),
@@ -330,8 +330,7 @@ LogicalResult ManualComputationOp::verifyRegions() {
     return emitOpError("expected ")
            << getNumResults() << " returned values but got "
            << ret.getNumOperands();
-  // What one device holds is a shard: of the same rank and element type, and
-  // not larger.
+  // A shard has the rank and the element type of the whole, and is not larger.
   auto check = [&](Type whole, Type shard, StringRef what,
                    unsigned index) -> LogicalResult {
     auto wholeType = dyn_cast<RankedTensorType>(whole);

@@ -15,8 +15,8 @@ using namespace mlir::stablehlo;
 
 namespace {
 
-/// Reads and writes the `<key = value, ...>` form that most attributes share:
-/// empty lists are left out, keys may come in any order.
+/// Writes the `<key = value, ...>` form that most attributes share. `dims`
+/// leaves out empty lists.
 class FieldWriter {
 public:
   explicit FieldWriter(AsmPrinter &printer) : printer(printer) {

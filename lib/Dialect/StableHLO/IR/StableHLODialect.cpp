@@ -11,8 +11,7 @@ using namespace mlir::stablehlo;
 
 namespace {
 
-/// Everything may be inlined and inlined into: private functions are only
-/// JAX's way to share code.
+/// Allows all inlining: private functions are only JAX's way to share code.
 struct StableHLOInlinerInterface : public DialectInlinerInterface {
   using DialectInlinerInterface::DialectInlinerInterface;
 

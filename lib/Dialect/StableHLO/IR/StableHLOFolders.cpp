@@ -1,7 +1,7 @@
 //===- StableHLOFolders.cpp - Folding of the StableHLO subset -------------===//
 //
-// Folders of what costs nothing: identities, splats, scalars and small
-// constants. Large constants are left for the compiled program.
+// Folders of cheap cases: identities, splats, scalars and small constants.
+// Large constants are left to the compiled program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
-/// Constants above this many elements are not computed on while compiling.
+/// Constants with more elements are not folded at compile time.
 static constexpr int64_t kMaxFoldedElements = 256;
 
 static DenseElementsAttr asDense(Attribute attr) {
@@ -48,7 +48,7 @@ static Attribute foldBinary(ArrayRef<Attribute> operands, FloatFn &&floatFn,
   if (!lhs || !rhs || lhs.getType() != rhs.getType() || lhs.empty())
     return {};
   Type element = lhs.getElementType();
-  // Small formats may lack zero or infinity: not worth rules of their own.
+  // Small formats may lack zero or infinity; they are not worth special rules.
   if (isa<FloatType>(element) && element.getIntOrFloatBitWidth() < 16)
     return {};
   if (isa<FloatType>(element))
@@ -173,7 +173,7 @@ OpFoldResult MinOp::fold(FoldAdaptor adaptor) {
       });
 }
 
-/// Never called: bitwise ops have no floating-point form.
+/// Never called, because bitwise ops have no floating-point form.
 static APFloat noFloat(const APFloat &a, const APFloat &) { return a; }
 
 OpFoldResult AndOp::fold(FoldAdaptor adaptor) {
@@ -225,7 +225,7 @@ OpFoldResult CompareOp::fold(FoldAdaptor adaptor) {
   DenseElementsAttr lhs = asDense(adaptor.getLhs()),
                     rhs = asDense(adaptor.getRhs());
   Type element = getLhs().getType().getElementType();
-  // A total order tells zeros and NaNs apart; integers only here.
+  // A total order distinguishes zeros and NaNs, so fold only integers.
   if (!lhs || !rhs || lhs.empty() || !isa<IntegerType>(element))
     return {};
   bool isUnsigned = element.isUnsignedInteger() || element.isInteger(1);
@@ -272,8 +272,8 @@ OpFoldResult BitcastConvertOp::fold(FoldAdaptor) {
                                              : OpFoldResult();
 }
 
-/// The value of a number in another element type by the rules of `convert`;
-/// nothing where the rule is not written down here.
+/// Converts a number to another element type by the rules of `convert`; none if
+/// the rule is not implemented here.
 static std::optional<APInt> convertToInt(const APFloat &value,
                                          IntegerType type) {
   if (type.getWidth() == 1)
@@ -321,8 +321,8 @@ OpFoldResult ConvertOp::fold(FoldAdaptor adaptor) {
     return IntegerAttr::get(target, isSigned ? value.sextOrTrunc(width)
                                              : value.zextOrTrunc(width));
   };
-  // f8 and smaller formats may have no infinity, or no zero: their overflow is
-  // the compiled program's matter.
+  // f8 and smaller formats may lack infinity or zero: their overflow is left to
+  // the compiled program.
   for (Type type : {source, target})
     if (auto floatType = dyn_cast<FloatType>(type))
       if (floatType.getWidth() < 16)

@@ -104,7 +104,7 @@ static LogicalResult expectPositive(Operation *op, ArrayRef<int64_t> values,
          << what << " but got " << toString(values);
 }
 
-/// The terminator of a region of ours, or an error.
+/// Returns the terminator of a region; an error if it is not stablehlo.return.
 static FailureOr<ReturnOp> expectReturn(Operation *op, Region &region,
                                         const Twine &what) {
   Block &block = region.front();
@@ -114,8 +114,8 @@ static FailureOr<ReturnOp> expectReturn(Operation *op, Region &region,
   return ret;
 }
 
-/// A region from 0-d tensors of `arguments` element types to those of
-/// `results`.
+/// Checks that a region maps 0-d tensors of `arguments` element types to those
+/// of `results`.
 static LogicalResult expectScalarRegion(Operation *op, Region &region,
                                         ArrayRef<Type> arguments,
                                         ArrayRef<Type> results,
@@ -153,7 +153,7 @@ LogicalResult stablehlo::expectReducer(Operation *op, Region &region,
   return expectScalarRegion(op, region, arguments, elements, what);
 }
 
-/// Whether types are those of a region's results.
+/// Checks that the results of a region have these types.
 static LogicalResult expectRegionResults(Operation *op, Region &region,
                                          TypeRange results, const Twine &what) {
   FailureOr<ReturnOp> ret = expectReturn(op, region, what);
@@ -404,7 +404,7 @@ LogicalResult BroadcastInDimOp::verify() {
   return success();
 }
 
-/// The type of a concatenation, or nothing if the inputs do not fit.
+/// Returns the type of a concatenation; none if the inputs do not fit.
 static RankedTensorType inferConcatenate(ValueRange inputs, int64_t dimension) {
   RankedTensorType first = ::getType(inputs.front());
   SmallVector<int64_t> shape(first.getShape());
@@ -611,7 +611,7 @@ LogicalResult SortOp::verify() {
 }
 
 LogicalResult SortOp::verifyRegions() {
-  // sort_c5: each input's two elements stand next to each other.
+  // sort_c5: each input's two elements are adjacent.
   SmallVector<Type> arguments;
   for (Value input : getInputs())
     arguments.append(2, ::getType(input).getElementType());
@@ -721,7 +721,7 @@ struct WindowSpec {
 };
 } // namespace
 
-/// Fills in the defaults and checks ranks and signs.
+/// Fills in the defaults of a window and checks ranks and signs.
 static FailureOr<WindowSpec>
 getWindowSpec(Operation *op, ArrayRef<int64_t> sizes,
               std::optional<ArrayRef<int64_t>> strides,
@@ -760,7 +760,7 @@ getWindowSpec(Operation *op, ArrayRef<int64_t> sizes,
   return spec;
 }
 
-/// The number of window positions along each dimension.
+/// Returns the number of window positions along each dimension.
 static SmallVector<int64_t> getWindowedShape(ArrayRef<int64_t> shape,
                                              const WindowSpec &spec) {
   SmallVector<int64_t> result;
@@ -813,7 +813,7 @@ LogicalResult ConvolutionOp::verify() {
     sizes.push_back(rhs.getDimSize(dim));
   for (int64_t dim : dims.getInputSpatialDimensions())
     spatial.push_back(lhs.getDimSize(dim));
-  // An empty kernel is legal: there the window has no element to multiply.
+  // An empty kernel is legal: its window has no element to multiply.
   SmallVector<int64_t> checked = llvm::map_to_vector(
       sizes, [](int64_t size) { return std::max<int64_t>(size, 1); });
   // convolution_c2 to convolution_c9
@@ -872,7 +872,8 @@ LogicalResult ConvolutionOp::verify() {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Inputs of one shape, and 0-d init values of their element types.
+/// Checks that inputs have one shape, and that init values are 0-d and have
+/// their element types.
 static LogicalResult verifyReduction(Operation *op, ValueRange inputs,
                                      ValueRange inits) {
   if (inputs.empty())
@@ -1056,7 +1057,7 @@ void WhileOp::getAsmBlockArgumentNames(Region &region,
     setName(argument, "iterArg");
 }
 
-/// A branch without arguments that returns the results.
+/// Checks that a branch has no arguments and returns the results.
 static LogicalResult verifyBranch(Operation *op, Region &region,
                                   const Twine &what) {
   if (failed(
@@ -1128,7 +1129,7 @@ void CustomCallOp::getEffects(
         &effects) {
   if (!getHasSideEffect())
     return;
-  // Neither removed nor moved over another one.
+  // The op must not be removed, or moved across another one.
   effects.emplace_back(MemoryEffects::Read::get());
   effects.emplace_back(MemoryEffects::Write::get());
 }

@@ -1,9 +1,9 @@
 //===- UnsupportedOps.h - Ops that are known but not supported --*- C++ -*-===//
 //
-// An op that the subset leaves out is registered all the same: in the pretty
-// and in the generic form its only use is one error that names it and points
-// to the list of supported ops. (For a name that no dialect registers, the
-// generic form gives MLIR's own error.)
+// Ops outside the subset are registered, too. In the pretty and in the generic
+// form, using one gives a single error that names it and points to the list of
+// supported ops. (For a name that no dialect registers, the generic form gives
+// MLIR's own error.)
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 namespace mlir {
 namespace stablehlo {
 
-/// The error at the op's name; the parser's own `emitError` would put the name
-/// in front once more.
+/// Emits the error at the op's name; the parser's own `emitError` would repeat
+/// the name.
 ParseResult emitUnsupported(OpAsmParser &parser, StringRef name);
 
 /// `Names` has a constexpr array `list` of full op names.
@@ -46,8 +46,8 @@ public:
     printer.printGenericOp(*this, /*printOpName=*/false);
   }
 
-  // Properties of any kind are taken, so that the generic form too gets as far
-  // as the verifier.
+  // Accept properties of any kind, so that the generic form reaches the
+  // verifier, too.
   struct Properties {
     Attribute attr;
     bool operator==(const Properties &other) const {
@@ -87,7 +87,7 @@ void addUnsupportedOps(AddFn &&add, std::index_sequence<indices...>) {
   (add(static_cast<UnsupportedOp<Names, indices> *>(nullptr)), ...);
 }
 
-/// The hook of a pretty form whose op is not registered at all.
+/// Returns the hook for the pretty form of an op that is not registered at all.
 Dialect::ParseOpHook getUnknownOpHook();
 
 } // namespace stablehlo

@@ -56,7 +56,7 @@ private:
     auto split = [&](StringRef option, ArrayRef<std::string> entries,
                      auto &into) -> LogicalResult {
       for (StringRef entry : entries) {
-        // Keys of a tree path may hold `=`, roles and most results do not.
+        // Keys of a tree path may contain `=`, roles and most results do not.
         auto [path, value] = entry.rsplit('=');
         if (value.empty())
           return emitError(getOperation().getLoc())

@@ -1,4 +1,4 @@
-//===- Branches.cpp - Branches that are known, results that are not needed ===//
+//===- Branches.cpp - Simplifying branches --------------------------------===//
 
 #include "LoopRewriting.h"
 
@@ -15,8 +15,9 @@ static bool inlineBranch(Operation *op, Region &branch) {
   return true;
 }
 
-/// What stands for a result that no branch computes; null if nothing does.
-/// `predicate` chooses between the two branches of an `if`.
+/// Returns the value outside that replaces a result that no branch computes;
+/// null if there is none. `predicate` selects between the two branches of an
+/// `if`.
 static Value findOutside(OpResult result, Value predicate) {
   Operation *op = result.getOwner();
   SmallVector<Value> values;
@@ -103,7 +104,7 @@ bool stablehlo::canonicalizeCase(CaseOp op) {
                         op.getBranches()[*index < 0 || *index > int64_t(last)
                                              ? last
                                              : unsigned(*index)]);
-  // JAX writes every choice of two so.
+  // JAX writes every choice of two like this.
   if (auto convert = op.getIndex().getDefiningOp<ConvertOp>();
       convert && last == 1 &&
       getElementTypeOrSelf(convert.getOperand().getType()).isInteger(1)) {

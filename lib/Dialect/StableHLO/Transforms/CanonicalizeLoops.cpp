@@ -28,8 +28,8 @@ using namespace mlir::stablehlo;
 static constexpr int64_t kMaxUnrolledTrips = 16;
 static constexpr int64_t kMaxUnrolledOps = 1024;
 
-/// Ops that need no loop over their operands but the one over their elements.
-/// Of other dialects' ops, dots of scaled tensors among them, it is not known.
+/// Whether an op needs no loop over its operands except the one over elements.
+/// This is unknown for ops of other dialects, such as dots of scaled tensors.
 static bool isUnrollable(Operation *op) {
   if (!isa<StablehloDialect, chlo::ChloDialect>(op->getDialect()) ||
       op->getNumRegions() != 0 ||
@@ -51,8 +51,8 @@ static bool isWorthUnrolling(Block &body, int64_t trips) {
   return true;
 }
 
-/// Replaces a loop of few iterations by copies of its body; of one iteration,
-/// by the body itself.
+/// Replaces a loop of few iterations by copies of its body, and a loop of one
+/// iteration by the body itself.
 static bool unroll(WhileOp loop, int64_t trips) {
   Block &body = loop.getBody().front();
   if (trips > 1 && !isWorthUnrolling(body, trips))
@@ -97,10 +97,10 @@ static bool canonicalizeWhile(WhileOp loop) {
 }
 
 //===----------------------------------------------------------------------===//
-// What stands in loops
+// Ops in loops
 //===----------------------------------------------------------------------===//
 
-/// Indices pass barriers: it costs nothing to compute them again.
+/// Lets indices bypass barriers, because recomputing them costs nothing.
 static bool passIndices(OptimizationBarrierOp barrier) {
   bool changed = false;
   for (auto [operand, result] :
@@ -112,18 +112,18 @@ static bool passIndices(OptimizationBarrierOp barrier) {
   return changed;
 }
 
-/// Whether it is arithmetic that the range of a counter may decide.
+/// Whether an op is arithmetic that the range of a counter may determine.
 static bool isCounterArithmetic(Operation *op) {
   if (!isa<CompareOp, MaxOp, MinOp, RemOp, ClampOp>(op) ||
       op->getParentOfType<ReduceOp>() || !op->getParentOfType<WhileOp>())
     return false;
-  // The comparison that ends a loop is what its counter is known by.
+  // The comparison that ends a loop defines the range of its counter.
   auto loop = dyn_cast<WhileOp>(op->getParentOp());
   return !loop || op->getParentRegion() != &loop.getCond();
 }
 
 namespace {
-/// Ops that counters of loops may tell something of.
+/// Ops that the counters of loops may simplify.
 struct CounterReaders {
   explicit CounterReaders(Operation *root) {
     root->walk([&](Operation *op) {
@@ -166,8 +166,8 @@ namespace {
 struct CanonicalizeLoops
     : public stablehlo::impl::CanonicalizeLoopsBase<CanonicalizeLoops> {
   void runOnOperation() override {
-    // Each round may uncover more: an inner loop that is unrolled lets the
-    // outer one be, a branch that is chosen makes carries invariant.
+    // Each round may enable more: unrolling an inner loop lets the outer one be
+    // unrolled, and choosing a branch makes carries invariant.
     constexpr int kMaxRounds = 8;
     for (int round = 0; round < kMaxRounds && canonicalize(); ++round) {
       RewritePatternSet patterns(&getContext());
@@ -182,7 +182,7 @@ struct CanonicalizeLoops
 
   bool canonicalize() {
     bool changed = false;
-    // Inner ones first; ops that appear meanwhile wait for the next round.
+    // Inner ones first; ops that appear meanwhile are left to the next round.
     SmallVector<Operation *> worklist;
     getOperation()->walk([&](Operation *op) {
       if (isa<WhileOp, IfOp, CaseOp>(op))

@@ -1,4 +1,4 @@
-//===- CounterArithmetic.cpp - What the ranges of counters tell -----------===//
+//===- CounterArithmetic.cpp - Simplification by counter ranges -----------===//
 
 #include "LoopRewriting.h"
 
@@ -7,7 +7,8 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
-/// What the comparison gives for all values of both sides, if it is the same.
+/// Returns the result of a comparison if it is the same for all values of both
+/// sides.
 static std::optional<bool> compareRanges(ComparisonDirection direction,
                                          IndexRange lhs, IndexRange rhs) {
   switch (direction) {
@@ -41,8 +42,8 @@ static std::optional<bool> compareRanges(ComparisonDirection direction,
   return std::nullopt;
 }
 
-/// The operand that a minimum, a maximum, a remainder or a clamp gives for all
-/// values of its operands; null if that is not known.
+/// Returns the operand that is the result of a minimum, a maximum, a remainder
+/// or a clamp for all values of its operands; null if this is unknown.
 static Value findResult(Operation *op, IndexRange lhs, IndexRange rhs) {
   bool lhsIsLess = lhs.max <= rhs.min, rhsIsLess = rhs.max <= lhs.min;
   if (isa<MaxOp>(op))
@@ -88,9 +89,9 @@ bool stablehlo::simplifyByRange(Operation *op) {
   return true;
 }
 
-/// The op that combines what is there (`old`) with what is scattered on whole
-/// tensors: the scattered value itself, or one op of both. Null if the body is
-/// anything else.
+/// Combines the old value (`old`) with the scattered value, both as whole
+/// tensors. Returns the scattered value itself, or one op on both; null if the
+/// body is anything else.
 static Value combineAll(OpBuilder &b, Location loc, Block &body, Value old,
                         Value update) {
   Value result = body.getTerminator()->getOperand(0);
@@ -113,8 +114,8 @@ static Value combineAll(OpBuilder &b, Location loc, Block &body, Value old,
       ->getResult(0);
 }
 
-/// The shape of a scatter's one window, with the dimensions of size one that
-/// the update leaves out.
+/// Returns the shape of a scatter's only window, including the dimensions of
+/// size one that the update omits.
 static SmallVector<int64_t> windowOf(ScatterOp op) {
   auto updateType = cast<RankedTensorType>(op.getUpdates()[0].getType());
   auto type = cast<RankedTensorType>(op.getInputs()[0].getType());
@@ -127,8 +128,8 @@ static SmallVector<int64_t> windowOf(ScatterOp op) {
   return window;
 }
 
-/// The dimension that the one index of a scatter is an index of, if the scatter
-/// has one input, one index and one window.
+/// Returns the dimension that the only index of a scatter refers to, if the
+/// scatter has one input, one index and one window.
 static std::optional<int64_t> matchOneWindow(ScatterOp op) {
   if (op.getInputs().size() != 1)
     return std::nullopt;

@@ -30,7 +30,8 @@ static bool isShardingAttr(StringRef name) {
          name.starts_with("mhlo.memory_kind") || name == "stablehlo.mesh";
 }
 
-/// The largest number of devices among the meshes that a sharding names.
+/// Returns the largest number of devices among the meshes that a sharding
+/// names.
 static int64_t countDevices(ModuleOp module, StringRef shardings) {
   int64_t devices = 1;
   for (auto mesh : module.getOps<sdy::MeshOp>())
@@ -48,7 +49,8 @@ static LogicalResult unwrap(sdy::ManualComputationOp op) {
                countDevices(module, op.getOutShardings().getText()));
   Block &body = op.getBody().front();
   Operation *terminator = body.getTerminator();
-  // A mesh may also be written down in place: the types show what it splits.
+  // A mesh may also be written inline: the types show whether it splits
+  // anything.
   if (devices > 1 || body.getArgumentTypes() != op.getOperandTypes() ||
       terminator->getOperandTypes() != op.getResultTypes()) {
     InFlightDiagnostic diag = op.emitOpError();
@@ -72,8 +74,8 @@ static bool isAlone(DenseIntElementsAttr groups) {
   return groups.getType().getRank() == 2 && groups.getType().getDimSize(1) == 1;
 }
 
-/// What a collective gives on one device: its operands, or nothing if it is not
-/// known to run on one.
+/// Returns the results of a collective on one device, its operands or zeros;
+/// nothing if it is not known to run on one device.
 static SmallVector<Value> simplifyCollective(Operation *op, bool onePartition,
                                              bool oneReplica) {
   OpBuilder b(op);
@@ -129,7 +131,7 @@ struct DropSharding : public stablehlo::impl::DropShardingBase<DropSharding> {
     SmallVector<Operation *> dead;
     getOperation().walk([&](Operation *op) {
       dropFrom(op);
-      // By name, so that annotations need no class of their own.
+      // Compare names, so that annotations need no op classes.
       StringRef name = op->getName().getStringRef();
       if (name == "sdy.mesh") {
         dead.push_back(op);
@@ -145,8 +147,8 @@ struct DropSharding : public stablehlo::impl::DropShardingBase<DropSharding> {
       bool forwards = name == "sdy.sharding_constraint";
       if (auto call = dyn_cast<stablehlo::CustomCallOp>(op))
         forwards = isAnnotation(call.getCallTargetName());
-      // A target that changes the shape splits data over devices: it stays and
-      // is rejected by name.
+      // A target that changes the shape splits data over devices: it stays, and
+      // the end of the import rejects it by name.
       if (forwards && op->getOperandTypes() == op->getResultTypes()) {
         op->replaceAllUsesWith(op->getOperands());
         dead.push_back(op);

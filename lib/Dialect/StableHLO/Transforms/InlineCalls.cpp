@@ -17,7 +17,7 @@ namespace stablehlo {
 
 using namespace mlir;
 
-/// The function that `op` calls, if it is a call.
+/// Returns the function that `op` calls, if it is a call.
 static FlatSymbolRefAttr getCallee(Operation *op) {
   if (auto call = dyn_cast<func::CallOp>(op))
     return call.getCalleeAttr();
@@ -39,7 +39,8 @@ struct InlineCalls : public stablehlo::impl::InlineCallsBase<InlineCalls> {
       if (func != *main)
         func.erase();
     main->setName("main");
-    // JAX prints `public`; set only where missing, since it would unprint it.
+    // JAX prints `public`. Set it only where it is missing, because setting it
+    // drops it from the printed form.
     if (!main->isPublic())
       main->setPublic();
   }
@@ -63,7 +64,7 @@ private:
       llvm::interleaveComma(names, diag);
       return diag;
     }
-    // The usual name settles it when there are several.
+    // If there are several, the usual name decides.
     for (func::FuncOp func : visible)
       if (func.getName() == "main")
         return func;

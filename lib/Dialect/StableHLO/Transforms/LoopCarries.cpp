@@ -1,4 +1,4 @@
-//===- LoopCarries.cpp - Carries that a loop need not have ----------------===//
+//===- LoopCarries.cpp - Removing carries from loops ----------------------===//
 
 #include "LoopRewriting.h"
 
@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace mlir::stablehlo;
 
-/// What `value` repeats.
+/// Returns the value that `value` is a broadcast of.
 static Value skipBroadcasts(Value value) {
   while (auto broadcast = value.getDefiningOp<BroadcastInDimOp>())
     value = broadcast.getOperand();
@@ -48,8 +48,8 @@ static void replaceCarry(WhileOp loop, unsigned i, Value inCond, Value inBody,
   loop.getResult(i).replaceAllUsesWith(after);
 }
 
-/// Whether zeros are added to a carry of zeros: a sum over micro-batches of
-/// gradients that nothing reaches.
+/// Whether a carry starts as zeros and only zeros are added to it, as in a sum
+/// over micro-batches of gradients that are zero.
 static bool addsZeros(Value next, Value carry, Value init) {
   auto isPositiveZero = [](Value value) {
     return matchPattern(skipBroadcasts(value), m_PosZeroFloat()) ||
@@ -61,7 +61,8 @@ static bool addsZeros(Value next, Value carry, Value init) {
           (add.getRhs() == carry && isPositiveZero(add.getLhs())));
 }
 
-/// Carries that the body returns as they came are read from outside.
+/// Makes readers of carries that the body returns unchanged read them from
+/// outside.
 static void hoistInvariantCarries(WhileOp loop, llvm::BitVector &drop) {
   Block &body = loop.getBody().front();
   for (unsigned i = 0, e = loop.getNumOperands(); i < e; ++i) {
@@ -75,7 +76,8 @@ static void hoistInvariantCarries(WhileOp loop, llvm::BitVector &drop) {
   }
 }
 
-/// What a carry starts with and becomes: a value, or itself and a constant.
+/// The initial value of a carry and its next one: a value, or the carry and a
+/// constant.
 using CarryKey = std::tuple<void *, void *, void *, void *>;
 
 static CarryKey keyOf(WhileOp loop, unsigned i) {
@@ -97,7 +99,7 @@ static CarryKey keyOf(WhileOp loop, unsigned i) {
           rhs == self ? nullptr : rhs.getAsOpaquePointer()};
 }
 
-/// Of carries that start alike and are stepped alike, one is enough.
+/// Keeps one of several carries that have equal initial values and equal steps.
 static void mergeEqualCarries(WhileOp loop, llvm::BitVector &drop) {
   DenseMap<CarryKey, unsigned> first;
   for (unsigned i = 0, e = loop.getNumOperands(); i < e; ++i) {
@@ -113,7 +115,8 @@ static void mergeEqualCarries(WhileOp loop, llvm::BitVector &drop) {
   }
 }
 
-/// What the body adds to carry `i` in every iteration, if it is a constant.
+/// Returns the constant that the body adds to carry `i` in every iteration, if
+/// there is one.
 static std::optional<int64_t> matchConstantStep(WhileOp loop, unsigned i) {
   Block &body = loop.getBody().front();
   Operation *step = body.getTerminator()->getOperand(i).getDefiningOp();
@@ -135,17 +138,17 @@ struct DerivedCounter {
 };
 } // namespace
 
-/// Numbers whose products all fit into 64 bits.
+/// Whether products of such numbers fit into 64 bits.
 static bool isSmall(int64_t value) {
   return std::abs(value) < (int64_t(1) << 30);
 }
 
-/// Whether every value on the way from the main counter's type to the derived
-/// one's fits into both.
+/// Whether all values between the main counter's and the derived one's fit into
+/// both types.
 static bool fitsBothTypes(const DerivedCounter &derived,
                           const CountedLoop &counted, RankedTensorType main,
                           RankedTensorType own) {
-  // Signed numbers wrap around alike in one type.
+  // In one type all signed numbers wrap around alike.
   if (main == own)
     return true;
   unsigned width =
@@ -158,7 +161,8 @@ static bool fitsBothTypes(const DerivedCounter &derived,
          fits(counted.lower) && fits(counted.upper);
 }
 
-/// How carry `i` follows from the main counter of a loop, if it counts too.
+/// Returns how carry `i` follows from the main counter of a loop, if it counts,
+/// too.
 static std::optional<DerivedCounter>
 matchDerivedCounter(WhileOp loop, const CountedLoop &counted, unsigned i) {
   std::optional<int64_t> init = matchConstantInteger(loop.getOperand()[i]);
@@ -178,7 +182,7 @@ matchDerivedCounter(WhileOp loop, const CountedLoop &counted, unsigned i) {
   return derived;
 }
 
-/// `scale * main + offset` in a type of its own.
+/// Computes `scale * main + offset` in the type `type`.
 static Value computeCounter(OpBuilder &b, Location loc, Value main, Type type,
                             const DerivedCounter &derived) {
   Value value = main;
@@ -193,8 +197,8 @@ static Value computeCounter(OpBuilder &b, Location loc, Value main, Type type,
   return value;
 }
 
-/// In a counted loop every other counter follows from the first one, and all
-/// of them are known after the loop.
+/// Computes all other counters of a counted loop from the first one, and makes
+/// all of them constants after the loop.
 static void mergeCounters(WhileOp loop, const CountedLoop &counted,
                           llvm::BitVector &drop) {
   Block &body = loop.getBody().front();
@@ -208,7 +212,7 @@ static void mergeCounters(WhileOp loop, const CountedLoop &counted,
   };
   setResult(counted.counter, counted.upper);
   for (unsigned i = 0, e = loop.getNumOperands(); i < e; ++i) {
-    // What else the condition computes is not read.
+    // Carries that the condition reads stay.
     if (drop[i] || i == counted.counter ||
         !loop.getCond().getArgument(i).use_empty())
       continue;
@@ -226,8 +230,8 @@ static void mergeCounters(WhileOp loop, const CountedLoop &counted,
 }
 
 namespace {
-/// The carries of a loop that something reads: its results' readers, its
-/// condition, or the computation of another such carry.
+/// The carries of a loop that are needed: by readers of its results, by its
+/// condition, or to compute another such carry.
 class LiveCarries {
 public:
   LiveCarries(WhileOp loop, const llvm::BitVector &dropped)
@@ -254,7 +258,7 @@ private:
     }
   }
 
-  /// Marks the carries that `root` is computed from in a region of the loop.
+  /// Marks the carries that `root` depends on in a region of the loop.
   void markReads(Value root, Region &region) {
     SmallVector<Value> values{root};
     while (!values.empty()) {
@@ -265,8 +269,8 @@ private:
         continue;
       }
       Operation *op = value.getDefiningOp();
-      // What stands outside of the loop reads no carry. An op in a region of an
-      // op of the body was reached through that op.
+      // Values from outside the loop depend on no carry. An op in a region of
+      // an op of the body was reached through that op.
       if (op->getParentRegion() != &region || !seen.insert(op).second)
         continue;
       forEachRead(op, [&](Value read) { values.push_back(read); });
@@ -281,13 +285,13 @@ private:
 };
 } // namespace
 
-/// Carries that only feed carries that nobody reads.
+/// Removes carries that only feed carries that nobody reads.
 static void findDeadCarries(WhileOp loop, llvm::BitVector &drop) {
   LiveCarries live(loop, drop);
   for (unsigned i = 0, e = loop.getNumOperands(); i < e; ++i) {
     if (live.contains(i) || drop[i])
       continue;
-    // Only dead ops read it; they get the first value until they are erased.
+    // Only dead ops read it; they get the initial value until they are erased.
     Value init = loop.getOperand()[i];
     replaceCarry(loop, i, init, init, init);
     drop.set(i);

@@ -1,4 +1,4 @@
-//===- LoopInvariants.cpp - What is the same in every iteration -----------===//
+//===- LoopInvariants.cpp - Moving invariant ops out of loops -------------===//
 
 #include "LoopRewriting.h"
 
@@ -11,14 +11,15 @@ using namespace mlir::stablehlo;
 /// Invariant results up to this size leave a loop whatever computes them.
 static constexpr int64_t kSmallElements = 1024;
 
-/// Ops worth keeping a large result for, rather than computing it again.
+/// Whether an op is worth keeping a large result for, instead of recomputing
+/// it.
 static bool isExpensive(Operation *op) {
   return op->getNumRegions() != 0 ||
          isa<DotGeneralOp, ConvolutionOp, RngBitGeneratorOp>(op);
 }
 
-/// Types of other dialects, which this pass meets after quantization too, say
-/// nothing about their size.
+/// Whether all results are small. The size of other dialects' types, which
+/// occur after quantization, is unknown.
 static bool isSmall(Operation *op) {
   return llvm::all_of(op->getResultTypes(), [](Type type) {
     auto tensor = dyn_cast<RankedTensorType>(type);
@@ -26,13 +27,13 @@ static bool isSmall(Operation *op) {
   });
 }
 
-/// The ops of a region of `loop` that are the same in every iteration, each one
-/// behind those that it reads.
+/// Returns the ops of a region of `loop` that are the same in every iteration,
+/// each after its operands.
 static llvm::SetVector<Operation *> findInvariantOps(WhileOp loop,
                                                      Region &region) {
   llvm::SetVector<Operation *> invariant;
   for (Operation &op : region.front().without_terminator()) {
-    // A barrier is a fence: nothing moves over it.
+    // Nothing moves across a barrier.
     if (isa<OptimizationBarrierOp>(op) || !isMemoryEffectFree(&op))
       continue;
     bool isSame = true;
@@ -65,7 +66,7 @@ public:
   }
 
 private:
-  /// Operands go before their readers.
+  /// Moves an op out after its operands.
   void hoistWithOperands(Operation *op) {
     if (!hoisted.insert(op).second)
       return;

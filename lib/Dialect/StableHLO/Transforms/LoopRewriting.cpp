@@ -1,4 +1,4 @@
-//===- LoopRewriting.cpp - What rewriting loops is made of ----------------===//
+//===- LoopRewriting.cpp - Building blocks of loop rewriting --------------===//
 
 #include "LoopRewriting.h"
 

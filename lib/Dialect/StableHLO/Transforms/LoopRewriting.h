@@ -1,8 +1,8 @@
-//===- LoopRewriting.h - The parts of stablehlo-canonicalize-loops -*- C++
-//-*-===//
+//===- LoopRewriting.h - Parts of loop canonicalization ---------*- C++ -*-===//
 //
-// Each part rewrites one kind of thing; CanonicalizeLoops.cpp runs them until
-// none finds anything left. All of them keep every value, bit for bit.
+// Each part rewrites one kind of op; CanonicalizeLoops.cpp runs them until none
+// changes anything, for a limited number of rounds. All of them preserve every
+// value bit for bit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,14 +21,14 @@ namespace stablehlo {
 // Building blocks (LoopRewriting.cpp)
 //===----------------------------------------------------------------------===//
 
-/// A constant of `type`, every element of which is `value`.
+/// Makes a constant of `type` whose elements all equal `value`.
 Value integerConstant(OpBuilder &b, Location loc, Type type, int64_t value);
 
-/// Whether `value` is computed outside of the regions of `op`.
+/// Whether `value` is computed outside the regions of `op`.
 bool isOutside(Value value, Operation *op);
 
-/// Puts a copy of `block`, with `arguments` for its arguments, before `op`, and
-/// returns what its terminator returned.
+/// Copies `block`, with `arguments` for its arguments, before `op`. Returns the
+/// operands of the copied terminator.
 SmallVector<Value> cloneBefore(Operation *op, Block &block,
                                ValueRange arguments);
 
@@ -38,11 +38,11 @@ SmallVector<Value> moveBefore(Operation *op, Block &block,
 
 bool eraseDeadOps(Block &block);
 
-/// The values an index has: a constant or those of a counter.
+/// The range of an index: of a constant, or of a function of a counter.
 struct IndexRange {
   int64_t min, max;
 
-  /// Whether all of them are an index into so many elements.
+  /// Whether all values are indices into `size` elements.
   bool isInside(int64_t size) const { return min >= 0 && max < size; }
 };
 std::optional<IndexRange> rangeOf(Value value);
@@ -51,30 +51,31 @@ std::optional<IndexRange> rangeOf(Value value);
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Removes the carries that a loop need not have, and returns the loop that is
-/// left (LoopCarries.cpp).
+/// Removes the carries that a loop does not need, and returns the remaining
+/// loop (LoopCarries.cpp).
 WhileOp simplifyCarries(WhileOp loop, bool &changed);
 
-/// Moves out what is the same in every iteration: small results, and expensive
-/// ones with what they need. Other large results would only live longer
-/// (LoopInvariants.cpp).
+/// Moves out ops that are the same in every iteration: those with small
+/// results, and expensive ones with their operands. Other large results would
+/// only live longer (LoopInvariants.cpp).
 bool hoistInvariantOps(WhileOp loop, bool runsAtLeastOnce);
 
-/// Branches whose predicate is known, and results that branches need not have
-/// (Branches.cpp).
+/// Replaces branches whose predicate is known, and removes results that
+/// branches need not return (Branches.cpp).
 bool canonicalizeIf(IfOp op);
 bool canonicalizeCase(CaseOp op);
 
-/// An op on counters whose result their ranges tell (CounterArithmetic.cpp).
+/// Replaces an op on counters whose result follows from their ranges
+/// (CounterArithmetic.cpp).
 bool simplifyByRange(Operation *op);
 
-/// A scatter of one window at a counter, which JAX writes for `x.at[i].set`, is
-/// an update of a slice where the counter never runs out of the tensor
-/// (CounterArithmetic.cpp).
+/// Replaces a scatter of one window at a counter, which JAX writes for
+/// `x.at[i].set`, by an update of a slice, if the counter stays inside the
+/// tensor (CounterArithmetic.cpp).
 bool scatterToUpdate(ScatterOp op);
 
-/// Reads what is there anyway instead of a stack of it. JAX stacks the index
-/// and the weight for the backward pass where a loop cuts its weights itself
+/// Reads the origin of a value instead of a stack of it. JAX stacks the index
+/// and the weight for the backward pass if a loop slices its weights itself
 /// (StackOrigins.cpp).
 bool readOrigin(DynamicSliceOp slice);
 

@@ -1,4 +1,4 @@
-//===- Loops.cpp - What is known of a loop's counter ----------------------===//
+//===- Loops.cpp - Counters of loops --------------------------------------===//
 
 #include "fp8/Dialect/StableHLO/Transforms/Loops.h"
 
@@ -10,7 +10,8 @@ using namespace mlir::stablehlo;
 
 namespace {
 
-/// The smallest and largest value of an integer type, cut to what i64 holds.
+/// The smallest and largest value of an integer type, limited to the range of
+/// i64.
 struct Limits {
   int64_t min, max;
   explicit Limits(Type type) {
@@ -31,7 +32,7 @@ bool isInteger(Value value) {
          !type.getElementType().isInteger(1);
 }
 
-/// How the comparison reads with its operands exchanged.
+/// Returns the comparison that holds with exchanged operands.
 ComparisonDirection exchanged(ComparisonDirection direction) {
   switch (direction) {
   case ComparisonDirection::LT:
@@ -47,10 +48,11 @@ ComparisonDirection exchanged(ComparisonDirection direction) {
   }
 }
 
-/// How often a counter from `lower` by `step` satisfies `direction bound`.
+/// Returns how often a counter that starts at `lower` and steps by `step`
+/// satisfies `direction bound`.
 std::optional<int64_t> countTrips(int64_t lower, int64_t step, int64_t bound,
                                   ComparisonDirection direction) {
-  // Far from overflow, so that plain arithmetic will do.
+  // Stay far from overflow, so that plain arithmetic suffices.
   constexpr int64_t kFar = int64_t(1) << 61;
   for (int64_t value : {lower, step, bound})
     if (value > kFar || value < -kFar)
@@ -75,7 +77,7 @@ std::optional<int64_t> countTrips(int64_t lower, int64_t step, int64_t bound,
       return std::nullopt;
     return (bound - lower) / step;
   case ComparisonDirection::EQ:
-    // True at most once, unless it is true for ever.
+    // The counter equals the bound at most once, or forever.
     if (lower != bound)
       return 0;
     return step == 0 ? std::nullopt : std::optional<int64_t>(1);
@@ -83,7 +85,7 @@ std::optional<int64_t> countTrips(int64_t lower, int64_t step, int64_t bound,
   return std::nullopt;
 }
 
-/// The carry that `value` is in the region of a loop.
+/// Returns the index of the carry that `value` is in the region of a loop.
 std::optional<unsigned> carryOf(Value value, Region &region) {
   auto argument = dyn_cast<BlockArgument>(value);
   if (!argument || argument.getOwner()->getParent() != &region)
@@ -91,7 +93,8 @@ std::optional<unsigned> carryOf(Value value, Region &region) {
   return argument.getArgNumber();
 }
 
-/// What the body adds to the carry `index` in every iteration.
+/// Returns the constant that the body adds to the carry `index` in every
+/// iteration.
 std::optional<int64_t> matchStep(WhileOp loop, unsigned index) {
   Operation *next =
       loop.getBody().front().getTerminator()->getOperand(index).getDefiningOp();
@@ -103,7 +106,7 @@ std::optional<int64_t> matchStep(WhileOp loop, unsigned index) {
   std::optional<int64_t> amount = matchConstantInteger(rhs);
   if (!amount || carryOf(lhs, loop.getBody()) != index)
     return std::nullopt;
-  // The additions of -1 that wrap around are steps down.
+  // An addition of -1 that wraps around is a step down.
   return isa<SubtractOp>(next) ? -*amount : *amount;
 }
 
@@ -228,7 +231,7 @@ std::optional<unsigned> stablehlo::countCutDims(ArrayRef<int64_t> shape,
   while (cut < part.size() && part[cut] == 1)
     ++cut;
   if (cut < part.size())
-    ++cut; // The first one with several elements may be cut too.
+    ++cut; // The first dimension with several elements may be cut.
   for (unsigned i = cut; i < part.size(); ++i)
     if (part[i] != shape[i])
       return std::nullopt;
@@ -244,7 +247,7 @@ matchPart(ArrayRef<int64_t> shape, ArrayRef<int64_t> part, ValueRange starts) {
   for (auto [offset, start, size, extent] :
        llvm::zip(offsets, starts, part, shape)) {
     if (size == extent)
-      continue; // Clamped to 0, whatever it is.
+      continue; // The start is clamped to 0.
     if (std::optional<int64_t> constant = matchConstantInteger(start)) {
       offset.constant = std::clamp<int64_t>(*constant, 0, extent - size);
       continue;

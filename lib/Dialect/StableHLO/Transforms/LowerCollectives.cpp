@@ -1,8 +1,7 @@
 //===- LowerCollectives.cpp - Collectives as exchanges and arithmetic -----===//
 //
-// One op of the fp8 dialect moves parts between the ranks of a group; what a
-// collective does before and after that is ordinary StableHLO, which all later
-// stages know.
+// `fp8.exchange` moves parts between the ranks of a group. Everything else that
+// a collective does is ordinary StableHLO, which all later stages support.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +26,7 @@ using namespace mlir::stablehlo;
 
 namespace {
 
-/// Fewer elements a rank than this are not worth a second exchange.
+/// If a rank has fewer elements, a second exchange is not worth it.
 constexpr int64_t kSmallPart = 1024;
 
 class CollectiveLowering {
@@ -35,7 +34,7 @@ public:
   CollectiveLowering(Operation *op, int64_t devices)
       : op(op), devices(devices), builder(op), loc(op->getLoc()) {}
 
-  /// What replaces the results.
+  /// Returns the values that replace the results.
   FailureOr<SmallVector<Value>> run();
 
 private:
@@ -83,7 +82,8 @@ Value CollectiveLowering::reshape(Value value, ArrayRef<int64_t> shape) {
   return ReshapeOp::create(builder, loc, typeOf(value).clone(shape), value);
 }
 
-/// `count` parts of a value along `dim`, along a new dimension 0.
+/// Splits a value into `count` parts along `dim`; the parts lie along a new
+/// dimension 0.
 Value CollectiveLowering::splitOff(Value value, int64_t dim, int64_t count) {
   SmallVector<int64_t> shape(typeOf(value).getShape());
   shape[dim] /= count;
@@ -97,7 +97,7 @@ Value CollectiveLowering::splitOff(Value value, int64_t dim, int64_t count) {
   return TransposeOp::create(builder, loc, split, order);
 }
 
-/// Parts along dimension 0, one after another along `dim` of a part.
+/// Concatenates parts, which lie along dimension 0, along `dim` of a part.
 Value CollectiveLowering::mergeInto(Value parts, int64_t dim) {
   SmallVector<int64_t> shape(typeOf(parts).getShape());
   if (dim > 0) {
@@ -150,7 +150,7 @@ LogicalResult CollectiveLowering::checkGroups(DenseIntElementsAttr groups) {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// What changes nothing where `computation` reduces.
+/// Returns the neutral element of `computation`.
 FailureOr<Value> CollectiveLowering::initialValue(Region &computation,
                                                   Type element) {
   Block &body = computation.front();
@@ -186,7 +186,7 @@ FailureOr<Value> CollectiveLowering::initialValue(Region &computation,
     return integer(APInt::getAllOnes(element.getIntOrFloatBitWidth()));
   };
   if (isBinary && isa<AddOp>(inner) && isa<FloatType>(element))
-    // -0 + x is x for every x, 0 too.
+    // -0 + x is x for every x, including 0.
     return real(APFloat::getZero(cast<FloatType>(element).getFloatSemantics(),
                                  /*Negative=*/true));
   if (isBinary && isa<AddOp, OrOp>(inner))
@@ -202,7 +202,7 @@ FailureOr<Value> CollectiveLowering::initialValue(Region &computation,
          << inner->getName();
 }
 
-/// Over dimension 0, in its order.
+/// Reduces over dimension 0, in order.
 Value CollectiveLowering::reduceParts(Value parts, Value init,
                                       Region &computation) {
   RankedTensorType type = typeOf(parts);
@@ -268,7 +268,7 @@ CollectiveLowering::reduceScatter(ReduceScatterOp scatter) {
 }
 
 //===----------------------------------------------------------------------===//
-// The others
+// Other collectives
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> CollectiveLowering::allGather(AllGatherOp gather) {
@@ -292,7 +292,7 @@ SmallVector<Value> CollectiveLowering::allToAll(AllToAllOp toAll) {
   return results;
 }
 
-/// The first device of each group sends to all of it.
+/// Sends the operand of the first device of each group to the whole group.
 Value CollectiveLowering::broadcast(CollectiveBroadcastOp broadcast) {
   DenseIntElementsAttr groups = broadcast.getReplicaGroups();
   auto devices = llvm::to_vector(groups.getValues<int64_t>());
@@ -305,7 +305,7 @@ Value CollectiveLowering::broadcast(CollectiveBroadcastOp broadcast) {
                   DenseIntElementsAttr::get(type, pairs));
 }
 
-/// All devices send device i the number i.
+/// Returns the number of the device: all devices send device i the number i.
 Value CollectiveLowering::deviceNumber() {
   auto scalar = cast<RankedTensorType>(op->getResult(0).getType());
   Value numbers =
@@ -352,7 +352,7 @@ struct LowerCollectives
   void runOnOperation() override {
     int64_t partitions = countOf("mhlo.num_partitions");
     int64_t replicas = countOf("mhlo.num_replicas");
-    // On one device the import knows what they give.
+    // On one device stablehlo-drop-sharding replaces them.
     if (partitions * replicas <= 1)
       return;
     SmallVector<Operation *> collectives;

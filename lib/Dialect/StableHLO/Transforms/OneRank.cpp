@@ -1,8 +1,8 @@
 //===- OneRank.cpp - The program of one rank of a sharded step ------------===//
 //
-// What is outside of jax.shard_map is the same on all ranks, on whole values.
-// Inside of it each rank has its parts: they are cut off on the way in and
-// gathered on the way out.
+// Outside jax.shard_map, values are whole and the same on all ranks. Inside,
+// each rank has its parts: they are sliced on the way in and gathered on the
+// way out.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,7 @@ using namespace mlir;
 // Meshes and shardings, which the dialect keeps as text
 //===----------------------------------------------------------------------===//
 
-/// The names in quotes, in their order.
+/// Returns the quoted names, in order.
 static SmallVector<StringRef> namesIn(StringRef text) {
   SmallVector<StringRef> names;
   SmallVector<StringRef> pieces;
@@ -38,7 +38,7 @@ static SmallVector<StringRef> namesIn(StringRef text) {
   return names;
 }
 
-/// What is between `open` and its `close`, for each outermost pair.
+/// Returns the texts from `open` to its `close`, for each outermost pair.
 static SmallVector<StringRef> groupsIn(StringRef text, char open, char close) {
   SmallVector<StringRef> groups;
   int depth = 0;
@@ -68,7 +68,8 @@ struct Mesh {
     }
   }
 
-  /// Where a device is along axes, the first of which is the slowest.
+  /// Returns the index of a device along axes, the first of which is the
+  /// slowest.
   int64_t position(int64_t device, ArrayRef<unsigned> axes) const {
     int64_t position = 0;
     for (unsigned axis : axes) {
@@ -94,7 +95,7 @@ struct Sharding {
   }
 };
 
-/// One computation on parts becomes ops on parts.
+/// Replaces one manual computation by ops on parts.
 class Unwrapping {
 public:
   Unwrapping(sdy::ManualComputationOp op, int64_t devices)
@@ -186,7 +187,8 @@ Unwrapping::parse(StringRef list, TypeRange wholes, TypeRange parts) {
   return shardings;
 }
 
-/// Over an axis that is not manual the body would be partitioned automatically.
+/// Checks that all axes are manual: over other axes the body would have to be
+/// partitioned automatically.
 LogicalResult Unwrapping::checkManualAxes() {
   SmallVector<StringRef> manual = namesIn(op.getManualAxes().getText());
   for (auto op : op->getParentOfType<ModuleOp>().getOps<sdy::MeshOp>()) {
@@ -206,8 +208,9 @@ LogicalResult Unwrapping::checkManualAxes() {
 // Parts of values
 //===----------------------------------------------------------------------===//
 
-/// An argument of the step that nothing else reads, whose rows are split over
-/// all axes in their order: if it is a batch, a rank does without the others'.
+/// Whether the operand is an argument of the step that nothing else reads, and
+/// whose rows are split over all axes in order. If it is a batch, a rank does
+/// not need the other ranks' rows.
 bool Unwrapping::isRows(const Sharding &sharding, Value operand) {
   auto argument = dyn_cast<BlockArgument>(operand);
   if (!sharding.mesh || !argument || !argument.hasOneUse())
@@ -231,7 +234,7 @@ Value Unwrapping::deviceNumber() {
   return number;
 }
 
-/// Where each device's part of a dimension begins, of parts of `size`.
+/// Returns the start of each device's part of a dimension, for parts of `size`.
 SmallVector<int32_t> Unwrapping::offsetsOf(const Sharding &sharding, size_t dim,
                                            int64_t size) const {
   SmallVector<int32_t> offsets(devices, 0);
@@ -242,7 +245,7 @@ SmallVector<int32_t> Unwrapping::offsetsOf(const Sharding &sharding, size_t dim,
   return offsets;
 }
 
-/// Where this rank's part of a dimension begins, of parts of `size`.
+/// Returns the start of this rank's part of a dimension, for parts of `size`.
 Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
   auto constant = [&](ArrayRef<int64_t> shape, ArrayRef<int32_t> values) {
     auto type = RankedTensorType::get(shape, builder.getI32Type());
@@ -260,7 +263,7 @@ Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
       builder, loc, RankedTensorType::get({}, builder.getI32Type()), offset);
 }
 
-/// This rank's part of what all ranks have.
+/// Slices this rank's part off a value that all ranks have.
 Value Unwrapping::cut(const Sharding &sharding, Value whole,
                       RankedTensorType part) {
   if (whole.getType() == part)
@@ -289,7 +292,7 @@ Value Unwrapping::cut(const Sharding &sharding, Value whole,
   return slice;
 }
 
-/// The parts of all ranks.
+/// Gathers the parts of all ranks.
 Value Unwrapping::gather(const Sharding &sharding, Value part) {
   for (size_t dim = 0; dim < sharding.axes.size(); ++dim) {
     int64_t count = sharding.countOf(dim);
@@ -359,7 +362,7 @@ LogicalResult Unwrapping::run() {
 // The pass
 //===----------------------------------------------------------------------===//
 
-/// Does a sharding split something?
+/// Whether a sharding splits anything.
 static bool isSplit(Attribute attr) {
   if (auto sharding = dyn_cast_or_null<sdy::TensorShardingAttr>(attr)) {
     SmallVector<StringRef> lists = groupsIn(sharding.getText(), '[', ']');
@@ -386,7 +389,7 @@ public:
     SmallVector<sdy::ManualComputationOp> computations;
     getOperation().walk(
         [&](sdy::ManualComputationOp op) { computations.push_back(op); });
-    // The import knows what to do on one device.
+    // On one device stablehlo-drop-sharding is enough.
     if (devices <= 1)
       return;
     if (computations.empty()) {
@@ -415,7 +418,8 @@ private:
 };
 } // namespace
 
-/// What XLA would split by itself has to say what each device does.
+/// Rejects a step that XLA would partition itself: the step has to say what
+/// each device does.
 LogicalResult OneRank::checkNotPartitioned(int64_t devices) {
   auto error = [&](Location loc) {
     return emitError(loc)

@@ -17,7 +17,7 @@ namespace stablehlo {
 
 using namespace mlir;
 
-/// The element of a constant that is one value throughout, spread or not.
+/// Returns the element of a splat constant, broadcast or not.
 static Attribute getSplat(Value value) {
   while (auto spread = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
     value = spread.getOperand();
@@ -44,7 +44,7 @@ static bool isFloatSplat(Value value, double expected) {
   return splat && splat->isExactlyValue(expected);
 }
 
-/// Replaces `op` by one value throughout: a scalar, spread where needed.
+/// Replaces `op` by a splat: a scalar constant, broadcast if needed.
 static void replaceBySplat(PatternRewriter &rewriter, Operation *op,
                            Attribute value) {
   auto type = cast<RankedTensorType>(op->getResult(0).getType());
@@ -58,8 +58,8 @@ static void replaceBySplat(PatternRewriter &rewriter, Operation *op,
         op, type, scalar, rewriter.getDenseI64ArrayAttr({}));
 }
 
-/// The value of an elementwise op on splats, or none. Rounds as the op would:
-/// to nearest even. Results that are NaN are left to run time.
+/// Returns the value of an elementwise op on splats, or none. Rounds to nearest
+/// even, as the op does. NaN results are left to run time.
 static std::optional<APFloat> evaluate(Operation *op, ArrayRef<APFloat> in) {
   constexpr auto kRound = APFloat::rmNearestTiesToEven;
   APFloat out = in[0];
@@ -132,7 +132,7 @@ struct FoldSplats : public RewritePattern {
   }
 };
 
-/// Conversion of one floating-point or integer constant to a float.
+/// Folds the conversion of a float or integer constant to a float.
 struct FoldConvert : public OpRewritePattern<stablehlo::ConvertOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ConvertOp op,
@@ -143,7 +143,7 @@ struct FoldConvert : public OpRewritePattern<stablehlo::ConvertOp> {
     }
     Type from = getElementTypeOrSelf(op.getOperand().getType());
     auto to = dyn_cast<FloatType>(getElementTypeOrSelf(op.getType()));
-    // Eight-bit formats saturate or not by their own rules.
+    // Eight-bit formats have their own rules for saturation.
     if (!to || to.getWidth() < 16)
       return failure();
     APFloat out(to.getFloatSemantics());
@@ -298,8 +298,8 @@ struct MergeBroadcasts : public OpRewritePattern<stablehlo::BroadcastInDimOp> {
   }
 };
 
-/// A sum over dimensions of size one only drops these: JAX sums the gradient of
-/// a bias over the dimensions that it had added itself.
+/// Replaces a sum over dimensions of size one by a reshape. JAX sums the
+/// gradient of a bias over the dimensions that it has added itself.
 struct ReduceOfUnitDims : public OpRewritePattern<stablehlo::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
@@ -331,7 +331,7 @@ bool isEmpty(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements() == 0;
 }
 
-/// Nothing combined is what the combination begins with.
+/// A reduction of no elements gives its initial value.
 struct ReduceOfNothing : public OpRewritePattern<stablehlo::ReduceOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(stablehlo::ReduceOp op,
@@ -362,7 +362,7 @@ struct PadOfNothing : public OpRewritePattern<stablehlo::PadOp> {
   }
 };
 
-/// Sums of no products.
+/// Sums of no products are zero.
 template <typename OpTy>
 struct ProductsOfNothing : public OpRewritePattern<OpTy> {
   using OpRewritePattern<OpTy>::OpRewritePattern;

@@ -1,4 +1,4 @@
-//===- StackOrigins.cpp - Reading what is there instead of a stack of it --===//
+//===- StackOrigins.cpp - Reading origins instead of stacks ---------------===//
 
 #include "LoopRewriting.h"
 
@@ -9,8 +9,8 @@ using namespace mlir;
 using namespace mlir::stablehlo;
 
 namespace {
-/// What a part of a stack is computed from: the value that a loop stacked, and
-/// which iterations of the loops around it the part is of.
+/// The origin of a part of a stack: the value that a loop stacked, and the
+/// iterations of the loops around it that the part belongs to.
 struct Stacked {
   Value value;
   /// A loop's counter is `scale * index + offset` with an index of the reader.
@@ -23,7 +23,7 @@ struct Stacked {
 };
 } // namespace
 
-/// The value with the same elements before reshapes.
+/// Returns the value before reshapes, with the same elements.
 static Value stripReshapes(Value value) {
   while (Operation *op = value.getDefiningOp()) {
     if (!isa<ReshapeOp>(op) &&
@@ -38,7 +38,8 @@ static Value stripReshapes(Value value) {
   return value;
 }
 
-/// Whether a slice takes one element off the first dimension, all of others.
+/// Whether a slice takes one index of the first dimension and all of the
+/// others.
 static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
   return !part.empty() && part.front() == 1 &&
          part.drop_front() == stack.drop_front();
@@ -47,12 +48,13 @@ static bool isLayer(ArrayRef<int64_t> part, ArrayRef<int64_t> stack) {
 namespace {
 /// A loop that fills one slot of a stack in each iteration.
 struct StackingLoop {
-  Value update;     ///< What it puts there.
-  AffineIndex slot; ///< Where.
+  Value update;     ///< The value that it writes.
+  AffineIndex slot; ///< The slot that it fills.
 };
 } // namespace
 
-/// The loop that returns `stack`, if each of its iterations fills one slot.
+/// Returns the loop that makes `stack`, if each of its iterations fills one
+/// slot.
 static std::optional<StackingLoop> matchStackingLoop(Value stack) {
   auto loop = stack.getDefiningOp<WhileOp>();
   std::optional<CountedLoop> counted;
@@ -80,8 +82,8 @@ static std::optional<StackingLoop> matchStackingLoop(Value stack) {
   return StackingLoop{update.getUpdate(), *slot};
 }
 
-/// The value that a loop stacked for `slice`, if each iteration of the loop
-/// fills one slot of the stack.
+/// Returns the value that a loop stacked for `slice`, if each iteration of the
+/// loop fills one slot of the stack.
 static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
   Value stack = slice.getOperand();
   auto type = cast<RankedTensorType>(stack.getType());
@@ -115,16 +117,16 @@ static std::optional<Stacked> findStacked(DynamicSliceOp slice) {
 }
 
 namespace {
-/// Computes again, before `reader`, what is cut from arrays that it could cut
-/// itself, or computed of counters.
+/// Recomputes, before `reader`, a value that is sliced from arrays that the
+/// reader could slice itself, or that is computed from counters.
 class Recomputer {
 public:
   Recomputer(Operation *reader, const Stacked &stacked)
       : reader(reader), stacked(stacked), builder(reader) {}
 
-  /// Null if it cannot, or should not.
+  /// Returns null if the value cannot, or should not, be recomputed.
   Value get(Value value) {
-    // First without changing anything.
+    // Check first, without changing anything.
     return check(value, /*depth=*/8) ? make(value) : Value();
   }
 
@@ -159,7 +161,7 @@ private:
       return check(operand, depth - 1);
     });
   }
-  /// The counter of an iteration, from the reader's index.
+  /// Computes the counter of an iteration from the reader's index.
   Value makeCounter(const Stacked::Iteration &iteration) {
     Location loc = reader->getLoc();
     Type type = iteration.counter.getType();
@@ -192,13 +194,13 @@ private:
 } // namespace
 
 namespace {
-/// Whole numbers `first + i * by`.
+/// The integers `first + i * by`.
 struct Progression {
   int64_t first, by;
 };
 } // namespace
 
-/// The numbers of an array, if they grow by the same amount.
+/// Matches an array of integers with constant differences.
 static std::optional<Progression> matchProgression(Value array,
                                                    IntegerType element) {
   if (array.getDefiningOp<IotaOp>())
@@ -218,8 +220,8 @@ static std::optional<Progression> matchProgression(Value array,
   return found;
 }
 
-/// The element of an array of whole numbers that grow by the same amount, as
-/// `arange` makes it, follows from its index.
+/// Computes an element of an array of integers with constant differences, such
+/// as `arange` makes, from its index.
 static Value readProgression(DynamicSliceOp slice) {
   auto type = cast<RankedTensorType>(slice.getOperand().getType());
   auto element = dyn_cast<IntegerType>(type.getElementType());

@@ -37,7 +37,7 @@ static LogicalResult verifyOp(Operation *op) {
     return op->emitOpError()
            << "needs a distributed run, which is not supported yet";
   StringRef dialect = op->getName().getDialectNamespace();
-  // Ops of fp8 are there where somebody has written them or ran a pass alone.
+  // fp8 ops occur if somebody has written them or runs a pass alone.
   if (!op->isRegistered() ||
       (dialect != "stablehlo" && dialect != "chlo" && dialect != "fp8" &&
        !isa<func::FuncOp, func::ReturnOp, ModuleOp>(op)))
@@ -48,7 +48,8 @@ static LogicalResult verifyOp(Operation *op) {
   return success();
 }
 
-/// Values may pass through a function without an op that checks their type.
+/// Checks the types of arguments and results, because values may pass through a
+/// function without an op that checks them.
 static LogicalResult verifyTypes(func::FuncOp func) {
   auto verify =
       [&](Type type, StringRef kind, unsigned index) {

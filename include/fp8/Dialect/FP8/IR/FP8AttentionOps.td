@@ -1,4 +1,4 @@
-//===- FP8AttentionOps.td - Attention without its matrix ---*- tablegen -*-===//
+//===- FP8AttentionOps.td - Attention ops ------------------*- tablegen -*-===//
 //
 // The ops of an attention whose scores are never stored, from stage 2 (fp8) to
 // stage 4 (kernels).
@@ -28,18 +28,17 @@ class FP8_AttentionOfStep<string mnemonic>
 def FP8_AttentionOp : FP8_AttentionOfStep<"attention"> {
   let summary = "Attention whose scores stay inside";
   let description = [{
-    Computes what its body computes of the inputs: the scores `q kᵀ`, all that
-    the step does with them element by element and row by row (scaling, masks,
-    biases, a soft cap, the softmax), and their product with `v`. The body has the
-    step's own ops, so that numbers are those of the step: rows without any key
-    that counts, ties and infinities give what the graph gives. Dimensions of one
-    element are left out, and scores have their dimensions in one order: batches
-    and heads, queries, keys.
+    Computes its body from the inputs: the scores `q kᵀ`, all elementwise and
+    row-wise ops that the step applies to them (scaling, masks, biases, a soft
+    cap, the softmax), and their product with `v`. The body has the step's own
+    ops, so that its results are those of the step, also for rows with all keys
+    masked, ties and infinities. Dimensions of one element are left out, and
+    scores have their dimensions in one order: batches and heads, queries, keys.
 
     No value that has queries and keys leaves the body, and stage 4 makes one
-    kernel of it: scores are never stored beyond a block of queries. Like the
-    bodies of functions, this one sees nothing from outside, so that what
-    `fp8.attention_backward` computes again is not merged with it.
+    kernel of it: at most a block of queries has its scores stored. The body is
+    isolated like that of a function, so that ops that `fp8.attention_backward`
+    recomputes are not merged with it.
 
     Example:
 
@@ -69,11 +68,11 @@ def FP8_AttentionOp : FP8_AttentionOfStep<"attention"> {
 def FP8_AttentionBackwardOp : FP8_AttentionOfStep<"attention_backward"> {
   let summary = "Gradients of an attention whose scores stay inside";
   let description = [{
-    Computes the scores and their softmax again from `q` and `k`, their gradient
-    from `dO vᵀ`, and of both the gradients of `q`, `k` and `v`. As
-    `fp8.attention` it has the step's own ops, and nothing that has queries and
-    keys leaves it. Sums over queries (the gradients of `k` and `v`) are taken
-    block by block.
+    Recomputes the scores and their softmax from `q` and `k`, computes the
+    gradient of the weights from `dO vᵀ`, and from both the gradients of `q`,
+    `k` and `v`. Like `fp8.attention` it has the step's own ops, and no value
+    that has queries and keys leaves it. Sums over queries (the gradients of `k`
+    and `v`) are accumulated block by block.
 
     Example: the gradients of a linear attention with weights `s²`.
 

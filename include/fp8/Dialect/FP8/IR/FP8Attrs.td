@@ -14,10 +14,10 @@ def FP8_ScaleRuleAttr : EnumAttr<FP8_Dialect, FP8_ScaleRule, "scale_rule"> {
 
     - `exact`: the quantizer is `max / amax` in f32, the scale its reciprocal
       (Transformer Engine's arithmetic, bit for bit);
-    - `pow2`: the scale is `2^ceil(log2(amax / max))`, the smallest power of
-      two with which nothing saturates (MXFP8's round-up);
+    - `pow2`: the scale is `2^ceil(log2(amax / max))`, the smallest power of two
+      with which nothing saturates (MXFP8's round-up);
     - `ocp_floor`: the scale is `2^(floor(log2(amax)) - emax)`, as OCP MX
-      writes it; the largest elements of a tile may saturate.
+      defines it; the largest elements of a tile may saturate.
 
     Example:
 
@@ -34,9 +34,9 @@ def FP8_ScaleRuleAttr : EnumAttr<FP8_Dialect, FP8_ScaleRule, "scale_rule"> {
 def FP8_RoundingAttr : EnumAttr<FP8_Dialect, FP8_Rounding, "rounding"> {
   let summary = "How a value is rounded to a code";
   let description = [{
-    `nearest_even` takes the nearest code, and the even one of two equally near;
-    `stochastic` takes one of the two neighbours with the probability of its
-    nearness, so that the mean is exact.
+    `nearest_even` takes the nearest code, or the even one of two equally near
+    codes. `stochastic` takes one of the two neighbours, the nearer one with the
+    higher probability, so that the expected value is exact.
 
     Example:
 
@@ -49,9 +49,9 @@ def FP8_RoundingAttr : EnumAttr<FP8_Dialect, FP8_Rounding, "rounding"> {
 def FP8_OverflowAttr : EnumAttr<FP8_Dialect, FP8_Overflow, "overflow"> {
   let summary = "What becomes of a finite value out of range";
   let description = [{
-    `saturate` clamps finite values to the largest finite code; `nan` lets what
-    rounds beyond it become NaN (infinity in formats that have one). Non-finite
-    inputs stay non-finite either way.
+    `saturate` clamps finite values to the largest finite code. With `nan`, a
+    value that rounds beyond it becomes NaN (infinity in formats that have one).
+    Non-finite inputs stay non-finite either way.
 
     Example:
 
@@ -62,24 +62,25 @@ def FP8_OverflowAttr : EnumAttr<FP8_Dialect, FP8_Overflow, "overflow"> {
 }
 
 //===----------------------------------------------------------------------===//
-// What the fp8 stage decides
+// Decisions of the fp8 stage
 //===----------------------------------------------------------------------===//
 
 def FP8_RecipeAttr : AttrDef<FP8_Dialect, "Recipe"> {
   let mnemonic = "recipe";
-  let summary = "What becomes FP8, and how";
+  let summary = "The effective recipe of a step";
   let description = [{
-    The effective recipe of a step, as the attribute `fp8.recipe` of its module.
-    `fp8-resolve-recipe` makes it of a name or a file and of what the command
-    line changes; every other pass of the fp8 stage reads it.
+    The effective recipe of a step is the attribute `fp8.recipe` of its module.
+    `fp8-resolve-recipe` makes it from a name or a file and from the settings on
+    the command line; every other pass of the fp8 stage reads it.
 
     The settings are those of recipe files (docs/Recipes.md), with every default
     filled in, as `--print-recipe` prints them: mappings are dictionaries, lists
     are arrays, and a value that is neither a word nor a number has quotes. They
-    are checked as strictly as a file, so that an unknown key or value is an
-    error. A key that is missing has its default.
+    are checked as strictly as a file: an unknown key or value is an error. A
+    missing key has its default.
 
-    `rules at` has the places of the rules in the recipe's file, for messages.
+    `rules at` lists the locations of the rules in the recipe's file, for
+    messages.
 
     Example:
 
@@ -100,7 +101,7 @@ def FP8_RecipeAttr : AttrDef<FP8_Dialect, "Recipe"> {
   let extraClassDeclaration = [{
     static RecipeAttr get(::mlir::MLIRContext *context, const ::mlir::fp8::Recipe &recipe);
 
-    /// The recipe that these settings mean.
+    /// Returns the recipe that these settings describe.
     ::llvm::FailureOr<::mlir::fp8::Recipe> getRecipe() const;
   }];
 }
@@ -121,13 +122,13 @@ def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
     | `lhs`, `rhs` | what the operands are: `activation`, `weight`, `gradient` or `other` |
     | `batch`, `m`, `n`, `k` | the dot's sizes |
     | `lhs_format`, `rhs_format` | the element types of the operands as they are multiplied |
-    | `lhs_tile`, `rhs_tile` | of an FP8 dot: which elements share a scale, as recipes spell it |
-    | `current_scale` | the weight has a current scale, though the recipe says delayed: it is smoothed |
-    | `loops` | trip counts of the loops around it, from the inside out; 0 where unknown |
-    | `in_branch`, `recomputed` | it is in a branch; it repeats a forward dot for the backward pass |
+    | `lhs_tile`, `rhs_tile` | which elements of an FP8 dot's operands share a scale, in the recipe's spelling |
+    | `current_scale` | the weight has a current scale although the recipe says delayed, because it is smoothed |
+    | `loops` | trip counts of the loops around the dot, from the inside out; 0 where unknown |
+    | `in_branch`, `recomputed` | the dot is in a branch; it repeats a forward dot for the backward pass |
     | `rule` | the number of the recipe's rule that decided |
-    | `number` | the dot's place among those of its function, which is its row's in the report |
-    | `reason`, `notes` | for people |
+    | `number` | the index of the dot in its function, and of its row in the report |
+    | `reason`, `notes` | texts for the report |
 
     Example:
 
@@ -178,13 +179,13 @@ def FP8_VerdictAttr : AttrDef<FP8_Dialect, "Verdict"> {
 
 def FP8_StateVerdictAttr : AttrDef<FP8_Dialect, "StateVerdict"> {
   let mnemonic = "state_verdict";
-  let summary = "What an array of the state is stored in, and why";
+  let summary = "How an array of the state is stored, and why";
   let description = [{
     `fp8-store-state` puts one on every array of floats in the state, as
     `fp8.state_verdict` of the argument. `kind` is `parameter`, `master`,
-    `moment1`, `moment2`, `gradient` or `other`, `parameter` the path of the
-    parameter that it belongs to, `from` and `to` are element types, `tile` says
-    which elements share a scale, and `bytes` counts scales too.
+    `moment1`, `moment2`, `gradient` or `other`; `parameter` is the path of the
+    parameter that the array belongs to; `from` and `to` are element types;
+    `tile` says which elements share a scale; `bytes` includes scales.
 
     Example:
 
@@ -214,17 +215,17 @@ def FP8_SoftmaxVerdictAttr : AttrDef<FP8_Dialect, "SoftmaxVerdict"> {
   let mnemonic = "softmax_verdict";
   let summary = "Whether the scores of a softmax are stored, and why";
   let description = [{
-    `fp8-form-attention` puts one on every op of attention that it makes, and one
+    `fp8-form-attention` puts one on every attention op that it forms, and one
     on the dot that makes the scores of every softmax that it leaves.
 
     | | |
     |---|---|
     | first | `tiled`: no array of the scores is stored, or `stored` |
-    | `backward` | sums over queries are in it: a backward pass |
+    | `backward` | the softmax is in a backward pass: its ops sum over queries |
     | `batch`, `queries`, `keys` | the sizes of the scores |
     | `loops`, `in_branch`, `recomputed` | as in `#fp8.verdict`, of the dot that makes the scores |
-    | `reason` | for people |
-    | `obstacle` | where the op is that needs the scores |
+    | `reason` | text for the report |
+    | `obstacle` | the location of the op that needs the scores |
 
     Example:
 
@@ -256,17 +257,18 @@ def FP8_SoftmaxVerdictAttr : AttrDef<FP8_Dialect, "SoftmaxVerdict"> {
 }
 
 //===----------------------------------------------------------------------===//
-// What codegen reads and leaves
+// Attributes of codegen
 //===----------------------------------------------------------------------===//
 
 def FP8_CPUTargetAttr : AttrDef<FP8_Dialect, "CPUTarget"> {
   let mnemonic = "cpu_target";
   let summary = "The CPU that code is generated for";
   let description = [{
-    Set on the module by `fp8-target`, read by codegen: no pass asks the machine
-    that it runs on. `triple`, `cpu` and `features` are LLVM's words; features
-    are those beyond what the CPU has by its name (`+` or `-` each).
-    `vector_bits` is the width of the vectors that kernels compute with.
+    `fp8-target` sets it on the module, and codegen reads it: no pass queries
+    the machine that it runs on. `triple`, `cpu` and `features` are in LLVM's
+    terms; `features` lists the differences from the features that the CPU's
+    name implies (`+` or `-` each). `vector_bits` is the width of the vectors
+    that kernels compute with.
 
     Example:
 
@@ -287,12 +289,12 @@ def FP8_CPUPlanAttr : AttrDef<FP8_Dialect, "CPUPlan"> {
   let mnemonic = "cpu_plan";
   let summary = "How a kernel's domain is divided into tasks on a CPU";
   let description = [{
-    One task of the kernel is one tile: `tile` has its extent along each loop of
-    the domain. The last tile of a loop may be smaller.
+    One task of the kernel computes one tile; `tile` is its extent along each
+    loop of the domain. The last tile of a loop may be smaller.
 
-    Of a causal attention, `keys` has the numbers of keys that the code of a tile
-    exists for, in ascending order, all of them last: a tile runs over the fewest
-    that its queries see.
+    For a causal attention, `keys` lists the numbers of keys for which a tile
+    has code, in ascending order; the last one is all keys. A tile runs over the
+    smallest of them that covers all keys that its queries see.
 
     Example: tasks of 16 rows.
 
@@ -311,11 +313,11 @@ def FP8_GPUTargetAttr : AttrDef<FP8_Dialect, "GPUTarget"> {
   let mnemonic = "gpu_target";
   let summary = "The NVIDIA GPU that code is generated for";
   let description = [{
-    Set on the module by `fp8-target`, read by codegen. `chip` is one of
-    `sm_89`, `sm_90a`, `sm_100a` and `sm_120a`; `features` are LLVM's words,
-    among them the version of PTX. `cublaslt` says which dots NVIDIA's library
-    computes: none (empty), those of a table of shapes (`table`), or all that it
-    can (`all`); see `fp8-use-cublaslt`.
+    `fp8-target` sets it on the module, and codegen reads it. `chip` is one of
+    `sm_89`, `sm_90a`, `sm_100a` and `sm_120a`; `features` are in LLVM's terms
+    and include the version of PTX. `cublaslt` says which dots NVIDIA's library
+    computes: none (empty), those in a table of shapes (`table`), or all that it
+    supports (`all`); see `fp8-use-cublaslt`.
 
     Example:
 
@@ -334,12 +336,12 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
   let mnemonic = "gpu_plan";
   let summary = "How a kernel's domain is divided into blocks on a GPU";
   let description = [{
-    One block of `threads` threads computes one tile: `tile` has its extent
-    along each loop of the domain. The last tile of a loop may be smaller.
-    `sum_tile` is the tile that decides how sums are cut into partial sums: that
-    of the CPU, so that both targets compute the same bits. With `wgmma`, dots
-    whose operands and rows allow it are computed by this instruction of sm_90a;
-    the threads are then whole warpgroups of 128.
+    One block of `threads` threads computes one tile; `tile` is its extent along
+    each loop of the domain. The last tile of a loop may be smaller. `sum_tile`
+    is the tile that decides how sums are cut into partial sums: the CPU's tile,
+    so that both targets compute the same bits. With `wgmma`, dots whose
+    operands and rows allow it are computed by this instruction of sm_90a;
+    `threads` is then a multiple of a warpgroup, 128.
 
     Example: blocks of 16 rows.
 
@@ -365,12 +367,12 @@ def FP8_CublasLtPlanAttr : AttrDef<FP8_Dialect, "CublasLtPlan"> {
   let description = [{
     The kernel's arguments are the two operands, with `scaled` a scale of each
     (one f32), the result, and `workspace` bytes for the library. All are dense
-    and row-major: the result has `rows` and `columns`, an operand `rows` or
-    `columns` by `depth`, or turned where it is not `along_k`. The result is the
-    product of the operands and their scales, added up in f32: with
-    `fast_accumulation` as FP8 hardware adds, otherwise promoted now and then, as
-    the library defines it. The body says the same as structured ops, which no
-    codegen reads.
+    and row-major. The result is `rows` by `columns`; an operand is `rows` or
+    `columns` by `depth`, or transposed if it is not `along_k`. The result is
+    the product of the operands and their scales, accumulated in f32: with
+    `fast_accumulation` as FP8 hardware accumulates, otherwise with partial sums
+    promoted as the library defines it. The body expresses the same computation
+    as structured ops, which codegen does not read.
 
     Example:
 
@@ -393,12 +395,13 @@ def FP8_GPULaunchAttr : AttrDef<FP8_Dialect, "GPULaunch"> {
   let mnemonic = "gpu_launch";
   let summary = "What a launch of a GPU kernel asks for";
   let description = [{
-    On the function that codegen makes of a kernel, as `fp8.gpu_launch`: the
-    grid is `blocks` (one-dimensional), a block `threads`. `shared` are the bytes
-    of shared memory that the function declares itself, `dynamic_shared` those
-    that the launch has to ask for. With `scratch` other than 0 the function has
-    one more parameter behind those of the kernel: the address of
-    `blocks * scratch` bytes of global memory, at a multiple of 64, not cleared.
+    Codegen attaches it to the function that it makes of a kernel, as
+    `fp8.gpu_launch`. The grid is one-dimensional, of `blocks` blocks with
+    `threads` threads each. `shared` is the number of bytes of shared memory
+    that the function declares itself, `dynamic_shared` the number that the
+    launch has to request. If `scratch` is not 0, the function has one more
+    parameter after those of the kernel: the address of `blocks * scratch` bytes
+    of global memory, aligned to 64 and not cleared.
 
     Example:
 

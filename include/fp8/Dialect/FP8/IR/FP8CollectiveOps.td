@@ -1,9 +1,9 @@
-//===- FP8CollectiveOps.td - What ranks compute together ---*- tablegen -*-===//
+//===- FP8CollectiveOps.td - Collectives of ranks ----------*- tablegen -*-===//
 //
 // A step runs on several ranks: processes with the same code and the same
-// state, each with its own rows of the batch. These are the places where they
-// meet. On tensors up to stage 3; on buffers, begun and waited for, from stage 4
-// on.
+// state, each with its own rows of the batch. Through these ops they exchange
+// values. The ops work on tensors up to stage 3. From stage 4 on they work on
+// buffers, and a start and a wait replace each of them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,7 +16,7 @@ include "mlir/IR/EnumAttr.td"
 include "mlir/IR/OpBase.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
-// The numbers are those of fp8_reduction and fp8_wire in fp8-c/Runtime.h.
+// The values are those of fp8_reduction and fp8_wire in fp8-c/Runtime.h.
 class FP8_CollectiveEnum<string name, string summary, list<I32EnumAttrCase> cases>
     : I32EnumAttr<name, summary, cases> {
   let cppNamespace = "::mlir::fp8";
@@ -41,9 +41,9 @@ def FP8_Wire : FP8_CollectiveEnum<"Wire", "What travels between ranks", [
 def FP8_ReductionAttr : EnumAttr<FP8_Dialect, FP8_Reduction, "reduction"> {
   let summary = "How the values of all ranks become one";
   let description = [{
-    `mean` is the sum divided by the number of ranks. A NaN of any rank is the
-    maximum, and the minimum. `owner`: the values of the rank that owns a shard of
-    the state; those of the others are not read.
+    `mean` is the sum divided by the number of ranks. If any rank has a NaN,
+    maximum and minimum are NaN. `owner` takes the values of the rank that owns
+    a shard of the state; those of other ranks are not read.
 
     Example:
 
@@ -58,10 +58,11 @@ def FP8_ReductionAttr : EnumAttr<FP8_Dialect, FP8_Reduction, "reduction"> {
 }
 
 def FP8_WireAttr : EnumAttr<FP8_Dialect, FP8_Wire, "wire"> {
-  let summary = "What travels between ranks";
+  let summary = "The format in which values travel between ranks";
   let description = [{
-    `none`: the values as they are. Else sums and means of floats are narrowed:
-    the parts of all ranks, and their sum once more; sums are made in f32.
+    `none` sends values as they are. The other formats narrow sums and means of
+    floats: the contribution of each rank, and once more the sum. Sums are
+    computed in f32.
 
     Example:
 
@@ -75,7 +76,7 @@ def FP8_WireAttr : EnumAttr<FP8_Dialect, FP8_Wire, "wire"> {
   let assemblyFormat = "$value";
 }
 
-// The numbers are those of fp8_exchange_kind.
+// The values are those of fp8_exchange_kind in fp8-c/Runtime.h.
 def FP8_ExchangeKind : FP8_CollectiveEnum<"ExchangeKind", "What goes where between ranks", [
     I32EnumAttrCase<"AllToAll", 0, "all_to_all">,
     I32EnumAttrCase<"Gather", 1, "gather">,
@@ -83,11 +84,11 @@ def FP8_ExchangeKind : FP8_CollectiveEnum<"ExchangeKind", "What goes where betwe
   ]>;
 
 def FP8_ExchangeKindAttr : EnumAttr<FP8_Dialect, FP8_ExchangeKind, "exchange_kind"> {
-  let summary = "What goes where between ranks";
+  let summary = "Which rank gets which part";
   let description = [{
-    `all_to_all`: part j of the operand goes to the j-th rank of the group.
-    `gather`: the operand goes to all ranks of the group.
-    `permute`: the operand goes along pairs of ranks.
+    `all_to_all` sends part j of the operand to the j-th rank of the group.
+    `gather` sends the operand to all ranks of the group. `permute` sends the
+    operand along pairs of ranks.
 
     Example: the neighbours' values, in a ring of two.
 
@@ -107,25 +108,26 @@ class FP8_Collective<string mnemonic, list<Trait> traits = []>
 def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input", "result"]>]> {
   let summary = "Reduce a tensor over all ranks";
   let description = [{
-    Every rank gets the sum, mean, maximum or minimum of what the ranks hold,
-    element by element, and all of them get the same bits. On one rank the
-    result is the input.
+    Every rank gets the sum, mean, maximum or minimum of the ranks' inputs,
+    element by element, and all ranks get the same bits. On one rank the result
+    is the input.
 
-    With a `wire` of f8 the ranks agree on a scale for each `block` of elements
-    that lie one after another (for the whole tensor without one), and codes
-    travel. Their sum is rounded again; by how much its scale stays below the
-    largest possible sum is FP8-LM's automatic scaling, whose factor and age are
-    `mu`, two numbers of f32 that the op returns anew: state of the step, which
-    all ranks hold alike.
+    With a `wire` of f8 the ranks agree on a scale for each `block` of
+    consecutive elements (without a `block`, for the whole tensor) and send
+    codes. Their sum is rounded again. FP8-LM's automatic scaling decides how
+    far the scale of the sum stays below the one that the largest possible sum
+    needs. Its factor and age are `mu`, two f32 values that are state of the
+    step: the op returns their new values, which are the same on all ranks.
 
-    With a `shard` of the state (they are counted from 1; which rank owns one is
-    decided when the step runs, by the number of ranks) a sum, mean, maximum or
-    minimum goes to its owner alone: on the other ranks the result is undefined.
-    `owner` takes a value from the owner to all ranks.
+    With a `shard` of the state (counted from 1; the number of ranks decides at
+    run time which rank owns it) only the owner gets the sum, mean, maximum or
+    minimum: on the other ranks the result is undefined. `owner` sends a value
+    from the owner to all ranks.
 
-    The op has no side effect as far as one rank can see, but all ranks must come by
-    the same ops in the same order: around it there is no branch or loop whose
-    condition differs by rank. The `label` names it in profiles and errors.
+    The op has no side effect that one rank can see, but all ranks must execute
+    the same collectives in the same order: no branch or loop around them may
+    have a condition that differs by rank. The `label` names the op in profiles
+    and errors.
 
     Example:
 
@@ -153,7 +155,7 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
     (`shard` `=` $shard^)? (`label` `=` $label^)? attr-dict `:` type($input) (`,` type($mu)^ `->` type($new_mu))?
   }];
   let builders = [
-    // Exact, of one tensor.
+    // Reduces one tensor exactly, without a narrower wire format.
     OpBuilder<(ins "::mlir::fp8::Reduction":$reduction, "::mlir::Value":$input,
                    CArg<"::mlir::StringAttr", "{}">:$label,
                    CArg<"::mlir::IntegerAttr", "{}">:$shard)>
@@ -166,11 +168,11 @@ def FP8_StartAllReduceOp : FP8_Collective<"start_all_reduce", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Begin a reduction over all ranks, on buffers";
   let description = [{
-    What `fp8.all_reduce` is in a schedule: begins to reduce `input` into
-    `result`, which may be the same buffer, and goes on. The buffers, `mu` among
-    them, are the collective's until the `fp8.wait` of its handle, in the same
-    block. The `number` tells it from all other collectives and launches of its
-    schedule; the last pass of stage 4 gives it.
+    The form of `fp8.all_reduce` in a schedule: starts to reduce `input` into
+    `result`, which may be the same buffer, and does not wait. The collective
+    owns its buffers, including `mu`, until the `fp8.wait` for its handle, in
+    the same block. The `number` identifies it among all collectives and
+    launches of its schedule; the last pass of stage 4 assigns it.
 
     Example:
 
@@ -202,7 +204,7 @@ def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
   let summary = "Exchange parts between the ranks of a group";
   let description = [{
     Moves values between ranks and computes nothing. `ranks` has a row for each
-    group; a rank is in one of them.
+    group; every rank is in one group.
 
     - `all_to_all`: part j (along dimension 0, which is as large as a group) goes
       to the j-th rank of the group; part j of the result comes from there.
@@ -211,11 +213,12 @@ def FP8_ExchangeOp : FP8_Collective<"exchange", [Pure]> {
       twice. The result is the operand of the source, and zeros on ranks that
       are no target.
 
-    All other collectives over groups are made of this op and of arithmetic: a
-    reduction exchanges parts, reduces those that come in the order of the group,
-    and gathers the results.
+    All other collectives over groups consist of this op and arithmetic: a
+    reduction exchanges parts, reduces the received parts in the order of the
+    group, and gathers the results.
 
-    As for `fp8.all_reduce` all ranks must come by the same ops in the same order.
+    As for `fp8.all_reduce`, all ranks must execute the same ops in the same
+    order.
 
     Example:
 
@@ -241,9 +244,9 @@ def FP8_StartExchangeOp : FP8_Collective<"start_exchange", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Begin an exchange of parts, on buffers";
   let description = [{
-    What `fp8.exchange` is in a schedule: begins to bring `input` and what other
-    ranks send into `result`, another buffer, and goes on. All else as for
-    `fp8.start_all_reduce`.
+    The form of `fp8.exchange` in a schedule: starts to bring `input` and the
+    data that other ranks send into `result`, another buffer, and does not wait.
+    All else is as for `fp8.start_all_reduce`.
 
     Example:
 
@@ -267,14 +270,14 @@ def FP8_StartExchangeOp : FP8_Collective<"start_exchange", [
 }
 
 //===----------------------------------------------------------------------===//
-// What a rank knows of itself
+// Values that depend on the rank
 //===----------------------------------------------------------------------===//
 
 def FP8_RankOp : FP8_Collective<"rank", [Pure]> {
   let summary = "The number of this rank";
   let description = [{
-    0 for the first rank, and where there is only one. From stage 3 on; before, ops
-    that say what a rank does with its number have it in them.
+    Returns 0 on the first rank, and where there is only one. The op exists from
+    stage 3 on; before, the rank is implicit in the ops that depend on it.
 
     Example:
 
@@ -293,10 +296,10 @@ def FP8_RankOp : FP8_Collective<"rank", [Pure]> {
 def FP8_RowIotaOp : FP8_Collective<"row_iota", [Pure]> {
   let summary = "Count the rows of all ranks";
   let description = [{
-    `stablehlo.iota` where the dimension counts rows of the batch: those of rank r
-    follow those of rank r - 1, so index i is `r * size + i`. `fp8-data-parallel`
-    has random numbers drawn at these places, with a key that is the same on all
-    ranks.
+    A `stablehlo.iota` whose dimension counts the rows of the batch on all
+    ranks: the rows of rank r follow those of rank r - 1, so index i has the
+    value `r * size + i`. `fp8-data-parallel` has random numbers drawn at these
+    indices, with a key that is the same on all ranks.
 
     Example:
 
@@ -316,8 +319,8 @@ def FP8_RowIotaOp : FP8_Collective<"row_iota", [Pure]> {
 def FP8_RowStateOp : FP8_Collective<"row_state", [Pure, AllTypesMatch<["state", "result"]>]> {
   let summary = "The state from which a rank draws random bits for its rows";
   let description = [{
-    The state of a `stablehlo.rng_bit_generator` with its counter, element 1,
-    `blocks` further on for each rank before this one.
+    Returns the state of a `stablehlo.rng_bit_generator` with its counter,
+    element 1, advanced by `blocks` for each rank before this one.
 
     Example:
 
@@ -338,9 +341,9 @@ def FP8_WaitOp : FP8_Collective<"wait", [
     DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Wait for a collective";
   let description = [{
-    Returns when the collective that gave the handle has ended. Its buffers are
-    the operands, first the one that is read; until here nobody else may write
-    it, or read or write the others.
+    Returns when the collective with this handle has ended. The operands are its
+    buffers, the input first. Until the wait no other op may write the input, or
+    read or write the other buffers.
 
     Example: see `fp8.start_all_reduce`.
 

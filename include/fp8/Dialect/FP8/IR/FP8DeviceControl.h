@@ -1,4 +1,4 @@
-//===- FP8DeviceControl.h - Attributes of what a GPU decides ----*- C++ -*-===//
+//===- FP8DeviceControl.h - Attributes of control flow on GPUs --*- C++ -*-===//
 
 #ifndef FP8_DIALECT_FP8_IR_FP8DEVICECONTROL_H
 #define FP8_DIALECT_FP8_IR_FP8DEVICECONTROL_H
@@ -7,12 +7,12 @@
 
 namespace mlir::fp8 {
 
-/// On a schedule: the GPU decides its loops and branches (fp8-plan-graph).
+/// On a schedule: the GPU evaluates its loops and branches (fp8-plan-graph).
 constexpr llvm::StringLiteral kDeviceControlAttr = "fp8.device_control";
-/// On an scf.for of it: the GPU counts this loop.
+/// On an scf.for of such a schedule: the GPU counts its iterations.
 constexpr llvm::StringLiteral kDeviceLoopAttr = "fp8.device_loop";
-/// On a kernel's module: in how many loops that the GPU counts its operands
-/// move (fp8_gpu_kernel).
+/// On a kernel's module: the number of loops counted by the GPU in which the
+/// addresses of its operands change (fp8_gpu_kernel).
 constexpr llvm::StringLiteral kLoopsAttr = "fp8.loops";
 
 } // namespace mlir::fp8

@@ -8,7 +8,7 @@ include "mlir/IR/DialectBase.td"
 def FP8_Dialect : Dialect {
   let name = "fp8";
   let cppNamespace = "::mlir::fp8";
-  let summary = "Scaled 8-bit floating point tensors and what is computed with them";
+  let summary = "Scaled 8-bit floating-point tensors and ops on them";
   let description = [{
     A tensor in FP8 is two tensors: a **payload** of 8-bit codes and a
     **scale**, the multiplier that dequantizes, so that
@@ -39,10 +39,10 @@ def FP8_Dialect : Dialect {
     }
     ```
 
-    Numbers: subnormals are IEEE's everywhere. Finite values saturate or
-    overflow as an attribute says, NaN becomes the format's canonical NaN, and
-    an infinite input never turns into the largest finite value silently: it
-    leaves a NaN in the payload.
+    Subnormals are IEEE's everywhere. An attribute says whether finite values
+    saturate or overflow. NaN becomes the format's canonical NaN. An infinite
+    input never silently becomes the largest finite value: the payload gets a
+    NaN, or with `overflow = nan` the result of a plain cast.
   }];
 
   let useDefaultTypePrinterParser = 1;
@@ -57,30 +57,31 @@ def FP8_Dialect : Dialect {
     void registerAttributes();
 
     /// Names of the discardable attributes on arguments and results of a step
-    /// (see docs/Architecture.md): who a value is and what replaces it.
+    /// (see docs/Architecture.md): what a value is and which state it replaces.
     static constexpr ::llvm::StringLiteral kPathAttrName = "fp8.path";
     static constexpr ::llvm::StringLiteral kRoleAttrName = "fp8.role";
     static constexpr ::llvm::StringLiteral kKindAttrName = "fp8.kind";
     static constexpr ::llvm::StringLiteral kStateAttrName = "fp8.state";
     static constexpr ::llvm::StringLiteral kVocabularyAttrName = "fp8.vocabulary";
-    /// Of a moment, a gradient or a master copy: the path of the parameter that
+    /// On a moment, a gradient or a master copy: the path of the parameter that
     /// it belongs to.
     static constexpr ::llvm::StringLiteral kParameterAttrName = "fp8.parameter";
     /// On a metric that gradients could flow from.
     static constexpr ::llvm::StringLiteral kTrainsAttrName = "fp8.trains";
     /// On a state argument that begins as zeros unless a file has a value for it.
     static constexpr ::llvm::StringLiteral kZeroInitAttrName = "fp8.zero_init";
-    /// On an argument of a schedule: a result that replaces no argument.
+    /// On an argument of a schedule that is a result and replaces no argument.
     static constexpr ::llvm::StringLiteral kOutputAttrName = "fp8.output";
 
-    /// The path of a scaled tensor's scale is the tensor's path and this.
+    /// The suffix that a scaled tensor's path gets to name its scale.
     static constexpr ::llvm::StringLiteral kScaleSuffix = ".scale";
 
-    /// On a function beside the step, "store" or "load": what turns the state
-    /// into the form in which the step stores it, and back.
+    /// On a function beside the step: "store" converts the state to the form in
+    /// which the step stores it, "load" converts it back.
     static constexpr ::llvm::StringLiteral kEntryAttrName = "fp8.entry";
 
-    /// On a quantization: made where it is read, not in the forward pass.
+    /// On a quantization that is made where it is read, not in the forward
+    /// pass.
     static constexpr ::llvm::StringLiteral kRecomputedAttrName = "fp8.recomputed";
 
     /// On a dot whose operands are to be traced: an array of their names.
@@ -92,26 +93,27 @@ def FP8_Dialect : Dialect {
     /// On the module: the step runs on several ranks, each with its own rows.
     static constexpr ::llvm::StringLiteral kDataParallelAttrName = "fp8.data_parallel";
 
-    /// On the module: what of the state is dealt to ranks (1: all but the
+    /// On the module: which state is divided among the ranks (1: all but the
     /// parameters that others read whole).
     static constexpr ::llvm::StringLiteral kZeroAttrName = "fp8.zero";
 
-    /// On a dot, where amaxes are to be those of all ranks: what it does with
-    /// the rows of the batch in each operand ("none", "free", "contracted").
+    /// On a dot, if amaxes are to be those of all ranks: how it uses the rows of
+    /// the batch in each operand ("none", "free", "contracted").
     static constexpr ::llvm::StringLiteral kRowsAttrName = "fp8.rows";
 
-    /// On a collective, until the report is written: why it travels as it does.
+    /// On a collective, until the report is written: why it has its wire
+    /// format.
     static constexpr ::llvm::StringLiteral kWireReasonAttrName = "fp8.wire_reason";
 
-    /// On state, and on what computes it: the number of its shard, which one
-    /// rank owns. Counted from 1.
+    /// On state, and on ops that compute it: the number of its shard, counted
+    /// from 1. One rank owns the shard.
     static constexpr ::llvm::StringLiteral kShardAttrName = "fp8.shard";
 
-    /// On a dot, until the report is written: what becomes of it, and why.
+    /// On a dot, until the report is written: its verdict, with the reason.
     static constexpr ::llvm::StringLiteral kVerdictAttrName = "fp8.verdict";
 
-    /// On an array of the state, until the report is written: what it is stored
-    /// in, and why.
+    /// On an array of the state, until the report is written: how it is stored,
+    /// and why.
     static constexpr ::llvm::StringLiteral kStateVerdictAttrName = "fp8.state_verdict";
 
     /// On an op of attention, or on the dot that makes scores that are stored,
@@ -128,21 +130,20 @@ def FP8_Dialect : Dialect {
     /// ...), at least on the outermost one that has several iterations. A loop
     /// without it is control flow between kernels.
     static constexpr ::llvm::StringLiteral kIrregularAttrName = "fp8.irregular";
-    /// On what reads values behind an optimization barrier: it computes again
-    /// what was computed before, and is not to be merged with it.
+    /// On an op that reads values behind an optimization barrier: it recomputes
+    /// a value and must not be merged with the op that computed it first.
     static constexpr ::llvm::StringLiteral kRecomputeAttrName = "fp8.recompute";
-    /// On an op whose result is to be kept as it is, not computed where it is
-    /// read.
+    /// On an op whose result must be stored, not recomputed where it is read.
     static constexpr ::llvm::StringLiteral kKeptAttrName = "fp8.kept";
-    /// On an op that is computed again for a sweep of that number: it is not to
-    /// be in one kernel with what computed it first.
+    /// On an op that is recomputed for the sweep with this number: it must not
+    /// be in the same kernel as the op that computed it first.
     static constexpr ::llvm::StringLiteral kSweepAttrName = "fp8.sweep";
 
     /// On an op of a kernel: its loop for each loop of the kernel's domain.
     static constexpr ::llvm::StringLiteral kTaskDimsAttrName = "fp8.task_dims";
 
-    /// On the function of one task that codegen makes of a kernel: how many
-    /// tasks there are, and the bytes of scratch that each needs.
+    /// On the function of one task that codegen makes of a kernel: the number
+    /// of tasks, and the bytes of scratch that each needs.
     static constexpr ::llvm::StringLiteral kTasksAttrName = "fp8.tasks";
     static constexpr ::llvm::StringLiteral kScratchBytesAttrName = "fp8.scratch_bytes";
 
@@ -153,11 +154,11 @@ def FP8_Dialect : Dialect {
     /// array of dictionaries; see fp8-use-cublaslt).
     static constexpr ::llvm::StringLiteral kDotChoicesAttrName = "fp8.dot_choices";
 
-    /// On a constant: its number among the constants of a schedule.
+    /// On a constant: its index among the constants of a schedule.
     static constexpr ::llvm::StringLiteral kNumberAttrName = "fp8.number";
 
-    /// On a function of the LLVM dialect: runs one task of a kernel, as the
-    /// runtime calls it.
+    /// On an LLVM function that runs one task of a kernel, with the signature
+    /// that the runtime calls.
     static constexpr ::llvm::StringLiteral kTaskAttrName = "fp8.task";
 
     /// On a contraction in linalg: the largest number of products in a partial

@@ -1,7 +1,7 @@
-//===- FP8Enums.h - Words of recipes and of the fp8 dialect -----*- C++ -*-===//
+//===- FP8Enums.h - Enums of recipes and of the fp8 dialect -----*- C++ -*-===//
 //
 // The C++ types and spellings of FP8Enums.td: `stringifyX`, `symbolizeX`. They
-// need no dialect.
+// do not need the dialect.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,9 +1,9 @@
-//===- FP8Enums.td - Words of recipes and of the dialect ---*- tablegen -*-===//
+//===- FP8Enums.td - Enums of recipes and the dialect ------*- tablegen -*-===//
 //
 // Recipes (include/fp8/Support/Recipe.h), analyses and the dialect's attributes
-// share these enums. TableGen makes their C++ types and spellings; the
+// share these enums. TableGen generates their C++ types and spellings; the
 // spellings are those of recipe files, of reports and of the IR. Values count
-// from 0 without a gap: the recipe's parser lists them.
+// from 0 without a gap, because the recipe's parser enumerates them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,9 +30,9 @@ def FP8_FormatEnum : FP8_Enum<"Format", "The floating-point format of a payload"
     I32EnumAttrCase<"F8E5M2FNUZ", 4, "f8E5M2FNUZ">
   ]>;
 
-// An operand is seen as a matrix whose rows lie along the contraction. One scale
-// serves all of it (`tensor`), a row, 128 elements of a row, 128 rows by 128
-// elements, or 32 elements of a row; the scales of the last are f8E8M0FNU.
+// An operand is treated as a matrix whose rows lie along the contraction. One
+// scale covers all of it (`tensor`), a row, 128 elements of a row, 128 rows by
+// 128 elements, or 32 elements of a row; in the last case scales are f8E8M0FNU.
 def FP8_TilingEnum : FP8_Enum<"Tiling", "The elements of an operand that share a scale", [
     I32EnumAttrCase<"Tensor", 0, "tensor">,
     I32EnumAttrCase<"Row", 1, "row">,
@@ -82,14 +82,14 @@ def FP8_SecondPayload : FP8_Enum<"SecondPayload", "What becomes of the activatio
   ]>;
 
 // Copies are made in every step, before the first dot (`step`), or where the
-// optimizer updates the weights (`state`): then they are state.
+// optimizer updates the weights (`state`); in the second case they are state.
 def FP8_WeightCopyTime : FP8_Enum<"WeightCopyTime", "When the weights' FP8 copies are made", [
     I32EnumAttrCase<"Step", 0, "step">,
     I32EnumAttrCase<"State", 1, "state">
   ]>;
 
 //===----------------------------------------------------------------------===//
-// What is not quantized, and what is stored
+// Unquantized values and storage
 //===----------------------------------------------------------------------===//
 
 def FP8_ComputeFormat : FP8_Enum<"ComputeFormat", "What everything else computes in", [
@@ -97,7 +97,7 @@ def FP8_ComputeFormat : FP8_Enum<"ComputeFormat", "What everything else computes
     I32EnumAttrCase<"BF16", 1, "bf16">
   ]>;
 
-// `same` means what `compute.unquantized_dots` says.
+// `same` means the format of `compute.unquantized_dots`.
 def FP8_AttentionFormat : FP8_Enum<"AttentionFormat", "What the dots of attention read", [
     I32EnumAttrCase<"Same", 0, "same">,
     I32EnumAttrCase<"F32", 1, "f32">,
@@ -105,7 +105,7 @@ def FP8_AttentionFormat : FP8_Enum<"AttentionFormat", "What the dots of attentio
     I32EnumAttrCase<"F8", 3, "f8">
   ]>;
 
-// `same` means what `compute.saved` says.
+// `same` means the format of `compute.saved`.
 def FP8_SavedFormat : FP8_Enum<"SavedFormat", "What some activations are kept in for the backward pass", [
     I32EnumAttrCase<"Same", 0, "same">,
     I32EnumAttrCase<"F8E4M3FN", 1, "f8E4M3FN">,
@@ -120,8 +120,8 @@ def FP8_StorageFormat : FP8_Enum<"StorageFormat", "What an array of the state is
     I32EnumAttrCase<"F8E5M2", 4, "f8E5M2">
   ]>;
 
-// An array has no scale (`none`: it is cast), one scale, or one for 128 elements
-// along the last dimension.
+// An array has no scale (`none`: it is cast), one scale, or one scale for every
+// 128 elements along the last dimension.
 def FP8_StorageTiling : FP8_Enum<"StorageTiling", "The elements of a stored array that share a scale", [
     I32EnumAttrCase<"None", 0, "none">,
     I32EnumAttrCase<"Tensor", 1, "tensor">,
@@ -140,7 +140,7 @@ def FP8_Granularity : FP8_Enum<"Granularity", "What shares a factor of Smooth-Sw
 
 // A forward dot multiplies activation and weight, a dgrad dot output gradient
 // and weight, a wgrad dot activation and output gradient; rules of recipes may
-// name these three. One operand of an embedding dot is a one-hot selection, an
+// name these three. One operand of an embedding dot is a one-hot selection. An
 // attention dot multiplies two activations with batching dimensions.
 def FP8_DotRole : FP8_Enum<"DotRole", "What a dot is to the layers of the model", [
     I32EnumAttrCase<"Forward", 0, "forward">,
@@ -158,8 +158,8 @@ def FP8_OperandKind : FP8_Enum<"OperandKind", "What an operand of a dot is to it
     I32EnumAttrCase<"Other", 3, "other">
   ]>;
 
-// A dot is not quantized because the recipe says so (`high_precision`), or the
-// recipe quantizes it and it cannot be converted (`fallback`).
+// A dot is not quantized if the recipe says so (`high_precision`), or if the
+// recipe quantizes it but it cannot be converted (`fallback`).
 def FP8_Verdict : FP8_Enum<"Verdict", "What becomes of a dot", [
     I32EnumAttrCase<"FP8", 0, "fp8">,
     I32EnumAttrCase<"HighPrecision", 1, "high_precision">,

@@ -22,10 +22,11 @@ def FP8_FormatAttr : TypeAttrBase<"::mlir::FloatType", "FP8 or f16 element type"
 def FP8_AmaxOp : FP8_Op<"amax"> {
   let summary = "Largest absolute value, tile by tile";
   let description = [{
-    `max |x|` over every tile of the input. A NaN or an infinity in a tile
-    makes its amax NaN or infinite. Without a tile one amax is taken over the
-    whole tensor and the result has rank 0; else the result has one element a
-    tile, the shape of the scale tensor of a `!fp8.scaled` with this tile.
+    Computes `max |x|` over every tile of the input. A NaN or an infinity in a
+    tile makes its amax NaN or infinite. Without a tile the amax is that of the
+    whole tensor and the result has rank 0. With a tile the result has one
+    element per tile, in the shape of the scale tensor of a `!fp8.scaled` with
+    this tile.
 
     Example:
 
@@ -52,9 +53,10 @@ def FP8_AmaxOp : FP8_Op<"amax"> {
 def FP8_AminOp : FP8_Op<"amin"> {
   let summary = "Smallest absolute value that is not zero, tile by tile";
   let description = [{
-    The smallest `|x|` over every tile of the input, zeros left out; infinity
-    for a tile of zeros. A NaN in a tile makes its result NaN. The tile is read
-    as by `fp8.amax`. With the amax it says how wide the range of a tile is.
+    Computes the smallest `|x|` over every tile of the input, leaving out zeros;
+    the result for a tile of zeros is infinity. A NaN in a tile makes its result
+    NaN. The tile means the same as in `fp8.amax`. Amin and amax together give
+    the range of a tile.
 
     Example:
 
@@ -77,19 +79,17 @@ def FP8_AminOp : FP8_Op<"amin"> {
 def FP8_ComputeScaleOp : FP8_Op<"compute_scale", [AllTypesMatch<["amax", "quantizer"]>]> {
   let summary = "Scale and quantizer for a measured amax";
   let description = [{
-    Returns the scale that dequantizes, and the quantizer that multiplies
-    before rounding: its reciprocal. Both come from one op because with the
-    `exact` rule each is rounded on its own (`q = max / amax`, `scale = 1 / q`
-    in f32). The `margin` leaves room above the amax: the quantizer is divided
-    by `2^margin`.
+    Returns the scale, which dequantizes, and its reciprocal, the quantizer,
+    which multiplies before rounding. One op returns both because the `exact`
+    rule rounds each separately (`q = max / amax`, `scale = 1 / q` in f32). The
+    `margin` leaves room above the amax: the quantizer is divided by `2^margin`.
 
-    An amax of zero gives scale 1 and quantizer 1, and so does one that is not
-    finite (the NaN or infinity itself then poisons the payload). A quantizer
-    that would overflow for a subnormal amax is clamped to the largest
-    finite f32.
+    An amax of zero, or one that is not finite, gives scale 1 and quantizer 1 (a
+    NaN or infinity then reaches the payload itself). A quantizer that would
+    overflow for a subnormal amax is clamped to the largest finite f32.
 
-    A scale of type f8E8M0FNU needs a rule that gives powers of two. A format of
-    f16 (largest value 65504) scales what is stored in f16.
+    A scale of type f8E8M0FNU needs a rule that gives powers of two. The format
+    f16 (largest value 65504) is for tensors stored in f16.
 
     Example:
 
@@ -108,7 +108,7 @@ def FP8_ComputeScaleOp : FP8_Op<"compute_scale", [AllTypesMatch<["amax", "quanti
     $amax attr-dict `:` type($amax) `->` type($scale)
   }];
   let builders = [
-    // An f32 scale.
+    // Builds an f32 scale.
     OpBuilder<(ins "::mlir::Value":$amax, "::mlir::fp8::ScaleRule":$rule,
                    "::mlir::Type":$format, CArg<"int64_t", "0">:$margin)>
   ];
@@ -122,22 +122,22 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
       "::mlir::fp8::getQuantizerType(::llvm::cast<::mlir::fp8::ScaledType>($_self))">]> {
   let summary = "Round a tensor to FP8 under a scale";
   let description = [{
-    The payload is `cast(x × quantizer)`, element by element, with the
-    quantizer of the element's tile; the result carries the scale. The product
-    is an f32 product. `rounding` and `overflow` say how the cast rounds and
-    what becomes of finite values out of range. NaN becomes the canonical NaN
-    of the format. An infinite input never becomes the largest number: it
-    becomes NaN, or with `overflow = nan` what the plain cast makes of it.
+    The payload is `cast(x × quantizer)`, element by element, with the quantizer
+    of the element's tile; the result carries the scale. The product is computed
+    in f32. `rounding` and `overflow` say how the cast rounds and what finite
+    values out of range become. NaN becomes the canonical NaN of the format. An
+    infinite input never becomes the largest finite value: it becomes NaN, or
+    with `overflow = nan` the result of a plain cast.
 
-    Scale and quantizer come from one `fp8.compute_scale`, as a rule.
+    Scale and quantizer usually come from one `fp8.compute_scale`.
 
-    Stochastic rounding takes the upper or the lower neighbour of the product
-    by comparing a random number with how far up the product lies. The number
-    is a hash of the `seed`, of the number of the `tensor` and of the
-    element's place in it (row-major), of nothing else: the same tensor gets the
-    same numbers again when it is computed again, in whatever order and by
-    however many threads. `fp8.mix_seed` makes seeds that differ by step,
-    micro-batch and iteration.
+    Stochastic rounding takes the upper or the lower neighbour of the product,
+    by comparing a random number with the product's distance from the lower one.
+    The random number is a hash of the `seed`, of the number `tensor` and of the
+    element's row-major index, and of nothing else. A tensor that is recomputed
+    therefore gets the same random numbers, in any order and with any number of
+    threads. `fp8.mix_seed` makes seeds that differ by step, micro-batch and
+    iteration.
 
     Example:
 
@@ -166,10 +166,10 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
     attr-dict `:` type($input) `->` qualified(type($result))
   }];
   let builders = [
-    // Nearest-even and saturating.
+    // Rounds to nearest even and saturates.
     OpBuilder<(ins "::mlir::fp8::ScaledType":$type, "::mlir::Value":$input,
                    "::mlir::Value":$scale, "::mlir::Value":$quantizer)>,
-    // Without a seed, so not stochastic.
+    // Takes no seed, so the rounding is not stochastic.
     OpBuilder<(ins "::mlir::fp8::ScaledType":$type, "::mlir::Value":$input,
                    "::mlir::Value":$scale, "::mlir::Value":$quantizer,
                    "::mlir::fp8::Rounding":$rounding, "::mlir::fp8::Overflow":$overflow)>
@@ -180,12 +180,12 @@ def FP8_QuantizeOp : FP8_Op<"quantize", [
 def FP8_RoundOp : FP8_Op<"round"> {
   let summary = "Round f32 to bf16 or f16";
   let description = [{
-    The cast of what is stored in a narrow type without a scale, with its
-    rounding said: `nearest_even` is the plain cast; `stochastic` takes one of
-    the two neighbours with the probability of its nearness. The random numbers
+    Casts to a narrow type without a scale, with explicit rounding.
+    `nearest_even` is the plain cast; `stochastic` takes one of the two
+    neighbours, the nearer one with the higher probability. The random numbers
     are those of `fp8.quantize`: a hash of `seed`, `tensor` and the element's
-    place. Finite values beyond the range overflow to infinity as those of a
-    plain cast do; NaN and infinity stay what they are.
+    index. As in a plain cast, finite values beyond the range overflow to
+    infinity; NaN and infinity do not change.
 
     Example:
 
@@ -212,19 +212,20 @@ def FP8_ComputeExpansionOp : FP8_Op<"compute_expansion", [
   let summary = "Center and exponent that widen the range of a tile";
   let description = [{
     COAT's dynamic range expansion: the values of a group of an optimizer's
-    moment span less than the format can tell apart. Raised to a power, around
+    moment span a smaller range than the format does. Raised to a power, around
     their geometric mean, they fill it. For every tile, from its largest and its
-    smallest absolute value (zeros left out):
+    smallest absolute value (leaving out zeros):
 
         center   = sqrt(amax) * sqrt(amin)
         exponent = floor(16 * log2(R) / log2(amax / amin)) / 16    R = max^2 / 2
 
-    with `max` the largest value of the format (R is 100352 for f8E4M3FN).
+    where `max` is the largest value of the format (R is 100352 for f8E4M3FN).
     An exponent below 1 narrows a range that is wider than the format's, so that
-    its small values do not become zero. Where amax / amin is no f32, amin being
-    subnormal, its logarithm is the difference of theirs. Center and exponent are
-    1 for a tile of zeros, for one whose values are all of the same size, for one
-    with a NaN or an infinity, and for one that spans more than 254 octaves.
+    its small values do not become zero. If amin is subnormal and amax / amin
+    overflows f32, the logarithm is computed as a difference of logarithms.
+    Center and exponent are 1 for a tile of zeros, for a tile whose values all
+    have the same magnitude, for a tile with a NaN or an infinity, and for a
+    tile that spans more than 254 octaves.
 
     Example:
 
@@ -255,9 +256,9 @@ class FP8_RangeOp<string mnemonic> : FP8_Op<mnemonic, [
 def FP8_ExpandRangeOp : FP8_RangeOp<"expand_range"> {
   let summary = "Raise values to their tile's exponent";
   let description = [{
-    `sign(x) * (|x| / center)^exponent`, element by element, with center and
-    exponent of the element's tile (see `fp8.compute_expansion`). What comes of
-    it is quantized under an ordinary scale.
+    Computes `sign(x) * (|x| / center)^exponent`, element by element, with
+    center and exponent of the element's tile (see `fp8.compute_expansion`). The
+    result is quantized with an ordinary scale.
 
     Example: a moment in groups of 128 with range expansion.
 
@@ -282,8 +283,8 @@ def FP8_ExpandRangeOp : FP8_RangeOp<"expand_range"> {
 def FP8_RestoreRangeOp : FP8_RangeOp<"restore_range"> {
   let summary = "Undo the expansion of a range";
   let description = [{
-    `sign(y) * center * |y|^(1 / exponent)`, element by element: the inverse of
-    `fp8.expand_range`, up to rounding (so the two never fold).
+    Computes `sign(y) * center * |y|^(1 / exponent)`, element by element: the
+    inverse of `fp8.expand_range`, up to rounding (so the two never fold).
 
     Example:
 
@@ -300,11 +301,11 @@ def FP8_RestoreRangeOp : FP8_RangeOp<"restore_range"> {
 }
 
 def FP8_MixSeedOp : FP8_Op<"mix_seed"> {
-  let summary = "Another seed for every value of a counter";
+  let summary = "Derive a new seed from a seed and a counter";
   let description = [{
     Hashes a seed with a counter: the step, the micro-batch or the iteration of
-    a loop whose roundings shall differ. Chained, a seed depends on all of them.
-    Equal seeds and counters give equal seeds.
+    a loop in which roundings must differ. A chain of these ops gives a seed
+    that depends on all counters. Equal seeds and counters give equal seeds.
 
     Example:
 
@@ -324,8 +325,8 @@ def FP8_DequantizeOp : FP8_Op<"dequantize"> {
   let summary = "Payload times scale";
   let description = [{
     Returns `payload × scale`, element by element, computed in f32. It never
-    folds with the quantize that made its operand: the rounding in between is
-    the point.
+    folds with the quantize that made its operand, because that would remove the
+    rounding.
 
     Example:
 
@@ -347,14 +348,14 @@ def FP8_DequantizeOp : FP8_Op<"dequantize"> {
 def FP8_RescaleOp : FP8_Op<"rescale", [AllTypesMatch<["input", "result"]>]> {
   let summary = "Multiply rows, columns or other parts of a tensor by a factor each";
   let description = [{
-    The factor's dimension `i` lies along dimension `dims[i]` of the input, and
-    every element is multiplied by its factor: an f32 product, rounded to the
-    input's type. With powers of two it is exact while nothing overflows or
-    becomes subnormal.
+    Multiplies every element by its factor; dimension `i` of the factor
+    corresponds to dimension `dims[i]` of the input. The product is computed in
+    f32 and rounded to the input's type. With powers of two it is exact unless a
+    value overflows or becomes subnormal.
 
-    It stands where Smooth-SwiGLU moves a factor from one tensor to another. To
+    Smooth-SwiGLU uses this op to move a factor from one tensor to another. To
     the analyses the result is the same activation, weight or gradient as the
-    input: a linear layer on a rescaled weight is still that weight's.
+    input: a linear layer on a rescaled weight still belongs to that weight.
 
     Example:
 
@@ -380,7 +381,7 @@ def FP8_PackOp : FP8_Op<"pack", [
       "::llvm::cast<::mlir::fp8::ScaledType>($_self).getScaleTensorType()">]> {
   let summary = "A scaled tensor from its payload and its scale";
   let description = [{
-    Puts a payload and a scale together; no number changes.
+    Combines a payload and a scale; no value changes.
 
     Example:
 
@@ -405,7 +406,7 @@ def FP8_UnpackOp : FP8_Op<"unpack", [
       "::llvm::cast<::mlir::fp8::ScaledType>($_self).getScaleTensorType()">]> {
   let summary = "Payload and scale of a scaled tensor";
   let description = [{
-    Takes a scaled tensor apart; no number changes.
+    Splits a scaled tensor into its payload and its scale; no value changes.
 
     Example:
 
@@ -426,9 +427,9 @@ def FP8_UnpackOp : FP8_Op<"unpack", [
 def FP8_TransposeOp : FP8_Op<"transpose"> {
   let summary = "Permute the dimensions of a scaled tensor";
   let description = [{
-    Payload, scales and tile are permuted alike; no number changes. (A tensor
-    quantized in rows is quantized in columns after it: the other way's scales
-    need another quantization of the high-precision tensor.)
+    Permutes payload, scales and tile alike; no value changes. The transpose of
+    a tensor quantized by rows is quantized by columns: scales along the other
+    dimension need another quantization of the high-precision tensor.
 
     Example:
 
@@ -456,11 +457,10 @@ def FP8_TransposeOp : FP8_Op<"transpose"> {
 def FP8_ReshapeOp : FP8_Op<"reshape"> {
   let summary = "Give a scaled tensor another shape";
   let description = [{
-    Payload and scales keep their elements in row-major order; no number
-    changes. The tile of the result must give every element the scale that it
-    has: where dimensions become one, or one becomes several, the inner ones are
-    whole in a tile, or the outer ones are one by one in it and a tile divides
-    the inner one.
+    Keeps the elements of payload and scales in row-major order; no value
+    changes. The tile of the result must give every element the same scale as
+    before. Where dimensions are merged or split, the tile must span the inner
+    ones, or have extent 1 along the outer ones and divide the inner one.
 
     Example:
 
@@ -483,10 +483,10 @@ def FP8_ReshapeOp : FP8_Op<"reshape"> {
 }
 
 def FP8_SliceOp : FP8_Op<"slice"> {
-  let summary = "A part of a scaled tensor, with its scales";
+  let summary = "Slice a scaled tensor, with its scales";
   let description = [{
-    The elements from `starts` up to `limits`, with the scales of their tiles;
-    no number changes. A part begins where a tile does.
+    Returns the elements from `starts` to `limits` (exclusive), with the scales
+    of their tiles; no value changes. A slice must start at the start of a tile.
 
     Example:
 
@@ -515,23 +515,25 @@ def FP8_SliceOp : FP8_Op<"slice"> {
 def FP8_DotGeneralOp : FP8_Op<"dot_general"> {
   let summary = "Contraction of two scaled tensors";
   let description = [{
-    The product of the dequantized operands, summed over the contracting
-    dimensions; the payloads are multiplied and accumulated in `accumulator`,
-    the scales are applied to the sums. Result dimensions are the batching
-    dimensions, then the free ones of the left, then those of the right operand,
-    as in `stablehlo.dot_general`. Formats may be mixed.
+    Multiplies the dequantized operands and sums over the contracting
+    dimensions: the payloads are multiplied and accumulated in `accumulator`,
+    and the scales are applied to the sums. Result dimensions are the batching
+    dimensions, then the free dimensions of the left operand, then those of the
+    right, as in `stablehlo.dot_general`. The operands may have different
+    formats.
 
-    Scales may vary along the contraction in blocks, over which a partial sum is
-    taken before it is scaled and added in f32: along some contracting dimension
-    both scales are constant for a multiple of 32 elements, or for all of it.
-    Along the others they may vary as they like.
+    Scales may vary along the contraction in blocks. The products of a block
+    give a partial sum, which is scaled and added in f32. There must be a
+    contracting dimension along which both scales are constant for a multiple of
+    32 elements or for the whole dimension. Along the other contracting
+    dimensions they may vary freely.
 
-    The sums are f32 sums, whatever the order. With `promote_every` = N no
-    partial sum is of more than N products before it is added to the total.
-    With `accumulator_bits` = B the partial sums are of a narrower accumulator,
-    for studies: one product after the other is added, and the significand cut
-    off after B bits (14 is what tensor cores of the Hopper generation keep);
-    promotion then adds the partial sum to an f32 total.
+    The sums are f32 sums in any order. With `promote_every` = N, a partial sum
+    has at most N products before it is added to the total. `accumulator_bits` =
+    B emulates a narrower accumulator, for studies: products are added one after
+    another, and the significand is cut off after B bits (14 is what tensor
+    cores of the Hopper generation keep). Promotion then adds the partial sum to
+    an f32 total.
 
     Example:
 

@@ -1,6 +1,6 @@
 //===- FP8ScheduleOps.td - Kernels, launches, schedules ----*- tablegen -*-===//
 //
-// What a step is made of from stage 4 (kernels) on.
+// The ops that a step consists of from stage 4 (kernels) on.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,9 +29,10 @@ def FP8_Access : I32EnumAttr<"Access", "What a kernel does with an argument", [
 def FP8_AccessAttr : EnumAttr<FP8_Dialect, FP8_Access, "access"> {
   let summary = "What a kernel does with an argument";
   let description = [{
-    `read`: the kernel reads the argument and writes none of it. `write`: it
-    writes all or a part of it, and reads only what it wrote itself. `update`:
-    it reads what the argument held before, and writes it.
+    `read`: the kernel reads the argument and writes none of it. `write`: the
+    kernel writes all or part of the argument, and reads only what it wrote
+    itself. `update`: the kernel reads the old contents of the argument and
+    writes it.
 
     Example:
 
@@ -58,21 +59,22 @@ def FP8_KernelOp : FP8_OpOfSchedule<"kernel",
   let description = [{
     A function of its arguments alone, which a schedule launches. Each argument
     is read, written or updated (`#fp8.access`). The `domain` holds the extents
-    of the loops that all ops of the body share; the attribute `fp8.task_dims`
-    says for each op which of its loops these are. Tasks divide the domain among
-    them, so that each reads only what it wrote itself. An empty domain is one
-    task. A target's codegen decides how the domain is divided and leaves it as
-    `plan` (see `#fp8.cpu_plan`, `#fp8.gpu_plan`, `#fp8.cublaslt_plan`). An op that has no loop for one of the domain's has -1 there.
+    of the loops that all ops of the body share. On each op, the attribute
+    `fp8.task_dims` gives the op's loop for each loop of the domain, or -1 if it
+    has none. Tasks divide the domain among them so that each reads only what it
+    wrote itself. An empty domain is one task. The target's codegen decides how
+    to divide the domain and records it as `plan` (see `#fp8.cpu_plan`,
+    `#fp8.gpu_plan`, `#fp8.cublaslt_plan`).
 
-    With a `block`, the last loop of the domain is not divided among tasks: each runs it
-    whole and in order, in blocks of so many iterations. Ops may sum over this loop,
-    each block adding to what those before it gave, where nothing in the kernel
-    reads the sum.
+    With a `block`, the last loop of the domain is not divided among tasks: each
+    task runs all of it in order, in blocks of `block` iterations. Ops may sum
+    over this loop, each block adding to the sums of the blocks before it, if
+    nothing in the kernel reads the sum.
 
     On tensors a kernel returns one result for each argument that it writes or
-    updates, in their order: these arguments are destinations. On buffers it
-    returns nothing. A `copy` has two arguments and copies the first to the
-    second. A kernel without a body is one that is defined elsewhere.
+    updates, in order: these arguments are destinations. On buffers it returns
+    nothing. A `copy` has two arguments and copies the first to the second. A
+    kernel without a body is defined elsewhere.
 
     Example:
 
@@ -156,8 +158,8 @@ def FP8_LaunchOp : FP8_OpOfSchedule<"launch", [
     destinations from tensors. The accesses are the kernel's; on buffers they
     are the op's memory effects. The `label` says what the launch does and for
     which part of the step: it names the launch in profiles and errors. The
-    `number` tells it from all other launches of its schedule; the last pass of
-    stage 4 gives it.
+    `number` identifies the launch in its schedule; the last pass of stage 4
+    assigns it.
 
     Example:
 
@@ -180,7 +182,7 @@ def FP8_LaunchOp : FP8_OpOfSchedule<"launch", [
     (`number` `=` $number^)? attr-dict `:` functional-type($operands, $outputs)
   }];
   let builders = [
-    // Of `kernel`, with its results.
+    // Launches `kernel`, with its result types.
     OpBuilder<(ins "::mlir::fp8::KernelOp":$kernel, "::mlir::ValueRange":$operands,
                    CArg<"::mlir::StringAttr", "{}">:$label)>
   ];
@@ -188,8 +190,8 @@ def FP8_LaunchOp : FP8_OpOfSchedule<"launch", [
     ::mlir::fp8::Access getAccess(unsigned operand) {
       return ::llvm::cast<::mlir::fp8::AccessAttr>(getAccesses()[operand]).getValue();
     }
-    /// The operands that the kernel writes or updates, on tensors one for each
-    /// result.
+    /// Returns the operands that the kernel writes or updates. On tensors there
+    /// is one for each result.
     ::llvm::SmallVector<::mlir::OpOperand *> getDestinations();
   }];
   let hasVerifier = 1;
@@ -201,10 +203,10 @@ def FP8_ScheduleOp : FP8_OpOfSchedule<"schedule",
   let description = [{
     The entry of a compiled function: launches of kernels, control flow around
     them, and the scalars that control flow reads. Its arguments are the
-    function's arguments and results as buffers: they keep the marks of the
+    function's arguments and results as buffers. They keep the attributes of the
     import stage (`fp8.path`, ...); `fp8.output` marks a result that replaces no
-    argument. Once memory is planned, `arena_bytes` is the size of the arena,
-    which is the first argument then.
+    argument. Once memory is planned, the first argument is the arena, and
+    `arena_bytes` is its size.
 
     Example:
 
@@ -249,11 +251,11 @@ def FP8_SubbufferOp : FP8_OpOfSchedule<"subbuffer",
     [Pure, DeclareOpInterfaceMethods<ViewLikeOpInterface>]> {
   let summary = "A contiguous part of a buffer at a run-time offset";
   let description = [{
-    The dense buffer that begins `offset` elements into the source: how a
-    schedule reads one layer of stacked weights, or writes one layer's
-    activations into their stack, without a copy. (A `memref.subview` would have
-    another layout, and with it another kernel.) The part must lie inside the
-    source; who makes the op has proven it.
+    Returns the dense buffer that begins `offset` elements into the source.
+    Through it a schedule reads one layer of stacked weights, or writes one
+    layer's activations into their stack, without a copy. (A `memref.subview`
+    would have another layout, and with it another kernel.) The part must lie
+    inside the source; the pass that creates the op has to prove this.
 
     Example:
 

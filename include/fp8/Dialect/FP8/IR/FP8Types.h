@@ -17,20 +17,21 @@ namespace fp8 {
 bool isFormat(Type type);
 
 /// Whether a type may be the payload of a scaled tensor: an FP8 format, or f16
-/// for what is stored with a scale.
+/// for arrays that are stored with a scale.
 bool isPayload(Type type);
 
-/// The largest finite value of a float type, e.g. 448 for f8E4M3FN.
+/// Returns the largest finite value of a float type, e.g. 448 for f8E4M3FN.
 double getLargestFinite(FloatType format);
 
-/// The exponent of the largest finite value: 8 for f8E4M3FN, 15 for f8E5M2.
+/// Returns the exponent of the largest finite value: 8 for f8E4M3FN, 15 for
+/// f8E5M2.
 int getLargestExponent(FloatType format);
 
-/// The shape of the scales of a tensor with this tile (see ScaledType).
+/// Returns the shape of the scales of a tensor with this tile (see ScaledType).
 SmallVector<int64_t> getScaleShape(ArrayRef<int64_t> shape,
                                    ArrayRef<int64_t> tile);
 
-/// The f32 tensor type of the quantizer of a scaled tensor.
+/// Returns the f32 tensor type of the quantizer of a scaled tensor.
 RankedTensorType getQuantizerType(ScaledType type);
 
 } // namespace fp8

@@ -11,10 +11,10 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
   let mnemonic = "scaled";
   let summary = "Payload of few bits and the scales that dequantize it";
   let description = [{
-    A ranked, static tensor of FP8 codes together with one scale for every
-    tile of it. The tile gives the extent of a block of elements that share a
-    scale, dimension by dimension; `*` is the whole dimension. The tile alone
-    tells per-tensor, per-row, per-column, block-wise and MX scaling apart:
+    A ranked, static tensor of FP8 codes together with one scale for every tile
+    of it. The tile gives, for each dimension, the extent of a block of elements
+    that share a scale; `*` is the whole dimension. The tile alone distinguishes
+    per-tensor, per-row, per-column, block-wise and MX scaling:
 
     ```mlir
     func.func private @f(!fp8.scaled<4096x1024xf8E4M3FN, tile = [*, *], scale = f32>)         // per tensor
@@ -30,10 +30,10 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
     `tensor<f32>` when every extent of the tile is `*`.
 
     The payload is one of f8E4M3FN, f8E5M2, f8E4M3, f8E4M3FNUZ, f8E5M2FNUZ, or
-    f16 with one scale for the whole tensor: weights that are stored so keep the
-    11 significant bits of f16 without its narrow range, but are read by no dot.
-    A scale is f32, or f8E8M0FNU for MX, which has blocks of 32 elements along
-    one dimension and an OCP payload (f8E4M3FN or f8E5M2).
+    f16 with one scale for the whole tensor. Weights that are stored in scaled
+    f16 keep its 11 significant bits without its narrow range, but no dot reads
+    them. A scale is f32, or f8E8M0FNU for MX, which has blocks of 32 elements
+    along one dimension and an OCP payload (f8E4M3FN or f8E5M2).
   }];
   let parameters = (ins ArrayRefParameter<"int64_t">:$shape, "::mlir::Type":$elementType,
                         ArrayRefParameter<"int64_t">:$tile, "::mlir::Type":$scaleType);
@@ -49,7 +49,7 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
     /// The extent of a tile that spans its whole dimension (`*`).
     static constexpr int64_t kWhole = ::mlir::ShapedType::kDynamic;
 
-    /// One f32 scale for all of the payload.
+    /// Returns the type with one f32 scale for the whole payload.
     static ScaledType getPerTensor(::mlir::RankedTensorType payload);
 
     int64_t getRank() const { return getShape().size(); }
@@ -59,7 +59,7 @@ def FP8_ScaledType : TypeDef<FP8_Dialect, "Scaled"> {
     /// Whether one scale serves the whole payload.
     bool isPerTensor() const;
 
-    /// Whether more than one scale is met along a dimension.
+    /// Whether the scale varies along a dimension.
     bool variesAlong(int64_t dim) const {
       return getTile()[dim] != kWhole && getTile()[dim] < getShape()[dim];
     }

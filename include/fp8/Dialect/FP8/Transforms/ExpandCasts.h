@@ -16,11 +16,11 @@ namespace fp8 {
 /// Adds the patterns that expand f8 and bf16 casts.
 void populateExpandCastsPatterns(RewritePatternSet &patterns);
 
-/// The f32 value of an f8 scalar or vector, in integer and f32 arithmetic.
+/// Converts an f8 scalar or vector to f32, in integer and f32 arithmetic.
 Value expandF8ToF32(OpBuilder &builder, Location loc, Value value);
 
-/// An f32 scalar or vector rounded to nearest even to `format`, with the
-/// overflow of a plain cast.
+/// Converts an f32 scalar or vector to `format`, in integer and f32 arithmetic.
+/// Rounds to nearest even and overflows as a plain cast does.
 Value expandF32ToF8(OpBuilder &builder, Location loc, Value value,
                     FloatType format);
 

@@ -18,7 +18,7 @@ namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Dialect/FP8/Transforms/Passes.h.inc"
 
-/// As `createFP8ReportVerdicts`, and the report is also put into `sink`, which
+/// Like `createFP8ReportVerdicts`, but also puts the report into `sink`, which
 /// must outlive the run of the pass.
 std::unique_ptr<Pass> createReportVerdictsPass(FP8ReportVerdictsOptions options,
                                                VerdictReport *sink);

@@ -8,11 +8,12 @@ include "mlir/Pass/PassBase.td"
 def FP8ResolveRecipe : Pass<"fp8-resolve-recipe", "::mlir::ModuleOp"> {
   let summary = "Attach the effective recipe to the module";
   let description = [{
-    Loads a recipe by its name or from a file, sets the keys that `set` names,
-    and puts the result on the module as `fp8.recipe`, a `#fp8.recipe`. All
-    passes of the fp8 stage read it there, and no other place says what is
-    quantized. A mistake in the recipe is an error before any pass runs; a module
-    that has a recipe is one too, since its ops may follow that already.
+    Loads a recipe by name or from a file, sets the keys that `set` names, and
+    attaches the result to the module as `fp8.recipe`, a `#fp8.recipe`. All
+    other passes of the fp8 stage read the recipe from this attribute alone. A
+    mistake in the recipe is an error before any pass runs. A module that
+    already has a recipe is an error, too, because its ops may already follow
+    that recipe.
 
     Example: with `recipe=tensorwise set=rules=[] set=seed=7`, the module
 
@@ -48,41 +49,44 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
   let summary = "Run a step for one device on several ranks, each with its own rows";
   let description = [{
     Every rank runs the step on its own rows of the batch (the leading dimension
-    of batch arguments) and has the same state. The pass follows how values
-    differ between ranks: they are replicated, made of rows, or a part of a sum,
-    maximum or minimum over the rows of all ranks. Sums over rows are parts, and
-    so is what is linear in them: transposed, scaled, summed over micro-batches,
-    stacked by a loop. Where something is not linear in a part (a norm, an
-    optimizer, a comparison), or is a result, the part is made whole by one
+    of batch arguments) and holds the same state. The pass tracks how values
+    differ between ranks. A value is replicated, made of rows, or partial: one
+    rank's part of a sum, maximum or minimum over the rows of all ranks. A sum
+    over rows is partial, and so is any linear function of it: transposed,
+    scaled, summed over micro-batches, stacked by a loop. Where an op is not
+    linear in a partial value (a norm, an optimizer, a comparison), or where a
+    partial value is a result, the pass completes the value with one
     `fp8.all_reduce` where it is computed.
 
-    Parts that follow from parameters and reach the state are gradients. They are
-    averaged where the loss is proved to be a mean: a sum over rows divided by
-    the number of its elements. They are summed where the loss is a sum divided
-    by a count that follows from the batch, which is itself summed over the
-    ranks. Otherwise the pass asks for `loss-reduction`. Other parts are sums or
-    means as they are themselves proved to be.
+    Partial values that follow from parameters and reach the state are
+    gradients. The pass averages them if it proves that the loss is a mean: a
+    sum over rows divided by the number of its elements. It sums them if the
+    loss is a sum divided by a count computed from the batch; the count is
+    itself summed over the ranks. Otherwise the pass requires `loss-reduction`.
+    For every other partial value the pass has to prove whether it is part of a
+    sum or of a mean.
 
-    What cannot be computed row by row is an error at the op: a normalization
-    over the batch, contrastive scores, an order of the rows, positions along the
-    batch. Conditions of branches and loops around a
-    collective are the same on all ranks, so that all meet the same collectives
-    in the same order.
+    A computation that does not work row by row is an error at the op: a
+    normalization over the batch, contrastive scores, an ordering of the rows,
+    positions along the batch. Conditions of branches and loops around a
+    collective must be the same on all ranks, so that all ranks reach the same
+    collectives in the same order.
 
-    Random numbers for rows (dropout) are drawn by each rank for its own rows: what
-    counts the places of a batch counts those of all ranks (`fp8.row_iota`,
-    `fp8.row_state`), with keys that are the same everywhere.
+    Each rank draws random numbers for its own rows (dropout): an index along
+    the batch counts the rows of all ranks (`fp8.row_iota`, `fp8.row_state`),
+    and keys are the same on all ranks.
 
-    A step that was in shard_map says itself what ranks do. A rank is fed its rows
-    of the batch, and has its part of the state (`stablehlo.part` of the argument)
-    where all that reads an array cuts the same parts off it, and the new value is
-    gathered from these parts, perhaps with ops between that work element by
-    element. Other state is whole on every rank, and so is what the recipe stores
-    in a form that parts cannot have (scales of earlier steps, of groups that span
-    ranks, range expansion).
+    A step exported from `shard_map` says itself what each rank computes. The
+    pass only gives each rank its rows of the batch and its parts of the state
+    (`stablehlo.part` of the argument). An array of the state is split if all
+    its readers slice the same parts off it and its new value is gathered from
+    these parts, possibly with elementwise ops in between. Other state is whole
+    on every rank. So is state that the recipe stores in a form that cannot be
+    split (scales of earlier steps, scales of groups that span ranks, range
+    expansion).
 
-    With `global-amax` every dot says which of its operands are of rows
-    (`fp8.rows`), for the passes that quantize them.
+    With `global-amax` the pass marks on every dot which of its operands are
+    made of rows (`fp8.rows`), for the passes that quantize them.
 
     Example: the gradient of `params['w']` is averaged over the ranks.
 
@@ -108,9 +112,9 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect"];
   let options = [
     Option<"lossReduction", "loss-reduction", "std::string", "\"\"",
-           "mean or sum: what the loss is over the rows of the batch, where that cannot be proved">,
+           "How the loss combines the rows of the batch, mean or sum, where the pass cannot prove it">,
     Option<"zero", "zero", "unsigned", "0",
-           "1: each rank is to have the masters and moments of some parameters alone (see fp8-deal-state)">,
+           "1: each rank owns the masters and moments of some parameters (see fp8-deal-state)">,
     Option<"globalAmax", "global-amax", "bool", "false",
            "Current scales follow from the amaxes of all ranks, not of a rank's own rows">
   ];
@@ -119,23 +123,24 @@ def FP8DataParallel : Pass<"fp8-data-parallel", "::mlir::ModuleOp"> {
 def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
   let summary = "Compute large logits and their loss in slices of rows";
   let description = [{
-    Logits of a large vocabulary, and their gradients, are the largest tensors of
-    a step. Each row of them is used by itself: the loss of a token is computed
-    from it, and its gradient goes back to the token's activation and to the
-    weight, summed over tokens. This pass finds the ops between the last layer's
-    dot and what is small again (losses, the gradient of the activations, that of
-    the weight) and puts them into a loop over slices of the rows, so that no
-    more than one slice is alive. What is of rows is stacked, sums over rows are
-    carried, in f32 if they are narrower. Only these sums change: they are summed
-    slice by slice.
+    Logits of a large vocabulary, and their gradients, are the largest tensors
+    of a step. Every row of logits is used independently: the loss of its token
+    follows from it, and its gradient flows back to the token's activation and,
+    summed over tokens, to the weight. This pass finds the ops between the last
+    layer's dot and the small values that follow from the logits (losses, the
+    gradients of activations and weight). It moves these ops into a loop over
+    slices of the rows, so that only one slice is alive at a time. The loop
+    stacks values that have rows and carries sums over rows, in f32 if they are
+    narrower. Only these sums change: they are accumulated slice by slice.
 
-    Logits are results of forward dots of a layer whose output no other layer
-    reads, if they take more bytes as f32 than the recipe's `compute.logits_bytes`. The rows are the first
-    dimension along which every op that reads something as large works by itself,
-    or sums. Logits that are results, sorted, or compared with those of other
-    rows are left as they are, and so are those whose gradients follow from a sum
-    over all rows; `emit-remarks` says which op it is. Masks and one-hot
-    labels are computed in slices, too.
+    Logits are the results of forward dots of a layer whose output no other
+    layer reads, if they take more bytes in f32 than the recipe's
+    `compute.logits_bytes`. The sliced dimension is the first one along which
+    every op that reads a tensor of that size works independently or sums. The
+    pass leaves logits alone that are results, sorted, or compared with those of
+    other rows, or whose gradients follow from a sum over all rows;
+    `emit-remarks` names the op that prevents slicing. Masks and one-hot labels
+    are computed in slices, too.
 
     Example: two slices of 64 of the 128 rows.
 
@@ -165,7 +170,7 @@ def FP8SliceLogits : Pass<"fp8-slice-logits", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::stablehlo::StablehloDialect"];
   let options = [
     Option<"emitRemarks", "emit-remarks", "bool", "false",
-           "Say at each large dot how many slices there are, or why it is one">
+           "Emit a remark at each large dot: the number of slices, or why it is not sliced">
   ];
   let statistics = [
     Statistic<"numSliced", "num-sliced", "Number of dots computed in slices">
@@ -176,11 +181,11 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
   let summary = "Scale the product of gated units before it is quantized";
   let description = [{
     The product `h = act(x · gate) * (x · linear)` of a gated unit (SwiGLU,
-    GeGLU, ReGLU, ...) has outliers in single channels, where the columns of the two
-    weights have become alike, and one scale for the whole tensor cannot hold
-    them. Where the recipe has `smooth_swiglu` and computes the dot that reads
-    `h` in FP8, a factor `s` is moved out of `h`, and back in behind the
-    quantization:
+    GeGLU, ReGLU, ...) has outliers in single channels, where the columns of the
+    two weights have become alike. One scale for the whole tensor cannot
+    represent them. Where the recipe has `smooth_swiglu` and computes the dot
+    that reads `h` in FP8, this pass divides `h` by a factor `s` before it is
+    quantized and multiplies by `s` elsewhere:
 
     | | per channel | per token |
     |---|---|---|
@@ -189,21 +194,22 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
     | dgrad | `dh = (dy · (s w)ᵀ) / s` | `dh = ((s dy) · wᵀ) / s` |
     | wgrad | `dw = s ((h/s)ᵀ · dy)` | `dw = (h/s)ᵀ · (s dy)` |
 
-    No gradient flows through `s`. With `scale: pow2` all of this is exact while
-    nothing overflows or becomes subnormal. With `scaling: delayed` the factor
-    comes from earlier steps and is state: `fp8.<path of w>.smooth.quantizer`
-    holds `1 / s`, 0 where it was never set.
+    No gradient flows through `s`. With `scale: pow2` all of this is exact
+    unless a value overflows or becomes subnormal. With `scaling: delayed` the
+    factor comes from earlier steps and is state:
+    `fp8.<path of w>.smooth.quantizer` holds `1 / s`, or 0 if it was never set.
 
-    Where ranks have some of the channels each (`fp8.exchange` sums the results of
-    the forward dot over them), a token's current `s` is from the largest value of
-    those ranks, by one more exchange; a channel's is its rank's.
+    If each rank has some of the channels (`fp8.exchange` sums the results of
+    the forward dot over them), a token's current `s` follows from the largest
+    value on all these ranks, which takes one more exchange. A channel's `s` is
+    local to its rank.
 
-    Gated units are found by data flow, in whatever way they are spelled (see
-    `include/fp8/Analysis/GatedUnits.h`). What became of each one is left on its
-    function as `fp8.gated_units`, for `fp8-report-verdicts`.
+    The pass finds gated units by data flow, however they are written (see
+    `include/fp8/Analysis/GatedUnits.h`). It records what became of each unit in
+    the attribute `fp8.gated_units` of its function, for `fp8-report-verdicts`.
 
-    Example: the activation of the last dot is divided by `s`, its weight
-    multiplied.
+    Example: the pass divides the activation of the last dot by `s` and
+    multiplies its weight by `s`.
 
     ```mlir
     module attributes {fp8.recipe = #fp8.recipe<{
@@ -235,9 +241,9 @@ def FP8SmoothSwiGLU : Pass<"fp8-smooth-swiglu", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
     Option<"emitRemarks", "emit-remarks", "bool", "false",
-           "Emit what becomes of every gated unit as a remark at the dot that reads its product">,
+           "Emit a remark for every gated unit at the dot that reads its product">,
     Option<"allDots", "all-dots", "bool", "false",
-           "Smooth for dots in high precision too: the transformation alone">
+           "Smooth products that high-precision dots read, too, to test the transformation alone">
   ];
   let statistics = [
     Statistic<"numSmoothed", "num-smoothed", "Number of gated units smoothed">,
@@ -292,9 +298,9 @@ def FP8Decide : Pass<"fp8-decide", "::mlir::ModuleOp"> {
 def FP8ReportVerdicts : Pass<"fp8-report-verdicts", "::mlir::ModuleOp"> {
   let summary = "Write the report of dots, gated units, collectives and state";
   let description = [{
-    Writes what the verdicts say: `fp8.verdict` of the dots, `fp8.gated_units` of
-    the functions, `fp8.wire_reason` of collectives and `fp8.state_verdict` of the
-    arguments, in the order of the program. The module stays as it is.
+    Writes the verdicts in program order: `fp8.verdict` of dots,
+    `fp8.gated_units` of functions, `fp8.wire_reason` of collectives and
+    `fp8.state_verdict` of arguments. Does not change the module.
 
     Example, with `file=-`: the table has one row, and its last line is
     `recipe mine: 1 of 1 dots in FP8`.
@@ -321,21 +327,21 @@ def FP8ReportVerdicts : Pass<"fp8-report-verdicts", "::mlir::ModuleOp"> {
     Option<"file", "file", "std::string", "\"\"",
            "Where the report goes: JSON if it ends in .json, else a table; - is stderr">,
     Option<"update", "update", "bool", "false",
-           "Add what is said of the state to a report that has the dots already">,
+           "Add the verdicts on the state to a report that already has the dots">,
     Option<"dotsAlone", "dots-alone", "bool", "false",
-           "Leave out collectives: those of quantized dots are not there yet">
+           "Leave out collectives, because those of quantized dots do not exist yet">
   ];
 }
 
 def FP8CheckVerdicts : Pass<"fp8-check-verdicts", "::mlir::ModuleOp"> {
-  let summary = "Check that the verdicts are what the recipe's author meant";
+  let summary = "Check that every rule of the recipe decides about a dot";
   let description = [{
-    A rule of the recipe that decides about no dot of a training step is an error
-    at the rule. With `fail-on-fallback`, so is every dot that the recipe
-    quantizes but that cannot be converted.
+    It is an error at the rule if a rule of the recipe decides about no dot of a
+    training step. With `fail-on-fallback`, it is an error at the dot if the
+    recipe quantizes a dot that cannot be converted.
 
-    Example: this passes, for the only rule has decided. With a rule
-    `{keep = {path = "*['q']"}}` it would not.
+    Example: this passes, because the only rule decides about the dot. With a
+    rule `{keep = {path = "*['q']"}}` it would fail.
 
     ```mlir
     module attributes {fp8.recipe = #fp8.recipe<{
@@ -363,18 +369,20 @@ def FP8CheckVerdicts : Pass<"fp8-check-verdicts", "::mlir::ModuleOp"> {
 def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> {
   let summary = "Compute scores again in the backward pass";
   let description = [{
-    Autodiff saves what the backward pass of a softmax reads, as large as the
-    scores of all heads. This pass has it computed again: the dot that makes the
-    scores and all that follows from it, up to what the backward pass reads, is
-    cloned in front of its first reader there, behind an optimization barrier. What is
-    saved then are the operands of the dot, which the backward pass reads anyway.
+    Autodiff saves the values that the backward pass of a softmax reads, which
+    are as large as the scores of all heads. This pass recomputes them: it
+    clones the dot that makes the scores, and all ops from there to the values
+    that the backward pass reads, in front of the first reader in the backward
+    pass, behind an optimization barrier. The step then saves only the operands
+    of the dot, which the backward pass reads anyway.
 
-    Scores are found by data flow. Dots of two activations (by their verdicts)
-    make them, elementwise ops, transposes and reductions over the keys of a
-    query work on them, and other dots of two activations contract them. The copies of dots
-    are marked with `fp8.recompute`: the report of verdicts lists the user's dots.
+    The pass finds scores by data flow. Dots of two activations (by their
+    verdicts) make them; elementwise ops, transposes and reductions over the
+    keys of a query transform them; other dots of two activations contract them.
+    The cloned dots are marked with `fp8.recompute`, so that the report of
+    verdicts lists only the user's dots.
 
-    Example: from `%s` on, what the backward pass reads of the scores is computed
+    Example: from `%s` on, the values that the backward pass reads are computed
     from a second dot of `%q` and `%k`.
 
     ```mlir
@@ -395,18 +403,18 @@ def FP8RecomputeAttention : Pass<"fp8-recompute-attention", "::mlir::ModuleOp"> 
 }
 
 def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
-  let summary = "Make ops of softmaxes over scores and their dots";
+  let summary = "Form attention ops from softmaxes over scores and their dots";
   let description = [{
-    Finds scores as `fp8-recompute-attention` does and moves the dots that make
-    them, the ops between and the dots that contract them into the body of one
-    `fp8.attention`, or of an `fp8.attention_backward` where queries are summed over. The arithmetic
-    stays the step's own. Masks and biases that are computed from iotas and
-    smaller tensors move in too.
+    Finds scores as `fp8-recompute-attention` does. Moves the dots that make
+    them, the dots that contract them, and the ops in between into the body of
+    one `fp8.attention`, or of one `fp8.attention_backward` if they sum over
+    queries. The arithmetic stays the step's own. Masks and biases that are
+    computed from iotas and smaller tensors move in, too.
 
-    Scores that anything else reads stay outside, as they are; `emit-remarks` says
-    for each what is in the way. Every softmax gets a `#fp8.softmax_verdict` for
-    the report: on the op, or on the dot that makes the scores. With
-    `store-scores` all of them stay.
+    Scores that any other op reads stay outside, unchanged; `emit-remarks` says
+    for each what prevents the move. Every softmax gets a `#fp8.softmax_verdict`
+    for the report, on the attention op or on the dot that makes the scores.
+    With `store-scores` no attention op is formed.
 
     Example: see `fp8.attention`.
 
@@ -430,18 +438,19 @@ def FP8FormAttention : Pass<"fp8-form-attention", "::mlir::ModuleOp"> {
 }
 
 def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
-  let summary = "Narrow what the backward pass reads of the forward pass";
+  let summary = "Store saved activations in fewer bits";
   let description = [{
-    Does what the recipe's `compute` says of `saved`, `saved_norms` and
-    `saved_gated`: what the forward pass keeps for the backward pass is stored in
-    bf16, or as payloads in groups of 1x16, and restored where it is read. What
-    follows elementwise from other saved values is computed again instead. Values
-    that only dots with the verdict `fp8` read stay: their payloads are kept.
+    Applies `saved`, `saved_norms` and `saved_gated` of the recipe's `compute`.
+    Values that the forward pass saves for the backward pass are stored in bf16,
+    or as payloads in groups of 1x16, and restored where they are read. Values
+    that follow elementwise from other saved values are recomputed instead.
+    Values that only dots with the verdict `fp8` read stay, because their
+    payloads are saved.
 
-    The pass runs behind `fp8-decide` and before `fp8-quantize-dots`.
+    The pass runs after `fp8-decide` and before `fp8-quantize-dots`.
 
-    Example input: `%0` is read by the backward pass, so it is rounded to bf16
-    behind its definition, and converted back in front of the multiplication.
+    Example input: the backward pass reads `%0`, so the pass rounds it to bf16
+    after its definition and converts it back before the multiplication.
 
     ```mlir
     module attributes {fp8.recipe = #fp8.recipe<{name = mine, compute = {saved = bf16}}>} {
@@ -468,17 +477,18 @@ def FP8SaveActivations : Pass<"fp8-save-activations", "::mlir::ModuleOp"> {
 def FP8QuantizeDots : Pass<"fp8-quantize-dots", "::mlir::ModuleOp"> {
   let summary = "Compute dots in FP8";
   let description = [{
-    Rewrites every dot with the verdict `fp8`: both operands become `!fp8.scaled`
-    values, the dot an `fp8.dot_general`, which keeps the verdict. How operands
-    are quantized is what the recipe says of their kind and the dot's role.
+    Rewrites every dot with the verdict `fp8`: both operands become
+    `!fp8.scaled` values, and the dot becomes an `fp8.dot_general`, which keeps
+    the verdict. The recipe decides how an operand is quantized, by the
+    operand's kind and the dot's role.
 
     A tensor that several dots read is quantized once per format, right after
-    its definition (an argument: right before it is first read): forward and wgrad share the activation, forward and dgrad the
-    weight, dgrad and wgrad the output gradient. Dots that read a tensor through
-    reshapes, transposes or barriers share its payload too: with one scale for
-    the whole tensor, another arrangement of the elements needs no other
-    quantization, and the payload is rearranged instead. Delayed scales and
-    copies of weights that are state become arguments and results.
+    its definition (an argument: right before its first reader). Forward and
+    wgrad share the activation, forward and dgrad the weight, dgrad and wgrad
+    the output gradient. Dots that read a tensor through reshapes, transposes or
+    barriers share its payload, too: with one scale for the whole tensor the
+    pass rearranges the payload instead of quantizing again. Delayed scales, and
+    copies of weights that are state, become arguments and results.
 
     Example:
 
@@ -533,12 +543,12 @@ def FP8QuantizeDots : Pass<"fp8-quantize-dots", "::mlir::ModuleOp"> {
 def FP8StoreGradients : Pass<"fp8-store-gradients", "::mlir::ModuleOp"> {
   let summary = "Store the gradients of weights as the recipe says";
   let description = [{
-    Where the recipe has `gradients`, what the wgrad dots compute is stored in
-    that format between the backward pass and the optimizer, in the stacks of
+    If the recipe has `gradients`, the results of wgrad dots are stored in that
+    format between the backward pass and the optimizer, also in the stacks of
     loops over layers and in the sums of loops over micro-batches. Gradients of
-    layers that a rule keeps stay.
+    layers that a rule keeps in high precision do not change.
 
-    Wgrad dots are known by their verdicts. The pass runs behind
+    The pass recognizes wgrad dots by their verdicts. It runs after
     `fp8-quantize-dots`.
 
     Example: with `gradients = {format = bf16}`, `%0` is rounded to bf16 and
@@ -566,17 +576,17 @@ def FP8StoreGradients : Pass<"fp8-store-gradients", "::mlir::ModuleOp"> {
 }
 
 def FP8ComputeTypes : Pass<"fp8-compute-types", "::mlir::ModuleOp"> {
-  let summary = "Compute the other dots in what the recipe says";
+  let summary = "Set the compute type of dots that are not quantized";
   let description = [{
     With `unquantized_dots = bf16` in the recipe's `compute`, every
-    `stablehlo.dot_general` of f32 operands reads them rounded to bf16; sums and
-    results stay f32. A value that several dots read is rounded once. With
-    `attention` in the recipe's `compute` this is said apart for the dots of
-    attention (by their verdicts): `f32`, `bf16`, or `f8`. With `f8` the operands
-    of a softmax's dots are rounded to E4M3 before: queries, keys, values and the
-    gradient of the output in blocks of 64 tokens of a head, weights row by row.
-    Scales are powers of two, so that the dots read these numbers as bf16. The
-    pass runs behind `fp8-quantize-dots`.
+    `stablehlo.dot_general` with f32 operands reads them rounded to bf16;
+    accumulators and results stay f32. A value that several dots read is rounded
+    once. `attention` in `compute` sets this separately for the dots of
+    attention (recognized by their verdicts): `f32`, `bf16`, or `f8`. With `f8`
+    the operands of a softmax's dots are rounded to E4M3 first: queries, keys,
+    values and the gradient of the output in blocks of 64 tokens of a head,
+    weights row by row. Scales are powers of two, so that bf16 holds the rounded
+    values exactly. The pass runs after `fp8-quantize-dots`.
 
     Example: both operands are rounded.
 
@@ -594,21 +604,22 @@ def FP8ComputeTypes : Pass<"fp8-compute-types", "::mlir::ModuleOp"> {
 }
 
 def FP8NarrowGathers : Pass<"fp8-narrow-gathers", "::mlir::func::FuncOp"> {
-  let summary = "Quantize and round before a gather, not behind it";
+  let summary = "Quantize and round before a gather, not after it";
   let description = [{
-    An `fp8.exchange gather` whose result, in the order of the ranks along one
-    dimension, only `fp8.amax` and `fp8.quantize` read: each rank quantizes its
-    own part, and payloads are gathered. Scales are those of the whole, bit for
-    bit: where a tile spans the ranks the amax is the largest of theirs, and
-    where it does not each rank's scales follow from its own amaxes. If all that
-    reads it is one `stablehlo.convert` to a narrower type, that is gathered.
+    Matches an `fp8.exchange gather` that concatenates the ranks' parts in order
+    along one dimension, if only `fp8.amax` and `fp8.quantize` read the result.
+    Each rank then quantizes its own part, and the ranks gather payloads. The
+    scales are those of the whole tensor, bit for bit: the amax of a tile that
+    spans the ranks is the largest of theirs; if no tile does, each rank's
+    scales follow from its own amaxes. If the only reader is one
+    `stablehlo.convert` to a narrower type, the ranks gather its result.
 
-    An exchange stays, with the reason in its verdict, where something else reads
-    what is gathered, where it is rounded at random, where a tile has elements of
-    several ranks and not of all, where a rank has fewer than 1024 elements, or
-    where payloads of several tilings are no fewer bytes.
+    An exchange stays, with the reason in its verdict, if another op reads the
+    result, if the rounding is stochastic, if a tile has elements of several
+    ranks but not of all, if a rank has fewer than 1024 elements, or if the
+    payloads of several tilings take no fewer bytes.
 
-    Example: payloads of `%x` travel, and one amax of each rank.
+    Example: the ranks gather payloads of `%x` and one amax each.
 
     ```mlir
     func.func @main(%x: tensor<64x32xf32>) -> !fp8.scaled<128x32xf8E4M3FN, tile = [*, *], scale = f32> {
@@ -626,13 +637,14 @@ def FP8NarrowGathers : Pass<"fp8-narrow-gathers", "::mlir::func::FuncOp"> {
 }
 
 def FP8DropVerdicts : Pass<"fp8-drop-verdicts", "::mlir::ModuleOp"> {
-  let summary = "Take the verdicts off the program";
+  let summary = "Remove the verdicts";
   let description = [{
-    Removes `fp8.verdict`, `fp8.gated_units` and `fp8.state_verdict`, once they
-    are reported and done: dots that compute the same are one to `cse` only if
-    they have the same attributes, and their verdicts may differ (one may repeat
-    the other for the backward pass). Role and layer stay as the outermost name
-    of the dot's location, which does not tell dots apart.
+    Removes `fp8.verdict`, `fp8.softmax_verdict`, `fp8.state_verdict`,
+    `fp8.gated_units`, `fp8.wire_reason` and `fp8.rows` after the last pass that
+    reads them. `cse` merges dots only if they have equal attributes, but the
+    verdicts of equal dots may differ (one dot may repeat the other for the
+    backward pass). Role and layer stay as the outermost name of the dot's
+    location, which `cse` ignores.
 
     Example:
 
@@ -653,22 +665,24 @@ def FP8DropVerdicts : Pass<"fp8-drop-verdicts", "::mlir::ModuleOp"> {
 def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
   let summary = "Store the optimizer's state as the recipe says";
   let description = [{
-    Every state argument of kind `moment1`, `moment2` or `parameter` (or the
-    master copy of a parameter) changes its type to what the recipe's
-    `optimizer` stores it in: `!fp8.scaled`, or another float type. Where the
-    step reads it, it is dequantized; what the update makes of it is stored from
-    the fresh f32 value. Range expansion adds two state arguments, the path with
-    `.center` and `.exponent` behind it; a delayed scale adds its history.
+    Changes the type of every state argument of kind `moment1`, `moment2` or
+    `parameter` (or of the master copy of a parameter) to the type in which the
+    recipe's `optimizer` stores it: `!fp8.scaled`, or another float type. The
+    step dequantizes such an argument where it reads it, and stores its next
+    value from the f32 result of the update. Range expansion adds two state
+    arguments, whose paths have the suffixes `.center` and `.exponent`; a
+    delayed scale adds its history.
 
-    An update that is not taken stores nothing: where a branch or a select passes
-    the old value on, or a factor of 0 cancels the update, payload and scale are
-    passed on instead. A loop over whole steps carries them.
+    An update that is not taken stores nothing: where a branch or a select
+    passes the old value on, or a factor of 0 cancels the update, the step
+    passes on the old payload and scale. A loop over whole steps carries them.
 
-    Beside the step, two functions are left: `@fp8_store` (`fp8.entry = "store"`)
-    makes what the step takes of what the user has, `@fp8_load` is its inverse.
+    The pass adds two functions beside the step: `@fp8_store`
+    (`fp8.entry = "store"`) converts the user's state to the form that the step
+    takes, `@fp8_load` is its inverse.
 
-    Every array of floats gets a `#fp8.state_verdict` that says what it is stored
-    in and why.
+    Every array of floats gets a `#fp8.state_verdict` that says how it is stored
+    and why.
 
     Example: the momentum of
 
@@ -689,7 +703,7 @@ def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
     }
     ```
 
-    is stored in a byte an element (recipe and verdicts left out):
+    is stored in one byte per element (recipe and verdicts omitted):
 
     ```mlir
     func.func @main(%p: tensor<64x32xf32> {fp8.kind = "parameter", fp8.path = "p", fp8.role = "state"},
@@ -714,27 +728,27 @@ def FP8StoreState : Pass<"fp8-store-state", "::mlir::ModuleOp"> {
   let dependentDialects = ["::mlir::fp8::FP8Dialect", "::mlir::stablehlo::StablehloDialect"];
   let options = [
     Option<"emitRemarks", "emit-remarks", "bool", "false",
-           "Emit what becomes of every array as a remark at the argument">
+           "Emit a remark at the argument that says how each array is stored">
   ];
   let statistics = [
     Statistic<"numArrays", "num-arrays", "Number of arrays of floats in the state">,
-    Statistic<"numStored", "num-stored", "Number of them that are stored otherwise">
+    Statistic<"numStored", "num-stored", "Number of arrays whose stored type changes">
   ];
 }
 
 def FP8SavePayloads : Pass<"fp8-save-payloads", "::mlir::func::FuncOp"> {
-  let summary = "Stack payloads, not what they are quantized from";
+  let summary = "Stack payloads instead of the tensors they are quantized from";
   let description = [{
-    A forward loop over layers writes what the backward loop will need into
-    stacks. Where the backward loop reads a slot only to quantize it, the
-    forward loop quantizes it (as a rule it has done so for its own dots) and
-    stacks payload and scale instead: the same bits, in a quarter of the memory.
-    A stack that is read in high precision too stays. Stochastically rounded
-    payloads are left alone: their draws belong to the place where they are
-    made.
+    A forward loop over layers writes the values that the backward loop needs
+    into stacks. Where the backward loop reads a slot only to quantize it, this
+    pass makes the forward loop quantize it (usually it already does so for its
+    own dots) and stack payload and scale instead: the same bits, in a quarter
+    of the memory. A stack that is also read in high precision stays.
+    Stochastically rounded payloads stay, too, because their random numbers
+    depend on where they are made.
 
-    Example input: the first loop stacks `tensor<4x32xf32>`s that the second one
-    quantizes.
+    Example input: the first loop stacks `tensor<4x32xf32>` values that the
+    second loop quantizes.
 
     ```mlir
     func.func @main(%x: tensor<4x32xf32>, %w: !fp8.scaled<32x16xf8E4M3FN, tile = [*, *], scale = f32>) -> tensor<4x16xf32> {
@@ -782,12 +796,13 @@ def FP8SavePayloads : Pass<"fp8-save-payloads", "::mlir::func::FuncOp"> {
 }
 
 def FP8TraceAlignment : Pass<"fp8-trace-alignment", "::mlir::func::FuncOp"> {
-  let summary = "Add to the results how alike the weights of gated units are";
+  let summary = "Add results that measure how alike the weights of gated units are";
   let description = [{
-    For every gated unit `act(x a) * (x b)` a result of kind `trace_alignment`:
-    the largest |cos(a_i, b_i)| over the channels i, their number and the sum,
-    for each layer of a loop. It is called by the path of the gate weights. The
-    pass runs on an imported step, before a recipe is applied.
+    Adds a result of kind `trace_alignment` for every gated unit
+    `act(x a) * (x b)`. For each layer of a loop it holds the maximum of
+    |cos(a_i, b_i)| over the channels i, the number of channels, and the sum.
+    The path of the gate weights names the result. The pass runs on an imported
+    step, before a recipe is applied.
 
     Example: the result has the fp8.path `trace.alignment.p['gate']`.
 
@@ -813,13 +828,13 @@ def FP8TraceAlignment : Pass<"fp8-trace-alignment", "::mlir::func::FuncOp"> {
 }
 
 def FP8TraceUpdates : Pass<"fp8-trace-updates", "::mlir::func::FuncOp"> {
-  let summary = "Add to the results how large the updates of parameters are";
+  let summary = "Add results that measure the updates of parameters";
   let description = [{
-    For every second moment (a state argument of kind `moment2`) whose update
-    averages the square of a gradient g, and whose value v, with its bias
-    corrected or not, a root is taken of, a result of kind `trace_update`: the
-    number of elements and the sum of g^2 / v. It is called by the path of the
-    parameter that is updated.
+    Adds a result of kind `trace_update` for every second moment (a state
+    argument of kind `moment2`) whose update averages the square of a gradient
+    g, and whose value v, bias-corrected or not, enters a square root. The
+    result holds the number of elements and the sum of g^2 / v. The path of the
+    updated parameter names the result.
 
     Example: the result has the fp8.path `trace.update.p`.
 
@@ -844,22 +859,23 @@ def FP8TraceUpdates : Pass<"fp8-trace-updates", "::mlir::func::FuncOp"> {
 }
 
 def FP8Trace : Pass<"fp8-trace", "::mlir::func::FuncOp"> {
-  let summary = "Add statistics of what is quantized to the results";
+  let summary = "Add statistics of quantized tensors to the results";
   let description = [{
-    Every quantized tensor gets a result of kind `trace_quantization`: a row of
-    f64 numbers (`fp8_trace_quantization` in `fp8-c/Runtime.h` has their order),
-    maxima and sums of the tensor's elements, from which the runtime makes
-    amax, scale, the fractions that underflow and saturate, the signal-to-noise ratio
-    and the kurtosis. Nothing that the step computes depends on them.
+    Adds a result of kind `trace_quantization` for every quantized tensor: a row
+    of f64 values, maxima and sums over the tensor's elements
+    (`fp8_trace_quantization` in `fp8-c/Runtime.h` defines their order). From
+    these the runtime computes amax, scale, the fractions that underflow and
+    saturate, the signal-to-noise ratio and the kurtosis. Nothing that the step
+    computes depends on them.
 
-    In a loop over layers there is a row for each layer; over the iterations of
-    other loops sums and maxima are combined; a branch counts if it is taken.
+    A loop over layers gives one row per layer. Other loops combine sums and
+    maxima over their iterations. A branch counts only if it is taken.
 
-    Names come from the attribute `fp8.tensors` that
-    `fp8-quantize-dots=name-tensors` leaves on the dots (and this pass
-    removes); else from the result that the payload becomes, else from the location.
-    A tensor that is quantized once more, for another kind of dot, has
-    `.wgrad` or `.dgrad` after its name; whatever else would have the same name, `.2`.
+    A tensor's name comes from the attribute `fp8.tensors` that
+    `fp8-quantize-dots=name-tensors` leaves on the dots (this pass removes it),
+    else from the result that the payload becomes, else from the location. A
+    tensor that is quantized again for another kind of dot gets the suffix
+    `.wgrad` or `.dgrad`; any other duplicate name gets `.2`.
 
     Example: the new result has the fp8.path `trace.quantization.p['w'].activation`.
 
@@ -886,13 +902,15 @@ def FP8VerifyQuantized : Pass<"fp8-verify-quantized", "::mlir::ModuleOp"> {
     Ends the `fp8-quantize` pipeline. It checks that
 
     - the operands of every `fp8.dot_general` come from a quantization or from
-      outside of the function, through pack, unpack and layout ops alone;
+      outside the function, only through pack, unpack, layout ops, exchanges and
+      the stacks of loops;
     - no tensor is quantized twice in the same way;
     - every amax and every scale that is computed is used;
     - the scale and the quantizer of a quantization come from the same
       `fp8.compute_scale`;
-    - state is replaced by a result of its type, and the functions that store and
-      load it are inverse to each other and fit the step.
+    - every result that replaces state has the type of that state, and the
+      functions that store and load the state have matching types and fit the
+      step.
 
     A violation is an error at the op. This passes:
 

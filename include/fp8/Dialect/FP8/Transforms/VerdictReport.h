@@ -1,4 +1,4 @@
-//===- VerdictReport.h - Dots and state: FP8 or why not ---------*- C++ -*-===//
+//===- VerdictReport.h - The report of verdicts -----------------*- C++ -*-===//
 
 #ifndef FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
 #define FP8_DIALECT_FP8_TRANSFORMS_VERDICTREPORT_H
@@ -37,13 +37,13 @@ struct DotVerdict {
   int64_t batch = 1, m = 1, n = 1, k = 1;
   /// Element types of the operands as they are multiplied.
   std::string lhsFormat, rhsFormat;
-  /// Tiles of the operands of an FP8 dot, as recipes spell them.
+  /// Tiles of the operands of an FP8 dot, in the recipe's spelling.
   std::string lhsTile, rhsTile;
   /// Trip counts of the loops that the dot is in, from the inside out; 0 where
   /// unknown.
   SmallVector<int64_t> loops;
   bool inBranch = false;
-  /// Repeats a forward dot for the backward pass.
+  /// The dot repeats a forward dot for the backward pass.
   bool recomputed = false;
   /// The number of the recipe's rule that decided; 0: none.
   int64_t rule = 0;
@@ -53,44 +53,46 @@ struct DotVerdict {
   SmallVector<std::string> notes;
 };
 
-/// What one array of the state is stored in, and why.
+/// How one array of the state is stored, and why.
 struct StateVerdict {
   std::string function;
   std::string path;
   /// parameter, master, moment1, moment2 or other.
   std::string kind;
-  /// The path of the parameter that it belongs to; empty without one.
+  /// The path of the parameter that the array belongs to; empty without one.
   std::string parameter;
   int64_t elements = 0;
-  /// Element types, as the step has it and as it is stored.
+  /// Element types, in the exported step and as stored.
   std::string from, to;
-  /// Which elements share a scale, as recipes spell it; none: no scale.
+  /// Which elements share a scale, in the recipe's spelling; none: no scale.
   std::string tile;
-  /// Bytes of the array as it is stored, scales and all.
+  /// Bytes of the stored array, including scales.
   int64_t bytes = 0;
   bool changed = false;
   std::string reason;
   std::vector<std::string> notes;
 };
 
-/// What became of one gated unit. With a granularity its product is scaled by a
-/// factor s for each channel or token, h / s, and s is put back around the dot.
+/// What became of one gated unit. If it has a granularity, its product h is
+/// quantized as h / s, with a factor s for each channel or token, and s is
+/// multiplied in again around the dot.
 struct GatedUnitVerdict {
   std::string function;
   /// The tree path of the parameter of the layer that reads the product.
   std::string layer;
   /// `file:line:column (scope)` of that layer's dot.
   std::string location;
-  /// Why it is left alone; empty if it is smoothed.
+  /// Why the unit is not smoothed; empty if it is.
   std::string reason;
 
-  /// Of a proven unit: what `GatedUnit` has.
+  /// The fields of `GatedUnit`, if the unit is proven.
   std::string activation;
   int64_t channels = 0;
   std::optional<ParameterChannels> gate, linear, linearBias, down;
 
-  /// Of a smoothed one: channel or token; pow2 or exact; current or delayed,
-  /// and the tree path of the state that has 1 / s, layers first (0: s is 1).
+  /// If the unit is smoothed: channel or token; pow2 or exact; current or
+  /// delayed, and the tree path of the state that holds 1 / s, layers first (0:
+  /// s is 1).
   std::string granularity, scale, scaling, state;
 
   DictionaryAttr getAttribute(MLIRContext *context) const;
@@ -101,32 +103,33 @@ struct GatedUnitVerdict {
 struct SoftmaxVerdict {
   ScoreStorage kind = ScoreStorage::Tiled;
   std::string function;
-  /// Sums over queries are in it.
+  /// Whether the softmax sums over queries, in a backward pass.
   bool backward = false;
   int64_t batch = 1, queries = 1, keys = 1;
-  /// As in `DotVerdict`, of the dot that makes the scores.
+  /// As in `DotVerdict`, for the dot that makes the scores.
   SmallVector<int64_t> loops;
   bool inBranch = false, recomputed = false;
   std::string reason;
   /// `file:line:column (scope)` of the softmax, and of the op that needs its
-  /// scores; empty if there is none.
+  /// scores (empty if there is none).
   std::string location, obstacle;
 };
 
-/// What travels between ranks in one collective, and why as it does.
+/// The wire format of one collective, and why it was chosen.
 struct CollectiveVerdict {
   std::string function;
-  /// gradient PATH, the path of a metric, or what else it is.
+  /// `gradient PATH`, the path of a metric, or another name.
   std::string what;
   /// sum, mean, max, min; or gather, all_to_all, permute.
   std::string operation;
   SmallVector<int64_t> shape;
-  /// Element types, as the step has them and on the wire.
+  /// Element types, in the step and on the wire.
   std::string from, wire;
-  /// How many elements share a scale on the wire; 0: all of them, or none.
+  /// The number of elements that share a scale on the wire; 0: all of them
+  /// share it, or there is no scale.
   int64_t block = 0;
-  /// What a rank sends each time; of a reduction among many ranks, (N - 1) / N
-  /// of it among N.
+  /// Bytes that a rank sends each time. For a reduction this is the limit for
+  /// many ranks; with N ranks it is (N - 1) / N of it.
   int64_t bytes = 0;
   /// As in `DotVerdict`.
   SmallVector<int64_t> loops;
@@ -134,13 +137,13 @@ struct CollectiveVerdict {
   std::string reason;
   std::string location;
 
-  /// Those of a function, in the order of the program.
+  /// Returns the verdicts of a function's collectives, in program order.
   static std::vector<CollectiveVerdict> getAll(func::FuncOp function);
 };
 
 /// One row for every `stablehlo.dot_general` that the module had, one for every
 /// softmax over scores, one for every collective, and one for every array of
-/// floats in the state if the recipe says what those are stored in.
+/// floats in the state if the recipe says how they are stored.
 struct VerdictReport {
   std::string recipe;
   std::vector<DotVerdict> dots;
@@ -149,24 +152,25 @@ struct VerdictReport {
   std::vector<SoftmaxVerdict> softmaxes;
   std::vector<CollectiveVerdict> collectives;
 
-  /// What the attributes of a module say, after `fp8-decide`: its dots in the
-  /// order of the program, and, after `fp8-store-state`, its state in the order
-  /// of the arguments; after `fp8-form-attention` its softmaxes.
+  /// Reads the report from the attributes of a module: after `fp8-decide` its
+  /// dots in program order, after `fp8-form-attention` its softmaxes, and after
+  /// `fp8-store-state` its state in the order of the arguments.
   static FailureOr<VerdictReport> get(ModuleOp module);
 
   int64_t count(Verdict kind) const;
 
-  /// One line: `42 of 57 dots in FP8; 12 attention, 3 head`.
+  /// Returns one line: `42 of 57 dots in FP8; 12 attention, 3 head`.
   std::string getSummary() const;
-  /// One line: `12 of 20 arrays of state stored otherwise, 1.2 MB for 4.8 MB`.
+  /// Returns one line:
+  /// `12 of 20 arrays of state stored otherwise, 1.2 MB for 4.8 MB`.
   std::string getStateSummary() const;
-  /// One line: `12 of 13 softmaxes in tiles`.
+  /// Returns one line: `12 of 13 softmaxes in tiles`.
   std::string getSoftmaxSummary() const;
-  /// One line: `12 of 15 collectives in fewer bits; 1200 bytes`.
+  /// Returns one line: `12 of 15 collectives in fewer bits; 1200 bytes`.
   std::string getCollectiveSummary() const;
-  /// One line a dot, in columns, and the summary.
+  /// Prints one line per dot, in columns, and the summary.
   void printTable(llvm::raw_ostream &os) const;
-  /// The parts of it that are about the softmaxes, collectives and the state.
+  /// Print the parts about softmaxes, collectives and state.
   void printSoftmaxTable(llvm::raw_ostream &os) const;
   void printCollectiveTable(llvm::raw_ostream &os) const;
   void printStateTable(llvm::raw_ostream &os) const;

@@ -1,6 +1,6 @@
 //===- DotOperands.h - The operands of dots ---------------------*- C++ -*-===//
 //
-// What holds for dots of both dialects, `stablehlo` and `fp8`: each dimension
+// Helpers for the dots of both dialects, `stablehlo` and `fp8`: each dimension
 // of an operand is batching, contracting or free.
 //
 //===----------------------------------------------------------------------===//
@@ -12,14 +12,15 @@
 
 namespace mlir::stablehlo {
 
-/// The dimensions of an operand that only the dot's result has in common with
-/// it, in the operand's order, which is the result's, too.
+/// Returns the free dimensions of an operand. Their order in the operand is
+/// also their order in the result.
 SmallVector<int64_t> getFreeDims(int64_t rank, ArrayRef<int64_t> batching,
                                  ArrayRef<int64_t> contracting);
 
-/// Changes the dimensions of an operand to those of what `transpose`, which
-/// makes it, reads, if a dot with this operand has the same result: its free
-/// dimensions keep their order. False, with nothing changed, if it has not.
+/// Rewrites the dimension numbers of an operand that is `transpose`'s result to
+/// those of its input, if a dot that reads the input has the same result: the
+/// free dimensions must keep their order. Otherwise returns false and changes
+/// nothing.
 bool readBeforeTranspose(TransposeOp transpose,
                          MutableArrayRef<int64_t> batching,
                          MutableArrayRef<int64_t> contracting);

@@ -1,4 +1,4 @@
-//===- Rows.h - Arguments of which a rank has a part ------------*- C++ -*-===//
+//===- Rows.h - Attributes of arguments that ranks share --------*- C++ -*-===//
 
 #ifndef FP8_DIALECT_STABLEHLO_IR_ROWS_H
 #define FP8_DIALECT_STABLEHLO_IR_ROWS_H
@@ -7,19 +7,20 @@
 
 namespace mlir::stablehlo {
 
-/// On an argument of a step that was in shard_map, of which rank r reads the
-/// r-th part of the rows alone.
+/// On an argument of a step that was in shard_map: rank r reads only the r-th
+/// part of its rows.
 inline constexpr llvm::StringLiteral kRowsAttrName = "stablehlo.rows";
 
-/// On a slice that cuts a rank's part off what all ranks have, and on an
-/// argument of which each rank has its part: a dictionary of `whole`, the sizes
-/// of what it is a part of (DenseI64ArrayAttr), and `offsets`, where the part
-/// of each device begins (a row of i64 for each).
+/// On a slice that cuts a rank's part off a value that all ranks have, and on
+/// an argument of which each rank has a part. A dictionary of `whole`, the
+/// shape of the whole value (DenseI64ArrayAttr), and `offsets`, where each
+/// device's part begins (a row of i64 for each device).
 inline constexpr llvm::StringLiteral kPartAttrName = "stablehlo.part";
 inline constexpr llvm::StringLiteral kPartWholeName = "whole";
 inline constexpr llvm::StringLiteral kPartOffsetsName = "offsets";
 
-/// On a step that was in shard_map: for how many devices it was written.
+/// On a step that was in shard_map: the number of devices that it was written
+/// for.
 inline constexpr llvm::StringLiteral kDevicesAttrName = "stablehlo.devices";
 
 } // namespace mlir::stablehlo

@@ -1,7 +1,7 @@
 //===- SdyOps.td - Shardy subset --------------------------------*- tablegen -*-===//
 //
-// Shardy's annotations as JAX prints them. Axis lists are kept as text: the
-// import drops them, nothing here computes with them.
+// Shardy's annotations as JAX prints them. Axis lists are kept as text, which
+// only `stablehlo-one-rank` parses; the import drops them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,8 +115,8 @@ def Sdy_ManualComputationOp : Sdy_Op<"manual_computation", [
   let summary = "Per-device computation";
   let description = [{
     Runs a body on the shards of its operands (`jax.shard_map`). Body arguments
-    have the shapes of one device's shards. With a mesh of one device the
-    import inlines the body.
+    have the shapes of one device's shards. The import replaces the op by its
+    body.
 
     Example:
 

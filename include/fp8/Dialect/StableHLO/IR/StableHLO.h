@@ -49,8 +49,8 @@ public:
 
 } // namespace OpTrait
 
-/// The error for an op, attribute or type that the subset does not have.
-/// `what` is its full name, such as `stablehlo.fft`.
+/// Returns the error for an op, attribute or type that the subset does not
+/// have. `what` is its full name, such as `stablehlo.fft`.
 std::string getUnsupportedMessage(StringRef what);
 
 } // namespace stablehlo
@@ -68,14 +68,14 @@ std::string getUnsupportedMessage(StringRef what);
 namespace mlir::stablehlo {
 
 /// Whether every element of the results is computed from the elements at the
-/// same place in the operands (or from a scalar operand).
+/// same index of the operands (or from a scalar operand).
 inline bool worksByElement(Operation *op) {
   return op->hasTrait<::mlir::OpTrait::Elementwise>() ||
          isa<ClampOp, SelectOp>(op);
 }
 
-/// The op that a reduction or a scatter repeats, if its body is no more than
-/// that; else null.
+/// Returns the op that a reduction or a scatter applies, if its body consists
+/// of that op alone; else null.
 Operation *getCombiner(Region &body);
 
 } // namespace mlir::stablehlo

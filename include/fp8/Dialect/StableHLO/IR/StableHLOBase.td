@@ -75,7 +75,7 @@ def HLO_SameTypes : NativeOpTrait<"SameTypes"> {
   let cppNamespace = "::mlir::stablehlo::OpTrait";
 }
 
-/// All operands and results have one shape; likewise.
+/// All operands and results have one shape; the error prints both types.
 def HLO_SameShape : NativeOpTrait<"SameShape"> {
   let cppNamespace = "::mlir::stablehlo::OpTrait";
 }
@@ -137,8 +137,8 @@ def HLO_Dims : ArrayRefParameter<"int64_t", "dimensions">;
 def HLO_ResultAccuracyAttr : HLO_Attr<"ResultAccuracy", "result_accuracy"> {
   let summary = "How accurate a transcendental must be";
   let description = [{
-    Kept as given; every transcendental of this compiler meets the bounds in
-    docs/StableHLOSubset.md whatever is asked for.
+    The attribute is kept but has no effect: every transcendental function of
+    this compiler meets the bounds in docs/StableHLOSubset.md.
 
     Example: `#stablehlo.result_accuracy<ulps = 2, mode = #stablehlo.result_accuracy_mode<TOLERANCE>>`
   }];

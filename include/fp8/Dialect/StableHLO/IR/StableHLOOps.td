@@ -663,8 +663,8 @@ def StableHLO_DynamicSliceOp : StableHLO_Op<"dynamic_slice", [Pure]> {
 def StableHLO_DynamicUpdateSliceOp : StableHLO_Op<"dynamic_update_slice", [Pure]> {
   let summary = "Update at runtime indices";
   let description = [{
-    The operand with a slice at runtime start indices (clamped so that it lies
-    within the operand) replaced by `update`.
+    Replaces a slice of the operand, at runtime start indices (clamped so that
+    the slice lies within the operand), by `update`.
 
     Example:
 
@@ -791,8 +791,8 @@ def StableHLO_ScatterOp : StableHLO_Op<"scatter", [RecursiveMemoryEffects, Recur
     SameVariadicOperandSize]> {
   let summary = "Scatter of updates";
   let description = [{
-    The inputs with slices of `updates` combined in at `scatter_indices` by the
-    update computation; updates that lie outside are skipped.
+    Combines slices of `updates` into the inputs at `scatter_indices`, with the
+    update computation. Updates that lie outside the inputs are skipped.
 
     Example:
 
@@ -1180,8 +1180,9 @@ def StableHLO_CaseOp : StableHLO_Op<"case", [RecursiveMemoryEffects, Recursively
 def StableHLO_OptimizationBarrierOp : StableHLO_Op<"optimization_barrier", [Pure]> {
   let summary = "Fence against code motion";
   let description = [{
-    Returns its operands; what comes after is not merged with or moved over what
-    comes before. JAX uses it so that rematerialization is not undone by CSE.
+    Returns its operands. Ops after the barrier are not merged with ops before
+    it or moved across it. JAX uses it so that CSE does not undo
+    rematerialization.
 
     Example:
 
@@ -1257,9 +1258,9 @@ def StableHLO_CompositeOp : StableHLO_Op<"composite", [DeclareOpInterfaceMethods
 def StableHLO_CustomCallOp : StableHLO_Op<"custom_call", [DeclareOpInterfaceMethods<MemoryEffectsOpInterface>]> {
   let summary = "Call of a named target";
   let description = [{
-    A call of something outside of StableHLO. Annotations without an effect on
-    values (`@Sharding` and the like) are dropped by the import; other targets do
-    not run here.
+    A call of a target outside StableHLO. The import drops annotations without
+    an effect on values (`@Sharding` and similar); other targets do not run
+    here.
 
     Example:
 
@@ -1286,7 +1287,7 @@ def StableHLO_CustomCallOp : StableHLO_Op<"custom_call", [DeclareOpInterfaceMeth
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives: parsed and verified; a step for several devices does not run
+// Collectives: stablehlo-lower-collectives replaces them
 //===----------------------------------------------------------------------===//
 
 /// Devices and channel of a collective.
@@ -1296,8 +1297,7 @@ defvar groups = (ins I64ElementsAttr:$replica_groups,
 def StableHLO_AllGatherOp : StableHLO_Op<"all_gather"> {
   let summary = "Concatenation over devices";
   let description = [{
-    The operands of all devices of a group, one after the other along
-    `all_gather_dim`.
+    Concatenates the operands of all devices of a group along `all_gather_dim`.
 
     Example:
 
@@ -1317,7 +1317,7 @@ def StableHLO_AllGatherOp : StableHLO_Op<"all_gather"> {
 def StableHLO_AllReduceOp : StableHLO_Op<"all_reduce", [SingleBlock]> {
   let summary = "Reduction over devices";
   let description = [{
-    The operands of all devices of a group reduced element by element with
+    Reduces the operands of all devices of a group element by element with
     `computation`.
 
     Example:
@@ -1345,8 +1345,8 @@ def StableHLO_AllToAllOp : StableHLO_Op<"all_to_all"> {
   let summary = "Exchange of parts between devices";
   let description = [{
     Each device cuts its operands into `split_count` parts along
-    `split_dimension`, sends part `i` to device `i` of its group, and concatenates
-    what it gets along `concat_dimension`.
+    `split_dimension`, sends part `i` to device `i` of its group, and
+    concatenates the parts that it receives along `concat_dimension`.
 
     Example:
 
@@ -1385,8 +1385,8 @@ def StableHLO_CollectiveBroadcastOp : StableHLO_Op<"collective_broadcast", [HLO_
 def StableHLO_CollectivePermuteOp : StableHLO_Op<"collective_permute", [HLO_SameTypes, SameOperandsAndResultType]> {
   let summary = "Operands sent from device to device";
   let description = [{
-    Sends the operand of the first device of each pair to the second; a device
-    that none sends to gets zeros.
+    Sends the operand of the first device of each pair to the second. A device
+    that is in no pair as the second gets zeros.
 
     Example:
 
@@ -1422,8 +1422,9 @@ def StableHLO_PartitionIdOp : StableHLO_Op<"partition_id", [Pure]> {
 def StableHLO_ReduceScatterOp : StableHLO_Op<"reduce_scatter", [SingleBlock]> {
   let summary = "Reduction over devices, each keeping a part";
   let description = [{
-    The operands of all devices of a group reduced element by element with
-    `computation` and cut along `scatter_dimension`; device `i` keeps part `i`.
+    Reduces the operands of all devices of a group element by element with
+    `computation` and cuts the result along `scatter_dimension`; device `i`
+    keeps part `i`.
 
     Example:
 

@@ -1,4 +1,4 @@
-//===- Loops.h - What is known of a loop's counter --------------*- C++ -*-===//
+//===- Loops.h - Counters of loops ------------------------------*- C++ -*-===//
 
 #ifndef FP8_DIALECT_STABLEHLO_TRANSFORMS_LOOPS_H
 #define FP8_DIALECT_STABLEHLO_TRANSFORMS_LOOPS_H
@@ -20,12 +20,13 @@ struct CountedLoop {
   int64_t trips;
 };
 
-/// The counter of `loop` if its bounds and step are constant: the condition
-/// compares one carry with a constant, the body adds a constant to that carry.
+/// Matches a loop whose counter has constant bounds and step: the condition
+/// compares one carry with a constant, and the body adds a constant to that
+/// carry.
 std::optional<CountedLoop> matchCountedLoop(WhileOp loop);
 
-/// A rank-0 integer `scale * counter + offset`, with the values it has in the
-/// iterations of the counter's loop, `min` to `max`.
+/// A rank-0 integer `scale * counter + offset`. Over the iterations of the
+/// counter's loop its values lie from `min` to `max`.
 struct AffineIndex {
   BlockArgument counter; ///< An argument of the body of a counted loop.
   int64_t scale;
@@ -34,32 +35,34 @@ struct AffineIndex {
   int64_t max;
 };
 
-/// How `value` follows from the counter of one counted loop around it, through
-/// additions, multiplications by constants and conversions that don't overflow.
+/// Matches a value that follows from the counter of one counted loop around it,
+/// through additions, multiplications by constants and conversions that don't
+/// overflow.
 std::optional<AffineIndex> matchAffineIndex(Value value);
 
-/// The value of a constant rank-0 (or one-element) integer.
+/// Matches a constant rank-0 (or one-element) integer.
 std::optional<int64_t> matchConstantInteger(Value value);
 
-/// Visits the values that an op reads, those that its regions read included.
+/// Visits the values that an op reads, including those that its regions read.
 void forEachRead(Operation *op, function_ref<void(Value)> visit);
 
-/// How many leading dimensions of `type` a part of the shape `part` cuts so
-/// that it is contiguous: all dimensions after the first one with more than one
-/// element are whole. None if the part is not contiguous.
+/// Returns how many leading dimensions of `shape` a contiguous part cuts: all
+/// up to its first dimension with more than one element, that one included. All
+/// later dimensions must be whole. Returns none if the part is not contiguous.
 std::optional<unsigned> countCutDims(ArrayRef<int64_t> shape,
                                      ArrayRef<int64_t> part);
 
-/// Where a part of a stack lies: the offset in each dimension is constant or
-/// follows from a counter.
+/// The offset of a part of a stack in one dimension: constant, or computed from
+/// a counter.
 struct StackOffset {
   int64_t constant = 0;
-  std::optional<AffineIndex> index; ///< Set: the constant means nothing.
+  std::optional<AffineIndex> index; ///< If set, `constant` is unused.
 };
 
-/// The place that a dynamic_slice reads or a dynamic_update_slice writes, if it
-/// is one contiguous part of the stack, known to lie inside of it (no start is
-/// clamped), and at least one offset follows from a loop's counter.
+/// Matches a dynamic_slice or dynamic_update_slice of one contiguous part of
+/// the stack. The part must be known to lie inside the stack (no start is
+/// clamped), and at least one offset must follow from a loop's counter. Returns
+/// the offset in each dimension.
 std::optional<SmallVector<StackOffset>> matchStackPart(DynamicSliceOp op);
 std::optional<SmallVector<StackOffset>> matchStackPart(DynamicUpdateSliceOp op);
 

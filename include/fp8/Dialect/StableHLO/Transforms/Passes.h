@@ -14,7 +14,7 @@ namespace stablehlo {
 #define GEN_PASS_DECL
 #include "fp8/Dialect/StableHLO/Transforms/Passes.h.inc"
 
-/// The pass fp8-analyze-signature with the user's word on a step.
+/// Creates the pass fp8-analyze-signature with the user's options.
 std::unique_ptr<Pass>
 createAnalyzeSignaturePass(const fp8::SignatureOptions &options);
 

@@ -6,16 +6,17 @@
 include "mlir/Pass/PassBase.td"
 
 def LowerCollectives : Pass<"stablehlo-lower-collectives", "::mlir::ModuleOp"> {
-  let summary = "Makes collectives exchanges of parts, and arithmetic";
+  let summary = "Lowers collectives to exchanges of parts and arithmetic";
   let description = [{
-    In a module of several partitions (or replicas) every collective becomes an
-    `fp8.exchange` between ranks, one a device, and StableHLO that cuts, reduces
-    and joins parts. Reductions are in the order of the group, in the
-    computation's own arithmetic: a small tensor is gathered and reduced by every
-    rank, of a large one each rank reduces a part, and the results are gathered.
-    The computation is one add, maximum, minimum, and, or; groups have one size
-    and name every device. `partition_id` is what a rank is sent by the others,
-    since all ranks run the same code.
+    In a module of several partitions (or replicas) the pass replaces every
+    collective by an `fp8.exchange` between ranks, one rank per device, and by
+    StableHLO that splits, reduces and joins parts. Reductions run in the order
+    of the group, in the computation's own arithmetic. A small tensor is
+    gathered and reduced by every rank; of a large one each rank reduces a part,
+    and the results are gathered. The computation must be one add, maximum,
+    minimum, and, or; groups must have one size and name every device. A rank
+    receives its `partition_id` from the other ranks, because all ranks run the
+    same code.
 
     Example: the sum becomes a gather and a reduction.
 
@@ -36,22 +37,24 @@ def LowerCollectives : Pass<"stablehlo-lower-collectives", "::mlir::ModuleOp"> {
 }
 
 def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
-  let summary = "Makes a step in shard_map the program of one rank";
+  let summary = "Turns a step in shard_map into the program of one rank";
   let description = [{
     In a module of several partitions the body of each `sdy.manual_computation`
-    replaces it. Values outside of them are whole and the same on all ranks; this
-    rank's parts of operands are cut off (`partition_id`, `dynamic_slice`), and
-    those of results are gathered (`all_gather`). So ops outside, an optimizer say,
-    run as they are written, and state is whole until `fp8-data-parallel`. Shardings split
-    dimensions over whole axes of a mesh of all devices, in any order; the
-    computation is manual over all axes. An argument of the step of which rank r
-    reads the r-th part of the rows alone is marked `stablehlo.rows`, and the
-    function has the number of devices, `stablehlo.devices`, both until
-    `fp8-data-parallel`, which asks `stablehlo.part` of a slice where the parts of
-    all devices begin.
+    replaces the op. Values outside the op are whole and the same on all ranks:
+    the pass slices this rank's parts of the operands (`partition_id`,
+    `dynamic_slice`) and gathers those of the results (`all_gather`). So ops
+    outside, such as an optimizer, run as they are written, and state is whole
+    until `fp8-data-parallel`. Shardings must split dimensions over whole axes
+    of a mesh of all devices, in any order; the computation must be manual over
+    all axes. An argument of the step of which rank r reads only the r-th part
+    of the rows is marked `stablehlo.rows`. The function gets the number of
+    devices as `stablehlo.devices`. Both attributes stay until
+    `fp8-data-parallel`, which also reads `stablehlo.part` of a slice: where the
+    parts of all devices begin.
 
-    A module of several partitions with shardings and without a
-    `sdy.manual_computation`, which XLA would split by itself, is an error.
+    A module of several partitions that has shardings but no
+    `sdy.manual_computation` is an error, because XLA would have to partition
+    it.
 
     Example: each rank reads 4 elements of 8.
 
@@ -72,16 +75,16 @@ def OneRank : Pass<"stablehlo-one-rank", "::mlir::ModuleOp"> {
 }
 
 def DropSharding : Pass<"stablehlo-drop-sharding", "::mlir::ModuleOp"> {
-  let summary = "Removes what a step for one device does not need";
+  let summary = "Removes sharding, which a step for one device does not need";
   let description = [{
-    A step for one device does not need to know how it would be split over
-    several. Removes meshes, `sdy.sharding_constraint`, custom calls that only
-    annotate (`@Sharding` and the like) and the attributes `sdy.*`, and
-    `mhlo.*` on the module, the functions and their arguments. The body of a
-    `sdy.manual_computation` over a mesh of one device replaces it; over several
-    devices it is an error. Collectives over groups of one device give their
-    operands, and in a module of one partition and one replica these have the
-    number 0; other collectives stay and are rejected at the end of the import.
+    Removes meshes, `sdy.sharding_constraint`, custom calls that only annotate
+    (`@Sharding` and similar) and the attributes `sdy.*`, and `mhlo.*` on the
+    module, the functions and their arguments. The body of a
+    `sdy.manual_computation` over a mesh of one device replaces the op; a mesh
+    of several devices is an error. A collective over groups of one device is
+    replaced by its operands. In a module of one partition and one replica,
+    `partition_id` and `replica_id` are replaced by 0. Other collectives stay,
+    and the end of the import rejects them.
 
     Example: this function becomes one that returns its argument.
 
@@ -98,11 +101,11 @@ def InlineCalls : Pass<"stablehlo-inline-calls", "::mlir::ModuleOp"> {
   let summary = "Inlines all calls into the entry function";
   let description = [{
     JAX outlines helpers (`silu`, `_where`, `clip`) into private functions, and
-    automatic differentiation splits them in halves. All later stages look at
-    data flow in one function: inlines every `func.call` and
+    automatic differentiation splits them in halves. All later stages analyze
+    data flow in one function. This pass therefore inlines every `func.call` and
     `stablehlo.composite` below the entry function, drops all other functions,
-    and names the entry `main`. An op that is inlined remembers the call in its
-    location. Recursion is an error.
+    and names the entry `main`. The location of an inlined op records the call.
+    Recursion is an error.
 
     Example: `@main` gets the body of `@double`.
 
@@ -127,11 +130,11 @@ def InlineCalls : Pass<"stablehlo-inline-calls", "::mlir::ModuleOp"> {
 def Simplify : Pass<"stablehlo-simplify"> {
   let summary = "Folds scalar constants and identities";
   let description = [{
-    Rewrites that leave every value as it is, bit for bit, except for the sign
-    of zero: arithmetic on scalar (or spread scalar) constants, `x * 1`, `x / 1`,
+    Applies rewrites that preserve every value bit for bit, except for the sign
+    of zero: arithmetic on scalar (or splat) constants, `x * 1`, `x / 1`,
     `x - 0`, `x + 0` where x is a square, conversions and reshapes to the same
     type, chains of reshapes, of transposes and of broadcasts, and sums over
-    dimensions of size one. Tensors that are no splat are never folded.
+    dimensions of size one. Constants that are not splats are never folded.
 
     Example: the result is `%x`.
 
@@ -152,43 +155,44 @@ def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
   let description = [{
     On every `stablehlo.while`, inner ones first:
 
-    - A carry that the body returns unchanged is read from outside instead;
-      carries that nobody reads, or that only feed themselves, are dropped; of
-      carries that start and step alike one is kept.
-    - In a loop of a known number of iterations (its counter starts, steps and
-      ends at constants) all other counters are computed from the first one, and
-      counters read after the loop are constants.
-    - A loop without iterations is gone, one iteration replaces the loop.
-    - A loop is unrolled if it has at most 16 iterations, gives at most 1024 ops,
-      and its body holds only ops on elements and their places: no dot, no
-      reduction, no gather or dynamic slice, no loop or other region. Such are
-      the rounds of JAX's threefry; a loop over layers or micro-batches, which
-      holds dots or slices stacks, stays a loop.
-    - What is the same in every iteration moves out if its result is small (1024
-      elements), or if it is a dot, a convolution, a reduction or the like and
-      the loop runs at least once. Nothing moves over an
+    - A carry that the body returns unchanged is read from outside instead.
+      Carries that nobody reads, or that only feed themselves, are dropped. Of
+      carries with the same start and step one is kept.
+    - In a loop with a known trip count (its counter starts, steps and ends at
+      constants) all other counters are computed from the first one, and
+      counters that are read after the loop become constants.
+    - A loop without iterations is removed; a loop of one iteration is replaced
+      by its body.
+    - A loop is unrolled if it has at most 16 iterations, yields at most 1024
+      ops, and its body has only elementwise and data-movement ops: no dot, no
+      reduction, no gather or dynamic slice, no loop or other region. The rounds
+      of JAX's threefry are such loops. A loop over layers or micro-batches
+      contains dots or slices of stacks and stays a loop.
+    - An op that is the same in every iteration moves out if its result is small
+      (1024 elements), or if it is a dot, a convolution, a reduction or similar
+      and the loop runs at least once. Nothing moves across an
       `optimization_barrier`.
 
     A comparison, minimum, maximum, clamp or remainder of counters is replaced
-    where the range of the counter tells its result: JAX wraps negative indices
-    with `select(i < 0, i + n, i)`. A `scatter` of one window at a counter that
-    stays inside the tensor becomes a `dynamic_update_slice`; so JAX writes
-    `x.at[i].set(...)` and `.add(...)`.
+    where the range of the counter determines its result: JAX wraps negative
+    indices with `select(i < 0, i + n, i)`. A `scatter` of one window at a
+    counter that stays inside the tensor becomes a `dynamic_update_slice`: JAX
+    writes `x.at[i].set(...)` and `.add(...)` as such scatters.
 
-    What a loop stacks and another one could read elsewhere is read there: an
-    index that follows from the counter, a part of an array that was there
-    before. JAX stacks both where a loop cuts its weights itself
-    (`params['w'][i]`). An element of `arange` is computed from its index, and
-    indices pass barriers.
+    If one loop stacks a value that another loop can read from its origin, the
+    other loop reads the origin: an index that follows from the counter, or a
+    part of an array that existed before. JAX stacks both where a loop slices
+    its weights itself (`params['w'][i]`). An element of `arange` is computed
+    from its index, and indices bypass barriers.
 
-    An `if` or `case` with a constant predicate is replaced by its branch; a
-    `case` on a boolean becomes an `if`; results that nobody reads are dropped,
-    and those that no branch computes are selected.
+    An `if` or `case` with a constant predicate is replaced by its branch, and a
+    `case` on a boolean becomes an `if`. Results that nobody reads are dropped;
+    results that no branch computes become a `select`.
 
-    Constants are folded and what is equal is merged between rounds. Values stay
-    what they were, bit for bit.
+    Between rounds constants are folded and equal ops are merged. Values are
+    preserved bit for bit.
 
-    Example: nothing of the loop is left but five additions.
+    Example: only five additions are left of the loop.
 
     ```mlir
     func.func @main(%x: tensor<4xui32>, %y: tensor<4xui32>) -> tensor<4xui32> {
@@ -211,22 +215,22 @@ def CanonicalizeLoops : Pass<"stablehlo-canonicalize-loops"> {
 }
 
 def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
-  let summary = "Finds what a step's arguments and results are";
+  let summary = "Finds the roles of a step's arguments and results";
   let description = [{
-    Pairs each state argument with the result that replaces it, by tree path and
-    type and then by data flow, by data flow alone where there are no names.
-    What has a gradient is never replaced by its own old value, and no state by
-    its negative. Among pairings that data flow finds alike, names decide, then
-    the order of arguments and results and `tf.aliasing_output` (JAX donates by
-    shape), unless they contradict what data flow has decided elsewhere. The
-    pass finds the loss, the one that gradients flow from, and marks other
-    scalars that updates could follow from; it tells parameters, moments, averages
-    of weights and step counters apart by data flow, through loops and branches.
-    Of the
-    arguments that no result replaces, those that random bits are drawn from are
-    keys, what weights are applied to is batch, what is applied to data is
-    frozen. What the run's initial values are known to hold is frozen (floats)
-    or constant (integers). Writes it all as attributes:
+    Pairs each state argument with the result that replaces it: by tree path and
+    type and then by data flow, or by data flow alone if there are no names. An
+    array that has a gradient is never replaced by its own old value, and no
+    state by its negative. Among pairings that data flow cannot tell apart,
+    names decide, then the order of arguments and results and
+    `tf.aliasing_output` (JAX donates by shape), unless they contradict what
+    data flow has decided elsewhere. The pass finds the loss, the result that
+    gradients flow from, and marks other scalars that updates could follow from.
+    It distinguishes parameters, moments, averages of weights and step counters
+    by data flow, through loops and branches. Of the arguments that no result
+    replaces, those that random bits are drawn from are keys, those that weights
+    are applied to are batch, and those that are applied to data are frozen.
+    Arguments that the run's initial values contain are frozen (floats) or
+    constant (integers). The pass writes all of this as attributes:
 
     - on arguments `fp8.path`, `fp8.role` (state, frozen, batch, key, constant),
       for state `fp8.kind` (parameter, moment1, moment2, gradient,
@@ -239,8 +243,8 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     A function that does not train (an initializer, an evaluation) has no state:
     its float arguments are frozen, its integer arrays are the batch, and its
     first scalar result is the loss. An ambiguous guess is an error that lists
-    the candidates, and so is a step that makes no new parameter; the options
-    overrule guesses.
+    the candidates; a step that updates no parameter is an error, too. The
+    options overrule guesses.
 
     Example: `%p` becomes a parameter, `%x` and `%y` become the batch and the
     first result the loss.
@@ -261,8 +265,8 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     ```
   }];
   let options = [
-    // A function that is not trained may look like a step and the other way
-    // around; who runs it knows.
+    // A function that does not train may look like a step, and a step like such
+    // a function. The caller knows which it is.
     Option<"functionKind", "kind", "std::string", /*default=*/"\"auto\"",
            "auto, step, or function (nothing is state)">,
     ListOption<"roles", "roles", "std::string",
@@ -272,8 +276,8 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
     Option<"loss", "loss", "std::string", /*default=*/"\"\"",
            "Path of the loss, to overrule the guess">,
     ListOption<"initialValues", "initial", "std::string",
-               "What the initial values hold, each PATH=TYPE: what no result "
-               "replaces and is bound to one of them is no data">,
+               "Arrays of the initial values, each PATH=TYPE: an argument that "
+               "is bound to one of them and that no result replaces is not data">,
     Option<"explain", "explain", "bool", /*default=*/"false",
            "Print what was found, and why, to standard output">
   ];
@@ -282,11 +286,11 @@ def AnalyzeSignature : Pass<"fp8-analyze-signature", "::mlir::ModuleOp"> {
 def VerifyImport : Pass<"fp8-verify-import", "::mlir::ModuleOp"> {
   let summary = "Checks the contract of the import stage";
   let description = [{
-    The module has one function, `@main`, public, of one block; all its ops are
-    StableHLO and CHLO ops that run on one device; no calls are left; and every
-    argument and result has the attributes of `fp8-analyze-signature`, with
-    unique paths and each state argument replaced by exactly one result. The
-    error names the op and what would be accepted.
+    The module has one function, `@main`, which is public and has one block. All
+    its ops are StableHLO and CHLO ops that run on one device; no calls are
+    left. Every argument and result has the attributes of
+    `fp8-analyze-signature`, with unique paths, and exactly one result replaces
+    each state argument. The error names the op and what would be accepted.
 
     Example: this module passes.
 

@@ -15,13 +15,13 @@ using namespace mlir;
 using namespace mlir::fp8;
 using Dot = stablehlo::DotGeneralOp;
 
-/// Tokens of a head that share a scale.
+/// The number of tokens of a head that share a scale.
 static constexpr int64_t kBlockTokens = 64;
-/// A row of weights is scaled such that its largest is between three quarters
-/// and three halves of this, which E4M3 (448) holds.
+/// A row of weights is scaled so that its largest weight lies between three
+/// quarters and three halves of this, which E4M3 (up to 448) holds.
 static constexpr double kLargestWeight = 256;
-/// Rows without a weight, or with tiny ones alone, are scaled as if this were
-/// the largest.
+/// Rows without weights, or with tiny weights only, are scaled as if this were
+/// their amax.
 static constexpr double kLeastAmax = 0x1p-100;
 
 namespace {
@@ -42,15 +42,15 @@ private:
 
   OpBuilder builder;
   Rounder rounder;
-  /// By value and tile.
+  /// Rounded blocks, by value and tile.
   DenseMap<std::pair<Value, Attribute>, Value> blocks;
   DenseMap<Value, Value> rows;
 };
 
 } // namespace
 
-/// A type whose numbers are rounded: others have too little range for a scale,
-/// or are more exact on purpose.
+/// Whether the element type is rounded: other types have too little range for a
+/// scale, or are more exact on purpose.
 static bool isRounded(Value value) {
   Type element = getElementTypeOrSelf(value.getType());
   return element.isF32() || element.isBF16();
@@ -60,9 +60,9 @@ static bool isRounded(Value value) {
 // Queries, keys, values and the gradient of the output
 //===----------------------------------------------------------------------===//
 
-/// `value` rounded in blocks: as bf16, which has them exactly. It is rounded to
-/// bf16 before: so a backward pass that reads what was saved in bf16 has the
-/// same blocks.
+/// Returns `value` rounded in blocks, as bf16, which holds the results exactly.
+/// The value is rounded to bf16 first, so that a backward pass that reads a
+/// value saved in bf16 gets the same blocks.
 Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
   Value &result = blocks[{value, builder.getDenseI64ArrayAttr(tile)}];
   if (result)
@@ -84,9 +84,9 @@ Value AttentionQuantizer::roundBlocks(Value value, ArrayRef<int64_t> tile) {
   return result = DequantizeOp::create(builder, loc, type, payload);
 }
 
-/// Rounds an operand that is no scores. Its tokens are what the dot does not
-/// contract, or, where it sums over tokens, what it does; what is behind
-/// transposes is rounded once for all dots.
+/// Rounds an operand that is not scores. Its tokens are the dimension that the
+/// dot does not contract or, if it sums over tokens, the one that it does. An
+/// operand behind transposes is rounded once for all dots.
 void AttentionQuantizer::roundOperand(Dot dot, unsigned side,
                                       bool contractsDepth) {
   Value value = dot->getOperand(side);
@@ -128,8 +128,8 @@ void AttentionQuantizer::roundOperand(Dot dot, unsigned side,
 // Weights
 //===----------------------------------------------------------------------===//
 
-/// Whether a factor has no scores in it: rows that are spread over the keys,
-/// and what comes from outside.
+/// Whether a factor does not depend on scores: it is broadcast from rows over
+/// the keys, or comes from outside.
 static bool isOfRows(Value factor, const Scores &scores) {
   Operation *op = factor.getDefiningOp();
   if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::TransposeOp,
@@ -138,8 +138,8 @@ static bool isOfRows(Value factor, const Scores &scores) {
   return !scores.isScore(factor);
 }
 
-/// Whether scores are weights: exponentials, times and divided by what has no
-/// scores in it. (The gradient of scores is not.)
+/// Whether scores are weights: exponentials, multiplied and divided by values
+/// that do not depend on scores. (The gradient of scores is not.)
 static bool areWeights(Value value, const Scores &scores) {
   Operation *op = value.getDefiningOp();
   if (!op || !scores.isScore(value))
@@ -164,7 +164,7 @@ static bool areWeights(Value value, const Scores &scores) {
   return any;
 }
 
-/// The largest of each row, at least `kLeastAmax`; NaN where a weight is.
+/// Returns the amax of each row, at least `kLeastAmax`; NaN if a weight is NaN.
 static Value rowAmax(OpBuilder &b, Location loc, Value weights,
                      ArrayRef<int64_t> keys) {
   auto scalar = RankedTensorType::get({}, tensorOf(weights).getElementType());
@@ -174,15 +174,15 @@ static Value rowAmax(OpBuilder &b, Location loc, Value weights,
       b, loc, largest, makeSplat(b, loc, tensorOf(largest), kLeastAmax));
 }
 
-/// The power of two that is next to each number.
+/// Rounds each element to the nearest power of two.
 static Value nearestPowerOfTwo(OpBuilder &b, Location loc, Value value) {
   return stablehlo::ReducePrecisionOp::create(b, loc, value.getType(), value,
                                               b.getI32IntegerAttr(8),
                                               b.getI32IntegerAttr(0));
 }
 
-/// Weights rounded under a scale for each row, as bf16. These are ops of the
-/// step's own kind, which an attention can have inside.
+/// Returns the weights rounded with a scale for each row, as bf16. The ops are
+/// of kinds that an attention may contain.
 Value AttentionQuantizer::roundWeights(Value weights, const Scores::Dims &dims,
                                        const Scores &scores) {
   Value &result = rows[weights];

@@ -7,11 +7,11 @@
 
 namespace mlir::fp8 {
 
-/// Rounds what the attentions of a function multiply to E4M3, as
-/// FlashAttention-3 does it (arXiv 2407.08608, section 3.3): queries, keys,
-/// values and the gradient of the output in blocks of 64 tokens of a head,
-/// weights row by row. Scales are powers of two, so that what the dots read is
-/// exact in bf16. The gradient of the scores stays bf16.
+/// Rounds the operands of a function's attention dots to E4M3, as
+/// FlashAttention-3 does (arXiv 2407.08608, section 3.3): queries, keys, values
+/// and the gradient of the output in blocks of 64 tokens of a head, weights row
+/// by row. Scales are powers of two, so that bf16 holds the rounded operands
+/// exactly. The gradient of the scores stays bf16.
 void quantizeAttention(func::FuncOp function);
 
 } // namespace mlir::fp8

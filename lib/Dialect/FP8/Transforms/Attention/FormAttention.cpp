@@ -1,10 +1,10 @@
-//===- FormAttention.cpp - Softmaxes over scores become ops ---------------===//
+//===- FormAttention.cpp - Forms ops of softmaxes over scores -------------===//
 //
-// All that is between the dots that make scores and those that contract them
-// moves into the body of one op. There, each tensor has exactly the dimensions
-// of the attention that it depends on, in one order: transposes, reshapes and
-// most broadcasts have no place in it. What is as large as the scores and needs
-// only iotas, constants and small tensors (a causal mask) moves in too.
+// All ops between the dots that make scores and those that contract them move
+// into the body of one op. There, each tensor has exactly the dimensions of the
+// attention that it depends on, in one order, so that transposes, reshapes and
+// most broadcasts disappear. A value that is as large as the scores and needs
+// only iotas, constants and small tensors (a causal mask) moves in, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,8 +37,8 @@ using Dims = Scores::Dims;
 
 namespace {
 
-/// A value of the body and the dimensions of the attention that it has, in
-/// ascending order unless it is the operand of a dot.
+/// A value of the body, with the dimensions of the attention that it has. They
+/// are in ascending order except for the operand of a dot.
 struct Inner {
   Value value;
   Dims dims;
@@ -51,11 +51,11 @@ public:
       : scores(scores), block(block), builder(block.getParent()->getContext()) {
   }
 
-  /// Fails, with nothing changed, where results would be inputs.
+  /// Builds the op. Fails and changes nothing if results would be inputs.
   LogicalResult run();
 
 private:
-  // What is inside.
+  // Choosing what is inside.
   void collect(Value value);
   void choose(SmallVector<Dot> some);
   bool feedsTheOp(Operation *result) const;
@@ -90,23 +90,23 @@ private:
   OpBuilder builder;
   /// The dots that contract scores in the op.
   SmallVector<Dot> dots;
-  /// Members that the dots need.
+  /// The members that the dots need.
   llvm::SetVector<Value> needed;
-  /// The dots, and the ops of what they need.
+  /// The dots, and the ops that compute what they need.
   DenseSet<Operation *> inside;
   SmallVector<Value> inputs, results, yields;
   Block *body = nullptr;
-  /// Dots outside, and what they are inside.
+  /// The copies inside of dots outside.
   DenseMap<Operation *, Operation *> copies;
   DenseMap<Value, Value> arguments;
   DenseMap<Value, Inner> members;
-  /// What is no member, by the dimensions that it is read along.
+  /// Values that are not members, by the dimensions along which they are read.
   std::map<std::pair<const void *, Dims>, Inner> others;
 };
 
 } // namespace
 
-/// Dimensions of more than one element, in ascending order.
+/// Returns the dimensions of more than one element, in ascending order.
 static Dims sorted(ArrayRef<int> dims) {
   Dims result;
   for (int dim : dims)
@@ -116,7 +116,7 @@ static Dims sorted(ArrayRef<int> dims) {
   return result;
 }
 
-/// The place of each number once all are in ascending order.
+/// Returns the index of each number once all are in ascending order.
 template <typename T>
 static SmallVector<int64_t> placesInOrder(ArrayRef<T> numbers) {
   SmallVector<T> ascending(numbers);
@@ -134,7 +134,7 @@ static SmallVector<int64_t> withoutUnits(ArrayRef<int64_t> shape) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is inside
+// Choosing what is inside
 //===----------------------------------------------------------------------===//
 
 void AttentionBuilder::collect(Value value) {
@@ -157,8 +157,8 @@ void AttentionBuilder::choose(SmallVector<Dot> some) {
     inside.insert(value.getDefiningOp());
 }
 
-/// Whether `result`, which the op would return, is one of the things that its
-/// inputs are computed from. What is inside reads its own members there.
+/// Whether the op's inputs depend on `result`, which the op would return. Ops
+/// that move inside read its members there.
 bool AttentionBuilder::feedsTheOp(Operation *result) const {
   DenseSet<Operation *> seen;
   SmallVector<Operation *> worklist{result};
@@ -187,8 +187,8 @@ bool AttentionBuilder::isReadOutside(Value value) const {
                       [&](Operation *user) { return !inside.contains(user); });
 }
 
-/// Chooses the dots of the op. Where a backward pass computes the forward pass
-/// again, that part, on which the other depends, is an op of its own.
+/// Chooses the dots of the op. If a backward pass recomputes the forward pass,
+/// that part becomes an op of its own, because the rest depends on it.
 bool AttentionBuilder::chooseDots() {
   choose(scores.readingDots);
   while (true) {
@@ -217,14 +217,15 @@ RankedTensorType AttentionBuilder::typeOf(ArrayRef<int> dims, Type element) {
   return RankedTensorType::get(shape, element);
 }
 
-/// What `value` is without barriers: the body is apart from all else anyway.
+/// Returns `value` without barriers, which the isolated body does not need.
 static Value behindBarriers(Value value) {
   while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
     value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
   return value;
 }
 
-/// The argument of the body that is `value`, without dimensions of one element.
+/// Returns the argument of the body for `value`, without dimensions of one
+/// element.
 Value AttentionBuilder::addInput(Value value) {
   value = behindBarriers(value);
   Value &argument = arguments[value];
@@ -247,7 +248,7 @@ Value AttentionBuilder::transposed(Value value, ArrayRef<int64_t> permutation) {
       builder.getDenseI64ArrayAttr(permutation));
 }
 
-/// `inner` with all of `dims`.
+/// Broadcasts `inner` to all of `dims`.
 Value AttentionBuilder::extend(const Inner &inner, ArrayRef<int> dims) {
   if (ArrayRef<int>(inner.dims) == dims)
     return inner.value;
@@ -260,7 +261,7 @@ Value AttentionBuilder::extend(const Inner &inner, ArrayRef<int> dims) {
       builder.getDenseI64ArrayAttr(places));
 }
 
-/// The elements of a constant that are all the same; null for other ops.
+/// Returns the elements of a splat constant; null for other ops.
 static DenseElementsAttr getSplat(Operation *op) {
   auto constant = dyn_cast<stablehlo::ConstantOp>(op);
   auto elements = constant ? dyn_cast<DenseElementsAttr>(constant.getValue())
@@ -268,7 +269,7 @@ static DenseElementsAttr getSplat(Operation *op) {
   return elements && elements.isSplat() ? elements : DenseElementsAttr();
 }
 
-/// Does `value` follow from places alone, in at most `steps` ops?
+/// Whether `value` follows from iotas and splats alone, in at most `steps` ops.
 static bool isOfPlaces(Value value, unsigned steps = 8) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
@@ -282,7 +283,7 @@ static bool isOfPlaces(Value value, unsigned steps = 8) {
          });
 }
 
-/// Is `op`, whose result has `dims`, better computed inside?
+/// Whether `op`, whose result has `dims`, should be computed inside.
 bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
   if (!op)
     return false;
@@ -292,7 +293,8 @@ bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
          (scores.haveQueriesAndKeys(dims) || isOfPlaces(op->getResult(0)));
 }
 
-/// The operands, each with the dimensions of the result, and the op again.
+/// Makes an elementwise op inside, on operands with the dimensions of the
+/// result.
 Inner AttentionBuilder::makeElementwise(Operation *op, const Dims &dims) {
   SmallVector<Inner> operands;
   Dims all;
@@ -325,8 +327,8 @@ Inner AttentionBuilder::makeBroadcast(stablehlo::BroadcastInDimOp op,
   return read(op.getOperand(), inner);
 }
 
-/// `value`, whose dimensions are `dims` without those of one element, with its
-/// dimensions in ascending order.
+/// Returns `value`, whose dimensions are `dims` without those of one element,
+/// with its dimensions in ascending order.
 Inner AttentionBuilder::inOrder(Value value, ArrayRef<int> dims) {
   SmallVector<std::pair<int, int64_t>> order;
   for (int dim : dims)
@@ -347,7 +349,7 @@ Inner AttentionBuilder::makeIota(stablehlo::IotaOp op, const Dims &dims) {
           own};
 }
 
-/// What `op`, which is cheap, computes.
+/// Makes a cheap op inside.
 Inner AttentionBuilder::makeCheap(Operation *op, const Dims &dims) {
   if (auto iota = dyn_cast<stablehlo::IotaOp>(op))
     return makeIota(iota, dims);
@@ -368,7 +370,8 @@ Inner AttentionBuilder::makeCheap(Operation *op, const Dims &dims) {
   return makeElementwise(op, dims);
 }
 
-/// A value whose dimensions are `dims` of the attention.
+/// Returns the value inside for one whose dimensions are `dims` of the
+/// attention.
 Inner AttentionBuilder::read(Value value, const Dims &dims) {
   if (scores.isMember(value))
     return readMember(value);
@@ -384,7 +387,7 @@ Inner AttentionBuilder::read(Value value, const Dims &dims) {
 
 namespace {
 
-/// Lists of the dimensions of one operand of a dot.
+/// The batching and contracting dimensions of one operand of a dot.
 struct SideDims {
   SmallVector<int64_t> batch, contract;
 
@@ -393,7 +396,7 @@ struct SideDims {
   }
 };
 
-/// An operand of a dot, behind a transpose.
+/// An operand of a dot, before its transpose.
 struct Side {
   Value value;
   SideDims dims;
@@ -410,8 +413,8 @@ static SideDims sideDims(Dot dot, unsigned side) {
           SmallVector<int64_t>(numbers.getRhsContractingDimensions())};
 }
 
-/// The operand as it is before it is transposed for the dot, if the dot can
-/// read it so.
+/// Returns the operand as it is before a transpose, if the dot can read it
+/// there.
 static Side sideOf(Dot dot, unsigned side) {
   Side result{dot->getOperand(side), sideDims(dot, side)};
   auto transpose = result.value.getDefiningOp<stablehlo::TransposeOp>();
@@ -423,8 +426,8 @@ static Side sideOf(Dot dot, unsigned side) {
   return result;
 }
 
-/// Where the dimensions of a shape are once those of one element are gone; -1
-/// for these.
+/// Returns the index of each dimension of a shape after those of one element
+/// are dropped; -1 for these.
 static SmallVector<int64_t> placesWithoutUnits(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> places;
   int64_t next = 0;
@@ -442,13 +445,13 @@ static SmallVector<int64_t> pick(ArrayRef<int64_t> list,
   return result;
 }
 
-/// The transpose that alone reads the result of a dot.
+/// Returns the transpose that is the only reader of a dot's result; else null.
 static stablehlo::TransposeOp onlyTranspose(Dot dot) {
   return dot->hasOneUse() ? dyn_cast<stablehlo::TransposeOp>(*dot->user_begin())
                           : stablehlo::TransposeOp();
 }
 
-/// The dot `like` of other operands.
+/// Makes a dot like `like`, on other operands.
 static Value makeDot(OpBuilder &builder, Dot like, Value lhs, Value rhs,
                      const SideDims &left, const SideDims &right) {
   SmallVector<int64_t> shape;
@@ -465,7 +468,7 @@ static Value makeDot(OpBuilder &builder, Dot like, Value lhs, Value rhs,
                      like.getPrecisionConfigAttr(), like.getAlgorithmAttr());
 }
 
-/// Scores from two inputs.
+/// Makes scores from two inputs.
 Inner AttentionBuilder::makeScoreDot(Dot dot) {
   Value values[2];
   SideDims dims[2];
@@ -519,13 +522,14 @@ Inner AttentionBuilder::readMember(Value value) {
   else if (stablehlo::worksByElement(op))
     inner = makeElementwise(op, scores.dims.find(value)->second);
   else
-    // Transposes, reshapes and broadcasts: the same elements.
+    // Transposes, reshapes and broadcasts do not change the elements.
     inner = readMember(op->getOperand(0));
   members[value] = inner;
   return inner;
 }
 
-/// A product of scores with something else; without dimensions of one element.
+/// Makes the product of scores and another operand, without dimensions of one
+/// element.
 Value AttentionBuilder::makeReadingDot(Dot dot) {
   unsigned side = scores.scoreOperand(dot);
   Value score = dot->getOperand(side);
@@ -537,7 +541,7 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
   SideDims dims[2];
   values[side] = extend(inner, whole);
   values[1 - side] = addInput(other.value);
-  // The place of a dimension of the score operand inside.
+  // The index inside of each dimension of the score operand.
   SmallVector<int64_t> places;
   for (int dim : outer)
     places.push_back(dim < 0 ? -1 : llvm::find(whole, dim) - whole.begin());
@@ -558,7 +562,7 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
   return transposed(result, permutation);
 }
 
-/// A member as it is outside, without dimensions of one element.
+/// Returns a member as it is outside, without dimensions of one element.
 Value AttentionBuilder::makeOuter(Value member) {
   const Dims &dims = scores.dims.find(member)->second;
   Dims outer;
@@ -572,7 +576,7 @@ Value AttentionBuilder::makeOuter(Value member) {
 // The op
 //===----------------------------------------------------------------------===//
 
-/// Whether some of the dots that read scores contract queries.
+/// Whether any of the dots that read scores contracts queries.
 static bool sumsOverQueries(const Scores &scores, ArrayRef<Dot> dots) {
   return llvm::any_of(dots, [&](Dot dot) {
     unsigned side = scores.scoreOperand(dot);
@@ -582,8 +586,8 @@ static bool sumsOverQueries(const Scores &scores, ArrayRef<Dot> dots) {
   });
 }
 
-/// What becomes of the scores that `dots` read; with `obstacle`, which is in
-/// the way, they are stored.
+/// Makes the verdict on the scores that `dots` read. If they are stored,
+/// `obstacle` is the op that prevents the attention.
 static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
                                       ScoreStorage kind, const Twine &reason,
                                       Operation *obstacle) {
@@ -606,7 +610,7 @@ static SoftmaxVerdictAttr makeVerdict(const Scores &scores, ArrayRef<Dot> dots,
                : StringAttr());
 }
 
-/// The op in front of the last dot, with its inputs reshaped before it.
+/// Creates the op before the last dot, with its inputs reshaped before it.
 Operation *AttentionBuilder::createOp() {
   Operation *last = dots.front();
   for (Dot dot : dots)
@@ -632,8 +636,8 @@ Operation *AttentionBuilder::createOp() {
   return op;
 }
 
-/// Erases an op outside. Of a dot of the user's the report has one row: what it
-/// is inside gets the verdict.
+/// Erases an op outside. The report has one row for each dot of the user's, so
+/// the copy inside gets the verdict.
 void AttentionBuilder::eraseOutside(Operation *op) {
   VerdictAttr verdict = getVerdict(op);
   if (Operation *copy = copies.lookup(op);
@@ -650,7 +654,7 @@ void AttentionBuilder::replaceResults(Operation *op) {
       return !inside.contains(use.getOwner());
     });
   }
-  // Readers first.
+  // Erase readers first.
   for (Dot dot : dots) {
     if (stablehlo::TransposeOp transpose = onlyTranspose(dot))
       transpose->erase();
@@ -677,7 +681,7 @@ LogicalResult AttentionBuilder::run() {
     results.push_back(result);
     yields.push_back(inner);
   }
-  // Values of rows that others read.
+  // Rows that ops outside read become results.
   for (Value value : needed)
     if (!scores.isScore(value) && isReadOutside(value)) {
       results.push_back(value);
@@ -699,16 +703,16 @@ struct FormAttention : fp8::impl::FP8FormAttentionBase<FormAttention> {
   void runOnOperation() override {
     SmallVector<Block *> blocks;
     getOperation().walk([&](Block *block) { blocks.push_back(block); });
-    // Rows that a forward pass hands to a backward pass keep the two apart
-    // only once the first is an op.
+    // Rows that a forward pass passes to a backward pass separate the two only
+    // once the forward pass is an op.
     for (Block *block : blocks)
       while (form(*block))
         ;
   }
 
 private:
-  /// Makes ops of the softmaxes of a block; true if there were some. Else says
-  /// what became of those that are left.
+  /// Makes ops of the softmaxes of a block. Returns true if there were any;
+  /// else reports what became of those that are left.
   bool form(Block &block) {
     std::vector<Scores> all = findScores(block);
     bool changed = false;
@@ -722,7 +726,7 @@ private:
       llvm::for_each(all, [&](const Scores &scores) { leave(scores); });
       return false;
     }
-    // Results may be read before what was the last dot.
+    // Results may be read before the place of the last dot.
     sortTopologically(&block);
     return true;
   }
@@ -740,7 +744,8 @@ private:
     std::string why = whyStored(scores);
     Operation *obstacle = storeScores ? nullptr : scores.obstacle;
     if (emitRemarks) {
-      // Before the dot has the verdict: a remark prints the dot as well.
+      // Emit the remark before the dot has the verdict, because it prints the
+      // dot.
       InFlightDiagnostic remark = dot->emitRemark()
                                   << "scores are stored: " << why;
       if (obstacle && obstacle != dot)

@@ -1,4 +1,4 @@
-//===- RecomputeAttention.cpp - Scores again in the backward pass ---------===//
+//===- RecomputeAttention.cpp - Recomputing scores in the backward pass ---===//
 
 #include "Scores.h"
 
@@ -26,7 +26,7 @@ using Dot = stablehlo::DotGeneralOp;
 
 namespace {
 
-/// Computes the forward scores of one attention a second time.
+/// Recomputes the forward scores of one attention.
 class Recomputation {
 public:
   Recomputation(const Scores &scores, const LinearLayers &layers)
@@ -41,23 +41,23 @@ private:
   const Scores &scores;
   const LinearLayers &layers;
   DenseMap<Value, bool> knownMembers;
-  /// What has been computed again, and operands of dots behind a barrier.
+  /// The recomputed values, and operands of dots behind a barrier.
   IRMapping copies;
   unsigned dots = 0;
 };
 
 } // namespace
 
-/// Marks what follows from `value` as another computation, which is not merged
-/// with the first one.
+/// Puts `value` behind a barrier, so that ops on it are not merged with those
+/// of the first computation.
 static Value putBarrier(OpBuilder &builder, Value value) {
   return stablehlo::OptimizationBarrierOp::create(builder, value.getLoc(),
                                                   value.getType(), value)
       ->getResult(0);
 }
 
-/// Whether a member is known once the forward pass is: it is of the forward
-/// pass, or follows from such members alone.
+/// Whether a member can be computed after the forward pass: it belongs to the
+/// forward pass, or follows from such members alone.
 bool Recomputation::isKnown(Value value) {
   auto [it, isNew] = knownMembers.try_emplace(value, false);
   if (!isNew)
@@ -98,8 +98,8 @@ Value Recomputation::again(Value value, Operation *reader) {
   return copy->getResult(0);
 }
 
-/// Whether `op` makes other scores of scores that the forward pass has, or
-/// contracts them, in the backward pass. Rows that go elsewhere are saved.
+/// Whether `op`, in the backward pass, contracts scores of the forward pass or
+/// computes other scores from them. Rows that other ops read are saved.
 bool Recomputation::isReader(Operation *op) {
   if (layers.isForward(op))
     return false;
@@ -108,7 +108,8 @@ bool Recomputation::isReader(Operation *op) {
           !isKnown(op->getResult(0)));
 }
 
-/// The number of dots that are computed again.
+/// Recomputes the scores that the backward pass reads. Returns the number of
+/// recomputed dots.
 unsigned Recomputation::run() {
   SmallVector<OpOperand *> reads;
   for (Value value : scores.members)
@@ -116,8 +117,8 @@ unsigned Recomputation::run() {
       for (OpOperand &use : value.getUses())
         if (isReader(use.getOwner()))
           reads.push_back(&use);
-  // A copy stands in front of its first reader, where all that the value is
-  // computed from is known.
+  // Put a copy in front of its first reader, where everything that the value is
+  // computed from is available.
   llvm::sort(reads, [](OpOperand *a, OpOperand *b) {
     return a->getOwner() == b->getOwner()
                ? a->getOperandNumber() < b->getOperandNumber()
@@ -147,7 +148,8 @@ struct RecomputeAttention
   }
 
 private:
-  /// Has backward loops compute the scores that forward loops stack for them.
+  /// Makes backward loops recompute the scores that forward loops stack for
+  /// them.
   static void recomputeStacks(func::FuncOp function, ArrayRef<Block *> blocks) {
     DenseSet<Value> members;
     for (Block *block : blocks)

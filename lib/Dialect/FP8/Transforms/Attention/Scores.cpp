@@ -1,10 +1,11 @@
-//===- Scores.cpp - Where a step has scores of an attention ---------------===//
+//===- Scores.cpp - Scores of the attentions of a step --------------------===//
 //
-// Dimensions are followed from the results of dots through all that keeps them
-// apart: elementwise ops, transposes, reshapes that add or drop dimensions of
-// one element, broadcasts and reductions. Values that meet in an elementwise op
-// have the same dimensions. What is connected so, and has a reduction over all
-// rows or all columns of a dot, is a softmax (or another normalization).
+// Dimensions are followed from the results of dots through all ops that keep
+// them separate: elementwise ops, transposes, reshapes that add or drop
+// dimensions of one element, broadcasts and reductions. Values that meet in an
+// elementwise op have the same dimensions. A connected group of values with a
+// reduction over all rows or all columns of a dot is a softmax (or another
+// normalization).
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +34,14 @@ bool Scores::isScore(Value value) const {
   return it != dims.end() && isMember(value) && haveQueriesAndKeys(it->second);
 }
 
-/// A dot of two activations.
+/// Whether an op is a dot of two activations.
 static bool isOfAttention(Operation *op) {
   VerdictAttr verdict = getVerdict(op);
   return isa<Dot>(op) && verdict && !verdict.isFP8() &&
          verdict.getCategory() == DotCategory::Attention;
 }
 
-/// A reduction of one tensor.
+/// Returns `op` if it is a reduction of one tensor.
 static stablehlo::ReduceOp getReduction(Operation *op) {
   auto reduce = dyn_cast<stablehlo::ReduceOp>(op);
   return reduce && reduce->getNumResults() == 1 ? reduce
@@ -52,7 +53,7 @@ namespace {
 using Labels = SmallVector<int, 4>;
 using LabelSet = llvm::SmallSet<int, 4>;
 
-/// Numbers that may turn out to be the same.
+/// Labels that may turn out to be equal: a union-find structure.
 class Classes {
 public:
   int make() {
@@ -94,9 +95,9 @@ private:
   Classes labels, groups;
   DenseMap<Value, Labels> labelsOf;
   DenseMap<Value, int> groupOf;
-  /// What computes the values of each group, in the block's order.
+  /// The ops that compute the values of each group, in the block's order.
   DenseMap<int, SmallVector<Operation *>> opsOf;
-  /// The dimension that a class of labels is, in the scores at hand.
+  /// The dimension of each class of labels in the scores being examined.
   DenseMap<int, int> dimOf;
 };
 
@@ -107,7 +108,7 @@ void ScoreFinder::set(Value value, Labels valueLabels, int group) {
   groupOf[value] = group;
 }
 
-/// `to` has the dimensions of `from` at `places`; others are new.
+/// Gives `to` the dimensions of `from` at `places`; its others are new.
 void ScoreFinder::followShape(Value from, Value to, ArrayRef<int> places) {
   Labels old = labelsOf.lookup(from);
   Labels next;
@@ -141,7 +142,7 @@ void ScoreFinder::followElementwise(Operation &op) {
     set(result, labelsOf.lookup(first), groupOf.lookup(first));
 }
 
-/// The place of each dimension behind a reshape that only adds or drops
+/// Returns the index of each dimension after a reshape that only adds or drops
 /// dimensions of one element; nullopt for other reshapes.
 static std::optional<SmallVector<int>> placesAfterReshape(Value from,
                                                           Value to) {
@@ -219,8 +220,8 @@ LabelSet ScoreFinder::rootSet(ArrayRef<int> some) const {
   return result;
 }
 
-/// `dot` makes scores whose keys are `reduced`: all its rows or all its
-/// columns.
+/// Sets the dimensions of scores made by `dot` whose keys are `reduced`: all
+/// its rows or all its columns. Returns false if this does not fit.
 bool ScoreFinder::chooseDims(Scores &scores, Dot dot, const LabelSet &reduced) {
   auto numbers = dot.getDotDimensionNumbers();
   Labels all = rootsOf(dot.getResult());
@@ -259,9 +260,9 @@ bool ScoreFinder::chooseDims(Scores &scores, Dot dot, const LabelSet &reduced) {
   return false;
 }
 
-/// The softmax of a group: of all reductions of rows or columns of a dot the
-/// first one that leaves no problem, or else the first one whose results are
-/// contracted; none if there is none.
+/// Returns the softmax of a group. Of all reductions of rows or columns of a
+/// dot this is the first one that leaves no problem, or else the first one
+/// whose results are contracted; none if there is no such reduction.
 std::optional<Scores>
 ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
                          ArrayRef<stablehlo::ReduceOp> reductions) {
@@ -289,8 +290,8 @@ ScoreFinder::findSoftmax(int group, ArrayRef<Dot> dots,
   return found;
 }
 
-/// The dimensions of the attention that those of `value` are; false if some are
-/// none, or two are the same.
+/// Translates the dimensions of `value` to those of the attention. Returns
+/// false if a dimension is not one of them, or if two are the same.
 bool ScoreFinder::translate(const Scores &scores, Value value,
                             Scores::Dims &dims) const {
   LabelSet seen;
@@ -303,8 +304,8 @@ bool ScoreFinder::translate(const Scores &scores, Value value,
   return true;
 }
 
-/// Whether an op computes scores, or a value for each row of them, from others
-/// (and from whatever has the same dimensions).
+/// Whether an op computes scores, or one value for each row of them, from
+/// members (and from other values with the same dimensions).
 bool ScoreFinder::isMember(const Scores &scores, Operation &op) const {
   if (!stablehlo::worksByElement(&op) && !getReduction(&op) &&
       !isa<stablehlo::TransposeOp, stablehlo::BroadcastInDimOp,
@@ -316,7 +317,7 @@ bool ScoreFinder::isMember(const Scores &scores, Operation &op) const {
   stablehlo::ReduceOp reduce = getReduction(&op);
   if (!reduce)
     return true;
-  // Sums over anything but keys belong to more than one row.
+  // A sum over dimensions other than keys combines several rows.
   auto it = scores.dims.find(op.getOperand(0));
   if (it == scores.dims.end())
     return false;
@@ -346,8 +347,8 @@ void ScoreFinder::collectMembers(Scores &scores, int group) {
   }
 }
 
-/// Whether a dot contracts all keys, or all queries, of its one operand that is
-/// scores.
+/// Whether exactly one operand of a dot is scores, and the dot contracts all of
+/// their keys or all of their queries.
 static bool readsWhole(const Scores &scores, Dot dot) {
   if (scores.isMember(dot.getLhs()) == scores.isMember(dot.getRhs()))
     return false;
@@ -376,7 +377,7 @@ static bool readsWhole(const Scores &scores, Dot dot) {
           (keys == 0 && queries == scores.numQueries));
 }
 
-/// Finds the dots that read scores, and what else does.
+/// Finds the dots that read scores, and any other readers.
 void ScoreFinder::checkUses(Scores &scores) {
   llvm::SmallSetVector<Operation *, 8> reading;
   auto fail = [&](Operation *op, const Twine &why) {

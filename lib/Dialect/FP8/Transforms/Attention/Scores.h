@@ -1,4 +1,4 @@
-//===- Scores.h - Where a step has scores of an attention -------*- C++ -*-===//
+//===- Scores.h - Scores of the attentions of a step ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_ATTENTION_SCORES_H
@@ -11,12 +11,13 @@
 
 namespace mlir::fp8 {
 
-/// The scores of a softmax with all that is made of them element by element and
-/// row by row: forward scores, and backward ones where both are in one block.
+/// The scores of a softmax with all values computed from them element by
+/// element and row by row: forward scores, and backward scores, too, if both
+/// are in one block.
 struct Scores {
   using Dot = stablehlo::DotGeneralOp;
-  /// Which dimension of the attention each dimension of a value is; -1 where
-  /// there is but one element.
+  /// The dimension of the attention that each dimension of a value is; -1 for a
+  /// dimension of one element.
   using Dims = SmallVector<int, 4>;
 
   /// The dots that make scores, and those that contract them.
@@ -24,12 +25,13 @@ struct Scores {
   /// The extents of batches and heads, then of queries, then of keys.
   SmallVector<int64_t> sizes;
   unsigned numBatch = 0, numQueries = 0;
-  /// Scores, and what has a value for each row of them, in program order.
+  /// Scores, and values with one element for each row of them, in program
+  /// order.
   llvm::SetVector<Value> members;
   DenseMap<Value, Dims> dims;
   /// Why scores cannot stay where they are computed; empty if they can.
   std::string problem;
-  /// The op that is in the way.
+  /// The op that prevents it.
   Operation *obstacle = nullptr;
 
   bool isMember(Value value) const { return members.contains(value); }
@@ -42,14 +44,14 @@ struct Scores {
   bool isKey(int dim) const {
     return dim >= static_cast<int>(numBatch + numQueries);
   }
-  /// Whether dimensions are queries and keys both.
+  /// Whether the dimensions include both queries and keys.
   bool haveQueriesAndKeys(ArrayRef<int> dims) const;
-  /// The operand of a reading dot that is scores.
+  /// Returns the index of the operand of a reading dot that is scores.
   unsigned scoreOperand(Dot dot) const { return isScore(dot.getLhs()) ? 0 : 1; }
 };
 
-/// Every softmax over scores in `block`: what data flow finds between dots of
-/// two activations (by their verdicts), where a row is reduced over the keys.
+/// Returns every softmax over scores in `block`: the values between dots of two
+/// activations (by their verdicts), if a row is reduced over the keys.
 std::vector<Scores> findScores(Block &block);
 
 } // namespace mlir::fp8

@@ -25,8 +25,9 @@ using Kind = Layout::Kind;
 
 namespace {
 
-/// Visits what a value is computed from, once each: of loops and branches the
-/// carry or result alone. `visit` says whether to go on behind a value.
+/// Visits all values that a value is computed from, each once; of loops and
+/// branches only the carry or result. Continues behind a value if `visit`
+/// returns true.
 void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
@@ -61,11 +62,11 @@ void forEachSource(Value value, llvm::function_ref<bool(Value)> visit) {
   }
 }
 
-/// One function: what is reduced where, and how.
+/// Decides, for one function, which values are reduced over ranks, and how.
 class DataParallelism {
 public:
-  /// `wire`: how gradients travel. `globalAmax`: dots are marked so that
-  /// current scales of their operands are those of all ranks' rows.
+  /// `wire` is the wire format of gradients. With `globalAmax`, dots are marked
+  /// so that current scales of their operands are those of all ranks' rows.
   DataParallelism(func::FuncOp func, const Signature &signature,
                   std::optional<Reduction> lossReduction,
                   const AllReduceRecipe &wire, bool globalAmax)
@@ -73,7 +74,7 @@ public:
         wire(wire), globalAmax(globalAmax) {}
 
   LogicalResult run();
-  /// On dots, for the passes that measure operands.
+  /// Marks the rows of operands on dots, for the passes that measure operands.
   void markRowsOfDots();
 
 private:
@@ -100,14 +101,15 @@ private:
   llvm::StringSet<> muNames;
   llvm::SetVector<Value> whole;
   std::unique_ptr<Propagation> layouts;
-  /// What has a part in the new state, and in the loss.
+  /// The values that the new state, and the loss, depend on.
   llvm::DenseSet<Value> stateSources, lossSources;
 };
 
 } // namespace
 
-/// Is a batch, or what is computed from it by element, read in parts of one
-/// index along its leading dimension, as a loop over micro-batches reads it?
+/// Whether a batch, or a value computed from it element by element, is sliced
+/// at single indices of its leading dimension, as a loop over micro-batches
+/// does.
 static bool isReadInParts(Value batch) {
   int64_t count = shapeOf(batch)[0];
   SmallVector<Value> worklist{batch};
@@ -138,7 +140,7 @@ FailureOr<Layout> DataParallelism::layoutOf(const SignatureArg &arg) {
            << "dimension counts, to run on several ranks, but got " << type;
   layout.kind = Kind::Rows;
   layout.rows.push_back({0, 1, type.getDimSize(0)});
-  // Micro-batches, and rows in each.
+  // The dimensions are micro-batches, and rows in each.
   if (type.getRank() > 1 && type.getDimSize(1) > 1 &&
       isReadInParts(func.getArgument(arg.index)))
     layout.rows.push_back({1, 1, type.getDimSize(1)});
@@ -155,9 +157,9 @@ LogicalResult DataParallelism::setArguments(Propagation &propagation) {
   return success();
 }
 
-/// Has each rank draw random numbers for its own rows. Until all are found,
-/// others that read them, through a stack of a loop say, may look like
-/// mistakes: nothing is told, and nothing else is kept.
+/// Makes each rank draw random numbers for its own rows. Until all draws are
+/// found, ops that read them, for example through a stack of a loop, may look
+/// like errors: nothing is reported, and no other finding is kept.
 LogicalResult DataParallelism::drawForRows() {
   for (bool drew = true; drew;) {
     llvm::SetVector<Value> unused = whole;
@@ -171,7 +173,7 @@ LogicalResult DataParallelism::drawForRows() {
 }
 
 LogicalResult DataParallelism::propagate() {
-  // One more turn for each part that is found behind others.
+  // Run once more for each partial value that others have hidden.
   for (bool found = true; found;) {
     if (failed(drawForRows()))
       return failure();
@@ -179,7 +181,7 @@ LogicalResult DataParallelism::propagate() {
     if (failed(setArguments(*layouts)) || failed(layouts->run()))
       return failure();
     found = layouts->hasFound();
-    // What follows from whole values alone is whole.
+    // A value that follows only from whole values is whole.
     SmallVector<Value> needless;
     for (Value value : whole)
       if (!layouts->partOf(value).is(Kind::Partial))
@@ -201,11 +203,12 @@ void DataParallelism::findSources() {
   }
 }
 
-/// Is a sum over rows one of what the batch holds, or counts, as it is?
+/// Whether a sum over rows adds up values of the batch, or counts them, without
+/// constant factors.
 bool DataParallelism::isPlainCount(Value value) {
   bool plain = true;
   forEachSource(value, [&](Value source) {
-    // (What is true counts as one, whatever it follows from.)
+    // (A boolean counts as one, whatever it follows from.)
     if (getElementTypeOrSelf(source.getType()).isInteger(1))
       return false;
     Operation *op = source.getDefiningOp();
@@ -274,7 +277,7 @@ FailureOr<Reduction> DataParallelism::reductionOf(Value value) {
             "it is made, or by nothing";
 }
 
-/// "gradient PATH" where a state of the same shape follows elementwise.
+/// Returns "gradient PATH" if a state of the same shape follows elementwise.
 std::string DataParallelism::labelOf(Value value) {
   llvm::DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
@@ -305,7 +308,8 @@ std::string DataParallelism::labelOf(Value value) {
   return "sum over rows";
 }
 
-/// Why a part travels as it is; empty if as the recipe says.
+/// Returns why a value travels without a narrower wire format; empty if it
+/// travels as the recipe says.
 StringRef DataParallelism::whyExact(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   if (!stateSources.contains(value) || !layouts->partOf(value).learned)
@@ -316,13 +320,13 @@ StringRef DataParallelism::whyExact(Value value) {
     return "a single number";
   if (!type.getElementType().isF32())
     return "not in f32";
-  // (Mu would have no one state.)
+  // (In a loop, mu would have no single state.)
   if (value.getParentBlock() != &func.getBody().front())
     return "made whole in a loop or a branch";
   return "";
 }
 
-/// Adds FP8-LM's automatic scale to the state, as zeros: not yet known.
+/// Adds FP8-LM's automatic scale to the state, as zeros: it is not yet known.
 Value DataParallelism::addMu(AllReduceOp reduce) {
   Builder builder(func.getContext());
   StringRef label = reduce.getLabel().value_or("");
@@ -404,8 +408,8 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   return success();
 }
 
-/// All ranks meet the same collectives in the same order: of what decides
-/// whether and how often one runs, none differs by rank.
+/// Checks that all ranks execute the same collectives in the same order: no
+/// condition that decides whether, or how often, one runs may differ by rank.
 LogicalResult DataParallelism::verifyOrder() {
   WalkResult result = func.walk([&](AllReduceOp reduce) {
     for (Operation *parent = reduce->getParentOp(); parent != func;
@@ -414,7 +418,7 @@ LogicalResult DataParallelism::verifyOrder() {
           parent->getNumOperands() ? parent->getOperand(0) : Value();
       if (auto loop = dyn_cast<stablehlo::WhileOp>(parent))
         decides = loop.getCond().front().getTerminator()->getOperand(0);
-      // (A reduced predicate is one of the values that are whole.)
+      // (A predicate that was reduced is whole.)
       if (!decides.getDefiningOp<AllReduceOp>() &&
           !layouts->layoutOf(decides).isWhole()) {
         reduce.emitOpError("expected a collective below conditions that are "
@@ -453,7 +457,7 @@ LogicalResult DataParallelism::run() {
   if (globalAmax)
     markRowsOfDots();
   findSources();
-  // Decided before anything changes.
+  // Decide about all values before anything changes.
   SmallVector<std::pair<Value, Reduction>> decided;
   for (Value value : whole) {
     FailureOr<Reduction> reduction = reductionOf(value);
@@ -469,14 +473,15 @@ LogicalResult DataParallelism::run() {
 
 namespace {
 
-/// Was a step in jax.shard_map? Then it is the program of one rank already.
+/// Whether a step was in jax.shard_map. It is then already the program of one
+/// rank.
 bool saysWhatRanksDo(func::FuncOp func) {
   return func->hasAttr(stablehlo::kDevicesAttrName) ||
          func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
              .wasInterrupted();
 }
 
-/// The rows of all ranks.
+/// Gathers the rows of all ranks.
 Value gatherRows(BlockArgument rows, RankedTensorType whole, StringRef path) {
   auto builder = OpBuilder::atBlockBegin(rows.getOwner());
   int64_t devices =
@@ -492,7 +497,8 @@ Value gatherRows(BlockArgument rows, RankedTensorType whole, StringRef path) {
   return stablehlo::ReshapeOp::create(builder, rows.getLoc(), whole, parts);
 }
 
-/// Each rank is fed rows of its own. What reads those of others asks them.
+/// Gives each rank only its own rows of an argument. Ops that read rows of
+/// other ranks gather them.
 LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
                        int64_t devices) {
   BlockArgument rows = func.getArgument(arg.index);
@@ -526,8 +532,8 @@ LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
   return success();
 }
 
-/// Arguments become what a rank has of them: rows of the batch, and parts of
-/// the state or the whole of it.
+/// Changes arguments to what a rank has of them: rows of the batch, and parts
+/// of the state or all of it.
 LogicalResult feedParts(func::FuncOp func, const Signature &signature,
                         const Recipe *recipe) {
   splitState(func, signature, recipe);
@@ -540,7 +546,7 @@ LogicalResult feedParts(func::FuncOp func, const Signature &signature,
     func.removeArgAttr(index, stablehlo::kRowsAttrName);
   }
   func->removeAttr(stablehlo::kDevicesAttrName);
-  // What told where a rank's rows begin.
+  // Erase the ops that computed where a rank's rows begin.
   IRRewriter rewriter(func.getContext());
   (void)runRegionDCE(rewriter, func->getRegions());
   return success();

@@ -9,7 +9,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Rows in the flat tensor: element i is of row (i / stride) % size.
+/// Rows in the flat tensor: element i belongs to row (i / stride) % size.
 struct FlatRows {
   int64_t stride, size;
 };
@@ -34,7 +34,7 @@ std::optional<RowDims> fp8::reshapeRows(ArrayRef<RowDim> rows,
   llvm::sort(flat, [](const FlatRows &a, const FlatRows &b) {
     return a.stride > b.stride;
   });
-  // Rows that a reshape had split are one again.
+  // Merge rows that an earlier reshape had split.
   SmallVector<FlatRows> merged;
   for (const FlatRows &part : flat)
     if (!merged.empty() && merged.back().stride == part.stride * part.size)
@@ -81,7 +81,8 @@ void Layout::scale(std::optional<double> by) {
     return;
   }
   factor *= *by;
-  // A half, the factor of squared errors, may have been folded into a divisor.
+  // A factor of one half, from squared errors, may have been folded into the
+  // divisor.
   double ratio = std::abs(elements * factor);
   isMean |= elements > 1 && std::abs(ratio - 1) < 1e-5;
   isMean |= elements >= 4 && std::abs(ratio - 0.5) < 1e-5;
@@ -110,7 +111,7 @@ std::optional<Layout> fp8::join(const Layout &a, const Layout &b) {
     result.isMean = a.isMean && b.isMean;
     result.byCount = a.byCount && b.byCount;
   } else {
-    // What is the same for all rows is of rows as well.
+    // A value that is the same for all rows may also be treated as rows.
     if (a.is(Kind::Rows) && b.is(Kind::Rows) && a.rows != b.rows)
       return std::nullopt;
     result = a.is(Kind::Rows) ? a : b;

@@ -16,7 +16,7 @@
 
 namespace mlir::fp8 {
 
-/// A dimension that counts rows, or a factor of one: an index along it is
+/// A dimension that counts rows, or has rows as a factor: an index along it is
 /// `(o * size + row) * inner + i`, with `outer` values of o.
 struct RowDim {
   int64_t dim, outer, size;
@@ -26,11 +26,12 @@ struct RowDim {
   }
 };
 
-/// The rows of a value: more than one where micro-batches have split them.
+/// The rows of a value: several dimensions where micro-batches have split them.
 using RowDims = SmallVector<RowDim, 2>;
 
-/// The rows of a tensor of shape `from` in the shape `to` of as many elements;
-/// none if rows and other indices would share a dimension unevenly.
+/// Maps the rows of a tensor of shape `from` to the shape `to`, which has as
+/// many elements. None if rows and other indices would share a dimension
+/// unevenly.
 std::optional<RowDims> reshapeRows(ArrayRef<RowDim> rows,
                                    ArrayRef<int64_t> from,
                                    ArrayRef<int64_t> to);
@@ -40,25 +41,26 @@ struct Layout {
     Unknown,    ///< Not computed yet.
     Zero,       ///< All zeros, on all ranks.
     Replicated, ///< The same on all ranks.
-    Rows,       ///< Of each rank its own rows.
+    Rows,       ///< Each rank has its own rows.
     Partial     ///< A part of a reduction over the rows of all ranks.
   };
   Kind kind = Kind::Unknown;
   RowDims rows;                         ///< Kind::Rows.
   Reduction reduction = Reduction::Sum; ///< Kind::Partial: Sum, Max or Min.
-  /// A sum, if this is known of it: of how many elements, times which constant.
+  /// For a sum of known size: the number of its elements, and a constant
+  /// factor.
   bool isCounted = false;
   double elements = 0, factor = 1;
-  /// A sum that was divided by the number of its elements, and perhaps
-  /// multiplied by something else since.
+  /// Whether it is a sum that was divided by the number of its elements, and
+  /// possibly multiplied by something else since.
   bool isMean = false;
-  /// A sum divided by a count that was summed over the ranks; or (Replicated)
-  /// such a count.
+  /// Whether it is a sum divided by a count that was summed over the ranks, or
+  /// (Replicated) such a count.
   bool byCount = false;
-  /// Parameters have a part in it.
+  /// Whether the value depends on parameters.
   bool learned = false;
-  /// Replicated: it follows from parameters and the rows of all ranks, which no
-  /// row may see.
+  /// Replicated: whether the value follows from parameters and the rows of all
+  /// ranks, so that no row may depend on it.
   bool mixed = false;
 
   static Layout of(Kind kind) {
@@ -67,22 +69,23 @@ struct Layout {
     return layout;
   }
   bool is(Kind other) const { return kind == other; }
-  /// The same on all ranks.
+  /// Whether the value is the same on all ranks.
   bool isWhole() const { return is(Kind::Zero) || is(Kind::Replicated); }
   bool isPartial(Reduction of) const {
     return is(Kind::Partial) && reduction == of;
   }
-  /// A sum over rows without a divisor.
+  /// Whether it is a sum over rows without a divisor.
   bool isPlainSum() const;
-  /// It is multiplied by a constant, or by something else.
+  /// Multiplies it by a constant, or by an unknown factor.
   void scale(std::optional<double> by);
 
   bool operator==(const Layout &other) const;
   bool operator!=(const Layout &other) const { return !(*this == other); }
 };
 
-/// What a value is that is the one or the other (the first and a later turn of
-/// a loop, two branches); none if it must be made whole first.
+/// Returns the layout of a value that is either of two (in the first and a
+/// later iteration of a loop, in two branches); none if it must be reduced over
+/// the ranks first.
 std::optional<Layout> join(const Layout &a, const Layout &b);
 
 } // namespace mlir::fp8

@@ -16,7 +16,7 @@ using Kind = Layout::Kind;
 // Values
 //===----------------------------------------------------------------------===//
 
-/// The number that all elements of a constant are.
+/// Returns the value that all elements of a constant have.
 static std::optional<double> constantOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (isa<stablehlo::BroadcastInDimOp, stablehlo::ReshapeOp,
@@ -36,8 +36,8 @@ static std::optional<double> constantOf(Value value) {
   return std::nullopt;
 }
 
-/// The dimension of the result of a gather (the updates of a scatter) that
-/// dimension `dim` of the indices becomes.
+/// Returns the dimension of a gather's result (or a scatter's updates) that
+/// corresponds to dimension `dim` of the indices.
 static std::optional<int64_t> indexToResult(int64_t dim, int64_t vectorDim,
                                             ArrayRef<int64_t> offsetDims) {
   if (dim == vectorDim)
@@ -86,14 +86,14 @@ LogicalResult Propagation::assign(Operation *op, Layout layout) {
 
 LogicalResult Propagation::replicate(Operation *op) {
   Layout layout = Layout::of(Kind::Replicated);
-  // What follows from a count of rows alone.
+  // Functions of a count of rows alone are counts, too.
   for (Value operand : op->getOperands())
     layout.byCount |= layoutOf(operand).byCount;
   return assign(op, layout);
 }
 
 LogicalResult Propagation::mixes(Operation *op, const Twine &why) {
-  // (Not decided yet; the last turn tells.)
+  // (The layout is not decided yet; the last iteration reports the error.)
   (void)assign(op, Layout());
   if (quiet)
     return success();
@@ -158,7 +158,7 @@ Propagation::assignRows(Operation *op, ArrayRef<RowDim> rows,
   return assign(op, layout);
 }
 
-/// Rows that are all of a dimension.
+/// Returns the layout of rows that take all of a dimension.
 static Layout rowsOf(int64_t dim, int64_t size) {
   Layout layout = Layout::of(Kind::Rows);
   layout.rows.push_back({dim, 1, size});
@@ -169,7 +169,8 @@ static Layout rowsOf(int64_t dim, int64_t size) {
 // Elementwise ops
 //===----------------------------------------------------------------------===//
 
-/// The larger or the smaller of two values: of booleans their or and their and.
+/// Returns which extreme of two values an op computes. For booleans, `or` is
+/// the maximum and `and` the minimum.
 static std::optional<Reduction> extremeOf(Operation *op) {
   if (!op)
     return std::nullopt;
@@ -192,7 +193,8 @@ static std::optional<Reduction> extremeOf(Operation *op) {
 
 std::optional<Layout> Propagation::linear(Operation *op) {
   auto layout = [&](unsigned i) { return layoutOf(op->getOperand(i)); };
-  // The largest of what is the same everywhere and of a part is a part.
+  // The maximum of a partial value and one that is the same on all ranks is
+  // partial.
   if (std::optional<Reduction> extreme = extremeOf(op)) {
     Layout a = layout(0), b = layout(1);
     if (a.isPartial(*extreme) && (b.isPartial(*extreme) || b.isWhole()))
@@ -253,7 +255,7 @@ std::optional<Layout> Propagation::linear(Operation *op) {
 
 LogicalResult Propagation::visitElementwise(Operation *op) {
   if (anyOf(op, Kind::Partial) && !anyOf(op, Kind::Rows)) {
-    // What divides must be whole; then a sum may stay a part.
+    // A divisor must be whole; the sum that it divides may then stay partial.
     if (isa<stablehlo::DivOp>(op) &&
         failed(requireWhole(op, op->getOperand(1))))
       return failure();
@@ -316,7 +318,7 @@ LogicalResult Propagation::visitSlices(Operation *op) {
       return failure();
   if (!layout.is(Kind::Rows))
     return assign(op, layout);
-  // A micro-batch: the rows along another dimension are left.
+  // A micro-batch keeps the rows along the other dimension.
   ArrayRef<int64_t> from = shapeOf(op->getOperand(0)),
                     to = shapeOf(op->getResult(0));
   RowDims left;
@@ -424,7 +426,7 @@ LogicalResult Propagation::visitPad(stablehlo::PadOp op) {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// The parts of a sum over this many elements.
+/// Returns the layout of a partial sum of this many elements.
 static Layout sumOf(double elements) {
   Layout layout = Layout::of(Kind::Partial);
   layout.isCounted = elements > 0;
@@ -528,7 +530,8 @@ LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
     layout.rows[0].dim = dims.getOutputBatchDimension();
     return assign(op, layout);
   }
-  // The gradient of a kernel: rows are features here, which are contracted.
+  // The gradient of a convolution's kernel: rows are features here, and are
+  // contracted.
   if (isRow(lhs, dims.getInputFeatureDimension()) &&
       isRow(rhs, dims.getKernelInputFeatureDimension()) &&
       lhs.rows[0].size == rhs.rows[0].size && op.getFeatureGroupCount() == 1 &&
@@ -601,7 +604,8 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
 // Random numbers
 //===----------------------------------------------------------------------===//
 
-/// From a rank's own state come bits for its own rows.
+/// A generator whose state belongs to the rank gives bits for the rank's own
+/// rows.
 LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
   if (failed(requireWhole(op, op.getInitialState())))
     return failure();
@@ -613,7 +617,7 @@ LogicalResult Propagation::visitGenerator(stablehlo::RngBitGeneratorOp op) {
 }
 
 //===----------------------------------------------------------------------===//
-// Places known at run time
+// Indices known at run time
 //===----------------------------------------------------------------------===//
 
 LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
@@ -630,7 +634,7 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
       return mixes(op, "it reads a value that follows from the parameters and "
                        "the rows of all ranks");
     if (table.is(Kind::Rows)) {
-      // Each row has a table of its own.
+      // Each row has its own table.
       RowDims matching;
       for (const RowDim &row : indices.rows) {
         auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim);
@@ -652,7 +656,7 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
   }
   if (!table.is(Kind::Rows))
     return table.is(Kind::Partial) ? assign(op, table) : replicate(op);
-  // Slices of all rows, at indices that are the same for all.
+  // Slices that contain all rows, at indices that are the same for all rows.
   return assignRows(
       op, table.rows,
       [&](int64_t dim) -> std::optional<int64_t> {
@@ -678,7 +682,8 @@ static bool isSum(const Layout &layout) {
   return layout.isPartial(Reduction::Sum) || layout.is(Kind::Zero);
 }
 
-/// Indices have rows: where each row of the updates goes.
+/// Handles indices that have rows: they say where each row of the updates is
+/// written.
 LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
                                               const RowDims &indexRows) {
   auto dims = op.getScatterDimensionNumbers();
@@ -712,7 +717,7 @@ LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
   return assign(op, sumOf(0));
 }
 
-/// Do all of the updates' rows go to the same places?
+/// Whether all rows of the updates go to the same indices.
 static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   auto dims = op.getScatterDimensionNumbers();
   return llvm::all_of(rows, [&](const RowDim &row) {
@@ -727,7 +732,8 @@ static bool goToSamePlaces(stablehlo::ScatterOp op, const RowDims &rows) {
   });
 }
 
-/// Indices have no rows: each window holds all of them, or they are added up.
+/// Handles indices without rows: each window contains all rows, or the rows are
+/// added up.
 LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
                                                  const RowDims &rows) {
   auto dims = op.getScatterDimensionNumbers();
@@ -790,8 +796,8 @@ LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   return visitScatterOfWindows(op, from.is(Kind::Rows) ? from.rows : RowDims());
 }
 
-/// Ops whose operands all have the same rows, which keep the dimensions that
-/// `keeps` says.
+/// Handles ops whose operands all have the same rows. The op keeps the
+/// dimensions for which `keeps` returns true.
 LogicalResult Propagation::visitAlongRows(
     Operation *op, llvm::function_ref<bool(int64_t)> keeps, StringRef why) {
   RowDims rows;
@@ -812,7 +818,7 @@ LogicalResult Propagation::visitAlongRows(
       why);
 }
 
-/// Ops that work along `dim`, in each row alone.
+/// Handles ops that work along `dim`, in each row independently.
 LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
   int64_t rank = shapeOf(op->getOperand(0)).size();
   int64_t along = dim < 0 ? dim + rank : dim;
@@ -821,7 +827,7 @@ LogicalResult Propagation::visitSort(Operation *op, int64_t dim) {
       "it puts the rows in an order");
 }
 
-/// Ops on windows, none of which may hold several rows.
+/// Handles ops on windows, none of which may contain several rows.
 LogicalResult Propagation::visitWindows(Operation *op,
                                         ArrayRef<int64_t> window) {
   auto keeps = [&](int64_t dim) {
@@ -835,7 +841,9 @@ LogicalResult Propagation::visitWindows(Operation *op,
 // Control flow
 //===----------------------------------------------------------------------===//
 
-/// A carry that adds up parts is a sum over all turns.
+/// Updates the number of elements of a carried sum: a loop that adds to it in
+/// every iteration multiplies it by the trip count; after other loops it is
+/// unknown.
 static void countTurns(stablehlo::WhileOp loop, unsigned index,
                        Layout &layout) {
   if (!layout.isCounted)
@@ -868,7 +876,8 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
           carry;
     return failure(failed(visitBlock(cond)) || failed(visitBlock(body)));
   };
-  // Layouts go from less to more, but for what becomes whole.
+  // Layouts only gain information from one iteration to the next, except for
+  // values that become whole.
   unsigned turns = 0;
   for (bool changed = true; changed;) {
     changed = false;
@@ -1042,7 +1051,7 @@ LogicalResult Propagation::visit(Operation *op) {
     bool zero = constantOf(op->getResult(0)) == 0;
     return assign(op, Layout::of(zero ? Kind::Zero : Kind::Replicated));
   }
-  // In the first turn of a loop.
+  // Some layouts are unknown in the first iteration over a loop.
   if (anyOf(op, Kind::Unknown))
     return assign(op, Layout());
   return visitByKind(op);

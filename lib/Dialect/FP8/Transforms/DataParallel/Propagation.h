@@ -12,29 +12,29 @@
 
 namespace mlir::fp8 {
 
-/// The layouts of all values of a function, from those of its arguments. What
-/// an op needs whole, since it is not linear in it, is collected; an op that
-/// cannot be computed row by row is an error.
+/// Computes the layouts of all values of a function from those of its
+/// arguments. Collects the partial values that an op needs whole, because it is
+/// not linear in them. An op that cannot be computed row by row is an error.
 class Propagation {
 public:
-  /// `whole`: parts that are reduced over the ranks where they are computed;
-  /// grows by one run's findings.
+  /// `whole` are the partial values that are reduced over the ranks where they
+  /// are computed; a run adds those that it finds.
   Propagation(func::FuncOp func, llvm::SetVector<Value> &whole)
       : func(func), whole(whole) {}
 
   /// Sets the layout of an argument.
   void set(BlockArgument arg, const Layout &layout) { layouts[arg] = layout; }
-  /// `isQuiet`: no errors are told, and an op that has one is passed by.
+  /// If `isQuiet`, emits no errors and skips ops that have one.
   LogicalResult run(bool isQuiet = false);
 
-  /// What a value is, to those who read it.
+  /// Returns the layout of a value as its readers see it.
   Layout layoutOf(Value value) const;
-  /// What it is before it is reduced over the ranks.
+  /// Returns the layout of a value before it is reduced over the ranks.
   Layout partOf(Value value) const { return layouts.lookup(value); }
-  /// Has this run found a value that must be whole and was not?
+  /// Whether this run has found a value that must be whole and was not.
   bool hasFound() const { return found; }
-  /// Has each rank draw for its own rows the random numbers that the run has
-  /// found to be the same on all ranks. False: there are none.
+  /// Makes each rank draw, for its own rows, the random numbers that the run
+  /// has found to be the same on all ranks. Returns false if there are none.
   bool drawForRows();
 
 private:
@@ -66,19 +66,20 @@ private:
   LogicalResult visitBranches(Operation *op);
   LogicalResult visitReturn(func::ReturnOp op);
 
-  /// The layout of a linear elementwise op of parts; none if it is not linear.
+  /// Returns the layout of a linear elementwise op on partial values; none if
+  /// the op is not linear.
   std::optional<Layout> linear(Operation *op);
-  /// All results are replicated.
+  /// Makes all results replicated.
   LogicalResult replicate(Operation *op);
   LogicalResult assign(Operation *op, Layout layout);
-  /// Rows whose dimensions are mapped to the result's; an error if a row's
-  /// dimension is gone.
+  /// Assigns rows whose dimensions are mapped to the result's; emits an error
+  /// if a row's dimension is gone.
   LogicalResult
   assignRows(Operation *op, ArrayRef<RowDim> rows,
              llvm::function_ref<std::optional<int64_t>(int64_t)> map,
              StringRef why);
   LogicalResult requireWhole(Operation *op, Value value);
-  /// An error unless `value` is rows of this kind, or the same for all of them.
+  /// Emits an error unless `value` has these rows, or is the same for all rows.
   LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
   LogicalResult mixes(Operation *op, const llvm::Twine &why);
   bool learnedOf(Operation *op) const;
@@ -90,7 +91,8 @@ private:
   RowDraws draws;
   SmallVector<std::pair<Value, RowDims>> drawn;
   bool found = false;
-  /// Inside the turns of a loop before the last: errors are not yet told.
+  /// Nonzero while iterations of a loop before the last are visited: these emit
+  /// no errors.
   unsigned quiet = 0;
 };
 

@@ -1,4 +1,4 @@
-//===- RowDraws.cpp - Random numbers that ranks draw for their rows -------===//
+//===- RowDraws.cpp - Random numbers for a rank's own rows ----------------===//
 
 #include "RowDraws.h"
 
@@ -14,7 +14,7 @@ RowDraws::Key RowDraws::keyOf(Value value, ArrayRef<RowDim> rows) {
   return key;
 }
 
-/// Rows are all of the dimension `dim`.
+/// Whether the rows take all of dimension `dim`.
 static bool areAllOf(ArrayRef<RowDim> rows, int64_t dim,
                      ArrayRef<int64_t> shape) {
   return rows.size() == 1 && rows[0] == RowDim{dim, 1, shape[dim]};
@@ -29,7 +29,7 @@ RowDraws::Class RowDraws::classify(Value value, ArrayRef<RowDim> rows) {
   if (!isNew)
     return known->second;
   auto result = dyn_cast<OpResult>(value);
-  // (Other entries may be added meanwhile: a map's stay where they are.)
+  // (Other entries may be added meanwhile: references into a map stay valid.)
   if (isSameForRows(value, rows))
     known->second = Class::Same;
   else if (result)
@@ -66,8 +66,8 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
     }
   if (position == 0)
     return Class::Random;
-  // A round of threefry mixes its two words, one of which counts; and random
-  // bits stay so, whatever is added to them.
+  // A round of threefry mixes its two words, one of which counts. Random bits
+  // stay random, whatever is added to them.
   if (isUnsigned(result) &&
       ((isa<stablehlo::XorOp>(op) && (random > 0 || position > 1)) ||
        (isa<stablehlo::AddOp>(op) && random > 0)))
@@ -75,7 +75,8 @@ RowDraws::Class RowDraws::classifyOp(OpResult result, ArrayRef<RowDim> rows) {
   return op->getNumResults() == 1 ? Class::Position : Class::Other;
 }
 
-/// What counts the rows of one device, counting those of all ranks.
+/// Returns the value that counts the rows of all ranks, for one that counts
+/// those of one device.
 Value RowDraws::positionOnRank(Value value, ArrayRef<RowDim> rows) {
   if (classify(value, rows) != Class::Position)
     return value;
@@ -99,7 +100,7 @@ Value RowDraws::positionOnRank(Value value, ArrayRef<RowDim> rows) {
   return known->second = copy->getResult(0);
 }
 
-/// The generator's blocks that the bits of one rank use up.
+/// Returns the number of generator blocks that the bits of one rank use.
 static int64_t blocksOf(stablehlo::RngBitGeneratorOp op) {
   auto type = cast<RankedTensorType>(op.getOutput().getType());
   int64_t elements = type.getNumElements();
@@ -115,7 +116,7 @@ void RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
   if (auto generator = dyn_cast<stablehlo::RngBitGeneratorOp>(op)) {
-    // The state that the step goes on with is the same on all ranks.
+    // The next state of the step is the same on all ranks.
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     Value state = RowStateOp::create(
@@ -126,7 +127,7 @@ void RowDraws::draw(Value value, ArrayRef<RowDim> rows) {
     generator.getOutput().replaceAllUsesWith(own.getOutput());
     return;
   }
-  // (Listed first: what is drawn changes operands.)
+  // (List the origins first, because drawing changes operands.)
   auto origins = *findRowOrigins(result, rows);
   for (const RowOrigin &origin : origins) {
     Value operand = origin.operand->get();

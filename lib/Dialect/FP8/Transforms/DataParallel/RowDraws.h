@@ -1,11 +1,10 @@
-//===- RowDraws.h - Random numbers that ranks draw for their rows -*- C++
-//-*-===//
+//===- RowDraws.h - Random numbers for a rank's own rows --------*- C++ -*-===//
 //
-// Generators of random bits count what they draw: threefry, as JAX writes it
-// out, hashes a key and the places that `iota` counts; rng_bit_generator has a
-// counter in its state. With keys that are the same on all ranks each rank
-// counts on where the one before ends, so that it draws for its own rows what
-// one device would draw for them in the batch of all ranks.
+// Generators of random bits count: threefry, as JAX writes it out, hashes a key
+// and the indices that `iota` counts; rng_bit_generator has a counter in its
+// state. With keys that are the same on all ranks, each rank starts to count
+// where the rank before it ends. It then draws for its own rows what one device
+// would draw for them in the batch of all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,19 +21,19 @@ namespace mlir::fp8 {
 
 class RowDraws {
 public:
-  /// Is what differs between rows of `value` drawn at random?
+  /// Whether rows of `value` differ only by random draws.
   bool isDrawn(Value value, ArrayRef<RowDim> rows) {
     return classify(value, rows) == Class::Random;
   }
-  /// Has each rank draw `value` for its own rows.
+  /// Makes each rank draw `value` for its own rows.
   void draw(Value value, ArrayRef<RowDim> rows);
 
 private:
   enum class Class {
     Same,     ///< The same for all rows.
-    Position, ///< It counts rows, or follows from that.
-    Random,   ///< Random bits, or what follows from these alone.
-    Other     ///< Something else, or not known.
+    Position, ///< A count of rows, or a function of one.
+    Random,   ///< Random bits, or a function of these alone.
+    Other     ///< Anything else, or unknown.
   };
   /// A value and its rows.
   using Key = std::pair<const void *, std::vector<int64_t>>;

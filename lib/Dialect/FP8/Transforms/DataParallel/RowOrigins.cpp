@@ -1,4 +1,4 @@
-//===- RowOrigins.cpp - Where an op reads what a row holds ----------------===//
+//===- RowOrigins.cpp - The operands that a row depends on ----------------===//
 
 #include "RowOrigins.h"
 
@@ -14,10 +14,11 @@ using namespace mlir::fp8;
 // Origins
 //===----------------------------------------------------------------------===//
 
-/// The dimension of an operand that dimension `dim` of the result is.
+/// Maps a dimension of the result to one of an operand.
 using DimMap = llvm::function_ref<std::optional<int64_t>(int64_t)>;
 
-/// Rows whose dimensions are all dimensions of one operand, if any.
+/// Returns the origin of rows whose dimensions all map to dimensions of one
+/// operand, if any.
 static SmallVector<RowOrigin> originAlong(OpOperand &operand,
                                           ArrayRef<RowDim> rows, DimMap map) {
   RowOrigin origin{&operand, {}};
@@ -39,7 +40,8 @@ originsOfReshape(stablehlo::ReshapeOp op, ArrayRef<RowDim> rows) {
   return SmallVector<RowOrigin>{{&op->getOpOperand(0), *from}};
 }
 
-/// The rows of an operand of a dot, or of both along a batching dimension.
+/// Returns the operand of a dot that has the rows, or both along a batching
+/// dimension.
 static SmallVector<RowOrigin> originsOfDot(stablehlo::DotGeneralOp op,
                                            const RowDim &row) {
   auto dims = op.getDotDimensionNumbers();
@@ -64,8 +66,8 @@ static SmallVector<RowOrigin> originsOfDot(stablehlo::DotGeneralOp op,
   return {along(1, rhsFree[dim - ofLhs])};
 }
 
-/// The dimension of indices that dimension `dim` of a result or of updates is,
-/// if it is none of a window.
+/// Returns the dimension of the indices that dimension `dim` of a result or of
+/// updates corresponds to, if it does not belong to a window.
 static std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
                                            int64_t indexVectorDim,
                                            int64_t dim) {
@@ -77,8 +79,8 @@ static std::optional<int64_t> dimOfIndices(ArrayRef<int64_t> windowDims,
   return index >= indexVectorDim ? index + 1 : index;
 }
 
-/// Rows of indices, each of which takes a slice of a table: of one for all
-/// rows, or of the row's own where the rows are batching dimensions.
+/// Handles rows of indices, each of which takes a slice of a table: the same
+/// table for all rows, or the row's own if rows are batching dimensions.
 static std::optional<SmallVector<RowOrigin>>
 originsOfGather(stablehlo::GatherOp op, ArrayRef<RowDim> rows) {
   auto dims = op.getDimensionNumbers();
@@ -99,7 +101,7 @@ originsOfGather(stablehlo::GatherOp op, ArrayRef<RowDim> rows) {
   return SmallVector<RowOrigin>{table, indices};
 }
 
-/// Updates of rows that are batching dimensions.
+/// Handles updates of rows that are batching dimensions.
 static std::optional<SmallVector<RowOrigin>>
 originsOfScatter(stablehlo::ScatterOp op, ArrayRef<RowDim> rows) {
   auto dims = op.getScatterDimensionNumbers();
@@ -123,7 +125,7 @@ originsOfScatter(stablehlo::ScatterOp op, ArrayRef<RowDim> rows) {
   return SmallVector<RowOrigin>{input, indices, updates};
 }
 
-/// A reduction of other dimensions.
+/// Handles a reduction of other dimensions.
 static SmallVector<RowOrigin> originsOfReduce(stablehlo::ReduceOp op,
                                               ArrayRef<RowDim> rows) {
   auto map = [&](int64_t result) -> std::optional<int64_t> {
@@ -138,7 +140,7 @@ static SmallVector<RowOrigin> originsOfReduce(stablehlo::ReduceOp op,
   return origins;
 }
 
-/// Does an op work on each index along these dimensions alone?
+/// Whether an op works on each index along the rows independently.
 static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
   if (stablehlo::worksByElement(op) ||
       isa<stablehlo::BitcastConvertOp, stablehlo::SliceOp,
@@ -154,8 +156,8 @@ static bool keepsRows(Operation *op, ArrayRef<RowDim> rows) {
   });
 }
 
-/// Ops that work on each index along the rows alone. What is cut elsewhere is
-/// as large along them as the result.
+/// Handles ops that work on each index along the rows independently. All
+/// operands must have the same extent along the rows as the result.
 static std::optional<SmallVector<RowOrigin>>
 originsOfSameDims(OpResult result, ArrayRef<RowDim> rows) {
   Operation *op = result.getOwner();
@@ -210,8 +212,8 @@ fp8::findRowOrigins(OpResult result, ArrayRef<RowDim> rows) {
 
 namespace {
 
-/// A loop's carry is taken to be, until its beginning or its turn says
-/// otherwise.
+/// Finds values that are the same along rows. A carry is assumed to be, until
+/// its initial value or its iteration shows otherwise.
 class SameForRows {
 public:
   bool check(Value value, const RowDim &row);
@@ -235,7 +237,7 @@ bool SameForRows::checkCarry(stablehlo::WhileOp loop, unsigned index,
          check(loop.getBody().front().getTerminator()->getOperand(index), row);
 }
 
-/// Windows that reach over all of the dimension.
+/// Handles windows that cover all of the dimension.
 bool SameForRows::checkScatter(stablehlo::ScatterOp op, const RowDim &row) {
   auto dims = op.getScatterDimensionNumbers();
   if (op.getInputs().size() != 1 ||

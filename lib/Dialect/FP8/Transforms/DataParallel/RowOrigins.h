@@ -1,4 +1,4 @@
-//===- RowOrigins.h - Where an op reads what a row holds --------*- C++ -*-===//
+//===- RowOrigins.h - The operands that a row depends on --------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWORIGINS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_DATAPARALLEL_ROWORIGINS_H
@@ -15,19 +15,20 @@ inline std::optional<int64_t> positionIn(ArrayRef<int64_t> dims, int64_t dim) {
   return it - dims.begin();
 }
 
-/// An operand of which a row of a result reads what lies along `rows`.
+/// An operand, and the dimensions along which each row of a result reads its
+/// own part of it.
 struct RowOrigin {
   OpOperand *operand;
   RowDims rows;
 };
 
-/// The operands of which every row of `result` reads its own part; what all
-/// rows read alike is left out. None if rows may read those of others, or this
-/// is not known of the op.
+/// Returns the operands of which every row of `result` reads its own part,
+/// leaving out operands that all rows read alike. None if rows may read parts
+/// of other rows, or if this is not known for the op.
 std::optional<SmallVector<RowOrigin>> findRowOrigins(OpResult result,
                                                      ArrayRef<RowDim> rows);
 
-/// Does every index along a row's part of a dimension of `value` hold the same?
+/// Whether `value` is the same at all indices along `rows`.
 bool isSameForRows(Value value, ArrayRef<RowDim> rows);
 
 } // namespace mlir::fp8

@@ -1,4 +1,4 @@
-//===- StateParts.cpp - State of which each rank has its part -------------===//
+//===- StateParts.cpp - State that is split among ranks -------------------===//
 
 #include "StateParts.h"
 #include "../SmallTensors.h"
@@ -19,11 +19,11 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Where the parts of a tensor are.
+/// How a tensor is split into parts.
 struct Split {
   SmallVector<int64_t> part;    ///< Sizes.
-  SmallVector<int64_t> offsets; ///< Of the ranks' parts, one after another.
-  DictionaryAttr attr = {};     ///< What says so of what is cut off.
+  SmallVector<int64_t> offsets; ///< Of all ranks' parts, rank by rank.
+  DictionaryAttr attr = {};     ///< The `stablehlo.part` of the slice.
 
   bool operator==(const Split &other) const {
     return part == other.part && offsets == other.offsets;
@@ -32,12 +32,12 @@ struct Split {
     return ArrayRef(offsets).slice(rank * part.size(), part.size());
   }
   int64_t numRanks() const { return offsets.size() / part.size(); }
-  /// Groups of ranks that have every part once, in the order of the parts; none
-  /// if there are none.
+  /// Returns groups of ranks that together have every part once, in the order
+  /// of the parts; none if there are no such groups.
   std::optional<DenseIntElementsAttr> groups(MLIRContext *context) const;
 };
 
-/// A tensor that this rank has gathered, and its part of it.
+/// A tensor that this rank has gathered, with its own part.
 struct Gathered {
   Value part;
   Split split;
@@ -51,15 +51,15 @@ public:
       : func(func), signature(signature), devices(devices),
         end(func.getBody().front().getTerminator()) {}
 
-  /// Collects what belongs to an argument.
+  /// Collects the values that belong to an argument.
   void grow(BlockArgument arg);
-  /// Whether all of it can be parts.
+  /// Whether all collected values can be split.
   bool isSplit();
-  /// Each rank has its part of all from now on.
+  /// Splits all collected values: from now on each rank has its part.
   void split();
 
   ArrayRef<BlockArgument> getState() const { return state.getArrayRef(); }
-  /// The sizes of a part, once it is known to be split.
+  /// Returns the sizes of a part, once the component is known to be split.
   ArrayRef<int64_t> getPart() const { return wanted.part; }
 
 private:
@@ -82,7 +82,7 @@ private:
   SetVector<BlockArgument> state;
   SetVector<Operation *> ops, cuts, reductions;
   SmallVector<Value> gathers;
-  bool isWhole = false; ///< Something reads or makes it as a whole.
+  bool isWhole = false; ///< An op reads or makes it as a whole.
   Split wanted;
 };
 
@@ -107,10 +107,10 @@ std::optional<DenseIntElementsAttr> Split::groups(MLIRContext *context) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What is cut off and gathered
+// Slices and gathers
 //===----------------------------------------------------------------------===//
 
-/// The part that `stablehlo-one-rank` has cut off.
+/// Matches a slice of a rank's part that `stablehlo-one-rank` has made.
 static std::optional<Split> matchCut(Operation *op) {
   auto part = op->getAttrOfType<DictionaryAttr>(stablehlo::kPartAttrName);
   if (!part || !isa<stablehlo::DynamicSliceOp>(op))
@@ -120,8 +120,8 @@ static std::optional<Split> matchCut(Operation *op) {
                llvm::to_vector(offsets.getValues<int64_t>()), part};
 }
 
-/// The parts of a group's ranks one after another along a dimension, as
-/// `stablehlo-lower-collectives` makes them of an `all_gather`.
+/// Matches a gather that concatenates the parts of a group's ranks along a
+/// dimension, as `stablehlo-lower-collectives` makes it from an `all_gather`.
 static std::optional<Gathered> matchGather(Value whole, int64_t devices) {
   auto reshape = whole.getDefiningOp<stablehlo::ReshapeOp>();
   if (!reshape)
@@ -129,7 +129,8 @@ static std::optional<Gathered> matchGather(Value whole, int64_t devices) {
   Value parts = reshape.getOperand();
   int64_t dim = 0;
   if (auto transpose = parts.getDefiningOp<stablehlo::TransposeOp>()) {
-    // Ranks go to their place; nothing else moves.
+    // The dimension of the ranks moves to its place; the others keep their
+    // order.
     ArrayRef<int64_t> order = transpose.getPermutation();
     dim = llvm::find(order, 0) - order.begin();
     for (int64_t i = 0, next = 1; i < static_cast<int64_t>(order.size()); ++i)
@@ -160,7 +161,8 @@ static std::optional<Gathered> matchGather(Value whole, int64_t devices) {
   return Gathered{part, split};
 }
 
-/// The same along several dimensions, down to parts as `wanted`.
+/// Matches gathers along several dimensions, down to parts split as in
+/// `wanted`.
 static std::optional<Gathered> matchGathers(Value whole, const Split &wanted,
                                             int64_t devices) {
   std::optional<Gathered> found = matchGather(whole, devices);
@@ -177,7 +179,7 @@ static std::optional<Gathered> matchGathers(Value whole, const Split &wanted,
 }
 
 //===----------------------------------------------------------------------===//
-// What depends on each other element by element
+// Values that depend on each other element by element
 //===----------------------------------------------------------------------===//
 
 void Component::add(Value value) {
@@ -185,7 +187,8 @@ void Component::add(Value value) {
     worklist.push_back(value);
 }
 
-/// Values of all elements alike are made for parts again where they are read.
+/// Whether all elements of a value are equal. Such values are made again for
+/// parts, where they are read.
 bool Component::isSpread(Value value) const {
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -230,7 +233,7 @@ void Component::addDefinition(Value value) {
     isWhole = true;
 }
 
-/// Whether this is what a reduction begins with that changes nothing.
+/// Whether `init` is the neutral element of a reduction.
 static bool isNeutral(Operation *combiner, Value init) {
   if (isa<stablehlo::AddOp>(combiner))
     return matchPattern(init, m_AnyZeroFloat()) || matchPattern(init, m_Zero());
@@ -243,7 +246,7 @@ static bool isNeutral(Operation *combiner, Value init) {
   return isa<stablehlo::OrOp>(combiner) && matchPattern(init, m_Zero());
 }
 
-/// Of all elements to one: each rank reduces its part.
+/// Adds a reduction of all elements to one: each rank reduces its part.
 bool Component::addReduction(stablehlo::ReduceOp reduce) {
   if (reduce->getNumResults() != 1 || reduce->getBlock() != end->getBlock() ||
       !shapeOf(reduce->getResult(0)).empty())
@@ -305,7 +308,7 @@ bool Component::isSplit() {
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// The same number for each element of a part.
+/// Makes a value of equal elements again, in the shape of a part.
 Value Component::spreadAgain(Value value, OpBuilder &b) const {
   RankedTensorType type = tensorOf(value).clone(wanted.part);
   DenseElementsAttr constant;
@@ -317,7 +320,7 @@ Value Component::spreadAgain(Value value, OpBuilder &b) const {
       b.getDenseI64ArrayAttr({}));
 }
 
-/// What each rank has made of its part becomes one, in the order of the parts.
+/// Reduces the results of all ranks to one, in the order of the parts.
 void Component::sumOverRanks(stablehlo::ReduceOp reduce) {
   OpBuilder b(reduce);
   b.setInsertionPointAfter(reduce);
@@ -365,7 +368,7 @@ void Component::split() {
 // The recipe
 //===----------------------------------------------------------------------===//
 
-/// Whether the recipe stores parts of the array as it does the whole.
+/// Whether the recipe can store parts of the array in the form of the whole.
 static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
                         ArrayRef<int64_t> part) {
   if (!recipe)
@@ -395,8 +398,8 @@ static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
   }
 }
 
-/// What an update does is seen once nothing cuts and gathers any more: moments
-/// that the import could not tell get their kind.
+/// Finds the kinds of moments that the import could not determine: without
+/// slices and gathers the updates are visible.
 static void findKinds(func::FuncOp func, const Signature &signature) {
   SignatureOptions options;
   options.functionKind = FunctionKind::Step;

@@ -1,9 +1,9 @@
-//===- StateParts.h - State of which each rank has its part -----*- C++ -*-===//
+//===- StateParts.h - State that is split among ranks -----------*- C++ -*-===//
 //
-// A step in jax.shard_map that cuts its part off an array of the state, and
-// gathers the parts of the new value, needs no more than the part. What is
-// between, an optimizer outside of shard_map say, may work element by element:
-// then it works on parts too.
+// A step in jax.shard_map that slices its part off an array of the state, and
+// gathers the parts of the new value, needs no more than the part. Ops in
+// between, for example of an optimizer outside shard_map, may work element by
+// element: then they work on parts, too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,10 +15,10 @@
 
 namespace mlir::fp8 {
 
-/// Gives each rank its part of the state that it reads and replaces parts of:
-/// such arguments have `stablehlo.part`, and the types of parts. State that
-/// something reads as a whole stays whole, and so does what `recipe` (null:
-/// none) stores in a form that parts cannot have.
+/// Gives each rank only its part of the state that it reads and replaces in
+/// parts: such arguments get `stablehlo.part` and the types of parts. State
+/// that an op reads as a whole stays whole, and so does state that `recipe`
+/// (may be null) stores in a form that cannot be split.
 void splitState(func::FuncOp func, const Signature &signature,
                 const Recipe *recipe);
 

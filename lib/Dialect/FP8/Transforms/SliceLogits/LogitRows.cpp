@@ -1,4 +1,4 @@
-//===- LogitRows.cpp - What is computed of logits row by row --------------===//
+//===- LogitRows.cpp - Row-wise computations on logits --------------------===//
 
 #include "LogitRows.h"
 
@@ -19,10 +19,10 @@ const RowDim *RowWork::rowsOf(OpOperand &operand) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What one op does with rows
+// How one op works on rows
 //===----------------------------------------------------------------------===//
 
-/// Whether rows are as the values that are known have them.
+/// Whether the rows agree with those of the values that are already known.
 bool LogitRows::agrees(Operation *op, ArrayRef<RowOrigin> origins) const {
   for (OpOperand &operand : op->getOpOperands()) {
     const auto *origin = llvm::find_if(origins, [&](const RowOrigin &origin) {
@@ -39,7 +39,8 @@ bool LogitRows::agrees(Operation *op, ArrayRef<RowOrigin> origins) const {
   return true;
 }
 
-/// A dot over the rows: they are a contracting dimension of both operands.
+/// Matches a dot that sums over the rows: a contracting dimension of both
+/// operands.
 static SmallVector<RowOrigin>
 findContractedRows(Dot dot, const DenseMap<Value, RowDim> &rowsOf) {
   auto dims = dot.getDotDimensionNumbers();
@@ -56,7 +57,8 @@ findContractedRows(Dot dot, const DenseMap<Value, RowDim> &rowsOf) {
   return {};
 }
 
-/// Whether the rows of a sum, a maximum or a minimum may be combined in parts.
+/// Whether a reduction can combine partial results of rows: a sum, a maximum or
+/// a minimum.
 static bool combinesInParts(stablehlo::ReduceOp op) {
   if (op->getNumResults() != 1)
     return false;
@@ -117,7 +119,7 @@ bool LogitRows::isLarge(Value value) const {
                          4;
 }
 
-/// Follows the rows through the block; other dots are where they end.
+/// Follows the rows through the block, up to other dots.
 void LogitRows::collect() {
   for (Operation *op = dot->getNextNode(); op; op = op->getNextNode()) {
     if (llvm::none_of(op->getOperands(),
@@ -133,7 +135,7 @@ void LogitRows::collect() {
   }
 }
 
-/// Leaves the ops that read something large, and those that lead to them.
+/// Keeps only the ops that read a large value, and those that lead to them.
 void LogitRows::dropSmallEnds() {
   DenseSet<Operation *> needed{dot};
   for (auto &[op, work] : llvm::reverse(ops)) {
@@ -155,7 +157,8 @@ bool LogitRows::isReadOutside(Value value) const {
   });
 }
 
-/// Also finds the ops that have to follow the last one.
+/// Returns the op that prevents slicing. Also finds the ops that have to move
+/// after the last one.
 Operation *LogitRows::findObstacle() {
   Block *block = dot->getBlock();
   for (auto &[op, work] : ops)
@@ -176,7 +179,7 @@ Operation *LogitRows::findObstacle() {
       for (Value operand : op->getOperands())
         if (Operation *def = operand.getDefiningOp();
             after.contains(def) ||
-            // All rows have a part in it.
+            // The operand depends on all rows.
             (ops.contains(def) && !rowsOf.contains(operand)))
           return op;
       continue;

@@ -1,4 +1,4 @@
-//===- LogitRows.h - What is computed of logits row by row ------*- C++ -*-===//
+//===- LogitRows.h - Row-wise computations on logits ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_DIALECT_FP8_TRANSFORMS_SLICELOGITS_LOGITROWS_H
 #define FP8_LIB_DIALECT_FP8_TRANSFORMS_SLICELOGITS_LOGITROWS_H
@@ -13,39 +13,40 @@ namespace mlir::fp8 {
 
 /// How an op works on rows.
 struct RowWork {
-  /// The operands of which each row reads its own part; all rows read the
-  /// others alike.
+  /// The operands of which each row reads its own part; all rows read the same
+  /// part of the other operands.
   SmallVector<RowOrigin> operands;
   /// The rows of the results; none if the op combines the rows of its operands
   /// (a sum over tokens, a gradient of weights).
   std::optional<RowDim> results;
 
-  /// The rows of an operand, if each row reads its own part of it.
+  /// Returns the rows of an operand, if each row reads its own part of it.
   const RowDim *rowsOf(OpOperand &operand) const;
 };
 
-/// The ops of a block between logits and what is small again: each works on the
-/// rows of the logits one by one, or combines them.
+/// The ops of a block between logits and the small values that follow from
+/// them. Each op works on the rows of the logits independently, or combines
+/// them.
 class LogitRows {
 public:
   /// `rows` is a dimension of the result of `dot`.
   LogitRows(stablehlo::DotGeneralOp dot, const RowDim &rows);
 
-  /// Whether all that reads something as large as the logits is among the ops,
-  /// and none of them needs a result of all rows. Otherwise `getObstacle` is
-  /// the op in the way.
+  /// Whether all ops that read a value as large as the logits are among these
+  /// ops, and none of these needs a result of all rows. Otherwise `getObstacle`
+  /// returns the op that prevents it.
   bool isClosed() const { return !obstacle; }
   Operation *getObstacle() const { return obstacle; }
 
   stablehlo::DotGeneralOp getDot() const { return dot; }
   int64_t getSize() const { return rows.size; }
-  /// The ops, the dot first, in program order.
+  /// Returns the ops, the dot first, in program order.
   const llvm::MapVector<Operation *, RowWork> &getOps() const { return ops; }
-  /// Ops between them that follow from results of theirs.
+  /// Returns ops in between that depend on results of these ops.
   ArrayRef<Operation *> getFollowers() const { return followers; }
-  /// Whether it has about as many elements as the logits.
+  /// Whether a value has about as many elements as the logits.
   bool isLarge(Value value) const;
-  /// Whether an op that is none of these reads `value`.
+  /// Whether an op outside this set reads `value`.
   bool isReadOutside(Value value) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- SliceLogits.cpp - Large logits, some rows at a time ----------------===//
+//===- SliceLogits.cpp - Large logits in slices of rows -------------------===//
 
 #include "LogitRows.h"
 
@@ -24,7 +24,7 @@ using Dot = stablehlo::DotGeneralOp;
 
 namespace {
 
-/// A loop over slices of the rows.
+/// Builds a loop over slices of the rows.
 class SliceLoop {
 public:
   SliceLoop(const LogitRows &logits, int64_t slices)
@@ -63,9 +63,10 @@ private:
   OpBuilder before, inside;
   SmallVector<Output> outputs;
   stablehlo::WhileOp loop;
-  /// Which slice it is.
+  /// The index of the slice.
   Value counter;
-  /// What each value with rows is in the loop, by the dimension of its rows.
+  /// The value in the loop of each value with rows, by the dimension of its
+  /// rows.
   DenseMap<std::pair<Value, int64_t>, Value> known;
   /// Results of combining ops in the loop.
   DenseMap<Value, Value> parts;
@@ -83,7 +84,7 @@ static Value makeInteger(OpBuilder &b, Location loc, int64_t value) {
       b, loc, DenseElementsAttr::get(type, b.getI32IntegerAttr(value)));
 }
 
-/// The order of dimensions in which `from` comes to stand at `to`.
+/// Returns the permutation that moves dimension `from` to `to`.
 static SmallVector<int64_t> moveDim(int64_t rank, int64_t from, int64_t to) {
   SmallVector<int64_t> order;
   for (int64_t dim = 0; dim < rank; ++dim)
@@ -111,7 +112,8 @@ SmallVector<int64_t> SliceLoop::shapeOfSlice(Value value,
   return shape;
 }
 
-/// Sums of narrow floats are kept in f32: each slice would round them.
+/// Returns the type of the carry for `value`. Sums of narrow floats are kept in
+/// f32, because each slice would round them.
 Type SliceLoop::typeOfCarry(Value value, const RowWork &work) const {
   RankedTensorType type = tensorOf(value);
   if (work.results) {
@@ -129,7 +131,7 @@ Type SliceLoop::typeOfCarry(Value value, const RowWork &work) const {
 // Operands
 //===----------------------------------------------------------------------===//
 
-/// Cuts `value` outside of the loop, slices first, and reads one inside.
+/// Splits `value` outside the loop, slices first, and reads one slice inside.
 Value SliceLoop::readSlice(Value value, const RowDim &rows) {
   SmallVector<int64_t> split(shapeOf(value)), slice = shapeOfSlice(value, rows);
   split[rows.dim] = slices;
@@ -146,7 +148,7 @@ Value SliceLoop::readSlice(Value value, const RowDim &rows) {
   return makeReshape(inside, loc, part, slice);
 }
 
-/// An iota of one slice, continued from the slices before.
+/// Adds to the iota of one slice the number of rows in the slices before.
 Value SliceLoop::addOffset(Value iota, int64_t dim) {
   RankedTensorType type = tensorOf(iota);
   Value rows = makeInteger(inside, loc, type.getDimSize(dim));
@@ -158,8 +160,8 @@ Value SliceLoop::addOffset(Value iota, int64_t dim) {
   return stablehlo::AddOp::create(inside, loc, iota, offset);
 }
 
-/// A slice of a constant, or of something large that follows from smaller
-/// tensors (a mask, one-hot labels); null if it has to be read.
+/// Computes a slice of a constant, or of a large value that follows from
+/// smaller tensors (a mask, one-hot labels); null if the slice has to be read.
 Value SliceLoop::computeSlice(Value value, const RowDim &rows) {
   auto result = dyn_cast<OpResult>(value);
   if (!result)
@@ -204,7 +206,8 @@ Value SliceLoop::sliceOf(Value value, const RowDim &rows) {
 // The body
 //===----------------------------------------------------------------------===//
 
-/// What an op says of the dimension of its rows, for a slice of them.
+/// Changes the attributes of an op that give the size of its row dimension to
+/// that of a slice.
 static void cutAttributes(Operation *op, int64_t dim, int64_t extent) {
   auto cut = [&](ArrayRef<int64_t> sizes) {
     SmallVector<int64_t> result(sizes);
@@ -228,7 +231,7 @@ void SliceLoop::cloneOp(Operation *op, const RowWork &work) {
   for (auto [result, slice] :
        llvm::zip_equal(op->getResults(), copy->getResults())) {
     if (!work.results) {
-      // A sum's slices are not rounded one by one.
+      // The partial sum of a slice is not rounded.
       if (auto dot = dyn_cast<Dot>(op); dot && !dot.getAlgorithm())
         slice.setType(typeOfCarry(result, work));
       parts[result] = slice;
@@ -292,12 +295,12 @@ void SliceLoop::findOutputs() {
         outputs.push_back({result, &work, typeOfCarry(result, work)});
 }
 
-/// What a carry is before the first slice.
+/// Makes the value of a carry before the first slice.
 static Value makeStart(OpBuilder &b, Location loc, Value value, Type type) {
   auto reduce = value.getDefiningOp<stablehlo::ReduceOp>();
   if (!reduce || isZero(reduce.getInitValues()[0]))
     return makeZeros(b, loc, type);
-  // Of a maximum: as large as nothing is.
+  // A maximum or minimum starts from its initial value.
   Value start = stablehlo::BroadcastInDimOp::create(b, loc, value.getType(),
                                                     reduce.getInitValues()[0],
                                                     b.getDenseI64ArrayAttr({}));
@@ -326,7 +329,7 @@ void SliceLoop::makeLoop() {
   before.setInsertionPoint(loop);
 }
 
-/// The value of `type` whose slices are stacked.
+/// Joins the stacked slices to a value of `type`.
 Value SliceLoop::joinSlices(Value stack, const RowDim &rows, Type type) {
   OpBuilder after(loop->getBlock(), std::next(loop->getIterator()));
   int64_t rank = shapeOf(stack).size();
@@ -360,7 +363,7 @@ void SliceLoop::run() {
   findOutputs();
   makeLoop();
   fillBody();
-  // In front of them, for they read what the loop makes.
+  // Move the followers after the loop, because they read its results.
   Operation *place = loop;
   for (Operation *follower : logits.getFollowers()) {
     follower->moveAfter(place);
@@ -375,8 +378,8 @@ void SliceLoop::run() {
 // Which logits, and how many slices
 //===----------------------------------------------------------------------===//
 
-/// Every slice reads the weight and adds to its gradient: where that comes from
-/// memory, it takes this many rows until it does not count.
+/// Every slice reads the weight and adds to its gradient. If these come from
+/// memory, a slice needs this many rows to make that cost negligible.
 static constexpr int64_t kLeastRows = 256, kCacheBytes = 1 << 20;
 
 static int64_t bytesAsF32(Value value) {
@@ -385,7 +388,7 @@ static int64_t bytesAsF32(Value value) {
 
 namespace {
 
-/// The logits of one dot, which take more than `bytes`.
+/// The logits of one dot, if they take more than `bytes`.
 struct LargeLogits {
   Dot dot;
   Value logits, weight;
@@ -393,8 +396,9 @@ struct LargeLogits {
 
   int64_t countRows() const;
   int64_t countSlices(int64_t extent) const;
-  /// The dimensions that may be cut, and into how many slices: those of the
-  /// smallest slices first, of slices that are small enough the outermost one.
+  /// Returns the dimensions that may be cut, with their numbers of slices: the
+  /// dimension with the smallest slices first or, if several have slices that
+  /// are small enough, the outermost of these.
   SmallVector<std::pair<int64_t, int64_t>> getCuts() const;
 };
 
@@ -422,8 +426,9 @@ int64_t LargeLogits::countRows() const {
   return bytesAsF32(logits) / (4 * shapeOf(logits).back());
 }
 
-/// How many slices rows of `extent` are cut into: the fewest of at most
-/// `bytes`, or the most with enough rows. 1: none are.
+/// Returns the number of slices that rows of `extent` are cut into: the
+/// smallest number whose slices take at most `bytes`, or the largest with
+/// enough rows. 1: no slices.
 int64_t LargeLogits::countSlices(int64_t extent) const {
   int64_t least = bytesAsF32(weight) > kCacheBytes ? kLeastRows : 1, found = 1;
   for (int64_t slices = 2; slices <= extent; ++slices) {
