@@ -20,8 +20,8 @@ inline constexpr llvm::StringLiteral kScratchBytesAttr =
     FP8Dialect::kScratchBytesAttrName;
 inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
 
-/// What describes a kernel for a GPU to the runtime has the kernel's name and
-/// this.
+/// The suffix of the symbol that describes a GPU kernel to the runtime; the
+/// kernel's name precedes it.
 inline constexpr llvm::StringLiteral kGPUKernelSuffix = "_gpu";
 
 #define GEN_PASS_DECL
