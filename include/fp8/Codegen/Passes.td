@@ -106,16 +106,17 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
 
 def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn the schedule into launches through the runtime's C ABI";
-  The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, with one
-  call of the runtime's `fp8_launch` per launch, which passes the launch's
-  number. Consecutive launches whose operands have static addresses become one
-  loop that reads the calls from constant tables. Operands are 64-bit codes: an
-  offset into the arena, or the complement of an external buffer's number
-  (arguments, outputs, constants by `fp8.number`). Each kernel gets a wrapper
-  with the runtime's calling convention, marked `fp8.task`. A kernel that has
-  been compiled before is declared as such a wrapper, an `llvm.func` with
-  `fp8.tasks`, and is launched as it is. A schedule with the attribute
-  `fp8.entry` becomes `@fp8_entry_<value>`.
+  let description = [{
+    The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, with one
+    call of the runtime's `fp8_launch` per launch, which passes the launch's
+    number. Consecutive launches whose operands have static addresses become one
+    loop that reads the calls from constant tables. Operands are 64-bit codes:
+    an offset into the arena, or the complement of an external buffer's number
+    (arguments, outputs, constants by `fp8.number`). Each kernel gets a wrapper
+    with the runtime's calling convention, marked `fp8.task`. A kernel that has
+    been compiled before is declared as such a wrapper, an `llvm.func` with
+    `fp8.tasks`, and is launched as it is. A schedule with the attribute
+    `fp8.entry` becomes `@fp8_entry_<value>`.
 
     In a schedule for a GPU, `fp8_read` reads conditions, and waits for them.
     With `fp8.device_control` (`fp8-plan-graph`) the GPU decides: loaded scalars
