@@ -1,4 +1,4 @@
-//===- DataFlow.cpp - What a value of a step is computed from -------------===//
+//===- DataFlow.cpp - Dependences between the values of a step ------------===//
 
 #include "fp8/Analysis/DataFlow.h"
 

@@ -1,4 +1,4 @@
-//===- Gradients.cpp - Which gradient belongs to which tensor -------------===//
+//===- Gradients.cpp - Matching of gradients and tensors ------------------===//
 
 #include "Gradients.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"

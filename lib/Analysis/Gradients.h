@@ -1,4 +1,4 @@
-//===- Gradients.h - Which gradient belongs to which tensor -----*- C++ -*-===//
+//===- Gradients.h - Matching of gradients and tensors ----------*- C++ -*-===//
 //
 // Differentiation leaves a pattern. If the forward pass has a product (a dot, a
 // convolution, an elementwise product, a lookup) of a weight w and x, the

@@ -1,4 +1,4 @@
-//===- Losses.cpp - Which scalars gradients flow from ---------------------===//
+//===- Losses.cpp - Scalars that gradients flow from ----------------------===//
 
 #include "SignatureAnalyzer.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"

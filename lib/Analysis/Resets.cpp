@@ -1,4 +1,4 @@
-//===- Resets.cpp - State that starts from zero again ---------------------===//
+//===- Resets.cpp - State that is reset to zero ---------------------------===//
 
 #include "Resets.h"
 

@@ -1,4 +1,4 @@
-//===- Resets.h - State that starts from zero again -------------*- C++ -*-===//
+//===- Resets.h - State that is reset to zero -------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_RESETS_H
 #define FP8_LIB_ANALYSIS_RESETS_H

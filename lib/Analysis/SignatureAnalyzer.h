@@ -1,4 +1,4 @@
-//===- SignatureAnalyzer.h - A signature, found in parts --------*- C++ -*-===//
+//===- SignatureAnalyzer.h - The analysis of a signature --------*- C++ -*-===//
 //
 // The parts share their findings: which result replaces which argument
 // (StatePairs.cpp), which scalars are losses (Losses.cpp), and the kind of each

@@ -1,4 +1,4 @@
-//===- StateKinds.cpp - What state is to the optimizer --------------------===//
+//===- StateKinds.cpp - Kinds of state ------------------------------------===//
 
 #include "Resets.h"
 #include "SignatureAnalyzer.h"

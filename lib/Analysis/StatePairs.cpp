@@ -1,4 +1,4 @@
-//===- StatePairs.cpp - Which result replaces which argument --------------===//
+//===- StatePairs.cpp - Pairs of state arguments and results --------------===//
 
 #include "SignatureAnalyzer.h"
 

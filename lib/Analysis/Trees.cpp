@@ -146,7 +146,7 @@ public:
 private:
   bool advance();
 
-  // What fits what.
+  // Candidates.
   bool fits(const Subtree &source, const Subtree &target) const;
   double averageScore(const Subtree &source, const Subtree &target) const;
   SmallVector<Candidate> candidatesOf(unsigned source) const;
@@ -155,7 +155,7 @@ private:
   bool collide(const Candidate &a, const Candidate &b) const;
   bool anyShareLeaves(ArrayRef<Candidate> candidates) const;
 
-  // Ways to go on.
+  // Assignments.
   void assign(unsigned source, unsigned target);
   void descend(unsigned source, SmallVectorImpl<unsigned> &into) const;
   bool breakUp(ArrayRef<unsigned> homeless);

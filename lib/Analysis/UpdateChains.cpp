@@ -1,4 +1,4 @@
-//===- UpdateChains.cpp - What an optimizer updates -----------------------===//
+//===- UpdateChains.cpp - Update chains of an optimizer -------------------===//
 
 #include "UpdateChains.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"

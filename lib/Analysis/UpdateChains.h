@@ -1,4 +1,4 @@
-//===- UpdateChains.h - What an optimizer updates ---------------*- C++ -*-===//
+//===- UpdateChains.h - Update chains of an optimizer -----------*- C++ -*-===//
 //
 // The *update chain* of a value consists of the sources that reach it through
 // elementwise operations of its own shape. An optimizer reads the state that it

@@ -1,4 +1,4 @@
-//===- Usage.cpp - What a step does with its inputs -----------------------===//
+//===- Usage.cpp - Uses of a step's inputs --------------------------------===//
 
 #include "Usage.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"

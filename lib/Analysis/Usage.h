@@ -1,4 +1,4 @@
-//===- Usage.h - What a step does with its inputs ---------------*- C++ -*-===//
+//===- Usage.h - Uses of a step's inputs ------------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_USAGE_H
 #define FP8_LIB_ANALYSIS_USAGE_H

@@ -1,4 +1,4 @@
-//===- BuildId.cpp - Which compiler this is -------------------------------===//
+//===- BuildId.cpp - Version and build of the compiler --------------------===//
 
 #include "fp8/Compiler/BuildId.h"
 

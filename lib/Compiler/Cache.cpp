@@ -1,4 +1,4 @@
-//===- Cache.cpp - What was compiled before, on disk ----------------------===//
+//===- Cache.cpp - An on-disk cache of compiled code ----------------------===//
 
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Kernels/MemoryReport.h"

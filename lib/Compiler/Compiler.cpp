@@ -1,4 +1,4 @@
-//===- Compiler.cpp - StableHLO text to an executable ---------------------===//
+//===- Compiler.cpp - Compilation of StableHLO ----------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
 #include "GPUKernels.h"

@@ -1,4 +1,4 @@
-//===- Executable.cpp - Writing executables down and reading them ---------===//
+//===- Executable.cpp - Serialization of executables ----------------------===//
 
 #include "fp8/Compiler/Executable.h"
 

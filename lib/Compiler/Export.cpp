@@ -1,4 +1,4 @@
-//===- Export.cpp - Trained weights for other programs --------------------===//
+//===- Export.cpp - Export of trained weights -----------------------------===//
 
 #include "fp8/Compiler/Export.h"
 #include "fp8/Analysis/LinearLayers.h"

@@ -1,4 +1,4 @@
-//===- GPUKernels.cpp - Objects that describe kernels of a GPU ------------===//
+//===- GPUKernels.cpp - Objects of GPU kernels ----------------------------===//
 
 #include "GPUKernels.h"
 #include "ObjectCode.h"

@@ -1,4 +1,4 @@
-//===- GPUKernels.h - Objects that describe kernels of a GPU ----*- C++ -*-===//
+//===- GPUKernels.h - Objects of GPU kernels --------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_COMPILER_GPUKERNELS_H
 #define FP8_LIB_COMPILER_GPUKERNELS_H

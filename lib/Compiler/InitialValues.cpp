@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - What a run begins with -------------------------===//
+//===- InitialValues.cpp - Initial values of a run ------------------------===//
 
 #include "fp8/Compiler/InitialValues.h"
 

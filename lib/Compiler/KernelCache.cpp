@@ -1,4 +1,4 @@
-//===- KernelCache.cpp - Kernels that were compiled before ----------------===//
+//===- KernelCache.cpp - Cached kernels of a module -----------------------===//
 
 #include "KernelCache.h"
 #include "fp8/Codegen/Passes.h"

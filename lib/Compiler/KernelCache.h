@@ -1,4 +1,4 @@
-//===- KernelCache.h - Kernels that were compiled before --------*- C++ -*-===//
+//===- KernelCache.h - Cached kernels of a module ---------------*- C++ -*-===//
 //
 // A kernel is looked up before codegen, by a hash of its ops on buffers. A
 // cached kernel skips all later stages: it becomes a declaration with the

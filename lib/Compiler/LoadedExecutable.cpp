@@ -1,4 +1,4 @@
-//===- LoadedExecutable.cpp - An executable in this process ---------------===//
+//===- LoadedExecutable.cpp - An executable in memory ---------------------===//
 
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Codegen/Target.h"

@@ -1,4 +1,4 @@
-//===- Program.cpp - From files to what a run needs -----------------------===//
+//===- Program.cpp - Compilation of a whole program -----------------------===//
 
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"

@@ -1,4 +1,4 @@
-//===- BufferizeKernels.cpp - Tensors to buffers, kernel by kernel --------===//
+//===- BufferizeKernels.cpp - Bufferization, kernel by kernel -------------===//
 
 #include "BuildSchedule.h"
 

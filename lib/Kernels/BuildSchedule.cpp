@@ -1,4 +1,4 @@
-//===- BuildSchedule.cpp - The step as calls on buffers -------------------===//
+//===- BuildSchedule.cpp - The step as a schedule on buffers --------------===//
 //
 // Decides on values, where it is easy to see, which updates are in place: a
 // tensor whose last use is an op lends that op its buffer. Every other value

@@ -1,4 +1,4 @@
-//===- BuildSchedule.h - The step as calls on buffers -----------*- C++ -*-===//
+//===- BuildSchedule.h - The step as a schedule on buffers ------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_BUILDSCHEDULE_H
 #define FP8_LIB_KERNELS_BUILDSCHEDULE_H

@@ -1,4 +1,4 @@
-//===- Communication.cpp - What ranks exchange in a step ------------------===//
+//===- Communication.cpp - Predicted time of collectives ------------------===//
 
 #include "fp8/Kernels/Communication.h"
 

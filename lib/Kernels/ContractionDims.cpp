@@ -1,4 +1,4 @@
-//===- ContractionDims.cpp - Dots among structured ops --------------------===//
+//===- ContractionDims.cpp - Recognition of contractions ------------------===//
 
 #include "fp8/Kernels/ContractionDims.h"
 

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - How long a step takes on a machine -----------------===//
+//===- CostModel.cpp - Predicted time of a step on a machine --------------===//
 
 #include "fp8/Kernels/CostModel.h"
 

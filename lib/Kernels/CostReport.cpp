@@ -1,4 +1,4 @@
-//===- CostReport.cpp - What a schedule computes and moves ----------------===//
+//===- CostReport.cpp - Arithmetic and traffic of launches ----------------===//
 
 #include "fp8/Kernels/CostReport.h"
 

@@ -1,4 +1,4 @@
-//===- ElideCopies.cpp - Values made where they are wanted ----------------===//
+//===- ElideCopies.cpp - Removal of copies --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"

@@ -1,4 +1,4 @@
-//===- FuseElementwise.cpp - Producers into consumers ---------------------===//
+//===- FuseElementwise.cpp - Fusion of elementwise ops --------------------===//
 
 #include "InlineProducer.h"
 

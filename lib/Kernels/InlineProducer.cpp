@@ -1,4 +1,4 @@
-//===- InlineProducer.cpp - A producer moves into its only reader ---------===//
+//===- InlineProducer.cpp - Inlining of a producer ------------------------===//
 
 #include "InlineProducer.h"
 

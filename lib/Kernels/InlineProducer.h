@@ -1,4 +1,4 @@
-//===- InlineProducer.h - A producer moves into its only reader -*- C++ -*-===//
+//===- InlineProducer.h - Inlining of a producer ----------------*- C++ -*-===//
 //
 // Upstream's `fuseElementwiseOps` clones both payloads. Fusing a chain of n ops
 // one by one clones the first op n times: the cost is quadratic, and takes

@@ -1,4 +1,4 @@
-//===- LaunchLabels.cpp - What a launch is called -------------------------===//
+//===- LaunchLabels.cpp - Labels of launches ------------------------------===//
 //
 // A label is made of what the ops compute, so that it is informative even in a
 // step without names, and of the location of the last op.

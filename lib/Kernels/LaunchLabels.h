@@ -1,4 +1,4 @@
-//===- LaunchLabels.h - What a launch is called -----------------*- C++ -*-===//
+//===- LaunchLabels.h - Labels of launches ----------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_LAUNCHLABELS_H
 #define FP8_LIB_KERNELS_LAUNCHLABELS_H

@@ -1,4 +1,4 @@
-//===- OverlapCollectives.cpp - Collectives beside the launches -----------===//
+//===- OverlapCollectives.cpp - Overlap of collectives and launches -------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"

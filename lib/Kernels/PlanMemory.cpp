@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - A static arena ------------------------------------===//
+//===- PlanMemory.cpp - Planning of the arena -----------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/MemoryReport.h"

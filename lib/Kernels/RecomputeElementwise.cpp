@@ -1,4 +1,4 @@
-//===- RecomputeElementwise.cpp - Compute again instead of storing --------===//
+//===- RecomputeElementwise.cpp - Recomputation instead of storing --------===//
 //
 // A tensor that is quantized by its own amax is needed twice: for the amax, and
 // again once the amax is known. In between it would be stored in f32. If its

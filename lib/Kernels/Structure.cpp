@@ -1,4 +1,4 @@
-//===- Structure.cpp - What kernels are made of ---------------------------===//
+//===- Structure.cpp - Attributes and queries of kernels ------------------===//
 
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Support/StructuralHash.h"

@@ -1,4 +1,4 @@
-//===- fp8-lsp-server.cpp - Editors' language server for .mlir files ------===//
+//===- fp8-lsp-server.cpp - Language server for .mlir files ---------------===//
 //
 // Serves diagnostics, definitions, hover and completion to editors over the
 // language server protocol, with every dialect that fp8-opt reads.

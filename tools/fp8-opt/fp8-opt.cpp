@@ -1,4 +1,4 @@
-//===- fp8-opt.cpp - Any pass, any stage ----------------------------------===//
+//===- fp8-opt.cpp - The pass driver --------------------------------------===//
 //
 // The pass driver: has every fp8 dialect, pass and pipeline, and all of
 // upstream. It is the only program with the passes that only tests need.

@@ -1,4 +1,4 @@
-//===- fp8-reduce.cpp - The smallest module that a check still takes ------===//
+//===- fp8-reduce.cpp - Reduction of a module for a check -----------------===//
 //
 // Delta debugging: removes parts of a module, in chunks that shrink from all
 // parts to single ones, as long as the user's program says that the rest still

@@ -1,4 +1,4 @@
-//===- DataFlow.h - What a value of a step is computed from -----*- C++ -*-===//
+//===- DataFlow.h - Dependences between the values of a step ----*- C++ -*-===//
 //
 // The analysis looks through loops and branches: a loop-carried value depends
 // on its initial value and on the value that the body yields, the result of a

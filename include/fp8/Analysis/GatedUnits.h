@@ -1,4 +1,4 @@
-//===- GatedUnits.h - SwiGLU and its kin, found by data flow ----*- C++ -*-===//
+//===- GatedUnits.h - Gated units (SwiGLU), found by data flow --*- C++ -*-===//
 //
 // A gated unit is a linear layer ("down") whose activation is the product of
 // the results of two others: `act(x · gate) * (x · linear)`. It is found by

@@ -1,4 +1,4 @@
-//===- Passes.h - Kernels and schedule to LLVM ------------------*- C++ -*-===//
+//===- Passes.h - Lowering of kernels and schedule to LLVM ------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_PASSES_H
 #define FP8_CODEGEN_PASSES_H

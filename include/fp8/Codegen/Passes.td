@@ -1,4 +1,4 @@
-//===- Passes.td - Kernels and schedule to loops, vectors and LLVM --------===//
+//===- Passes.td - Lowering of kernels and schedule to LLVM ---------------===//
 
 #ifndef FP8_CODEGEN_PASSES
 #define FP8_CODEGEN_PASSES
@@ -67,13 +67,13 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
   let description = [{
     A kernel `@k(operands...)` with a plan becomes a function
     `@k(task, scratch, operands...)`: the task number selects one tile of the
-    domain; every structured op runs over
-    that tile. Elementwise ops and reductions with equal loops share one nest:
-    values pass between them in registers. The innermost contiguous loop is cut
-    into vectors of 16 lanes; a reduction over it keeps 16 partial results per
-    accumulator and combines them in a fixed tree, so results depend on shapes
-    alone. Dots go through packed panels and a register tile. Intermediates of
-    the kernel live in the task's scratch, as large as one tile.
+    domain, and every structured op runs over that tile. Elementwise ops and
+    reductions with equal loops share one nest: values pass between them in
+    registers. The innermost contiguous loop is split into vectors of 16 lanes.
+    A reduction over it keeps 16 partial results per accumulator and combines
+    them in a fixed tree, so results depend on shapes alone. Dots use packed
+    panels and a register tile. Intermediates of the kernel live in the task's
+    scratch and are as large as one tile.
     `fp8.scratch_bytes` and `fp8.tasks` say what a kernel needs.
 
     Example input:

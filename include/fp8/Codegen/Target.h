@@ -1,4 +1,4 @@
-//===- Target.h - What code is generated for --------------------*- C++ -*-===//
+//===- Target.h - The target of code generation -----------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_TARGET_H
 #define FP8_CODEGEN_TARGET_H

@@ -1,4 +1,4 @@
-//===- Tiles.h - How kernels are divided ------------------------*- C++ -*-===//
+//===- Tiles.h - Tiles of kernels -------------------------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_TILES_H
 #define FP8_CODEGEN_TILES_H

@@ -1,4 +1,4 @@
-//===- BuildId.h - Which compiler this is -----------------------*- C++ -*-===//
+//===- BuildId.h - Version and build of the compiler ------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_BUILDID_H
 #define FP8_COMPILER_BUILDID_H

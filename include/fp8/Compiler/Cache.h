@@ -1,4 +1,4 @@
-//===- Cache.h - What was compiled before, on disk --------------*- C++ -*-===//
+//===- Cache.h - An on-disk cache of compiled code --------------*- C++ -*-===//
 //
 // A cache is a directory of files that are named by keys: hashes of everything
 // that their contents depend on, so that an entry is never out of date. Any

@@ -1,4 +1,4 @@
-//===- Compiler.h - StableHLO text to an executable -------------*- C++ -*-===//
+//===- Compiler.h - Compilation of StableHLO --------------------*- C++ -*-===//
 //
 // Runs all stages in one call, for fp8-run and the Python package.
 //

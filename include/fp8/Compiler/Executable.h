@@ -1,4 +1,4 @@
-//===- Executable.h - What compilation gives, as a value --------*- C++ -*-===//
+//===- Executable.h - The result of compilation -----------------*- C++ -*-===//
 //
 // Machine code and everything that a runtime has to know about it. An
 // Executable holds no pointers into a process and no IR, so it can be

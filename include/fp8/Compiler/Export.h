@@ -1,4 +1,4 @@
-//===- Export.h - Trained weights for other programs ------------*- C++ -*-===//
+//===- Export.h - Export of trained weights ---------------------*- C++ -*-===//
 //
 // Determines the tensors of a file of weights, with names and formats, and
 // builds the functions that compute them from the parameters and read them

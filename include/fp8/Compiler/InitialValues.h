@@ -1,4 +1,4 @@
-//===- InitialValues.h - What a run begins with -----------------*- C++ -*-===//
+//===- InitialValues.h - Initial values of a run ----------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_INITIALVALUES_H
 #define FP8_COMPILER_INITIALVALUES_H

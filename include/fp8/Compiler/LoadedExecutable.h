@@ -1,4 +1,4 @@
-//===- LoadedExecutable.h - An executable in this process -------*- C++ -*-===//
+//===- LoadedExecutable.h - An executable in memory -------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_LOADEDEXECUTABLE_H
 #define FP8_COMPILER_LOADEDEXECUTABLE_H

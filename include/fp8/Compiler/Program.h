@@ -1,4 +1,4 @@
-//===- Program.h - From files to what a run needs ---------------*- C++ -*-===//
+//===- Program.h - Compilation of a whole program ---------------*- C++ -*-===//
 //
 // The common part of all front ends of the compiler: reads the files of a step,
 // of its initializer and of its evaluation, compiles them or takes them from

@@ -1,4 +1,4 @@
-//===- Communication.h - What ranks exchange in a step ----------*- C++ -*-===//
+//===- Communication.h - Predicted time of collectives ----------*- C++ -*-===//
 //
 // Predicts the time of a schedule's collectives on a network, and how much of
 // it computation hides.

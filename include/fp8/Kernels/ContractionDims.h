@@ -1,4 +1,4 @@
-//===- ContractionDims.h - Dots among structured ops ------------*- C++ -*-===//
+//===- ContractionDims.h - Recognition of contractions ----------*- C++ -*-===//
 
 #ifndef FP8_KERNELS_CONTRACTIONDIMS_H
 #define FP8_KERNELS_CONTRACTIONDIMS_H

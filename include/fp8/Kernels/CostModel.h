@@ -1,4 +1,4 @@
-//===- CostModel.h - How long a step takes on a machine ---------*- C++ -*-===//
+//===- CostModel.h - Predicted time of a step on a machine ------*- C++ -*-===//
 //
 // Predicts the time of a step from what its schedule computes and moves, and
 // from the peak rates of a machine.

@@ -1,4 +1,4 @@
-//===- CostReport.h - What a schedule computes and moves --------*- C++ -*-===//
+//===- CostReport.h - Arithmetic and traffic of launches --------*- C++ -*-===//
 //
 // Counts arithmetic and memory traffic of each launch from its kernel. The
 // counts describe the program of the kernels stage, not a machine: they say

@@ -1,4 +1,4 @@
-//===- MemoryReport.h - What a step keeps in memory, and why ----*- C++ -*-===//
+//===- MemoryReport.h - Report of a step's memory ---------------*- C++ -*-===//
 //
 // Describes the memory plan of a schedule: bytes of state per parameter, bytes
 // of saved activations per token and layer, and what is live at the peak of the
@@ -123,31 +123,32 @@ struct MemoryReport {
   int64_t mostBytes(MemoryCategory category) const;
   /// All bytes that the step needs: state, inputs, results, constants, arena.
   int64_t totalBytes() const;
-  /// B*S*H*2, the unit of activation memory.
+  /// Returns B*S*H*2, the unit of activation memory.
   std::optional<double> unit() const;
 
-  /// The bytes of the step with other numbers of tokens and layers, by the
-  /// linear model: where `t` and `l` are the factors, every buffer grows by its
-  /// shares, and so does, at every point of the schedule, what is alive.
+  /// Predicts the bytes of the step with `tokenFactor` times as many tokens and
+  /// `layerFactor` times as many layers. The model is linear: every buffer
+  /// grows by its shares, and with it the bytes that are live at a position.
   double predict(double tokenFactor, double layerFactor) const;
-  /// The largest factor that fits, to 1e-6; 0 if none does.
+  /// Returns the largest factor that fits, to 1e-6; 0 if none does.
   double largestFactor(double budget, bool ofLayers) const;
 
-  /// The report for people. `budget`: bytes to answer for, 0 for none.
+  /// Prints the report for users. With a `budget` in bytes (0: none), it says
+  /// what fits.
   void print(llvm::raw_ostream &os, double budget = 0) const;
   void printJSON(llvm::raw_ostream &os, double budget = 0) const;
-  /// Every buffer with what it is and where it comes from, largest first.
+  /// Prints every buffer with its category and source location, largest first.
   void printBuffers(llvm::raw_ostream &os) const;
 };
 
-/// What `buffers`, the plan of `schedule`, hold: fills in their categories.
-/// `positionOf` tells where an op of the schedule stands.
+/// Makes the report of `buffers`, the plan of `schedule`, and fills in their
+/// categories. `positionOf` returns the position of an op in the schedule.
 MemoryReport
 makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
                  int64_t arenaBytes,
                  llvm::function_ref<unsigned(Operation *)> positionOf);
 
-/// `80GB`, `80 GiB`, `123456`: bytes; nothing for anything else.
+/// Parses bytes such as `80GB`, `80 GiB` or `123456`; nullopt for other text.
 std::optional<double> parseBytes(StringRef text);
 
 } // namespace mlir::fp8

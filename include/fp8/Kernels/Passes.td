@@ -98,22 +98,23 @@ def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
   let summary = "Deal the state to the ranks: ZeRO-1 by whole tensors";
   let description = [{
     In a module with `fp8.zero`, a parameter and the state that belongs to it
-    (moments, summed gradients, their scales) are a shard, which one rank owns.
-    Which one is decided when the step runs: shards are dealt by their bytes to
-    as many ranks as there are, so the code is the same on all of them.
+    (moments, summed gradients, their scales) form a shard, which one rank owns.
+    The owner is chosen when the step runs: shards are distributed by their
+    bytes over as many ranks as there are, so the code is the same on all ranks.
 
-    The pass follows who has a value: all ranks, each another one (what follows
-    from the batch), or the owner of a shard. An op that reads what one owner has,
-    and else what all have, is run by that owner alone: `fp8.shard` marks it, and
-    the state. A sum over ranks that becomes the state of one shard goes to its
-    owner alone. What others read of an owner's values is sent to them where it
-    is computed (`fp8.all_reduce owner`).
+    The pass tracks which ranks have a value: all of them, each rank a different
+    one (values that depend on the batch), or the owner of a shard. If an op
+    reads values of one owner, and otherwise only values that all ranks have,
+    that owner alone runs it: `fp8.shard` marks such ops, and the state. A sum
+    over ranks that becomes state of one shard only goes to its owner. If other
+    ranks read a value of an owner, it is sent to them where it is computed
+    (`fp8.all_reduce owner`).
 
-    So a weight that is read as FP8 payload and scale is sent as these, and its
-    master stays with the owner. A parameter that others read as it is, or in
-    forms that take more bytes, is no part of the shard: all ranks have it, and
-    are sent its new value. State whose parameter is not known follows an owner
-    where nobody else reads it.
+    A weight that is read as FP8 payload and scale is therefore sent in that
+    form, and its master stays with the owner. A parameter that others read
+    unchanged, or in forms that take more bytes, is not part of the shard: all
+    ranks have it and receive its new value. State whose parameter is not known
+    belongs to an owner if nobody else reads it.
 
     Example: the gradient goes to the owner of `params['w']`, which updates the
     moment; all get the new parameter.
@@ -147,7 +148,7 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     the joined kernel reads only what it wrote itself: the loops that both share
     are the kernel's domain, which codegen divides into tasks; `fp8.task_dims` on
     an op says which of its loops run over the domain. A kernel holds at most one
-    contraction, as its first op; what follows it is its epilogue.
+    contraction, as its first op; the ops after it are its epilogue.
 
     Example input:
 

@@ -1,4 +1,4 @@
-//===- Structure.h - What kernels are made of -------------------*- C++ -*-===//
+//===- Structure.h - Attributes and queries of kernels ----------*- C++ -*-===//
 //
 // Names of the attributes that kernel formation leaves for codegen, and queries
 // on structured ops that several passes share.

@@ -1,4 +1,4 @@
-//===- Expressions.cpp - What elementwise expressions compute -------------===//
+//===- Expressions.cpp - Elementwise expressions --------------------------===//
 
 #include "Expressions.h"
 

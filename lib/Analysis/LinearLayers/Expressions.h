@@ -1,4 +1,4 @@
-//===- Expressions.h - What elementwise expressions compute -----*- C++ -*-===//
+//===- Expressions.h - Elementwise expressions ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_EXPRESSIONS_H
 #define FP8_LIB_ANALYSIS_LINEARLAYERS_EXPRESSIONS_H

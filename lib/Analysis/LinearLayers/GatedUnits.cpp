@@ -1,4 +1,4 @@
-//===- GatedUnits.cpp - SwiGLU and its kin, found by data flow ------------===//
+//===- GatedUnits.cpp - Gated units (SwiGLU), found by data flow ----------===//
 
 #include "fp8/Analysis/GatedUnits.h"
 

@@ -1,4 +1,4 @@
-//===- Origins.cpp - What values are made of ------------------------------===//
+//===- Origins.cpp - Whether values are weights or data -------------------===//
 
 #include "Origins.h"
 #include "ValueFlow.h"

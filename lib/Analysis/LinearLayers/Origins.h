@@ -1,4 +1,4 @@
-//===- Origins.h - What values are made of ----------------------*- C++ -*-===//
+//===- Origins.h - Whether values are weights or data -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H
 #define FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H

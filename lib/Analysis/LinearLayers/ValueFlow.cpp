@@ -1,4 +1,4 @@
-//===- ValueFlow.cpp - Where values come from, through control flow -------===//
+//===- ValueFlow.cpp - Sources and equality of values ---------------------===//
 
 #include "ValueFlow.h"
 

@@ -1,5 +1,4 @@
-//===- ValueFlow.h - Where values come from, through control flow -*- C++
-//-*-===//
+//===- ValueFlow.h - Sources and equality of values -------------*- C++ -*-===//
 //
 // Traces views (reshapes, slices, conversions, ...), loops and branches between
 // a value and its source, and numbers values such that equal values have equal

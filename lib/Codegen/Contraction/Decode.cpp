@@ -1,4 +1,4 @@
-//===- Decode.cpp - Elements to f32 and bf16, exactly ---------------------===//
+//===- Decode.cpp - Exact decoding to f32 and bf16 ------------------------===//
 
 #include "LaneBuilder.h"
 

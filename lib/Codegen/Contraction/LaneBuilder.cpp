@@ -1,4 +1,4 @@
-//===- LaneBuilder.cpp - Vectors of elements, loaded and stored -----------===//
+//===- LaneBuilder.cpp - Vector loads, stores and shuffles ----------------===//
 
 #include "LaneBuilder.h"
 

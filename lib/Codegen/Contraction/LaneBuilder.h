@@ -1,4 +1,4 @@
-//===- LaneBuilder.h - Vectors of elements, loaded and decoded --*- C++ -*-===//
+//===- LaneBuilder.h - Vector loads, stores and shuffles --------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H
 #define FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H

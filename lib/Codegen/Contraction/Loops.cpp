@@ -1,4 +1,4 @@
-//===- Loops.cpp - The loops of a contraction, merged ---------------------===//
+//===- Loops.cpp - Merged loops of a contraction --------------------------===//
 
 #include "Loops.h"
 

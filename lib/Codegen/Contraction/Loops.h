@@ -1,4 +1,4 @@
-//===- Loops.h - The loops of a contraction, merged -------------*- C++ -*-===//
+//===- Loops.h - Merged loops of a contraction ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
 #define FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H

@@ -1,4 +1,4 @@
-//===- MatrixTiles.cpp - Sums of a contraction in the tiles of AMX --------===//
+//===- MatrixTiles.cpp - Sums of a contraction in AMX tiles ---------------===//
 //
 // A register tile of up to 32 x 32 sums takes up to four tile registers; four
 // more hold two tiles of each operand. All registers have 16 rows of 16 lanes,

@@ -1,4 +1,4 @@
-//===- Packing.cpp - Operands of a contraction to panels ------------------===//
+//===- Packing.cpp - Packing of operands into panels ----------------------===//
 
 #include "Emitter.h"
 

@@ -1,4 +1,4 @@
-//===- Places.cpp - Where the operands of a contraction lie ---------------===//
+//===- Places.cpp - Positions in operands and scales ----------------------===//
 
 #include "Places.h"
 

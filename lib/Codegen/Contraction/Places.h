@@ -1,4 +1,4 @@
-//===- Places.h - Where the operands of a contraction lie -------*- C++ -*-===//
+//===- Places.h - Positions in operands and scales --------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_PLACES_H
 #define FP8_LIB_CODEGEN_CONTRACTION_PLACES_H

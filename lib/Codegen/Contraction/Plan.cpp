@@ -1,4 +1,4 @@
-//===- Plan.cpp - How the tile of a contraction is computed ---------------===//
+//===- Plan.cpp - The plan of a contraction's tile ------------------------===//
 
 #include "Plan.h"
 

@@ -1,4 +1,4 @@
-//===- Plan.h - How the tile of a contraction is computed -------*- C++ -*-===//
+//===- Plan.h - The plan of a contraction's tile ----------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_PLAN_H
 #define FP8_LIB_CODEGEN_CONTRACTION_PLAN_H

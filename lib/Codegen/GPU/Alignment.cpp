@@ -1,4 +1,4 @@
-//===- Alignment.cpp - Where operands of launches begin -------------------===//
+//===- Alignment.cpp - Alignment of launch operands -----------------------===//
 
 #include "Alignment.h"
 #include "BlockLowering.h"

@@ -1,4 +1,4 @@
-//===- Alignment.h - Where operands of launches begin -----------*- C++ -*-===//
+//===- Alignment.h - Alignment of launch operands ---------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_GPU_ALIGNMENT_H
 #define FP8_LIB_CODEGEN_GPU_ALIGNMENT_H

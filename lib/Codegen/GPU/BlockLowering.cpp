@@ -1,4 +1,4 @@
-//===- BlockLowering.cpp - One kernel to the code of a GPU's block --------===//
+//===- BlockLowering.cpp - Lowering of a kernel to a GPU block ------------===//
 
 #include "BlockLowering.h"
 

@@ -1,5 +1,4 @@
-//===- BlockLowering.h - One kernel to the code of a GPU's block -*- C++
-//-*-===//
+//===- BlockLowering.h - Lowering of a kernel to a GPU block ----*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_GPU_BLOCKLOWERING_H
 #define FP8_LIB_CODEGEN_GPU_BLOCKLOWERING_H

@@ -1,4 +1,4 @@
-//===- GPUCasts.cpp - f8 and bf16 casts as instructions of a GPU ----------===//
+//===- GPUCasts.cpp - f8 and bf16 casts as GPU instructions ---------------===//
 
 #include "fp8/Codegen/GPU/Passes.h"
 

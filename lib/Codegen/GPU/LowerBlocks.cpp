@@ -1,4 +1,4 @@
-//===- LowerBlocks.cpp - Structured ops to the code of a GPU's block ------===//
+//===- LowerBlocks.cpp - Lowering of kernels to GPU blocks ----------------===//
 
 #include "../Lowering/LowerKernels/Booleans.h"
 #include "Alignment.h"

@@ -1,4 +1,4 @@
-//===- PlanBlocks.cpp - How kernels are divided into blocks of a GPU ------===//
+//===- PlanBlocks.cpp - Division of kernels into GPU blocks ---------------===//
 
 #include "BlockLowering.h"
 #include "DotPlan.h"

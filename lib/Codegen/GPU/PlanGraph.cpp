@@ -1,4 +1,4 @@
-//===- PlanGraph.cpp - Loops and branches that the GPU decides ------------===//
+//===- PlanGraph.cpp - Control flow that the GPU runs ---------------------===//
 
 #include "../Lowering/DeviceLoops.h"
 

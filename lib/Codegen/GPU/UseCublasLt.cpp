@@ -1,4 +1,4 @@
-//===- UseCublasLt.cpp - Leave dots to cuBLASLt ---------------------------===//
+//===- UseCublasLt.cpp - Dots that cuBLASLt computes ----------------------===//
 
 #include "Alignment.h"
 #include "LibraryDot.h"

@@ -1,4 +1,4 @@
-//===- Object.cpp - GPU kernels as code for a driver ----------------------===//
+//===- Object.cpp - Compilation of GPU kernels ----------------------------===//
 
 #include "fp8/Codegen/GPU/Object.h"
 

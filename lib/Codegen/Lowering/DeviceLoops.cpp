@@ -1,4 +1,4 @@
-//===- DeviceLoops.cpp - Control flow that a GPU decides ------------------===//
+//===- DeviceLoops.cpp - Loops and conditions on a GPU --------------------===//
 
 #include "DeviceLoops.h"
 

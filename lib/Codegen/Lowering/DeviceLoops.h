@@ -1,4 +1,4 @@
-//===- DeviceLoops.h - Control flow that a GPU decides ----------*- C++ -*-===//
+//===- DeviceLoops.h - Loops and conditions on a GPU ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H
 #define FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H

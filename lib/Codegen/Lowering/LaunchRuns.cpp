@@ -1,4 +1,4 @@
-//===- LaunchRuns.cpp - Launches that one loop makes ----------------------===//
+//===- LaunchRuns.cpp - Launches that become one loop ---------------------===//
 
 #include "LaunchRuns.h"
 

@@ -1,4 +1,4 @@
-//===- LaunchRuns.h - Launches that one loop makes --------------*- C++ -*-===//
+//===- LaunchRuns.h - Launches that become one loop -------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LAUNCHRUNS_H
 #define FP8_LIB_CODEGEN_LOWERING_LAUNCHRUNS_H

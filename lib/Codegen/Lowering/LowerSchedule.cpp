@@ -1,4 +1,4 @@
-//===- LowerSchedule.cpp - The schedule as launches -----------------------===//
+//===- LowerSchedule.cpp - Lowering of the schedule to launches -----------===//
 
 #include "DeviceLoops.h"
 #include "LaunchRuns.h"

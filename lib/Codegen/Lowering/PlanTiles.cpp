@@ -1,4 +1,4 @@
-//===- PlanTiles.cpp - How kernels are divided into tasks on a CPU --------===//
+//===- PlanTiles.cpp - Division of kernels into CPU tasks -----------------===//
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"

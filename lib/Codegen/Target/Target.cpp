@@ -1,4 +1,4 @@
-//===- Target.cpp - What code is generated for ----------------------------===//
+//===- Target.cpp - The target of code generation -------------------------===//
 
 #include "fp8/Codegen/Target.h"
 

@@ -183,7 +183,7 @@ V horner(V x, ArrayRef<double> c) {
 }
 
 //===----------------------------------------------------------------------===//
-// In f32
+// Functions in f32
 //===----------------------------------------------------------------------===//
 
 /// 1.5 * 2^23: its sum with a small float holds the float's nearest integer in
@@ -260,7 +260,7 @@ V erf32(V x) {
 }
 
 //===----------------------------------------------------------------------===//
-// In f64: arguments are f32 values or small combinations of them
+// Functions in f64, of f32 values or small combinations of them
 //===----------------------------------------------------------------------===//
 
 /// e^x = (1 + q) * 2^n with |q| < 0.42; a series up to r^terms computes q.
@@ -643,7 +643,7 @@ V lgamma64(V x) {
   V r = fma(z + 0.5, log64(l.t), 0.91893853320467274178 - l.t) + log64(l.sum);
   V mirrored = log64(kPi / sinCosPi(x).sin.abs()) - r;
   r = select(reflect, mirrored, r);
-  // Close to 0 it is -log|x|, of an x that may be subnormal.
+  // Close to 0, it is -log|x|, where x may be subnormal.
   V a = x.abs();
   V tiny = 60 * 0.69314718055994530942 - log64(a * 1152921504606846976.0);
   r = select(lt(a, 1e-20), tiny, r);

@@ -1,4 +1,4 @@
-//===- Ranks.cpp - What follows from the number of a rank -----------------===//
+//===- Ranks.cpp - Lowering of ops that depend on the rank ----------------===//
 
 #include "Scalars.h"
 

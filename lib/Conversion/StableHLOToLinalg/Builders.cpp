@@ -1,4 +1,4 @@
-//===- Builders.cpp - What lowerings build with ---------------------------===//
+//===- Builders.cpp - Builders for lowerings ------------------------------===//
 
 #include "Builders.h"
 

@@ -1,4 +1,4 @@
-//===- Builders.h - What lowerings build with -------------------*- C++ -*-===//
+//===- Builders.h - Builders for lowerings ----------------------*- C++ -*-===//
 //
 // Builders of structured ops on tensors, and of loop nests for element
 // positions that depend on data. `type` is always the type of the result.

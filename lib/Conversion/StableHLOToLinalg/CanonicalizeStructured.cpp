@@ -1,4 +1,4 @@
-//===- CanonicalizeStructured.cpp - Canonicalization in form --------------===//
+//===- CanonicalizeStructured.cpp - Canonicalization of structured IR -----===//
 
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"

@@ -1,4 +1,4 @@
-//===- FoldTransposes.cpp - Transposes into dots --------------------------===//
+//===- FoldTransposes.cpp - Folding of transposes into dots ---------------===//
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"

@@ -1,4 +1,4 @@
-//===- Patterns.h - Lowerings that have files of their own ------*- C++ -*-===//
+//===- Patterns.h - Lowerings with files of their own -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H

@@ -1,4 +1,4 @@
-//===- RandomBits.cpp - rng_bit_generator ---------------------------------===//
+//===- RandomBits.cpp - Lowering of rng_bit_generator ---------------------===//
 //
 // Threefry-2x32 with 20 rounds and Philox-4x32 with 10 (Salmon et al., Parallel
 // random numbers: as easy as 1, 2, 3, SC 2011), with the keys, counters and

@@ -1,4 +1,4 @@
-//===- ScalarOps.cpp - StableHLO element by element -----------------------===//
+//===- ScalarOps.cpp - Elementwise StableHLO ops --------------------------===//
 //
 // One table from op names to emitters serves both elementwise ops on tensors
 // and the bodies of reductions and scatters.

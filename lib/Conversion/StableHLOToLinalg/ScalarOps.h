@@ -1,4 +1,4 @@
-//===- ScalarOps.h - StableHLO element by element ---------------*- C++ -*-===//
+//===- ScalarOps.h - Elementwise StableHLO ops ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H

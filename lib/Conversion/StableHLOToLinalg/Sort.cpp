@@ -1,4 +1,4 @@
-//===- Sort.cpp - Sorting -------------------------------------------------===//
+//===- Sort.cpp - Lowering of sort and top_k ------------------------------===//
 //
 // A bottom-up merge sort: runs of 1, 2, 4, ... elements are merged pairwise,
 // from the tensors into a scratch row and back. A merge takes from its left run

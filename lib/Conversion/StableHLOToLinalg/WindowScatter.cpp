@@ -1,4 +1,4 @@
-//===- WindowScatter.cpp - select_and_scatter -----------------------------===//
+//===- WindowScatter.cpp - Lowering of select_and_scatter -----------------===//
 //
 // Uses two parallel loops instead of a scatter. First, every window selects its
 // element, as an index into the operand. Then every element of the result

@@ -1,4 +1,4 @@
-//===- AttentionKernel.cpp - An attention to a kernel ---------------------===//
+//===- AttentionKernel.cpp - Outlining of an attention --------------------===//
 
 #include "AttentionKernel.h"
 
@@ -266,7 +266,7 @@ void AttentionOutliner::takeOutLast() {
   matchLoops();
 }
 
-/// Creates a copy of `last` in front of the attention that reads `sum`.
+/// Creates, in front of the attention, a copy of `last` that reads `sum`.
 linalg::GenericOp AttentionOutliner::copyOutside(linalg::GenericOp last,
                                                  Value sum) {
   OpBuilder builder(op);

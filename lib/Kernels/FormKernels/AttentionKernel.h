@@ -1,4 +1,4 @@
-//===- AttentionKernel.h - An attention to a kernel -------------*- C++ -*-===//
+//===- AttentionKernel.h - Outlining of an attention ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
 #define FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H

@@ -1,4 +1,4 @@
-//===- Outline.cpp - A group of ops to a kernel ---------------------------===//
+//===- Outline.cpp - Outlining of a group of ops --------------------------===//
 
 #include "Outline.h"
 

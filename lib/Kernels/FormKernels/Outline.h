@@ -1,4 +1,4 @@
-//===- Outline.h - A group of ops to a kernel -------------------*- C++ -*-===//
+//===- Outline.h - Outlining of a group of ops ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_OUTLINE_H
 #define FP8_LIB_KERNELS_FORMKERNELS_OUTLINE_H

@@ -1,4 +1,4 @@
-//===- Preparation.cpp - Every op its own destinations --------------------===//
+//===- Preparation.cpp - Preparation of ops for grouping ------------------===//
 
 #include "Preparation.h"
 

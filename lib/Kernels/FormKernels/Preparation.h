@@ -1,4 +1,4 @@
-//===- Preparation.h - Every op its own destinations ------------*- C++ -*-===//
+//===- Preparation.h - Preparation of ops for grouping ----------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
 #define FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H

@@ -1,4 +1,4 @@
-//===- BufferParts.cpp - What has a part in the buffers of a schedule -----===//
+//===- BufferParts.cpp - Contributions to a schedule's buffers ------------===//
 
 #include "MemoryAnalyzer.h"
 

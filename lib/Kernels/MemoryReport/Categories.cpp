@@ -1,4 +1,4 @@
-//===- Categories.cpp - What the buffers of the arena are to the step -----===//
+//===- Categories.cpp - Categories of buffers -----------------------------===//
 
 #include "MemoryAnalyzer.h"
 

@@ -1,4 +1,4 @@
-//===- Growth.cpp - What grows with tokens and layers ---------------------===//
+//===- Growth.cpp - Growth with tokens and layers -------------------------===//
 
 #include "MemoryAnalyzer.h"
 

@@ -1,4 +1,4 @@
-//===- KernelFlow.cpp - What the outputs of a kernel are made of ----------===//
+//===- KernelFlow.cpp - Dependences of a kernel's outputs -----------------===//
 
 #include "KernelFlow.h"
 

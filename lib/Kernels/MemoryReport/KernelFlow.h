@@ -1,4 +1,4 @@
-//===- KernelFlow.h - What the outputs of a kernel are made of --*- C++ -*-===//
+//===- KernelFlow.h - Dependences of a kernel's outputs ---------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H
 #define FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H

@@ -1,4 +1,4 @@
-//===- Layers.cpp - The layers of a step, by the dots of its forward pass -===//
+//===- Layers.cpp - Layers, found by the forward dots ---------------------===//
 
 #include "MemoryAnalyzer.h"
 

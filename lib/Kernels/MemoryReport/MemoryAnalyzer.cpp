@@ -1,4 +1,4 @@
-//===- MemoryAnalyzer.cpp - What the buffers of a schedule hold -----------===//
+//===- MemoryAnalyzer.cpp - Analysis of a schedule's buffers --------------===//
 
 #include "MemoryAnalyzer.h"
 

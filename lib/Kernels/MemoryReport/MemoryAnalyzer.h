@@ -1,4 +1,4 @@
-//===- MemoryAnalyzer.h - What the buffers of a schedule hold ---*- C++ -*-===//
+//===- MemoryAnalyzer.h - Analysis of a schedule's buffers ------*- C++ -*-===//
 //
 // The analysis works in this order:
 //  1. It summarizes every kernel once: which arguments each of its outputs

@@ -1,4 +1,4 @@
-//===- Numbers.cpp - The sums of a memory report --------------------------===//
+//===- Numbers.cpp - Sums and predictions of a memory report --------------===//
 
 #include "fp8/Kernels/MemoryReport.h"
 

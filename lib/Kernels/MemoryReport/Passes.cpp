@@ -1,4 +1,4 @@
-//===- Passes.cpp - Where a step goes forward and where back --------------===//
+//===- Passes.cpp - Forward and backward pass of a schedule ---------------===//
 
 #include "MemoryAnalyzer.h"
 

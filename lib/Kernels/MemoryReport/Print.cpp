@@ -1,4 +1,4 @@
-//===- Print.cpp - A memory report for people -----------------------------===//
+//===- Print.cpp - A memory report as tables ------------------------------===//
 
 #include "Categories.h"
 

@@ -1,4 +1,4 @@
-//===- ScheduleAccesses.cpp - What the ops of a schedule read and write ---===//
+//===- ScheduleAccesses.cpp - Accesses of a schedule's ops ----------------===//
 
 #include "MemoryAnalyzer.h"
 

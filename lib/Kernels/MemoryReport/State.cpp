@@ -1,4 +1,4 @@
-//===- State.cpp - What the arguments of a step are to the update ---------===//
+//===- State.cpp - Categories of state ------------------------------------===//
 
 #include "MemoryAnalyzer.h"
 

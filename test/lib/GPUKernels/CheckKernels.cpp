@@ -1,4 +1,4 @@
-//===- CheckKernels.cpp - Kernels of a GPU beside those of the CPU --------===//
+//===- CheckKernels.cpp - Comparison of GPU and CPU kernels ---------------===//
 //
 // Runs every kernel of a stage-4 module on the CPU and in the emulator, on the
 // same random inputs, and prints one line per kernel that compares the results.

@@ -1,4 +1,4 @@
-//===- Object.h - GPU kernels as code for a driver --------------*- C++ -*-===//
+//===- Object.h - Compilation of GPU kernels --------------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_GPU_OBJECT_H
 #define FP8_CODEGEN_GPU_OBJECT_H

@@ -1,4 +1,4 @@
-//===- Passes.td - Kernels to NVIDIA GPUs ------------------*- tablegen -*-===//
+//===- Passes.td - Lowering of kernels to NVIDIA GPUs ------*- tablegen -*-===//
 
 #ifndef FP8_CODEGEN_GPU_PASSES
 #define FP8_CODEGEN_GPU_PASSES
@@ -204,7 +204,8 @@ def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
   let description = [{
     Upstream conversions silently skip ops that they do not know. This check
     reports an error for any op in a `gpu.module` that is of neither dialect,
-    any call of a function without a body, and any value of an f8 type.
+    any call of a function without a body, any f64 function for which GPUs have
+    no instruction, and any value of an f8 type.
 
     Example:
 

@@ -26,9 +26,8 @@ def ExpandMath : Pass<"fp8-expand-math"> {
     `erf`, `erfc`, `expm1`, `log1p`, `rsqrt` and the inverse hyperbolic
     functions are expanded, too (within 8 ulp), because LLVM has no accurate
     form of them; the other functions stay and become calls of the C library:
-    `acos`, `asin`,
-    `atan`, `atan2`, `cos`, `cosh`, `exp`, `exp2`, `log`, `log10`, `log2`,
-    `powf`, `sin`, `sinh`, `tan`, `tanh`.
+    `acos`, `asin`, `atan`, `atan2`, `cos`, `cosh`, `exp`, `exp2`, `log`,
+    `log10`, `log2`, `powf`, `sin`, `sinh`, `tan`, `tanh`.
 
     Example:
 

@@ -1,4 +1,4 @@
-//===- Accesses.cpp - What the loops of a task load and store -------------===//
+//===- Accesses.cpp - Loads and stores of a task --------------------------===//
 
 #include "Booleans.h"
 #include "KernelLowering.h"

@@ -1,4 +1,4 @@
-//===- KernelLowering.h - One kernel to the loops of one task ---*- C++ -*-===//
+//===- KernelLowering.h - Lowering of a kernel to a task --------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_KERNELLOWERING_H
 #define FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_KERNELLOWERING_H

@@ -1,4 +1,4 @@
-//===- LowerKernels.cpp - Structured ops to the loops of one task ---------===//
+//===- LowerKernels.cpp - Lowering of kernels to tasks --------------------===//
 
 #include "Booleans.h"
 #include "TaskLowering.h"

@@ -1,4 +1,4 @@
-//===- Scratch.cpp - What a task keeps to itself --------------------------===//
+//===- Scratch.cpp - Local buffers of a task ------------------------------===//
 
 #include "Booleans.h"
 #include "KernelLowering.h"

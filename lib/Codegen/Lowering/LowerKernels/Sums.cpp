@@ -1,4 +1,4 @@
-//===- Sums.cpp - Loops that reduce, and long float sums ------------------===//
+//===- Sums.cpp - Reductions and long float sums --------------------------===//
 
 #include "KernelLowering.h"
 

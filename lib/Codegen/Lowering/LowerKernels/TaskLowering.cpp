@@ -1,4 +1,4 @@
-//===- TaskLowering.cpp - One kernel to the loops of a CPU's task ---------===//
+//===- TaskLowering.cpp - Lowering of a kernel to a CPU task --------------===//
 
 #include "TaskLowering.h"
 

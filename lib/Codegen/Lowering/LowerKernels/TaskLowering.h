@@ -1,4 +1,4 @@
-//===- TaskLowering.h - One kernel to the loops of a CPU's task -*- C++ -*-===//
+//===- TaskLowering.h - Lowering of a kernel to a CPU task ------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
 #define FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
