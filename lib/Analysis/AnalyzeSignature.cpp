@@ -365,7 +365,7 @@ void SignatureAnalyzer::findBindable(Bindable &wanted, Bindable &data) {
 }
 
 /// Uses the initial values: undecided arguments are set once if they have one,
-/// and data otherwise.
+/// and data otherwise. Data that has one left is set once, too.
 void SignatureAnalyzer::readInitialValues() {
   ArrayRef<TreeLeaf> sources = options.initialValues;
   Bindable wanted, data;

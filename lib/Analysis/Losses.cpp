@@ -152,9 +152,9 @@ SignatureAnalyzer::findLossCandidates() {
 }
 
 /// If no gradient was recognized, update chains end at the gradients. Drops
-/// candidates for state that does not update itself (a hidden state), whose
-/// chain ends at no gradient. Copies of weights in another type only count if
-/// there is nothing else.
+/// candidates with state whose chain only ends at values that the candidate is
+/// computed from, a hidden state. Copies of weights in another type only count
+/// if there is nothing else.
 void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
   if (!learning.empty())
     return;

@@ -205,7 +205,7 @@ bool SignatureAnalyzer::dependsOnArrays(Value value) {
 
 /// Returns true if, in a sum, each term that `scalar` contributes to depends on
 /// scalars alone, as in the average of a norm. The decay of that average, which
-/// may be an argument, too, also contributes to the other term.
+/// may be an argument, too, also contributes to the other term and fails.
 bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
   SmallVector<Value> stack{sum};
   ValueSet seen{sum};

@@ -105,8 +105,8 @@ struct MemoryReport {
   /// The number of tokens that the forward pass works on at once, the width of
   /// the last linear layer's input, and the number of layers.
   KnownSize tokens, width, layers;
-  /// Bytes that one layer saves for the backward pass, apart from attention
-  /// scores and of these; nullopt if the number of layers is unknown.
+  /// Bytes that one layer saves for the backward pass without attention scores,
+  /// and those of attention scores; nullopt if the number of layers is unknown.
   std::optional<double> savedPerLayer, attentionPerLayer;
   /// The part of `savedPerLayer` that holds payloads for wgrad alone.
   std::optional<double> wgradCopiesPerLayer;
