@@ -13,7 +13,7 @@ using namespace mlir::fp8;
 // Paths
 //===----------------------------------------------------------------------===//
 
-/// The name in a location, through the locations that may wrap it.
+/// Returns the name in a location, which other locations may wrap.
 static StringRef nameOf(Location loc) {
   if (auto name = dyn_cast<NameLoc>(loc))
     return name.getName();
@@ -33,7 +33,7 @@ static std::string unique(std::string path, llvm::StringSet<> &taken) {
   return candidate;
 }
 
-/// The path of an argument; empty if it has none.
+/// Returns the path of an argument; empty if it has none.
 static std::string pathOf(func::FuncOp func, BlockArgument arg) {
   if (auto path =
           func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr))
@@ -41,7 +41,7 @@ static std::string pathOf(func::FuncOp func, BlockArgument arg) {
   return nameOf(arg.getLoc()).str();
 }
 
-/// The path of a result; empty if it has none.
+/// Returns the path of a result; empty if it has none.
 static std::string pathOf(func::FuncOp func, unsigned result) {
   for (StringRef name : {StringRef(kPathAttr), StringRef("jax.result_info")})
     if (auto path = func.getResultAttrOfType<StringAttr>(result, name);
@@ -50,8 +50,8 @@ static std::string pathOf(func::FuncOp func, unsigned result) {
   return "";
 }
 
-/// Adds an argument or a result; true if it has a name of its own. What has
-/// none is called by `kind` and its number.
+/// Adds an argument or a result; returns true if it has a name. Without one, it
+/// is called `kind` with its number.
 template <typename Entry>
 static bool addEntry(SmallVectorImpl<Entry> &entries, StringRef kind,
                      std::string path, Type type, llvm::StringSet<> &taken) {
@@ -66,7 +66,7 @@ static bool addEntry(SmallVectorImpl<Entry> &entries, StringRef kind,
   return path != unnamed;
 }
 
-/// Finds the paths; true for arguments and results if any has a name.
+/// Finds the paths; returns whether any argument and any result has a name.
 static std::pair<bool, bool> findPaths(func::FuncOp func,
                                        Signature &signature) {
   bool argsAreNamed = false, resultsAreNamed = false;
@@ -158,7 +158,8 @@ LogicalResult SignatureAnalyzer::readOptions() {
                  failed(readLoss()));
 }
 
-/// What tells data from weights among arguments that no result replaces.
+/// Finds how arguments that no result replaces are used, to tell data from
+/// weights.
 std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
   std::vector<ArgumentUse> uses;
   for (const SignatureArg &arg : signature.args) {
@@ -173,16 +174,17 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
     else
       uses.push_back(ArgumentUse::Unknown);
   }
-  // In a loop over whole steps the weights of a later one follow from all that
-  // an earlier one read: there they are what the loop began with.
+  // In a loop over whole steps, the weights of later iterations depend on
+  // everything that earlier ones read. The forward pass is therefore related to
+  // the values that the loop starts from.
   std::optional<Dependence> inStep;
   if (!carried.empty())
     inStep.emplace(func, llvm::to_vector_of<Value>(func.getArguments()),
                    carried, /*together=*/false);
   const Dependence &origins = inStep ? *inStep : onArguments;
   findArgumentUses(func, forward, origins, uses);
-  // The loss that is returned may be another than the one that gradients flow
-  // from: without the weights of its terms, say.
+  // The returned loss may differ from the one that gradients flow from, for
+  // instance in the weights of its terms.
   std::vector<ArgumentUse> hidden(uses);
   for (const SignatureArg &arg : signature.args)
     if (forward.contains(argument(arg.index)) &&
@@ -218,8 +220,8 @@ SignatureAnalyzer::Evidence SignatureAnalyzer::findEvidence() {
   return evidence;
 }
 
-/// Whether flags choose elements of state: those of pruned weights stay as they
-/// are, where those of a batch meet activations.
+/// Returns true if boolean flags mask elements of state, as those of pruned
+/// weights do. (Flags of a batch are applied to activations.)
 bool SignatureAnalyzer::masksState(Value flags) {
   if (!elementOf(flags).isInteger(1))
     return false;
@@ -237,8 +239,8 @@ bool SignatureAnalyzer::masksState(Value flags) {
   });
 }
 
-/// The role of an argument that no result replaces, by the surest reason first;
-/// none if nothing tells it.
+/// Guesses the role of an argument that no result replaces, from the most
+/// reliable evidence first. Returns nullopt if there is none.
 std::optional<SignatureAnalyzer::RoleGuess>
 SignatureAnalyzer::guessRole(const SignatureArg &arg,
                              const Evidence &evidence) {
@@ -310,8 +312,8 @@ static std::vector<fp8binding::Leaf> toBinding(ArrayRef<TreeLeaf> leaves) {
   return out;
 }
 
-/// The sources that targets take their initial values from, as the runtime
-/// binds them.
+/// Returns the sources that provide the initial values of targets, with the
+/// binding that the runtime uses.
 static SmallVector<std::optional<unsigned>> bind(ArrayRef<TreeLeaf> targets,
                                                  ArrayRef<TreeLeaf> sources) {
   SmallVector<std::optional<unsigned>> out;
@@ -321,7 +323,7 @@ static SmallVector<std::optional<unsigned>> bind(ArrayRef<TreeLeaf> targets,
   return out;
 }
 
-/// The last key of a path; empty where it only counts.
+/// Returns the last key of a path; empty if it is only a number.
 static StringRef lastName(StringRef path) {
   path = path.rtrim("]'\"");
   StringRef key = path.substr(path.find_last_of("[.'\"/") + 1);
@@ -332,8 +334,8 @@ static StringRef lastName(StringRef path) {
   return counts ? StringRef() : key;
 }
 
-/// An argument that the initial values have a value for, and that no result
-/// replaces, is set once.
+/// Marks an argument as set once: no result replaces it, and the initial values
+/// contain it.
 void SignatureAnalyzer::setOnce(unsigned index) {
   setRole(index,
           isFloat(signature.args[index].type) ? ArgRole::Frozen
@@ -341,8 +343,8 @@ void SignatureAnalyzer::setOnce(unsigned index) {
           "no result replaces it, and the initial values have it");
 }
 
-/// Divides the arguments that may have an initial value: those that need one in
-/// any case or have one of their own name are wanted, data may have one.
+/// Splits the arguments that may have an initial value: `wanted` ones need one
+/// in any case or have one of the same name; `data` may have one.
 void SignatureAnalyzer::findBindable(Bindable &wanted, Bindable &data) {
   for (const SignatureArg &arg : signature.args) {
     auto forced = forcedRoles.find(arg.index);
@@ -362,8 +364,8 @@ void SignatureAnalyzer::findBindable(Bindable &wanted, Bindable &data) {
   }
 }
 
-/// The initial values tell what is set once, and that floats which they lack
-/// are data unless data flow knows better.
+/// Uses the initial values: undecided arguments are set once if they have one,
+/// and data otherwise. Data that has one left is set once, too.
 void SignatureAnalyzer::readInitialValues() {
   ArrayRef<TreeLeaf> sources = options.initialValues;
   Bindable wanted, data;
@@ -386,7 +388,7 @@ void SignatureAnalyzer::readInitialValues() {
   for (auto [index, source] : llvm::zip(data.args, bind(data.leaves, left))) {
     if (!source)
       continue;
-    // By type alone only what has no name of its own is found.
+    // A match by type alone only counts if one of the two has no name.
     StringRef name = lastName(signature.args[index].path);
     StringRef other = lastName(left[*source].path);
     if (name.empty() || other.empty() || name == other)
@@ -413,7 +415,8 @@ void SignatureAnalyzer::findOtherResults() {
   }
 }
 
-/// An initializer, an evaluation or any other function: nothing is replaced.
+/// Describes an initializer, an evaluation or any other function, in which
+/// nothing is replaced.
 void SignatureAnalyzer::describeFunction() {
   to.assign(signature.args.size(), std::nullopt);
   from.assign(signature.results.size(), std::nullopt);
@@ -493,8 +496,8 @@ LogicalResult fp8::printSignature(func::FuncOp func, raw_ostream &os,
   FailureOr<Signature> signature = Signature::fromAttributes(func);
   if (failed(signature))
     return failure();
-  // What the attributes say goes in as the user's word, so that the guess
-  // cannot fail; the reasons come back out where both agree.
+  // The analysis is told the kind of function but not the roles, and may fail.
+  // Its reasons are used where it agrees with the attributes.
   SignatureOptions options;
   options.functionKind =
       signature->isStep() ? FunctionKind::Step : FunctionKind::Function;

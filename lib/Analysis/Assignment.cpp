@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 namespace {
-/// A connected part as a square matrix of weights; 0 is no pair.
+/// A connected part of the pairs as a square matrix of weights; 0 means no
+/// pair.
 struct Part {
   SmallVector<unsigned> from, to;
   std::vector<std::vector<double>> weights;
@@ -21,13 +22,13 @@ struct Part {
 };
 } // namespace
 
-/// The Hungarian method with potentials: the column of each row so that the sum
-/// of weights is highest.
+/// Solves the assignment problem with the Hungarian method and potentials:
+/// returns the column of each row such that the sum of weights is maximal.
 static std::vector<int> solve(const std::vector<std::vector<double>> &weights) {
   int n = weights.size();
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   std::vector<double> rowPotential(n + 1), columnPotential(n + 1);
-  // Columns count from 1; 0 is where each new row starts.
+  // Columns count from 1; column 0 is the start for each new row.
   std::vector<int> rowOf(n + 1, 0);
   for (int row = 1; row <= n; ++row) {
     rowOf[0] = row;
@@ -110,8 +111,8 @@ static std::vector<Part> connectedParts(unsigned numFrom,
   return parts;
 }
 
-/// The best pairing of one part. Rows that could be paired otherwise without a
-/// loss are noted, with what they could be paired with.
+/// Finds the best pairing of one part. Records rows that could be paired
+/// otherwise without loss, with the alternatives.
 static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
                       SmallVectorImpl<std::optional<unsigned>> &partners,
                       std::vector<Ambiguity> &ambiguities) {
@@ -127,7 +128,7 @@ static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
     partners[from] = to;
     if (part.size() == 1)
       continue;
-    // Without this pair, is there another pairing as good?
+    // Look for another pairing without this pair that is as good.
     for (auto [j, other] : llvm::enumerate(part.to))
       if (other == to || isSame(other, to))
         part.weights[row][j] = 0;
@@ -143,7 +144,7 @@ static void solvePart(Part &part, function_ref<bool(unsigned, unsigned)> isSame,
 }
 
 namespace {
-/// Decides between pairings that weigh the same.
+/// Decides between pairings of equal weight.
 class TieBreak {
 public:
   using Partners = ArrayRef<std::optional<unsigned>>;
@@ -161,7 +162,7 @@ public:
         this->hint = nullptr;
   }
 
-  /// Adds to the weights of the rows and columns that are left open.
+  /// Adds bonuses to the weights of the rows and columns that are still open.
   void addTo(Part &part, const DenseSet<unsigned> &open, Partners decided) {
     constexpr double kBonus = 1e-3;
     DenseSet<unsigned> taken;
@@ -231,7 +232,7 @@ fp8::assignInOrder(unsigned numFrom, unsigned numTo,
   for (const WeightedPair &pair : pairs)
     weights[pair.from][pair.to] =
         std::max(weights[pair.from][pair.to], pair.weight);
-  // The best that the first `i` and the first `j` give.
+  // The best weight of a pairing of the first `i` with the first `j`.
   std::vector<std::vector<double>> best(numFrom + 1,
                                         std::vector<double>(numTo + 1));
   for (unsigned i = 1; i <= numFrom; ++i)

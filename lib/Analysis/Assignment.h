@@ -14,26 +14,27 @@
 namespace mlir {
 namespace fp8 {
 
-/// A possible pair; the weight is positive.
+/// A possible pair, with a positive weight.
 struct WeightedPair {
   unsigned from, to;
   double weight;
 };
 
-/// Where another pairing is as good: whose, and what it could be paired with.
+/// One side of a tie: `from`, and its partners in equally good pairings.
 struct Ambiguity {
   unsigned from;
   SmallVector<unsigned> to;
 };
 
-/// The pairing of the highest total weight: the partner in `to`, if any, of
-/// each of `numFrom`. Works on connected parts, which are small. Pairs of one
-/// `from` with values of `to` that are `isSame` are as good as one another.
+/// Finds the pairing of the highest total weight: returns the partner in `to`,
+/// if any, of each of `numFrom`. Works on connected parts, which are small.
+/// Pairs of one `from` with values of `to` that are `isSame` count as equal.
 ///
-/// Where several pairings are as good, the order of both sides decides, and a
-/// `hint` above 0 for a pair, but each of them only if it agrees with
-/// everything that weights decide alone (`inOrder`: and what is decided
-/// elsewhere). What they leave open is ambiguous.
+/// Among equally good pairings, those win that keep the order of both sides,
+/// and those with a positive `hint`. Each criterion only counts if it agrees
+/// with all pairs that the weights alone determine; order only counts if
+/// `inOrder`, which tells whether pairs that were decided elsewhere are in
+/// order. The remaining ties are `ambiguities`.
 SmallVector<std::optional<unsigned>>
 assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
             function_ref<bool(unsigned, unsigned)> isSame,
@@ -41,13 +42,13 @@ assignPairs(unsigned numFrom, ArrayRef<WeightedPair> pairs,
             function_ref<double(unsigned, unsigned)> hint = nullptr,
             bool inOrder = true);
 
-/// The pairing of the highest total weight that keeps the order of both sides:
-/// of two pairs the one of the later `from` has the later `to`.
+/// Finds the pairing of the highest total weight that keeps the order of both
+/// sides: of two pairs, the one with the later `from` has the later `to`.
 SmallVector<std::optional<unsigned>>
 assignInOrder(unsigned numFrom, unsigned numTo, ArrayRef<WeightedPair> pairs);
 
-/// The total weight of a pairing; pairs that are not among `pairs` weigh
-/// nothing.
+/// Returns the total weight of a pairing; a pair that is not among `pairs`
+/// weighs nothing.
 double sumOf(ArrayRef<WeightedPair> pairs,
              ArrayRef<std::optional<unsigned>> partners);
 

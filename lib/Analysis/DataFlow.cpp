@@ -1,4 +1,4 @@
-//===- DataFlow.cpp - What a value of a step is computed from -------------===//
+//===- DataFlow.cpp - Dependences between the values of a step ------------===//
 
 #include "fp8/Analysis/DataFlow.h"
 
@@ -77,7 +77,7 @@ ValueSet fp8::sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
   return seen;
 }
 
-/// True if no gradient passes from a result of `op` to its operands.
+/// Returns true if no gradient passes from a result of `op` to its operands.
 static bool stopsGradient(Operation *op) {
   return isa<stablehlo::FloorOp, stablehlo::CeilOp, stablehlo::SignOp,
              stablehlo::RoundOp, stablehlo::RoundNearestEvenOp>(op);
@@ -135,7 +135,7 @@ bool Dependence::add(Value to, Value from) {
   if (!find(from) || barred.contains(to))
     return false;
   Word *target = row(to);
-  // The source is looked up after the target, since a new row may move others.
+  // Look up the source after the target, because a new row may move others.
   const Word *source = find(from);
   Word added = 0;
   for (unsigned i = 0; i < words; ++i) {
@@ -189,7 +189,7 @@ void Dependence::visit(Operation &op) {
       add(result, op.getOperand(result.getResultNumber()));
     return;
   }
-  // Regions of reductions, sorts and the like.
+  // Regions of reductions, sorts and similar ops.
   for (Region &region : op.getRegions()) {
     if (region.empty())
       continue;

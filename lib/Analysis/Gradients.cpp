@@ -1,4 +1,4 @@
-//===- Gradients.cpp - Which gradient belongs to which tensor -------------===//
+//===- Gradients.cpp - Matching of gradients and tensors ------------------===//
 
 #include "Gradients.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether a slice is one of a stack, such as the weights of a layer: one index
-/// of one dimension, with all of the others.
+/// Returns true if a slice selects one element of a stack, such as the weights
+/// of one layer: one index of one dimension, and all of the others.
 static bool isOneOfStack(stablehlo::SliceOp slice) {
   ArrayRef<int64_t> whole = shapeOf(slice.getOperand().getType()),
                     part = shapeOf(slice.getType());
@@ -22,7 +22,8 @@ static bool isOneOfStack(stablehlo::SliceOp slice) {
   return numCut == 1;
 }
 
-/// The operand that a result is a copy of, in another shape, type or place.
+/// Returns the operand that a result copies, with another shape, type or
+/// position.
 static Value copyOf(OpResult result) {
   Operation *op = result.getOwner();
   if (isa<stablehlo::OptimizationBarrierOp>(op))
@@ -34,7 +35,7 @@ static Value copyOf(OpResult result) {
     return op->getOperand(0);
   if (auto slice = dyn_cast<stablehlo::SliceOp>(op))
     return isOneOfStack(slice) ? slice.getOperand() : Value();
-  // The new part of a stack; what was there before is zero or another layer's.
+  // The new part of a stack; the old content is zero or another layer's.
   if (isa<stablehlo::DynamicUpdateSliceOp>(op))
     return op->getOperand(1);
   return {};
@@ -66,7 +67,7 @@ unsigned Gradients::numberOf(Value value) {
   return it == numbers.end() ? fresh(value) : it->second;
 }
 
-/// Numbers `value` by what it is computed from.
+/// Gives `value` the number of its form: what it is computed from.
 void Gradients::define(Value value, Form form) {
   auto result = cast<OpResult>(value);
   Operation *op = result.getOwner();
@@ -85,7 +86,8 @@ void Gradients::define(Value value, Form form) {
     return;
   }
   unsigned number = fresh(value);
-  // A value that follows from constants alone, such as a mask, is a constant.
+  // A value that is computed from constants alone, such as a mask, is a
+  // constant.
   form.isConstant = forms[number].isConstant ||
                     (!form.operands.empty() && op->getNumRegions() == 0 &&
                      llvm::all_of(form.operands, [&](unsigned operand) {
@@ -104,8 +106,8 @@ void Gradients::visit(Block &block) {
 void Gradients::visitLoop(Operation &loop) {
   Region &body = loop.getRegion(1);
   for (auto [i, argument] : llvm::enumerate(body.getArguments())) {
-    // A tensor keeps its number while a loop changes it: weights in a loop over
-    // steps are still these weights.
+    // A tensor keeps its number while a loop changes it: in a loop over steps,
+    // updated weights are still the same weights.
     unsigned initial = numberOf(loop.getOperand(i));
     if (forms[initial].isConstant)
       fresh(argument);
@@ -120,14 +122,15 @@ void Gradients::visitLoop(Operation &loop) {
       numbers[result] = numberOf(next);
       continue;
     }
-    // A sum over the iterations, say of the gradients of micro-batches.
+    // A sum over the iterations, for instance of the gradients of
+    // micro-batches.
     unsigned number = fresh(result);
     forms[number].kind = Form::Sum;
     forms[number].operands = {numberOf(next)};
   }
 }
 
-/// Whether a product is summed up to a scalar and read by nothing else.
+/// Returns true if a product is only used to be summed up to a scalar.
 static bool isInnerProduct(Operation &op) {
   if (isa<stablehlo::DotGeneralOp>(op))
     return isScalar(op.getResult(0).getType());
@@ -165,7 +168,7 @@ void Gradients::visit(Operation &op) {
     if (forms[a].says)
       met[b].push_back(a);
   };
-  // A factor that is no tensor leaves it what it is.
+  // A scalar factor does not change what a tensor is.
   if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
     for (unsigned i = 0, e = isa<stablehlo::MulOp>(op) ? 2 : 1; i < e; ++i)
       if (forms[form.operands[i]].says && !forms[form.operands[1 - i]].says) {
@@ -177,7 +180,7 @@ void Gradients::visit(Operation &op) {
     form.kind = Form::Product;
     meet(form.operands[0], form.operands[1]);
   } else if (isa<stablehlo::ScatterOp>(op) && op.getNumOperands() == 3) {
-    // The gradient of a lookup: of the indices and the updates.
+    // The gradient of a lookup is a product of the indices and the updates.
     form.kind = Form::Product;
     form.operands.erase(form.operands.begin());
     meet(form.operands[0], form.operands[1]);
@@ -198,14 +201,14 @@ void Gradients::visit(Operation &op) {
       continue;
     }
     define(result, form);
-    // Weights that are masked, or that a flag chooses.
+    // Weights that are masked, or selected by a flag.
     if (isa<stablehlo::SelectOp>(op))
       for (unsigned own : form.operands)
         if (forms[own].says)
           sums[own].push_back(numbers[result]);
     if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
       continue;
-    // A bias has fewer elements than what it is added to.
+    // A bias has fewer elements than the value that it is added to.
     unsigned sum = numbers[result];
     for (unsigned i : {0, 1}) {
       unsigned own = form.operands[i], other = form.operands[1 - i];
@@ -219,9 +222,10 @@ void Gradients::visit(Operation &op) {
   }
 }
 
-/// The factors of the products that a value is a sum of, nearest first.
+/// Returns the factors of the products that a value is a sum of, nearest first.
 Gradients::Factors Gradients::factorsOf(unsigned start) const {
-  // A residual stream is a sum of everything before it.
+  // The limit is needed because a residual stream is a sum of everything before
+  // it.
   constexpr unsigned kReach = 12;
   Factors factors;
   SmallVector<std::pair<unsigned, double>> queue{{start, 1.0}};
@@ -283,7 +287,7 @@ Gradients::Factors Gradients::partnersOf(Value tensor) const {
   };
   for (unsigned partner : partners[it->second])
     add(partner, 1);
-  // Weights that are moved before they are used.
+  // Weights that are modified before they are used.
   for (unsigned sum : sums[it->second])
     for (unsigned partner : partners[sum])
       add(partner, 0.5);
@@ -305,7 +309,7 @@ double Gradients::evidence(Value tensor, const Factors &partners,
   double sum = 0;
   unsigned met = 0;
   for (auto [factor, weight] : factorsOf(other->second)) {
-    // No gradient is a product of its own tensor.
+    // A gradient is never a product that contains its own tensor.
     if (factor == own->second)
       return 0;
     auto it = weights.find(factor);
@@ -314,14 +318,16 @@ double Gradients::evidence(Value tensor, const Factors &partners,
     sum += weight * it->second;
     ++met;
   }
-  // A tensor is multiplied with activations, not with its gradient. Coin
-  // betting multiplies how far it has moved with that; and what has two factors
-  // that the tensor meets is a gradient, whatever an optimizer does with both.
+  // A tensor is multiplied with activations, not with its gradient. The
+  // exception is an optimizer such as coin betting, which multiplies its
+  // gradient by the distance that the tensor has moved; but a value with two
+  // factors that are partners of the tensor is a gradient in any case.
   auto product = weights.find(other->second);
   if (product != weights.end() && product->second == 1 && met < 2)
     return 0;
-  // A loss that is an inner product has an activation in it: a gradient has
-  // two factors that the tensor meets, in the forward and backward pass.
+  // A loss that is an inner product contains an activation. A gradient has two
+  // factors that are partners of the tensor, one in the forward and one in the
+  // backward pass.
   if (llvm::is_contained(measured[own->second], other->second) && sum < 2)
     return 0;
   return sum;

@@ -1,15 +1,16 @@
-//===- Gradients.h - Which gradient belongs to which tensor -----*- C++ -*-===//
+//===- Gradients.h - Matching of gradients and tensors ----------*- C++ -*-===//
 //
-// Differentiation leaves a mark. Where the forward pass has a product (a dot, a
-// convolution, an elementwise one, a lookup) of a weight w and x, the backward
-// pass has two: dw of x and dy, and dx of w and dy. So the factors of a
-// gradient are the values that its weight is multiplied with, x and dy; a bias
-// shares those of the sum it is added to. Layers of one shape are told apart by
-// this alone, and so is a residual block, x + f(x), from an update.
+// Differentiation leaves a pattern. If the forward pass has a product (a dot, a
+// convolution, an elementwise product, a lookup) of a weight w and x, the
+// backward pass has two: dw of x and dy, and dx of w and dy. The factors of a
+// gradient, x and dy, are therefore the values that its weight is multiplied
+// with. A bias shares the factors of the sum that it is added to. This alone
+// tells layers of one shape apart, and a residual block, x + f(x), from an
+// update.
 //
-// Values are compared by number: copies, changes of shape or type, factors
-// that are scalar or constant, barriers, stacks and recomputation do not change
-// it.
+// Values are compared by number. Copies, changes of shape or type, scalar or
+// constant factors, barriers, stacks and recomputation do not change the
+// number.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,24 +28,25 @@ class Gradients {
 public:
   explicit Gradients(func::FuncOp func);
 
-  /// Numbers with a weight below 1 for what is further away.
+  /// Numbers of values, with a weight below 1 for distant ones.
   using Factors = SmallVector<std::pair<unsigned, double>>;
-  /// What a tensor is multiplied with.
+  /// Returns the values that a tensor is multiplied with.
   Factors partnersOf(Value tensor) const;
-  /// What a possible gradient is a product of.
+  /// Returns the factors of a possible gradient.
   Factors factorsOf(Value gradient) const;
 
-  /// How much of the factors of `gradient` are partners of `tensor`; 0 if it is
-  /// no gradient of it.
+  /// Returns how much the factors of `gradient` overlap with the partners of
+  /// `tensor`; 0 if it is no gradient of it.
   double evidence(Value tensor, const Factors &partners, Value gradient) const;
 
 private:
-  /// How a value is computed: of which numbers.
+  /// How a value is computed, and from which numbers.
   struct Form {
     enum Kind { Other, Product, Sum, Reduction };
     Kind kind = Other;
     SmallVector<unsigned, 2> operands;
-    /// Scalars and constants are in too many products to tell something.
+    /// False for scalars and constants, which occur in too many products to be
+    /// evidence.
     bool says = true;
     bool isConstant = false;
     int64_t elements = 0;
@@ -59,14 +61,14 @@ private:
   Factors factorsOf(unsigned number) const;
 
   DenseMap<Value, unsigned> numbers;
-  /// By hash: what is computed alike has one number.
+  /// By hash: values that are computed alike have the same number.
   std::unordered_map<size_t, unsigned> known;
   std::vector<Form> forms;
-  /// By number: the other factors of its products, what it is spread over
-  /// and added to, and the sums of its own shape.
+  /// By number: the other factors of its products, the values that it is
+  /// broadcast and added to, and the sums of its own shape.
   std::vector<SmallVector<unsigned, 2>> partners, terms, sums;
-  /// Partners in inner products, which measure more often than they use: an
-  /// optimizer may take that of weights and their gradient.
+  /// Partners in inner products, which often only measure something: an
+  /// optimizer may compute that of weights and their gradient.
   std::vector<SmallVector<unsigned, 2>> measured;
 };
 

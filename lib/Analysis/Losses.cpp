@@ -1,4 +1,4 @@
-//===- Losses.cpp - Which scalars gradients flow from ---------------------===//
+//===- Losses.cpp - Scalars that gradients flow from ----------------------===//
 
 #include "SignatureAnalyzer.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
@@ -27,9 +27,9 @@ void SignatureAnalyzer::findGradients() {
       }
   }
   func.walk([&](stablehlo::WhileOp loop) {
-    // A loop that carries what learns runs over whole steps: what starts as an
-    // argument there is state. Where no gradient was recognized, what something
-    // is added to learns.
+    // A loop that carries learned state runs over whole steps: the values that
+    // start as arguments in it are state. If no gradient was recognized, state
+    // that something is added to counts as learned.
     bool trains = llvm::any_of(loop->getOperands(), [&](Value initial) {
       auto arg = argumentIndex(initial);
       if (!arg || !learning.empty())
@@ -62,15 +62,15 @@ void SignatureAnalyzer::findGradients() {
 bool SignatureAnalyzer::trains() {
   if (options.functionKind != FunctionKind::Auto)
     return options.functionKind == FunctionKind::Step;
-  // What the user says is state is updated.
+  // State that the user names is updated.
   if (!options.states.empty())
     return true;
-  // A gradient must flow into a result, and another result carry the loss.
+  // A gradient must flow into a result, and another result must hold the loss.
   if (returned.size() < 2)
     return false;
   if (!learning.empty())
     return true;
-  // An optimizer may do more with a gradient than sums and factors.
+  // An optimizer may do more with a gradient than sums and products.
   llvm::SmallDenseSet<unsigned> replaced;
   for (const SignatureArg &arg : signature.args)
     if (to[arg.index] && isFloat(arg.type) && !isScalar(arg.type) &&
@@ -79,8 +79,8 @@ bool SignatureAnalyzer::trains() {
   return !findGradientDots(replaced).empty();
 }
 
-/// Everything that looks like the gradient of one of `params`: both its factors
-/// are what the parameter is multiplied with.
+/// Finds everything that looks like the gradient of one of `params`: the
+/// parameter is multiplied with both of its factors.
 SmallVector<Value> SignatureAnalyzer::findGradientDots(
     const llvm::SmallDenseSet<unsigned> &params) {
   DenseMap<unsigned, SmallVector<unsigned>> withPartner;
@@ -107,9 +107,9 @@ SmallVector<Value> SignatureAnalyzer::findGradientDots(
   return out;
 }
 
-/// Scalars that gradients could flow from to state that `learns`, and that are
-/// not computed from gradients themselves (their norm). A loss may read weights
-/// that the step has just updated for another one.
+/// Finds scalars that gradients could flow from to state that `learns`, and
+/// that are not computed from gradients themselves (such as their norm). A loss
+/// may read weights that the step has just updated for another loss.
 std::vector<SignatureAnalyzer::Candidate>
 SignatureAnalyzer::findLossCandidates(const Dependence &onGradients,
                                       function_ref<bool(unsigned)> learns) {
@@ -131,9 +131,10 @@ SignatureAnalyzer::findLossCandidates(const Dependence &onGradients,
   return candidates;
 }
 
-/// Those of the state that gradients were found for; if there are none, of what
-/// the next values of which follow from gradients: the loss may read rounded
-/// copies of what learns, and the gradients be those of another loss.
+/// Finds candidates for the state that gradients were found for. If there are
+/// none, uses state whose next value depends on gradients: the loss may read
+/// rounded copies of learned state, and the gradients may be those of another
+/// loss.
 std::vector<SignatureAnalyzer::Candidate>
 SignatureAnalyzer::findLossCandidates() {
   Dependence onGradients(func, gradientValues, carried, /*together=*/true,
@@ -150,9 +151,10 @@ SignatureAnalyzer::findLossCandidates() {
   });
 }
 
-/// Where no gradient was recognized, update chains end at the gradients. State
-/// that is no update of itself (a hidden state) ends at no gradient; copies of
-/// weights in another type only count if there is nothing else.
+/// If no gradient was recognized, update chains end at the gradients. Drops
+/// candidates with state whose chain only ends at values that the candidate is
+/// computed from, a hidden state. Copies of weights in another type only count
+/// if there is nothing else.
 void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
   if (!learning.empty())
     return;
@@ -192,8 +194,8 @@ void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
                    [&](const Candidate &c) { return !readsBatch(c); });
 }
 
-/// Drops one of two scalars where one is computed from the other: a function of
-/// the loss alone (perplexity) is a metric, and so is a term of the loss.
+/// Drops scalars that are related to others: a function of the loss alone
+/// (perplexity) is a metric, and so is a term of the loss.
 void SignatureAnalyzer::dropFunctionsOfOthers(
     std::vector<Candidate> &candidates) {
   auto bypasses = [&](const Candidate &outer, const Candidate &inner) {
@@ -223,8 +225,9 @@ void SignatureAnalyzer::dropFunctionsOfOthers(
                  [&](const Candidate &c) { return drop.contains(c.index); });
 }
 
-/// A gradient through a nonlinear function needs one of its operands or its
-/// result: where the updates use neither, no gradient flowed.
+/// Drops scalars that no gradient flowed from: a gradient through a nonlinear
+/// function needs one of its operands or its result, but the updates use
+/// neither.
 void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
   SmallVector<Value> updates;
   for (const SignatureArg &arg : signature.args)
@@ -255,8 +258,9 @@ void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
     llvm::erase_if(candidates, isRefuted);
 }
 
-/// Drops scalars that are computed from gradients that no update ends at: the
-/// norm of a first gradient that only moves the weights for a second one.
+/// Drops scalars that are computed from gradients at which no update ends, such
+/// as the norm of a first gradient that only moves the weights for a second
+/// one.
 void SignatureAnalyzer::dropAfterOthers(std::vector<Candidate> &candidates) {
   Dependence onOthers(func, findGradientDots(learning), carried,
                       /*together=*/true, updated);
@@ -275,7 +279,7 @@ void SignatureAnalyzer::keepMostParameters(std::vector<Candidate> &candidates) {
                  [&](const Candidate &c) { return c.params.size() < most; });
 }
 
-/// The one that has the name of a loss, if only one has.
+/// Keeps the one with the name of a loss, if there is exactly one.
 void SignatureAnalyzer::chooseByName(std::vector<Candidate> &candidates) {
   for (StringRef name : {"loss", "total_loss"}) {
     auto isNamed = [&](const Candidate &c) {
@@ -292,9 +296,9 @@ void SignatureAnalyzer::chooseByName(std::vector<Candidate> &candidates) {
   }
 }
 
-/// Where each of several scalars is the only one that gradients of some state
-/// could flow from, all are losses: those of two players, say. The one with the
-/// name of a loss, or else the first one, stands for them.
+/// If each of several scalars is the only one that gradients of some state
+/// could flow from, all are losses, for instance those of two players. The one
+/// with the name of a loss, or else the first one, represents them.
 void SignatureAnalyzer::chooseFirstOfSeveral(
     std::vector<Candidate> &candidates) {
   auto isNeeded = [&](const Candidate &candidate) {
@@ -310,7 +314,7 @@ void SignatureAnalyzer::chooseFirstOfSeveral(
   chooseByName(candidates);
   if (candidates.size() == 1)
     return;
-  // Rather one that reads no weights which another one has updated.
+  // Prefer one that does not read weights which another one has updated.
   Dependence onGradients(func, gradientValues, carried, /*together=*/true);
   auto first = llvm::find_if(candidates, [&](const Candidate &candidate) {
     return !onGradients.dependsOnAny(candidate.value);
@@ -352,7 +356,8 @@ LogicalResult SignatureAnalyzer::findLoss() {
   return success();
 }
 
-/// Filters the candidates, by the surest reason first, until one is left.
+/// Filters the candidates, by the most reliable reason first, until one is
+/// left.
 LogicalResult SignatureAnalyzer::chooseLoss(std::vector<Candidate> candidates) {
   if (candidates.empty())
     return emitNoLoss();
@@ -361,21 +366,21 @@ LogicalResult SignatureAnalyzer::chooseLoss(std::vector<Candidate> candidates) {
   constexpr Filter filters[] = {
       // Perplexity is a function of the loss, a regularizer a term of it.
       &SignatureAnalyzer::dropFunctionsOfOthers,
-      // An accuracy that is differentiable has no gradient in any update.
+      // A differentiable accuracy has no gradient in any update.
       &SignatureAnalyzer::dropUnused,
       // The norm of a gradient that only moves weights for a second one.
       &SignatureAnalyzer::dropAfterOthers,
-      // All are losses, each of parameters of its own: one stands for them.
+      // All are losses of different parameters: one represents them.
       &SignatureAnalyzer::chooseFirstOfSeveral,
-      // The loss reaches what its parts reach, and more.
+      // The loss reaches all parameters that its parts reach, and more.
       &SignatureAnalyzer::keepMostParameters,
-      // Nothing but the name tells them apart.
+      // Only the name tells them apart.
       &SignatureAnalyzer::chooseByName,
   };
   for (Filter filter : filters)
     if (candidates.size() > 1)
       (this->*filter)(candidates);
-  // One value returned under two names is no ambiguity.
+  // One value that is returned under two names is not ambiguous.
   if (llvm::all_of(candidates, [&](const Candidate &c) {
         return c.value == candidates.front().value;
       }))
@@ -394,8 +399,8 @@ LogicalResult SignatureAnalyzer::chooseLoss(std::vector<Candidate> candidates) {
   return success();
 }
 
-/// Every scalar that an update could follow from belongs to the forward pass:
-/// those of dots that the loss does not have.
+/// Adds to the forward pass every scalar that an update could depend on and
+/// that has dots which the loss does not have.
 void SignatureAnalyzer::findOtherLosses(ArrayRef<Candidate> candidates) {
   ValueSet known = sliceOf({returned[*loss]}, carried, updated);
   for (const Candidate &candidate : candidates) {

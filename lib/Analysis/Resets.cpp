@@ -1,4 +1,4 @@
-//===- Resets.cpp - State that starts from zero again ---------------------===//
+//===- Resets.cpp - State that is reset to zero ---------------------------===//
 
 #include "Resets.h"
 
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether a number for the whole tensor follows from one condition alone: a
-/// flag as a number, or one minus it.
+/// Returns true if a number for the whole tensor depends on one condition
+/// alone: a flag as a number, or one minus it.
 static bool isFlag(Value value) {
   if (getElementTypeOrSelf(value.getType()).isInteger(1))
     return true;
@@ -57,7 +57,7 @@ Value fp8::getBeforeReset(Value next) {
       other = choice;
   if (resets)
     return other;
-  // Where a call that is not taken keeps the old state, it is in another
+  // If a call that is not taken keeps the old state, the reset is in another
   // choice.
   for (Value choice : choices)
     if (Value before = getBeforeReset(choice))

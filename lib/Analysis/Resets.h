@@ -1,4 +1,4 @@
-//===- Resets.h - State that starts from zero again -------------*- C++ -*-===//
+//===- Resets.h - State that is reset to zero -------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_RESETS_H
 #define FP8_LIB_ANALYSIS_RESETS_H
@@ -8,10 +8,10 @@
 namespace mlir {
 namespace fp8 {
 
-/// The value `x` of a new state that is zero under some condition and `x`
-/// otherwise. A sum over several calls has that form: `optax.MultiSteps`
-/// multiplies its sum by a flag, others choose by a select or a branch. Null if
-/// `next` is not of that form.
+/// Returns the value `x` of a new state that is zero under some condition and
+/// `x` otherwise, or null if `next` does not have that form. A sum over several
+/// calls has it: `optax.MultiSteps` multiplies its sum by a flag, others use a
+/// select or a branch.
 Value getBeforeReset(Value next);
 
 } // namespace fp8

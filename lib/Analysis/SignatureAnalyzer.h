@@ -1,8 +1,8 @@
-//===- SignatureAnalyzer.h - A signature, found in parts --------*- C++ -*-===//
+//===- SignatureAnalyzer.h - The analysis of a signature --------*- C++ -*-===//
 //
-// The parts share what they find out: which result replaces which argument
-// (StatePairs.cpp), which scalars are losses (Losses.cpp), what state is to the
-// optimizer (StateKinds.cpp). AnalyzeSignature.cpp runs them and finds the
+// The parts share their findings: which result replaces which argument
+// (StatePairs.cpp), which scalars are losses (Losses.cpp), and the kind of each
+// state argument (StateKinds.cpp). AnalyzeSignature.cpp runs them and finds the
 // roles of all other arguments and results.
 //
 //===----------------------------------------------------------------------===//
@@ -23,10 +23,10 @@
 namespace mlir {
 namespace fp8 {
 
-/// The reason of what an option says.
+/// The reason for a choice that an option makes.
 constexpr llvm::StringLiteral kSetByUser = "set by the user";
 
-/// Whether two paths end alike.
+/// Returns true if two paths have the same last key.
 bool isSameLeaf(StringRef a, StringRef b);
 
 /// Finds the signature of one function.
@@ -82,7 +82,7 @@ private:
   SmallVector<Value>
   findGradientDots(const llvm::SmallDenseSet<unsigned> &params);
   bool trains();
-  /// What gradients of one scalar could flow to.
+  /// A possible loss, with the state that its gradients could flow to.
   struct Candidate {
     unsigned index;
     Value value;
@@ -121,12 +121,13 @@ private:
     unsigned param, updated;
   };
   SmallVector<Trained> findTrained(ArrayRef<unsigned> params);
-  /// State that a gradient feeds.
+  /// State that the gradient of a parameter feeds.
   struct Fed {
     unsigned arg, param;
     uint8_t degree;
     bool decays;
-    /// By what it is multiplied each step; NaN if that is no constant.
+    /// The constant factor that it is multiplied by each step; NaN if there is
+    /// none.
     double decay;
     SmallVector<unsigned> others;
 
@@ -145,13 +146,13 @@ private:
   std::optional<unsigned> findShown(unsigned arg);
   LogicalResult checkThatStateChanges();
   std::vector<ArgumentUse> findUses();
-  /// What tells the roles of arguments that no result replaces.
+  /// The evidence for the roles of arguments that no result replaces.
   struct Evidence {
-    /// The roots of trees with state, and of those with integer data.
+    /// The roots of trees that contain state, and of those with integer data.
     llvm::StringSet<> stateRoots, integerRoots;
     std::optional<int64_t> batchSize;
     std::vector<ArgumentUse> uses;
-    /// By argument, whether the new value of some state depends on it.
+    /// For each argument, whether the new value of some state depends on it.
     std::vector<bool> updates;
   };
   struct RoleGuess {
@@ -175,7 +176,7 @@ private:
   void findOtherResults();
   void describeFunction();
 
-  /// The nearest of `names` to a path that does not exist, as a hint.
+  /// Returns the name that is most similar to a path that does not exist.
   template <typename Range>
   static std::string nearest(StringRef path, const Range &entries) {
     std::string best;
@@ -190,7 +191,7 @@ private:
   }
 
   const Chain &updateOf(unsigned arg) { return chains.of(returned[*to[arg]]); }
-  /// The index of a function's argument.
+  /// Returns the index of an argument of the function.
   std::optional<unsigned> argumentIndex(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
     if (!argument || argument.getOwner() != &func.getBody().front())
@@ -218,37 +219,38 @@ private:
   std::vector<bool> feeding;
   /// Results that gradients are added to (findUpdates).
   ValueSet gradientUpdates;
-  /// By result: the arguments whose gradients its update chain ends at.
+  /// For each result: the arguments whose gradients its update chain ends at.
   SmallVector<SmallVector<unsigned, 2>> learnedBy;
   /// Arguments with a gradient in some result, and those that some result adds
-  /// anything to.
+  /// unscaled.
   llvm::SmallDenseSet<unsigned> learned, stepping;
-  /// By argument with a gradient: the results that add both as they are.
+  /// For each argument with a gradient: the results that add both unscaled.
   DenseMap<unsigned, SmallVector<unsigned, 2>> steppedBy;
-  /// By argument that only updates of others read: results that may replace it.
+  /// For each argument that only updates of other state read: results that may
+  /// replace it.
   DenseMap<unsigned, SmallVector<unsigned>> homes;
-  /// What a loop over whole steps carries from an argument to a result.
+  /// Pairs of an argument and a result that a loop over whole steps carries.
   DenseSet<std::pair<unsigned, unsigned>> carries;
-  /// Arguments with a gradient of their own in the value that replaces them,
-  /// and these gradients.
+  /// Arguments whose gradient is in the value that replaces them, and these
+  /// gradients.
   llvm::SmallDenseSet<unsigned> learning;
   SmallVector<Value> gradientValues;
-  /// The next values of what learns.
+  /// The next values of learned state.
   ValueSet updated;
-  /// What loops over whole steps carry of the state.
+  /// The loop-carried state of loops over whole steps.
   ValueSet carried;
-  /// What the loss is computed from.
+  /// The values that the loss is computed from.
   ValueSet forward;
-  /// For each argument the result that replaces it, and the other way around.
+  /// For each argument the result that replaces it, and vice versa.
   SmallVector<std::optional<unsigned>> to, from;
   SmallVector<std::string> pairedBy;
   SmallVector<std::string> ambiguities;
   DenseMap<unsigned, ArgRole> forcedRoles;
-  /// Arguments that are frozen for want of any evidence.
+  /// Arguments that are frozen only for lack of evidence.
   llvm::SmallDenseSet<unsigned> undecided;
   std::optional<unsigned> loss;
   std::string lossWhy;
-  /// Scalar results that gradients could flow from, too.
+  /// Other scalar results that gradients could flow from.
   std::set<unsigned> otherLosses;
 };
 } // namespace fp8

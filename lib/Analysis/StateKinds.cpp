@@ -1,4 +1,4 @@
-//===- StateKinds.cpp - What state is to the optimizer --------------------===//
+//===- StateKinds.cpp - Kinds of state ------------------------------------===//
 
 #include "Resets.h"
 #include "SignatureAnalyzer.h"
@@ -8,8 +8,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Visits the subtrees that a leaf lies in. The root may be the tuple of all
-/// arguments, which says nothing.
+/// Visits the subtrees that contain a leaf. Skips a root that may be the tuple
+/// of all arguments, because it is no evidence.
 static void forEachSubtree(StringRef path,
                            llvm::function_ref<void(StringRef)> visit) {
   SmallVector<std::string> parts = splitTreePath(path);
@@ -21,7 +21,8 @@ static void forEachSubtree(StringRef path,
   }
 }
 
-/// The subtrees with state that changes: what came with a name belongs there.
+/// Returns the subtrees with state that changes: other named arguments in them
+/// are state, too.
 llvm::StringSet<> SignatureAnalyzer::findChangingSubtrees() {
   llvm::StringSet<> changing;
   if (!argsAreNamed || !resultsAreNamed)
@@ -33,7 +34,7 @@ llvm::StringSet<> SignatureAnalyzer::findChangingSubtrees() {
   return changing;
 }
 
-/// Whether all that an update adds is of the forward pass.
+/// Returns true if everything that an update adds belongs to the forward pass.
 bool SignatureAnalyzer::addsForwardOnly(const Chain &chain) {
   return hasLeaf(chain) && llvm::all_of(chain, [&](auto &entry) {
            return isa<BlockArgument>(entry.first) ||
@@ -41,7 +42,8 @@ bool SignatureAnalyzer::addsForwardOnly(const Chain &chain) {
          });
 }
 
-/// A sum of data or activations: it adds values of the forward pass to itself.
+/// Returns true for a sum of data or activations: it adds values of the forward
+/// pass to itself.
 bool SignatureAnalyzer::isSumOfForward(const SignatureArg &arg) {
   const Chain &chain = updateOf(arg.index);
   auto self = chain.find(argument(arg.index));
@@ -50,8 +52,8 @@ bool SignatureAnalyzer::isSumOfForward(const SignatureArg &arg) {
          addsForwardOnly(chain);
 }
 
-/// Takes back what only looked like state as long as the loss was unknown: data
-/// that is returned as it came, and sums of data and activations.
+/// Unpairs arguments that only looked like state while the loss was unknown:
+/// data that is returned unchanged, and sums of data and activations.
 void SignatureAnalyzer::dropOutputs() {
   forward = sliceOf(getLosses(), carried, updated);
   llvm::StringSet<> changing = findChangingSubtrees();
@@ -80,8 +82,9 @@ void SignatureAnalyzer::setKind(unsigned index, StateKind kind,
   arg.why = (why + "; " + pairedBy[index]).str();
 }
 
-/// The parameter whose weights state follows: its average or, from time to
-/// time, its copy. The gradient in it is that of the parameter's update.
+/// Returns the parameter whose weights the state follows, as an average or an
+/// occasional copy. The gradient in its chain is that of the parameter's
+/// update.
 std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
   const Chain &own = updateOf(index);
   auto self = own.find(argument(index));
@@ -96,8 +99,8 @@ std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
     bool isItsGradient = llvm::all_of(own, [&](auto &entry) {
       return isa<BlockArgument>(entry.first) || update.count(entry.first);
     });
-    // What the update reads may as well be a moment that weights decay into;
-    // the parts of an average add up to one.
+    // A source of the update may also be a moment that weights decay into; the
+    // coefficients of an average add up to one.
     bool isAverage = std::abs(self->second.factor + reach.factor - 1) < 1e-3;
     if (isItsGradient && update.count(source) &&
         (isAverage || !update.count(argument(index))))
@@ -106,7 +109,8 @@ std::optional<unsigned> SignatureAnalyzer::findFollowed(unsigned index) {
   return std::nullopt;
 }
 
-/// A scalar integer that grows by itself alone.
+/// Returns true for a scalar, not a flag, whose next value is computed from
+/// itself without other computed values.
 bool SignatureAnalyzer::isCounter(const SignatureArg &arg) {
   const Chain &chain = updateOf(arg.index);
   auto self = chain.find(argument(arg.index));
@@ -115,15 +119,17 @@ bool SignatureAnalyzer::isCounter(const SignatureArg &arg) {
          returned[*to[arg.index]] != argument(arg.index);
 }
 
-/// Whether gradients flow to it (`isRead`: the loss depends on it). What is
-/// replaced by a value of the forward pass is a hidden state.
+/// Returns true if gradients flow to the argument; `isRead` tells whether the
+/// loss depends on it. State that a value of the forward pass replaces is a
+/// hidden state.
 bool SignatureAnalyzer::isParameter(const SignatureArg &arg, bool isRead) {
   const Chain &chain = updateOf(arg.index);
   return (isRead || learning.contains(arg.index)) &&
          (!isScalar(arg.type) || hasLeaf(chain)) && !addsForwardOnly(chain);
 }
 
-/// Parameters are what gradients flow to, and what is computed from these.
+/// Finds the parameters: state that gradients flow to, and state computed from
+/// it.
 SmallVector<unsigned> SignatureAnalyzer::findParameters() {
   ValueSet gradient;
   for (Value value : getLosses())
@@ -156,8 +162,8 @@ SmallVector<unsigned> SignatureAnalyzer::findParameters() {
   return params;
 }
 
-/// What the optimizer updates: parameters, or the master copies that their new
-/// values are converted from.
+/// Finds the state that the optimizer updates: parameters, or the master copies
+/// from which their new values are converted.
 SmallVector<SignatureAnalyzer::Trained>
 SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
   SmallVector<Trained> trained;
@@ -181,7 +187,8 @@ SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
   return trained;
 }
 
-/// By argument, the parameters whose update reads it, times a rate.
+/// Maps each argument to the parameters whose update reads it multiplied by a
+/// rate.
 DenseMap<unsigned, SmallVector<SignatureAnalyzer::Trained>>
 SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
   DenseMap<unsigned, SmallVector<Trained>> readers;
@@ -193,7 +200,8 @@ SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
   return readers;
 }
 
-/// What of a parameter's gradient feeds an argument; degree 0 if nothing does.
+/// Describes how a parameter's gradient feeds an argument; degree 0 if it does
+/// not.
 SignatureAnalyzer::Fed SignatureAnalyzer::describeFed(unsigned arg,
                                                       const Trained &trained) {
   const Chain &chain = updateOf(arg);
@@ -211,10 +219,10 @@ SignatureAnalyzer::Fed SignatureAnalyzer::describeFed(unsigned arg,
   return fed;
 }
 
-/// State of a parameter's shape that is fed by the same gradient, and that the
-/// parameter's update reads, times a rate. What reads other state as well is an
-/// average of weights, or reads gradients out of an accumulator, or divided by
-/// another moment.
+/// Finds state that has a parameter's shape, that the same gradient feeds, and
+/// that the parameter's update reads multiplied by a rate. State that also
+/// reads other state is an average of weights, or reads gradients from an
+/// accumulator, or divides them by another moment.
 SmallVector<SignatureAnalyzer::Fed>
 SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
   SmallVector<Fed> fed;
@@ -227,8 +235,8 @@ SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
     auto self = chain.find(argument(arg.index));
     if (self == chain.end())
       continue;
-    // Weights that follow others do not decay, as a moment that weights decay
-    // into does.
+    // Weights that follow others do not decay, unlike a moment that weights
+    // decay into.
     auto isOwner = [&](const Trained &reader) {
       bool follows =
           chain.count(argument(reader.updated)) && !self->second.scaled;
@@ -246,7 +254,7 @@ SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
   return fed;
 }
 
-/// Whether it starts from zero again, and does not decay before.
+/// Returns true if the sum restarts from zero and does not decay before.
 bool SignatureAnalyzer::isResetSum(unsigned arg) {
   Value before = getBeforeReset(returned[*to[arg]]);
   if (!before)
@@ -256,15 +264,15 @@ bool SignatureAnalyzer::isResetSum(unsigned arg) {
   return self != chain.end() && !self->second.decays;
 }
 
-/// Sums of gradients over several calls.
+/// Finds sums of gradients over several calls.
 DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
   DenseSet<unsigned> linear, sums, readByLinear, accumulators;
   for (const Fed &entry : fed)
     if (entry.degree == 1 && entry.others.empty())
       (entry.decays ? linear : sums).insert(entry.arg);
-  // What the square and another linear one read, or what never decays, is a sum
-  // of gradients. Reading the first moment instead, its distance to the
-  // gradient, is no matter.
+  // Linear state that a square reads is such a sum if it never decays, or if
+  // another linear state reads it, too. A square that reads the first moment
+  // (for its distance to the gradient) does not make that one a sum.
   for (const Fed &entry : fed)
     if (entry.degree == 1)
       readByLinear.insert(entry.others.begin(), entry.others.end());
@@ -280,11 +288,12 @@ DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
   return accumulators;
 }
 
-/// An average over more steps than a narrow format can follow: what is added is
-/// less than half of the distance of its numbers.
+/// Returns true for an average over more steps than a narrow format can follow:
+/// the added term is less than half the spacing of its numbers.
 static bool isSlow(double decay) { return decay > 0.995; }
 
-/// Squares of gradients, read from accumulators or first moments or directly.
+/// Finds squares of gradients, which are read from accumulators, from first
+/// moments or directly.
 DenseSet<unsigned>
 SignatureAnalyzer::findSquares(ArrayRef<Fed> fed,
                                const DenseSet<unsigned> &accumulators) {
@@ -310,8 +319,8 @@ void SignatureAnalyzer::setOwned(const Fed &entry, StateKind kind,
 void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
   DenseSet<unsigned> accumulators = findAccumulators(fed);
   DenseSet<unsigned> squares = findSquares(fed, accumulators);
-  // A moment decays, and gradients alone feed it. What steps by the gradient
-  // and stays is weights, or a sum over the whole training.
+  // A moment decays, and only gradients feed it. State that adds gradients
+  // without decay is weights, or a sum over the whole training.
   auto isFirstMoment = [&](const Fed &entry) {
     return entry.isLinear() && entry.decays &&
            !accumulators.contains(entry.arg) && !isSlow(entry.decay) &&
@@ -319,8 +328,8 @@ void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
              return accumulators.contains(other) || squares.contains(other);
            });
   };
-  // Of two averages of one gradient the one with a constant decay is the
-  // moment; the decay of the other one is scheduled, for it is slow.
+  // Of two averages of one gradient, the one with a constant decay is the
+  // moment. The decay of the other one is scheduled because it is slow.
   auto hasConstantSibling = [&](const Fed &entry) {
     return std::isnan(entry.decay) && llvm::any_of(fed, [&](const Fed &other) {
              return other.arg != entry.arg && other.param == entry.param &&
@@ -348,7 +357,8 @@ void SignatureAnalyzer::findStateKinds() {
   findMoments(findFed(findTrained(params)));
 }
 
-/// The argument that replaces an argument of the next step as it came.
+/// Returns the argument that the step returns unchanged as the next value of
+/// `arg`, if any.
 std::optional<unsigned> SignatureAnalyzer::findShown(unsigned arg) {
   Value value = returned[*to[arg]];
   while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
@@ -356,8 +366,8 @@ std::optional<unsigned> SignatureAnalyzer::findShown(unsigned arg) {
   return argumentIndex(value);
 }
 
-/// Whatever the evidence was: a step that makes no new parameter is paired
-/// wrongly. State that never changes is named.
+/// Checks that the step computes a new value for some parameter; otherwise the
+/// pairs are wrong, whatever the evidence was. Marks state that never changes.
 LogicalResult SignatureAnalyzer::checkThatStateChanges() {
   bool anyParameter = false, anyChanges = false;
   std::string wrong;

@@ -1,4 +1,4 @@
-//===- StatePairs.cpp - Which result replaces which argument --------------===//
+//===- StatePairs.cpp - Pairs of state arguments and results --------------===//
 
 #include "SignatureAnalyzer.h"
 
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Whether the last two keys of two paths are the same.
+/// Returns true if two paths have the same last two keys.
 static bool haveSamePlace(StringRef a, StringRef b) {
   SmallVector<std::string> first = splitTreePath(a), second = splitTreePath(b);
   return first.size() > 2 && second.size() > 2 &&
@@ -56,8 +56,8 @@ LogicalResult SignatureAnalyzer::pairState() {
   return success();
 }
 
-/// Results that gradients are added to. A gradient follows from the argument
-/// whose gradient it is, of its own shape.
+/// Returns the results that gradients are added to. A gradient depends on the
+/// argument that it belongs to and has its shape.
 ValueSet SignatureAnalyzer::findUpdates() {
   std::vector<Gradients::Factors> partners(signature.args.size());
   DenseMap<unsigned, SmallVector<unsigned>> withPartner;
@@ -83,10 +83,11 @@ ValueSet SignatureAnalyzer::findUpdates() {
   for (Value value : returned) {
     if (!isFloat(value.getType()) || isScalar(value.getType()))
       continue;
-    // The gradient of one element may be a scalar, which ends no chain.
+    // The gradient of a single element may be a scalar, at which no chain ends.
     bool isOne = cast<ShapedType>(value.getType()).getNumElements() == 1 &&
                  !isa<BlockArgument>(value);
-    // A gradient that is returned as it is (the last one) is added to nothing.
+    // A gradient that is returned as it is (the last one) is not added to
+    // anything.
     if (llvm::none_of(chains.of(value), [](auto &entry) {
           return isa<BlockArgument>(entry.first);
         }))
@@ -107,8 +108,8 @@ ValueSet SignatureAnalyzer::findUpdates() {
   return updates;
 }
 
-/// Finds what the gradients are computed from. That another player's gradient
-/// reads what the step has just made of some state is no matter.
+/// Finds the arguments that gradients depend on. It does not count if the
+/// gradient of another loss reads the new value of some state.
 void SignatureAnalyzer::findFeeding() {
   feeding.assign(signature.args.size(), false);
   gradientUpdates = findUpdates();
@@ -132,10 +133,10 @@ void SignatureAnalyzer::findFeeding() {
   }
 }
 
-/// What the step returns beside state may add data and activations of one
-/// shape: the difference of outputs and targets. An update of the targets would
-/// depend on them through the gradient. Decaying averages of activations,
-/// though, are state.
+/// Returns true if the result looks like an output that adds data and
+/// activations of one shape, such as the difference of outputs and targets. An
+/// update of the targets would depend on them through the gradient. Decaying
+/// averages of activations are state, not outputs.
 bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
                                         Reach self) {
   Value value = returned[result];
@@ -147,12 +148,12 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
     return chain.size() == 1 && self.strength < 3;
   if (self.scaled)
     return false;
-  // A master copy is moved by a gradient of the weights that are made of it,
-  // and may feed another one, of second order.
+  // A master copy is updated by a gradient of the weights that are converted
+  // from it. It may also feed another, second-order gradient.
   if (gradientUpdates.contains(value))
     return false;
-  // A gradient of zeros over the scale of the loss, or over averages of its
-  // rows and columns, has no activation in it.
+  // A zero gradient over the loss scale, or over averages of its rows and
+  // columns, contains no activation.
   auto isArray = [&](unsigned other) {
     return !isScalar(signature.args[other].type);
   };
@@ -168,32 +169,33 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
   });
 }
 
-/// The weights of pairs that are not the strength of an update chain. A result
-/// that is an argument as it came may be a metric, such as the number of the
-/// step.
+/// Likeness of pairs that does not come from the strength of an update chain. A
+/// result that returns an argument unchanged may be a metric, such as the step
+/// number.
 constexpr double kReturnedAsItCame = 0.5;
-/// The same where another result adds something to it.
+/// The same if another result adds something to the argument.
 constexpr double kOldValue = 0.1;
-/// An update reads the argument, but no chain leads from it to the result: it
-/// may be the last value of another argument.
+/// An update reads the argument, but no chain leads from it to the result: the
+/// argument may be the previous value of another one.
 constexpr double kHome = 0.2;
-/// Both have the same place in trees of state, and nothing else speaks for
-/// them.
+/// Both have the same position in trees of state, and there is no other
+/// evidence.
 constexpr double kSamePlace = 0.02;
-/// The result has a share of weights that step elsewhere: a last gradient to
-/// which their decay is added, or an average of them.
+/// The result contains a fraction of weights that another result updates: a
+/// last gradient to which their decay is added, or their average.
 constexpr double kDecay = 0.3;
-/// The result subtracts the argument: no state is replaced by its negative.
+/// The result subtracts the argument, but no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
 /// A loop over whole steps carries the argument to the result, which is
-/// stronger than any chain.
+/// stronger evidence than any chain.
 constexpr double kCarried = 4;
-/// The result adds and subtracts the argument, p + (target - p): of what it
-/// follows from, it replaces what moves.
+/// The result adds and subtracts the argument, as in p + (target - p): of its
+/// sources, it replaces the one that moves.
 constexpr double kMovedToTarget = 3.5;
-/// A scalar times another one is added to what follows from arrays.
+/// The scalar times another scalar is added to a value computed from arrays.
 constexpr double kAverage = 2;
-/// The strength of what an update reads through more than sums and factors.
+/// The strength of a source that an update reads through ops other than sums
+/// and products.
 constexpr double kNonlinear = 1;
 
 bool SignatureAnalyzer::dependsOnArrays(Value value) {
@@ -201,9 +203,9 @@ bool SignatureAnalyzer::dependsOnArrays(Value value) {
       value, [&](unsigned arg) { return !isScalar(signature.args[arg].type); });
 }
 
-/// Whether the terms of a sum in which a scalar has a part follow from scalars
-/// alone: the average of a norm, whose decay is an argument, too. That decay
-/// has a part in the other term.
+/// Returns true if, in a sum, each term that `scalar` contributes to depends on
+/// scalars alone, as in the average of a norm. The decay of that average, which
+/// may be an argument, too, also contributes to the other term and fails.
 bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
   SmallVector<Value> stack{sum};
   ValueSet seen{sum};
@@ -235,21 +237,21 @@ bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
   return found;
 }
 
-/// How much a result looks like an update of an argument by its chain; 0 is not
-/// at all.
+/// Returns how much a result looks like an update of an argument by its chain;
+/// 0 means not at all.
 double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
   const Chain &chain = chains.of(returned[result]);
   auto it = chain.find(argument(arg));
   if (it == chain.end())
     return 0;
-  // What has a gradient and would never change is the old value of another
-  // state: its last one, or what it returns to.
+  // A result that returns an argument with a gradient unchanged is not its next
+  // value but the old value of another state, such as the last weights.
   if (returned[result] == argument(arg))
     return learned.contains(arg)    ? 0
            : stepping.contains(arg) ? kOldValue
                                     : kReturnedAsItCame;
-  // A loss times its scale is no update of the scale; a float that follows from
-  // other scalars alone is.
+  // A loss times its scale is no update of the scale; a float that depends on
+  // other scalars alone is one.
   if (isScalar(signature.args[arg].type) && it->second.strength <= kNonlinear) {
     if (!isFloat(signature.args[arg].type))
       return 0;
@@ -263,14 +265,15 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
     return 0;
   if (it->second.cancels)
     return kMovedToTarget;
-  // A share of weights that a gradient steps in another result is their decay.
+  // A fraction of weights that a gradient updates in another result is their
+  // decay.
   if (it->second.scaled && steppedBy.contains(arg) &&
       !llvm::is_contained(steppedBy.lookup(arg), result))
     return kDecay;
   return it->second.sign < 0 ? kSubtracted : it->second.strength;
 }
 
-/// How much a result looks like the next value of an argument.
+/// Returns how much a result looks like the next value of an argument.
 double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
   if (signature.args[arg].type != signature.results[result].type)
     return 0;
@@ -284,8 +287,8 @@ double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
     return flow;
   if (llvm::is_contained(homes.lookup(arg), result))
     return kHome;
-  // What no gradient depends on is no data: a place of the same name may hold
-  // its next value, however that is found.
+  // An argument that no gradient depends on is no data: a result at the same
+  // position may be its next value, however it is computed.
   return !feeding[arg] && argsAreNamed && resultsAreNamed &&
                  haveSamePlace(signature.args[arg].path,
                                signature.results[result].path)
@@ -293,7 +296,7 @@ double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
              : 0;
 }
 
-/// JAX donates by shape: never more than a tie-break.
+/// JAX donates buffers by shape, so this only breaks ties.
 double SignatureAnalyzer::hint(unsigned arg, unsigned result) {
   auto hint = func.getArgAttrOfType<IntegerAttr>(arg, "tf.aliasing_output");
   return hint && hint.getInt() == int64_t(result) ? 1 : 0;
@@ -310,8 +313,9 @@ void SignatureAnalyzer::findLearning() {
     for (auto &entry : chain) {
       Value source = entry.first;
       auto arg = argumentIndex(source);
-      // What is subtracted is no parameter that this steps, though the gradient
-      // may look like its own where both meet the same data.
+      // A source that is subtracted is no parameter of this update, even if the
+      // gradient looks like its own because both are combined with the same
+      // data.
       if (!arg || source.getType() != value.getType() || entry.second.sign < 0)
         continue;
       auto [known, isNew] = partners.try_emplace(*arg);
@@ -329,8 +333,8 @@ void SignatureAnalyzer::findLearning() {
         steppedBy[*arg].push_back(r);
     }
   }
-  // Where the step returns old values of what learns (heavy ball's last
-  // weights), it does so of weights that get no gradient, too.
+  // If the step returns old values of learned state (heavy ball's last
+  // weights), it does so for weights without a gradient, too.
   bool returnsOld = llvm::any_of(learned, [&](unsigned arg) {
     return llvm::is_contained(returned, argument(arg));
   });
@@ -347,9 +351,10 @@ void SignatureAnalyzer::findLearning() {
   }
 }
 
-/// The values that an update moves by its gradients: the parameters of these
-/// gradients, or, where no gradient is known, the values that it adds to, or
-/// those that it does not subtract: what a proximal operator makes of them.
+/// Returns the values that an update moves by its gradients: the parameters of
+/// these gradients. If no gradient is known, returns the values that it adds
+/// unscaled, else those that it does not subtract, such as the operand of a
+/// proximal operator.
 ValueSet SignatureAnalyzer::findStepped(unsigned update) {
   ValueSet stepped;
   for (unsigned param : learnedBy[update])
@@ -367,9 +372,10 @@ ValueSet SignatureAnalyzer::findStepped(unsigned update) {
   return stepped;
 }
 
-/// Finds where state may go that the update of a parameter reads: heavy ball's
-/// last weights are replaced by weights as they came, Nesterov's by a step from
-/// the other ones, the last gradient by the new one.
+/// Finds results that may replace state which only the update of a parameter
+/// reads: the unchanged weights replace heavy ball's last weights, a step from
+/// the other weights replaces Nesterov's, and the new gradient replaces the
+/// last one.
 void SignatureAnalyzer::findHomeless() {
   DenseMap<unsigned, SmallVector<unsigned>> readers;
   for (auto [r, value] : llvm::enumerate(returned))
@@ -390,8 +396,9 @@ void SignatureAnalyzer::findHomeless() {
       continue;
     for (unsigned update : results)
       addHomes(arg.index, update);
-    // What only decides how far to step, as the last point and gradient of a
-    // Barzilai-Borwein rate do, is in no chain. Data has a part in gradients.
+    // State that only determines the step size, such as the last point and
+    // gradient of a Barzilai-Borwein rate, is in no chain. Data is excluded:
+    // gradients depend on it.
     if (results.empty() && !feeding[arg.index])
       for (unsigned update = 0; update < learnedBy.size(); ++update)
         if (!learnedBy[update].empty() &&
@@ -402,8 +409,8 @@ void SignatureAnalyzer::findHomeless() {
   addCarries();
 }
 
-/// What comes out of a loop over whole steps in the place where an argument
-/// went in is its next value, whatever it follows from.
+/// The result of a loop over whole steps is the next value of the argument that
+/// enters the loop at the same position, whatever it is computed from.
 void SignatureAnalyzer::addCarries() {
   auto carryOf = [&](unsigned result) -> std::optional<unsigned> {
     auto loop = returned[result].getDefiningOp<stablehlo::WhileOp>();
@@ -426,9 +433,10 @@ void SignatureAnalyzer::addCarries() {
     }
 }
 
-/// Adds the old values of what `update` adds to beside `arg` as its homes: what
-/// a step may go back to is where it was before. An average only has a share of
-/// what it reads.
+/// Adds as homes of `arg` the results that return the old value of another
+/// source that `update` adds unscaled: a step may go back to the previous
+/// point. An average, which only contains fractions of its sources, does not
+/// count.
 void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
   for (auto &[source, reach] : chains.of(returned[update])) {
     if (!argumentIndex(source) || source == argument(arg) || reach.scaled ||
@@ -440,13 +448,13 @@ void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
   }
 }
 
-/// Adds the results that follow what `update` steps, or the gradients that it
-/// steps by, as homes of `arg`.
+/// Adds as homes of `arg` the results that depend on the values that `update`
+/// steps, or that are the gradients it steps by.
 void SignatureAnalyzer::addHomes(unsigned arg, unsigned update) {
   const Chain &reader = chains.of(returned[update]);
   ValueSet stepped = findStepped(update);
-  // Behind a threshold nothing is added as it is, and the gradient of what a
-  // nonlinearity reads is not known: that leaves what is read at all.
+  // After a threshold nothing is added unscaled, and the gradient of a
+  // nonlinearity's operand is unknown: use all sources.
   if (stepped.empty())
     for (auto &[source, reach] : reader)
       if (argumentIndex(source) && source != argument(arg) &&
@@ -510,7 +518,7 @@ void SignatureAnalyzer::reportAmbiguities(ArrayRef<unsigned> args,
   }
 }
 
-/// Without names: what updates share most, all together.
+/// Pairs arguments and results without names by the highest total likeness.
 void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
                                    ArrayRef<unsigned> results) {
   DenseMap<unsigned, unsigned> position;
@@ -547,8 +555,9 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
         return returned[results[a]] == returned[results[b]];
       },
       found, [&](unsigned i, unsigned r) { return hint(args[i], results[r]); });
-  // Trees come out in the order that they went in, unless data flow says no or
-  // something is left over: a key that comes back in another place.
+  // Trees are returned in the order of the arguments, unless data flow
+  // contradicts that or an argument is left over, such as a key that is
+  // returned at another position.
   constexpr double kNearly = 0.97;
   std::vector<WeightedPair> possible(pairs);
   addByPlace(args, results, possible);
@@ -566,8 +575,9 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
   reportAmbiguities(args, results, found);
 }
 
-/// Adds pairs of which nothing but the type is known, of what no gradient
-/// depends on. A float scalar may be a rate, and the result a metric.
+/// Adds pairs for which there is no evidence but the type, for arguments that
+/// no gradient depends on. Excludes float scalars: the argument may be a rate,
+/// and the result a metric.
 void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
                                    ArrayRef<unsigned> results,
                                    std::vector<WeightedPair> &pairs) {
@@ -586,9 +596,9 @@ void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
         pairs.push_back({unsigned(i), unsigned(r), kSamePlace});
 }
 
-/// Weights in a narrow type are replaced by a conversion of the master copy's
-/// update: no chain leads from one to the next. Which of them the gradient in
-/// that update belongs to decides.
+/// Pairs weights in a narrow type, which are replaced by a conversion of the
+/// master copy's update: no chain leads from the old to the new value. The
+/// gradient in that update decides which weights they are.
 void SignatureAnalyzer::pairCopies() {
   llvm::MapVector<Type, SmallVector<unsigned>> copies;
   for (const SignatureResult &result : signature.results) {
@@ -664,8 +674,8 @@ void SignatureAnalyzer::pairCopies() {
   }
 }
 
-/// State that is shifted or written to in places (a history, a queue) has no
-/// update chain, but it is read for nothing else.
+/// Pairs state that is shifted or written in parts (a history, a queue). It has
+/// no update chain, but only its next value reads it.
 void SignatureAnalyzer::pairRest() {
   SmallVector<SmallVector<unsigned>> readers(signature.args.size());
   for (const SignatureResult &result : signature.results)
@@ -695,7 +705,8 @@ void SignatureAnalyzer::pairRest() {
     pairByPlace();
 }
 
-/// Whether the results of all pairs so far come in the order of the arguments.
+/// Returns true if the results of all pairs so far are in the order of the
+/// arguments.
 bool SignatureAnalyzer::pairsAreInOrder() {
   SmallVector<unsigned> order;
   for (std::optional<unsigned> result : to)
@@ -704,8 +715,8 @@ bool SignatureAnalyzer::pairsAreInOrder() {
   return llvm::is_sorted(order);
 }
 
-/// Whether results are all one value, or constants of one value: it does not
-/// matter then which of them replaces what.
+/// Returns true if all results are the same value, or constants of equal value,
+/// so that it does not matter which of them replaces which argument.
 bool SignatureAnalyzer::areAlike(ArrayRef<unsigned> results) {
   Value first = returned[results.front()];
   Attribute constant;
@@ -718,11 +729,11 @@ bool SignatureAnalyzer::areAlike(ArrayRef<unsigned> results) {
   });
 }
 
-/// Without names, what no gradient depends on and no result replaces is neither
-/// data nor a frozen weight, and a counter or flag is replaced by what follows
-/// from scalars alone. Results of its type that replace nothing else replace
-/// it: the only one (or the only constant), any of those that are one constant,
-/// or by place if that agrees with all other pairs.
+/// Pairs what is left without names. An array that no gradient depends on is
+/// neither data nor a frozen weight; a counter or flag is replaced by a value
+/// that depends on scalars alone. They are replaced by results of their type
+/// that replace nothing else: by the only one (or the only constant), by any of
+/// several equal constants, or by position if that agrees with all other pairs.
 void SignatureAnalyzer::pairByPlace() {
   bool inOrder = pairsAreInOrder();
   llvm::MapVector<Type, SmallVector<unsigned>> open;
@@ -737,8 +748,8 @@ void SignatureAnalyzer::pairByPlace() {
   auto isArray = [&](unsigned source) {
     return !isScalar(signature.args[source].type);
   };
-  // What is computed and yet follows from no array is said of what is frozen
-  // (whether its gradient is finite): a flag is replaced by a constant.
+  // A computed result that depends on no array describes something frozen
+  // (whether its gradient is finite). The next value of a flag is a constant.
   auto isComputed = [&](unsigned result) {
     return !matchPattern(returned[result], m_Constant());
   };
@@ -762,8 +773,8 @@ void SignatureAnalyzer::pairByPlace() {
   }
 }
 
-/// The operand of an op that adds a constant to it, or multiplies it with one;
-/// null if `scalar` is not computed so.
+/// Returns the only operand of `scalar` that is not a constant, if a product,
+/// sum, difference, quotient or conversion computes it; null otherwise.
 static Value withoutConstant(Value scalar) {
   Operation *op = scalar.getDefiningOp();
   if (!isa_and_nonnull<stablehlo::MulOp, stablehlo::AddOp,
@@ -775,10 +786,10 @@ static Value withoutConstant(Value scalar) {
   return llvm::hasSingleElement(variables) ? *variables.begin() : Value();
 }
 
-/// Whether a scalar that replaces nothing could be the next value of `arg`: it
-/// follows from it, or meets it as the loss meets the last one, perhaps with
-/// some tolerance. Not what is a product with it, or lies beside the loss in a
-/// tree of results without state.
+/// Returns true if a scalar result that replaces nothing could be the next
+/// value of `arg`: it depends on `arg`, or it is compared with it, as a loss
+/// with the last loss, perhaps with some tolerance. Excludes products with
+/// `arg`, and results next to the loss in a tree of results without state.
 bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
   bool isProduct = chains.of(returned[result]).count(argument(arg)) &&
                    !flowLikeness(arg, result);
@@ -801,8 +812,8 @@ bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
          });
 }
 
-/// Whether names say that `result` is not the next value of `arg`. A scalar in
-/// a tuple has a place, but no name.
+/// Returns true if names show that `result` is not the next value of `arg`. A
+/// scalar in a tuple has a position, but no name.
 bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
   std::string last = splitTreePath(signature.results[result].path).back();
   StringRef key = last;
@@ -812,10 +823,11 @@ bool SignatureAnalyzer::areToldApart(unsigned arg, unsigned result) const {
          !(isScalar(signature.args[arg].type) && isNumbered);
 }
 
-/// What is taken for frozen or constant while the step returns another one of
-/// its type may be state, where no names tell: that is no guess to make in
-/// silence. An array that the loss reads would follow from its old value; the
-/// last gradient need not.
+/// Reports arguments that are taken for frozen or constant although the step
+/// returns another value of their type and no names tell them apart: they may
+/// be state, and such a guess must not be silent. The next value of an array
+/// that the loss reads would depend on the old value; the next value of a last
+/// gradient need not.
 LogicalResult SignatureAnalyzer::checkFrozen() {
   for (const SignatureArg &arg : signature.args) {
     bool isConstant = arg.role == ArgRole::Constant;
@@ -847,8 +859,8 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
   return success();
 }
 
-/// A scalar that a number is compared with, where the step returns that number
-/// twice: one is the next call's scalar, the last loss.
+/// Pairs a scalar that is compared with a number which the step returns twice:
+/// one of the two is the next value of the scalar, the last loss.
 void SignatureAnalyzer::pairLastValues() {
   for (const SignatureArg &arg : signature.args) {
     if (to[arg.index] || !isScalar(arg.type) || !isFloat(arg.type) ||
@@ -862,7 +874,7 @@ void SignatureAnalyzer::pairLastValues() {
         same.push_back(result.index);
     if (same.size() != 2 || returned[same[0]] != returned[same[1]])
       continue;
-    // The one that stands beside the other state.
+    // Choose the one next to other state.
     bool firstIsBeside =
         (arg.index > 0 && same[0] > 0 && to[arg.index - 1] == same[0] - 1) ||
         (arg.index + 1 < to.size() && to[arg.index + 1] == same[0] + 1);
@@ -871,8 +883,9 @@ void SignatureAnalyzer::pairLastValues() {
   }
 }
 
-/// Whether an op compares a scalar with another one, perhaps times constants,
-/// or computes their difference. (A factor of it may be any number.)
+/// Returns true if an op compares `scalar`, perhaps after arithmetic with other
+/// values, with `other`, or computes their difference. (A factor does not
+/// count: it may be any number.)
 bool SignatureAnalyzer::meets(Value scalar, Value other) {
   SmallVector<Value> stack{scalar};
   ValueSet seen{scalar};

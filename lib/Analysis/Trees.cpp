@@ -18,7 +18,7 @@ SmallVector<std::string> fp8::splitTreePath(StringRef path) {
   while (pos != StringRef::npos && pos < path.size()) {
     size_t start = pos++;
     if (path[start] == '[') {
-      // A key may hold brackets of its own inside quotes.
+      // A key may contain brackets inside of quotes.
       char quote = 0;
       for (; pos < path.size(); ++pos) {
         char c = path[pos];
@@ -52,7 +52,7 @@ struct Subtree {
   llvm::MapVector<StringRef, unsigned> leaves;
 };
 
-/// All subtrees of some leaves, down to the leaves themselves.
+/// All subtrees of some leaves, including the leaves themselves.
 struct Forest {
   explicit Forest(ArrayRef<TreeLeaf> leaves) {
     llvm::StringMap<unsigned> byPrefix;
@@ -74,8 +74,8 @@ struct Forest {
     }
   }
 
-  /// Of these trees each one once, in the order of their first leaves, which is
-  /// that of arguments and results.
+  /// Sorts these trees by their first leaves, which is the order of arguments
+  /// and results, and removes duplicates.
   void sortByFirstLeaf(SmallVectorImpl<unsigned> &indices) const {
     llvm::sort(indices, [&](unsigned a, unsigned b) {
       return trees[a].leaves.front().second < trees[b].leaves.front().second;
@@ -86,7 +86,7 @@ struct Forest {
   std::vector<Subtree> trees;
 };
 
-/// A subtree of `to` that a subtree of `from` fits.
+/// A subtree of `to` that holds a subtree of `from`.
 struct Candidate {
   unsigned from, to;
   double score;
@@ -94,7 +94,8 @@ struct Candidate {
 };
 } // namespace
 
-/// The last key of a path as bare letters: `['mu']`, `.mu` and `mu` are equal.
+/// Returns the last key of a path as plain letters: `['mu']`, `.mu` and `mu`
+/// are equal.
 static StringRef lastKey(StringRef prefix, SmallVectorImpl<char> &storage) {
   std::string last = splitTreePath(prefix).back();
   storage.clear();
@@ -113,7 +114,7 @@ static bool sameFrom(const Candidate &a, const Candidate &b) {
   return a.from == b.from;
 }
 
-/// Scores that differ by less are as good as one another.
+/// Scores that differ by less count as equal.
 constexpr double kTie = 1e-9;
 
 //===----------------------------------------------------------------------===//
@@ -121,8 +122,8 @@ constexpr double kTie = 1e-9;
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Pairs whole subtrees, the surest first, and breaks up only what fits nowhere
-/// as a whole.
+/// Pairs whole subtrees, the most certain ones first, and only breaks up those
+/// that fit nowhere as a whole.
 class TreeMatcher {
 public:
   TreeMatcher(ArrayRef<TreeLeaf> from, ArrayRef<TreeLeaf> to, LeafScore score,
@@ -145,7 +146,7 @@ public:
 private:
   bool advance();
 
-  // What fits what.
+  // Candidates.
   bool fits(const Subtree &source, const Subtree &target) const;
   double averageScore(const Subtree &source, const Subtree &target) const;
   SmallVector<Candidate> candidatesOf(unsigned source) const;
@@ -154,7 +155,7 @@ private:
   bool collide(const Candidate &a, const Candidate &b) const;
   bool anyShareLeaves(ArrayRef<Candidate> candidates) const;
 
-  // Ways to go on.
+  // Assignments.
   void assign(unsigned source, unsigned target);
   void descend(unsigned source, SmallVectorImpl<unsigned> &into) const;
   bool breakUp(ArrayRef<unsigned> homeless);
@@ -184,7 +185,7 @@ private:
 };
 } // namespace
 
-/// Pairs or breaks up some subtrees; false if nothing is left to be done.
+/// Pairs or breaks up some subtrees; returns false if nothing is left to do.
 bool TreeMatcher::advance() {
   SmallVector<Candidate> candidates;
   SmallVector<unsigned> homeless;
@@ -204,7 +205,7 @@ bool TreeMatcher::advance() {
   llvm::copy_if(candidates, std::back_inserter(alive),
                 [](const Candidate &c) { return c.score > 0; });
   if (alive.empty()) {
-    // Data flow says nothing about the rest.
+    // Data flow is no evidence for the rest.
     if (!assignOnlyWay(candidates)) {
       SmallVector<unsigned> children;
       for (unsigned source : pending)
@@ -221,10 +222,11 @@ bool TreeMatcher::advance() {
 }
 
 //===----------------------------------------------------------------------===//
-// What fits what
+// Candidates
 //===----------------------------------------------------------------------===//
 
-/// Whether `target` holds every leaf of `source`, free and typed alike.
+/// Returns true if `target` holds every leaf of `source`, unclaimed and of the
+/// same type.
 bool TreeMatcher::fits(const Subtree &source, const Subtree &target) const {
   if (target.leaves.size() < source.leaves.size())
     return false;
@@ -245,7 +247,7 @@ double TreeMatcher::averageScore(const Subtree &source,
   return sum / source.leaves.size();
 }
 
-/// All that a subtree fits; exact ones only where there are any.
+/// Returns all subtrees that a subtree fits; only exact ones if there are any.
 SmallVector<Candidate> TreeMatcher::candidatesOf(unsigned source) const {
   const Subtree &tree = fromForest.trees[source];
   SmallVector<Candidate> own;
@@ -267,8 +269,8 @@ bool TreeMatcher::isNamedAlike(const Candidate &candidate) const {
                      toForest.trees[candidate.to].prefix);
 }
 
-/// Drops the keys that two paths end in both, but for their first ones; returns
-/// how many.
+/// Removes the keys at the end that two paths share, except their first keys;
+/// returns how many.
 static unsigned dropSharedEnd(SmallVectorImpl<std::string> &a,
                               SmallVectorImpl<std::string> &b) {
   unsigned count = 0;
@@ -279,10 +281,10 @@ static unsigned dropSharedEnd(SmallVectorImpl<std::string> &a,
   return count;
 }
 
-/// Whether the target, which has another name, lies deep in a tree whose other
-/// leaves replace those of another tree, each in the same place: what it
-/// replaces is a part of that one which the step does not read (a line search's
-/// last gradient), and no argument.
+/// Returns true if the target, which has another name, lies deep in a tree
+/// whose other leaves replace those of another tree at the same positions. The
+/// target then replaces a part of that tree which the step does not read, such
+/// as a line search's last gradient, and no argument.
 bool TreeMatcher::isPartOfAnother(const Candidate &candidate) const {
   auto source = splitTreePath(fromForest.trees[candidate.from].prefix);
   auto target = splitTreePath(toForest.trees[candidate.to].prefix);
@@ -304,14 +306,14 @@ bool TreeMatcher::isPartOfAnother(const Candidate &candidate) const {
   });
 }
 
-/// Two subtrees of the results collide when they share leaves.
+/// Returns true if two subtrees of the results share leaves.
 bool TreeMatcher::collide(const Candidate &a, const Candidate &b) const {
   StringRef first = toForest.trees[a.to].prefix;
   StringRef second = toForest.trees[b.to].prefix;
   return first.starts_with(second) || second.starts_with(first);
 }
 
-/// Whether two candidates are for different subtrees that share leaves.
+/// Returns true if two candidates have different targets that share leaves.
 bool TreeMatcher::anyShareLeaves(ArrayRef<Candidate> candidates) const {
   SmallVector<StringRef> prefixes;
   for (const Candidate &candidate : candidates)
@@ -325,7 +327,7 @@ bool TreeMatcher::anyShareLeaves(ArrayRef<Candidate> candidates) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Ways to go on
+// Assignments
 //===----------------------------------------------------------------------===//
 
 void TreeMatcher::assign(unsigned source, unsigned target) {
@@ -350,8 +352,8 @@ void TreeMatcher::descend(unsigned source,
       into.push_back(child);
 }
 
-/// Replaces subtrees that fit nowhere as a whole by their children; false if
-/// they have none.
+/// Replaces subtrees that fit nowhere as a whole by their children; returns
+/// false if they have none.
 bool TreeMatcher::breakUp(ArrayRef<unsigned> homeless) {
   SmallVector<unsigned> children;
   for (unsigned source : homeless) {
@@ -362,8 +364,8 @@ bool TreeMatcher::breakUp(ArrayRef<unsigned> homeless) {
   return !children.empty();
 }
 
-/// Whole trees still pair by structure if there is only one way; single leaves
-/// would be a guess.
+/// Pairs whole trees by structure if there is only one way; for single leaves
+/// that would be a guess.
 bool TreeMatcher::assignOnlyWay(ArrayRef<Candidate> candidates) {
   for (unsigned source : pending) {
     SmallVector<Candidate> own;
@@ -383,8 +385,8 @@ bool TreeMatcher::assignOnlyWay(ArrayRef<Candidate> candidates) {
   return false;
 }
 
-/// Those that are best for each other, with nothing else close to them. Such
-/// pairs do not touch one another, so that all are made at once.
+/// Pairs those that are best for each other, without a close second. Such pairs
+/// do not affect one another, so all are made at once.
 bool TreeMatcher::assignSure(ArrayRef<Candidate> candidates) {
   auto isUniqueBest = [&](const Candidate &candidate, auto isSameSide) {
     return llvm::none_of(candidates, [&](const Candidate &other) {
@@ -404,7 +406,7 @@ bool TreeMatcher::assignSure(ArrayRef<Candidate> candidates) {
   return !sure.empty();
 }
 
-/// The best pairing of all of them; then names, order and hints decide.
+/// Finds the best pairing of all of them; names, order and hints break ties.
 void TreeMatcher::assignTogether(ArrayRef<Candidate> candidates) {
   constexpr double kSameName = 0.1;
   SmallVector<unsigned> sources, targets;
@@ -443,7 +445,7 @@ void TreeMatcher::assignTogether(ArrayRef<Candidate> candidates) {
       assign(sources[source], targets[*target]);
 }
 
-/// One pair that is most probable where subtrees of the results overlap.
+/// Makes the most probable pair, for subtrees of the results that overlap.
 void TreeMatcher::assignBest(ArrayRef<Candidate> candidates) {
   const Candidate *chosen = findCornered(candidates);
   if (!chosen)
@@ -455,7 +457,7 @@ void TreeMatcher::assignBest(ArrayRef<Candidate> candidates) {
   assign(chosen->from, chosen->to);
 }
 
-/// Of subtrees with nowhere else to go, the most probable one.
+/// Returns the most probable one of the subtrees with only one candidate.
 const Candidate *
 TreeMatcher::findCornered(ArrayRef<Candidate> candidates) const {
   const Candidate *chosen = nullptr;
@@ -468,7 +470,7 @@ TreeMatcher::findCornered(ArrayRef<Candidate> candidates) const {
   return chosen;
 }
 
-/// The first with the same name (`mu` and `.mu`), unless two have it.
+/// Returns the first one with the same name (`mu` and `.mu`) that is unique.
 const Candidate *
 TreeMatcher::findNamesake(ArrayRef<Candidate> candidates) const {
   for (const Candidate &candidate : candidates)
@@ -480,7 +482,7 @@ TreeMatcher::findNamesake(ArrayRef<Candidate> candidates) const {
   return nullptr;
 }
 
-/// The first with the best score.
+/// Returns the first one with the best score.
 const Candidate *
 TreeMatcher::findHighest(ArrayRef<Candidate> candidates) const {
   const Candidate *chosen = nullptr;
@@ -491,7 +493,7 @@ TreeMatcher::findHighest(ArrayRef<Candidate> candidates) const {
 }
 
 //===----------------------------------------------------------------------===//
-// Order and hints count if everything that is paired already agrees
+// Order and hints, which only count if all pairs so far agree with them
 //===----------------------------------------------------------------------===//
 
 bool TreeMatcher::pairsAreInOrder() const {

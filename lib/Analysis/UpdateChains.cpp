@@ -1,4 +1,4 @@
-//===- UpdateChains.cpp - What an optimizer updates -----------------------===//
+//===- UpdateChains.cpp - Update chains of an optimizer -------------------===//
 
 #include "UpdateChains.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
@@ -27,7 +27,7 @@ static void multiply(Chain &chain, int8_t sign, double factor) {
   }
 }
 
-/// The only number that a constant has, perhaps broadcast or converted.
+/// Returns the value of a splat constant, perhaps broadcast or converted.
 static std::optional<double> getNumber(Value value) {
   while (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
                          stablehlo::ReshapeOp>(value.getDefiningOp()))
@@ -38,8 +38,8 @@ static std::optional<double> getNumber(Value value) {
   return elements.getSplatValue<APFloat>().convertToDouble();
 }
 
-/// -1 for what is a negative factor by its last operations, else 1: a rate, a
-/// decay, a mask.
+/// Returns -1 for a factor whose last operations make it negative, else 1, as
+/// for a rate, a decay or a mask.
 static int8_t signOf(Value value) {
   if (std::optional<double> number = getNumber(value))
     return *number < 0 ? -1 : 1;
@@ -54,21 +54,22 @@ static int8_t signOf(Value value) {
   return 1;
 }
 
-/// A gradient over its own size is still linear.
+/// Sets all degrees to 0: a gradient over its own size is still linear.
 static void clearDegree(Chain &chain) {
   for (auto &[value, reach] : chain)
     reach.degree = 0;
 }
 
-/// `isChoice`: `into` becomes one of both, not their sum.
+/// Merges `from` into `into`. If `isChoice`, the value is one of the two, not
+/// their sum.
 static void merge(Chain &into, const Chain &from, bool isChoice = false) {
   for (auto &[value, reach] : from) {
     auto [it, isNew] = into.insert({value, reach});
     if (isNew)
       continue;
     Reach &own = it->second;
-    // The stronger way says with which sign; two that are alike and differ say
-    // nothing.
+    // The stronger path determines the sign; equally strong ones with different
+    // signs make it unknown.
     if (reach.strength > own.strength)
       own.sign = reach.sign;
     else if (reach.strength == own.strength && reach.sign != own.sign)
@@ -90,8 +91,8 @@ static void merge(Chain &into, const Chain &from, bool isChoice = false) {
   }
 }
 
-/// The chain of a product with, or a quotient by, a coefficient: a value that
-/// has no chain.
+/// Returns the chain of a product with, or a quotient by, a coefficient: a
+/// value without a chain.
 static Chain scale(Chain chain, Value by, bool divides = false) {
   for (auto &[value, reach] : chain) {
     reach.strength = std::min<uint8_t>(reach.strength, 2);
@@ -114,7 +115,7 @@ static Chain product(const Chain &lhs, const Chain &rhs) {
   return out;
 }
 
-/// Elementwise operations that chains lead through.
+/// Returns true for elementwise operations that chains pass through.
 static bool isUpdate(Operation *op) {
   return isa<
       stablehlo::AddOp, stablehlo::SubtractOp, stablehlo::ConvertOp,
@@ -129,15 +130,16 @@ static bool isUpdate(Operation *op) {
       op);
 }
 
-/// Only operands of the same shape and sort of element are followed: the
-/// counter in a bias correction is no part of the chain of a float tensor.
+/// Returns true if a chain passes from `operand` to `result`: both have the
+/// same shape and kind of element. The counter in a bias correction, for
+/// instance, is not in the chain of a float tensor.
 static bool follows(Value operand, Value result) {
   return shapeOf(operand.getType()) == shapeOf(result.getType()) &&
          isFloat(operand.getType()) == isFloat(result.getType()) &&
          elementOf(operand).isInteger(1) == elementOf(result).isInteger(1);
 }
 
-/// Calls `visit` with the values whose chains that of `value` is made of.
+/// Calls `visit` with the values whose chains make up the chain of `value`.
 static void forEachLink(Value value, function_ref<void(Value)> visit) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -156,7 +158,8 @@ static void forEachLink(Value value, function_ref<void(Value)> visit) {
   }
 }
 
-/// Links first, without recursion: chains may be as long as the module.
+/// Computes the links first, without recursion: chains may be as long as the
+/// module.
 const Chain &UpdateChains::of(Value value) {
   constexpr size_t kLongest = 1024;
   SmallVector<Value> stack{value};
@@ -174,7 +177,7 @@ const Chain &UpdateChains::of(Value value) {
     if (stack.size() > before)
       continue;
     auto chain = std::make_unique<Chain>(compute(next));
-    // No optimizer adds so much; a sum over everything is what it is.
+    // No optimizer adds up that many values; treat such a sum as a leaf.
     if (chain->size() > kLongest) {
       chain->clear();
       (*chain)[next] = Reach();
@@ -190,9 +193,10 @@ static bool isArgumentOf(Value value, Operation *parent) {
   return argument && argument.getOwner()->getParentOp() == parent;
 }
 
-/// State that a loop over whole steps updates, from itself or from other state
-/// of the loop: weights in a narrow type from their masters. What only grows
-/// inside of the loop, a sum of gradients or a stack of results, is a leaf.
+/// Returns the chain of state that a loop over whole steps updates, from itself
+/// or from other state of the loop, such as weights in a narrow type from their
+/// masters. A value that only grows inside of the loop (a sum of gradients, a
+/// stack of results) is a leaf.
 Chain UpdateChains::computeCarry(OpResult result) {
   Operation *loop = result.getOwner();
   unsigned index = result.getResultNumber();
@@ -244,7 +248,8 @@ Chain UpdateChains::ofOperand(Value value, unsigned i) {
   return follows(source, value) ? of(source) : Chain();
 }
 
-/// Sums, and what chooses between values or rounds one; none of another op.
+/// Returns the chain of a sum, or of an op that selects or rounds values;
+/// nullopt for other ops.
 std::optional<Chain> UpdateChains::computeSum(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<stablehlo::AddOp, stablehlo::MaxOp, stablehlo::MinOp>(op)) {
@@ -308,7 +313,7 @@ Chain UpdateChains::computePower(Value value) {
   return out;
 }
 
-/// Products, quotients and powers; none of another op.
+/// Returns the chain of a product, quotient or power; nullopt for other ops.
 std::optional<Chain> UpdateChains::computeProduct(Value value) {
   Operation *op = value.getDefiningOp();
   if (isa<stablehlo::MulOp>(op)) {
@@ -329,7 +334,7 @@ std::optional<Chain> UpdateChains::computeProduct(Value value) {
   return std::nullopt;
 }
 
-/// Any other elementwise op.
+/// Returns the chain of any other elementwise op.
 Chain UpdateChains::computeFunction(Value value) {
   Operation *op = value.getDefiningOp();
   Chain out;
@@ -339,7 +344,7 @@ Chain UpdateChains::computeFunction(Value value) {
   multiply(out, 0, kUnknown);
   if (isa<stablehlo::RsqrtOp>(op))
     clearDegree(out);
-  // A magnitude is even in the gradient, as its square is.
+  // A magnitude is an even function of the gradient, as its square is.
   if (isa<stablehlo::AbsOp>(op))
     for (auto &[source, reach] : out)
       reach.degree = reach.degree ? 2 : 0;

@@ -1,10 +1,10 @@
-//===- UpdateChains.h - What an optimizer updates ---------------*- C++ -*-===//
+//===- UpdateChains.h - Update chains of an optimizer -----------*- C++ -*-===//
 //
-// The *update chain* of a value is what reaches it through elementwise
-// operations of its own shape: this is how an optimizer reads the state that it
-// replaces, and where the chain ends at something else (a dot, a reduction, a
-// scatter) there is the gradient. Branches, selects and loops over whole steps
-// are seen through.
+// The *update chain* of a value consists of the sources that reach it through
+// elementwise operations of its own shape. An optimizer reads the state that it
+// replaces this way; other sources, at which the chain ends (a dot, a
+// reduction, a scatter), are gradients. The analysis looks through branches,
+// selects and loops over whole steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,32 +22,33 @@ namespace fp8 {
 
 /// How a source reaches the end of an update chain.
 struct Reach {
-  /// 3 if it is added as it is, 2 if it is multiplied by something that is not
+  /// 3 if it is added unscaled, 2 if it is multiplied by something that is not
   /// in the chain, 1 if it is read in any other way.
   uint8_t strength = 3;
-  /// Degree of the polynomial, at most 3: 2 for the square or the magnitude of
-  /// a gradient, 0 in a denominator.
+  /// The degree of the polynomial, at most 3: 2 for the square or the magnitude
+  /// of a gradient, 0 in a denominator.
   uint8_t degree = 1;
-  /// Every path has a factor on it, as in an average that decays.
+  /// Whether every path has a factor, as in a decaying average.
   bool scaled = false;
-  /// Every path that is not a choice to keep the old value has a factor.
+  /// Whether every path has a factor, apart from a choice to keep the old
+  /// value.
   bool decays = false;
-  /// 1 or -1 with which it is added, 0 if that is unknown. Factors that are not
-  /// known to be negative, such as rates, count as positive.
+  /// The sign with which it is added, 1 or -1; 0 if unknown. Factors that are
+  /// not known to be negative, such as rates, count as positive.
   int8_t sign = 1;
-  /// The product of the constant factors before it; NaN if one is no constant.
+  /// The product of its constant factors; NaN if one is not constant.
   double factor = 1;
-  /// Some path adds it as it is, some path subtracts it.
+  /// Whether some path adds it unscaled, and some path subtracts it.
   bool adds = true, subtracts = false;
-  /// A sum does both: p + (target - p) replaces p by a target.
+  /// Whether a sum does both: p + (target - p) replaces p by a target.
   bool cancels = false;
 };
 using Chain = llvm::MapVector<Value, Reach>;
 
-/// Finds and remembers update chains.
+/// Finds and caches update chains.
 class UpdateChains {
 public:
-  /// Sources of `value`: arguments of blocks, and the values that are not
+  /// Returns the sources of `value`: block arguments, and values that are not
   /// elementwise (the *leaves*).
   const Chain &of(Value value);
 

@@ -1,4 +1,4 @@
-//===- Usage.cpp - What a step does with its inputs -----------------------===//
+//===- Usage.cpp - Uses of a step's inputs --------------------------------===//
 
 #include "Usage.h"
 #include "fp8/Dialect/StableHLO/IR/CHLO.h"
@@ -13,7 +13,7 @@ bool fp8::isKeyType(Type type) {
           tensor.getShape() == ArrayRef<int64_t>{4});
 }
 
-/// Calls `visit` with every value that `use` hands its value on to as it is:
+/// Calls `visit` with every value that `use` passes its value on to unchanged:
 /// into a region, or out of one.
 static void forEachPassage(OpOperand &use, function_ref<void(Value)> visit) {
   Operation *op = use.getOwner();
@@ -58,7 +58,7 @@ bool fp8::drawsBits(Value key) {
       if (isa<stablehlo::XorOp, stablehlo::RngBitGeneratorOp>(op))
         return true;
       forEachPassage(use, push);
-      // What is looked up is another value.
+      // A lookup returns another value.
       if (!isa<stablehlo::WhileOp, stablehlo::OptimizationBarrierOp,
                stablehlo::GatherOp>(op))
         llvm::for_each(op->getResults(), push);
@@ -68,7 +68,7 @@ bool fp8::drawsBits(Value key) {
 }
 
 namespace {
-/// Reads the uses of one argument.
+/// Analyzes the uses of one argument.
 class UseReader {
 public:
   UseReader(unsigned arg, const ValueSet &forward,
@@ -78,7 +78,7 @@ public:
   ArgumentUse read(Value argument);
 
 private:
-  /// What another operand is computed from.
+  /// The origin of another operand.
   enum class Origin { Constant, Data, Weights, Unknown };
   Origin originOf(Value value) const;
   void visit(OpOperand &use, bool spread);
@@ -113,7 +113,7 @@ UseReader::Origin UseReader::originOf(Value value) const {
                    : Origin::Constant;
 }
 
-/// Whether `value` is one row repeated over the leading dimension.
+/// Returns true if `value` repeats one row over the leading dimension.
 static bool isSpread(Value value) {
   auto op = value.getDefiningOp<stablehlo::BroadcastInDimOp>();
   if (!op)
@@ -125,7 +125,7 @@ static bool isSpread(Value value) {
              shapeOf(value.getType())[0];
 }
 
-/// An elementwise operation on the argument and `other`.
+/// Handles an elementwise operation on the argument and `other`.
 void UseReader::meet(Value other, Value result, bool spread) {
   switch (originOf(other)) {
   case Origin::Constant:
@@ -196,8 +196,8 @@ ArgumentUse UseReader::read(Value argument) {
 void fp8::findArgumentUses(func::FuncOp func, const ValueSet &forward,
                            const Dependence &onArguments,
                            std::vector<ArgumentUse> &uses) {
-  // Each use that becomes known may tell the use of other arguments, so the
-  // search goes on until nothing changes.
+  // Each known use may determine the use of other arguments, so iterate to a
+  // fixed point.
   bool changed = true;
   while (changed) {
     changed = false;

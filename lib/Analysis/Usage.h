@@ -1,4 +1,4 @@
-//===- Usage.h - What a step does with its inputs ---------------*- C++ -*-===//
+//===- Usage.h - Uses of a step's inputs ------------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_USAGE_H
 #define FP8_LIB_ANALYSIS_USAGE_H
@@ -8,11 +8,12 @@
 namespace mlir {
 namespace fp8 {
 
-/// The types of the keys of JAX's random number generators.
+/// Returns true for the types of the keys of JAX's random number generators.
 bool isKeyType(Type type);
 
-/// Whether `key` is a random number generator's: of its type, and mixed bit by
-/// bit into a stream, by a generator or by its rounds written out.
+/// Returns true if `key` is a key of a random number generator: it has its
+/// type, and a generator or its written-out rounds mix it into a stream of
+/// bits.
 bool drawsBits(Value key);
 
 /// How the forward pass uses an argument.
@@ -20,14 +21,15 @@ enum class ArgumentUse {
   Unknown,
   /// Each step has its own: weights are applied to it.
   Data,
-  /// It is applied to data. Trained ones are known to be this beforehand.
+  /// It is applied to data. Trained weights are known beforehand.
   Weights,
-  /// It is a scalar or a key, which tells nothing of what it meets.
+  /// A scalar or a key, whose uses are no evidence.
   Neither
 };
 
-/// Tells the `Unknown` ones of `uses` apart as far as `forward`, what the loss
-/// is computed from, allows: by what each of them meets first.
+/// Finds the use of the `Unknown` ones of `uses` as far as possible, from the
+/// values that each of them is first combined with in `forward`, the values
+/// that the loss is computed from.
 void findArgumentUses(func::FuncOp func, const ValueSet &forward,
                       const Dependence &onArguments,
                       std::vector<ArgumentUse> &uses);

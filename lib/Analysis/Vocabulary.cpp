@@ -33,7 +33,7 @@ std::optional<int64_t> fp8::findVocabulary(func::FuncOp func,
         continue;
       }
       if (auto compare = dyn_cast<stablehlo::CompareOp>(op)) {
-        // one_hot asks where an iota is equal; where it is less is a mask.
+        // one_hot compares an iota for equality; other comparisons are masks.
         if (compare.getComparisonDirection() !=
             stablehlo::ComparisonDirection::EQ)
           continue;

@@ -1,4 +1,4 @@
-//===- BuildId.cpp - Which compiler this is -------------------------------===//
+//===- BuildId.cpp - Version and build of the compiler --------------------===//
 
 #include "fp8/Compiler/BuildId.h"
 
@@ -20,7 +20,8 @@ using llvm::StringRef;
 
 namespace {
 
-/// What is looked for among the loaded files, and what was found.
+/// A search among the loaded files: the address to find, and the note of its
+/// file.
 struct Search {
   uintptr_t address;
   ArrayRef<uint8_t> note;
@@ -28,7 +29,8 @@ struct Search {
 
 } // namespace
 
-/// The linker's build id among the notes of a segment; empty if there is none.
+/// Returns the linker's build id from the notes of a segment; empty if there is
+/// none.
 static ArrayRef<uint8_t> findBuildId(const char *notes, size_t size) {
   auto padded = [](size_t bytes) { return (bytes + 3) / 4 * 4; };
   while (size >= sizeof(ElfW(Nhdr))) {
@@ -46,7 +48,7 @@ static ArrayRef<uint8_t> findBuildId(const char *notes, size_t size) {
   return {};
 }
 
-/// Stops at the loaded file that holds the address and reads its build id.
+/// Stops at the loaded file that holds the address, and reads its build id.
 static int visitLoadedFile(struct dl_phdr_info *file, size_t, void *data) {
   auto &search = *static_cast<Search *>(data);
   bool holdsAddress = false;
@@ -68,8 +70,8 @@ static int visitLoadedFile(struct dl_phdr_info *file, size_t, void *data) {
   return 1;
 }
 
-/// Adds what tells the file that holds `address` from other builds of it: the
-/// linker's build id, or else all of its bytes.
+/// Adds the identity of the file that holds `address`: the linker's build id,
+/// or else all of its bytes.
 static void addFileOf(llvm::SHA256 &hash, const void *address) {
   Search search = {reinterpret_cast<uintptr_t>(address), {}};
   dl_iterate_phdr(visitLoadedFile, &search);
@@ -91,7 +93,7 @@ StringRef mlir::fp8::getCompilerVersion() {
 StringRef mlir::fp8::getCompilerBuildId() {
   static const std::string id = [] {
     llvm::SHA256 hash;
-    // A function of each file.
+    // One function from each file.
     addFileOf(hash, reinterpret_cast<const void *>(&getCompilerBuildId));
     addFileOf(hash,
               reinterpret_cast<const void *>(&mlir::translateModuleToLLVMIR));

@@ -1,4 +1,4 @@
-//===- Cache.cpp - What was compiled before, on disk ----------------------===//
+//===- Cache.cpp - An on-disk cache of compiled code ----------------------===//
 
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Kernels/MemoryReport.h"
@@ -15,7 +15,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 namespace fs = llvm::sys::fs;
 
-/// A temporary file as old as this belongs to a process that was killed.
+/// A temporary file of this age was left by a process that was killed.
 static constexpr std::chrono::hours kAbandoned(1);
 
 CacheKey &CacheKey::add(StringRef field) {
@@ -31,13 +31,14 @@ std::string CacheKey::digest() {
                      /*LowerCase=*/true);
 }
 
-/// The directory that the environment asks for; "" for none.
+/// Returns the directory that the environment selects; "" for none.
 static std::string directoryFromEnvironment() {
   if (auto given = llvm::sys::Process::GetEnv("FP8_CACHE_DIR"))
     return *given;
   SmallString<128> path;
   auto base = llvm::sys::Process::GetEnv("XDG_CACHE_HOME");
-  // A relative path there is to be ignored, says its specification.
+  // The specification of XDG_CACHE_HOME says that a relative path must be
+  // ignored.
   if (base && llvm::sys::path::is_absolute(*base)) {
     path = *base;
   } else if (auto home = llvm::sys::Process::GetEnv("HOME");
@@ -79,20 +80,20 @@ std::unique_ptr<llvm::MemoryBuffer> Cache::read(StringRef name) const {
     return nullptr;
   auto close = llvm::scope_exit(
       [&] { llvm::sys::Process::SafelyCloseFileDescriptor(file); });
-  // Read, not mapped: no one can cut the file short under us.
+  // Read instead of map: another process could truncate a mapped file.
   auto buffer = llvm::MemoryBuffer::getOpenFile(
       file, name, /*FileSize=*/-1, /*RequiresNullTerminator=*/false,
       /*IsVolatile=*/true);
   if (!buffer)
     return nullptr;
-  // So that it is not the first to go.
+  // Mark it as recently used.
   (void)fs::setLastAccessAndModificationTime(file,
                                              std::chrono::system_clock::now());
   return std::move(*buffer);
 }
 
 void Cache::write(StringRef name, StringRef bytes) const {
-  // Only what is ours is in it, and others need not see it.
+  // The directory is private to its owner.
   if (fs::create_directories(directory, /*IgnoreExisting=*/true, fs::owner_all))
     return;
   int file;

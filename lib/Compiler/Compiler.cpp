@@ -1,4 +1,4 @@
-//===- Compiler.cpp - StableHLO text to an executable ---------------------===//
+//===- Compiler.cpp - Compilation of StableHLO ----------------------------===//
 
 #include "fp8/Compiler/Compiler.h"
 #include "GPUKernels.h"
@@ -36,7 +36,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Runs the pipeline that `build` makes, times it, and dumps what comes out.
+/// Runs and times the pipeline that `build` creates, and dumps its result.
 LogicalResult runStage(ModuleOp module, const CompileOptions &options,
                        StringRef stage, double &seconds,
                        function_ref<void(OpPassManager &)> build) {
@@ -55,7 +55,7 @@ LogicalResult runStage(ModuleOp module, const CompileOptions &options,
     return result;
   SmallString<128> path(options.dumpDir);
   llvm::sys::path::append(path, options.name + "-" + stage + ".mlir");
-  // Opening the file says so if its folder could not be made.
+  // If the directory could not be created, opening the file reports it.
   (void)llvm::sys::fs::create_directories(options.dumpDir);
   std::error_code error;
   llvm::raw_fd_ostream os(path, error);
@@ -163,8 +163,8 @@ fp8_kind kindOf(ResultKind kind) {
   llvm_unreachable("unknown kind");
 }
 
-/// What the function takes and returns once scaled tensors are two: payload
-/// and scale, one after the other.
+/// Returns the signature after scaled tensors are split into payload and scale,
+/// which follow each other.
 Signature splitScaled(const Signature &signature) {
   Signature split;
   for (SignatureArg arg : signature.args) {
@@ -212,7 +212,7 @@ FailureOr<TensorDescription> describe(const std::string &path, Type type,
   return description;
 }
 
-/// Reads which part each rank has of an argument, if it has one.
+/// Reads the parts that ranks have of an argument, if it is distributed.
 void readPart(func::FuncOp function, unsigned index,
               TensorDescription &argument) {
   auto part = function.getArgAttrOfType<DictionaryAttr>(
@@ -225,15 +225,15 @@ void readPart(func::FuncOp function, unsigned index,
   llvm::append_range(argument.partOffsets, offsets.getValues<int64_t>());
 }
 
-/// The type of an argument before it was a payload and scales; null if it was
-/// no such one.
+/// Returns the scaled type that an argument had before it was split; null if it
+/// had none.
 ScaledType scaledTypeOf(const Signature &whole, StringRef path) {
   const SignatureArg *arg = whole.findArg(path);
   return arg ? dyn_cast<ScaledType>(arg->type) : ScaledType();
 }
 
-/// The scales of a part of a payload are a part of all scales, unless there is
-/// one for all: a part has whole tiles.
+/// Describes the part of the scales that belongs to a part of a payload, which
+/// consists of whole tiles. A single scale for all has no parts.
 void readPartOfScales(ScaledType type, const TensorDescription &payload,
                       TensorDescription &scales) {
   if (payload.whole.empty() || scales.shape.empty())
@@ -248,8 +248,8 @@ void readPartOfScales(ScaledType type, const TensorDescription &payload,
     scales.partOffsets.push_back(offset / tileOf(i % payload.whole.size()));
 }
 
-/// Describes what `function` takes and returns: its signature after the fp8
-/// stage, in the order of buffers that the schedule uses.
+/// Describes the arguments and results of `function`: its signature after the
+/// fp8 stage, in the order of the schedule's buffers.
 LogicalResult describeSignature(func::FuncOp function,
                                 ExecutableFunction &result) {
   FailureOr<Signature> whole = Signature::fromAttributes(function);
@@ -287,7 +287,7 @@ LogicalResult describeSignature(func::FuncOp function,
   return success();
 }
 
-/// The bytes of a constant as they lie in memory.
+/// Returns the bytes of a constant as they lie in memory.
 std::string constantBytes(memref::GlobalOp global) {
   auto elements = cast<DenseElementsAttr>(*global.getInitialValue());
   std::string bytes;
@@ -300,14 +300,14 @@ std::string constantBytes(memref::GlobalOp global) {
   size_t repeat = elements.isSplat() ? elements.getNumElements() : 1;
   bytes.reserve(repeat * raw.size());
   bytes.append(raw.begin(), raw.end());
-  // A splat doubles until it is there.
+  // Fill in a splat by doubling.
   while (bytes.size() < repeat * raw.size())
     bytes.append(bytes, 0,
                  std::min(bytes.size(), repeat * raw.size() - bytes.size()));
   return bytes;
 }
 
-/// The function of the module that is called from outside.
+/// Returns the public function of the module.
 FailureOr<func::FuncOp> publicFunction(ModuleOp module) {
   for (auto func : module.getOps<func::FuncOp>())
     if (func.isPublic())
@@ -337,7 +337,7 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
       .count();
 }
 
-/// Machine code of kernels and schedule.
+/// Compiles kernels and schedule to machine code.
 FailureOr<CompiledObjects> compileForCPU(ModuleOp module,
                                          const CompileOptions &options,
                                          KernelCache *kernels,
@@ -352,7 +352,7 @@ FailureOr<CompiledObjects> compileForCPU(ModuleOp module,
   return code;
 }
 
-/// The kernels are for a GPU, the schedule for the CPU beside it.
+/// Compiles kernels for a GPU, and the schedule for the host CPU.
 FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
                                          const CompileOptions &options,
                                          const Executable &executable,
@@ -394,8 +394,8 @@ FailureOr<CompiledObjects> compileForGPU(ModuleOp module,
   return code;
 }
 
-/// Looks for the kernels of `module` in the cache. Those that are there need no
-/// codegen, unless someone wants to see it. Null without a cache.
+/// Looks up the kernels of `module` in the cache, and replaces those that it
+/// has by declarations, unless the IR is dumped. Returns null without a cache.
 FailureOr<std::unique_ptr<KernelCache>>
 findKernels(ModuleOp module, const CompileOptions &options) {
   if (!options.cache || !options.targetGPU.empty())
@@ -416,7 +416,7 @@ findKernels(ModuleOp module, const CompileOptions &options) {
   return kernels;
 }
 
-/// How many bytes of scratch memory the kernels want, and how many they are.
+/// Adds the kernels' need for scratch bytes, and their number.
 void addKernels(ModuleOp module, ExecutableFunction &result,
                 CompileStats &stats) {
   for (Operation &op : *module.getBody())
@@ -433,7 +433,7 @@ void addKernels(ModuleOp module, ExecutableFunction &result,
     }
 }
 
-/// What computes each dot, where cuBLASLt may, as JSON.
+/// Adds the JSON of what computes each dot, if the target may use cuBLASLt.
 void addDotChoices(ModuleOp module, StringRef name, Executable &executable) {
   auto rows = module->getAttrOfType<ArrayAttr>(FP8Dialect::kDotChoicesAttrName);
   if (!rows)
@@ -462,8 +462,8 @@ void addDotChoices(ModuleOp module, StringRef name, Executable &executable) {
       llvm::formatv("{0:2}\n", llvm::json::Value(std::move(dots))).str();
 }
 
-/// All stages after fp8. Adds the function and its code to `executable`;
-/// `stats` has the time of the stages before.
+/// Runs all stages after fp8, and adds the function and its code to
+/// `executable`. `stats` holds the times of the previous stages.
 LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
                           CompileStats stats, MemoryReport &memory,
                           CostReport &cost, Executable &executable) {
@@ -499,7 +499,7 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
   addKernels(module, result, stats);
   addDotChoices(module, options.name, executable);
   for (auto schedule : module.getOps<ScheduleOp>()) {
-    // Behind the arena.
+    // The arena comes first.
     for (size_t i = 0; i < result.arguments.size(); ++i)
       if (auto shard = schedule.getArgAttrOfType<IntegerAttr>(
               i + 1, FP8Dialect::kShardAttrName))
@@ -520,7 +520,7 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
         name(start);
     });
   }
-  // The plan was made before cuBLASLt's share of the arena.
+  // The memory plan does not include the part of the arena for cuBLASLt.
   memory.scratchBytes =
       result.scratchBytes +
       std::max<int64_t>(result.arenaBytes - memory.arenaBytes, 0);
@@ -552,7 +552,7 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
   return success();
 }
 
-/// An executable without functions, by this compiler.
+/// Returns an executable without functions that names this compiler.
 FailureOr<Executable> beginExecutable(ModuleOp module,
                                       const CompileOptions &options) {
   auto target = findTarget(options.targetCPU);
@@ -578,7 +578,7 @@ FailureOr<Executable> beginExecutable(ModuleOp module,
   return executable;
 }
 
-/// Keeps what `print` writes, if anything.
+/// Adds the text that `print` writes, if any.
 void addText(Executable &executable, StringRef name,
              function_ref<void(raw_ostream &)> print) {
   std::string text;
@@ -588,7 +588,7 @@ void addText(Executable &executable, StringRef name,
     executable.texts[name.str()] = std::move(text);
 }
 
-/// What there is to say about the step.
+/// Adds the texts about the step.
 void addTexts(Executable &executable, const VerdictReport &verdicts,
               const MemoryReport &memory, const CostReport &cost,
               bool dataParallel) {
@@ -601,7 +601,7 @@ void addTexts(Executable &executable, const VerdictReport &verdicts,
   addText(executable, "memory.json",
           [&](raw_ostream &os) { memory.printJSON(os); });
   addText(executable, "memory.txt", [&](raw_ostream &os) { memory.print(os); });
-  // (Its presence says that ranks may train with the step.)
+  // (Its presence means that several ranks may run the step.)
   addText(executable, "ranks.txt", [&](raw_ostream &os) {
     if (dataParallel)
       os << verdicts.getCollectiveSummary() << "\n";
@@ -610,8 +610,8 @@ void addTexts(Executable &executable, const VerdictReport &verdicts,
           [&](raw_ostream &os) { cost.printJSON(os); });
 }
 
-/// Returns what the forward dot of the head computes as well, if there is one
-/// such dot outside of loops and branches.
+/// Makes the step return the result of the head's forward dot, if there is
+/// exactly one and it is outside of loops and branches.
 void addLogits(ModuleOp module) {
   FailureOr<func::FuncOp> function = publicFunction(module);
   if (failed(function))
@@ -635,7 +635,7 @@ void addLogits(ModuleOp module) {
   function->getBody().front().getTerminator()->insertOperands(index, logits);
 }
 
-/// Compiles a module of its own that has been through the fp8 stage.
+/// Compiles a separate module that has been through the fp8 stage.
 LogicalResult compileFunction(OwningOpRef<ModuleOp> module, StringRef name,
                               const CompileOptions &options,
                               Executable &executable) {
@@ -647,7 +647,7 @@ LogicalResult compileFunction(OwningOpRef<ModuleOp> module, StringRef name,
                      executable);
 }
 
-/// Compiles the functions beside the step.
+/// Compiles the companions of the step.
 LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
                              Executable &executable) {
   for (StringRef name : {"store", "load"}) {
@@ -659,7 +659,8 @@ LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
   return success();
 }
 
-/// Compiles what exports the parameters of the step in `module`.
+/// Compiles the functions that export and import the parameters of the step in
+/// `module`.
 LogicalResult compileExport(ExportPlan &plan, ModuleOp module,
                             ArrayRef<GatedUnitVerdict> units,
                             const CompileOptions &options,
@@ -761,7 +762,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
       failed(addFunction(module, options, stats, memory, cost, *result)))
     return failure();
   addTexts(*result, verdicts, memory, cost, options.dataParallel);
-  // What the others are beside comes first.
+  // The main function comes first.
   std::rotate(result->functions.begin(), std::prev(result->functions.end()),
               result->functions.end());
   return result;

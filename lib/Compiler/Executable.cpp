@@ -1,4 +1,4 @@
-//===- Executable.cpp - Writing executables down and reading them ---------===//
+//===- Executable.cpp - Serialization of executables ----------------------===//
 
 #include "fp8/Compiler/Executable.h"
 
@@ -14,7 +14,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 namespace json = llvm::json;
 
-/// Raised whenever an older compiler would misread what this one writes.
+/// Raised whenever older compilers would misread the format.
 static constexpr int64_t kFormatVersion = 1;
 
 static llvm::Error damaged(const llvm::Twine &message) {
@@ -25,12 +25,12 @@ static llvm::Error damaged(const llvm::Twine &message) {
 // Archives with a checksum
 //===----------------------------------------------------------------------===//
 
-// The last member is made by hand, since it is about all bytes before it: a
-// header as `ar` has it, the digest in hexadecimal digits, and a line feed.
+// The last member is written by hand, because it covers all bytes before it: a
+// header as in `ar`, the digest in hexadecimal digits, and a line feed.
 static constexpr llvm::StringLiteral kSealHeader =
     "sha256/         0           0     0     644     65        `\n";
 static constexpr size_t kDigestSize = 64;
-// Members begin at even places, so there is one more line feed.
+// Members begin at even offsets, hence one more line feed.
 static constexpr size_t kSealSize = kSealHeader.size() + kDigestSize + 2;
 
 static std::string digestOf(StringRef bytes) {
@@ -92,7 +92,7 @@ mlir::fp8::readSealedArchive(StringRef bytes) {
 // The manifest
 //===----------------------------------------------------------------------===//
 
-/// The value of an enum of the C interface by its name.
+/// Parses the name of an enum value of the C interface.
 template <typename T>
 static bool fromName(const json::Value &value, T &out, int count,
                      const char *(*nameOf)(T), json::Path path) {
@@ -320,7 +320,7 @@ llvm::Expected<std::string> Executable::serialize() const {
   return writeSealedArchive(members);
 }
 
-/// Checks what the manifest says of the format and reads the rest of it.
+/// Checks the format in the manifest and reads the rest of it.
 static llvm::Error readManifest(StringRef text, Executable &executable) {
   auto value = json::parse(text);
   if (!value)
@@ -345,7 +345,7 @@ static llvm::Error readManifest(StringRef text, Executable &executable) {
   return llvm::Error::success();
 }
 
-/// Cuts the constants of a function out of their archive member.
+/// Splits the archive member of a function's constants.
 static llvm::Error readConstants(ExecutableFunction &function,
                                  StringRef bytes) {
   for (std::string &constant : function.constants) {
@@ -357,7 +357,7 @@ static llvm::Error readConstants(ExecutableFunction &function,
   return llvm::Error::success();
 }
 
-/// Every symbol that a function names has to be there.
+/// Checks that every symbol that a function names has an object.
 static llvm::Error checkObjects(const Executable &executable) {
   llvm::StringSet<> known;
   for (const ObjectCode &object : executable.objects)

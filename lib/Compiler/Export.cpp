@@ -1,4 +1,4 @@
-//===- Export.cpp - Trained weights for other programs --------------------===//
+//===- Export.cpp - Export of trained weights -----------------------------===//
 
 #include "fp8/Compiler/Export.h"
 #include "fp8/Analysis/LinearLayers.h"
@@ -37,7 +37,7 @@ StringRef fp8::stringifyExportFormat(ExportFormat format) {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// "layers" of "['layers']", "3" of "[3]", "w" of ".w".
+/// Returns "layers" for "['layers']", "3" for "[3]", "w" for ".w".
 static StringRef keyText(StringRef part) {
   if (part.consume_front(".") || !part.consume_front("["))
     return part;
@@ -49,8 +49,8 @@ static StringRef keyText(StringRef part) {
 }
 
 namespace {
-/// Gives tensors names of dotted keys, without the keys above the smallest tree
-/// that holds all of one argument's tensors and nothing else of the state.
+/// Names tensors by dotted keys. Drops the keys above the smallest tree that
+/// holds all exported tensors of one argument and nothing else of the state.
 class Names {
 public:
   Names(const Signature &signature, ArrayRef<std::string> exported);
@@ -60,7 +60,7 @@ public:
 private:
   using Keys = SmallVector<std::string>;
   struct Root {
-    Keys common; // of all tensors of this root
+    Keys common; // the common prefix of its tensors
     size_t dropped = 1;
   };
   llvm::StringMap<Root> roots;
@@ -120,7 +120,8 @@ std::string Names::get(StringRef path, bool whole) const {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What is known of a parameter from the forward dots that read it.
+/// The properties of a parameter that follow from the forward dots that read
+/// it.
 struct Use {
   SmallVector<int64_t> contracted;
   unsigned readers = 0;
@@ -238,8 +239,8 @@ const ExportedTensor *ExportPlan::find(StringRef source) const {
   return it == tensors.end() ? nullptr : &*it;
 }
 
-/// The place of the first channel along the dimensions `dims`, in row-major
-/// order.
+/// Returns the row-major index of the first channel along the dimensions
+/// `dims`.
 static int64_t flatStart(const ParameterChannels &channels,
                          ArrayRef<int64_t> shape) {
   int64_t index = 0;
@@ -255,7 +256,7 @@ static int64_t productOf(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
   return product;
 }
 
-/// Whether a factor for `count` channels, and for every layer, lies within a
+/// Returns true if a factor for `count` channels in every layer lies within a
 /// parameter of this shape.
 static bool fits(const ParameterChannels &channels, int64_t count,
                  RankedTensorType state, ArrayRef<int64_t> shape) {
@@ -264,7 +265,8 @@ static bool fits(const ParameterChannels &channels, int64_t count,
          state.getNumElements() == count * productOf(shape, channels.layers);
 }
 
-/// Why the factors of a unit are not moved into its weights; empty if they are.
+/// Returns why the factors of a unit cannot be folded into its weights; empty
+/// if they can.
 std::string ExportPlan::getObstacle(const GatedUnitVerdict &unit,
                                     RankedTensorType state) const {
   if (!unit.reason.empty())
@@ -283,7 +285,7 @@ std::string ExportPlan::getObstacle(const GatedUnitVerdict &unit,
     if (!fits(*part, unit.channels, state, tensor->type.getShape()))
       return "the factors do not lie along '" + part->path + "'";
   }
-  // A fused projection may be two dots, of two parts of one parameter.
+  // A fused projection may consist of two dots, on two parts of one parameter.
   if (readers.lookup(unit.down->path) > 1 ||
       readers.lookup(unit.linear->path) >
           (unit.gate->path == unit.linear->path ? 2 : 1))
@@ -323,7 +325,7 @@ LogicalResult ExportPlan::fold(func::FuncOp step,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// A function that grows by arguments and results with paths.
+/// Builds a function to which arguments and results with paths are added.
 class FunctionBuilder {
 public:
   FunctionBuilder(MLIRContext *context, StringRef name)
@@ -337,7 +339,7 @@ public:
     builder.setInsertionPointToStart(function.addEntryBlock());
   }
 
-  /// The argument with this path; added if there is none.
+  /// Returns the argument with this path; adds it if there is none.
   Value getArgument(StringRef path, Type type) {
     auto [known, isNew] = arguments.try_emplace(path);
     if (!isNew)
@@ -388,7 +390,7 @@ public:
     return cast<RankedTensorType>(value.getType());
   }
 
-  /// Payload and scale, as `type` has them.
+  /// Returns payload and scale of type `type`.
   std::pair<Value, Value> quantize(Value value, ScaledType type) {
     Value amax = AmaxOp::create(builder, loc, value, type);
     auto scale = ComputeScaleOp::create(builder, loc, amax, ScaleRule::Exact,
@@ -406,7 +408,7 @@ public:
         RankedTensorType::get(type.getShape(), builder.getF32Type()), scaled);
   }
 
-  /// The number of elements that differ, as i32.
+  /// Returns the number of elements that differ, as i32.
   Value countDifferences(Value a, Value b) {
     Value differ = stablehlo::CompareOp::create(
         builder, loc, a, b, stablehlo::ComparisonDirection::NE);
@@ -444,7 +446,7 @@ private:
 };
 } // namespace
 
-/// One scale for all elements that a dot sums up.
+/// Returns a scaled type with one scale for all elements that a dot sums up.
 static ScaledType getScaledType(const ExportedTensor &tensor) {
   SmallVector<int64_t> tile(tensor.stored.getRank(), 1);
   for (int64_t dim : tensor.contracted)
@@ -453,8 +455,9 @@ static ScaledType getScaledType(const ExportedTensor &tensor) {
                          Float32Type::get(tensor.stored.getContext()));
 }
 
-/// `factor` (layers, channels) along the dimensions of a parameter of this
-/// shape; 1 where it has no channel. Returns it with these dimensions.
+/// Spreads `factor` (layers, channels) along the dimensions of a parameter of
+/// this shape, with 1 for elements without a channel. Returns it with these
+/// dimensions.
 static std::pair<Value, SmallVector<int64_t>>
 spread(FunctionBuilder &f, Value factor, const ParameterChannels &channels,
        int64_t count, ArrayRef<int64_t> shape) {
@@ -489,7 +492,7 @@ spread(FunctionBuilder &f, Value factor, const ParameterChannels &channels,
 OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
   FunctionBuilder f(context, "export");
   OpBuilder &b = f.builder;
-  // 1/s of the state, where 0 stands for 1, and s.
+  // Returns s, or 1/s as the state holds it, where 0 stands for 1.
   auto factorOf = [&](const Fold &fold, bool inverse) {
     Value state = f.getArgument(fold.state, fold.stateType);
     Value one = f.constant(fold.stateType, 1);
@@ -507,7 +510,7 @@ OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
                FunctionBuilder::typeOf(value).getShape());
     return f.rescale(value, factor, dims);
   };
-  // What the file has, and the scale or null.
+  // Returns the tensor for the file, and its scale or null.
   auto encode = [&](const ExportedTensor &tensor,
                     Value value) -> std::pair<Value, Value> {
     if (tensor.isScaled())
@@ -531,8 +534,8 @@ OwningOpRef<ModuleOp> ExportPlan::buildEncode(MLIRContext *context) const {
     f.addResult(tensor.name, folded);
     if (scale)
       f.addResult(tensor.scaleName(), scale);
-    // A scale may take the factor on itself: then the codes are the same. Else
-    // the factor must come out again as it went in.
+    // If the scale absorbs the factor, the codes stay the same. Without a
+    // scale, dividing by the factor must give the original values.
     Value back = f.toF32(folded);
     if (!scale)
       for (const Fold &fold : found->second)

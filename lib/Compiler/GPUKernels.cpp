@@ -1,4 +1,4 @@
-//===- GPUKernels.cpp - Objects that describe kernels of a GPU ------------===//
+//===- GPUKernels.cpp - Objects of GPU kernels ----------------------------===//
 
 #include "GPUKernels.h"
 #include "ObjectCode.h"
@@ -25,7 +25,8 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// An fp8_gpu_dot's fields: four of 64 bits, then those of 32.
+/// Returns the fields of an fp8_gpu_dot: four of 64 bits, then those of 32
+/// bits.
 std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
   return {dot.rows,
           dot.columns,
@@ -40,16 +41,16 @@ std::array<int64_t, 11> numbersOf(const fp8_gpu_dot &dot) {
           dot.fast_accumulation};
 }
 
-/// A kernel as the runtime is told of it.
+/// A kernel as described to the runtime.
 struct Kernel {
   std::string name; // in the image
   std::string image;
   int64_t threads = 0, sharedBytes = 0, operands = 0, loops = 0,
           scratchBytes = 0;
-  /// What cuBLASLt computes has this instead of an image.
+  /// The dot that cuBLASLt computes instead of an image.
   std::optional<fp8_gpu_dot> dot;
 
-  /// A hash of all this.
+  /// Returns a symbol with a hash of all fields.
   std::string symbol() const {
     llvm::SHA256 hash;
     hash.update(name);
@@ -64,7 +65,7 @@ struct Kernel {
   }
 };
 
-/// An object that defines `kernel` as an fp8_gpu_kernel.
+/// Emits an object that defines `kernel` as an fp8_gpu_kernel.
 llvm::Expected<std::string> describe(const Kernel &kernel,
                                      const std::string &symbol,
                                      const CodeTarget &host) {
@@ -91,7 +92,7 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
     dot = new llvm::GlobalVariable(module, value->getType(), true,
                                    llvm::GlobalValue::PrivateLinkage, value);
   }
-  // PTX is a text, which ends with a zero for the driver.
+  // PTX is text; the driver needs a terminating zero.
   std::vector<llvm::Constant *> fields = {
       bytes(kernel.name, true),
       kernel.dot ? none : bytes(kernel.image, true),
@@ -110,7 +111,7 @@ llvm::Expected<std::string> describe(const Kernel &kernel,
   return emitObject(module, host);
 }
 
-/// What cuBLASLt is to compute.
+/// Describes the dot that cuBLASLt computes.
 LogicalResult describeDot(KernelOp op, Kernel &kernel) {
   auto plan = dyn_cast_or_null<CublasLtPlanAttr>(op.getPlanAttr());
   if (!plan)
@@ -170,7 +171,7 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
 
   std::vector<ObjectCode> objects;
   llvm::StringSet<> known;
-  // Gives the kernel, which the schedule names, its object.
+  // Gives a kernel, which the schedule refers to, its object.
   auto add = [&](Operation *op, const Kernel &kernel) -> LogicalResult {
     std::string symbol = kernel.symbol();
     std::string before = kernel.name + kGPUKernelSuffix.str();
@@ -208,8 +209,8 @@ fp8::compileGPUKernels(ModuleOp module, const CodeTarget &host, GPUImage image,
     kernel.threads = launch.getThreads();
     kernel.sharedBytes = launch.getDynamicShared();
     kernel.scratchBytes = launch.getScratch();
-    // With scratch memory its address is one more parameter, and operands that
-    // move have counters and strides.
+    // A kernel with scratch memory has its address as an additional parameter;
+    // one whose operands move also has counters and strides.
     kernel.operands =
         function.getNumArguments() - (kernel.scratchBytes > 0 ? 1 : 0);
     if (auto loops = gpu->getAttrOfType<IntegerAttr>(kLoopsAttr)) {

@@ -1,4 +1,4 @@
-//===- GPUKernels.h - Objects that describe kernels of a GPU ----*- C++ -*-===//
+//===- GPUKernels.h - Objects of GPU kernels --------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_COMPILER_GPUKERNELS_H
 #define FP8_LIB_COMPILER_GPUKERNELS_H
@@ -10,10 +10,10 @@
 
 namespace mlir::fp8 {
 
-/// Compiles every GPU module of `module`, whose schedule is lowered, on
-/// `threads` threads (0: one a core), and takes it out. What describes a kernel
-/// to the runtime, with its image, becomes an object for `host`; the schedule
-/// refers to it by the object's symbol. Equal kernels are there once.
+/// Compiles every GPU module of `module`, whose schedule must be lowered, on
+/// `threads` threads (0: one per core), and removes it. The description of each
+/// kernel, which contains its image, becomes an object for `host`; the schedule
+/// refers to it by the object's symbol. Equal kernels share one object.
 FailureOr<std::vector<ObjectCode>> compileGPUKernels(ModuleOp module,
                                                      const CodeTarget &host,
                                                      GPUImage image,

@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - What a run begins with -------------------------===//
+//===- InitialValues.cpp - Initial values of a run ------------------------===//
 
 #include "fp8/Compiler/InitialValues.h"
 
@@ -65,9 +65,9 @@ static Type elementTypeOf(fp8_dtype dtype, MLIRContext &context) {
   llvm_unreachable("unknown element type");
 }
 
-/// What a checkpoint says of state that it holds in another form than the
-/// user's: the tensors of the user's tree, and the names of those that stand
-/// for them.
+/// Reads from a checkpoint the state that it stores in another form than the
+/// user's: the tensors of the user's tree, and the names of the tensors that
+/// represent them.
 static void readStoredState(const fp8_tensors *tensors, MLIRContext &context,
                             SmallVectorImpl<TreeLeaf> &user,
                             llvm::StringSet<> &stored) {

@@ -1,4 +1,4 @@
-//===- KernelCache.cpp - Kernels that were compiled before ----------------===//
+//===- KernelCache.cpp - Cached kernels of a module -----------------------===//
 
 #include "KernelCache.h"
 #include "fp8/Codegen/Passes.h"
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// The member of an entry that says how the kernel is launched.
+/// The archive member with the launch parameters of the kernel.
 static constexpr llvm::StringLiteral kLaunchMember = "launch";
 
 KernelCache::KernelCache(const Cache &cache, ModuleOp module,
@@ -23,7 +23,8 @@ KernelCache::KernelCache(const Cache &cache, ModuleOp module,
   CacheKey key;
   key.add(getCompilerBuildId()).add(text).add(static_cast<int64_t>(optimize));
   std::string suffix = "-" + key.digest().substr(0, 16) + ".a";
-  // Names of kernels are hashes of what they were on tensors.
+  // Kernel names are hashes of the kernels on tensors, so they cannot be keys
+  // here.
   for (auto kernel : module.getOps<KernelOp>())
     if (!kernel.isExternal())
       files[kernel.getSymName()] = "kernel_" + structuralHash(kernel) + suffix;
@@ -56,7 +57,7 @@ KernelCache::readEntry(StringRef kernel) const {
   if (!bytes)
     return std::nullopt;
   std::optional<Entry> entry = parse(bytes->getBuffer());
-  // Damaged: it is compiled anew.
+  // A damaged entry is compiled again.
   if (!entry)
     cache.remove(file->second);
   return entry;

@@ -1,8 +1,8 @@
-//===- KernelCache.h - Kernels that were compiled before --------*- C++ -*-===//
+//===- KernelCache.h - Cached kernels of a module ---------------*- C++ -*-===//
 //
-// A kernel is asked for before codegen, by a hash of its ops on buffers. One
-// that is found goes through none of the stages after that: a declaration is
-// left of it, which has what the schedule's lowering wants to know.
+// A kernel is looked up before codegen, by a hash of its ops on buffers. A
+// cached kernel skips all later stages: it becomes a declaration with the
+// properties that the schedule's lowering needs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,31 +21,31 @@ namespace mlir::fp8 {
 
 class Cache;
 
-/// The kernels of one module, and what `Cache` has of them.
+/// The kernels of one module, and their entries in a `Cache`.
 class KernelCache {
 public:
-  /// Of the kernels of `module`, which has been through the kernels stage and
-  /// has a target.
+  /// Prepares the lookup of the kernels of `module`, which has been through the
+  /// kernels stage and has a target.
   KernelCache(const Cache &cache, ModuleOp module, CPUTargetAttr target,
               bool optimize);
 
-  /// Replaces the kernels that the cache has by declarations.
+  /// Replaces kernels in the cache by declarations.
   void declareKnown(ModuleOp module);
-  /// Notes how the kernels that codegen lowered are launched.
+  /// Records the launch parameters of the kernels that codegen has lowered.
   void describe(ModuleOp module);
 
-  /// The object of a kernel, if it is there and defines `symbol`.
+  /// Returns the object of a kernel if the cache has one that defines `symbol`.
   std::optional<ObjectCode> read(StringRef kernel, StringRef symbol);
-  /// Adds a kernel that `describe` has seen.
+  /// Adds a kernel that `describe` has recorded.
   void write(StringRef kernel, const ObjectCode &object) const;
 
-  /// The objects of declared kernels, by the kernel's name.
+  /// Returns the objects of declared kernels, by the kernel's name.
   const llvm::StringMap<ObjectCode> &getKnown() const { return known; }
-  /// How many kernels were found.
+  /// Returns the number of kernels that were found.
   int64_t numFound() const { return found; }
 
 private:
-  /// What is stored of a kernel beside its object.
+  /// The launch parameters that are stored with an object.
   struct Launch {
     int64_t tasks = 0, scratchBytes = 0;
   };
@@ -57,7 +57,7 @@ private:
   static std::optional<Entry> parse(StringRef bytes);
 
   const Cache &cache;
-  /// By the kernel's name, as are the others.
+  /// All maps are keyed by the kernel's name.
   llvm::StringMap<std::string> files;
   llvm::StringMap<Launch> launches;
   llvm::StringMap<ObjectCode> known;

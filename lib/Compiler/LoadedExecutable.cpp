@@ -1,4 +1,4 @@
-//===- LoadedExecutable.cpp - An executable in this process ---------------===//
+//===- LoadedExecutable.cpp - An executable in memory ---------------------===//
 
 #include "fp8/Compiler/LoadedExecutable.h"
 #include "fp8/Codegen/Target.h"
@@ -18,7 +18,7 @@ static llvm::Error toError(fp8_status status) {
   return llvm::createStringError(fp8_last_error());
 }
 
-/// Puts all objects into one library of the JIT. A function is linked when its
+/// Adds all objects to one library of the JIT, which links a function when its
 /// schedule is first looked up.
 llvm::Error LoadedExecutable::link() {
   initializeTargets();
@@ -59,7 +59,7 @@ llvm::Error LoadedExecutable::link() {
   if (llvm::Error error =
           dylib.define(llvm::orc::absoluteSymbols(std::move(symbols))))
     return error;
-  // memcpy and the like.
+  // Provides memcpy and similar functions.
   auto process = llvm::orc::DynamicLibrarySearchGenerator::GetForCurrentProcess(
       jit->getDataLayout().getGlobalPrefix());
   if (!process)

@@ -24,16 +24,16 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// One object to be: the module, the name of the function that it defines and
-/// the kernels whose code it is (none for the schedule).
+/// The content of one object: its module, the name of the function that it
+/// defines, and the kernels that have this code (none for the schedule).
 struct Unit {
   OwningOpRef<ModuleOp> module;
   std::string symbol;
   SmallVector<std::string, 1> kernels;
 };
 
-/// Each function with a body is a unit of its own, so that units compile in
-/// parallel; the entry keeps the operand tables and is the last one.
+/// Makes each function with a body a unit of its own, so that units compile in
+/// parallel. The entry, with the operand tables, is the last one.
 SmallVector<Unit> splitUnits(ModuleOp module) {
   OpBuilder builder(module.getContext());
   SymbolTable symbols(module);
@@ -59,7 +59,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   OwningOpRef<ModuleOp> unit(ModuleOp::create(module.getLoc()));
   builder.setInsertionPointToEnd(unit->getBody());
   auto entry = symbols.lookup<LLVM::LLVMFuncOp>("fp8_entry");
-  // Constants are no part of it: the runtime has their bytes.
+  // Constants are not part of it: the runtime has their bytes.
   SetVector<Operation *> addressed;
   auto collect = [&](Operation *op) {
     op->walk([&](LLVM::AddressOfOp address) {
@@ -67,7 +67,7 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
     });
   };
   collect(entry);
-  // What describes a collective names its label.
+  // The description of a collective refers to its label.
   for (unsigned i = 0; i < addressed.size(); ++i)
     if (isa<LLVM::GlobalOp>(addressed[i]))
       collect(addressed[i]);
@@ -91,19 +91,19 @@ SmallVector<Unit> splitUnits(ModuleOp module) {
   return units;
 }
 
-/// What is left to do for LLVM: most kernels come as loops over vectors, whose
-/// addresses and invariants are to be simplified; sums by index come as loops
-/// over elements. The default pipeline for O2 takes more than twice as long,
-/// for code that is no faster. Neither `indvars` nor full unrolling is in it:
-/// register tiles come unrolled, and what they add costs time here and gains
-/// none in a step.
+/// The passes that the code still needs: most kernels come as loops over
+/// vectors, whose addresses and invariants have to be simplified; sums by index
+/// come as loops over elements. The default O2 pipeline takes more than twice
+/// as long, for code that is no faster. It lacks `indvars` and full unrolling
+/// on purpose: register tiles come unrolled, and these passes cost compile time
+/// without making a step faster.
 constexpr llvm::StringLiteral kPasses =
     "function(early-cse<memssa>,simplifycfg,instcombine<no-verify-fixpoint>,"
     "loop-mssa(loop-rotate,licm),gvn,loop-vectorize,loop-mssa(licm),"
     "instcombine<no-verify-fixpoint>,simplifycfg)";
 
-/// Compiles modules one after the other. Its passes are made once, which takes
-/// longer than to run them on a small kernel.
+/// Compiles modules one after another. Creates its passes once, because that
+/// takes longer than running them on a small kernel.
 class UnitCompiler {
 public:
   static llvm::Expected<std::unique_ptr<UnitCompiler>>
@@ -123,7 +123,7 @@ public:
     return compiler;
   }
 
-  /// The object of a module in LLVM's dialect.
+  /// Returns the object of a module in the LLVM dialect.
   llvm::Expected<std::string> compile(ModuleOp unit) {
     std::unique_ptr<llvm::Module> module =
         translateModuleToLLVMIR(unit, context);
@@ -133,7 +133,7 @@ public:
     for (llvm::Function &function : *module) {
       function.addFnAttr("target-cpu", machine->getTargetCPU());
       function.addFnAttr("target-features", machine->getTargetFeatureString());
-      // The vectors are already as wide as they are meant to be.
+      // The vectors already have the intended width.
       function.addFnAttr("prefer-vector-width", "512");
       function.addFnAttr(llvm::Attribute::NoUnwind);
     }
@@ -147,7 +147,7 @@ public:
     return emit(*module);
   }
 
-  /// The object of a module as it is.
+  /// Returns the object of a module, without optimization passes.
   std::string emit(llvm::Module &module) {
     setTarget(module);
     object.clear();
@@ -186,7 +186,7 @@ private:
   llvm::legacy::PassManager codegen;
 };
 
-/// Compiles a schedule as it is.
+/// Compiles a schedule without optimization.
 llvm::Expected<std::string>
 compileSchedule(ModuleOp unit,
                 const llvm::orc::JITTargetMachineBuilder &builder) {
@@ -196,7 +196,8 @@ compileSchedule(ModuleOp unit,
   return (*compiler)->compile(unit);
 }
 
-/// Gives the functions of a kernel names that don't tell which one it is.
+/// Gives the functions of a kernel neutral names, so that equal kernels have
+/// equal modules.
 void dropNames(Unit &unit) {
   for (auto func : unit.module->getOps<LLVM::LLVMFuncOp>())
     func.setName(func.getName() == unit.symbol ? "task" : "kernel");
@@ -206,9 +207,9 @@ void dropNames(Unit &unit) {
   });
 }
 
-/// Names what the units define by hashes of their contents, and joins kernels
-/// that are equal. `names` has the new names of kernels that are declared
-/// alone, and gets those of the units.
+/// Names the functions of the units by hashes of their contents, and merges
+/// equal kernels. `names` maps declared kernels to their new names on entry,
+/// and gets those of the units.
 void nameByContents(SmallVectorImpl<Unit> &units,
                     llvm::StringMap<std::string> &names) {
   llvm::StringMap<size_t> places;
@@ -250,8 +251,8 @@ void nameByContents(SmallVectorImpl<Unit> &units,
   units = std::move(kept);
 }
 
-/// The places of units, those with the most ops first: threads end at about the
-/// same time if what is left at last is small.
+/// Returns the indices of units, those with the most ops first: with small
+/// units last, threads finish at about the same time.
 SmallVector<size_t> largestFirst(ArrayRef<Unit> units) {
   SmallVector<std::pair<size_t, size_t>> sizes;
   for (auto [index, unit] : llvm::enumerate(units)) {
@@ -263,7 +264,7 @@ SmallVector<size_t> largestFirst(ArrayRef<Unit> units) {
   return llvm::to_vector(llvm::make_second_range(sizes));
 }
 
-/// LLVM's target machine for `target`.
+/// Returns LLVM's target machine builder for `target`.
 llvm::orc::JITTargetMachineBuilder
 makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
   initializeTargets();
@@ -279,8 +280,8 @@ makeTargetMachineBuilder(const CodeTarget &target, bool optimize) {
   return builder;
 }
 
-/// The object of a unit, if it need not be compiled: a declared kernel has the
-/// same code, or the cache has it.
+/// Returns the object of a unit that need not be compiled, because a declared
+/// kernel has the same code or the cache has it.
 std::optional<ObjectCode> findObject(const Unit &unit,
                                      const llvm::StringMap<ObjectCode> &known,
                                      KernelCache *kernels) {
@@ -323,8 +324,8 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
     return failure();
   llvm::orc::JITTargetMachineBuilder builder =
       makeTargetMachineBuilder(CodeTarget::of(*target), optimize);
-  // A schedule is long and runs once a step; LLVM's scheduling and register
-  // allocation take more than linear time of it.
+  // A schedule is long and runs once per step; LLVM's scheduling and register
+  // allocation take more than linear time on it.
   llvm::orc::JITTargetMachineBuilder scheduleBuilder =
       makeTargetMachineBuilder(CodeTarget::of(*target), /*optimize=*/false);
   SmallVector<Unit> units = splitUnits(module);
@@ -374,7 +375,7 @@ FailureOr<CompiledObjects> fp8::compileObjects(ModuleOp module,
       return fail(llvm::createStringError(error));
   for (ObjectCode &object : objects)
     known[object.symbol] = std::move(object);
-  // In the module's order, whatever was declared.
+  // Keep the module's order, whether kernels were declared or compiled.
   std::vector<ObjectCode> all;
   auto add = [&](const std::string &symbol) {
     if (auto it = known.find(symbol); it != known.end()) {

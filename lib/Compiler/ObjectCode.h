@@ -15,23 +15,24 @@ namespace mlir::fp8 {
 
 class KernelCache;
 
-/// What `compileObjects` makes of one function.
+/// The result of `compileObjects` for one function.
 struct CompiledObjects {
-  /// The kernels, then the schedule. Equal kernels are there once.
+  /// The kernels, each once, then the schedule.
   std::vector<ObjectCode> objects;
-  /// How many kernels were in the cache.
+  /// The number of kernels that were in the cache.
   int64_t cachedKernels = 0;
   StringRef entry() const { return objects.back().symbol; }
 };
 
-/// Compiles the schedule of `module` (LLVM dialect) and each of its kernels,
-/// for the module's target, to an object of its own, on `threads` threads (0:
-/// one a core), with `optimize` for speed. Kernels that `kernels` (or null) has
-/// are taken from there, the others put there.
+/// Compiles the schedule and each kernel of `module` (LLVM dialect) for the
+/// module's target, to an object each, on `threads` threads (0: one per core),
+/// optimized if `optimize`. Takes kernels from `kernels`, unless it is null,
+/// and adds the others to it.
 FailureOr<CompiledObjects> compileObjects(ModuleOp module, unsigned threads,
                                           bool optimize, KernelCache *kernels);
 
-/// The object of a module that holds little code.
+/// Returns the object of a module with little code, without optimization
+/// passes.
 llvm::Expected<std::string> emitObject(llvm::Module &module,
                                        const CodeTarget &target);
 

@@ -32,8 +32,9 @@ static constexpr llvm::StringLiteral kLibrary = "package.so";
 namespace {
 
 /// Builds the module with constants, the table of functions
-/// (fp8_package_library), and what calls the runtime through it: so the library
-/// needs no symbol of the runtime, however that was loaded.
+/// (fp8_package_library), and functions that call the runtime through pointers
+/// in this table. The library therefore needs no symbol of the runtime, however
+/// that was loaded.
 class PackageTable {
 public:
   explicit PackageTable(llvm::LLVMContext &context)
@@ -76,7 +77,7 @@ llvm::Constant *PackageTable::array(ArrayRef<llvm::Constant *> values,
                 /*isConstant=*/true);
 }
 
-/// An fp8_package_code.
+/// Returns a constant fp8_package_code.
 llvm::Constant *PackageTable::describe(const ExecutableFunction &function,
                                        bool isForGPU) {
   auto *constantType = llvm::StructType::get(pointer, i64);
@@ -104,7 +105,7 @@ llvm::Constant *PackageTable::describe(const ExecutableFunction &function,
        array(kernels, pointer), builder.getInt64(kernels.size())});
 }
 
-/// Defines `name` as a call through a pointer, and returns where that is.
+/// Defines `name` as a call through a pointer; returns that pointer's variable.
 llvm::Constant *PackageTable::forward(StringRef name,
                                       llvm::FunctionType *type) {
   llvm::GlobalVariable *place =
@@ -197,7 +198,7 @@ static llvm::Error writeFile(const std::string &path, StringRef bytes) {
 
 namespace {
 
-/// A program that links, and its arguments.
+/// A linker program and its arguments.
 struct Linker {
   std::string program;
   std::vector<std::string> arguments;      // the program's name first
@@ -206,8 +207,9 @@ struct Linker {
 
 } // namespace
 
-/// The linker on PATH: a C compiler knows the libraries for what the CPU has no
-/// instructions for; a bare linker does where none of that is needed.
+/// Finds a linker on PATH. A C compiler knows the libraries with functions for
+/// which the CPU has no instructions; a bare linker is enough if none is
+/// needed.
 static llvm::Expected<Linker> findLinker(const std::string &output,
                                          const std::string &exports) {
   std::string clang = "clang-" + std::to_string(LLVM_VERSION_MAJOR);
@@ -226,7 +228,7 @@ static llvm::Expected<Linker> findLinker(const std::string &output,
                                  ", ld.lld or ld) but found none");
 }
 
-/// Links the objects in `files` to one library with one symbol.
+/// Links the objects in `files` to one library that exports one symbol.
 static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
                         const std::string &output) {
   std::string exports = inDirectory(directory, "exports");
@@ -255,7 +257,7 @@ static llvm::Error link(ArrayRef<std::string> files, StringRef directory,
                                  "' cannot link the package: " + message);
 }
 
-/// Makes the library and puts it at `output`.
+/// Creates the library `output`.
 static llvm::Error makeLibrary(const Executable &executable,
                                const std::string &output) {
   SmallString<128> directory;
@@ -296,7 +298,7 @@ static llvm::Error makeLibrary(const Executable &executable,
 // The header
 //===----------------------------------------------------------------------===//
 
-/// `params['emb']` as a part of a C name: PARAMS_EMB.
+/// Turns `params['emb']` into a part of a C name: PARAMS_EMB.
 static std::string constantName(StringRef text) {
   std::string name;
   for (char c : text) {
@@ -308,7 +310,7 @@ static std::string constantName(StringRef text) {
   return StringRef(name).rtrim('_').str();
 }
 
-/// What a comment may hold.
+/// Replaces characters that a C comment must not contain.
 static std::string inComment(StringRef text) {
   std::string shown;
   for (char c : text)
@@ -316,7 +318,7 @@ static std::string inComment(StringRef text) {
   return shown;
 }
 
-/// The places of `tensors` as an enumeration.
+/// Prints the indices of `tensors` as an enumeration.
 static void printPlaces(llvm::raw_ostream &os, const std::string &prefix,
                         ArrayRef<TensorDescription> tensors) {
   if (tensors.empty())
@@ -368,7 +370,8 @@ static std::string makeHeader(const Executable &executable,
 // Packages
 //===----------------------------------------------------------------------===//
 
-/// The manifest of the executable, and what a package has beside it.
+/// Returns the manifest of the executable with the additional fields of a
+/// package.
 static llvm::Expected<std::string> makeManifest(const Executable &executable,
                                                 const std::string &library) {
   auto bytes = llvm::MemoryBuffer::getFile(library);
@@ -399,8 +402,8 @@ llvm::Error mlir::fp8::writePackage(const Executable &executable,
           directory, /*IgnoreExisting=*/true, fs::all_all))
     return llvm::createStringError("cannot create '" + directory +
                                    "': " + error.message());
-  // Without it the directory is no package: what is there when something fails
-  // is not taken for a whole one.
+  // Without a manifest, the directory is not a package: after a failure, nobody
+  // takes an incomplete one for a package.
   std::string manifestFile = inDirectory(directory, "manifest.json");
   (void)fs::remove(manifestFile);
   std::string library = inDirectory(directory, kLibrary);

@@ -1,4 +1,4 @@
-//===- Program.cpp - From files to what a run needs -----------------------===//
+//===- Program.cpp - Compilation of a whole program -----------------------===//
 
 #include "fp8/Compiler/Program.h"
 #include "ObjectCode.h"
@@ -20,7 +20,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Seconds since it was made.
+/// Measures the seconds since its construction.
 class Stopwatch {
 public:
   double seconds() const {
@@ -34,14 +34,15 @@ private:
       std::chrono::steady_clock::now();
 };
 
-/// Keeps the warnings that are emitted while it lives; they are shown as well.
+/// Records the warnings that are emitted during its lifetime; they are shown,
+/// too.
 class WarningRecorder {
 public:
   explicit WarningRecorder(MLIRContext &context)
       : handler(&context, [this](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Warning)
             record(diagnostic);
-          return failure(); // the next handler's turn
+          return failure(); // pass it to the next handler
         }) {}
 
   std::vector<CompilerWarning> warnings;
@@ -63,7 +64,7 @@ private:
   ScopedDiagnosticHandler handler;
 };
 
-/// Emits a warning as it was when the function was compiled.
+/// Emits a warning again that was recorded when the function was compiled.
 void repeat(const CompilerWarning &warning, MLIRContext &context) {
   Location loc = UnknownLoc::get(&context);
   if (!warning.file.empty())
@@ -74,7 +75,7 @@ void repeat(const CompilerWarning &warning, MLIRContext &context) {
     diagnostic.attachNote(loc) << note;
 }
 
-/// One file that is read once: its hash is of the very bytes that are compiled.
+/// A file that is read once, so that its hash matches the compiled bytes.
 class SourceFile {
 public:
   static FailureOr<SourceFile> read(StringRef file, MLIRContext &context) {
@@ -110,8 +111,8 @@ std::string printed(const Recipe &recipe) {
 }
 
 struct RecipeTexts {
-  std::string effective; ///< With its defaults and what the user has set.
-  std::string preset;    ///< The preset of its name; "" without one.
+  std::string effective; ///< With defaults and overrides.
+  std::string preset;    ///< The preset of the same name; "" if there is none.
 };
 
 FailureOr<RecipeTexts> recipeTexts(const CompileOptions &options,
@@ -130,7 +131,7 @@ FailureOr<RecipeTexts> recipeTexts(const CompileOptions &options,
   return texts;
 }
 
-/// The key of everything that the compiled function depends on.
+/// Returns the key of everything that the compiled function depends on.
 std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
                        const CompileOptions &options,
                        const CodeTarget &target) {
@@ -141,7 +142,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   key.add(options.name).add(options.entry);
   key.add(options.optimize);
   key.add(options.targetGPU).add(options.gpuImage).add(options.gpuExpand);
-  // Without the assembler there are no cubins.
+  // Without the assembler, no cubins can be made.
   key.add(options.targetGPU.empty() ? "" : findPtxas());
   key.add(options.dataParallel).add(options.lossReduction).add(options.zero);
   key.add(options.globalAmax);
@@ -166,7 +167,7 @@ std::string cacheKeyOf(const SourceFile &source, const std::string &recipe,
   return key.digest();
 }
 
-/// The entry of the cache, if it is there and whole.
+/// Returns the entry of the cache if it exists and is valid.
 std::optional<Executable> readEntry(const Cache &cache, StringRef name) {
   std::unique_ptr<llvm::MemoryBuffer> bytes = cache.read(name);
   if (!bytes)
@@ -174,7 +175,7 @@ std::optional<Executable> readEntry(const Cache &cache, StringRef name) {
   llvm::Expected<Executable> executable = Executable::parse(bytes->getBuffer());
   if (executable)
     return std::move(*executable);
-  // Damaged: it is compiled anew.
+  // A damaged entry is compiled again.
   llvm::consumeError(executable.takeError());
   cache.remove(name);
   return std::nullopt;
@@ -191,7 +192,7 @@ void writeEntry(const Cache &cache, StringRef name,
   cache.prune();
 }
 
-/// What a run is told from another by.
+/// Returns the text that identifies a run.
 std::string fingerprintOf(const SourceFile &source, StringRef recipe) {
   StringRef name = recipe;
   name.consume_front("name: ");
@@ -204,7 +205,8 @@ std::string fingerprintOf(const SourceFile &source, StringRef recipe) {
 
 } // namespace
 
-/// A line of a diagnostic, with its place behind names, call sites and fusions.
+/// Formats a diagnostic as one line. Looks for its location inside of names,
+/// call sites and fusions.
 static std::string formatLine(StringRef kind, Diagnostic &diagnostic) {
   std::string line = (kind + ": ").str();
   llvm::raw_string_ostream os(line);
@@ -248,7 +250,7 @@ fp8::compileFile(StringRef file, const CompileOptions &options,
       notice({options.name, executable.find(options.name)->stats, isFromCache,
               watch.seconds()});
   };
-  // Who wants to see the IR wants the stages to run.
+  // To dump the IR, the stages have to run.
   const Cache *cache = options.dumpDir.empty() ? options.cache : nullptr;
   std::string entry;
   if (cache) {
@@ -310,8 +312,8 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
     return failure();
   step.signature.initialValues = std::move(*values);
 
-  // A function beside the step: nothing of the user's words about the step is
-  // about it.
+  // A function besides the step: the user's options about the step do not
+  // apply.
   auto compileOther = [&](StringRef file, StringRef name,
                           bool hasRecipe) -> FailureOr<Executable> {
     CompileOptions other = options.compile;
@@ -355,8 +357,7 @@ FailureOr<Executable> fp8::compileProgram(const ProgramOptions &options,
   if (!options.evalFile.empty() &&
       failed(addEvaluation("eval", /*hasRecipe=*/true)))
     return failure();
-  // Whoever loads exported weights computes as the model says, not as the
-  // recipe.
+  // Exported weights are used by models that compute without the recipe.
   if (!options.evalFile.empty() && options.compile.exportFormat &&
       failed(addEvaluation("check", /*hasRecipe=*/false)))
     return failure();

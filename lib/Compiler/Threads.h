@@ -11,8 +11,8 @@
 
 namespace mlir::fp8 {
 
-/// Calls `work` on `threads` threads (0: one a core), of which the caller is
-/// one, and waits for all of them.
+/// Calls `work` on `threads` threads (0: one per core), one of which is the
+/// caller, and waits for all of them.
 inline void runOnThreads(unsigned threads, llvm::function_ref<void()> work) {
   if (threads == 0)
     threads = std::max(1u, std::thread::hardware_concurrency());

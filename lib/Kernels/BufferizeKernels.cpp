@@ -1,4 +1,4 @@
-//===- BufferizeKernels.cpp - Tensors to buffers, kernel by kernel --------===//
+//===- BufferizeKernels.cpp - Bufferization, kernel by kernel -------------===//
 
 #include "BuildSchedule.h"
 
@@ -24,11 +24,12 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The kernel as a function, which upstream's bufferization knows.
+/// Moves the body of `kernel` into a function, which upstream's bufferization
+/// understands.
 func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
   func::FuncOp func = moveToFunction(builder, kernel, kernel.getSymName());
   func.setPrivate();
-  // Others read what is an input only: a loop that carries it copies it.
+  // Other ops read a read-only input, too: a loop that carries it must copy it.
   for (unsigned i = 0; i < kernel.getNumArguments(); ++i)
     if (kernel.getAccess(i) == Access::Read)
       func.setArgAttr(i, bufferization::BufferizationDialect::kWritableAttrName,
@@ -36,8 +37,8 @@ func::FuncOp toFunction(KernelOp kernel, OpBuilder &builder) {
   return func;
 }
 
-/// Gives `kernel` the body of its function on buffers. Results, which are
-/// destinations by construction, go.
+/// Gives `kernel` the body of its function on buffers. Drops the results, which
+/// are destinations by construction.
 LogicalResult takeBack(func::FuncOp func, KernelOp kernel) {
   auto end = cast<func::ReturnOp>(func.getBody().front().getTerminator());
   SmallVector<Value> destinations;
@@ -56,14 +57,14 @@ LogicalResult takeBack(func::FuncOp func, KernelOp kernel) {
   for (Value destination : destinations) {
     auto arg = cast<BlockArgument>(destination);
     Access access = accessOf(arg);
-    // One that is never written is still what the kernel is to write.
+    // The kernel must write its destination even if the body never does.
     kernel.setAccess(arg.getArgNumber(),
                      access == Access::Read ? Access::Update : access);
   }
   return success();
 }
 
-/// A kernel that is defined elsewhere takes buffers too.
+/// Gives the declaration of an external kernel buffers as arguments.
 void declareOnBuffers(KernelOp kernel) {
   SmallVector<Type> types;
   for (Type type : kernel.getArgumentTypes()) {
@@ -76,7 +77,7 @@ void declareOnBuffers(KernelOp kernel) {
       FunctionType::get(kernel.getContext(), types, /*results=*/{}));
 }
 
-/// One-shot bufferization of the kernels in a module of their own.
+/// Runs one-shot bufferization on the kernels in a module of their own.
 LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   OwningOpRef<ModuleOp> scratch(ModuleOp::create(module.getLoc()));
   OpBuilder builder = OpBuilder::atBlockBegin(scratch->getBody());
@@ -87,7 +88,7 @@ LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   options.bufferizeFunctionBoundaries = true;
   options.setFunctionBoundaryTypeConversion(
       bufferization::LayoutMapOption::IdentityLayoutMap);
-  // Only loops that one task runs carry, so that one task copies.
+  // Only loops inside of one task carry values, so that one task copies them.
   options.memCpyFn = [](OpBuilder &b, Location loc, Value from, Value to) {
     linalg::GenericOp copy = linalg::makeMemRefCopyOp(b, loc, from, to);
     copy->setAttr(kTaskDimsAttr, b.getDenseI64ArrayAttr({}));
@@ -97,8 +98,8 @@ LogicalResult bufferizeKernels(ArrayRef<KernelOp> kernels, ModuleOp module) {
   if (failed(bufferization::runOneShotModuleBufferize(scratch->getOperation(),
                                                       options, state)))
     return failure();
-  // A loop that carries a buffer hands the same one on: canonical loops do not
-  // carry it at all.
+  // A loop that carries a buffer yields the same buffer: canonicalization
+  // removes it from the carried values.
   RewritePatternSet patterns(module.getContext());
   scf::ForOp::getCanonicalizationPatterns(patterns, module.getContext());
   FrozenRewritePatternSet frozen(std::move(patterns));

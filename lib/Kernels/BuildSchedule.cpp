@@ -1,8 +1,8 @@
-//===- BuildSchedule.cpp - The step as calls on buffers -------------------===//
+//===- BuildSchedule.cpp - The step as a schedule on buffers --------------===//
 //
-// Works on values, so that what is in place is decided where it is easy to see:
-// a tensor that dies in an op lends that op its buffer. Everything else is an
-// allocation of its own and a copy, which ElideCopies looks at afterwards.
+// Decides on values, where it is easy to see, which updates are in place: a
+// tensor whose last use is an op lends that op its buffer. Every other value
+// gets an allocation of its own and a copy, which ElideCopies may remove later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +28,9 @@ MemRefType bufferType(Type type) {
   return MemRefType::get(tensor.getShape(), tensor.getElementType());
 }
 
-/// Is `use`, in the block that defines its value, the value's last one? Uses of
-/// views count as uses. (A tensor lies in no memory yet: its uses tell all.)
+/// Returns true if `use`, in the block that defines its value, is the value's
+/// last one. Uses of views count as uses. (Tensors do not alias, so uses are
+/// enough.)
 bool isLastUse(OpOperand &use) {
   Block *block = use.getOwner()->getBlock();
   if (use.get().getParentBlock() != block)
@@ -82,7 +83,7 @@ private:
   void emitParallelCopies(Location loc, ArrayRef<Value> sources,
                           ArrayRef<Value> targets);
   KernelOp copyKernel(MemRefType type);
-  /// (A lookup by a typed value would want a buffer of the same type.)
+  /// (IRMapping::lookup on a typed value would return the tensor's type.)
   Value bufferOf(Value tensor) { return mapping.lookup(tensor); }
   SmallVector<Value> buffersOf(ValueRange tensors) {
     SmallVector<Value> buffers;
@@ -110,7 +111,7 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
   if (known)
     return known;
   unsigned rank = type.getRank();
-  // A task copies some of the first indices; one task copies a vector.
+  // Tasks divide the first dimension; a vector is copied by one task.
   SmallVector<int64_t> domain, loops;
   if (rank > 1 && type.getDimSize(0) > 0) {
     domain.push_back(type.getDimSize(0));
@@ -135,7 +136,7 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
   generic->setAttr(kTaskDimsAttr, inner.getDenseI64ArrayAttr(loops));
   ReturnOp::create(inner, func.getLoc());
   kernel.setSymName(nameOfContents(kernel));
-  // Another schedule of the module may have made it.
+  // Another schedule of the module may have created it already.
   if (auto other = symbols.lookup<KernelOp>(kernel.getSymName())) {
     kernel.erase();
     return known = other;
@@ -145,7 +146,7 @@ KernelOp ScheduleBuilder::copyKernel(MemRefType type) {
 }
 
 void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
-  // Of an empty tensor there is nothing to copy (and it may have no buffer).
+  // An empty tensor needs no copy and may have no buffer.
   if (source == target ||
       cast<MemRefType>(target.getType()).getNumElements() == 0)
     return;
@@ -153,7 +154,7 @@ void ScheduleBuilder::emitCopy(Location loc, Value source, Value target) {
                    ValueRange{source, target}, builder.getStringAttr("copy"));
 }
 
-/// Copies as if all at once: a source that is also a target, of another value,
+/// Copies as if all at once: a source that is also the target of another value
 /// passes through a temporary.
 void ScheduleBuilder::emitParallelCopies(Location loc, ArrayRef<Value> sources,
                                          ArrayRef<Value> targets) {
@@ -173,15 +174,15 @@ void ScheduleBuilder::emitParallelCopies(Location loc, ArrayRef<Value> sources,
     emitCopy(loc, source, target);
 }
 
-/// A buffer that holds the value of `use` and may be overwritten: the value's
-/// own where the value ends here, else a copy.
+/// Returns a buffer that holds the value of `use` and may be overwritten: the
+/// value's own buffer if this is its last use, else a copy.
 Value ScheduleBuilder::bufferForUpdate(OpOperand &use) {
   Value value = use.get();
   Location loc = use.getOwner()->getLoc();
   if (value.getDefiningOp<tensor::EmptyOp>())
     return allocate(value.getLoc(), value.getType());
   Value buffer = bufferOf(value);
-  // Buffers of the step's arguments are left to those who return them.
+  // The step's arguments are only overwritten by results that replace them.
   if (buffer.getDefiningOp<memref::AllocOp>() && isLastUse(use))
     return buffer;
   Value copy = allocate(loc, value.getType());
@@ -224,11 +225,12 @@ void ScheduleBuilder::convertLaunch(LaunchOp launch) {
   copy->setDiscardableAttrs(launch->getDiscardableAttrDictionary());
 }
 
-/// Begun and waited for at once: fp8-overlap-collectives moves the two apart.
+/// Emits a start and an immediate wait; fp8-overlap-collectives moves the two
+/// apart.
 void ScheduleBuilder::convertAllReduce(AllReduceOp op) {
   Location loc = op.getLoc();
   Value input = bufferOf(op.getInput());
-  // In place where the operand ends here.
+  // The collective works in place if this is the last use of the operand.
   bool inPlace =
       input.getDefiningOp<memref::AllocOp>() && isLastUse(op.getInputMutable());
   Value result = inPlace ? input : allocate(loc, op.getResult().getType());
@@ -284,13 +286,15 @@ LogicalResult ScheduleBuilder::convertFromElements(tensor::FromElementsOp op) {
   return success();
 }
 
-/// The part of `stack` that `slice` names, as a buffer of tensor type `type`.
+/// Returns the part of `stack` that `slice` selects, as a buffer of tensor type
+/// `type`.
 template <typename SliceOp>
 FailureOr<Value> ScheduleBuilder::subbuffer(SliceOp slice, Value stack,
                                             Type type) {
   auto stackType = cast<MemRefType>(stack.getType());
   Location loc = slice.getLoc();
-  // Contiguous: after the first dimension of several elements all are whole.
+  // The part is contiguous if all dimensions after the first one with several
+  // elements are whole.
   bool inside = false;
   Value offset = arith::ConstantIndexOp::create(builder, loc, 0);
   int64_t stride = stackType.getNumElements();
@@ -340,7 +344,7 @@ LogicalResult ScheduleBuilder::convertInsertSlice(tensor::InsertSliceOp slice) {
 // Control flow
 //===----------------------------------------------------------------------===//
 
-/// Each carry is one buffer, which every iteration updates.
+/// Each loop-carried value is one buffer, which every iteration updates.
 LogicalResult ScheduleBuilder::convertFor(scf::ForOp loop) {
   SmallVector<Value> carries;
   for (OpOperand &init : loop.getInitArgsMutable())
@@ -370,8 +374,8 @@ LogicalResult ScheduleBuilder::convertWhile(scf::WhileOp loop) {
     carries.push_back(bufferForUpdate(init));
   for (auto [arg, carry] : llvm::zip(loop.getBeforeArguments(), carries))
     mapping.map(arg, carry);
-  // What the condition hands on is a carry as a rule; else it needs a place
-  // that the body sees.
+  // The condition usually forwards a loop-carried value; any other value needs
+  // a buffer that the body sees.
   SmallVector<Value> handed;
   llvm::SmallDenseSet<Value> taken;
   for (Value value : loop.getConditionOp().getArgs()) {
@@ -403,8 +407,8 @@ LogicalResult ScheduleBuilder::convertWhile(scf::WhileOp loop) {
   return success();
 }
 
-/// The regions of `op`, an if or a switch, move to `copy`, which has as many,
-/// all empty. Each result is one buffer, which every branch writes.
+/// Moves the regions of `op`, an if or a switch, to `copy`, which has as many
+/// empty ones. Each result is one buffer, which every branch writes.
 LogicalResult ScheduleBuilder::convertBranches(Operation *op, Operation *copy) {
   SmallVector<Value> results;
   OpBuilder::InsertionGuard guard(builder);

@@ -1,4 +1,4 @@
-//===- BuildSchedule.h - The step as calls on buffers -----------*- C++ -*-===//
+//===- BuildSchedule.h - The step as a schedule on buffers ------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_BUILDSCHEDULE_H
 #define FP8_LIB_KERNELS_BUILDSCHEDULE_H
@@ -8,11 +8,11 @@
 
 namespace mlir::fp8 {
 
-/// Replaces `func`, a tree of launches and control flow on tensors, by a
-/// schedule, the same on buffers. Results become arguments; every value that is
-/// handed on (to a result, to the next iteration, out of a branch, into a
-/// stack) is copied there by a kernel that is a `copy`, unless it is updated in
-/// place. `fp8-elide-copies` removes those copies that nothing needs.
+/// Replaces `func`, a tree of launches and control flow on tensors, by the same
+/// tree on buffers: a schedule. Results become arguments. Every value that goes
+/// to a result, to the next iteration, out of a branch or into a stack is
+/// copied there by a kernel that is a `copy`, unless it is updated in place.
+/// `fp8-elide-copies` removes copies that are not needed.
 LogicalResult buildSchedule(func::FuncOp func, SymbolTable &symbols);
 
 } // namespace mlir::fp8

@@ -1,10 +1,10 @@
 //===- CausalKeys.cpp - Keys that a causal mask hides ---------------------===//
 //
-// A comparison of a query's index with a key's gives the hypothesis: keys
-// behind query + offset are hidden. The bodies of all ops are then evaluated
-// twice, for a hidden pair of query and key and for one that is not. The mask
-// has to hide exactly these keys and nothing else, so that every row has a key:
-// else a row whose keys are all hidden would be the mean of all of them.
+// A comparison of a query's index with a key's gives the hypothesis: keys after
+// query + offset are hidden. The bodies of all ops are then evaluated twice,
+// for a hidden pair of query and key and for a visible one. The mask has to
+// hide exactly these keys, so that every row has a visible key: a softmax over
+// hidden keys alone would weight all of them equally.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,21 +23,21 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Scores are never below this: what is hides a key.
+/// Scores stay above this value; a constant at or below it hides a key.
 constexpr double kHidden = -1e9;
 
-/// What is known of a value at one kind of pair.
+/// What is known about a value at one kind of pair.
 struct Known {
   enum Kind {
     Unknown,
-    /// A number, or a truth value.
+    /// A number or a boolean.
     Constant,
-    /// Made of products of inputs, of indices, and of constants that hide
-    /// nothing.
+    /// Computed from products of inputs, from indices, and from constants that
+    /// hide nothing.
     Score,
     /// The same for all keys of a row.
     Row,
-    /// A hidden score less a value of its row: its exponential is 0.
+    /// A hidden score minus a value of its row: its exponential is 0.
     Lowest,
   };
   Kind kind = Unknown;
@@ -51,11 +51,11 @@ struct Known {
   }
 };
 
-/// A value where keys are hidden, and where they are not.
+/// A value at hidden pairs and at visible pairs.
 using Pair = std::array<Known, 2>;
 constexpr unsigned kHiddenPair = 0, kSeenPair = 1;
 
-/// The constant that a float or integer attribute is.
+/// Returns the number in a float or integer attribute.
 std::optional<double> numberOf(Attribute attr) {
   if (auto value = dyn_cast_or_null<FloatAttr>(attr))
     return value.getValueAsDouble();
@@ -86,7 +86,7 @@ private:
 
   Block &kernel;
   CausalKeys found;
-  /// Locals, and their dimension of keys.
+  /// The dimension of keys of each local buffer.
   DenseMap<Value, unsigned> keyDims;
   DenseMap<Value, Pair> buffers;
 };
@@ -97,7 +97,7 @@ private:
 // The hypothesis
 //===----------------------------------------------------------------------===//
 
-/// `value` as an index of a loop of its op and a constant.
+/// Matches `value` as the index of a loop of its op plus a constant.
 static std::optional<std::pair<unsigned, int64_t>> asIndex(Value value) {
   Operation *op = value.getDefiningOp();
   if (!op)
@@ -124,7 +124,7 @@ static std::optional<std::pair<unsigned, int64_t>> asIndex(Value value) {
   return std::nullopt;
 }
 
-/// The domain loop that cuts `loop` of an op; -1 if none does.
+/// Returns the domain loop that divides `loop` of `op`; -1 if there is none.
 static int domainLoopOf(linalg::GenericOp op, unsigned loop) {
   auto dims = op->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
   if (!dims)
@@ -135,8 +135,8 @@ static int domainLoopOf(linalg::GenericOp op, unsigned loop) {
   return -1;
 }
 
-/// The predicate of `b predicate a` for that of `a predicate b`, if it is an
-/// order of signed numbers.
+/// Returns the predicate of `b predicate a` for that of `a predicate b`, if it
+/// is a signed order.
 static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
   using P = arith::CmpIPredicate;
   switch (p) {
@@ -154,8 +154,8 @@ static std::optional<arith::CmpIPredicate> swapped(arith::CmpIPredicate p) {
 }
 
 namespace {
-/// A comparison of the index of a query with that of a key: true, or false,
-/// for keys up to query + offset.
+/// A comparison of the index of a query with that of a key. It is `showsKeys`
+/// for keys up to query + offset, and the opposite for later keys.
 struct Mask {
   unsigned queries, keys; // loops of the op
   int64_t offset;
@@ -182,10 +182,10 @@ static std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) {
               *predicate == P::sge || *predicate == P::sgt};
 }
 
-/// Takes a comparison for the causal mask.
+/// Takes `compare` as the hypothetical causal mask.
 bool Finder::suppose(linalg::GenericOp op, arith::CmpIOp compare) {
   std::optional<Mask> mask = asMask(op, compare);
-  // Every row has a key.
+  // With an offset of at least 0, every row has a visible key.
   if (!mask || mask->offset < 0)
     return false;
   found = CausalKeys();
@@ -195,7 +195,7 @@ bool Finder::suppose(linalg::GenericOp op, arith::CmpIOp compare) {
   return findKeyLoops(op, mask->keys);
 }
 
-/// Follows the dimension of keys through locals.
+/// Follows the dimension of keys through local buffers to all ops.
 bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
   keyDims.clear();
   SmallVector<linalg::GenericOp> worklist{start};
@@ -251,7 +251,7 @@ bool Finder::findKeyLoops(linalg::GenericOp start, unsigned loop) {
 }
 
 //===----------------------------------------------------------------------===//
-// What bodies compute
+// Evaluation of bodies
 //===----------------------------------------------------------------------===//
 
 Known Finder::compare(arith::CmpIOp op, unsigned which) const {
@@ -292,7 +292,7 @@ static Known compareNumbers(arith::CmpFPredicate predicate, double a,
   }
 }
 
-/// Truth values, the only integers that are known.
+/// Compares booleans, the only integers that are known.
 static Known compareNumbers(arith::CmpIOp op, double a, double b) {
   using P = arith::CmpIPredicate;
   if (!op.getLhs().getType().isInteger(1))
@@ -321,7 +321,7 @@ static Known select(const Known &condition, const Known &a, const Known &b) {
   return condition.number != 0 ? a : b;
 }
 
-/// A product or quotient: of zero it is zero.
+/// Returns what is known of a product or quotient; zero times anything is zero.
 static Known multiply(const Known &a, const Known &b, bool isQuotient) {
   if (a.is(0) || (!isQuotient && b.is(0)))
     return Known::constant(0);
@@ -335,7 +335,7 @@ static Known multiply(const Known &a, const Known &b, bool isQuotient) {
   return areOfRow ? Known{Known::Row} : Known();
 }
 
-/// A sum or difference.
+/// Returns what is known of a sum or difference.
 static Known add(const Known &a, const Known &b, bool isDifference) {
   if (a.kind == Known::Constant && b.kind == Known::Constant)
     return Known::constant(isDifference ? a.number - b.number
@@ -425,7 +425,7 @@ Known Finder::evaluate(Operation &op, unsigned which,
 // The proof
 //===----------------------------------------------------------------------===//
 
-/// What a local is filled with, if that is one number.
+/// Returns the number that a local buffer is filled with, if it is constant.
 static std::optional<double> filledWith(Value buffer) {
   for (Operation *user : buffer.getUsers()) {
     Attribute attr;
@@ -437,7 +437,8 @@ static std::optional<double> filledWith(Value buffer) {
   return std::nullopt;
 }
 
-/// Whether a hidden pair's term changes nothing of what is reduced to `init`.
+/// Returns true if the term of a hidden pair does not change a reduction that
+/// starts with `init`.
 static bool isNeutral(Operation &combiner, const Pair &term, Value init) {
   const Known &hidden = term[kHiddenPair];
   if (isa<arith::AddFOp>(combiner))
@@ -445,13 +446,14 @@ static bool isNeutral(Operation &combiner, const Pair &term, Value init) {
   if (!isa<arith::MaximumFOp, arith::MaxNumFOp>(combiner) ||
       hidden.kind != Known::Constant)
     return false;
-  // The largest weight of a row begins at 0, which those of hidden keys are.
+  // The maximum over a row of weights starts at 0, and weights of hidden keys
+  // are 0.
   std::optional<double> begin = filledWith(init);
   return (hidden.isHidden() && term[kSeenPair].kind == Known::Score) ||
          (begin && hidden.number <= *begin);
 }
 
-/// What an op reads at a pair.
+/// Returns what is known of an op's argument at both kinds of pairs.
 Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
   OpOperand &operand = op->getOpOperand(argument.getArgNumber());
   if (auto it = buffers.find(operand.get()); it != buffers.end())
@@ -462,13 +464,14 @@ Pair Finder::argumentOf(linalg::GenericOp op, BlockArgument argument) const {
   return {known, known};
 }
 
-/// Whether hidden pairs change nothing in what a result becomes.
+/// Returns true if hidden pairs do not change the values of a result that
+/// anything else reads.
 bool Finder::proveResult(linalg::GenericOp op, unsigned result,
                          const Pair &yielded) {
   OpOperand &init = op.getDpsInitsMutable()[result];
   AffineMap map = op.getMatchingIndexingMap(&init);
   if (map.isFunctionOfDim(found.keyLoops.lookup(op)) && allParallel(op)) {
-    // Other kernels may read what is no local.
+    // Other kernels may read a buffer that is not local.
     buffers[init.get()] = yielded;
     return keyDims.contains(init.get());
   }
@@ -482,7 +485,8 @@ bool Finder::proveOp(linalg::GenericOp op) {
   for (BlockArgument argument : body->getArguments())
     if (argument.getArgNumber() < numInputs)
       values[argument] = argumentOf(op, argument);
-  // Scores of a dot, whatever its operands are.
+  // A dot that writes a local buffer over keys computes scores, whatever its
+  // operands are.
   bool makesScores = isDot(op) && keyDims.contains(op.getDpsInits()[0]);
   if (makesScores) {
     buffers[op.getDpsInits()[0]] = {Known{Known::Score}, Known{Known::Score}};
@@ -494,7 +498,8 @@ bool Finder::proveOp(linalg::GenericOp op) {
     if (inner.getNumResults() == 1)
       values[inner.getResult(0)] = {evaluate(inner, kHiddenPair, values),
                                     evaluate(inner, kSeenPair, values)};
-    // A row has a larger score than those that are hidden.
+    // The visible keys of the row must have scores, which exceed the hidden
+    // constant.
     if (isa<arith::SubFOp>(inner) &&
         values[inner.getResult(0)][kHiddenPair].kind == Known::Lowest) {
       auto it = values.find(inner.getOperand(0));
@@ -511,7 +516,7 @@ bool Finder::proveOp(linalg::GenericOp op) {
         return false;
       continue;
     }
-    // A reduction: its term is neutral.
+    // The term of a reduction must be neutral.
     Operation *combiner = reductionCombiner(op, i);
     if (!combiner)
       return false;

@@ -1,4 +1,4 @@
-//===- Communication.cpp - What ranks exchange in a step ------------------===//
+//===- Communication.cpp - Predicted time of collectives ------------------===//
 
 #include "fp8/Kernels/Communication.h"
 
@@ -14,7 +14,7 @@ using namespace mlir::fp8;
 // Networks
 //===----------------------------------------------------------------------===//
 
-/// A number, alone in `text`.
+/// Parses `text` as a positive number.
 static std::optional<double> numberOf(StringRef text) {
   double number = 0;
   if (text.getAsDouble(number) || number <= 0)
@@ -23,7 +23,8 @@ static std::optional<double> numberOf(StringRef text) {
 }
 
 llvm::Expected<Network> fp8::networkOf(StringRef name, int64_t ranks) {
-  // By their data sheets, in one direction; the latencies are assumed.
+  // Rates are those of the data sheets, in one direction; latencies are
+  // assumed.
   const Network known[] = {{"nvlink4", ranks, 450e9, 2e-6},
                            {"nvlink5", ranks, 900e9, 2e-6},
                            {"infiniband-ndr", ranks, 50e9, 5e-6},
@@ -47,8 +48,8 @@ llvm::Expected<Network> fp8::networkOf(StringRef name, int64_t ranks) {
 // Bytes
 //===----------------------------------------------------------------------===//
 
-/// Bytes of an element on its way, with the scales of its block
-/// (docs/Ranks.md).
+/// Returns the bytes of an element on the wire, with its share of its block's
+/// scale (docs/Ranks.md).
 static double wireBytes(StartAllReduceOp op) {
   MemRefType type = op.getInput().getType();
   double scales =
@@ -64,8 +65,8 @@ static double wireBytes(StartAllReduceOp op) {
   }
 }
 
-/// Every rank reduces a slice and sends it to all. What an owner gets, or
-/// sends, goes one way.
+/// Each rank reduces a slice and sends the result to all: data travels two
+/// ways. From or to the owner of a shard it travels one way.
 static PredictedCollective costOf(StartAllReduceOp op, const Network &network) {
   auto ranks = static_cast<double>(network.ranks);
   double ways = op.getShard() ? 1 : 2;
@@ -79,7 +80,7 @@ static PredictedCollective costOf(StartAllReduceOp op, const Network &network) {
   return cost;
 }
 
-/// An exchange is between the ranks of its own groups.
+/// An exchange is between the ranks of one group.
 static PredictedCollective costOf(StartExchangeOp op, const Network &network) {
   auto members = static_cast<double>(
       cast<ShapedType>(op.getRanks().getType()).getDimSize(1));
@@ -107,8 +108,8 @@ static PredictedCollective costOf(StartExchangeOp op, const Network &network) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Goes through a schedule with two clocks: that of launches and that of the
-/// network, on which one collective follows the other.
+/// Simulates a schedule with two clocks: one for launches and one for the
+/// network, which runs one collective after another.
 class Timeline {
 public:
   Timeline(Communication &result,
@@ -116,7 +117,7 @@ public:
       : result(result), secondsOf(secondsOf) {}
 
   void visit(Block &block, int64_t times);
-  /// What is still on its way at the end is waited for.
+  /// The step waits for transfers that are still running at its end.
   void waitForNetwork() { result.exposed += std::max(0.0, network - now); }
 
 private:
@@ -148,7 +149,7 @@ void Timeline::wait(Value handle, int64_t times) {
   now += delay;
 }
 
-/// All turns take as long as the first one.
+/// Assumes that all iterations take as long as the first one.
 void Timeline::repeat(scf::ForOp loop, int64_t times) {
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
   int64_t turns = count ? count->getSExtValue() : 1;

@@ -1,4 +1,4 @@
-//===- ContractionDims.cpp - Dots among structured ops --------------------===//
+//===- ContractionDims.cpp - Recognition of contractions ------------------===//
 
 #include "fp8/Kernels/ContractionDims.h"
 
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// The block argument that `value` is, after extensions to wider floats.
+/// Returns the block argument that `value` extends to a wider float, or is.
 static BlockArgument stripExtensions(Value value) {
   while (auto ext = value.getDefiningOp<arith::ExtFOp>())
     value = ext.getIn();
@@ -34,8 +34,8 @@ static std::optional<Factor> matchFactor(Value value, Block *body) {
   return factor;
 }
 
-/// Whether a scale is found at zeros and at quotients of dimensions of the
-/// input that it scales.
+/// Returns true if a scale is indexed by zeros and by quotients of dimensions
+/// of the input that it scales.
 static bool isScaleMap(AffineMap scale, AffineMap element) {
   return llvm::all_of(scale.getResults(), [&](AffineExpr expr) {
     if (auto constant = dyn_cast<AffineConstantExpr>(expr))
@@ -123,7 +123,7 @@ bool fp8::isContraction(linalg::GenericOp op) {
 }
 
 bool fp8::isDot(linalg::GenericOp op) {
-  // Empty dots have nothing to pack: they are plain reductions.
+  // Empty dots have nothing to pack: they are treated as reductions.
   if (op.getNumReductionLoops() == 0 ||
       llvm::is_contained(op.getStaticLoopRanges(), 0))
     return false;

@@ -1,4 +1,4 @@
-//===- CostModel.cpp - How long a step takes on a machine -----------------===//
+//===- CostModel.cpp - Predicted time of a step on a machine --------------===//
 
 #include "fp8/Kernels/CostModel.h"
 
@@ -34,17 +34,19 @@ StringRef fp8::nameOf(Bound bound) {
 // Machines
 //===----------------------------------------------------------------------===//
 
-/// A node of a CUDA graph behind another one (assumed); tasks of a CPU that
-/// wait for the last one of the launch before.
+/// The overhead of a launch: a node of a CUDA graph that follows another one
+/// (assumed), and on a CPU the wait of the tasks for the last task of the
+/// launch before.
 static constexpr double kNodeSeconds = 2e-6, kTasksSeconds = 5e-6;
 
-/// The parts of the peak that the CPU's dots of f8, of 16 bits and of f32 reach
-/// in the steps of docs/CostModel.md. F8 is decoded to 16 bits on the way.
+/// The fractions of the peak rate that the CPU's dots of f8, of 16 bits and of
+/// f32 reach in the steps of docs/CostModel.md. F8 is decoded to 16 bits on the
+/// way.
 static constexpr double kReachedF8 = 0.60, kReached16 = 0.75,
                         kReachedF32 = 0.80;
 
-/// Cards by their data sheets: dense, with sums in f32, at the boost clock. An
-/// FMA is two operations of f32 but one addition.
+/// Returns a card with the rates of its data sheet: dense, with sums in f32, at
+/// the boost clock. An FMA counts as two f32 operations but as one addition.
 static Machine card(StringRef name, double f8, double f16, double f32,
                     double bytes) {
   return {name.str(), {f8, f16, f32}, f32 / 2, bytes, kNodeSeconds};
@@ -100,8 +102,8 @@ llvm::Expected<Machine> fp8::machineOf(StringRef name, StringRef limitsPath) {
 // Prediction
 //===----------------------------------------------------------------------===//
 
-/// What a kernel computes is one thing after the other, while bytes are on
-/// their way.
+/// A kernel runs its different kinds of arithmetic one after another,
+/// overlapped with its memory traffic.
 static PredictedLaunch predict(const LaunchCost &launch,
                                const Machine &machine) {
   std::array<double, 4> computing;
@@ -193,7 +195,7 @@ void PredictedStep::printJSON(llvm::raw_ostream &os) const {
   os << "\n";
 }
 
-/// The first word of a label: what the launch is.
+/// Returns the first word of the launch's label, which tells its kind.
 static StringRef kindOf(const LaunchCost &launch) {
   StringRef kind = StringRef(launch.label).split(' ').first;
   return kind.empty() ? "(no name)" : kind;

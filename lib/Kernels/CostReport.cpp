@@ -1,4 +1,4 @@
-//===- CostReport.cpp - What a schedule computes and moves ----------------===//
+//===- CostReport.cpp - Arithmetic and traffic of launches ----------------===//
 
 #include "fp8/Kernels/CostReport.h"
 
@@ -30,15 +30,15 @@ Cost &Cost::add(const Cost &other, double times) {
   return *this;
 }
 
-/// How often the body of a loop with known bounds runs.
+/// Returns the static trip count of `loop`.
 static std::optional<int64_t> tripCount(scf::ForOp loop) {
   std::optional<llvm::APInt> count = loop.getStaticTripCount();
   return count ? std::optional<int64_t>(count->getSExtValue()) : std::nullopt;
 }
 
 namespace {
-/// How often an op runs each time that `top`, an ancestor of it, does; what
-/// data decide (`isExact` is false then) counts as once.
+/// How often an op runs per run of its ancestor `top`. A loop or branch that
+/// depends on data counts as once; `isExact` is then false.
 struct Runs {
   Runs(Operation *op, Operation *top) {
     for (Operation *parent = op->getParentOp(); parent != top;
@@ -66,8 +66,8 @@ static bool isFlop(Operation *op) {
              arith::RemFOp>(op);
 }
 
-/// Additions that take as long as a math function, a quotient or a root, and
-/// as a cast to or from f8.
+/// The additions that take as long as a math function, quotient or root, and as
+/// a cast to or from f8.
 static constexpr double kFunctionOperations = 16, kCastOperations = 8;
 
 static double operationsOf(Operation *op) {
@@ -85,7 +85,8 @@ static double operationsOf(Operation *op) {
   return isa<arith::ArithDialect>(dialect) && !isa<arith::ConstantOp>(op);
 }
 
-/// What both operands are multiplied as: f8, 16 bits (0, 1), or more (2).
+/// Returns the class of the operands' wider type: f8 (0), 16 bits (1), or more
+/// (2).
 static unsigned typeOfDot(linalg::GenericOp dot) {
   unsigned bits = 0;
   for (unsigned i = 0; i < 2; ++i)

@@ -1,4 +1,4 @@
-//===- DeduplicateKernels.cpp - One of all equal kernels ------------------===//
+//===- DeduplicateKernels.cpp - Merging of equal kernels ------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"

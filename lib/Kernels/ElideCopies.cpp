@@ -1,4 +1,4 @@
-//===- ElideCopies.cpp - Values made where they are wanted ----------------===//
+//===- ElideCopies.cpp - Removal of copies --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"
@@ -20,8 +20,9 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// May argument `read` of a kernel share its buffer with `written`? Every read
-/// must be of the element that the same iteration writes, and come first.
+/// Returns true if argument `read` of a kernel may share its buffer with
+/// `written`: every read must be of the element that the same iteration writes,
+/// and precede the write.
 bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
   BlockArgument source = kernel.getArgument(read);
   BlockArgument target = kernel.getArgument(written);
@@ -30,7 +31,7 @@ bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
     auto generic = dyn_cast<linalg::GenericOp>(use.getOwner());
     if (!generic)
       return false;
-    // Later ops read what was written.
+    // Later ops read the new contents.
     if (generic.isDpsInput(&use))
       continue;
     if (writer || !allParallel(generic))
@@ -54,14 +55,15 @@ bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
   });
 }
 
-/// One operand through which an op of the schedule touches a buffer.
+/// An operand through which an op of the schedule accesses a buffer.
 struct Access {
   OpOperand *operand;
   bool writes;
   Operation *op() const { return operand->getOwner(); }
 };
 
-/// Can `second` run after `first` in one run of `scope`, which holds both?
+/// Returns true if `second` can run after `first` in one run of `scope`, which
+/// holds both.
 bool mayFollow(Operation *first, Operation *second, Block *scope) {
   Operation *a = scope->findAncestorOpInBlock(*first);
   Operation *b = scope->findAncestorOpInBlock(*second);
@@ -101,7 +103,7 @@ private:
   SymbolTable symbols;
 };
 
-/// Everything below `scope` that touches `root` or a view of it.
+/// Returns all accesses below `scope` to `root` or a view of it.
 SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
   SmallVector<Access> accesses;
   SmallVector<Value> views{root};
@@ -123,8 +125,8 @@ SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
   return accesses;
 }
 
-/// May the contents of `alloc` live in `target` from its first write on, so
-/// that `copy`, from the one to the other, is not needed?
+/// Returns true if the contents of `alloc` may live in `target` from their
+/// first write on, so that `copy` from `alloc` to `target` is not needed.
 bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
   Block *scope = copy->getBlock();
   SmallVector<Access> ours = accessesOf(alloc, scope);
@@ -132,14 +134,14 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
   for (const Access &write : ours) {
     if (!write.writes)
       continue;
-    // What is written after the copy would change the target.
+    // A write to the allocation after the copy would change the target.
     if (mayFollow(copy, write.op(), scope))
       return false;
     for (const Access &access : theirs) {
       if (access.op() == copy)
         continue;
       if (access.op() == write.op()) {
-        // A loop would read in its second turn what it wrote in its first.
+        // In its second iteration a loop would read what its first one wrote.
         bool once = true;
         for (Operation *parent = write.op()->getParentOp();
              parent != scope->getParentOp(); parent = parent->getParentOp())
@@ -157,7 +159,7 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
         continue;
       if (!mayFollow(copy, access.op(), scope))
         return false;
-      // Once the copy is made, both hold the same, until the target changes.
+      // After the copy both hold the same contents until the target is written.
       if (access.writes && llvm::any_of(ours, [&](const Access &later) {
             return mayFollow(access.op(), later.op(), scope);
           }))
@@ -168,7 +170,8 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
 }
 
 /// Makes `value` available before `before`, an op of the same block, if its
-/// computation can move there; only asks if not `move`.
+/// computation can move there. Returns whether it can; moves nothing unless
+/// `move`.
 bool CopyElision::hoist(Value value, Operation *before, bool move) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != before->getBlock() ||
@@ -209,7 +212,7 @@ unsigned CopyElision::run() {
     if (kernelOf(launch).getCopy())
       copies.push_back(launch);
   });
-  // An elided copy may turn another into one of a buffer to itself.
+  // Eliding a copy may turn another one into a copy of a buffer to itself.
   unsigned elided = 0;
   for (bool changed = true; changed;) {
     changed = false;
@@ -223,7 +226,7 @@ unsigned CopyElision::run() {
   return elided;
 }
 
-/// The shard of the state that `buffer` is a part of.
+/// Returns the shard of the state that `buffer` belongs to.
 IntegerAttr shardOf(Value buffer) {
   auto arg = dyn_cast<BlockArgument>(memoryOf(buffer));
   auto schedule =
@@ -233,8 +236,8 @@ IntegerAttr shardOf(Value buffer) {
                   : IntegerAttr();
 }
 
-/// What copies state that one rank owns, or writes nothing else, is run by that
-/// rank alone.
+/// Marks launches that one rank alone runs: copies that access the state of one
+/// shard, and other launches that write only to it.
 void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
   schedule.walk([&](LaunchOp launch) {
     if (launch->hasAttr(FP8Dialect::kShardAttrName))
@@ -265,7 +268,7 @@ public:
     SymbolTable symbols(module);
     for (auto schedule : module.getOps<ScheduleOp>())
       markOwners(schedule, symbols);
-    // Copies that are left may need fewer kernels.
+    // Kernels of elided copies may be unused now.
     DenseSet<StringAttr> launched;
     module.walk([&](LaunchOp launch) {
       launched.insert(launch.getKernelAttr().getAttr());

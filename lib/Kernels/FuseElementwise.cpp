@@ -1,4 +1,4 @@
-//===- FuseElementwise.cpp - Producers into consumers ---------------------===//
+//===- FuseElementwise.cpp - Fusion of elementwise ops --------------------===//
 
 #include "InlineProducer.h"
 
@@ -28,8 +28,8 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// A splat constant that is written into later (the operand of a scatter or of
-/// a reduction) is a fill; elsewhere fusion turns it into a scalar.
+/// Turns a splat constant that is written into later (the operand of a scatter
+/// or of a reduction) into a fill. Elsewhere fusion turns it into a scalar.
 struct SplatInitToFill
     : OpInterfaceRewritePattern<DestinationStyleOpInterface> {
   using OpInterfaceRewritePattern::OpInterfaceRewritePattern;
@@ -61,7 +61,7 @@ struct SplatInitToFill
   }
 };
 
-/// The same for tensors that a loop carries.
+/// Does the same for tensors that a loop carries.
 struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(scf::ForOp op,
@@ -73,8 +73,8 @@ struct SplatLoopInitToFill : OpRewritePattern<scf::ForOp> {
   }
 };
 
-/// The same for tensors that a function returns: an optimizer's zeros are
-/// written, not stored as a constant.
+/// Does the same for tensors that a function returns: an optimizer's zeros are
+/// then filled in, not stored as a constant.
 void fillReturnedSplats(func::ReturnOp op) {
   IRRewriter rewriter(op);
   for (OpOperand &operand : op->getOpOperands()) {
@@ -84,7 +84,7 @@ void fillReturnedSplats(func::ReturnOp op) {
   }
 }
 
-/// A stack that a loop fills slot by slot need not hold anything before.
+/// Drops the initial value of a stack that a loop fills slot by slot.
 struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(scf::ForOp loop,
@@ -104,8 +104,8 @@ struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
     return success(changed);
   }
 
-  /// Is all that the loop does with carry `index` to write slot `c + i` or
-  /// `c - i` of it in iteration `i`, and are these all of its slots?
+  /// Returns true if the only use of carried value `index` is to write slot `c
+  /// + i` or `c - i` of it in iteration `i`, and if these are all of its slots.
   static bool isFilled(scf::ForOp loop, unsigned index) {
     BlockArgument carry = loop.getRegionIterArg(index);
     auto insert =
@@ -120,8 +120,8 @@ struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
         loop.getStaticTripCount() != APInt(64, type.getDimSize(0)) ||
         getConstantIntValue(loop.getStep()) != 1)
       return false;
-    // Different in every iteration, and always inside: so each slot has its
-    // turn.
+    // The slots of all iterations differ and lie in bounds, so each slot is
+    // written.
     auto slot = dyn_cast<Value>(insert.getMixedOffsets()[0]);
     for (Operation *def; slot && slot != loop.getInductionVar();) {
       def = slot.getDefiningOp();
@@ -136,10 +136,11 @@ struct DropOverwrittenInit : OpRewritePattern<scf::ForOp> {
   }
 };
 
-/// Whether an op whose loops run over `ranges` may read `operand` through
-/// `map`: a loop that is an index alone must run over all of that dimension,
-/// since the dimension tells how far the loop runs. (A row of what was one
-/// dimension before, read at a constant index, leaves such a loop.)
+/// Returns true if an op whose loops run over `ranges` may read `operand`
+/// through `map`. A result of `map` that is a plain loop must run over the
+/// whole dimension, because the dimension determines the loop's extent.
+/// (Reading one row of a former single dimension at a constant index leaves a
+/// loop that does not.)
 bool canReadThrough(AffineMap map, Value operand, ArrayRef<int64_t> ranges) {
   auto type = dyn_cast<RankedTensorType>(operand.getType());
   if (!type)
@@ -151,7 +152,7 @@ bool canReadThrough(AffineMap map, Value operand, ArrayRef<int64_t> ranges) {
   });
 }
 
-/// Reads an expanded tensor through the map of the tensor before expansion.
+/// Reads an expanded tensor through a map of the tensor before expansion.
 struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
@@ -188,8 +189,8 @@ struct FoldExpandShapeIntoMap : OpRewritePattern<linalg::GenericOp> {
   using ReassociationIndicesRef = const ReassociationIndices &;
 };
 
-/// Writes a result through the map of its collapsed form when nothing else
-/// reads it.
+/// Writes a result through the map of its collapsed form if nothing else reads
+/// it.
 struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(tensor::CollapseShapeOp collapse,
@@ -230,12 +231,12 @@ struct FoldCollapseShapeIntoMap : OpRewritePattern<tensor::CollapseShapeOp> {
   }
 };
 
-/// Makes rows of what a long reduction with a single loop reads, for it to have
-/// partials: one task would do it all.
+/// Splits the only loop of a long reduction into rows, so that it can have
+/// partials: otherwise one task would do all of it.
 struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  /// Shorter ones keep the order of their sums.
+  /// Shorter reductions keep the order of their sums.
   static constexpr int64_t kMinVolume = 1 << 18;
   static constexpr int64_t kMinRow = 64, kMaxRow = 4096;
 
@@ -276,7 +277,7 @@ struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
     return success();
   }
 
-  /// The longest row that divides `extent`; 0 for none.
+  /// Returns the longest row that divides `extent`; 0 if there is none.
   static int64_t rowOf(int64_t extent) {
     for (int64_t row = kMaxRow; row >= kMinRow; --row)
       if (extent % row == 0)
@@ -290,7 +291,7 @@ struct SplitLongLoop : OpRewritePattern<linalg::GenericOp> {
 struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
 
-  /// Below this many elements one task does it all.
+  /// With fewer elements, one task computes the whole reduction.
   static constexpr int64_t kMinVolume = 8192;
   /// Rows shorter than this are not worth a partial of their own.
   static constexpr int64_t kMinInner = 64;
@@ -300,7 +301,8 @@ struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
     if (op.getNumParallelLoops() != 0 || op->getNumResults() != 1 ||
         iterationVolume(op) < kMinVolume)
       return failure();
-    // One element of a larger result (the amax of a partial tile) stays.
+    // A single element of a larger result (the amax of a partial tile) is not
+    // split.
     if (cast<RankedTensorType>(op->getResult(0).getType()).getRank() != 0)
       return failure();
     Operation *combiner = reductionCombiner(op, 0);
@@ -362,8 +364,8 @@ struct SplitWholeReduction : OpRewritePattern<linalg::GenericOp> {
   }
 };
 
-/// Whether it dequantizes: what it makes of one tensor, and of scalars, takes
-/// more bytes than that.
+/// Returns true if `op` dequantizes: its result takes more bytes than the only
+/// tensor that it reads besides scalars.
 bool widens(linalg::GenericOp op) {
   if (op->getNumResults() != 1 || !allParallel(op))
     return false;
@@ -383,7 +385,8 @@ bool widens(linalg::GenericOp op) {
   return tensor && bits(tensor) < bits(op->getResult(0));
 }
 
-/// Math calls and divisions are worth storing; a few adds are not.
+/// Returns true if `op` is cheap enough to be computed again: math functions
+/// and divisions are worth storing, a few additions are not.
 bool isCheap(linalg::GenericOp op) {
   unsigned arithmetic = 0;
   for (Operation &inner : *op.getBody()) {
@@ -398,8 +401,8 @@ bool isCheap(linalg::GenericOp op) {
          (arithmetic <= 2 && (op.getNumDpsInputs() <= 1 || widens(op)));
 }
 
-/// Whether a consumer runs at most as often as the producer: in its block, or
-/// in a branch there.
+/// Returns true if a consumer runs at most as often as the producer: it is in
+/// the producer's block, or in a branch there.
 bool runsNoMoreOften(Operation *producer, Operation *consumer) {
   Block *block = consumer->getBlock();
   while (block != producer->getBlock()) {
@@ -416,15 +419,15 @@ bool shouldFuse(OpOperand *fused) {
   auto consumer = dyn_cast<linalg::GenericOp>(fused->getOwner());
   if (!producer || !consumer || isDot(consumer))
     return false;
-  // A loop would compute in every iteration what it now reads; a branch reads
-  // what is stored in fewer bytes.
+  // In a loop, the fused producer would run in every iteration. In a branch,
+  // fusion pays if the operands take fewer bytes.
   if (producer->getBlock() != consumer->getBlock() &&
       !(widens(producer) && isCheap(producer) &&
         runsNoMoreOften(producer, consumer)))
     return false;
   if (isCheap(producer))
     return true;
-  // What is kept is smaller than what it is made from.
+  // A kept value is smaller than its operands.
   if (producer->hasAttr(kKeptAttr))
     return false;
   // A costly producer is computed once per element of its own result.
@@ -433,7 +436,7 @@ bool shouldFuse(OpOperand *fused) {
   return producer->hasOneUse();
 }
 
-/// Whether the consumer could read what the producer reads.
+/// Returns true if the consumer could read the producer's operands.
 bool canReadOperands(OpOperand *fused) {
   auto producer = fused->get().getDefiningOp<linalg::GenericOp>();
   auto consumer = cast<linalg::GenericOp>(fused->getOwner());
@@ -449,7 +452,7 @@ bool canReadOperands(OpOperand *fused) {
   });
 }
 
-/// Reshapes move out of the way of elementwise ops only.
+/// Reshapes only move across elementwise ops.
 bool shouldMoveReshape(OpOperand *fused) {
   auto producer = fused->get().getDefiningOp();
   auto elementwise = [](Operation *op) {
@@ -466,21 +469,22 @@ bool shouldMoveReshape(OpOperand *fused) {
   return false;
 }
 
-/// The sweep that a consumer or its producer belongs to.
+/// Returns the sweep that a consumer or its producer belongs to.
 Attribute sweepOf(Operation *consumer, Operation *producer) {
   Attribute sweep = consumer->getAttr(kSweepAttr);
   return sweep ? sweep : producer->getAttr(kSweepAttr);
 }
 
-/// Computes a producer inside its consumer. (Upstream's pattern set around
-/// `fuseElementwiseOps` also drops destinations that a payload does not read,
-/// which is wrong for ops that write only a part, as those of a concatenation.)
+/// Inlines a producer into its consumer. (Upstream's pattern set around
+/// `fuseElementwiseOps` also drops destinations that a payload does not read.
+/// That is wrong for ops that write only a part, such as those of a
+/// concatenation.)
 struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
                                 PatternRewriter &rewriter) const override {
-    // An op may read hundreds of others, a norm over all gradients, say: each
-    // operand is looked at once.
+    // An op may have hundreds of operands, such as a norm over all gradients,
+    // so the loop visits each operand once.
     bool changed = false;
     for (int64_t i = 0; i < op.getNumDpsInputs();) {
       OpOperand *operand = op.getDpsInputOperand(i);
@@ -499,20 +503,20 @@ struct FuseProducer : OpRewritePattern<linalg::GenericOp> {
         continue;
       }
       changed = true;
-      // What is computed again is not merged with what was computed before.
+      // Recomputed values must not be merged with the original ones.
       if (recompute)
         fused->setAttr(kRecomputeAttr, rewriter.getUnitAttr());
       if (sweep)
         fused->setAttr(kSweepAttr, sweep);
-      // Its producer's operands are in the place of this one.
+      // The producer's operands take the place of this one.
       op = fused;
     }
     return success(changed);
   }
 
 private:
-  /// The consumer with the producer of `operand` in it; null if upstream
-  /// declines.
+  /// Returns the consumer with the producer of `operand` fused into it; null if
+  /// upstream declines.
   static linalg::GenericOp fuse(linalg::GenericOp consumer, OpOperand &operand,
                                 PatternRewriter &rewriter) {
     if (succeeded(inlineProducer(operand, rewriter)))
@@ -521,7 +525,7 @@ private:
         linalg::fuseElementwiseOps(rewriter, &operand);
     if (failed(result))
       return {};
-    // The producer's own results stay with it: others read them earlier.
+    // The producer keeps its own results: earlier ops read them.
     for (Value old : consumer.getResults())
       rewriter.replaceAllUsesWith(old, result->replacements.lookup(old));
     linalg::GenericOp fused =
@@ -533,9 +537,10 @@ private:
     return fused;
   }
 
-  /// `op` with its last `count` results, if its payload does not read the
-  /// destinations of the others, which nobody reads. (As long as they are
-  /// there, they tell how far loops run, and what else does may be fused, too.)
+  /// Returns `op` with only its last `count` results, if its payload does not
+  /// read the destinations of the others, which have no users. (If they stayed,
+  /// their maps would determine loop ranges, and fusion could remove the
+  /// operands that do.)
   static linalg::GenericOp dropFirstResults(linalg::GenericOp op,
                                             unsigned count,
                                             PatternRewriter &rewriter) {
@@ -568,9 +573,9 @@ private:
   }
 };
 
-/// An input that is the same everywhere (a splat constant or a fill) is a
-/// scalar of the payload. Where no other operand tells how far some loops run,
-/// it stays for that, as large as these loops are.
+/// Turns a uniform input (a splat constant or a fill) into a scalar of the
+/// payload. If no other operand determines the extent of some loops, the input
+/// stays, but shrinks to these loops.
 struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
   using OpRewritePattern::OpRewritePattern;
   LogicalResult matchAndRewrite(linalg::GenericOp op,
@@ -604,8 +609,8 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
     return failure();
   }
 
-  /// Leaves only the loops of `operand` that none of the `others` tells the
-  /// extent of, if these are fewer.
+  /// Shrinks `operand` to the loops whose extent none of the `others`
+  /// determines, if these are fewer.
   static bool shrink(linalg::GenericOp op, OpOperand &operand, TypedAttr scalar,
                      ArrayRef<AffineMap> others, PatternRewriter &rewriter) {
     llvm::SmallBitVector known(op.getNumLoops());
@@ -639,8 +644,8 @@ struct FoldUniformInput : OpRewritePattern<linalg::GenericOp> {
 
   static TypedAttr uniformValue(Value value) {
     auto constant = value.getDefiningOp<arith::ConstantOp>();
-    // The number of a tensor that is rounded at random: with it inside, no two
-    // layers would have a kernel in common.
+    // A scalar i64 constant is the number of a stochastically rounded tensor.
+    // Inlined, it would give every layer kernels of its own.
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (constant && type && type.getRank() == 0 &&
         type.getElementType().isInteger(64))
@@ -696,10 +701,10 @@ private:
     return apply(func, std::move(patterns));
   }
 
-  /// Applies patterns to the ops between the bodies of structured ops, which
-  /// hold most of all ops and none that a pattern is about. No pattern is about
-  /// what returns, which has thousands of operands and would be looked at
-  /// whenever one of them changes.
+  /// Applies patterns to the ops outside of the bodies of structured ops: most
+  /// ops are in those bodies, and no pattern matches there. Returns are
+  /// skipped, too: no pattern matches them, and each has thousands of operands
+  /// and would be revisited whenever one of them changes.
   static LogicalResult apply(func::FuncOp func, RewritePatternSet patterns) {
     FrozenRewritePatternSet frozen(std::move(patterns));
     bool changed = true;

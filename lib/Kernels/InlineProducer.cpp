@@ -1,4 +1,4 @@
-//===- InlineProducer.cpp - A producer moves into its only reader ---------===//
+//===- InlineProducer.cpp - Inlining of a producer ------------------------===//
 
 #include "InlineProducer.h"
 
@@ -9,15 +9,15 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// An input of the merged op, and what stands for it in the payload.
+/// An input of the merged op, and its argument in the payload.
 struct Input {
   Value value;
   AffineMap map;
   BlockArgument payload;
 };
 
-/// Each loop of the producer as an expression of the consumer's loops; null if
-/// the result's map has no inverse.
+/// Returns each loop of the producer as an expression of the consumer's loops;
+/// null if the result's map has no inverse.
 AffineMap producerLoops(linalg::GenericOp producer, linalg::GenericOp consumer,
                         OpOperand &operand) {
   AffineMap inverse = inversePermutation(
@@ -26,7 +26,8 @@ AffineMap producerLoops(linalg::GenericOp producer, linalg::GenericOp consumer,
                  : AffineMap();
 }
 
-/// Can every index that the producer asks for be asked of the consumer?
+/// Returns true if each loop whose index the producer uses is a loop of the
+/// consumer.
 bool canMoveIndices(linalg::GenericOp producer, AffineMap loops) {
   auto canMove = [&](linalg::IndexOp op) {
     return isa<AffineDimExpr>(loops.getResult(op.getDim()))
@@ -36,7 +37,8 @@ bool canMoveIndices(linalg::GenericOp producer, AffineMap loops) {
   return !producer.getBody()->walk(canMove).wasInterrupted();
 }
 
-/// The consumer's inputs with those of the producer in the place of `operand`.
+/// Returns the consumer's inputs with those of the producer in place of
+/// `operand`.
 SmallVector<Input> mergedInputs(linalg::GenericOp producer,
                                 linalg::GenericOp consumer, OpOperand &operand,
                                 AffineMap loops) {
@@ -66,12 +68,13 @@ void movePayload(linalg::GenericOp producer, linalg::GenericOp consumer,
   });
   Value result = yield.getValues()[0];
   rewriter.eraseOp(yield);
-  // A rewriter that is told of every op that moves visits all of them again.
+  // A rewriter that is notified of each moved op would visit all of them again.
   to->getOperations().splice(to->begin(), from->getOperations());
   fused.replaceAllUsesWith(result);
 }
 
-/// Do the operands of the merged op still tell how far each loop runs?
+/// Returns true if the operands of the merged op still determine the extent of
+/// each loop.
 bool knowsLoopRanges(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
   SmallVector<AffineMap> maps = llvm::to_vector(
       llvm::map_range(inputs, [](const Input &input) { return input.map; }));
@@ -81,7 +84,8 @@ bool knowsLoopRanges(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
       inversePermutation(concatAffineMaps(maps, consumer.getContext())));
 }
 
-/// Gives the consumer `inputs`, each value read through the same map once.
+/// Gives the consumer `inputs`; a value that is read through the same map twice
+/// becomes one input.
 void setInputs(linalg::GenericOp consumer, ArrayRef<Input> inputs) {
   Block *body = consumer.getBody();
   unsigned oldCount = consumer.getNumDpsInputs();

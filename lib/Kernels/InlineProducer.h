@@ -1,8 +1,8 @@
-//===- InlineProducer.h - A producer moves into its only reader -*- C++ -*-===//
+//===- InlineProducer.h - Inlining of a producer ----------------*- C++ -*-===//
 //
-// Upstream's `fuseElementwiseOps` clones both payloads. A chain of n ops that
-// fuse one by one would so be cloned n times: quadratic, and seconds for the
-// rounds of a random generator.
+// Upstream's `fuseElementwiseOps` clones both payloads. Fusing a chain of n ops
+// one by one clones the first op n times: the cost is quadratic, and takes
+// seconds for the rounds of a random number generator.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,11 +13,12 @@
 
 namespace mlir::fp8 {
 
-/// Moves the payload of the elementwise op that makes `operand` into the op
-/// that reads it. Fails, with nothing changed, unless that reader is the only
-/// one, the producer has one result and does not read what its destination
-/// holds, its loops are loops of the consumer if it asks for their indices, and
-/// the operands that are left tell how far each loop runs.
+/// Moves the payload of the elementwise op that computes `operand` into the op
+/// that reads it. Fails and changes nothing unless
+/// - that op is the only reader,
+/// - the producer has one result and does not read its destination,
+/// - each loop whose index the producer uses is a loop of the consumer, and
+/// - the remaining operands determine the extent of each loop.
 /// Expects `areElementwiseOpsFusable(operand)`.
 LogicalResult inlineProducer(OpOperand &operand, RewriterBase &rewriter);
 

@@ -1,7 +1,7 @@
-//===- LaunchLabels.cpp - What a launch is called -------------------------===//
+//===- LaunchLabels.cpp - Labels of launches ------------------------------===//
 //
-// A label is made of what the ops compute, so that a step without names has
-// telling labels too, and of where the last of them comes from.
+// A label is made of what the ops compute, so that it is informative even in a
+// step without names, and of the location of the last op.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,7 +26,7 @@ template <typename OpTy> bool contains(linalg::GenericOp op) {
   return !op.getBody()->getOps<OpTy>().empty();
 }
 
-/// The largest |x|.
+/// Returns true if `op` computes the maximum of |x|.
 bool isAmax(linalg::GenericOp op, Operation *combiner) {
   return isa<arith::MaximumFOp>(combiner) && contains<math::AbsFOp>(op);
 }
@@ -60,8 +60,8 @@ bool writesF8(linalg::GenericOp op) {
 
 } // namespace
 
-/// What reductions and a function of their results compute together has a name
-/// of its own.
+/// Replaces the names of reductions that compute a softmax or a norm together
+/// by its name.
 static void mergeReductions(llvm::SmallSetVector<StringRef, 8> &parts,
                             bool hasExp, bool hasRoot) {
   bool hasSum = parts.contains("sum");

@@ -1,4 +1,4 @@
-//===- LaunchLabels.h - What a launch is called -----------------*- C++ -*-===//
+//===- LaunchLabels.h - Labels of launches ----------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_LAUNCHLABELS_H
 #define FP8_LIB_KERNELS_LAUNCHLABELS_H
@@ -10,10 +10,10 @@
 
 namespace mlir::fp8 {
 
-/// What `ops`, which become one kernel, compute, and for which part of the
-/// step: `dot_amax train.py:81:12 (forward params['wq'])`, or
-/// `update params['wq']` where `state`, the path of what the kernel replaces,
-/// is not empty.
+/// Returns the label of `ops`, which become one kernel: what they compute and
+/// for which part of the step, such as `dot_amax train.py:81:12 (forward
+/// params['wq'])`. If `state`, the path of the state that the kernel replaces,
+/// is not empty, the label is `update params['wq']`.
 std::string labelOf(ArrayRef<Operation *> ops, StringRef state);
 
 } // namespace mlir::fp8

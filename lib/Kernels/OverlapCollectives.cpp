@@ -1,4 +1,4 @@
-//===- OverlapCollectives.cpp - Collectives beside the launches -----------===//
+//===- OverlapCollectives.cpp - Overlap of collectives and launches -------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/Passes.h"
@@ -18,22 +18,22 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The memory that a collective reads and that it writes.
+/// The memory that a collective reads, and the memory that it writes.
 struct Held {
   Value input;
   SmallVector<Value, 2> written;
 
-  /// Operand 0 of a start is read, the others are written.
+  /// Operand 0 of a start op is read, the others are written.
   explicit Held(Operation *start) : input(memoryOf(start->getOperand(0))) {
     for (Value operand : start->getOperands().drop_front())
       written.push_back(memoryOf(operand));
   }
 
-  /// Does an op touch the memory so that it cannot run meanwhile?
+  /// Returns true if `op` cannot run while the collective does.
   bool conflicts(Operation *op) const {
     WalkResult result = op->walk([&](Operation *inner) {
       auto effects = dyn_cast<MemoryEffectOpInterface>(inner);
-      // Views and allocations touch nothing.
+      // Views and allocations access no memory.
       if (isa<ViewLikeOpInterface, memref::AllocOp>(inner))
         return WalkResult::advance();
       for (Value operand : inner->getOperands()) {
@@ -56,13 +56,13 @@ bool isStart(Operation *op) {
   return isa<StartAllReduceOp, StartExchangeOp>(op);
 }
 
-/// Does only the place of a buffer depend on `op`?
+/// Returns true if `op` only computes the location of a buffer.
 bool isPlace(Operation *op) {
   return isa<ViewLikeOpInterface, memref::AllocOp>(op) ||
          (isa<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
-/// With the places of its operands.
+/// Moves `start` up, with the ops that compute the locations of its operands.
 void moveUp(Operation *start, const Held &held) {
   llvm::SmallPtrSet<Operation *, 8> moved{start};
   Operation *first = start;

@@ -1,4 +1,4 @@
-//===- PlanMemory.cpp - A static arena ------------------------------------===//
+//===- PlanMemory.cpp - Planning of the arena -----------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Kernels/MemoryReport.h"
@@ -23,10 +23,12 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// A cache line: tasks that write neighbouring buffers do not share one.
+/// The size of a cache line, so that tasks that write adjacent buffers do not
+/// share one.
 constexpr int64_t kAlignment = 64;
 
-/// Positions of all ops of a schedule in program order, nested ones included.
+/// The positions of all ops of a schedule in program order, nested ones
+/// included.
 class Positions {
 public:
   explicit Positions(ScheduleOp schedule) {
@@ -41,9 +43,9 @@ public:
     });
   }
 
-  /// Live from the first to the last op that uses the buffer or a view of it.
-  /// A loop in between uses it from its beginning to its end: every iteration
-  /// finds what the one before has left.
+  /// Returns the live interval: from the first to the last op that uses the
+  /// buffer or a view of it. A loop between the two uses it from beginning to
+  /// end: every iteration sees what the previous one has left.
   PlannedBuffer liveInterval(memref::AllocOp alloc) const {
     PlannedBuffer buffer;
     buffer.alloc = alloc;
@@ -57,7 +59,8 @@ public:
           continue;
         }
         Operation *use = alloc->getBlock()->findAncestorOpInBlock(*user);
-        // Branches are not loops: only what they use counts.
+        // Branches are not loops: only the ops in them count that use the
+        // buffer.
         while (use != user && !isa<LoopLikeOpInterface>(use))
           use = innerOf(use, user);
         buffer.begin = std::min(buffer.begin, begin.lookup(use));
@@ -69,7 +72,7 @@ public:
   unsigned of(Operation *op) const { return begin.lookup(op); }
 
 private:
-  /// The op one region further in, on the way from `op` to `inner`.
+  /// Returns the op that contains `inner`, or is it, one region below `op`.
   static Operation *innerOf(Operation *op, Operation *inner) {
     while (inner->getParentOp() != op)
       inner = inner->getParentOp();
@@ -80,7 +83,8 @@ private:
   DenseMap<Operation *, unsigned> begin, end;
 };
 
-/// Largest first, each at the lowest offset that is free over its interval.
+/// Places the largest buffers first, each at the lowest offset that is free
+/// during its interval. Returns the size of the arena.
 int64_t pack(MutableArrayRef<PlannedBuffer> buffers) {
   SmallVector<PlannedBuffer *> order;
   for (PlannedBuffer &buffer : buffers)

@@ -1,12 +1,12 @@
-//===- RecomputeElementwise.cpp - Compute again instead of storing --------===//
+//===- RecomputeElementwise.cpp - Recomputation instead of storing --------===//
 //
 // A tensor that is quantized by its own amax is needed twice: for the amax, and
-// again when that is known. In between it would be stored, in f32. Where what
-// it is computed from is smaller (the payloads of an optimizer's state, the
-// input of a norm), the second sweep computes it again.
+// again once the amax is known. In between it would be stored in f32. If its
+// operands are smaller (the payloads of an optimizer's state, the input of a
+// norm), a second sweep recomputes it from them.
 //
-// Levels tell the sweeps apart: a value's level is the number of finished
-// reductions over whole tensors on the longest way to it.
+// Levels separate the sweeps: a value's level is the number of reductions over
+// whole tensors on the longest path to it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -36,8 +36,8 @@ namespace {
 
 /// Smaller tensors stay in the caches.
 constexpr int64_t kMinElements = 8192;
-/// Bytes of traffic for a byte that is stored and read again: the write, the
-/// line that it fetches, the read.
+/// Bytes of traffic per byte that is stored and read again: the write, the
+/// cache line that it fetches, and the read.
 constexpr int64_t kStoreTraffic = 3;
 
 int64_t bytesOf(Value value) {
@@ -52,7 +52,7 @@ int64_t elementsOf(Value value) {
   return type ? type.getNumElements() : 0;
 }
 
-/// An op that computes every element on its own, from tensors alone.
+/// Returns true if `op` computes every element on its own, from tensors alone.
 bool isElementwise(Operation *op) {
   auto generic = dyn_cast_or_null<linalg::GenericOp>(op);
   if (!generic || !allParallel(generic))
@@ -68,14 +68,16 @@ bool isElementwise(Operation *op) {
   });
 }
 
-/// A reduction that has no loop in common with what reads its result.
+/// Returns true for a reduction that shares no loop with the readers of its
+/// result.
 bool isWholeReduction(Operation *op) {
   auto generic = dyn_cast<linalg::GenericOp>(op);
   return generic && generic.getNumParallelLoops() == 0 &&
          iterationVolume(generic) >= kMinElements;
 }
 
-/// What computing an element costs, in bytes of traffic of the same time.
+/// Returns the cost of computing an element, as the bytes of traffic that take
+/// as long.
 int64_t costOf(Operation *op) {
   int64_t cost = 0;
   for (Operation &inner : op->getRegion(0).front()) {
@@ -94,9 +96,9 @@ int64_t costOf(Operation *op) {
 /// A stored value that a later sweep reads.
 struct Crossing {
   Value value;
-  unsigned level; ///< Of its readers.
+  unsigned level; ///< The level of its readers.
   SmallVector<OpOperand *> reads;
-  /// What the sweep computes again, and what it reads for that.
+  /// The ops that the sweep recomputes, and the values that these read.
   SetVector<Operation *> slice = {};
   SetVector<Value> leaves = {};
 };
@@ -140,7 +142,7 @@ void BlockSweeps::findLevels() {
 }
 
 /// Collects the elementwise ops of later levels that read `value` or a view of
-/// it. False if it has readers that want it in memory.
+/// it. Returns false if another reader needs it in memory.
 bool BlockSweeps::findReads(
     Value value, unsigned level,
     llvm::MapVector<unsigned, SmallVector<OpOperand *>> &reads,
@@ -164,8 +166,8 @@ bool BlockSweeps::findReads(
       isReadHere = true;
       continue;
     }
-    // What is read after more than one reduction is read much later, often by
-    // the backward pass: what it is computed from would live until then.
+    // A read after more than one reduction is much later, often in the backward
+    // pass: the operands would have to live until then.
     if (!isElementwise(user) || operandLevel != level + 1)
       return false;
     reads[operandLevel].push_back(&use);
@@ -193,10 +195,10 @@ void BlockSweeps::findCrossings() {
   }
 }
 
-/// What has to be computed again to have `value`.
+/// Collects the ops to recompute for `value`.
 void BlockSweeps::findSlice(Crossing &crossing, Value value) {
   Operation *def = value.getDefiningOp();
-  // A number that is the same everywhere is no memory.
+  // A splat constant takes no memory.
   if (matchPattern(value, m_Constant<SplatElementsAttr>(nullptr)))
     return;
   bool isPart = def && def->getBlock() == &block &&
@@ -217,8 +219,8 @@ void BlockSweeps::findSlice(Crossing &crossing, Value value) {
   crossing.slice.insert(def); // after what it reads
 }
 
-/// Whether a value has a place in memory whoever else reads it: one that is
-/// read by others than the ops that are computed again.
+/// Returns true if a value is stored in any case, because ops other than the
+/// recomputed ones read it.
 bool BlockSweeps::isStoredAnyway(Value leaf,
                                  const SetVector<Operation *> &slice) {
   Operation *def = leaf.getDefiningOp();
@@ -233,7 +235,7 @@ bool BlockSweeps::isStoredAnyway(Value leaf,
   });
 }
 
-/// Clones what the crossing values are computed from in front of their readers.
+/// Clones the ops that compute the crossing values in front of their readers.
 void BlockSweeps::recompute(ArrayRef<Crossing *> members) {
   int64_t number = ++sweeps;
   IRMapping mapping;
@@ -269,7 +271,7 @@ void BlockSweeps::recompute(ArrayRef<Crossing *> members) {
 void BlockSweeps::run() {
   findLevels();
   findCrossings();
-  // Those that read the same are computed again together, or not at all.
+  // Crossings that read the same value are recomputed together, or not at all.
   llvm::EquivalenceClasses<unsigned> sets;
   DenseMap<std::pair<Value, unsigned>, unsigned> firstReader;
   for (auto [index, crossing] : llvm::enumerate(crossings)) {

@@ -1,4 +1,4 @@
-//===- Structure.cpp - What kernels are made of ---------------------------===//
+//===- Structure.cpp - Attributes and queries of kernels ------------------===//
 
 #include "fp8/Kernels/Structure.h"
 #include "fp8/Support/StructuralHash.h"
@@ -40,7 +40,7 @@ int64_t fp8::byteSize(MemRefType type) {
   return type.getNumElements() * llvm::divideCeil(bits, 8);
 }
 
-/// Does `op` write every element of operand `init`?
+/// Returns true if `op` writes every element of operand `init`.
 static bool writesAll(linalg::LinalgOp op, OpOperand &init) {
   AffineMap map = op.getMatchingIndexingMap(&init);
   auto type = cast<ShapedType>(init.get().getType());
@@ -58,7 +58,7 @@ struct Use {
 };
 } // namespace
 
-/// What the owner of `use` does with a tensor or buffer.
+/// Returns how the owner of `use` accesses a tensor or buffer.
 static Use kindOf(OpOperand &use) {
   Operation *op = use.getOwner();
   if (auto linalgOp = dyn_cast<linalg::LinalgOp>(op)) {
@@ -97,7 +97,7 @@ Access fp8::accessOf(BlockArgument argument) {
           (!firstWriter || top->isBeforeInBlock(firstWriter)))
         firstWriter = top;
     }
-  // What comes after the first op that writes all of it reads what that wrote.
+  // Ops after the first complete write read what it wrote.
   for (auto [op, kind] : uses)
     reads |= kind.reads && (!firstWriter || op == firstWriter ||
                             op->isBeforeInBlock(firstWriter));

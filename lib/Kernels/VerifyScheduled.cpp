@@ -20,7 +20,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// State that one rank owns is touched by what that rank alone runs.
+/// Checks that state of one rank is only accessed by launches of that rank.
 LogicalResult verifyShard(LaunchOp launch) {
   auto shard = launch->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   for (OpOperand &operand : launch->getOpOperands()) {

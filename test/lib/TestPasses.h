@@ -1,6 +1,6 @@
 //===- TestPasses.h - Passes that only tests need ---------------*- C++ -*-===//
 //
-// fp8-opt registers them; no library of the compiler knows of them.
+// Only fp8-opt registers them; they are in no library of the compiler.
 //
 //===----------------------------------------------------------------------===//
 

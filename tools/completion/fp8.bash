@@ -1,14 +1,14 @@
-# Completion for bash: what a program's own --help lists, so that it is never out
-# of date. `cmake --install` puts it where bash-completion looks; else source it.
+# Completion for bash, from a program's own --help, so that it is never out of
+# date. `cmake --install` puts it where bash-completion looks; else source it.
 
-# The options of a program, one a line, those with a value with a `=`: what
-# --help has at the depth of an option (2 columns) or of a pass (6).
+# Prints the options of a program, one per line, those with a value with a `=`:
+# the lines of --help that are indented like options (2 columns) or passes (6).
 _fp8_options() {
   "$1" --help 2>/dev/null | sed -nE 's/^(  |      )(--?[A-Za-z0-9][A-Za-z0-9_.-]*)(=| <)?.*/\2\3/p' | sed 's/ <$//'
 }
 
-# The values that --help lists below an option, and those that it has in the
-# option's <A|B>.
+# Prints the values that --help lists below an option, and those in the option's
+# <A|B>.
 _fp8_values() {
   "$1" --help 2>/dev/null | awk -v option="$2" '
     /^ +--?[A-Za-z0-9]/ {
@@ -24,7 +24,7 @@ _fp8_values() {
 
 _fp8_complete() {
   local word=${COMP_WORDS[COMP_CWORD]} option=
-  # `=` is a word of its own.
+  # Bash splits words at `=`.
   if [[ $word == = ]]; then
     option=${COMP_WORDS[COMP_CWORD - 1]} word=
   elif ((COMP_CWORD > 1)) && [[ ${COMP_WORDS[COMP_CWORD - 1]} == = ]]; then
@@ -38,7 +38,7 @@ _fp8_complete() {
   fi
   COMPREPLY=()
   [[ $option == -* ]] && mapfile -t COMPREPLY < <(compgen -W "$(_fp8_values "$1" "$option")" -- "$word")
-  # Anything else is a file.
+  # Other words are files.
   ((${#COMPREPLY[@]})) || mapfile -t COMPREPLY < <(compgen -f -- "$word")
 }
 

@@ -1,6 +1,6 @@
-//===- fp8-lsp-server.cpp - Editors' language server for .mlir files ------===//
+//===- fp8-lsp-server.cpp - Language server for .mlir files ---------------===//
 //
-// Diagnostics, definitions, hover and completion in editors that speak the
+// Serves diagnostics, definitions, hover and completion to editors over the
 // language server protocol, with every dialect that fp8-opt reads.
 //
 //===----------------------------------------------------------------------===//

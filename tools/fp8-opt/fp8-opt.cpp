@@ -1,7 +1,7 @@
-//===- fp8-opt.cpp - Any pass, any stage ----------------------------------===//
+//===- fp8-opt.cpp - The pass driver --------------------------------------===//
 //
-// The pass driver: every fp8 dialect, pass and pipeline, and all of upstream.
-// Passes that only tests need are linked into it alone.
+// The pass driver: has every fp8 dialect, pass and pipeline, and all of
+// upstream. It is the only program with the passes that only tests need.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,8 +20,9 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
-/// An op of a step may be a megabyte of text, so errors say where it is and do
-/// not print it. --mlir-print-op-on-diagnostic=true prints it nevertheless.
+/// Stops errors from printing the op, which may be a megabyte of text; they
+/// name its location. --mlir-print-op-on-diagnostic=true prints it
+/// nevertheless.
 static void keepErrorsShort() {
   mlir::registerMLIRContextCLOptions();
   auto &options = llvm::cl::getRegisteredOptions();
@@ -30,18 +31,18 @@ static void keepErrorsShort() {
     static_cast<llvm::cl::opt<bool> *>(it->second)->setInitialValue(false);
 }
 
-/// Runs what the options say, as MlirOptMain(argc, argv, ...) does, but that an
-/// error of the compiler is called one.
+/// Runs the options as MlirOptMain(argc, argv, ...) does, but labels internal
+/// errors of the compiler as such.
 static mlir::LogicalResult run(mlir::StringRef input, mlir::StringRef output,
                                mlir::DialectRegistry &registry) {
   auto config = mlir::MlirOptMainConfig::createFromCLOptions();
-  // Lists are printed without an input.
+  // Dialects and passes are listed without an input.
   if (config.shouldShowDialects() || config.shouldListPasses())
     return mlir::MlirOptMain(llvm::outs(), llvm::MemoryBuffer::getMemBuffer(""),
                              registry, config);
   mlir::MlirOptMainConfig labelled = config;
   labelled.setPassPipelineSetupFn([&](mlir::PassManager &pm) {
-    // What was wrong before the passes is not theirs.
+    // Errors in the input are not internal errors.
     if (config.shouldVerifyOnParsing())
       mlir::fp8::labelInternalErrors(pm);
     return config.setupPassPipeline(pm);

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Ends with status 0 if a module's function differs from what JAX computes of it: a check for fp8-reduce.
+"""Exits with status 0 if the function of a module differs from what JAX computes: a check for fp8-reduce.
 
     fp8-reduce step.mlir --test tools/fp8-reduce/differs-from-jax.py --test-arg=--tolerance=1e-5 -o small.mlir
 
 Both get the same random arguments (integers are 0 to 3). Status 1: they agree, all elements within TOLERANCE times the largest
-magnitude of their array (0: bit for bit); 2: either cannot run it. It wants JAX, with fp8-run and fp8-opt on PATH.
+magnitude of their array (0: bitwise); 2: one of them cannot run it. Requires JAX, with fp8-run and fp8-opt on PATH.
 """
 
 import argparse
@@ -28,7 +28,7 @@ TYPES = {"f32": np.float32, "f64": np.float64, "f16": np.float16, "bf16": ml_dty
 
 
 def leaves(path):
-    """Paths and types of the arguments, and paths of the results, as the compiler reads them."""
+    """Returns paths and types of the arguments, and paths of the results, as the compiler reads them."""
     text = subprocess.run(["fp8-opt", path, "--fp8-import"], check=True, capture_output=True, text=True).stdout
     signature = re.search(r"func\.func public @\w+\((.*)\) (?:attributes .*)?\{$", text, re.MULTILINE)[1]
     arguments, _, results = signature.partition(") -> ")
@@ -78,7 +78,7 @@ def main():
     parser.add_argument("--tolerance", type=float, default=1e-5)
     parser.add_argument("--entry", default="main", help="the function (default: main)")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--with", dest="more", action="append", default=[], metavar="OPTION", help="of fp8-run, --with=--recipe=tensorwise for one")
+    parser.add_argument("--with", dest="more", action="append", default=[], metavar="OPTION", help="an option of fp8-run, such as --with=--recipe=tensorwise")
     args = parser.parse_args()
     try:
         arguments, results = leaves(args.module)

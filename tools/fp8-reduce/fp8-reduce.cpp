@@ -1,11 +1,10 @@
-//===- fp8-reduce.cpp - The smallest module that a check still takes ------===//
+//===- fp8-reduce.cpp - Reduction of a module for a check -----------------===//
 //
-// Delta debugging: parts of a module go, in chunks that begin with all and end
-// with one, as long as a program of the user's says that what is left shows
-// what is looked for. Parts are results of public functions, ops (their results
-// become an operand of the same type, zeros, or what a region computes), ops
-// without results, and
-// arguments that nothing uses.
+// Delta debugging: removes parts of a module, in chunks that shrink from all
+// parts to single ones, as long as the user's program says that the rest still
+// shows the problem. Parts are results of public functions, ops (whose results
+// become an operand of the same type, zeros, or the results of a region), ops
+// without results, and arguments without uses.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,27 +41,27 @@ cl::OptionCategory category("fp8-reduce options");
 cl::opt<std::string> input(cl::Positional, cl::desc("MODULE.mlir"),
                            cl::Required, cl::cat(category));
 cl::opt<std::string> output("o", cl::init("-"),
-                            cl::desc("Where the reduced module goes"),
+                            cl::desc("File for the reduced module"),
                             cl::value_desc("FILE"), cl::cat(category));
 cl::opt<std::string>
     test("test", cl::Required,
-         cl::desc("Program that is called with the path of a module and ends "
-                  "with status 0 if that shows what is looked for"),
+         cl::desc("Program that is called with the path of a module and exits "
+                  "with status 0 if the module shows the problem"),
          cl::value_desc("PROGRAM"), cl::cat(category));
 cl::list<std::string> testArgs("test-arg",
                                cl::desc("Argument of the program, before the "
                                         "path"),
                                cl::value_desc("TEXT"), cl::cat(category));
 cl::opt<unsigned> timeout("timeout", cl::init(0),
-                          cl::desc("Seconds after which the program is ended "
-                                   "and its module is none (0: never)"),
+                          cl::desc("Seconds after which the program is killed "
+                                   "and its module is rejected (0: never)"),
                           cl::value_desc("N"), cl::cat(category));
-cl::opt<bool> quiet("quiet", cl::desc("No progress"), cl::cat(category));
+cl::opt<bool> quiet("quiet", cl::desc("Print no progress"), cl::cat(category));
 
-/// Asks the user's program.
+/// Runs the user's program.
 class Check {
 public:
-  /// 1 if the module shows what is looked for, 0 if not, -1 if the program
+  /// Returns 1 if the module shows the problem, 0 if not, -1 if the program
   /// cannot be run.
   int run(StringRef module) {
     if (!seen.insert(module).second)
@@ -79,7 +78,7 @@ public:
                                              : StringRef(test)};
     arguments.append(testArgs.begin(), testArgs.end());
     arguments.push_back(path);
-    // What it says of one module among hundreds is no news.
+    // Discard its output for each of hundreds of modules.
     std::optional<StringRef> streams[] = {StringRef(""), StringRef(""),
                                           StringRef("")};
     bool isMissing = false;
@@ -90,14 +89,14 @@ public:
   }
 
   int64_t count = 0;
-  std::string why; // it cannot be run
+  std::string why; // why it cannot be run
 
 private:
-  llvm::StringSet<> seen; // those that were adopted are not asked for again
+  llvm::StringSet<> seen; // adopted modules are not checked again
 };
 
-/// Whether modules are printed with locations: JAX's have the names of
-/// arguments and results, those of the parser are none of the module's own.
+/// Whether modules are printed with locations: those of JAX hold the names of
+/// arguments and results; those of the parser are not part of the module.
 bool hasLocations = false;
 
 std::string textOf(ModuleOp module) {
@@ -123,7 +122,7 @@ bool hasOwnLocations(ModuleOp module) {
       .wasInterrupted();
 }
 
-/// Removes what nothing uses.
+/// Removes everything without uses.
 void cleanUp(ModuleOp module) {
   for (bool isChanged = true; isChanged;) {
     isChanged = false;
@@ -143,7 +142,7 @@ void cleanUp(ModuleOp module) {
   }
 }
 
-/// Zeros of this type as StableHLO or arith has them; null where there are
+/// Creates zeros of this type in StableHLO or arith; returns null if there are
 /// none.
 Value makeZero(OpBuilder &builder, Location loc, Type type, bool isStableHLO) {
   auto tensor = dyn_cast<RankedTensorType>(type);
@@ -167,8 +166,8 @@ bool isConstant(Operation *op) { return op->hasTrait<OpTrait::ConstantLike>(); }
 // Parts
 //===----------------------------------------------------------------------===//
 
-/// Parts of one kind: how many a module has, and how those from `begin` to
-/// `end` go. They are numbered in the order of the program.
+/// Parts of one kind: how many a module has, and a function that removes those
+/// from `begin` to `end`. They are numbered in program order.
 struct Parts {
   const char *name;
   std::function<void(ModuleOp, size_t begin, size_t end)> remove;
@@ -196,7 +195,7 @@ Parts opsOf(const char *name, bool (*isPart)(Operation *),
               if (index >= begin && index < end)
                 chosen.push_back(op);
             });
-            // Users come first.
+            // Remove users first.
             for (Operation *op : llvm::reverse(chosen))
               remove(op);
           },
@@ -211,7 +210,7 @@ bool hasResults(Operation *op) {
   return op->getNumResults() > 0 && !isConstant(op) && !op->use_empty();
 }
 
-/// The operand that may stand for a result, or null.
+/// Returns an operand that may replace a result, or null.
 Value operandFor(OpResult result) {
   for (Value operand : result.getOwner()->getOperands())
     if (operand.getType() == result.getType())
@@ -229,7 +228,7 @@ void replaceByOperands(Operation *op) {
       result.replaceAllUsesWith(operand);
 }
 
-/// Whether a region of an op may stand for it: it has one block, and that no
+/// Returns true if a region may replace its op: it has one block, without
 /// arguments.
 bool canBeOpened(Operation *op, Region &region) {
   return op->getNumResults() > 0 && region.hasOneBlock() &&
@@ -244,7 +243,7 @@ bool hasRegionToOpen(Operation *op) {
           canBeOpened(op, op->getRegions().back()));
 }
 
-/// Moves the ops of a branch to where the branch stands.
+/// Moves the ops of a region in front of its op, and replaces the op.
 void open(Operation *op, Region &region) {
   if (!canBeOpened(op, region))
     return;
@@ -277,7 +276,8 @@ bool isStatement(Operation *op) {
 
 void erase(Operation *op) { op->erase(); }
 
-/// Results, or arguments without a use, of functions that are not called.
+/// Returns the results, or the unused arguments, of functions that are not
+/// called.
 Parts signaturesOf(bool results) {
   auto visit = [results](ModuleOp module, size_t begin, size_t end) {
     size_t number = 0;
@@ -345,8 +345,8 @@ public:
   OwningOpRef<ModuleOp> best;
 
 private:
-  /// Adopts what `change` makes of the best module if that is another one, is
-  /// valid, and shows what is looked for.
+  /// Adopts the best module with `change` applied if the result is valid, new,
+  /// and shows the problem.
   bool attempt(llvm::function_ref<void(ModuleOp)> change) {
     OwningOpRef<ModuleOp> candidate(best->clone());
     change(*candidate);
@@ -357,7 +357,8 @@ private:
     return true;
   }
 
-  /// Removes what can go of one kind, in smaller and smaller chunks.
+  /// Removes parts of one kind as far as possible, in smaller and smaller
+  /// chunks.
   bool reduce(const Parts &parts) {
     bool isSmaller = false;
     for (size_t chunk = parts.count(*best); chunk > 0; chunk /= 2)
@@ -404,7 +405,7 @@ int main(int argc, char **argv) {
   if (first == 0)
     return fail("expected a module that '" + test +
                 "' ends with status 0 for but got another status");
-  // Candidates may be wrong in many ways, which is no news either.
+  // Candidates may be invalid in many ways; do not report that.
   ScopedDiagnosticHandler silence(&context,
                                   [](Diagnostic &) { return success(); });
   Reducer reducer(std::move(module), check);

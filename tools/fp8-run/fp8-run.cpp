@@ -1,6 +1,6 @@
 //===- fp8-run.cpp - Compile a step and train, or run a function once -----===//
 //
-// A thin user of the compiler (JIT) and of the runtime's C ABI.
+// A thin client of the compiler (JIT) and of the runtime's C ABI.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ int usageError(const llvm::Twine &message) {
   return 2;
 }
 
-/// A number, with mistakes told in our words and not in LLVM's.
+/// A number option that reports mistakes in the words of this project.
 template <typename T> class Number : public cl::opt<std::string> {
 public:
   template <typename... Ms>
@@ -64,9 +64,10 @@ private:
   T value;
 };
 
-/// Made in main, after LLVM's own options (some have the same names) are gone.
+/// Constructed in main after LLVM's own options are removed (some have the same
+/// names).
 struct Options {
-  // Required, but said in words of our own.
+  // Required, but main checks that, for its own error message.
   cl::list<std::string> files{cl::Positional, cl::desc("STEP.mlir"),
                               cl::cat(category)};
   std::string stepFile;
@@ -107,11 +108,11 @@ struct Options {
       cl::value_desc("KEY=VALUE"), cl::cat(category)};
   cl::opt<bool> printRecipe{
       "print-recipe",
-      cl::desc("Print the effective recipe, defaults and all, and stop"),
+      cl::desc("Print the effective recipe with its defaults, and stop"),
       cl::cat(category)};
   Number<int64_t> steps{"steps", 0,
-                        cl::desc("Train until this step (in all, those before "
-                                 "a resume included)")};
+                        cl::desc("Train until this step (the steps before a "
+                                 "resume count)")};
   cl::opt<std::string> outDir{"out", cl::init("out"),
                               cl::desc("Directory of log, picture, reports and "
                                        "checkpoints"),
@@ -134,16 +135,18 @@ struct Options {
                                   cl::desc("Write a checkpoint every N steps "
                                            "(0: at the end)"),
                                   cl::value_desc("N")};
-  Number<int64_t> logEvery{"log-every", 0,
-                           cl::desc("Progress line every N steps when the "
-                                    "output is no terminal"),
-                           cl::value_desc("N")};
+  Number<int64_t> logEvery{
+      "log-every", 0,
+      cl::desc("Print a progress line every N steps if the "
+               "output is not a terminal"),
+      cl::value_desc("N")};
   Number<double> holdout{"holdout", 0.1,
                          cl::desc("Fraction at the end of each data file that "
                                   "is held out")};
   Number<uint64_t> seed{
       "seed", 0, cl::desc("Seed of the initializer and of the data order")};
-  Number<int32_t> threads{"threads", 0, cl::desc("Threads (0: one a core)")};
+  Number<int32_t> threads{"threads", 0,
+                          cl::desc("Number of threads (0: one per core)")};
   cl::opt<std::string> targetCPU{
       "target-cpu", cl::init("native"),
       cl::desc("CPU to generate code for: native, or LLVM's name of it "
@@ -151,16 +154,16 @@ struct Options {
       cl::value_desc("CPU"), cl::cat(category)};
   cl::opt<std::string> target{
       "target",
-      cl::desc("Where kernels run: cpu, or nvptx: and an NVIDIA GPU "
+      cl::desc("Where kernels run: cpu, or nvptx: with an NVIDIA GPU "
                "(nvptx:sm_89, nvptx:sm_90a, nvptx:sm_100a, nvptx:sm_120a); "
-               "nvptx:sm_90a,cublaslt leaves large dots to cuBLASLt, "
-               "nvptx:sm_90a,cublaslt=all every one that it can compute"),
+               "with nvptx:sm_90a,cublaslt cuBLASLt computes large dots, with "
+               "nvptx:sm_90a,cublaslt=all every dot that it supports"),
       cl::value_desc("TARGET"), cl::init("cpu"), cl::cat(category)};
   cl::opt<std::string> gpuImage{
       "gpu-image",
-      cl::desc("What kernels of a GPU are compiled to: cubin, ptx (the driver "
-               "compiles it) or bitcode; without it, cubin where CUDA's "
-               "assembler is found"),
+      cl::desc("Form of a GPU's kernels: cubin, ptx (the driver "
+               "compiles it) or bitcode; default: cubin if CUDA's "
+               "assembler is found, else ptx"),
       cl::value_desc("IMAGE"), cl::cat(category)};
   cl::opt<int64_t> gpuExpand{
       "gpu-expand",
@@ -169,7 +172,7 @@ struct Options {
           "step's graph; the GPU counts the others"),
       cl::value_desc("LAUNCHES"), cl::init(2048), cl::cat(category)};
   cl::opt<bool> noOptimize{"no-optimize",
-                           cl::desc("Leave out LLVM's optimizations, for tests "
+                           cl::desc("Skip LLVM's optimizations, for tests "
                                     "that compile more than they run"),
                            cl::Hidden, cl::cat(category)};
   cl::opt<bool> failOnFallback{
@@ -184,29 +187,30 @@ struct Options {
       cl::cat(category)};
   cl::opt<std::string> lossReduction{
       "loss-reduction",
-      cl::desc("With --data-parallel, where it cannot be proved: the loss is "
-               "the mean or the sum over the rows of the batch"),
-      cl::value_desc("mean|sum"), cl::cat(category)};
-  cl::opt<unsigned> zero{
-      "zero",
       cl::desc(
-          "With --data-parallel: 1 deals masters and moments to the ranks, "
-          "each of which updates its own (ZeRO-1)"),
-      cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
+          "With --data-parallel, if it cannot be proved: whether the loss is "
+          "the mean or the sum over the rows of the batch"),
+      cl::value_desc("mean|sum"), cl::cat(category)};
+  cl::opt<unsigned> zero{"zero",
+                         cl::desc("With --data-parallel: 1 distributes masters "
+                                  "and moments over the ranks, "
+                                  "each of which updates its own (ZeRO-1)"),
+                         cl::value_desc("0|1"), cl::init(0), cl::cat(category)};
   cl::opt<bool> globalAmax{
       "global-amax",
-      cl::desc("With --data-parallel: current scales follow from the amaxes of "
-               "all ranks, not of a rank's own rows"),
+      cl::desc(
+          "With --data-parallel: compute current scales from the amaxes of "
+          "all ranks, not only of a rank's own rows"),
       cl::cat(category)};
   Number<double> rankTimeout{
       "rank-timeout", 0,
-      cl::desc("With --data-parallel: a rank that does not answer for so long "
-               "has failed (0: 300)"),
+      cl::desc("With --data-parallel: a rank that does not answer for this "
+               "long has failed (0: 300)"),
       cl::value_desc("SECONDS")};
   cl::opt<bool> shardedCheckpoints{
       "sharded-checkpoints",
       cl::desc("With --data-parallel: each rank writes a share of the state to "
-               "a file of its own, all at once (as with --zero 1)"),
+               "a file of its own, in parallel (as with --zero 1)"),
       cl::cat(category)};
   cl::opt<bool> showVerdicts{"verdicts",
                              cl::desc("Print the verdict of every dot"),
@@ -215,10 +219,10 @@ struct Options {
       "explain-signature",
       cl::desc("Print every argument's role and why, and stop"),
       cl::cat(category)};
-  cl::list<std::string> roles{"role", cl::desc("Overrule an argument's role"),
+  cl::list<std::string> roles{"role", cl::desc("Override an argument's role"),
                               cl::value_desc("PATH=ROLE"), cl::cat(category)};
   cl::list<std::string> states{"state",
-                               cl::desc("Overrule which result replaces an "
+                               cl::desc("Override which result replaces an "
                                         "argument"),
                                cl::value_desc("ARG=RESULT"), cl::cat(category)};
   cl::opt<std::string> lossPath{"loss", cl::desc("Which result is the loss"),
@@ -233,9 +237,9 @@ struct Options {
   cl::opt<std::string> outputs{"outputs", cl::desc("Results of --entry"),
                                cl::value_desc("OUT.safetensors"),
                                cl::cat(category)};
-  cl::opt<std::string> dumpIR{"dump-ir",
-                              cl::desc("Write the IR after each stage here"),
-                              cl::value_desc("DIR"), cl::cat(category)};
+  cl::opt<std::string> dumpIR{
+      "dump-ir", cl::desc("Write the IR after each stage to this directory"),
+      cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> profile{"profile",
                         cl::desc("Time every launch: a table, profile.json, "
                                  "and timeline.json for Perfetto"),
@@ -263,8 +267,8 @@ struct Options {
       cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<std::string> exportFormat{
       "export-format", cl::init("f32"),
-      cl::desc("What --export-weights writes: f32, bf16, or f8E4M3FN with "
-               "scales (bf16 where no linear layer multiplies)"),
+      cl::desc("Format of --export-weights: f32, bf16, or f8E4M3FN with "
+               "scales (bf16 for tensors outside of linear layers)"),
       cl::value_desc("f32|bf16|f8E4M3FN"), cl::cat(category)};
   cl::opt<std::string> packageDir{
       "emit-package",
@@ -272,14 +276,16 @@ struct Options {
                "runs without a compiler, and stop"),
       cl::value_desc("DIR"), cl::cat(category)};
   cl::opt<bool> noCache{
-      "no-cache", cl::desc("Compile everything, whatever was compiled before"),
+      "no-cache", cl::desc("Compile everything, even if the cache has it"),
       cl::cat(category)};
-  cl::opt<bool> quiet{"quiet", cl::desc("No progress"), cl::cat(category)};
+  cl::opt<bool> quiet{"quiet", cl::desc("Print no progress"),
+                      cl::cat(category)};
 };
 Options *flags;
 
-/// `--data A B` means `--data A --data B`; so for --eval-data. The last file of
-/// such a list is the step if it ends in .mlir and no other is given.
+/// Turns `--data A B` into `--data A --data B`; does the same for --eval-data.
+/// The last file of such a list is the step if it ends in .mlir and no other
+/// step is given.
 std::vector<std::string> repeatListOptions(int argc, char **argv) {
   std::vector<std::string> arguments;
   std::string list;
@@ -306,13 +312,13 @@ std::vector<std::string> repeatListOptions(int argc, char **argv) {
     if (!list.empty() && ++listed > 1 && argument.ends_with(".mlir"))
       lastOfList = arguments.size() - 1;
   }
-  // With the option before it.
+  // Remove it with the option before it.
   if (!hasStep && lastOfList)
     arguments.erase(arguments.begin() + lastOfList - 1);
   return arguments;
 }
 
-/// What LLVM says about the command line, as one line of ours.
+/// Turns LLVM's message about the command line into one line in our words.
 int commandLineError(StringRef text) {
   if (text.empty()) // a wrong value, which LLVM has reported itself
     return 2;
@@ -347,14 +353,15 @@ splitPairs(const cl::list<std::string> &list,
   return success();
 }
 
-/// What runs once is as a rule no step, and is left as it is.
+/// A function of --entry is usually not a step, so its default recipe is none.
 std::string recipeName() {
   if (flags->recipe.getNumOccurrences() == 0 && !flags->entry.empty())
     return "none";
   return flags->recipe;
 }
 
-/// Whether a rule asks for a metric of the trace, or the user for all of them.
+/// Returns true if the user asks for the trace or an alarm needs a metric of
+/// it.
 bool isTraced() {
   return flags->trace ||
          llvm::any_of(flags->alarms, [](const std::string &rule) {
@@ -364,7 +371,7 @@ bool isTraced() {
          });
 }
 
-/// One line for each function that is ready.
+/// Prints one line for each function that is ready.
 void printNotice(const CompiledNotice &notice) {
   const CompileStats &stats = notice.stats;
   auto count = [](int64_t number) { return static_cast<long long>(number); };
@@ -396,7 +403,7 @@ std::function<void(const CompiledNotice &)> makeNotice() {
   return printNotice;
 }
 
-/// An error that is about no place in a file.
+/// Reports an error that has no location in a file.
 int fail(llvm::Error error) {
   llvm::errs() << "fp8-run: error: " << llvm::toString(std::move(error))
                << "\n";
@@ -445,7 +452,7 @@ int explainSignature(MLIRContext &context, SignatureOptions signature) {
   return 0;
 }
 
-/// How the step, or the function of --entry, is compiled.
+/// Returns the options to compile the step, or the function of --entry.
 CompileOptions makeCompileOptions(const SignatureOptions &signature,
                                   const Cache *cache) {
   CompileOptions options;
@@ -487,7 +494,7 @@ int runOnce(MLIRContext &context, const SignatureOptions &signature,
                    flags->outputs.c_str(), flags->threads));
 }
 
-/// What is asked of the run, as far as it is not of the compiler.
+/// Returns the options of the run that do not concern the compiler.
 fp8run::RunOptions makeRunOptions() {
   fp8run::RunOptions run;
   run.program = "fp8-run";
@@ -530,11 +537,11 @@ fp8run::RunOptions makeRunOptions() {
   return run;
 }
 
-/// What the run or the package consists of.
+/// Returns the options to compile the functions of the run or package.
 ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
                                   SignatureOptions signature,
                                   const Cache *cache) {
-  // What is fed is data, whatever it may look like.
+  // An argument that is fed from a file is data, whatever it looks like.
   for (const std::string &path : run.batchPaths())
     if (llvm::none_of(signature.roles,
                       [&](auto &role) { return role.first == path; }))
@@ -558,7 +565,7 @@ ProgramOptions makeProgramOptions(const fp8run::RunOptions &run,
   return program;
 }
 
-/// A mistake in the options about exports; "" if there is none.
+/// Returns a mistake in the options about exports; "" if there is none.
 std::string findExportMistake() {
   if (!symbolizeExportFormat(flags->exportFormat))
     return "expected --export-format to be f32, bf16 or f8E4M3FN but got '" +
@@ -616,7 +623,7 @@ int emitPackage(MLIRContext &context, const SignatureOptions &signature,
 
 int main(int argc, char **argv) {
   llvm::InitLLVM init(argc, argv);
-  // The tool speaks of its own options alone.
+  // The tool only shows its own options.
   SmallVector<cl::Option *> inherited;
   for (auto &entry : cl::getRegisteredOptions())
     inherited.push_back(entry.second);

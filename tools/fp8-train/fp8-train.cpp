@@ -1,6 +1,6 @@
 //===- fp8-train.cpp - Train from a package -------------------------------===//
 //
-// What fp8-run does once a step is compiled, without the compiler: the
+// Does what fp8-run does once a step is compiled, but without the compiler: the
 // functions come from a directory that `fp8-run --emit-package` wrote.
 //
 //===----------------------------------------------------------------------===//
@@ -23,8 +23,9 @@ int usageError(const std::string &message) {
   return 2;
 }
 
-/// An option: its name, what its value is called ("": it takes none), what it
-/// does, and what takes the value: false if that is none of the right type.
+/// An option: its name, the name of its value ("": it takes none), its help,
+/// and a function that sets the value. It returns false if the value has the
+/// wrong type.
 struct Option {
   const char *name;
   const char *value;
@@ -33,7 +34,7 @@ struct Option {
   const char *type = "";
 };
 
-/// The whole text as a number.
+/// Parses the whole text as a number.
 template <typename T, typename Parse>
 bool parseNumber(const char *text, T &out, Parse parse) {
   char *end = nullptr;
@@ -75,10 +76,10 @@ Option integer(const char *name, const char *help, int64_t &out) {
           "whole number"};
 }
 
-/// What the command line says.
+/// The parsed command line.
 struct CommandLine {
   CommandLine();
-  /// Reads it; 0, or the exit status of a mistake.
+  /// Parses the command line; returns 0, or the exit status of a mistake.
   int parse(int argc, char **argv);
   void printHelp() const;
 
@@ -109,8 +110,8 @@ CommandLine::CommandLine() {
            "Training text (bytes), or token files: .u16, .npy, .safetensors",
            run.dataFiles),
       flag("data-parallel",
-           "Train on all ranks that mpirun has started, each with rows of its "
-           "own (a package emitted with --data-parallel)",
+           "Train on all ranks that mpirun has started, each with its own "
+           "rows (a package emitted with --data-parallel)",
            run.dataParallel),
       list("eval-batch", "PATH=FILE[:TENSOR]",
            "Feed an argument of the evaluation from an array", run.evalBatches),
@@ -130,9 +131,10 @@ CommandLine::CommandLine() {
        "number"},
       text("init", "W.safetensors", "Initial values, by tree path",
            run.initFile),
-      integer("log-every",
-              "Progress line every N steps when the output is no terminal",
-              run.logEvery),
+      integer(
+          "log-every",
+          "Print a progress line every N steps if the output is not a terminal",
+          run.logEvery),
       text("out", "DIR",
            "Directory of log, picture, reports and checkpoints (out)",
            run.outDir),
@@ -143,9 +145,9 @@ CommandLine::CommandLine() {
            "Time every launch: a table, profile.json, and timeline.json for "
            "Perfetto",
            run.profile),
-      flag("quiet", "No progress", run.quiet),
+      flag("quiet", "Print no progress", run.quiet),
       {"rank-timeout", "SECONDS",
-       "With --data-parallel: a rank that does not answer for so long has "
+       "With --data-parallel: a rank that does not answer for this long has "
        "failed (0: 300)",
        [this](const char *given) {
          return parseNumber(given, run.rankTimeout, std::strtod);
@@ -165,16 +167,16 @@ CommandLine::CommandLine() {
        "whole number, 0 or more,"},
       flag("sharded-checkpoints",
            "With --data-parallel: each rank writes a share of the state to a "
-           "file of its own, all at once",
+           "file of its own, in parallel",
            run.shardedCheckpoints),
       flag("shuffle",
            "Go through the rows of --batch in an order drawn from the seed for "
            "every epoch",
            run.shuffle),
       integer("steps",
-              "Train until this step (in all, those before a resume included)",
+              "Train until this step (the steps before a resume count)",
               run.steps),
-      {"threads", "N", "Threads (0: one a core)",
+      {"threads", "N", "Number of threads (0: one per core)",
        [this](const char *given) {
          int64_t threads;
          if (!parseInteger(given, threads))
@@ -206,7 +208,7 @@ void CommandLine::printHelp() const {
   }
 }
 
-/// The package, or one more file of the list before it: `--data A B`.
+/// Takes the package, or another file of the preceding list: `--data A B`.
 int CommandLine::takePositional(const char *argument, const Option *previous) {
   std::string name = previous ? previous->name : "";
   if (name == "data" || name == "eval-data") {
@@ -226,7 +228,7 @@ int CommandLine::parse(int argc, char **argv) {
     table.push_back(
         {each.name, *each.value ? required_argument : no_argument, nullptr, 0});
   table.push_back({});
-  // What is no option is given in its place ('-'), mistakes are ours (':').
+  // '-' returns other arguments in order, ':' leaves errors to this function.
   opterr = 0;
   const Option *previous = nullptr;
   int index = 0;

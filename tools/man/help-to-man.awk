@@ -1,9 +1,9 @@
-# Turns what a program's --help says into a page for man.
+# Turns a program's --help into a man page.
 #
 #   fp8-run --help | awk -v name=fp8-run -v version=0.1.0 -v what="..." [-v only=REGEX] -f help-to-man.awk
 #
-# what: the line of NAME. only: the options to list, where there are hundreds of
-# LLVM's own.
+# what: the text of the NAME section. only: which options to list, for programs
+# with hundreds of LLVM's own.
 
 function escaped(text) {
   gsub(/\\/, "\\e", text)
@@ -25,7 +25,7 @@ BEGIN {
 }
 /^OPTIONS:/ { isOptions = 1; next }
 
-# What stands before the options: sentences, and lines of examples.
+# The text before the options: sentences, and lines of examples.
 !isOptions {
   sub(/^OVERVIEW: /, "")
   if ($0 ~ /^Available Dialects/ || $0 ~ /^ *$/) next
@@ -42,7 +42,7 @@ BEGIN {
   match($0, /^ +/)
   depth = RLENGTH
   split($1, parts, "=")
-  # Options of a pass are deeper than their pass.
+  # Options of a pass are indented more than the pass.
   isListed = depth > 6 ? isListed : (only == "" || parts[1] ~ only)
   if (!isListed) next
   at = match($0, / - /)

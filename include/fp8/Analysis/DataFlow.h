@@ -1,8 +1,9 @@
-//===- DataFlow.h - What a value of a step is computed from -----*- C++ -*-===//
+//===- DataFlow.h - Dependences between the values of a step ----*- C++ -*-===//
 //
-// Loops and branches are seen through: a carried value depends on its initial
-// value and on what the body makes of it, the result of a branch on each of its
-// values. Regions read values from outside like any operation.
+// The analysis looks through loops and branches: a loop-carried value depends
+// on its initial value and on the value that the body yields, the result of a
+// branch on the values of all its regions. Regions read values from outside
+// like any operation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,34 +38,35 @@ inline bool isConstant(Value value) {
   return isa_and_nonnull<stablehlo::ConstantOp, stablehlo::IotaOp>(op);
 }
 
-/// Whether `value` is a constant of zeros, perhaps broadcast or converted.
+/// Returns true if `value` is a constant of zeros, perhaps broadcast or
+/// converted.
 bool isZero(Value value);
 
 using ValueSet = llvm::DenseSet<Value>;
 
-/// The value that iteration passes to the next one for a carry of a loop, or
-/// that a branch gives for a result.
+/// Returns the value that a loop's body passes to the next iteration, or that a
+/// branch's region returns, for result `index`.
 inline Value yielded(Region &region, unsigned index) {
   return region.front().getTerminator()->getOperand(index);
 }
 
 /// Calls `visit` with every value that `value` is directly computed from. A
-/// carried value of a loop depends on its own carry, not on the others.
+/// loop-carried value depends on its own next value, not on the others.
 void forEachSource(Value value, function_ref<void(Value)> visit);
 
-/// Everything that `roots` are computed from, without `barred`. Arguments of
-/// loops in `carried` stop at their initial value, as if the loop ran once.
+/// Returns everything that `roots` are computed from, except `barred`. Loop
+/// arguments in `carried` stop at their initial value, as if the loop ran once.
 ValueSet sliceOf(ArrayRef<Value> roots, const ValueSet &carried,
                  const ValueSet &barred = {});
 
-/// What gradients of `root` can flow to: the slice along floating-point values
-/// only, without `barred`.
+/// Returns what gradients of `root` can flow to: the slice along floating-point
+/// values only, except `barred`.
 ValueSet differentiableSliceOf(Value root, const ValueSet &carried,
                                const ValueSet &barred = {});
 
-/// Which of some sources each value of a function depends on, found in one walk
-/// in program order; `together`, they count as one source. What is `barred`
-/// depends on nothing.
+/// Finds which of some sources each value of a function depends on, in one walk
+/// in program order. If `together`, all sources count as one. Values in
+/// `barred` depend on nothing.
 class Dependence {
 public:
   Dependence(func::FuncOp func, ArrayRef<Value> sources,
@@ -73,7 +75,7 @@ public:
 
   bool depends(Value value, unsigned source) const;
   bool dependsOnAny(Value value) const;
-  /// Whether it depends on a source that `accept` takes.
+  /// Returns true if `value` depends on a source that `accept` accepts.
   bool dependsOnAny(Value value, function_ref<bool(unsigned)> accept) const;
 
 private:
@@ -82,7 +84,8 @@ private:
   void visit(Operation &op);
   Word *row(Value value);
   const Word *find(Value value) const;
-  /// Adds what `from` depends on; true if that is new.
+  /// Adds the dependences of `from` to those of `to`; returns true if any is
+  /// new.
   bool add(Value to, Value from);
 
   unsigned words;

@@ -1,11 +1,11 @@
 //===- Signature.h - Roles of a step's arguments and results ----*- C++ -*-===//
 //
 // A training step is a function from (parameters, optimizer state, batch) to
-// (parameters, optimizer state, loss, metrics) whose text says nothing about
-// which is which. This analysis finds out: state is paired by tree path and
-// type, then by data flow, and kinds are told by data flow alone. What it finds
-// is kept as attributes on the arguments and results of the function, and all
-// later stages find things through these, never by index.
+// (parameters, optimizer state, loss, metrics) whose text does not say which is
+// which. This analysis pairs state by tree path and type, then by data flow,
+// and finds kinds by data flow alone. It stores its findings as attributes on
+// the arguments and results of the function. All later stages rely on these,
+// never on indices.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@
 namespace mlir {
 namespace fp8 {
 
-/// Names of the attributes that hold the signature.
+/// Names of the attributes that store the signature.
 constexpr llvm::StringLiteral kPathAttr = FP8Dialect::kPathAttrName;
 constexpr llvm::StringLiteral kRoleAttr = FP8Dialect::kRoleAttrName;
 constexpr llvm::StringLiteral kKindAttr = FP8Dialect::kKindAttrName;
@@ -35,42 +35,41 @@ constexpr llvm::StringLiteral kParameterAttr = FP8Dialect::kParameterAttrName;
 constexpr llvm::StringLiteral kTrainsAttr = FP8Dialect::kTrainsAttrName;
 constexpr llvm::StringLiteral kZeroInitAttr = FP8Dialect::kZeroInitAttrName;
 
-/// What a step does with an argument.
+/// The role of an argument in a step.
 enum class ArgRole {
   /// A result replaces it after each step.
   State,
-  /// A float tensor that is read and never replaced.
+  /// A float tensor that is never replaced.
   Frozen,
-  /// Training data, fed anew each step.
+  /// Training data, new in each step.
   Batch,
-  /// A random number generator's key that is not returned.
+  /// A key of a random number generator that is not returned.
   Key,
-  /// Any other scalar: the same value each step.
+  /// Any other scalar, with the same value in each step.
   Constant
 };
 
-/// What a state argument is to the optimizer.
+/// The kind of a state argument, with respect to the optimizer.
 enum class StateKind {
   Parameter,
   Moment1,
   Moment2,
-  /// Adds up the gradients of several calls.
+  /// Accumulates the gradients of several calls.
   Gradient,
-  /// Follows the weights of a parameter: their average, or a copy from time to
-  /// time. No gradient reaches it.
+  /// Follows the weights of a parameter, as an average or an occasional copy.
+  /// No gradient reaches it.
   Average,
   Step,
   Other
 };
 
-/// What a result is.
+/// The kind of a result.
 enum class ResultKind {
   State,
   Loss,
   Metric,
   Output,
-  /// Statistics that fp8-trace has added, which the user's step knows nothing
-  /// of.
+  /// Statistics that fp8-trace has added; the user's step does not have them.
   TraceQuantization,
   TraceUpdate,
   TraceAlignment
@@ -89,17 +88,17 @@ struct SignatureArg {
   ArgRole role = ArgRole::Constant;
   /// Meaningful for state only.
   StateKind kind = StateKind::Other;
-  /// Of a moment, a gradient and a master copy (which is of no other kind): the
-  /// path of its parameter.
+  /// The path of the parameter that a moment, a gradient or a master copy
+  /// (which has no other kind) belongs to.
   std::string parameter;
   Type type;
   unsigned index = 0;
   /// For token arrays: the number of rows of the table that they index.
   std::optional<int64_t> vocabulary;
-  /// State that the compiler added: it begins as zeros, not with the
+  /// For state that the compiler added: it starts as zeros, not from the
   /// initializer.
   bool zeroInit = false;
-  /// The reason for the role and kind, for people. Not kept as an attribute.
+  /// The reason for the role and kind, for users. Not stored as an attribute.
   std::string why;
 };
 
@@ -109,8 +108,8 @@ struct SignatureResult {
   /// Path of the state argument that this result replaces; empty if none.
   std::string statePath;
   ResultKind kind = ResultKind::Output;
-  /// Of a metric: gradients could flow from it as from the loss, so that what
-  /// it is computed from is part of the forward pass.
+  /// For a metric: whether gradients could flow from it as from the loss, so
+  /// that its computation is part of the forward pass.
   bool trains = false;
   Type type;
   unsigned index = 0;
@@ -122,7 +121,7 @@ struct Signature {
   llvm::SmallVector<SignatureArg> args;
   llvm::SmallVector<SignatureResult> results;
 
-  /// Reads the attributes of `func`; an error if one is missing or malformed.
+  /// Reads the attributes of `func`; fails if one is missing or malformed.
   static FailureOr<Signature> fromAttributes(func::FuncOp func);
 
   /// Writes the attributes of `func` and drops the hints they replace
@@ -131,18 +130,19 @@ struct Signature {
 
   const SignatureArg *findArg(llvm::StringRef path) const;
   const SignatureResult *findResult(llvm::StringRef path) const;
-  /// The result that replaces the state argument `argPath`.
+  /// Returns the result that replaces the state argument `argPath`.
   const SignatureResult *findStateResult(llvm::StringRef argPath) const;
-  /// The loss, or null.
+  /// Returns the loss, or null.
   const SignatureResult *findLoss() const;
-  /// True if the function replaces some of its arguments: a training step.
+  /// Returns true if the function replaces some of its arguments: a training
+  /// step.
   bool isStep() const;
 };
 
-/// The argument of `func` at this path, or null.
+/// Returns the argument of `func` with this path, or null.
 BlockArgument findArgument(func::FuncOp func, llvm::StringRef path);
 
-/// The arguments of `func` that have a path, for those who look for many.
+/// Returns the arguments of `func` that have a path, for repeated lookups.
 llvm::StringMap<BlockArgument> argumentsByPath(func::FuncOp func);
 
 /// A leaf of a tree of tensors.
@@ -151,15 +151,15 @@ struct TreeLeaf {
   Type type;
 };
 
-/// How to take a function.
+/// How to treat a function.
 enum class FunctionKind {
-  /// A step if it trains (a gradient flows into what it returns), else not.
+  /// A step if it trains, that is, if gradients flow into its results.
   Auto,
   Step,
   Function
 };
 
-/// What the user says about a step that overrules the guesses.
+/// The user's choices, which override the guesses.
 struct SignatureOptions {
   FunctionKind functionKind = FunctionKind::Auto;
   /// Argument path and role.
@@ -168,36 +168,37 @@ struct SignatureOptions {
   llvm::SmallVector<std::pair<std::string, std::string>> states;
   /// Path of the loss.
   std::string loss;
-  /// What the run's initial values hold, if that is known: what no result
-  /// replaces and they have a value for is no data.
+  /// The tensors of the run's initial values, if known: an argument that no
+  /// result replaces and that has an initial value is no data.
   llvm::SmallVector<TreeLeaf> initialValues;
 };
 
-/// Finds the signature of `func`: a function over StableHLO tensors without
-/// calls. Emits an error and fails when a guess would be ambiguous.
+/// Finds the signature of `func`, a function over StableHLO tensors without
+/// calls. Emits an error and fails if a guess would be ambiguous.
 FailureOr<Signature> analyzeSignature(func::FuncOp func,
                                       const SignatureOptions &options = {});
 
-/// Prints one line an argument and one a result: path, type, role, kind, why.
+/// Prints one line per argument and result: path, type, role, kind, reason.
 void printSignature(const Signature &signature, llvm::raw_ostream &os);
 
-/// The same of a function that has its attributes: the reasons are found anew,
-/// with `initialValues` if they are known, and what the attributes say against
-/// the guess is called the user's choice.
+/// Prints the same for a function that has its attributes. Recomputes the
+/// reasons, with `initialValues` if they are known. An attribute that differs
+/// from the guess is reported as the user's choice.
 LogicalResult printSignature(func::FuncOp func, llvm::raw_ostream &os,
                              llvm::ArrayRef<TreeLeaf> initialValues = {});
 
 /// Prints the signature as JSON: {"arguments": [{"path", "type", "role",
-/// "kind", "result": the path of what replaces it, or null}], "results":
-/// [{"path", "type", "kind", "state": the path of the argument that it
-/// replaces, or null}]}, both in order.
+/// "kind", "result": the path of the result that replaces it, or null}],
+/// "results": [{"path", "type", "kind", "state": the path of the argument that
+/// it replaces, or null}]}, both in order.
 void printSignatureJSON(const Signature &signature, llvm::raw_ostream &os);
 
-/// The paths of the state that a function with a signature returns as it came.
+/// Returns the paths of the state that a function with a signature returns
+/// unchanged.
 llvm::SmallVector<std::string> findUnchangedState(func::FuncOp func);
 
-/// The number of rows of the smallest table that the integer argument
-/// `argIndex` indexes (through the clamps and reshapes that JAX prints for
+/// Returns the number of rows of the smallest table that the integer argument
+/// `argIndex` indexes (through the clamps and reshapes that JAX emits for
 /// `take` and `one_hot`), if it indexes one.
 std::optional<int64_t> findVocabulary(func::FuncOp func, unsigned argIndex);
 
@@ -205,16 +206,18 @@ std::optional<int64_t> findVocabulary(func::FuncOp func, unsigned argIndex);
 /// `p['layers'][0].w` gives `p`, `['layers']`, `[0]`, `.w`.
 llvm::SmallVector<std::string> splitTreePath(llvm::StringRef path);
 
-/// How well result leaf `to` fits argument leaf `from`; 0 is not at all.
+/// Scores how well result leaf `to` fits argument leaf `from`; 0 means not at
+/// all.
 using LeafScore = llvm::function_ref<double(unsigned from, unsigned to)>;
 
 /// Pairs the leaves of two forests: subtrees of `from` with subtrees of `to`
-/// that hold the same relative paths and types, as whole as possible. Where
-/// several subtrees fit, the better score wins. Without a score, names decide.
-/// Among pairings that score alike names decide, then the order of both sides
-/// and `hint`, as far as what is decided already agrees with them.
-/// Returns for each leaf of `from` its partner in `to` or nothing. Used for
-/// state, and to bind an initializer's results to a step's arguments.
+/// that hold the same relative paths and types, in subtrees that are as large
+/// as possible. If several subtrees fit, the better score wins. Names decide
+/// without a score, and among pairings of equal score; then the order of both
+/// sides and `hint` decide, as far as they agree with the pairs that are
+/// already decided. Returns for each leaf of `from` its partner in `to` or
+/// nullopt. Used for state, and to bind an initializer's results to a step's
+/// arguments.
 llvm::SmallVector<std::optional<unsigned>>
 matchTrees(llvm::ArrayRef<TreeLeaf> from, llvm::ArrayRef<TreeLeaf> to,
            LeafScore score = nullptr, LeafScore hint = nullptr,

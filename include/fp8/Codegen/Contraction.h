@@ -1,8 +1,8 @@
 //===- Contraction.h - Packed vector loops for contractions -----*- C++ -*-===//
 //
 // Emits the loops of one tile of a contraction (a dot as linalg.generic on
-// memrefs): operands are packed into panels, f8 decoded exactly while packing,
-// and multiplied by a register-tiled FMA (or bf16 dot) kernel.
+// memrefs). Operands are packed into panels, which decodes f8 exactly, and
+// multiplied by a register-tiled kernel of FMAs or bf16 dot products.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,31 +22,31 @@ struct ContractionTile {
   linalg::GenericOp op;
   /// The first index of the tile, per loop dimension.
   SmallVector<Value> offsets;
-  /// The extent of the tile, per loop dimension; whole for k.
+  /// The extent of the tile, per loop dimension. It covers all of k.
   SmallVector<int64_t> sizes;
-  /// Where lhs and rhs lie if not in the op's own operands: buffers of the
-  /// tile's own sizes.
+  /// Local buffers of the tile's own sizes that hold lhs and rhs; null where
+  /// the operand is the op's own.
   std::array<Value, 2> localInputs;
-  /// Where the result goes (it is overwritten). Indexed by absolute indices
-  /// through the result's map, or, when local, of the tile's own sizes (in the
-  /// order of the result's map).
+  /// The buffer that the result overwrites. It is indexed with absolute indices
+  /// through the result's map; if it is local, it has the tile's own sizes in
+  /// the order of that map.
   Value out;
   bool outIsLocal = false;
-  /// The result is added to what is there instead.
+  /// Whether the result is added to `out` instead.
   bool accumulate = false;
   /// memref<Nxi8> aligned to 64 bytes with N >= contractionScratchBytes.
   Value scratch;
 };
 
-/// The scratch that emitContraction needs for tiles of these sizes;
-/// `localInputs` are the types of lhs and rhs if they do not lie in the op's
-/// own operands.
+/// Returns the scratch bytes that emitContraction needs for tiles of these
+/// sizes. `localInputs` are the types of lhs and rhs where they are local
+/// buffers.
 int64_t contractionScratchBytes(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                 const TargetInfo &target,
                                 std::array<Type, 2> localInputs = {});
 
-/// Emits the tile as scf, vector, memref and arith operations. The sum over k
-/// is in an order that depends only on the tile's sizes and the target.
+/// Emits the tile as scf, vector, memref and arith operations. The order of the
+/// sum over k depends only on the tile's sizes and the target.
 LogicalResult emitContraction(OpBuilder &builder, Location loc,
                               const ContractionTile &tile,
                               const TargetInfo &target);

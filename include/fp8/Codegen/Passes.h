@@ -1,4 +1,4 @@
-//===- Passes.h - Kernels and schedule to LLVM ------------------*- C++ -*-===//
+//===- Passes.h - Lowering of kernels and schedule to LLVM ------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_PASSES_H
 #define FP8_CODEGEN_PASSES_H
@@ -20,8 +20,8 @@ inline constexpr llvm::StringLiteral kScratchBytesAttr =
     FP8Dialect::kScratchBytesAttrName;
 inline constexpr llvm::StringLiteral kTasksAttr = FP8Dialect::kTasksAttrName;
 
-/// What describes a kernel for a GPU to the runtime has the kernel's name and
-/// this.
+/// The suffix of the symbol that describes a GPU kernel to the runtime; the
+/// kernel's name precedes it.
 inline constexpr llvm::StringLiteral kGPUKernelSuffix = "_gpu";
 
 #define GEN_PASS_DECL

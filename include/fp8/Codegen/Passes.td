@@ -1,4 +1,4 @@
-//===- Passes.td - Kernels and schedule to loops, vectors and LLVM --------===//
+//===- Passes.td - Lowering of kernels and schedule to LLVM ---------------===//
 
 #ifndef FP8_CODEGEN_PASSES
 #define FP8_CODEGEN_PASSES
@@ -6,10 +6,10 @@
 include "mlir/Pass/PassBase.td"
 
 def SetTarget : Pass<"fp8-target", "::mlir::ModuleOp"> {
-  let summary = "Say what code is generated for";
+  let summary = "Set the target that code is generated for";
   let description = [{
-    Sets `fp8.target` of the module, which all passes of codegen read; none asks
-    the machine that it runs on. Without an option a target that the module has
+    Sets `fp8.target` of the module. All passes of codegen read it; none
+    inspects the machine that it runs on. Without an option, an existing target
     stays, and a module without one gets the machine that the compiler runs on.
 
     Example output, with `cpu=znver4`:
@@ -39,10 +39,10 @@ def PlanTiles : Pass<"fp8-plan-tiles", "::mlir::ModuleOp"> {
   let summary = "Choose the tile of each kernel that one task computes";
   let description = [{
     Every kernel without a `plan` gets one: elementwise kernels and reductions
-    are divided into tasks that are worth starting, dots into blocks of rows that
-    share a packed panel, one batch at a time, and into columns where there are
-    few rows. A tile changes no bit of a result: along the loops of the domain
-    nothing is added up.
+    are divided into tasks that are large enough to be worth starting, dots into
+    blocks of rows that share a packed panel, one batch at a time, and also into
+    columns if there are few rows. A tile does not change any bit of a result,
+    because nothing is summed along the loops of the domain.
 
     Example:
 
@@ -67,13 +67,13 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
   let description = [{
     A kernel `@k(operands...)` with a plan becomes a function
     `@k(task, scratch, operands...)`: the task number selects one tile of the
-    domain; every structured op runs over
-    that tile. Elementwise ops and reductions with equal loops share one nest:
-    values pass between them in registers. The innermost contiguous loop is cut
-    into vectors of 16 lanes; a reduction over it keeps 16 partial results per
-    accumulator and combines them in a fixed tree, so results depend on shapes
-    alone. Dots go through packed panels and a register tile. Intermediates of
-    the kernel live in the task's scratch, as large as one tile.
+    domain, and every structured op runs over that tile. Elementwise ops and
+    reductions with equal loops share one nest: values pass between them in
+    registers. The innermost contiguous loop is split into vectors of 16 lanes.
+    A reduction over it keeps 16 partial results per accumulator and combines
+    them in a fixed tree, so results depend on shapes alone. Dots use packed
+    panels and a register tile. Intermediates of the kernel live in the task's
+    scratch and are as large as one tile.
     `fp8.scratch_bytes` and `fp8.tasks` say what a kernel needs.
 
     Example input:
@@ -107,21 +107,22 @@ def LowerKernels : Pass<"fp8-lower-kernels", "::mlir::ModuleOp"> {
 def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
   let summary = "Turn the schedule into launches through the runtime's C ABI";
   let description = [{
-    The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, one call of
-    the runtime's `fp8_launch` per launch, with the launch's number. Launches one
-    after the other whose operands lie at places known now are one loop that reads
-    what it calls from constant tables. Operands are 64-bit codes: an offset into the arena, or the complement of an external
-    buffer's number (arguments, outputs, constants by `fp8.number`). Each kernel
-    gets a wrapper with the runtime's calling convention, marked `fp8.task`. A
-    kernel that was compiled before is declared as such a wrapper, an `llvm.func`
-    with `fp8.tasks`, and is launched as it is. A schedule with `fp8.entry`
-    beside it becomes `@fp8_entry_<that>`.
+    The schedule becomes the function `@fp8_entry(%step: !llvm.ptr)`, with one
+    call of the runtime's `fp8_launch` per launch, which passes the launch's
+    number. Consecutive launches whose operands have static addresses become one
+    loop that reads the calls from constant tables. Operands are 64-bit codes:
+    an offset into the arena, or the complement of an external buffer's number
+    (arguments, outputs, constants by `fp8.number`). Each kernel gets a wrapper
+    with the runtime's calling convention, marked `fp8.task`. A kernel that has
+    been compiled before is declared as such a wrapper, an `llvm.func` with
+    `fp8.tasks`, and is launched as it is. A schedule with the attribute
+    `fp8.entry` becomes `@fp8_entry_<value>`.
 
-    Conditions of a schedule for a GPU are read by `fp8_read`, which waits. With
-    `fp8.device_control` (`fp8-plan-graph`) the GPU decides: scalars that are
-    loaded are kept (`fp8_keep`), each side of a branch asks for them
-    (`fp8_branch`), so do loops (`fp8_while`), and those with `fp8.device_loop`
-    ask how many iterations the entry is to run (`fp8_loop`).
+    In a schedule for a GPU, `fp8_read` reads conditions, and waits for them.
+    With `fp8.device_control` (`fp8-plan-graph`) the GPU decides: loaded scalars
+    are kept (`fp8_keep`); each side of a branch queries them (`fp8_branch`),
+    and so do loops (`fp8_while`). Loops with `fp8.device_loop` query how many
+    iterations the entry has to run (`fp8_loop`).
 
     Example input:
 
@@ -143,9 +144,9 @@ def LowerSchedule : Pass<"fp8-lower-schedule", "::mlir::ModuleOp"> {
 def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {
   let summary = "Load and store vectors of bf16 as integers";
   let description = [{
-    LLVM 22 cannot split every load and store of vectors of bf16 where the CPU
-    has avx512_bf16. Such a vector is loaded and stored as one of i16; a bitcast
-    stands between it and what computes with bf16.
+    LLVM 22 cannot split every load and store of bf16 vectors if the CPU has
+    avx512_bf16. Such a vector is loaded and stored as one of i16, with a
+    bitcast between the access and the ops on bf16.
 
     Example:
 
@@ -161,11 +162,11 @@ def IntegerMemory : Pass<"fp8-integer-memory", "::mlir::ModuleOp"> {
 }
 
 def VerifyLowered : Pass<"fp8-verify-lowered", "::mlir::ModuleOp"> {
-  let summary = "Check that nothing is left above the LLVM dialect";
+  let summary = "Check that only the LLVM dialect is left";
   let description = [{
-    Upstream conversions skip what they do not know without an error (f8 casts
-    among them); this check turns any op that is not LLVM dialect, and any f8
-    typed value, into one error that names it.
+    Upstream conversions silently skip ops that they do not know (f8 casts among
+    them). This check reports an error for any op that is not in the LLVM
+    dialect, and for any value of an f8 type.
 
     Example:
 

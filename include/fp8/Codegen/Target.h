@@ -1,4 +1,4 @@
-//===- Target.h - What code is generated for --------------------*- C++ -*-===//
+//===- Target.h - The target of code generation -----------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_TARGET_H
 #define FP8_CODEGEN_TARGET_H
@@ -12,20 +12,21 @@
 
 namespace mlir::fp8 {
 
-/// What the emitted vector code may use.
+/// The instructions that the emitted vector code may use.
 struct TargetInfo {
   unsigned vectorBits = 128;
   bool hasFMA = false;
-  /// vcvtph2ps, which decodes f8 through f16.
+  /// F16C: vcvtph2ps, which decodes f8 through f16.
   bool hasF16C = false;
-  /// Byte permutes of two registers, a table of 128 bytes (AVX512-VBMI).
+  /// AVX512-VBMI: byte permutes of two registers, that is, of a table of 128
+  /// bytes.
   bool hasVBMI = false;
   bool hasAVX512BF16 = false;
-  /// Products of whole tiles of bf16 (AMX-BF16).
+  /// AMX-BF16: products of whole bf16 tiles.
   bool hasAMXBF16 = false;
-  /// Pack for bf16 dots but compute them from FMAs: for tests of the packing.
+  /// For tests of packing: pack for bf16 dots, but compute them with FMAs.
   bool emulateBF16Dots = false;
-  /// The same for tiles, whose registers are memory then.
+  /// The same for AMX tiles, whose registers are then memory.
   bool emulateAMX = false;
 
   unsigned getLanes() const { return vectorBits / 32; }
@@ -33,7 +34,7 @@ struct TargetInfo {
   static TargetInfo of(CPUTargetAttr target);
 };
 
-/// What code is compiled for, in LLVM's words.
+/// The target that code is compiled for, in LLVM's terms.
 struct CodeTarget {
   std::string triple, cpu, features;
 
@@ -46,57 +47,59 @@ struct CodeTarget {
   static CodeTarget of(CPUTargetAttr target);
 };
 
-/// Has LLVM know all targets that it was built with, for descriptions, target
-/// machines and objects. Every use of LLVM's targets asks for it; it happens
-/// once.
+/// Registers all of LLVM's targets, for descriptions, target machines and
+/// objects. Every user of LLVM's targets calls it; only the first call does
+/// anything.
 void initializeTargets();
 
-/// The target of a CPU: `native`, the machine that the compiler runs on, or
-/// LLVM's name of an x86-64 or AArch64 CPU.
+/// Returns the target of a CPU: `native`, the machine that the compiler runs
+/// on, or LLVM's name of an x86-64 or AArch64 CPU.
 llvm::Expected<CodeTarget> findTarget(StringRef cpu);
 
-/// The same as an attribute.
+/// Returns the same target as an attribute.
 llvm::Expected<CPUTargetAttr> makeCPUTarget(MLIRContext *context,
                                             StringRef cpu);
 
-/// All features that code for `target` may use, `+` each, also those that its
-/// CPU has by its name; as far as they are features that this machine knows.
+/// Returns all features that code for `target` may use, each with a `+`,
+/// including those that its CPU implies, as far as this machine knows them. For
+/// another architecture, returns the target's features as given.
 std::string usedFeatures(const CodeTarget &target);
 
-/// Success if this machine can run code for `target`; else what it lacks.
+/// Returns success if this machine can run code for `target`; otherwise an
+/// error that names what it lacks.
 llvm::Error checkRunsHere(const CodeTarget &target);
 
-/// The CPU that the module around `op` is for; an error if it has no target or
-/// another one.
+/// Returns the CPU target of the module around `op`; emits an error if it has
+/// none or one of another kind.
 FailureOr<CPUTargetAttr> targetOf(Operation *op);
 
-/// What is known of an NVIDIA GPU by its architecture.
+/// The properties of an NVIDIA GPU architecture.
 struct GPUInfo {
   StringRef chip;
-  /// The version of PTX that has all its instructions.
+  /// The version of PTX that supports all its instructions.
   unsigned ptx = 0;
   /// The most shared memory that one block can have.
   int64_t sharedBytes = 0;
-  /// Warps and registers of a multiprocessor, its shared memory, and the
-  /// blocks that it runs at once: for the occupancy.
+  /// Limits of a multiprocessor, for the occupancy: warps, registers, shared
+  /// memory, and concurrent blocks.
   int64_t warps = 0, registers = 0, sharedPerProcessor = 0, blocks = 0;
-  /// It has `wgmma`.
+  /// Whether it has `wgmma`.
   bool hasWgmma = false;
 
-  /// All architectures that there is code for.
+  /// Returns all supported architectures.
   static ArrayRef<GPUInfo> all();
-  /// That of a target, which is known to be one of them.
+  /// Returns the architecture of a target, which must be a supported one.
   static const GPUInfo &of(GPUTargetAttr target);
 };
 
-/// The target of a GPU by its architecture (`sm_90a`), and whether cuBLASLt
-/// computes dots: those of a table of shapes (`sm_90a,cublaslt`) or all that it
-/// can (`sm_90a,cublaslt=all`).
+/// Parses the target of a GPU: its architecture (`sm_90a`), and whether
+/// cuBLASLt computes dots, either those of a table of shapes
+/// (`sm_90a,cublaslt`) or all that it can (`sm_90a,cublaslt=all`).
 llvm::Expected<GPUTargetAttr> makeGPUTarget(MLIRContext *context,
                                             StringRef target);
 
-/// The GPU that the module around `op` is for; an error if it has no target or
-/// another one.
+/// Returns the GPU target of the module around `op`; emits an error if it has
+/// none or one of another kind.
 FailureOr<GPUTargetAttr> gpuTargetOf(Operation *op);
 
 } // namespace mlir::fp8

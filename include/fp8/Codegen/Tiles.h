@@ -1,4 +1,4 @@
-//===- Tiles.h - How kernels are divided ------------------------*- C++ -*-===//
+//===- Tiles.h - Tiles of kernels -------------------------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_TILES_H
 #define FP8_CODEGEN_TILES_H
@@ -8,18 +8,19 @@
 
 namespace mlir::fp8 {
 
-/// The tile of a kernel that one task of a CPU computes.
+/// Returns the tile of a kernel that one task of a CPU computes.
 SmallVector<int64_t> cpuTileOf(KernelOp kernel);
 
-/// The numbers of keys that the code of a tile of a causal attention is to
-/// exist for; none if there is one alone.
+/// Returns the numbers of keys for which a tile of a causal attention gets code
+/// of its own; empty if there is only one.
 SmallVector<int64_t> keyCountsOf(KernelOp kernel);
 
-/// The first contraction of a kernel, which all its other ops follow.
+/// Returns the first contraction of a kernel, which precedes all other ops.
 linalg::GenericOp contractionOf(KernelOp kernel);
 
-/// The largest divisor of `extent` that is at most `limit`, if it is not much
-/// smaller; otherwise `limit` itself (the last tile is then partial).
+/// Returns the largest divisor of `extent` that is at most `limit`, if it is
+/// more than half of `limit`; otherwise `limit` (the last tile is then
+/// partial).
 int64_t tileSize(int64_t extent, int64_t limit);
 
 } // namespace mlir::fp8

@@ -1,4 +1,4 @@
-//===- BuildId.h - Which compiler this is -----------------------*- C++ -*-===//
+//===- BuildId.h - Version and build of the compiler ------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_BUILDID_H
 #define FP8_COMPILER_BUILDID_H
@@ -7,12 +7,12 @@
 
 namespace mlir::fp8 {
 
-/// Version of the project and of LLVM, for people.
+/// Returns the version of the project and of LLVM, for users.
 llvm::StringRef getCompilerVersion();
 
-/// A hash of the program or library that holds the compiler, and of the LLVM
-/// and MLIR that it runs with: whatever may change the code that it makes
-/// changes this.
+/// Returns a hash of the program or library that holds the compiler, and of the
+/// LLVM and MLIR that it runs with. It changes whenever the generated code may
+/// change.
 llvm::StringRef getCompilerBuildId();
 
 } // namespace mlir::fp8

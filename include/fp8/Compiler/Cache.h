@@ -1,10 +1,11 @@
-//===- Cache.h - What was compiled before, on disk --------------*- C++ -*-===//
+//===- Cache.h - An on-disk cache of compiled code --------------*- C++ -*-===//
 //
-// A directory of files named by keys: hashes of everything that their contents
-// depend on, so that an entry is never out of date. Any number of processes may
-// read and write at once: a file appears whole, by renaming, and whoever reads
-// one that is just removed has it still. The cache is bounded: what was not
-// used for the longest time goes first.
+// A cache is a directory of files that are named by keys: hashes of everything
+// that their contents depend on, so that an entry is never out of date. Any
+// number of processes may read and write at once: a file appears as a whole, by
+// renaming, and a reader keeps the contents of a file that is removed
+// meanwhile. The size of the cache is bounded: the least recently used entries
+// are removed first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,12 +23,12 @@
 
 namespace mlir::fp8 {
 
-/// Hashes fields one after another; where one ends and the next begins counts.
+/// Hashes a sequence of fields; the boundaries between them matter.
 class CacheKey {
 public:
   CacheKey &add(StringRef field);
   CacheKey &add(int64_t field) { return add(std::to_string(field)); }
-  /// In hexadecimal digits. Once.
+  /// Returns the hash in hexadecimal digits. May be called once.
   std::string digest();
 
 private:
@@ -38,25 +39,26 @@ class Cache {
 public:
   static constexpr uint64_t kDefaultBytes = uint64_t(1) << 30;
 
-  /// `directory` is made when something is first written. With `bytes` 0
-  /// nothing is.
+  /// `directory` is created by the first write. If `bytes` is 0, nothing is
+  /// written.
   explicit Cache(std::string directory, uint64_t bytes = kDefaultBytes)
       : directory(std::move(directory)), limit(bytes) {}
 
-  /// The cache that the environment asks for: FP8_CACHE_DIR, else fp8 in
-  /// XDG_CACHE_HOME, else ~/.cache/fp8, of at most FP8_CACHE_SIZE bytes
-  /// (`500MB`). Null where there is to be none: FP8_CACHE_DIR is empty, the
-  /// size is 0, or there is no home. Fails where the size cannot be read.
+  /// Returns the cache that the environment selects: in FP8_CACHE_DIR, else in
+  /// fp8 in XDG_CACHE_HOME, else in ~/.cache/fp8, of at most FP8_CACHE_SIZE
+  /// bytes (`500MB`). Returns null if caching is off: FP8_CACHE_DIR is empty,
+  /// the size is 0, or there is no home directory. Fails if the size cannot be
+  /// parsed.
   static llvm::Expected<std::unique_ptr<Cache>> fromEnvironment();
 
-  /// The bytes of an entry; null if there is none.
+  /// Returns the bytes of an entry; null if there is none.
   std::unique_ptr<llvm::MemoryBuffer> read(StringRef name) const;
-  /// Adds an entry. A cache that cannot be written is no error: the next run
-  /// compiles again.
+  /// Adds an entry. A failure to write is not an error: the next run compiles
+  /// again.
   void write(StringRef name, StringRef bytes) const;
   /// Removes a damaged entry.
   void remove(StringRef name) const;
-  /// Removes the entries not used for the longest time until the rest fits.
+  /// Removes the least recently used entries until the rest fits.
   void prune() const;
 
 private:

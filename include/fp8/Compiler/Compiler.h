@@ -1,6 +1,6 @@
-//===- Compiler.h - StableHLO text to an executable -------------*- C++ -*-===//
+//===- Compiler.h - Compilation of StableHLO --------------------*- C++ -*-===//
 //
-// All stages in one call: what fp8-run, and later the Python package, use.
+// Runs all stages in one call, for fp8-run and the Python package.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,51 +21,54 @@ namespace mlir::fp8 {
 class Cache;
 
 struct CompileOptions {
-  /// For messages: "step", "init", "eval".
+  /// The name for messages: "step", "init", "eval".
   std::string name = "function";
-  /// The function to compile; empty: the only public one.
+  /// The function to compile; if empty, the only public one.
   std::string entry;
-  /// Recipe name or file. "none" leaves numerics as they are.
+  /// The name or file of the recipe. "none" does not change numerics.
   std::string recipe = "none";
   /// Keys of the recipe to set, `key.key=value` each.
   std::vector<std::string> recipeOverrides;
   bool failOnFallback = false;
-  /// The step runs on several ranks, each with its own rows of the batch.
+  /// Whether the step runs on several ranks, each with its own rows of the
+  /// batch.
   bool dataParallel = false;
-  /// What the loss is over the rows, where that cannot be proved: mean or sum.
+  /// How the loss reduces over the rows, mean or sum, for when that cannot be
+  /// proved.
   std::string lossReduction;
-  /// 1: masters and moments are dealt to the ranks (with dataParallel).
+  /// 1: distribute masters and moments over the ranks (with dataParallel).
   unsigned zero = 0;
-  /// Current scales follow from the amaxes of all ranks (with dataParallel).
+  /// Whether current scales use the amaxes of all ranks (with dataParallel).
   bool globalAmax = false;
-  /// Statistics of what is quantized become results of the step.
+  /// Whether the step returns statistics of quantized tensors.
   bool trace = false;
   SignatureOptions signature;
-  /// What code is generated for: "native", or LLVM's name of a CPU.
+  /// The CPU that code is generated for: "native", or LLVM's name of a CPU.
   std::string targetCPU = "native";
-  /// An NVIDIA GPU for the kernels (sm_90a, ...); empty: they are for the CPU,
-  /// which runs the schedule either way.
+  /// The NVIDIA GPU that runs the kernels (sm_90a, ...). If empty, the CPU runs
+  /// them. The CPU always runs the schedule.
   std::string targetGPU;
-  /// What kernels of a GPU are compiled to: bitcode, ptx or cubin; empty:
-  /// cubins where CUDA's assembler is found, else ptx.
+  /// The form of a GPU's kernels: bitcode, ptx or cubin. If empty, cubin if
+  /// CUDA's assembler is found, else ptx.
   std::string gpuImage;
-  /// Counted loops of more launches than this are counted by the GPU (see
+  /// The GPU counts counted loops of more launches than this (see
   /// fp8-plan-graph).
   int64_t gpuExpand = 2048;
-  /// Threads of code generation; 0: one a core.
+  /// The number of threads for code generation; 0: one per core.
   unsigned threads = 0;
-  /// Without it LLVM's optimizations are left out: code comes out in half the
-  /// time, runs slower, and computes the same bits.
+  /// Whether LLVM optimizes. Without optimizations, compilation takes half the
+  /// time; the code is slower but computes the same bits.
   bool optimize = true;
-  /// Return what the head computes as well, if that is one dot: the result
-  /// FP8_LOGITS_NAME.
+  /// Whether the step also returns the result of the head, if that is one dot,
+  /// as the result FP8_LOGITS_NAME.
   bool returnLogits = false;
-  /// When set, functions are made that write the parameters of a step in this
+  /// If set, also compile functions that write the parameters of a step in this
   /// format and read them back.
   std::optional<ExportFormat> exportFormat;
-  /// Kernels that it has are not compiled again; or null.
+  /// If not null, kernels in this cache are not compiled again.
   const Cache *cache = nullptr;
-  /// When set, the IR after each stage is written to DIR/<name>-<stage>.mlir.
+  /// If not empty, the IR after each stage is written to
+  /// DIR/<name>-<stage>.mlir.
   std::string dumpDir;
 };
 
@@ -77,15 +80,15 @@ OwningOpRef<ModuleOp> parseModule(StringRef file, MLIRContext &context);
 FailureOr<Signature> importModule(ModuleOp module,
                                   const CompileOptions &options);
 
-/// Compiles `module`, which is consumed, for this machine. Beside the function
-/// called CompileOptions::name there are, where they are needed, `store` and
-/// `load` (from the state as the user has it to the form in which the step
-/// stores it, and back), and with CompileOptions::exportFormat `export` and
-/// `import`. Errors go to the context's diagnostics.
+/// Compiles `module`, which is consumed, for this machine. Besides the function
+/// called CompileOptions::name, the result has `store` and `load` if they are
+/// needed, which convert the state from the user's form to the form in which
+/// the step stores it and back. With CompileOptions::exportFormat it also has
+/// `export` and `import`. Errors go to the context's diagnostics.
 FailureOr<Executable> compile(ModuleOp module, const CompileOptions &options);
 
-/// The same for a module that has been through the fp8 stage: one public
-/// function, and beside it those with `fp8.entry`.
+/// Does the same for a module after the fp8 stage, which has one public
+/// function, and functions with `fp8.entry`.
 FailureOr<Executable> compileQuantized(ModuleOp module,
                                        const CompileOptions &options);
 

@@ -1,7 +1,8 @@
-//===- Export.h - Trained weights for other programs ------------*- C++ -*-===//
+//===- Export.h - Export of trained weights ---------------------*- C++ -*-===//
 //
-// Which tensors a file of weights has, under which names and in which formats,
-// and the functions that make them of the parameters and read them back.
+// Determines the tensors of a file of weights, with names and formats, and
+// builds the functions that compute them from the parameters and read them
+// back.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +20,8 @@
 
 namespace mlir::fp8 {
 
-/// What the weights are written in. FP8: those of linear layers, with one scale
-/// for each output channel; the rest in bf16.
+/// The format of exported weights. F8E4M3FN applies to weights of linear
+/// layers, with one scale per output channel; other weights are bf16.
 enum class ExportFormat { F32, BF16, F8E4M3FN };
 
 std::optional<ExportFormat> symbolizeExportFormat(StringRef text);
@@ -31,12 +32,12 @@ struct ExportedTensor {
   /// The path of the parameter and its type there.
   std::string source;
   RankedTensorType type;
-  /// In the file.
+  /// The name and type in the file.
   std::string name;
   RankedTensorType stored;
-  /// FP8: the dimensions that one scale spans, those that dots contract.
+  /// For FP8: the dimensions that one scale spans, which dots contract.
   SmallVector<int64_t> contracted;
-  /// Why it is stored so.
+  /// Why it has this format.
   std::string why;
 
   bool isScaled() const { return !contracted.empty(); }
@@ -46,23 +47,24 @@ struct ExportedTensor {
 /// The tensors of an export.
 class ExportPlan {
 public:
-  /// Of an imported step: its parameters, and what it only reads. Fails if two
-  /// would have one name.
+  /// Plans the export of an imported step: its parameters and its frozen
+  /// arguments. Fails if two tensors would have the same name.
   static FailureOr<ExportPlan> make(func::FuncOp step, ExportFormat format);
 
-  /// Moves the factors s of smoothed gated units into their weights, so that
-  /// what is exported computes the product h/s: 1/s into the linear branch, s
-  /// into the layer that reads the product. `step` has the factors in its
-  /// state: this is after the fp8 stage.
+  /// Folds the factors s of smoothed gated units into their weights, so that
+  /// the exported weights compute the product h/s: 1/s goes into the linear
+  /// branch, s into the layer that reads the product. `step` must have been
+  /// through the fp8 stage, so that its state has the factors.
   LogicalResult fold(func::FuncOp step, ArrayRef<GatedUnitVerdict> units);
 
-  /// A module with one function, as the fp8 stage leaves it: from parameters to
-  /// the tensors of the file, and back. Of a tensor with a factor, the first
-  /// one counts too what the factor changes beside the scale.
+  /// Builds a module with one function, as the fp8 stage leaves it, from
+  /// parameters to the tensors of the file, or back. For a tensor with a
+  /// factor, `buildEncode` also returns the number of elements that the factor
+  /// changes other than through the scale.
   OwningOpRef<ModuleOp> buildEncode(MLIRContext *context) const;
   OwningOpRef<ModuleOp> buildDecode(MLIRContext *context) const;
 
-  /// JSON: every tensor with its source, type, scale and factors.
+  /// Returns JSON: every tensor with its source, type, scale and factors.
   std::string manifest() const;
 
 private:
@@ -83,11 +85,11 @@ private:
 
   ExportFormat format = ExportFormat::F32;
   std::vector<ExportedTensor> tensors;
-  /// By the tensor's source.
+  /// The factors in each tensor, by its source.
   llvm::StringMap<std::vector<Fold>> folds;
-  /// Gated units that are not folded, and why.
+  /// Gated units that are not folded, with the reason.
   std::vector<std::pair<std::string, std::string>> unfolded;
-  /// How many forward dots read a parameter.
+  /// The number of forward dots that read each parameter.
   llvm::StringMap<unsigned> readers;
 };
 

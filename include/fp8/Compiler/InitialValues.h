@@ -1,4 +1,4 @@
-//===- InitialValues.h - What a run begins with -----------------*- C++ -*-===//
+//===- InitialValues.h - Initial values of a run ----------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_INITIALVALUES_H
 #define FP8_COMPILER_INITIALVALUES_H
@@ -9,12 +9,12 @@
 
 namespace mlir::fp8 {
 
-/// Paths and types of the tensors in a safetensors file; of a checkpoint those
-/// of the user's tree, whatever form they are stored in.
+/// Returns paths and types of the tensors in a safetensors file. For a
+/// checkpoint, these are those of the user's tree, however they are stored.
 llvm::SmallVector<TreeLeaf> leavesOf(const fp8_tensors *tensors,
                                      MLIRContext &context);
 
-/// Those of an initializer's results.
+/// Returns paths and types of an initializer's results.
 llvm::SmallVector<TreeLeaf> leavesOf(const Signature &initializer);
 llvm::SmallVector<TreeLeaf> leavesOf(const ExecutableFunction &initializer,
                                      MLIRContext &context);

@@ -1,4 +1,4 @@
-//===- LoadedExecutable.h - An executable in this process -------*- C++ -*-===//
+//===- LoadedExecutable.h - An executable in memory -------------*- C++ -*-===//
 
 #ifndef FP8_COMPILER_LOADEDEXECUTABLE_H
 #define FP8_COMPILER_LOADEDEXECUTABLE_H
@@ -13,7 +13,7 @@ class LLJIT;
 
 namespace mlir::fp8 {
 
-/// The functions of an executable, linked in memory and ready to run.
+/// The functions of an executable, linked into memory and ready to run.
 class LoadedExecutable {
 public:
   /// Links `executable`, which must be for this machine.
@@ -21,9 +21,10 @@ public:
   load(Executable executable);
   ~LoadedExecutable();
 
-  /// The functions and texts for the runtime, valid as long as this object.
+  /// Returns the functions and texts for the runtime; valid as long as this
+  /// object.
   const fp8_package *package() const { return functions; }
-  /// The function of this name; null if there is none.
+  /// Returns the function of this name; null if there is none.
   const fp8_executable *function(StringRef name) const {
     return fp8_package_function(functions, name.str().c_str());
   }

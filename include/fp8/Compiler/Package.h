@@ -7,10 +7,9 @@
 
 namespace mlir::fp8 {
 
-/// Writes `executable` to a directory, which is made if it is missing: the
-/// code as a shared library (package.so), manifest.json, a header for C
-/// (step.h) and the texts. fp8_package_open reads it. The system's linker is
-/// called.
+/// Writes `executable` to a directory, which is created if it is missing: the
+/// code as a shared library (package.so), manifest.json, a C header (step.h)
+/// and the texts. fp8_package_open reads it. Calls the system's linker.
 llvm::Error writePackage(const Executable &executable, StringRef directory);
 
 } // namespace mlir::fp8

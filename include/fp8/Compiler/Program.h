@@ -1,8 +1,8 @@
-//===- Program.h - From files to what a run needs ---------------*- C++ -*-===//
+//===- Program.h - Compilation of a whole program ---------------*- C++ -*-===//
 //
-// What every front end of the compiler does: reads the files of a step, of its
-// initializer and of its evaluation, compiles them or takes them from the
-// cache, and puts the functions together as one executable.
+// The common part of all front ends of the compiler: reads the files of a step,
+// of its initializer and of its evaluation, compiles them or takes them from
+// the cache, and merges the functions into one executable.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,52 +19,53 @@ class Diagnostic;
 
 namespace mlir::fp8 {
 
-/// How a function came about, for people.
+/// Tells users how a function was obtained.
 struct CompiledNotice {
   StringRef name;
   const CompileStats &stats;
   bool isFromCache;
-  /// What it took now.
+  /// The time that it took in this process.
   double seconds;
 };
 
 struct ProgramOptions {
-  /// A StableHLO module each; `init` may be a safetensors file, and the last
-  /// two empty.
+  /// A StableHLO module each. `init` may be a safetensors file instead; `init`
+  /// and `eval` may be empty.
   std::string stepFile, initFile, evalFile;
-  /// How the step is compiled. Its recipe is that of the evaluation too.
+  /// The options for the step. The evaluation has the same recipe.
   CompileOptions compile;
-  /// When set, the run goes on from the newest checkpoint in this directory,
-  /// which stands for the initial values.
+  /// If not empty, the run resumes from the newest checkpoint in this
+  /// directory, which takes the place of the initial values.
   std::string resumeDirectory;
-  /// Told of every function as soon as it is ready; may be null.
+  /// If not null, called for every function as soon as it is ready.
   std::function<void(const CompiledNotice &)> notice;
 };
 
-/// Whether the name of a file with initial values is that of a function.
+/// Returns true if `file`, by its name, is an initializer rather than tensors.
 bool isInitializer(StringRef file);
 
-/// Compiles all that a run of training needs: `step` with what belongs to it
-/// (see compile), `init`, `eval` and, for an export, `check`, which is the
-/// evaluation without the recipe. Steps and kernels that CompileOptions::cache
-/// has are taken from there. Errors and warnings go to the context's
-/// diagnostics.
+/// Compiles all that a training run needs: `step` and its companions (see
+/// compile), `init`, `eval` and, for an export, `check`, which is the
+/// evaluation without the recipe. Takes functions and kernels from
+/// CompileOptions::cache if it has them. Errors and warnings go to the
+/// context's diagnostics.
 FailureOr<Executable> compileProgram(const ProgramOptions &options,
                                      MLIRContext &context);
 
-/// The same for one function of one file, called CompileOptions::name.
+/// Does the same for one function of one file, called CompileOptions::name.
 FailureOr<Executable>
 compileFile(StringRef file, const CompileOptions &options, MLIRContext &context,
             const std::function<void(const CompiledNotice &)> &notice = {});
 
-/// What files say of a run's initial values: the newest checkpoint in
-/// `resumeDirectory`, else `initFile`, if these are files with tensors.
+/// Returns the tensors of a run's initial values as far as files determine
+/// them: those of the newest checkpoint in `resumeDirectory`, else those of
+/// `initFile` if that holds tensors.
 FailureOr<SmallVector<TreeLeaf>> readInitialValues(StringRef resumeDirectory,
                                                    StringRef initFile,
                                                    MLIRContext &context);
 
-/// An error or a warning and its notes as front ends show them, a line each:
-/// `error: FILE:LINE:COLUMN: TEXT`. Nothing for a remark.
+/// Formats an error or a warning with its notes as front ends show them, one
+/// line each: `error: FILE:LINE:COLUMN: TEXT`. Returns nothing for a remark.
 SmallVector<std::string> formatDiagnostic(Diagnostic &diagnostic);
 
 } // namespace mlir::fp8

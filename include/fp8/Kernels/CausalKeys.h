@@ -9,23 +9,24 @@
 
 namespace mlir::fp8 {
 
-/// In a kernel with the softmax of a causal attention: query i has no part in
-/// keys behind i + `offset`, forward and backward. Their scores are a constant
-/// so small that the exponential of their distance to the row's largest score
-/// is 0, and everything that is summed over them is a multiple of that.
+/// In a kernel with the softmax of a causal attention, query i ignores every
+/// key j > i + `offset`, forward and backward. The masked scores are a constant
+/// so small that the exponential of their distance to the row's maximum is 0,
+/// and every term that is summed over these keys is a multiple of that zero.
 ///
-/// Ops need not run over these keys. What a product of such a zero with an
-/// infinity or a NaN would add is left out then, too.
+/// Ops may skip these keys. This also skips the NaN that such a zero times an
+/// infinity or a NaN would add.
 struct CausalKeys {
-  /// The domain loop of queries.
+  /// The domain loop over queries.
   unsigned queryLoop = 0;
   int64_t offset = 0;
   int64_t numKeys = 0;
-  /// The loops over keys of the ops that have queries and keys.
+  /// The loop over keys of each op that has both queries and keys.
   DenseMap<Operation *, unsigned> keyLoops;
 
-  /// Proved by data flow through the bodies of structured ops on buffers;
-  /// nullopt where it cannot be.
+  /// Finds the hidden keys of `kernel`, which works on buffers. Proves them by
+  /// data flow through the bodies of its structured ops; returns nullopt if it
+  /// cannot.
   static std::optional<CausalKeys> find(Block &kernel);
 };
 

@@ -1,6 +1,7 @@
-//===- Communication.h - What ranks exchange in a step ----------*- C++ -*-===//
+//===- Communication.h - Predicted time of collectives ----------*- C++ -*-===//
 //
-// The collectives of a schedule on a network, and what of them computing hides.
+// Predicts the time of a schedule's collectives on a network, and how much of
+// it computation hides.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,34 +14,37 @@
 
 namespace mlir::fp8 {
 
-/// What joins the ranks.
+/// The network that joins the ranks.
 struct Network {
   std::string name;
   int64_t ranks = 1;
-  /// Bytes that a rank sends in a second, while it receives as many; seconds
-  /// from one rank to another.
+  /// Bytes that a rank can send in a second while it receives as many, and
+  /// seconds that a message takes from one rank to another.
   double bytes = 0, latency = 0;
 };
 
-/// The network of this name, or `GB/s:microseconds`, between `ranks` ranks.
+/// Returns the network called `name` between `ranks` ranks. `name` may also be
+/// `GB/s:microseconds`.
 llvm::Expected<Network> networkOf(llvm::StringRef name, int64_t ranks);
 
 struct PredictedCollective {
   std::string label, wire;
   int64_t runs = 1;
-  /// Of one run: what a rank sends, and how long it is on its way alone.
+  /// Bytes that a rank sends in one run, and seconds that the run takes alone.
   double bytes = 0, seconds = 0;
 };
 
 struct Communication {
   Network network;
   std::vector<PredictedCollective> collectives;
-  /// Of a step: sent by a rank; on their way; waited for.
+  /// Totals of a step: bytes that a rank sends, seconds of transfer, and
+  /// seconds that launches wait for it.
   double bytes = 0, seconds = 0, exposed = 0;
 };
 
-/// The collectives of the schedules of `module`, one after another on the
-/// network from when each is begun, beside launches that take `secondsOf`.
+/// Predicts the collectives of the schedules of `module`. They run on the
+/// network one after another, each from its start op on, beside launches that
+/// take `secondsOf`.
 Communication
 predictCommunication(ModuleOp module, const Network &network,
                      llvm::function_ref<double(LaunchOp)> secondsOf);

@@ -1,4 +1,4 @@
-//===- ContractionDims.h - Dots among structured ops ------------*- C++ -*-===//
+//===- ContractionDims.h - Recognition of contractions ----------*- C++ -*-===//
 
 #ifndef FP8_KERNELS_CONTRACTIONDIMS_H
 #define FP8_KERNELS_CONTRACTIONDIMS_H
@@ -10,30 +10,32 @@
 
 namespace mlir::fp8 {
 
-/// The loop dimensions of a contraction by the operands that they index:
-/// batch all three, m lhs and result, n rhs and result, k lhs and rhs.
+/// The loop dimensions of a contraction, grouped by the operands that they
+/// index: batch indexes all three, m lhs and result, n rhs and result, k lhs
+/// and rhs.
 struct ContractionDims {
   SmallVector<unsigned> batch, m, n, k;
-  /// The inputs that hold the scales of lhs and rhs, if they have some.
+  /// The indices of the inputs that hold the scales of lhs and rhs, if any.
   std::array<std::optional<unsigned>, 2> scales;
 };
 
-/// The dimensions of `op` when it is a contraction, on tensors or memrefs: two
-/// inputs of float type and one f32 result, indexed by pure dimensions, whose
-/// body adds the product of the inputs (extended to f32) to the result. Either
-/// input may be multiplied by a further one, its scales, which are indexed by
-/// dimensions of the input they scale, divided by constants, and by zeros.
+/// Returns the dimensions of `op` if it is a contraction on tensors or memrefs:
+/// it has two inputs of float type and one f32 result, each indexed by pure
+/// dimensions, and its body adds the product of the inputs (extended to f32) to
+/// the result. Each input may be multiplied by a further input, its scales.
+/// Scales are indexed by dimensions of the input they scale, divided by
+/// constants, and by zeros.
 ///
-/// Scales that change along k are applied to partial sums, not to elements; so
-/// that sums of up to `fp8.promote_every` products, if that is given, are added
-/// up in f32.
+/// Scales that change along k multiply partial sums, not elements. If
+/// `fp8.promote_every` is given, sums of up to that many products are likewise
+/// added up in f32.
 FailureOr<ContractionDims> inferContractionDims(linalg::GenericOp op);
 
-/// True for what inferContractionDims accepts.
+/// Returns true if inferContractionDims accepts `op`.
 bool isContraction(linalg::GenericOp op);
 
-/// A dot: a contraction with row and column loops, so that packing pays.
-/// Contractions without either are ordinary reductions.
+/// Returns true if `op` is a dot: a contraction with both row and column loops,
+/// for which packing pays. Other contractions are treated as reductions.
 bool isDot(linalg::GenericOp op);
 
 } // namespace mlir::fp8

@@ -1,6 +1,7 @@
-//===- CostModel.h - How long a step takes on a machine ---------*- C++ -*-===//
+//===- CostModel.h - Predicted time of a step on a machine ------*- C++ -*-===//
 //
-// What a schedule computes and moves, beside what a machine can do at most.
+// Predicts the time of a step from what its schedule computes and moves, and
+// from the peak rates of a machine.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,31 +15,31 @@
 
 namespace mlir::fp8 {
 
-/// What can bound a launch: the dots of each type, other arithmetic, bytes, and
-/// that it is launched at all.
+/// What can bound a launch: dots of each type, other arithmetic, memory
+/// traffic, or the launch overhead.
 enum class Bound { DotsF8, Dots16, DotsF32, Arithmetic, Memory, Launch };
 inline constexpr unsigned kBounds = 6;
 llvm::StringRef nameOf(Bound bound);
 
-/// Rates of a machine, in a second.
+/// Peak rates of a machine, per second.
 struct Machine {
   std::string name;
-  /// Floating-point operations of dots: of f8, of 16 bits, of f32.
+  /// Floating-point operations of dots on f8, on 16-bit types and on f32.
   std::array<double, 3> dotFlops = {0, 0, 0};
-  /// Additions in f32 beside dots; bytes.
+  /// F32 additions outside of dots, and bytes of memory traffic.
   double operations = 0, bytes = 0;
-  /// From the end of a launch to the beginning of the next one.
+  /// Seconds from the end of a launch to the beginning of the next one.
   double launchSeconds = 0;
 };
 
-/// The machine of this name. That of `cpu` has the rates in a file that
-/// `fp8-run --profile` wrote.
+/// Returns the machine called `name`. The rates of `cpu` come from the file at
+/// `limitsPath`, which `fp8-run --profile` wrote.
 llvm::Expected<Machine> machineOf(llvm::StringRef name,
                                   llvm::StringRef limitsPath);
 
 struct PredictedLaunch {
   const LaunchCost *launch = nullptr;
-  /// Of one run.
+  /// Seconds of one run.
   double seconds = 0;
   Bound bound = Bound::Memory;
 };
@@ -48,16 +49,16 @@ struct PredictedStep {
   Cost total;
   std::vector<PredictedLaunch> launches;
   double seconds = 0;
-  /// Of the launches that each bounds.
+  /// Seconds of the launches that each bound limits.
   std::array<double, kBounds> secondsOf = {};
-  /// Of several ranks; what is waited for comes on top of `seconds`.
+  /// Set for several ranks. Its `exposed` time comes on top of `seconds`.
   std::optional<Communication> communication;
 
   void printJSON(llvm::raw_ostream &os) const;
   void printTable(llvm::raw_ostream &os) const;
 };
 
-/// The step of `report`, which has to live as long as the result.
+/// Predicts the step of `report`, which must outlive the result.
 PredictedStep predict(const CostReport &report, const Machine &machine);
 
 } // namespace mlir::fp8

@@ -1,8 +1,8 @@
-//===- CostReport.h - What a schedule computes and moves --------*- C++ -*-===//
+//===- CostReport.h - Arithmetic and traffic of launches --------*- C++ -*-===//
 //
-// Arithmetic and memory traffic of each launch, counted from its kernel. The
-// numbers are of the program as it is written in the kernels stage, not of the
-// machine: they say what has to be done, not what caches or vectors make of it.
+// Counts arithmetic and memory traffic of each launch from its kernel. The
+// counts describe the program of the kernels stage, not a machine: they say
+// what has to be done, regardless of caches and vectors.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,21 +24,22 @@ class raw_ostream;
 
 namespace mlir::fp8 {
 
-/// What one run of a kernel does.
+/// The cost of one run of a kernel.
 struct Cost {
   /// Floating-point additions, subtractions, multiplications and divisions, and
-  /// one for each math function (exp, sqrt, ...); comparisons, selections and
-  /// casts are none.
+  /// one for each math function (exp, sqrt, ...). Comparisons, selections and
+  /// casts do not count.
   double flops = 0;
   /// Of these, the multiplications and additions of dots: 2 M N K.
   double dotFlops = 0;
-  /// Of these, by what both operands are multiplied as: f8, 16 bits, f32.
+  /// `dotFlops` by the type in which operands are multiplied: f8, 16 bits, f32.
   std::array<double, 3> dotFlopsByType = {0, 0, 0};
-  /// What the elements of everything else take, in additions: a function as
-  /// many as its polynomial has, a cast to f8 as many as rounding it.
+  /// The cost of everything outside of dots in additions: a math function
+  /// counts as the additions of its polynomial, a cast to or from f8 as those
+  /// of its rounding.
   double operations = 0;
-  /// Every operand once, as far as the kernel may read or write it (both, of
-  /// one that it updates).
+  /// Bytes of all operands, each counted once, or twice if the kernel updates
+  /// it.
   double bytes = 0;
 
   Cost &add(const Cost &other, double times);
@@ -49,22 +50,23 @@ struct LaunchCost {
   int64_t number = 0;
   std::string label;
   Cost cost;
-  /// How often a step runs it; nothing where data decide.
+  /// How often a step runs it; nullopt if that depends on data.
   std::optional<int64_t> runs;
 };
 
 struct CostReport {
-  /// By number.
+  /// Sorted by number.
   std::vector<LaunchCost> launches;
 
-  /// One step; what data decide counts once.
+  /// The cost of one step. Launches whose number of runs depends on data count
+  /// once.
   Cost total() const;
-  /// Whether data decide how often some launch runs.
+  /// Returns true if no launch's number of runs depends on data.
   bool isExact() const;
   void printJSON(llvm::raw_ostream &os) const;
 };
 
-/// Of a module after the kernels stage.
+/// Makes the report of a module after the kernels stage.
 CostReport makeCostReport(ModuleOp module);
 
 } // namespace mlir::fp8

@@ -1,9 +1,9 @@
-//===- MemoryReport.h - What a step keeps in memory, and why ----*- C++ -*-===//
+//===- MemoryReport.h - Report of a step's memory ---------------*- C++ -*-===//
 //
-// The plan of a schedule in numbers: bytes of state a parameter, bytes of saved
-// activations a token and layer, and what is alive where the arena is fullest.
-// Everything is found by data flow over the schedule's kernels; arguments are
-// told apart by the marks of the import stage.
+// Describes the memory plan of a schedule: bytes of state per parameter, bytes
+// of saved activations per token and layer, and what is live at the peak of the
+// arena. Everything follows from data flow over the schedule's kernels; the
+// attributes of the import stage tell the arguments apart.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,10 +30,10 @@ class OStream;
 
 namespace mlir::fp8 {
 
-/// What a buffer of the arena is to the step.
+/// The purpose of a buffer of the arena.
 enum class MemoryCategory {
   SavedActivation, ///< made in the forward pass, read in the backward pass
-  Attention,       ///< likewise, of the size of attention's scores
+  Attention,       ///< likewise, of the size of the attention scores
   Gradient,        ///< of a parameter
   FP8Weight,       ///< an FP8 payload made from parameters alone
   OtherWeight,     ///< a parameter in another type or layout
@@ -43,29 +43,29 @@ enum class MemoryCategory {
 constexpr unsigned kNumMemoryCategories = 7;
 StringRef stringify(MemoryCategory category);
 
-/// What an argument of the step is in the account of bytes a parameter.
+/// The category of an argument in the report of bytes per parameter.
 enum class StateCategory { Master, Moment1, Moment2, Scale, FP8Weight, Other };
 constexpr unsigned kNumStateCategories = 6;
 StringRef stringify(StateCategory category);
 
 /// One buffer of the arena.
 struct PlannedBuffer {
-  Value alloc; ///< While it is planned.
+  Value alloc; ///< Only set while memory is planned.
   int64_t bytes = 0;
   unsigned begin = 0, end = 0; // schedule positions, both inclusive
   int64_t offset = 0;
 
   MemoryCategory category = MemoryCategory::Temporary;
-  /// The share of it that grows with the number of tokens, and with that of
-  /// layers.
+  /// The fractions of it that grow with the number of tokens and with the
+  /// number of layers.
   double tokenShare = 0, layerShare = 0;
-  /// A saved payload that no dot of the forward pass reads: an activation that
-  /// is quantized along its other dimension for wgrad (`wgrad.copy: saved`).
+  /// True for a saved payload that no forward dot reads: an activation that is
+  /// quantized along its other dimension for wgrad (`wgrad.copy: saved`).
   bool isWgradCopy = false;
   std::string type, location;
 };
 
-/// One argument that a step keeps: state or frozen.
+/// One argument that persists across steps: state or frozen.
 struct PlannedState {
   std::string path, type;
   StateCategory category = StateCategory::Other;
@@ -73,78 +73,82 @@ struct PlannedState {
   double layerShare = 0;
 };
 
-/// A size of the model that data flow tells, or the reason why it doesn't.
+/// A size of the model that data flow determines, or the reason why it does
+/// not.
 struct KnownSize {
   std::optional<int64_t> value;
-  /// Where it comes from, or what is missing.
+  /// How the value was found, or what is missing.
   std::string why;
 };
 
 struct MemoryReport {
   std::string function;
   std::vector<PlannedState> state;
-  /// Arguments that are fed anew: batch, keys, constants.
+  /// Bytes of arguments that each step gets anew: batch, keys, constants.
   int64_t inputBytes = 0;
-  /// Results with a buffer of their own, and constants of the program.
+  /// Bytes of results with a buffer of their own, and of the program's
+  /// constants.
   int64_t resultBytes = 0, constantBytes = 0;
 
   std::vector<PlannedBuffer> buffers;
-  /// The arena, and how much of it is alive where most is (the difference is
-  /// lost between buffers).
+  /// The size of the arena, and the most bytes that are live at once.
+  /// Fragmentation is the difference.
   int64_t arenaBytes = 0, peakBytes = 0;
   unsigned peak = 0;
-  /// Memory of one task of the largest kernel, which every thread has; unknown
-  /// before codegen has divided kernels into tasks.
+  /// Scratch bytes of one task of the largest kernel, which every thread needs.
+  /// Unknown before codegen has divided kernels into tasks.
   std::optional<int64_t> scratchBytes;
-  /// Where the backward pass begins: its first dot. None in a function that
-  /// does not train.
+  /// The position at which the backward pass begins (its first dot). None in a
+  /// function that does not train.
   std::optional<unsigned> turn;
 
-  /// Tokens that the forward pass works on at once, the width of what the last
-  /// linear layer reads, and the number of layers.
+  /// The number of tokens that the forward pass works on at once, the width of
+  /// the last linear layer's input, and the number of layers.
   KnownSize tokens, width, layers;
-  /// Bytes that one layer saves for the backward pass, attention's scores and
-  /// all else; nothing where the layers are unknown.
+  /// Bytes that one layer saves for the backward pass without attention scores,
+  /// and those of attention scores; nullopt if the number of layers is unknown.
   std::optional<double> savedPerLayer, attentionPerLayer;
-  /// The part of what is saved that are payloads for wgrad alone.
+  /// The part of `savedPerLayer` that holds payloads for wgrad alone.
   std::optional<double> wgradCopiesPerLayer;
 
-  /// Bytes of payloads for wgrad alone where the backward pass begins.
+  /// Bytes of payloads for wgrad alone that are live where the backward pass
+  /// begins.
   int64_t wgradCopyBytes() const;
   int64_t numParameters() const;
   int64_t stateBytes() const;
   int64_t stateBytes(StateCategory category) const;
-  /// Bytes of a category that are alive at a position.
+  /// Bytes of a category that are live at a position.
   int64_t bytesAt(unsigned position, MemoryCategory category) const;
-  /// Most bytes of a category that are alive at once.
+  /// The most bytes of a category that are live at once.
   int64_t mostBytes(MemoryCategory category) const;
-  /// All that the step needs: state, inputs, results, constants, arena.
+  /// All bytes that the step needs: state, inputs, results, constants, arena.
   int64_t totalBytes() const;
-  /// B*S*H*2, the unit of activation memory.
+  /// Returns B*S*H*2, the unit of activation memory.
   std::optional<double> unit() const;
 
-  /// The bytes of the step with other numbers of tokens and layers, by the
-  /// linear model: where `t` and `l` are the factors, every buffer grows by its
-  /// shares, and so does, at every point of the schedule, what is alive.
+  /// Predicts the bytes of the step with `tokenFactor` times as many tokens and
+  /// `layerFactor` times as many layers. The model is linear: every buffer
+  /// grows by its shares, and with it the bytes that are live at a position.
   double predict(double tokenFactor, double layerFactor) const;
-  /// The largest factor that fits, to 1e-6; 0 if none does.
+  /// Returns the largest factor that fits, to 1e-6; 0 if none does.
   double largestFactor(double budget, bool ofLayers) const;
 
-  /// The report for people. `budget`: bytes to answer for, 0 for none.
+  /// Prints the report for users. With a `budget` in bytes (0: none), it says
+  /// what fits.
   void print(llvm::raw_ostream &os, double budget = 0) const;
   void printJSON(llvm::raw_ostream &os, double budget = 0) const;
-  /// Every buffer with what it is and where it comes from, largest first.
+  /// Prints every buffer with its category and source location, largest first.
   void printBuffers(llvm::raw_ostream &os) const;
 };
 
-/// What `buffers`, the plan of `schedule`, hold: fills in their categories.
-/// `positionOf` tells where an op of the schedule stands.
+/// Makes the report of `buffers`, the plan of `schedule`, and fills in their
+/// categories. `positionOf` returns the position of an op in the schedule.
 MemoryReport
 makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
                  int64_t arenaBytes,
                  llvm::function_ref<unsigned(Operation *)> positionOf);
 
-/// `80GB`, `80 GiB`, `123456`: bytes; nothing for anything else.
+/// Parses bytes such as `80GB`, `80 GiB` or `123456`; nullopt for other text.
 std::optional<double> parseBytes(StringRef text);
 
 } // namespace mlir::fp8

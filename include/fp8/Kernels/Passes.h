@@ -14,8 +14,8 @@ struct MemoryReport;
 #define GEN_PASS_DECL
 #include "fp8/Kernels/Passes.h.inc"
 
-/// As `createPlanMemory`; the report is also put into `sink`, which must
-/// outlive the run of the pass.
+/// Creates the pass that plans memory. It also stores its report in `sink`,
+/// which must outlive the run of the pass.
 std::unique_ptr<Pass> createPlanMemoryPass(PlanMemoryOptions options,
                                            MemoryReport *sink);
 

@@ -6,16 +6,16 @@
 include "mlir/Pass/PassBase.td"
 
 def RecomputeElementwise : Pass<"fp8-recompute-elementwise", "::mlir::func::FuncOp"> {
-  let summary = "Compute again what would be stored until a whole reduction ends";
+  let summary = "Recompute tensors instead of storing them across a whole reduction";
   let description = [{
     A tensor that is quantized by its own amax is needed twice: for the amax,
-    and when that is known. Where reading what it is computed from again costs
-    less than storing and reading it (an optimizer's new state, computed from
-    payloads; the scaled input of a norm), the elementwise ops that compute it
-    are cloned for the second reader, with the attribute `fp8.sweep`, which keeps
-    them apart from the first ones. The same ops on the same values give the same
-    bits. Values that some reader wants in memory anyway stay as they are, and so
-    do small ones.
+    and once the amax is known. Recomputing the tensor can cost less traffic
+    than storing and reading it, as for an optimizer's new state, which is
+    computed from payloads, or for the scaled input of a norm. The pass then
+    clones the elementwise ops that compute it for the second reader. The
+    attribute `fp8.sweep` keeps the clones apart from the original ops. The same
+    ops on the same values give the same bits. Values that some reader needs in
+    memory anyway stay as they are, and so do small ones.
 
     Example: the square of `%x` is not stored.
 
@@ -98,22 +98,23 @@ def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
   let summary = "Deal the state to the ranks: ZeRO-1 by whole tensors";
   let description = [{
     In a module with `fp8.zero`, a parameter and the state that belongs to it
-    (moments, summed gradients, their scales) are a shard, which one rank owns.
-    Which one is decided when the step runs: shards are dealt by their bytes to
-    as many ranks as there are, so the code is the same on all of them.
+    (moments, summed gradients, their scales) form a shard, which one rank owns.
+    The owner is chosen when the step runs: shards are distributed by their
+    bytes over as many ranks as there are, so the code is the same on all ranks.
 
-    The pass follows who has a value: all ranks, each another one (what follows
-    from the batch), or the owner of a shard. An op that reads what one owner has,
-    and else what all have, is run by that owner alone: `fp8.shard` marks it, and
-    the state. A sum over ranks that becomes the state of one shard goes to its
-    owner alone. What others read of an owner's values is sent to them where it
-    is computed (`fp8.all_reduce owner`).
+    The pass tracks which ranks have a value: all of them, each rank a different
+    one (values that depend on the batch), or the owner of a shard. If an op
+    reads values of one owner, and otherwise only values that all ranks have,
+    that owner alone runs it: `fp8.shard` marks such ops, and the state. A sum
+    over ranks that becomes state of one shard only goes to its owner. If other
+    ranks read a value of an owner, it is sent to them where it is computed
+    (`fp8.all_reduce owner`).
 
-    So a weight that is read as FP8 payload and scale is sent as these, and its
-    master stays with the owner. A parameter that others read as it is, or in
-    forms that take more bytes, is no part of the shard: all ranks have it, and
-    are sent its new value. State whose parameter is not known follows an owner
-    where nobody else reads it.
+    A weight that is read as FP8 payload and scale is therefore sent in that
+    form, and its master stays with the owner. A parameter that others read
+    unchanged, or in forms that take more bytes, is not part of the shard: all
+    ranks have it and receive its new value. State whose parameter is not known
+    belongs to an owner if nobody else reads it.
 
     Example: the gradient goes to the owner of `params['w']`, which updates the
     moment; all get the new parameter.
@@ -147,7 +148,7 @@ def FormKernels : Pass<"fp8-form-kernels", "::mlir::ModuleOp"> {
     the joined kernel reads only what it wrote itself: the loops that both share
     are the kernel's domain, which codegen divides into tasks; `fp8.task_dims` on
     an op says which of its loops run over the domain. A kernel holds at most one
-    contraction, as its first op; what follows it is its epilogue.
+    contraction, as its first op; the ops after it are its epilogue.
 
     Example input:
 
@@ -180,7 +181,7 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
     Kernels whose bodies are equal but for locations and names become one, so
     compile time follows the number of distinct kernels and not the number of
     layers. The symbol of a kernel becomes the hash of what it computes
-    (`structuralHash`); what it is for is told by the labels of its launches.
+    (`structuralHash`); the labels of its launches tell its purpose.
 
     Example (a kernel of one task):
 
@@ -207,15 +208,15 @@ def DeduplicateKernels : Pass<"fp8-deduplicate-kernels", "::mlir::ModuleOp"> {
 def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
   let summary = "Bufferize each kernel alone, and the schedule around them";
   let description = [{
-    One-shot bufferization of a whole step is superlinear in its length; here
-    it sees one kernel at a time. A function becomes an `fp8.schedule`, a tree of
-    launches and control flow on buffers: one `memref.alloc` per intermediate tensor,
-    views for reshapes and slices of stacks. What a loop carries is one buffer
-    that every iteration updates, what a branch yields one that every branch
-    writes. A tensor that dies in an update lends it its buffer, all others are
-    copied by a kernel that is a `copy`. Results become the last arguments of
-    the schedule; one that replaces a state argument is written into that
-    argument.
+    One-shot bufferization of a whole step is superlinear in its length. This
+    pass therefore bufferizes one kernel at a time. A function becomes an
+    `fp8.schedule`, a tree of launches and control flow on buffers: one
+    `memref.alloc` per intermediate tensor, and views for reshapes and slices of
+    stacks. A loop-carried value is one buffer that every iteration updates; the
+    result of a branch is one that every branch writes. A tensor whose last use
+    is an update lends its buffer to that update; all others are copied by a
+    kernel that is a `copy`. Results become the last arguments of the schedule;
+    one that replaces a state argument is written into that argument.
 
     Example input:
 
@@ -236,13 +237,13 @@ def BufferizeKernels : Pass<"fp8-bufferize-kernels", "::mlir::ModuleOp"> {
 }
 
 def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
-  let summary = "Let values be made where a copy would bring them";
+  let summary = "Compute values in place instead of copying them there";
   let description = [{
-    A copy from an allocation to a result, the carry of a loop, the result of a
-    branch or a slot of a stack goes away if the allocation can live in that
-    place from its first write on: if nobody reads the place's old contents
-    after that, except a kernel that reads each element right before it writes
-    it. What remains is what needs two buffers.
+    Removes a copy from an allocation to a result, a loop-carried buffer, the
+    result of a branch or a slot of a stack if the allocation can live in the
+    copy's target from its first write on. That is so if nobody reads the
+    target's old contents after that, except a kernel that reads each element
+    right before it writes it. The copies that remain need two buffers.
 
     Example: `%t` becomes `%x`, and the copy goes.
 
@@ -279,11 +280,11 @@ def ElideCopies : Pass<"fp8-elide-copies", "::mlir::ModuleOp"> {
 def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::ModuleOp"> {
   let summary = "Begin collectives early and wait for them late";
   let description = [{
-    A `fp8.start_all_reduce` moves up to behind the last op of its block that
-    writes its input or uses what it writes, its `fp8.wait` down to the first op
-    that uses the result or writes the input: what lies between, the rest of the
-    backward pass, runs while values travel. Collectives keep their order, which is the order
-    in which every rank meets them, and stay in their blocks.
+    Moves each `fp8.start_all_reduce` up to behind the last op of its block that
+    writes its input or uses what it writes, and its `fp8.wait` down to the
+    first op that uses the result or writes the input. The ops between the two,
+    the rest of the backward pass, run while values travel. Collectives stay in
+    their blocks and keep their order, which is the same on every rank.
 
     Example: the launch of `@other` comes before the wait.
 
@@ -301,19 +302,19 @@ def OverlapCollectives : Pass<"fp8-overlap-collectives", "::mlir::ModuleOp"> {
 }
 
 def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
-  let summary = "Give every intermediate buffer a place in one arena";
+  let summary = "Give every intermediate buffer an offset in one arena";
   let description = [{
-    Computes the live interval of every `memref.alloc` of the schedule (one that
-    a loop uses and did not make lives as long as the loop; one that a loop's
-    body makes lives within the body) and packs them, largest first, into one arena (the first argument after this
-    pass, `memref<Nxi8>`): allocations become `memref.view`s at constant
-    offsets. Its size is left on the schedule as `arena_bytes`. Launches and
-    constants get their numbers, by which code and runtime know them.
+    Computes the live interval of every `memref.alloc` of the schedule and packs
+    the buffers, largest first, into one arena, the first argument after this
+    pass (`memref<Nxi8>`). A buffer that a loop uses but does not allocate is
+    live for the whole loop; one that a loop's body allocates is live within the
+    body. Allocations become `memref.view`s at constant offsets. The size of the
+    arena is left on the schedule as `arena_bytes`. Launches and constants get
+    the numbers by which code and runtime refer to them.
 
-    The report tells what the bytes are for, by data flow: state by what the
-    update does with it, buffers by whether they are saved for the backward
-    pass, gradients, copies of weights or temporaries. docs/Memory.md explains
-    it.
+    The report says what the bytes are for, by data flow: it classifies state by
+    how the update uses it, and buffers as saved for the backward pass,
+    gradients, copies of weights or temporaries. docs/Memory.md explains it.
 
     Example output:
 
@@ -332,12 +333,12 @@ def PlanMemory : Pass<"fp8-plan-memory", "::mlir::ModuleOp"> {
     Option<"printPlan", "print-plan", "bool", "false",
            "Print every buffer with offset, size and live interval to stderr">,
     Option<"report", "report", "std::string", "",
-           "Write what the step keeps in memory, and why, to this file: JSON if "
-           "it ends in .json, else a table; - is stdout">,
+           "Write a report of the step's memory to this file: JSON if its name "
+           "ends in .json, else a table; - is stdout">,
     Option<"printBuffers", "report-buffers", "bool", "false",
-           "Add every buffer, its category and where it comes from to the table">,
+           "Add every buffer with its category and source location to the table">,
     Option<"budget", "budget", "std::string", "",
-           "Answer in the report what fits in so much memory: 80GB, 512MiB, "
+           "Report what fits in this much memory: 80GB, 512MiB, "
            "4096">
   ];
   let dependentDialects = ["::mlir::memref::MemRefDialect",
@@ -348,11 +349,11 @@ def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
   let summary = "Check the contract between the kernels stage and codegen";
   let description = [{
     The module holds schedules, kernels and constants. A schedule holds only
-    launches with numbers of their own, views of the arena and their parts,
-    control flow, scalars, constants and `memref.get_global`; every kernel holds
+    launches with distinct numbers, views of the arena and their parts, control
+    flow, scalars, constants and `memref.get_global`. Every kernel holds
     structured ops, fills, copies, scalar loops and allocations of its own
-    intermediates on buffers, and does with its arguments what their accesses
-    say. No tensor is left.
+    intermediates on buffers, and accesses its arguments as declared. No tensor
+    is left.
 
     Example:
 
@@ -370,28 +371,30 @@ def VerifyScheduled : Pass<"fp8-verify-scheduled", "::mlir::ModuleOp"> {
 }
 
 def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
-  let summary = "Print what the launches of a schedule compute and move";
+  let summary = "Print the arithmetic and memory traffic of the launches of a schedule";
   let description = [{
-    Writes JSON to the standard output: for each launch, and for a step as a
-    whole, the floating-point operations (`flops`; of these `dot_flops` are the
+    Writes JSON to the standard output: for each launch, and for the whole step,
+    the floating-point operations (`flops`; of these `dot_flops` are the
     multiplications and additions of dots, 2MNK) and the bytes that have to move
     if every operand is read or written whole and once. `runs` is how often a
-    step runs the launch; it is null, and counts as 1, where data decide: in a
-    `while` loop or a branch. Where there is such a launch, `exact` is false.
-    Comparisons, selections, casts and integer arithmetic count as nothing.
+    step runs the launch. It is null, and counts as 1, where that depends on
+    data: in a `while` loop or a branch. `exact` is false if there is such a
+    launch. Comparisons, selections, casts and integer arithmetic do not count.
 
-    With a `card` it says how long a step takes there at least, and what bounds
-    it: for every launch the larger of the time that its arithmetic needs at the
-    card's peak rates and the time that its bytes need at the peak bandwidth, and
-    a time for the launch. Cards are `h100`, `h200` (SXM), `rtx4090`, `rtx5090`,
-    with the rates of their data sheets (dense, sums in f32), and `cpu`, whose
-    `limits` are those that `fp8-run --profile` has measured (`cost.json`).
-    Dots of f8, 16 bits and f32 have a rate each. Other arithmetic counts as
-    additions, those that a polynomial or a cast is made of too.
+    With a `card`, the report predicts the least time of a step on it, and what
+    bounds each launch: the time of a launch is the larger of the time of its
+    arithmetic at the card's peak rates and the time of its bytes at the peak
+    bandwidth, plus a launch overhead. Cards are `h100`, `h200` (SXM),
+    `rtx4090`, `rtx5090`, with the rates of their data sheets (dense, sums in
+    f32), and `cpu`, whose `limits` are those that `fp8-run --profile` has
+    measured (`cost.json`). Dots of f8, of 16-bit types and of f32 have a rate
+    each. Other arithmetic is counted in additions, including those of a
+    polynomial or a cast.
 
-    With `ranks` it says what a rank sends, how long that is on its way, and what
-    of it the step waits for: collectives follow one another on the `network` from
-    when they are begun, and launches go on until the wait.
+    With `ranks`, the report says how much a rank sends, how long the transfer
+    takes, and how much of that time the step waits: collectives follow one
+    another on the `network` from their start op on, and launches go on until
+    the wait.
 
     Example: 8 multiplications, 64 bytes.
 
@@ -413,13 +416,13 @@ def ReportCost : Pass<"fp8-report-cost", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"card", "card", "std::string", /*default=*/"",
-           "Say how long a step takes there: h100, h200, rtx4090, rtx5090 or cpu">,
+           "Predict the time of a step on this card: h100, h200, rtx4090, rtx5090 or cpu">,
     Option<"limits", "limits", "std::string", /*default=*/"",
-           "The cost.json of fp8-run --profile that has the limits of the CPU">,
+           "The cost.json of fp8-run --profile with the limits of the CPU">,
     Option<"ranks", "ranks", "int64_t", /*default=*/"1",
-           "With a card: how many ranks run the step">,
+           "With a card: the number of ranks that run the step">,
     Option<"network", "network", "std::string", /*default=*/"\"infiniband-ndr\"",
-           "What joins the ranks: nvlink4, nvlink5, infiniband-ndr, infiniband-hdr, ethernet-100g, or GB/s:microseconds">,
+           "The network between the ranks: nvlink4, nvlink5, infiniband-ndr, infiniband-hdr, ethernet-100g, or GB/s:microseconds">,
     Option<"asJSON", "json", "bool", /*default=*/"false",
            "Print the prediction as JSON, launch by launch">,
   ];

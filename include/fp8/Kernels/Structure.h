@@ -1,7 +1,7 @@
-//===- Structure.h - What kernels are made of -------------------*- C++ -*-===//
+//===- Structure.h - Attributes and queries of kernels ----------*- C++ -*-===//
 //
-// Names of the attributes that kernel formation leaves for codegen, and the
-// few questions about structured ops that several passes ask.
+// Names of the attributes that kernel formation leaves for codegen, and queries
+// on structured ops that several passes share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,42 +19,43 @@ inline constexpr llvm::StringLiteral kTaskDimsAttr =
     FP8Dialect::kTaskDimsAttrName;
 inline constexpr llvm::StringLiteral kSweepAttr = FP8Dialect::kSweepAttrName;
 
-/// The argument, allocation or constant in whose memory `buffer`, which may be
-/// a view of it, lies.
+/// Returns the argument, allocation or constant that owns the memory of
+/// `buffer`, which may be a view.
 Value memoryOf(Value buffer);
 
-/// The symbol of `kernel`: a hash of what it computes, so that layers and steps
-/// share it.
+/// Returns the symbol of `kernel`: a hash of what it computes, so that layers
+/// and steps share equal kernels.
 std::string nameOfContents(KernelOp kernel);
 
-/// A function called `name`, where `builder` stands, that takes the body of
-/// `op` (a kernel or a schedule): passes of upstream know functions alone. `op`
-/// is left without a body.
+/// Creates a function called `name` at the insertion point of `builder` and
+/// moves the body of `op`, a kernel or a schedule, into it: upstream passes
+/// only know functions. `op` is left without a body.
 func::FuncOp moveToFunction(OpBuilder &builder, FunctionOpInterface op,
                             StringRef name);
 
-/// The bytes of a dense buffer; elements of less than a byte take a whole one.
+/// Returns the bytes of a dense buffer; elements of less than a byte take one.
 int64_t byteSize(MemRefType type);
 
-/// What a kernel does with `argument`, a tensor or buffer, as its body tells.
+/// Returns how the body of a kernel accesses `argument`, a tensor or buffer.
 Access accessOf(BlockArgument argument);
 
-/// Does `op` show a tensor in another shape?
+/// Returns true if `op` only reshapes a tensor.
 bool isTensorView(Operation *op);
 
-/// All loops are parallel.
+/// Returns true if all loops are parallel.
 bool allParallel(linalg::LinalgOp op);
 
-/// The position in `map`'s results that is exactly loop `dim` while no other
-/// result uses that loop; nullopt if there is none.
+/// Returns the position in `map`'s results that is exactly loop `dim`; nullopt
+/// if there is none or if another result uses that loop.
 std::optional<unsigned> plainPosition(AffineMap map, unsigned dim);
 
-/// Number of iterations of all loops.
+/// Returns the number of iterations of all loops.
 int64_t iterationVolume(linalg::LinalgOp op);
 
-/// The op in a reduction's body that combines an element with the running
-/// value of output `index` (which it uses once), if it is associative and
-/// commutative up to rounding and has a neutral element; null otherwise.
+/// Returns the op in a reduction's body that combines an element with the
+/// running value of output `index`, if it is associative and commutative up to
+/// rounding and has a neutral element, and if it is the only use of the running
+/// value. Returns null otherwise.
 Operation *reductionCombiner(linalg::GenericOp op, unsigned index);
 
 } // namespace mlir::fp8

@@ -1,4 +1,4 @@
-//===- Expressions.cpp - What elementwise expressions compute -------------===//
+//===- Expressions.cpp - Elementwise expressions --------------------------===//
 
 #include "Expressions.h"
 
@@ -51,8 +51,8 @@ static bool compares(stablehlo::ComparisonDirection direction, double x,
 
 static double logistic(double x) { return 1 / (1 + std::exp(-x)); }
 
-/// What an op makes of one element of each operand; none for ops that no
-/// activation is made of.
+/// Applies an op to one element of each operand; returns nullopt for ops that
+/// do not occur in activations.
 static std::optional<double> computeElement(Operation *op,
                                             ArrayRef<double> in) {
   double x = in[0], y = in.size() > 1 ? in[1] : 0;
@@ -183,8 +183,8 @@ StringRef fp8::matchActivation(const Samples &values) {
       {"relu", [](double x) { return std::max(x, 0.0); }},
       {"sigmoid", logistic},
       {"identity", [](double x) { return x; }}};
-  // Far below what tells two of them apart but the two forms of gelu, of which
-  // the nearer one is meant.
+  // The tolerance is far below the distance of any two activations except the
+  // two forms of gelu, of which the nearer one is chosen.
   double best = 5e-3;
   StringRef name;
   for (const auto &[candidate, function] : activations) {
@@ -193,7 +193,7 @@ StringRef fp8::matchActivation(const Samples &values) {
       double expected = function(getSamplePoints()[i]);
       double apart =
           std::abs(values[i] - expected) / std::max(1.0, std::abs(expected));
-      // A NaN is near to nothing.
+      // A NaN matches nothing.
       error = std::max(error, std::isnan(apart) ? 1.0 : apart);
     }
     if (error < best) {

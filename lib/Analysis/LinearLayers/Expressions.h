@@ -1,4 +1,4 @@
-//===- Expressions.h - What elementwise expressions compute -----*- C++ -*-===//
+//===- Expressions.h - Elementwise expressions ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_EXPRESSIONS_H
 #define FP8_LIB_ANALYSIS_LINEARLAYERS_EXPRESSIONS_H
@@ -11,19 +11,19 @@
 namespace mlir {
 namespace fp8 {
 
-/// The number that a constant has throughout, spread or not.
+/// Returns the value of a splat constant, broadcast or not.
 std::optional<double> getSplatNumber(Value value);
 
-/// Values of an expression at the points where its variables are sampled.
+/// The values of an expression at the sample points of its variables.
 constexpr unsigned kNumSamples = 20;
 using Samples = std::array<double, kNumSamples>;
 
-/// The points at which activations are told apart.
+/// Returns the points at which activations are compared.
 const Samples &getSamplePoints();
 
-/// Computes an elementwise expression in f64, whatever its types; `variable`
-/// has the samples of what is not computed any further. None where something
-/// else is read.
+/// Evaluates an elementwise expression in f64, regardless of its types.
+/// `variable` returns the samples of a value that is not evaluated any further.
+/// Returns nullopt if the expression reads anything else.
 class Evaluator {
 public:
   Evaluator(const Views &views, Operation *user,
@@ -41,9 +41,9 @@ private:
   DenseMap<Value, std::optional<Samples>> known;
 };
 
-/// The name of the activation that has these values at the sample points: silu,
-/// gelu (by erf), gelu_tanh, quick_gelu, relu, sigmoid or identity; empty if it
-/// is none of these. Constants may have been rounded to bf16.
+/// Returns the name of the activation that has these values at the sample
+/// points: silu, gelu (by erf), gelu_tanh, quick_gelu, relu, sigmoid or
+/// identity; empty if none matches. Constants may have been rounded to bf16.
 StringRef matchActivation(const Samples &values);
 
 } // namespace fp8

@@ -1,4 +1,4 @@
-//===- GatedUnits.cpp - SwiGLU and its kin, found by data flow ------------===//
+//===- GatedUnits.cpp - Gated units (SwiGLU), found by data flow ----------===//
 
 #include "fp8/Analysis/GatedUnits.h"
 
@@ -21,17 +21,17 @@ namespace {
 
 using Index = SmallVector<int64_t>;
 
-/// A result of a linear layer: perhaps a slice of it, with its bias.
+/// The result of a linear layer, perhaps with its bias, or a slice of it.
 struct Branch {
   Value value;
   /// The view of `value` that the expression reads.
   Value read;
-  /// The number of `value` (ValueNumbers): equal for equal values.
+  /// The number of `value` (ValueNumbers); equal values have equal numbers.
   unsigned number;
   const DotInfo *dot;
 };
 
-/// What the expression in front of a linear layer reads.
+/// The values that the expression before a linear layer reads.
 struct Leaves {
   SmallVector<Branch, 2> branches;
   bool others = false;
@@ -96,8 +96,8 @@ static Value getOperand(const DotInfo &info, OperandKind kind) {
 // The expression
 //===----------------------------------------------------------------------===//
 
-/// The result of the linear layer that `value` is a view of, perhaps with the
-/// layer's bias added; null if it is none.
+/// Returns the result of the linear layer that `value` is a view of, perhaps
+/// with the layer's bias added; null if there is none.
 Value Finder::getDotOf(Value value) {
   bool biased = false;
   while (true) {
@@ -132,7 +132,7 @@ std::optional<Branch> Finder::matchBranch(Value value) {
                 forward.lookup(dot.getDefiningOp())};
 }
 
-/// Collects what an elementwise expression reads.
+/// Collects the values that an elementwise expression reads.
 void Finder::collect(Value value, Leaves &leaves) {
   DenseSet<Value> seen;
   SmallVector<Value> worklist{value};
@@ -159,7 +159,7 @@ void Finder::collect(Value value, Leaves &leaves) {
   }
 }
 
-/// The factors of a product of products.
+/// Collects the factors of nested products.
 void Finder::collectFactors(Value value, SmallVectorImpl<Value> &factors) {
   if (!matchBranch(value)) {
     if (Value source = views.getSameElementsSource(value, user))
@@ -174,8 +174,8 @@ void Finder::collectFactors(Value value, SmallVectorImpl<Value> &factors) {
   factors.push_back(value);
 }
 
-/// Whether results of two different layers, or of two parts of one, are
-/// multiplied: a sum of results (a residual stream behind its norm) is no
+/// Returns true if results of two different layers, or of two parts of one, are
+/// multiplied. A sum of results (a residual stream after its norm) is no
 /// product.
 bool Finder::isProduct(Value value) {
   SmallVector<Value> factors;
@@ -192,7 +192,7 @@ bool Finder::isProduct(Value value) {
   return withBranches > 1 && distinct.size() > 1;
 }
 
-/// How `value` depends on the branch with this number.
+/// Returns how `value` depends on the branch with this number.
 Dependence Finder::getDependence(Value value, unsigned number,
                                  DenseMap<Value, Dependence> &known) {
   auto found = known.find(value);
@@ -263,9 +263,9 @@ static ArrayRef<int64_t> shapeOf(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Goes from an element of a view to the same element of what it is a view of.
-/// `slots` are the starts that a loop's counter gives, by dimension of the new
-/// value (null elsewhere), if the step is a slice.
+/// Goes from an element of a view to the same element of its source. If the
+/// view is a slice, `slots` are the start indices that depend on a loop's
+/// counter, by dimension of the source (null elsewhere).
 bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
   slots.clear();
   Operation *op = value.getDefiningOp();
@@ -296,7 +296,7 @@ bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
     for (auto [i, start, size] : llvm::zip_equal(index, slice.getStartIndices(),
                                                  slice.getSliceSizes())) {
       std::optional<int64_t> constant = stablehlo::matchConstantInteger(start);
-      // (What cuts off more than one is a rank's part.)
+      // (A dynamic slice of several elements is the part of a rank.)
       slots.push_back(constant || size != 1 ? Value() : start);
       i += constant.value_or(0);
     }
@@ -313,7 +313,7 @@ bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
   return true;
 }
 
-/// Whether an expression reads the value with this number.
+/// Returns true if an expression reads the value with this number.
 bool Finder::reads(Value value, unsigned number, DenseMap<Value, bool> &known) {
   auto [it, inserted] = known.try_emplace(value, false);
   if (!inserted)
@@ -331,8 +331,8 @@ bool Finder::reads(Value value, unsigned number, DenseMap<Value, bool> &known) {
   return known[value] = result;
 }
 
-/// Goes from an element of an expression to the one it reads of the value with
-/// this number.
+/// Goes from an element of an expression to the element that it reads of the
+/// value with this number.
 bool Finder::traceTo(Value &value, Index &index, unsigned number) {
   DenseMap<Value, bool> known;
   SmallVector<Value> slots;
@@ -353,7 +353,7 @@ bool Finder::traceTo(Value &value, Index &index, unsigned number) {
   return true;
 }
 
-/// Goes from an element of a weight to the parameter it lies in.
+/// Goes from an element of a weight to that of the parameter that contains it.
 bool Finder::traceToParameter(Value value, Index index, Value &parameter,
                               Index &at, SmallVectorImpl<int64_t> &layerDims) {
   layerDims.clear();
@@ -365,7 +365,7 @@ bool Finder::traceToParameter(Value value, Index index, Value &parameter,
       break;
     if (!step(value, index, slots))
       return false;
-    // A slice of a slice of a stack is nothing that a loop over layers takes.
+    // A slice of a slice of a stack does not belong to a loop over layers.
     for (auto [dim, slot] : llvm::enumerate(slots))
       if (slot)
         layerDims.push_back(dim);
@@ -375,8 +375,8 @@ bool Finder::traceToParameter(Value value, Index index, Value &parameter,
   return origins.get(value) == Origin::Weight;
 }
 
-/// The places of channels 0, 1, ... in a parameter, as `place` finds each one;
-/// none if they are not at regular distances.
+/// Returns the positions of channels 0, 1, ... in a parameter, as `place` finds
+/// each one; nullopt if they are not evenly spaced.
 template <typename Place>
 std::optional<ParameterChannels> Finder::getChannels(int64_t count,
                                                      Place place) {
@@ -423,7 +423,7 @@ std::optional<ParameterChannels> Finder::getChannels(int64_t count,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What a dot does with the dimensions of its weight and of the other operand.
+/// The dimensions of a dot's weight and of its other operand.
 struct DotSides {
   ArrayRef<int64_t> weightBatching, weightContracting;
   ArrayRef<int64_t> otherBatching, otherContracting;
@@ -445,9 +445,9 @@ static DotSides getSides(const DotInfo &info) {
   return sides;
 }
 
-/// The element of the weight that gives an element of the result its column;
-/// the place along the contraction is 0. None if the rest of the result's
-/// element isn't the first token.
+/// Returns the element of the weight that determines the column of a result's
+/// element, with index 0 along the contraction. Returns nullopt if the result's
+/// element does not belong to the first token.
 static std::optional<Index> getWeightElement(const DotInfo &info,
                                              ArrayRef<int64_t> result) {
   DotSides sides = getSides(info);
@@ -479,9 +479,9 @@ static std::optional<Index> getWeightElement(const DotInfo &info,
   return element;
 }
 
-/// The activation that the values are a multiple of, or an empty name.
+/// Returns the activation that the values are a multiple of, or an empty name.
 static StringRef matchMultiple(const Samples &values) {
-  // All activations end near to their argument or to one.
+  // All activations end close to their argument or to one.
   for (double end : {getSamplePoints().back(), 1.0}) {
     double factor = values.back() / end;
     if (factor == 0 || !std::isfinite(factor))
@@ -495,12 +495,12 @@ static StringRef matchMultiple(const Samples &values) {
   return "";
 }
 
-/// Proves that `product`, which is linear in `linear`, is a known activation of
-/// `gate` times it, and finds the channels of all three weights; else says why
-/// not.
+/// Proves that `product`, which is linear in `linear`, is that value times a
+/// known activation of `gate`, and finds the channels of all three weights.
+/// Returns an empty string or what is missing.
 std::string Finder::prove(GatedUnit &unit, Value product, const Branch &gate,
                           const Branch &linear) {
-  // With a linear branch of one the product is the activation of the other.
+  // If the linear branch is one, the product is the activation of the gate.
   Samples ones;
   ones.fill(1);
   auto variable = [&](Value value) -> std::optional<Samples> {

@@ -1,17 +1,17 @@
 //===- LinearLayers.cpp - Linear layers, found by data flow ---------------===//
 //
-// The order of work:
-//  1. every value gets a number, equal for values that compute the same
-//     (recomputation behind a barrier gives the number of the original);
-//  2. every value is classified as constant, weight (made from parameters
-//  alone)
-//     or data;
-//  3. dots that the loss depends on and that read a weight are the forward
-//  dots:
-//     they define the layers;
-//  4. the other dots with a weight are dgrad where they contract the weight's
-//     other dimensions;
-//  5. dots without a weight that read the activation of a layer and contract
+// The analysis works in this order:
+//  1. Every value gets a number, equal for values that compute the same
+//     (recomputation after a barrier gives the number of the original).
+//  2. Every value is classified as constant, weight (computed from parameters
+//     alone) or data.
+//  3. Dots that the loss depends on and that read a weight are the forward
+//  dots.
+//     They define the layers.
+//  4. Other dots with a weight are dgrad if they contract the other dimensions
+//  of
+//     the weight.
+//  5. Dots without a weight that read the activation of a layer and contract
 //  its
 //     token dimensions are wgrad.
 //
@@ -51,8 +51,8 @@ std::string fp8::getParameterPath(func::FuncOp function,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Whether a dot is a sum over two whole arrays, as optimizers take it of
-/// parameters and gradients: a layer has tokens, or outputs, or both.
+/// Returns true if a dot sums over two whole arrays, as optimizers do with
+/// parameters and gradients. A layer has tokens, or outputs, or both.
 bool isInnerProduct(stablehlo::DotGeneralOp dot) {
   return cast<RankedTensorType>(dot->getResult(0).getType()).getRank() == 0;
 }
@@ -60,15 +60,16 @@ bool isInnerProduct(stablehlo::DotGeneralOp dot) {
 /// A forward dot with a weight.
 struct Layer {
   unsigned info;
-  /// Number of the weight's root, and which of its dimensions are contracted.
+  /// The number of the weight's root, and the dimensions of it that are
+  /// contracted.
   unsigned weight;
   llvm::SmallBitVector weightContracted;
-  /// Likewise of the activation; `activationRest` are the dimensions that a
+  /// The same for the activation; `activationRest` are the dimensions that a
   /// weight gradient contracts.
   unsigned activation;
   llvm::SmallBitVector activationRest;
   SmallVector<int64_t> weightShape;
-  /// Numbers of the output gradients that the dgrad dots of the layer read.
+  /// The numbers of the output gradients that the layer's dgrad dots read.
   SmallVector<unsigned> gradients;
 };
 
@@ -104,7 +105,7 @@ struct Analyzer {
   Views views;
   Origins origins;
   std::vector<Layer> layers;
-  /// By dot, the layers whose weight or activation it reads.
+  /// For each dot, the layers whose weight or activation it reads.
   SmallVector<SmallVector<unsigned, 2>> layersOfDot;
   bool hasLoss = false, updatesParameters = false;
   /// The ops that compute the loss, and those that compute the next state.
@@ -125,17 +126,18 @@ void Analyzer::findForwardSlice() {
   }
   hasLoss = !losses.empty();
   updatesParameters = !states.empty();
-  // State that a loop over steps updates is a leaf to the forward pass: how the
-  // last iteration came to it is the backward pass and the optimizer.
+  // State that a loop over steps updates is a leaf of the forward pass: its
+  // value in the last iteration comes from the backward pass and the optimizer.
   forwardSlice = getSlice(losses, /*throughSteps=*/false);
   if (hasLoss)
     addForwardOfOtherLosses();
   updateSlice = getSlice(states, /*throughSteps=*/true);
 }
 
-/// A loss that is not returned leaves no trace but its gradients. Where the
-/// returned losses read a parameter in no dot, the first dot that does is of
-/// the forward pass: those of the backward pass follow from it.
+/// Adds the forward pass of losses that are not returned, which are only
+/// visible by their gradients. If the returned losses read a parameter in no
+/// dot, the first dot that does belongs to the forward pass, because the dots
+/// of the backward pass depend on it.
 void Analyzer::addForwardOfOtherLosses() {
   DenseSet<Value> read;
   SmallVector<std::pair<Value, stablehlo::DotGeneralOp>> first;
@@ -160,7 +162,7 @@ void Analyzer::addForwardOfOtherLosses() {
   forwardSlice.insert_range(getSlice(roots, /*throughSteps=*/false));
 }
 
-/// Whether a weight's parameter is one that gradients update.
+/// Returns true if a weight's parameter is one that gradients update.
 bool Analyzer::isTrained(Value weight) const {
   BlockArgument parameter = origins.getParameter(weight);
   auto kind = parameter ? function.getArgAttrOfType<StringAttr>(
@@ -169,7 +171,7 @@ bool Analyzer::isTrained(Value weight) const {
   return kind && kind.getValue() == "parameter";
 }
 
-/// The ops that compute some values.
+/// Returns the ops that compute some values.
 DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
                                          bool throughSteps) const {
   DenseSet<Operation *> slice;
@@ -203,7 +205,7 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
       stablehlo::forEachRead(op, read);
     for (Value source : sources)
       read(source);
-    // What decides how often a loop runs, or which branch.
+    // The condition of a loop, or the predicate of a branch.
     if (!sources.empty() && isBranch(op))
       read(op->getOperand(0));
     else if (!sources.empty())
@@ -212,16 +214,17 @@ DenseSet<Operation *> Analyzer::getSlice(ArrayRef<Value> roots,
   return slice;
 }
 
-/// What the forward pass computes of data and the backward pass reads.
+/// Finds the uses by the backward pass of values that the forward pass computes
+/// from data.
 void Analyzer::findSavedUses(SmallVectorImpl<OpOperand *> &uses) const {
   if (!hasLoss || !updatesParameters)
     return;
   function.walk([&](Operation *op) {
     if (!forwardSlice.contains(op))
       return;
-    // What a loop has is what its carries are in an iteration, if the forward
-    // pass reads them. Barriers are in no slice: they stand for what they pass
-    // on.
+    // The values of a loop are its loop-carried values within an iteration, if
+    // the forward pass reads them. Barriers are in no slice; their operands
+    // represent them.
     SmallVector<Value> values;
     if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
       llvm::copy_if(loop.getBody().getArguments(), std::back_inserter(values),
@@ -239,7 +242,7 @@ void Analyzer::findSavedUses(SmallVectorImpl<OpOperand *> &uses) const {
           type.getRank() == 0 || origins.get(value) != Origin::Data)
         continue;
       for (OpOperand &use : value.getUses()) {
-        // Both passes must rescale by one factor.
+        // Both passes must rescale by the same factor.
         auto rescale = dyn_cast<RescaleOp>(use.getOwner());
         if (rescale && use.get() == rescale.getFactor())
           continue;
@@ -255,7 +258,7 @@ bool Analyzer::inForwardPass(Operation *op) const {
   return !hasLoss || forwardSlice.contains(op);
 }
 
-/// Whether a value is `indices == iota` as a float tensor.
+/// Returns true if a value is `indices == iota` as a float tensor.
 bool Analyzer::isOneHot(Value value, Operation *user) const {
   auto step = [&](Value value) -> Value {
     if (Value source = views.getViewSource(value, user))
@@ -315,7 +318,7 @@ void Analyzer::classifyWithWeight(unsigned index) {
     info.rhs = weightIsLhs ? otherKind : OperandKind::Weight;
   };
 
-  // The layers with this weight, by which of its dimensions they contract.
+  // The layers with this weight, by the dimensions of it that they contract.
   SmallVector<unsigned, 2> same, complementary;
   for (auto [i, layer] : llvm::enumerate(layers)) {
     if (layer.weight != weightNumber)
@@ -357,9 +360,8 @@ void Analyzer::classifyWithWeight(unsigned index) {
   layer.weight = weightNumber;
   layer.weightContracted = contracted;
   layer.activation = numbers.get(otherRoot);
-  // The dimensions of the root that the tokens span, not those that nothing
-  // else spans: one of an image's can be in both (a patch's rows are part of
-  // the image's).
+  // The dimensions of the root that the tokens span. They may overlap with the
+  // other dimensions: the rows of a patch are part of the rows of the image.
   SmallVector<int64_t> tokenDims;
   for (int64_t dim :
        llvm::seq(cast<RankedTensorType>(other.getType()).getRank()))
@@ -381,7 +383,7 @@ static int64_t getNumElements(Value value) {
 }
 
 /// Follows a gradient through elementwise ops, views and loops to the parameter
-/// that it updates. Reductions are not followed: through the gradients' norm
+/// that it updates. Does not follow reductions: through the gradients' norm,
 /// every gradient reaches every parameter.
 std::string Analyzer::getUpdatedParameter(Value gradient) const {
   SmallVector<Value> worklist{gradient};
@@ -403,7 +405,7 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
         path = getParameterOfResult(index);
       } else if (isa<stablehlo::ReturnOp>(user) &&
                  (isa<stablehlo::WhileOp>(parent) || isBranch(parent))) {
-        // Out of a branch; out of a loop, and into its next iteration.
+        // Out of a branch, or out of a loop and into its next iteration.
         if (index >= parent->getNumResults())
           continue;
         follow(parent->getResult(index));
@@ -425,8 +427,8 @@ std::string Analyzer::getUpdatedParameter(Value gradient) const {
   return path;
 }
 
-/// The path of the parameter whose next value a result is; empty if it is none.
-/// Moments are updated by the gradient as well.
+/// Returns the path of the parameter whose next value a result is; empty if it
+/// is none, such as a moment, which the gradient updates, too.
 std::string Analyzer::getParameterOfResult(unsigned result) const {
   auto path = function.getResultAttrOfType<StringAttr>(result, "fp8.state");
   if (path)
@@ -471,7 +473,7 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
     return false;
 
   // Layers that share their input (query, key and value; gate and up) have
-  // different output gradients, which their dgrad dots read as well.
+  // different output gradients, which their dgrad dots read, too.
   unsigned chosen = candidates.front();
   auto byGradient = llvm::find_if(candidates, [&](unsigned i) {
     return llvm::is_contained(layers[i].gradients, gradientNumber);
@@ -492,8 +494,8 @@ bool Analyzer::matchWgrad(unsigned index, bool activationIsLhs) {
   return true;
 }
 
-/// The parameter that data has changed into `value`, by what was added to it,
-/// as SAM and line searches do; empty if there is none.
+/// Returns the parameter that `value` was computed from by adding values that
+/// depend on data, as SAM and line searches do; empty if there is none.
 std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
   Value whole = views.getViewRoot(value, user);
   auto getSize = [](Value value) {
@@ -503,7 +505,7 @@ std::string Analyzer::getChangedParameter(Value value, Operation *user) const {
   DenseSet<Value> seen;
   while (!stack.empty()) {
     Value source = views.getSameElementsRoot(stack.pop_back_val(), user);
-    // What is spread before it is added is a bias.
+    // A value that is broadcast before it is added is a bias.
     if (getSize(views.getViewRoot(source, user)) != getSize(whole) ||
         !seen.insert(source).second)
       continue;
@@ -540,14 +542,14 @@ void Analyzer::classifyWithoutWeight(unsigned index) {
              "the weight gradient of no layer";
 }
 
-/// A layer is the head if the input of no other layer depends on its output.
+/// Marks the heads: layers whose output no other layer's input depends on.
 void Analyzer::findHeads() {
   DenseMap<Operation *, unsigned> layerOfOp;
   for (auto [i, layer] : llvm::enumerate(layers))
     if (!dots[layer.info].recomputed)
       layerOfOp[dots[layer.info].dot] = i;
   llvm::BitVector read(layers.size());
-  // Which layers every value of the forward pass depends on.
+  // The layers that every value of the forward pass depends on.
   DenseMap<Value, llvm::BitVector> reached;
   auto merge = [&](Value from, llvm::BitVector &bits) {
     auto it = reached.find(from);
@@ -617,7 +619,7 @@ void Analyzer::findHeads() {
     info.head = !layersOfDot[i].empty() &&
                 llvm::all_of(layersOfDot[i], [&](unsigned layer) {
                   const Layer &l = layers[layer];
-                  // A recomputed dot stands for its original.
+                  // A recomputed dot represents its original.
                   if (dots[l.info].recomputed)
                     return llvm::all_of(layersOfDot[l.info], [&](unsigned o) {
                       return !read.test(o);
@@ -642,8 +644,8 @@ void Analyzer::run() {
   layersOfDot.resize(dots.size());
 
   SmallVector<unsigned> withoutWeight;
-  // All forward dots come first: they define the layers that the others belong
-  // to. Without a loss the order of the program has to do.
+  // Forward dots come first: they define the layers that the others belong to.
+  // Without a loss, program order has to be enough.
   auto classify = [&](bool forwardPass) {
     for (unsigned i = 0; i < dots.size(); ++i) {
       DotInfo &info = dots[i];
@@ -682,7 +684,7 @@ void Analyzer::run() {
   findHeads();
   for (auto [info, own] : llvm::zip_equal(dots, layersOfDot))
     for (unsigned layer : own) {
-      // A layer that is computed again is the one of the forward pass.
+      // A recomputed layer is the layer of the forward pass.
       unsigned first = layers[layer].info;
       if (dots[first].recomputed)
         llvm::append_range(info.layers, layersOfDot[first]);

@@ -1,4 +1,4 @@
-//===- Origins.cpp - What values are made of ------------------------------===//
+//===- Origins.cpp - Whether values are weights or data -------------------===//
 
 #include "Origins.h"
 #include "ValueFlow.h"
@@ -37,8 +37,8 @@ Origin Origins::classify(BlockArgument arg) const {
   return role == "constant" ? Origin::Constant : Origin::Data;
 }
 
-/// Carries that enter as state and leave as its next value, where some of it is
-/// parameters.
+/// Finds loop-carried values that enter as state and leave as its next value,
+/// in loops that carry parameters.
 void Origins::findCarriedState(Operation *loop) {
   SmallVector<Value> state;
   for (OpOperand &use :
@@ -88,7 +88,7 @@ static int64_t getSize(Value value) {
   return type && type.hasStaticShape() ? type.getNumElements() : 0;
 }
 
-/// Whether that changed what `into` is known to be.
+/// Returns true if this changed what is known of `into`.
 bool Origins::merge(Value from, Value into) {
   if (updated.contains(into))
     return false;
@@ -116,14 +116,15 @@ void Origins::propagate(Operation &op) {
     return propagateLoop(op);
   if (isBranch(&op))
     return propagateBranch(op);
-  // Each result of a barrier is its own operand and nothing more.
+  // Each result of a barrier only depends on its own operand.
   if (isBarrier(&op)) {
     for (auto [result, operand] :
          llvm::zip_equal(op.getResults(), op.getOperands()))
       merge(operand, result);
     return;
   }
-  // Whatever the regions read (of a reduction, say) goes into every result.
+  // Everything that the regions read (of a reduction, for instance) affects
+  // every result.
   op.walk([&](Operation *nested) {
     for (Value operand : nested->getOperands())
       for (OpResult result : op.getResults())

@@ -1,4 +1,4 @@
-//===- Origins.h - What values are made of ----------------------*- C++ -*-===//
+//===- Origins.h - Whether values are weights or data -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H
 #define FP8_LIB_ANALYSIS_LINEARLAYERS_ORIGINS_H
@@ -10,7 +10,7 @@
 namespace mlir {
 namespace fp8 {
 
-/// What a value depends on: nothing, parameters alone, or data too.
+/// What a value depends on: nothing, parameters alone, or data.
 enum class Origin { Constant, Weight, Data };
 
 class Origins {
@@ -19,26 +19,26 @@ public:
 
   Origin get(Value value) const { return origins.lookup(value); }
 
-  /// The largest parameter a weight is made from.
+  /// Returns the largest parameter that a weight is computed from.
   BlockArgument getParameter(Value value) const {
     return parameters.lookup(value);
   }
 
   bool anyParameter() const { return !parameters.empty(); }
 
-  /// Whether a loop over whole steps carries a parameter that it updates: the
-  /// block argument of the loop, or its result. Each iteration reads it as a
-  /// parameter.
+  /// Returns true if `value` is a parameter that a loop over whole steps
+  /// carries and updates: the block argument of the loop, or its result. Each
+  /// iteration reads it as a parameter.
   bool isCarriedParameter(Value value) const { return carried.contains(value); }
 
-  /// The same of any state that such a loop replaces, the scale of the loss or
-  /// a moment: each iteration reads what the one before has left.
+  /// The same for any state that such a loop replaces, such as the loss scale
+  /// or a moment: each iteration reads what the previous one has written.
   bool isCarriedState(Value value) const {
     return carriedState.contains(value);
   }
 
-  /// Whether it is the next value of weights, as the step returns it: what
-  /// reads it, a second loss, reads a parameter.
+  /// Returns true if `value` is the next value of weights that the step
+  /// returns: its readers, such as a second loss, read it as a parameter.
   bool isUpdatedParameter(Value value) const { return updated.contains(value); }
 
 private:

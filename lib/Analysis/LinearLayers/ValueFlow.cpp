@@ -1,4 +1,4 @@
-//===- ValueFlow.cpp - Where values come from, through control flow -------===//
+//===- ValueFlow.cpp - Sources and equality of values ---------------------===//
 
 #include "ValueFlow.h"
 
@@ -54,9 +54,10 @@ Value fp8::getLoopInvariant(BlockArgument arg) {
                                                           : Value();
 }
 
-/// The value that a loop stored for `value`, a slice of what it stacked up: the
-/// backward loop reads the activations of the forward loop so. Of nested loops
-/// the stack is itself a slice of what the outer one stored.
+/// Returns the value that a loop stored for `value`, a slice of the loop's
+/// stack: the backward loop reads the activations of the forward loop this way.
+/// With nested loops, the stack is itself a slice of what the outer loop
+/// stored.
 static Value getStoredSource(Value value) {
   auto slice = value.getDefiningOp<stablehlo::DynamicSliceOp>();
   if (!slice)
@@ -75,7 +76,7 @@ static Value getStoredSource(Value value) {
   if (!loop)
     return nullptr;
   unsigned i = getIndex(stack);
-  // An unrolled loop stores several values of one kind one after the other; any
+  // An unrolled loop stores several values of one kind one after another; any
   // of them tells what the stack holds.
   Value stored;
   for (Value now = getBody(loop).back().getOperand(i);
@@ -120,8 +121,8 @@ Value fp8::getReshapeSource(Value value) {
              : Value();
 }
 
-/// The operand of a concatenation that a slice takes out of it again: how the
-/// body of an unrolled loop passes on the values of its parts.
+/// Returns the operand of a concatenation that a slice extracts again: the body
+/// of an unrolled loop passes on the values of its parts this way.
 static Value getConcatenatedSource(Value value) {
   auto slice = value.getDefiningOp<stablehlo::SliceOp>();
   if (!slice)
@@ -160,7 +161,7 @@ Value Views::getSameElementsSource(Value value, Operation *user) const {
     return source;
   if (Value source = getReshapeSource(value))
     return source;
-  // A rescaled tensor is the same tensor to a layer.
+  // For a layer, a rescaled tensor is the same tensor.
   if (auto rescale = value.getDefiningOp<RescaleOp>())
     return rescale.getInput();
   auto convert = value.getDefiningOp<stablehlo::ConvertOp>();
@@ -208,7 +209,7 @@ static DimSets mapReshape(const DimSets &source, ArrayRef<int64_t> from,
   DimSets result(to.size(), llvm::SmallBitVector(rootRank));
   size_t i = 0, j = 0;
   while (i < from.size() && j < to.size()) {
-    // The smallest groups of dimensions with the same number of elements.
+    // Find the smallest groups of dimensions with the same number of elements.
     size_t iEnd = i + 1, jEnd = j + 1;
     int64_t p = from[i], q = to[j];
     while (p != q) {
@@ -228,7 +229,7 @@ static DimSets mapReshape(const DimSets &source, ArrayRef<int64_t> from,
         result[k] = all;
     i = iEnd;
     j = jEnd;
-    // A dimension of one element may stand anywhere.
+    // A dimension of one element may be anywhere.
     while (i < from.size() && from[i] == 1 && !(j < to.size() && to[j] == 1))
       ++i;
     while (j < to.size() && to[j] == 1 && !(i < from.size() && from[i] == 1))
@@ -242,7 +243,7 @@ DimSets fp8::getDimSets(ArrayRef<Value> chain) {
   unsigned rank = rootType.getRank();
   DimSets sets(rank, llvm::SmallBitVector(rank));
   for (unsigned i = 0; i < rank; ++i)
-    // A dimension of one element says nothing about what is contracted.
+    // A dimension of one element does not affect what is contracted.
     if (rootType.getDimSize(i) != 1)
       sets[i].set(i);
 
@@ -287,9 +288,9 @@ static bool isConstant(Value value) {
   return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
 }
 
-/// The values that `value` may be, in the order of a branch's regions: `value`
-/// is a result of the branch, or a scalar selection by the predicate of an
-/// `if`.
+/// Returns the values that `value` may take, in the order of a branch's
+/// regions: `value` is a result of the branch, or a select by a scalar, the
+/// predicate of an `if`.
 static SmallVector<Value> getAlternatives(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && isBranch(op))
@@ -354,8 +355,8 @@ void ValueNumbers::number(Operation &op) {
       numbers[op.getResult(0)] = numbers.lookup(same);
       return;
     }
-  // Inside of a region, ops have numbers of their own for the dots there; the
-  // op as a whole is compared by what the region says.
+  // Ops inside of a region have their own numbers for the dots there. The op as
+  // a whole is compared by the contents of its regions.
   for (Region &region : op.getRegions())
     number(region);
   Key key;
@@ -368,8 +369,8 @@ void ValueNumbers::number(Operation &op) {
     next += op.getNumResults();
 }
 
-/// A value that an op merely repeats: what a loop stored or a branch returned,
-/// or what a chain of reshapes leads back to.
+/// Returns a value that `result` merely repeats: one that a loop stored or a
+/// branch returned, or the source of a chain of reshapes.
 Value ValueNumbers::getEqual(Value result, Operation *user) const {
   for (Value value = result;;) {
     if (Value stored = getStoredSource(value))
@@ -392,9 +393,9 @@ void ValueNumbers::append(Operation &op, DenseMap<Value, unsigned> &locals,
   key.push_back(reinterpret_cast<uintptr_t>(op.getName().getAsOpaquePointer()));
   key.push_back(
       reinterpret_cast<uintptr_t>(op.getAttrDictionary().getAsOpaquePointer()));
-  // Slices that loops take of one tensor are the same up to the iteration,
-  // which is all that a layer needs: loops over stacked weights count up in the
-  // forward and down in the backward pass.
+  // Slices that loops take of one tensor are equal up to the iteration, which
+  // is enough for a layer: loops over stacked weights count up in the forward
+  // and down in the backward pass.
   OperandRange operands = op.getOperands();
   if (isa<stablehlo::DynamicSliceOp>(op) &&
       op.getParentOfType<stablehlo::WhileOp>())

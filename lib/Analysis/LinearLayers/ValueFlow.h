@@ -1,8 +1,8 @@
-//===- ValueFlow.h - Where values come from, through control flow -*- C++
-//-*-===//
+//===- ValueFlow.h - Sources and equality of values -------------*- C++ -*-===//
 //
-// Views (reshapes, slices, conversions, ...), loops and branches between a
-// value and what it is made of, and numbers that are equal for equal values.
+// Traces views (reshapes, slices, conversions, ...), loops and branches between
+// a value and its source, and numbers values such that equal values have equal
+// numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,34 +24,36 @@ inline bool isBarrier(Operation *op) {
   return isa<stablehlo::OptimizationBarrierOp>(op);
 }
 
-/// Whether an op chooses one of its regions to run.
+/// Returns true if an op chooses one of its regions to run.
 inline bool isBranch(Operation *op) {
   return isa<stablehlo::IfOp, stablehlo::CaseOp>(op);
 }
 
-/// The values that control flow makes `value` one of: the result of a loop or
-/// its block argument is the initial value or what the body returns, the result
-/// of a branch what one of its regions returns. Empty for all other values.
+/// Returns the values that `value` may take by control flow: for the result of
+/// a loop or its block argument, the initial value and the value that the body
+/// yields; for the result of a branch, what each region returns. Empty for all
+/// other values.
 SmallVector<Value> getFlowSources(Value value);
 
-/// The value that a loop was entered with, if it carries `arg` unchanged.
+/// Returns the initial value of a loop argument that the loop does not change.
 Value getLoopInvariant(BlockArgument arg);
 
-/// Numbers values so that equal numbers mean equal values: of two ops with the
-/// same name, attributes, regions and operand numbers. Barriers are
-/// transparent: that is what makes a recomputed value equal to the original. A
-/// value that one loop stacks up has the number of the slice that another loop
-/// reads of the stack.
+/// Numbers values such that equal numbers mean equal values: results of ops
+/// with the same name, attributes, regions and operand numbers. Barriers are
+/// transparent, so that a recomputed value equals the original. A value that
+/// one loop stacks up has the number of the slice that another loop reads from
+/// the stack.
 class ValueNumbers {
 public:
   explicit ValueNumbers(func::FuncOp function) { number(function.getBody()); }
 
   unsigned get(Value value) const { return numbers.lookup(value); }
 
-  /// What a branch returned for `value`, if `user` lies in a branch chosen by
-  /// the same predicate (the backward pass of a branch reads what the forward
-  /// pass saved in the region of the same index); else the only thing that any
-  /// region returned but a constant. Null if `value` is of no branch.
+  /// Returns what a branch returned for `value`. If `user` lies in a branch
+  /// with the same predicate, that is the value of the region with the same
+  /// index (the backward pass of a branch reads what the forward pass saved
+  /// there); otherwise it is the only value that any region returned apart from
+  /// constants. Returns null if `value` comes from no branch.
   Value getBranchSource(Value value, Operation *user) const;
 
 private:
@@ -68,17 +70,18 @@ private:
   unsigned next = 1;
 };
 
-/// Walks from a value that `user` reads to what it shows the elements of.
+/// Walks from a value that `user` reads back to the source of its elements.
 class Views {
 public:
   explicit Views(const ValueNumbers &numbers) : numbers(numbers) {}
 
-  /// The same elements, perhaps rounded, rescaled or stored in between.
+  /// Returns the source with the same elements, perhaps rounded, rescaled or
+  /// stored in between.
   Value getSameElementsSource(Value value, Operation *user) const;
-  /// The source of a view: slices and broadcasts are looked through as well.
+  /// Returns the source of a view; looks through slices and broadcasts, too.
   Value getViewSource(Value value, Operation *user) const;
 
-  /// The value and its sources, from `value` to its root.
+  /// Return the value and its sources, from `value` to its root.
   SmallVector<Value> getSameElements(Value value, Operation *user) const;
   SmallVector<Value> getView(Value value, Operation *user) const;
   Value getSameElementsRoot(Value value, Operation *user) const {
@@ -95,8 +98,8 @@ private:
 /// For every dimension of a value, the dimensions of its root that it spans.
 using DimSets = SmallVector<llvm::SmallBitVector>;
 
-/// The dimensions that the first value of a chain of views spans of the last
-/// one.
+/// Returns for each dimension of the first value of a chain of views the
+/// dimensions of the last one that it spans.
 DimSets getDimSets(ArrayRef<Value> chain);
 
 llvm::SmallBitVector unite(const DimSets &sets, ArrayRef<int64_t> dims,

@@ -12,8 +12,8 @@ int64_t fp8::contractionScratchBytes(linalg::GenericOp op,
                                      ArrayRef<int64_t> sizes,
                                      const TargetInfo &target,
                                      std::array<Type, 2> localInputs) {
-  // The result may lie in the operation's own buffer, in a local one, or in
-  // another with strides not known here.
+  // The result may lie in the operation's own buffer, in a local one, or in a
+  // buffer whose strides are not known here.
   Type outType = op.getDpsInits()[0].getType();
   SmallVector<int64_t> own, tileShape;
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())

@@ -1,4 +1,4 @@
-//===- Decode.cpp - Elements to f32 and bf16, exactly ---------------------===//
+//===- Decode.cpp - Exact decoding to f32 and bf16 ------------------------===//
 
 #include "LaneBuilder.h"
 
@@ -13,7 +13,8 @@ bool contraction::isDecodedF8(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
 
-/// E4M3FN and E5M2 bytes as f16 bits; E4M3FN values come out 2^-8 too small.
+/// Decodes E4M3FN and E5M2 bytes to f16 bits. E4M3FN values come out scaled by
+/// 2^-8.
 Value LaneBuilder::decodeBytesToHalves(Value v, Type element) {
   Type i8 = b.getI8Type(), i16 = b.getI16Type(), f16 = b.getF16Type();
   auto like = [&](Type element) -> Type {
@@ -30,12 +31,12 @@ Value LaneBuilder::decodeBytesToHalves(Value v, Type element) {
   if (isa<Float8E5M2Type>(element)) {
     bits = shl(arith::ExtUIOp::create(b, loc, words, byte), 8);
   } else {
-    // Sign-extended and moved, the copies of the sign end above the exponent:
-    // s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose second bit is
-    // cleared.
+    // After sign extension and the shift, copies of the sign occupy the bits
+    // above the exponent: s ssss ssss eeee mmm -> s s eeee mmm 0000000, whose
+    // second bit is cleared.
     Value moved = shl(arith::ExtSIOp::create(b, loc, words, byte), 7);
     bits = arith::AndIOp::create(b, loc, moved, intConstant(words, -0x4001));
-    // All ones is NaN: one more carries into the cleared bit, which makes the
+    // All ones is NaN: adding one carries into the cleared bit, which makes the
     // exponent the largest.
     Value carry = arith::AndIOp::create(
         b, loc, arith::AddIOp::create(b, loc, bits, intConstant(words, 0x80)),
@@ -75,7 +76,7 @@ Value LaneBuilder::decodeToWords(Value v) {
   if (element.isBF16())
     return arith::BitcastOp::create(b, loc, like(b.getI16Type()), v);
   auto vector = dyn_cast<VectorType>(v.getType());
-  // The table leaves the sign alone, which is part of a FNUZ format's NaN.
+  // The table ignores the sign, which is part of the NaN of FNUZ formats.
   if (vector && target.hasVBMI &&
       !isa<Float8E4M3FNUZType, Float8E5M2FNUZType>(element)) {
     int64_t n = vector.getDimSize(0);
@@ -86,7 +87,7 @@ Value LaneBuilder::decodeToWords(Value v) {
                     decodeByTable(slice(bytes, 64, 64), element));
     }
     if (n < 64) {
-      // The rest does not matter.
+      // The other elements are not used.
       SmallVector<int64_t> mask;
       for (int64_t i = 0; i < 64; ++i)
         mask.push_back(i < n ? i : vector::ShuffleOp::kPoisonIndex);
@@ -101,7 +102,7 @@ Value LaneBuilder::decodeToWords(Value v) {
       arith::ShRUIOp::create(b, loc, bits, intConstant(ints, 16)));
 }
 
-/// Looks both bytes of the 128 magnitudes up in registers.
+/// Looks up both bytes of the 128 magnitudes in registers.
 Value LaneBuilder::decodeByTable(Value bytes, Type element) {
   auto type = cast<VectorType>(bytes.getType());
   auto table = [&](bool high, int64_t from) -> Value {
@@ -125,7 +126,7 @@ Value LaneBuilder::decodeByTable(Value bytes, Type element) {
         .getResult(0);
   };
   Value low = lookUp(false), high = lookUp(true);
-  // The index has seven bits: the sign is not looked at.
+  // The index has seven bits: the lookup ignores the sign.
   high = arith::OrIOp::create(
       b, loc, high,
       arith::AndIOp::create(b, loc, bytes, intConstant(type, -128)));

@@ -1,7 +1,7 @@
 //===- Emitter.cpp - The loops of one tile of a contraction ---------------===//
 //
-// The shape of the code, after the dimensions of each group are merged where
-// the strides nest (what does not nest becomes outer loops):
+// The code has this shape, after the dimensions of each group are merged where
+// the strides nest (dimensions that do not nest become outer loops):
 //
 //   for k0 in K by kc:                      sums over blocks go through memory
 //     pack A[m, k0:k0+kc]                   decoded; or read where it lies
@@ -10,13 +10,13 @@
 //       for i in M by MR:
 //         for k in kc: MR x NR accumulators in registers
 //
-// Scales of an operand multiply the sums of each block of k, over which they
-// are constant: blocks are as long as the tiles that share a scale.
+// Scales of an operand multiply the sums of each block of k. They are constant
+// over it, because blocks are as long as the tiles that share a scale.
 //
-// On AVX512-BF16 two f8 values of neighbouring k form one 32-bit lane of two
-// bf16 values; the geometry of the panels stays the same with half the k.
+// On AVX512-BF16, two f8 values adjacent in k form one 32-bit lane of two bf16
+// values; the panels have the same geometry with half the k.
 //
-// With AMX the sums of a register tile are in tile registers, and one step
+// With AMX, the sums of a register tile are in tile registers, and one step
 // multiplies 16 lanes along k (MatrixTiles.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -122,7 +122,7 @@ void Emitter::blocks(Places places) {
     return block(places, cst(0), cst(plan.kc), plan.k.size);
   Value outerFirst = first;
   if (plan.fixedBlocks) {
-    // Whole blocks, and the rest: both of static extent.
+    // Whole blocks, then the remainder: both have static extents.
     int64_t full = plan.k.size / plan.kc * plan.kc;
     forLoop(0, full, plan.kc, [&](Value k0) {
       first = alsoZero(outerFirst, k0);

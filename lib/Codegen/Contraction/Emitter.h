@@ -13,14 +13,14 @@ namespace mlir::fp8::contraction {
 
 /// The block of k that is being computed.
 struct Block {
-  /// Where it begins.
+  /// The references at its beginning.
   Places places;
-  /// Its extent, and the steps of a register tile over it: one lane of a panel
-  /// each, or a whole tile of lanes.
+  /// Its extent, and the number of steps of a register tile over it. A step is
+  /// one lane of a panel, or a whole tile of lanes.
   Value kEnd, steps;
 };
 
-/// Some rows and columns whose sums are in registers.
+/// Rows and columns whose sums are in registers.
 struct RegisterTile {
   /// The lhs, with the strides of rows and of k.
   Ref lhs;
@@ -30,12 +30,12 @@ struct RegisterTile {
   int64_t rhsK = 0;
   Value steps;
   Ref out;
-  /// One for each row and each column, where there are scales.
+  /// The scales of the rows and of the columns; null where there are none.
   std::array<Ref, 2> scales;
   int64_t rows = 0, columns = 0;
 };
 
-/// Emits what the plan of a tile says.
+/// Emits the code of a tile's plan.
 class Emitter : public LaneBuilder {
 public:
   Emitter(OpBuilder &b, Location loc, const TargetInfo &target,
@@ -48,59 +48,60 @@ private:
   void carveScratch(Value scratch);
 
   // Loops around blocks.
-  /// Calls `body` for every dimension's whole extent, with the references
-  /// moved along.
+  /// Emits loops over the whole extents of `dims` around `body`, with the
+  /// references advanced.
   void forDims(ArrayRef<Dim> dims, Places places,
                function_ref<void(Places)> body);
-  /// The same for dimensions of k, which keeps track of the first pass.
+  /// Does the same for dimensions of k, and keeps track of the first pass.
   void forOuterK(ArrayRef<Dim> dims, Places places,
                  function_ref<void(Places)> body);
   Value alsoZero(Value condition, Value i);
   void ifFirst(function_ref<void()> then, function_ref<void()> otherwise);
 
   // Blocks.
-  /// All of k, in blocks.
+  /// Runs over all of k, in blocks.
   void blocks(Places places);
-  /// The block of k from k0 to k0 + kEnd; `extent` is a static number with the
-  /// same remainders as kEnd.
+  /// Emits the block of k from k0 to k0 + kEnd. `extent` is a static number
+  /// with the same remainders as kEnd.
   void block(Places places, Value k0, Value kEnd, int64_t extent);
-  /// All rows of some columns of a block.
+  /// Emits all rows of some columns of a block.
   void panel(const Block &block, Value j, int64_t columns);
-  /// Points a register tile to its rows of the lhs.
+  /// Points a register tile at its rows of the lhs.
   void placeLhs(const Block &block, Value i, RegisterTile &tile);
 
   // Packing.
-  /// Calls `body` for every lane along k: with its first k, and whether the
-  /// second half of a pair is there.
+  /// Calls `body` for every lane along k, with its first k and whether the
+  /// second half of a pair exists.
   void forSteps(Value kEnd, function_ref<void(Value, bool)> body);
   void packLhs(Ref source, Value kEnd);
   void packRowMajorLhs(Ref source, Ref panel, Value kEnd);
   void packLhsPanels(Ref source, Ref panel, Value kEnd);
   void packRhsPanel(Ref source, Ref panel, Value kEnd, int64_t columns);
-  /// Packs lines of adjacent elements: for each k, `count` of them from
-  /// source + k * stride to panel + k * panelStride, in whole vectors.
+  /// Packs lines of adjacent elements: for each k, `count` elements from source
+  /// + k * stride to panel + k * panelStride, in whole vectors.
   void packLines(Ref source, int64_t stride, Ref panel, int64_t panelStride,
                  Value kEnd, int64_t count);
   void packScalars(Ref source, Dim line, unsigned operand, Ref panel,
                    int64_t lineStride, int64_t kStride, Value kEnd);
   Value loadScalar(Ref ref);
   Value packPair(Value x, Ref place, int64_t stride, bool hasSecond);
-  /// Packs columns from `j` on that are adjacent along k: square blocks
-  /// transposed in registers.
+  /// Packs columns from `j` on that are contiguous along k: transposes square
+  /// blocks in registers.
   void packSquares(Ref source, Value j, int64_t columns, Ref panel,
                    int64_t width, Value kEnd);
   SmallVector<Value> loadSquare(Ref source, int64_t columns, int64_t lanes);
-  /// Calls `body` for every whole square along k, and for what is left.
+  /// Calls `body` for every whole square along k, and for the remainder.
   void forSquares(Value kEnd, function_ref<void(Value, int64_t)> body);
-  /// Packs rows that lie beside each other as [m][k]: squares transposed.
+  /// Packs adjacent rows as [m][k], by transposed squares.
   void packTurnedLhs(Ref source, Ref panel, Value kEnd);
   void packTurnedSquare(Ref source, int64_t rows, int64_t depth, Ref to);
-  /// Clears the lanes that the last step of a block reads and nothing packs.
+  /// Zeroes the lanes that the last step of a block reads but no packing
+  /// writes.
   void clearLhsEnd(Ref panel, Value kEnd);
   void clearRhsEnd(Ref panel, const Block &block, int64_t width);
 
   // The register tile.
-  /// Writes down the scales of an operand, one for every row or column.
+  /// Gathers the scales of an operand, one for every row or column.
   void gatherScales(Ref from, unsigned operand, const Dim &dim, Ref to);
   void scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
                  int64_t rows, int64_t vectors);
@@ -137,14 +138,14 @@ private:
   const Plan &plan;
   PlaceBuilder placing;
   Ref lhsPanel, rhsPanel, tileBuffer;
-  /// What tile registers are stored to, what configures them, and what stands
-  /// in for them.
+  /// Buffers for the stored tile registers, their configuration, and the memory
+  /// that emulates them.
   Ref tileSums, tileConfiguration, tileRegisters;
-  /// The scales of rows and of columns in the current block of k.
+  /// The scales of rows and columns in the current block of k.
   std::array<Ref, 2> scaleLines;
   /// A static number with the same remainders as the current block of k.
   int64_t kExtent = 0;
-  /// Whether this is the first block of k; null where there is only one.
+  /// Whether this is the first block of k; null if there is only one.
   Value first;
 };
 

@@ -54,7 +54,7 @@ void IndexBuilder::forChunks(Value end, int64_t extent, int64_t unit,
     loop(done, to, unit, unit);
     done = to;
   }
-  // At most one pass: not in the blocks of k before the last.
+  // At most one iteration, and none in the blocks of k before the last.
   if (extent % unit)
     loop(done, end, unit, extent % unit);
 }

@@ -14,7 +14,7 @@ struct Ref {
   Value index;
 };
 
-/// Emits index arithmetic, folded, and loops.
+/// Emits folded index arithmetic, and loops.
 class IndexBuilder {
 public:
   IndexBuilder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
@@ -31,7 +31,7 @@ protected:
   Value div(Value x, int64_t c) {
     return c == 1 ? x : b.createOrFold<arith::DivUIOp>(loc, x, cst(c));
   }
-  /// The largest multiple of `c` that is not above `x`.
+  /// Returns the largest multiple of `c` that is at most `x`.
   Value alignDown(Value x, int64_t c) {
     return b.createOrFold<arith::SubIOp>(
         loc, x, b.createOrFold<arith::RemUIOp>(loc, x, cst(c)));
@@ -47,8 +47,8 @@ protected:
                function_ref<void(Value)> body);
   void forLoop(int64_t from, int64_t to, int64_t step,
                function_ref<void(Value)> body);
-  /// Cuts [0, end) into chunks of 4 vectors, one vector and a static rest;
-  /// `extent` is a static number with the same remainders as `end`.
+  /// Splits [0, end) into chunks of 4 vectors, single vectors and a static
+  /// remainder. `extent` is a static number with the same remainders as `end`.
   void forChunks(Value end, int64_t extent, int64_t unit,
                  function_ref<void(Value, int64_t)> body);
 

@@ -1,4 +1,4 @@
-//===- LaneBuilder.cpp - Vectors of elements, loaded and stored -----------===//
+//===- LaneBuilder.cpp - Vector loads, stores and shuffles ----------------===//
 
 #include "LaneBuilder.h"
 
@@ -39,7 +39,8 @@ Value LaneBuilder::loadLanes(Ref ref, int64_t lanes, int64_t width) {
   VectorType type = VectorType::get({width}, element);
   if (lanes == width)
     return vector::LoadOp::create(b, loc, type, ref.memref, ref.index);
-  // A zero of an f8 type is made of integers, which every lowering knows.
+  // The zero of an f8 type is made from integers, which every lowering
+  // supports.
   auto zero = [&](VectorType type) -> Value {
     Type bits = b.getIntegerType(element.getIntOrFloatBitWidth());
     VectorType bitsType = VectorType::get(type.getShape(), bits);
@@ -103,7 +104,7 @@ void LaneBuilder::transpose(SmallVectorImpl<Value> &rows) {
     u[i + 2] = unpack(t[i + 1], t[i + 3], 2, false);
     u[i + 3] = unpack(t[i + 1], t[i + 3], 2, true);
   }
-  // u[4g + c] holds in its part q the column 4q + c of the rows 4g .. 4g+3.
+  // Part q of u[4g + c] holds column 4q + c of the rows 4g .. 4g+3.
   auto parts = [&](Value x, Value y, bool odd) {
     int64_t half = n / 2;
     return shuffle(x, y, [&](int64_t i) {

@@ -1,4 +1,4 @@
-//===- LaneBuilder.h - Vectors of elements, loaded and decoded --*- C++ -*-===//
+//===- LaneBuilder.h - Vector loads, stores and shuffles --------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H
 #define FP8_LIB_CODEGEN_CONTRACTION_LANEBUILDER_H
@@ -11,10 +11,11 @@
 
 namespace mlir::fp8::contraction {
 
-/// The formats that are decoded here; the others by `arith.extf`.
+/// Returns true for the formats that this class decodes; `arith.extf` decodes
+/// the others.
 bool isDecodedF8(Type type);
 
-/// Emits vectors of elements: loads that decode, stores and shuffles.
+/// Emits vector code: loads that decode, stores and shuffles.
 class LaneBuilder : public IndexBuilder {
 public:
   LaneBuilder(OpBuilder &b, Location loc, const TargetInfo &target)
@@ -31,7 +32,8 @@ protected:
   Value slice(Value vector, int64_t from, int64_t count);
   Value concat(Value x, Value y);
 
-  /// Loads `lanes` contiguous elements into a vector of `width`, zeros behind.
+  /// Loads `lanes` contiguous elements into a vector of `width`, padded with
+  /// zeros.
   Value loadLanes(Ref ref, int64_t lanes, int64_t width);
   /// Decodes elements, scalar or vector, to f32.
   Value decode(Value v);
@@ -40,12 +42,14 @@ protected:
     return decode(loadLanes(ref, lanes, width));
   }
   void store(Value vector, Ref ref, int64_t lanes);
-  /// Elements as the bits of bf16, which they are, or every f8 is exactly.
+  /// Returns elements as the bits of bf16, which represents every bf16 and f8
+  /// exactly.
   Value decodeToWords(Value v);
   Value decodeByTable(Value bytes, Type element);
-  /// Neighbouring elements in one f32 lane, the first in the lower half.
+  /// Loads pairs of adjacent elements into f32 lanes, the first in the lower
+  /// half.
   Value loadPairs(Ref ref, int64_t lanes, int64_t width);
-  /// Elements of `ref` and of `second`, when there is one, in one lane.
+  /// Loads one element of `ref` and, if given, one of `second` into each lane.
   Value loadInterleaved(Ref ref, std::optional<Ref> second, int64_t lanes,
                         int64_t width);
   void transpose(SmallVectorImpl<Value> &rows);

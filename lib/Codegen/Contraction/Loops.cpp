@@ -1,4 +1,4 @@
-//===- Loops.cpp - The loops of a contraction, merged ---------------------===//
+//===- Loops.cpp - Merged loops of a contraction --------------------------===//
 
 #include "Loops.h"
 
@@ -82,7 +82,7 @@ FailureOr<LoopInfo> LoopInfo::of(linalg::GenericOp op,
   return loops;
 }
 
-/// The step of two dimensions that become one, if there is one.
+/// Returns the step of two dimensions that are merged, if there is one.
 static std::optional<ScaleStep> mergeSteps(ScaleStep outer, ScaleStep inner,
                                            int64_t innerSize, bool innerWhole) {
   if (inner.stride == 0)
@@ -94,7 +94,8 @@ static std::optional<ScaleStep> mergeSteps(ScaleStep outer, ScaleStep inner,
   return std::nullopt;
 }
 
-/// The dimensions of a group that have more than one iteration, sorted.
+/// Returns the dimensions of a group with more than one iteration, sorted by
+/// stride.
 static SmallVector<Dim> collectDims(ArrayRef<unsigned> dims,
                                     const LoopInfo &loops,
                                     unsigned sortOperand) {
@@ -110,7 +111,7 @@ static SmallVector<Dim> collectDims(ArrayRef<unsigned> dims,
       dim.loops.push_back({d, 1});
       group.push_back(dim);
     }
-  // Insertion keeps the order of loops among equal strides.
+  // Insertion sort keeps the order of loops with equal strides.
   for (unsigned i = 1; i < group.size(); ++i)
     for (unsigned j = i; j > 0 && group[j - 1].strides[sortOperand] <
                                       group[j].strides[sortOperand];
@@ -119,7 +120,7 @@ static SmallVector<Dim> collectDims(ArrayRef<unsigned> dims,
   return group;
 }
 
-/// Makes `outer` a part of `inner`, if they nest in every operand.
+/// Merges `outer` into `inner` if they nest in every operand.
 static bool mergeInto(Dim &inner, const Dim &outer, const LoopInfo &loops) {
   bool innerWhole = true;
   for (int j = 0; j < 3; ++j)

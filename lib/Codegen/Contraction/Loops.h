@@ -1,4 +1,4 @@
-//===- Loops.h - The loops of a contraction, merged -------------*- C++ -*-===//
+//===- Loops.h - Merged loops of a contraction ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
 #define FP8_LIB_CODEGEN_CONTRACTION_LOOPS_H
@@ -9,49 +9,49 @@
 
 namespace mlir::fp8::contraction {
 
-/// How the place of a scale depends on a dimension: (d floordiv tile) * stride.
+/// How the index of a scale depends on a dimension: (d floordiv tile) * stride.
 struct ScaleStep {
   int64_t stride = 0;
   int64_t tile = 1;
 };
 
-/// One dimension after merging: its extent, its stride in lhs, rhs and out, and
-/// its part in the place of their scales.
+/// One dimension after merging: its extent, its strides in lhs, rhs and out,
+/// and its steps in their scales.
 struct Dim {
   int64_t size = 1;
   std::array<int64_t, 3> strides = {0, 0, 0};
   std::array<ScaleStep, 2> scales = {};
-  /// Loops with the stride of each in this dimension.
+  /// The merged loops, each with its stride in this dimension.
   SmallVector<std::pair<unsigned, int64_t>, 2> loops = {};
 };
 
-/// The stride of every loop dimension in an operand.
+/// Returns the stride of every loop dimension in an operand.
 SmallVector<int64_t> stridesOfLoops(AffineMap map, ArrayRef<int64_t> strides);
 
-/// The step of every loop in the scales of an operand.
+/// Returns the step of every loop in the scales of an operand.
 SmallVector<ScaleStep> stepsOfLoops(AffineMap map, ArrayRef<int64_t> strides);
 
 SmallVector<int64_t> denseStrides(ArrayRef<int64_t> shape);
 
-/// The strides of a value, row-major for a tensor.
+/// Returns the strides of a type; those of a tensor are row-major.
 LogicalResult stridesOf(Type type, SmallVector<int64_t> &strides);
 
-/// The loops of an operation: extents in the tile and in all, strides in lhs,
-/// rhs and out, steps in their scales.
+/// The loops of an operation: their extents in the tile and in the whole op,
+/// their strides in lhs, rhs and out, and their steps in the scales.
 struct LoopInfo {
   SmallVector<int64_t> sizes, extents;
   std::array<SmallVector<int64_t>, 3> strides;
   std::array<SmallVector<ScaleStep>, 2> scales;
 
-  /// What is known of the tile of `op`, with lhs and rhs of other types than
-  /// its operands where these are given; fails for operands of unknown strides.
+  /// Returns the loops of a tile of `op`. `localInputs` replace the types of
+  /// lhs and rhs where they are given. Fails for operands with unknown strides.
   static FailureOr<LoopInfo>
   of(linalg::GenericOp op, const ContractionDims &dims, ArrayRef<int64_t> sizes,
      std::array<Type, 2> localInputs, ArrayRef<int64_t> outStrides);
 };
 
-/// Merges the dimensions of a group that nest in every operand. Sorted by
-/// stride, outermost first.
+/// Merges the dimensions of a group that nest in every operand. The result is
+/// sorted by stride, outermost first.
 SmallVector<Dim> mergeDims(ArrayRef<unsigned> dims, const LoopInfo &loops,
                            unsigned sortOperand);
 

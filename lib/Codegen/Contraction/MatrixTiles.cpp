@@ -1,13 +1,14 @@
-//===- MatrixTiles.cpp - Sums of a contraction in the tiles of AMX --------===//
+//===- MatrixTiles.cpp - Sums of a contraction in AMX tiles ---------------===//
 //
-// A register tile of up to 32 x 32 sums is up to four tile registers; four more
-// hold two tiles of each operand. All have 16 rows of 16 lanes, whatever of
-// them is used: rows and columns that are too many are read from the padding of
-// the panels and never stored. So one configuration serves every register tile,
-// and registers are named here: no value of them lives in the IR.
+// A register tile of up to 32 x 32 sums takes up to four tile registers; four
+// more hold two tiles of each operand. All registers have 16 rows of 16 lanes,
+// even if fewer are used: surplus rows and columns are read from the padding of
+// the panels and never stored. One configuration therefore serves every
+// register tile, and this file assigns the registers itself: the IR holds no
+// value of them.
 //
-// Instructions are those of Intel's Architecture Instruction Set Extensions,
-// chapter "Intel AMX Instruction Set Reference".
+// The instructions are described in Intel's Architecture Instruction Set
+// Extensions, chapter "Intel AMX Instruction Set Reference".
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +23,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
-/// The first tile registers of sums, of lhs and of rhs.
+/// The numbers of the first tile registers of sums, of lhs and of rhs.
 static constexpr int64_t kSums = 0, kLhs = 4, kRhs = 6;
 
 Value Emitter::pointerTo(Ref ref) {
@@ -44,8 +45,8 @@ void Emitter::callTile(StringRef name, ValueRange operands) {
         b, loc, b.getStringAttr("llvm.x86." + name.str()), operands);
 }
 
-/// Writes down 64 bytes: the palette, and of each register the bytes of a row
-/// and the number of rows.
+/// Stores the 64 bytes of the tile configuration: the palette, and for each
+/// register the bytes of a row and the number of rows.
 void Emitter::configureTiles() {
   if (target.emulateAMX)
     return;
@@ -96,8 +97,9 @@ void Emitter::storeTile(int64_t number, Ref to, int64_t stride) {
   callTile("tilestored64", {tileNumber(number), pointerTo(to), bytes});
 }
 
-/// TDPBF16PS: the products of the first halves of a row's lanes are summed
-/// apart from those of the second, and both are added to the tile.
+/// Emulates TDPBF16PS: the products of the first halves of a row's lanes and
+/// those of the second halves are summed separately, and both sums are added to
+/// the tile.
 void Emitter::emulateTiles(int64_t sum, int64_t lhs, int64_t rhs) {
   Type ints = VectorType::get({plan.lanes}, b.getI32Type());
   auto half = [&](Value v, bool second) -> Value {

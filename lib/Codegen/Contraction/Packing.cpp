@@ -1,4 +1,4 @@
-//===- Packing.cpp - Operands of a contraction to panels ------------------===//
+//===- Packing.cpp - Packing of operands into panels ----------------------===//
 
 #include "Emitter.h"
 
@@ -23,7 +23,7 @@ Value Emitter::loadScalar(Ref ref) {
 
 void Emitter::packLines(Ref source, int64_t stride, Ref panel,
                         int64_t panelStride, Value kEnd, int64_t count) {
-  // Whole vectors in one go, so that the decoding works on wide ones.
+  // Pack whole vectors at once, so that decoding works on wide ones.
   forSteps(kEnd, [&](Value k, bool hasSecond) {
     Ref from = at(source, k, stride);
     Value step = div(k, plan.pack);
@@ -46,8 +46,8 @@ void Emitter::packLines(Ref source, int64_t stride, Ref panel,
   });
 }
 
-/// A pair in one lane: `x`, which is at `place`, and the element that is
-/// `stride` further, if there is one.
+/// Packs a pair into one lane: `x`, which is at `place`, and the element
+/// `stride` after it, if it exists.
 Value Emitter::packPair(Value x, Ref place, int64_t stride, bool hasSecond) {
   Type i32 = b.getI32Type();
   x = arith::ExtUIOp::create(b, loc, i32, decodeToWords(x));
@@ -149,7 +149,7 @@ void Emitter::packRowMajorLhs(Ref source, Ref panel, Value kEnd) {
           Value x = plan.pack == 2 ? loadPairs(line, lanes, width)
                                    : load(line, lanes, width);
           Value step = div(k, plan.pack);
-          // Behind the row there is room for a vector.
+          // There is room for a vector after the row.
           for (int64_t j = 0; j < width / plan.pack; j += plan.lanes)
             store(slice(x, j, plan.lanes), at(at(to, step, 1), j), plan.lanes);
         });

@@ -1,4 +1,4 @@
-//===- Places.cpp - Where the operands of a contraction lie ---------------===//
+//===- Places.cpp - Positions in operands and scales ----------------------===//
 
 #include "Places.h"
 
@@ -26,8 +26,8 @@ Places PlaceBuilder::moved(Places places, const Dim &dim, Value i) {
   return places;
 }
 
-/// A flat view of a buffer, from its first element on: every access is an index
-/// into one dimension.
+/// Returns a flat view of a buffer from its first element on, so that every
+/// access is an index into one dimension.
 Ref PlaceBuilder::flatten(Value buffer, SmallVector<int64_t> &strides) {
   auto type = cast<MemRefType>(buffer.getType());
   int64_t offset, span = 1;
@@ -94,7 +94,7 @@ LogicalResult PlaceBuilder::placeScales(const ContractionTile &tile,
     ref = flatten(op.getDpsInputs()[input], strides);
     if (!ref.memref)
       return failure();
-    // Loops of one iteration are in no dimension of the plan.
+    // Loops of one iteration are not in any dimension of the plan.
     SmallVector<ScaleStep> steps = stepsOfLoops(maps[input], strides);
     for (auto [d, step] : llvm::enumerate(steps))
       if (tile.sizes[d] == 1) {

@@ -1,4 +1,4 @@
-//===- Places.h - Where the operands of a contraction lie -------*- C++ -*-===//
+//===- Places.h - Positions in operands and scales --------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_CONTRACTION_PLACES_H
 #define FP8_LIB_CODEGEN_CONTRACTION_PLACES_H
@@ -10,24 +10,25 @@
 
 namespace mlir::fp8::contraction {
 
-/// Where the code is in the operands, and in their scales.
+/// The current positions in the operands, and in their scales.
 struct Places {
   std::array<Ref, 3> data;
   std::array<Ref, 2> scales;
 };
 
-/// Emits the places of elements and scales.
+/// Emits the positions of elements and scales.
 class PlaceBuilder : public IndexBuilder {
 public:
   /// `scaled`: which operands have scales.
   PlaceBuilder(OpBuilder &b, Location loc, std::array<bool, 2> scaled)
       : IndexBuilder(b, loc), scaled(scaled) {}
 
-  /// Where operands, result and scales of a tile begin.
+  /// Returns the positions at which operands, result and scales of a tile
+  /// begin.
   FailureOr<Places> place(const ContractionTile &tile);
-  /// The places at index `i` of a dimension.
+  /// Returns the positions at index `i` of a dimension.
   Places moved(Places places, const Dim &dim, Value i);
-  /// The scale of an operand at index `i` of a dimension.
+  /// Returns the position of an operand's scale at index `i` of a dimension.
   Ref scaleAt(Ref ref, const Dim &dim, unsigned operand, Value i);
 
 private:

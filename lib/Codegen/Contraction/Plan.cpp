@@ -1,4 +1,4 @@
-//===- Plan.cpp - How the tile of a contraction is computed ---------------===//
+//===- Plan.cpp - The plan of a contraction's tile ------------------------===//
 
 #include "Plan.h"
 
@@ -13,13 +13,13 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::contraction;
 
-/// Every number of these formats is one of bf16.
+/// Returns true if bf16 represents every number of the format.
 static bool isExactInBF16(Type type) {
   return fp8::isFormat(type) || type.isBF16();
 }
 
-/// Takes the dimension for the inner loops out of a group: the one with unit
-/// stride in `unitOperand` if asked for, else the largest.
+/// Removes the dimension for the inner loop from a group: the one with unit
+/// stride in `unitOperand` if that is not negative, else the largest.
 static Dim takeInner(SmallVector<Dim> &group, int unitOperand) {
   if (group.empty())
     return Dim();
@@ -36,7 +36,8 @@ static Dim takeInner(SmallVector<Dim> &group, int unitOperand) {
   return dim;
 }
 
-/// Decides which dimensions are the inner loops, and which operand has rows.
+/// Decides which dimensions are the inner loops, and which operand provides the
+/// rows.
 static void assignDims(const ContractionDims &dims, const LoopInfo &loops,
                        Plan &plan) {
   SmallVector<Dim> batch = mergeDims(dims.batch, loops, 2);
@@ -62,16 +63,16 @@ static void assignDims(const ContractionDims &dims, const LoopInfo &loops,
   plan.storeThroughScratch = plan.n.size > 1 && plan.n.strides[2] != 1;
 }
 
-/// Cycles that one step of k takes over the whole tile with a register tile of
-/// `rows` x `columns` vectors: two FMA and two loads a cycle, and no sum
-/// faster than the latency of an FMA.
+/// Estimates the cycles of one step of k over the whole tile with a register
+/// tile of `rows` x `columns` vectors. A cycle has two FMAs and two loads, and
+/// no step is faster than the latency of an FMA.
 static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
                          int64_t columns) {
   auto one = [](int64_t rows, int64_t columns) {
     if (rows == 0 || columns == 0)
       return 0.0;
     return std::max({0.5 * rows * columns, 0.5 * (rows + columns), 4.0}) +
-           // Loop control and what little does not overlap.
+           // Loop control and work that does not overlap.
            0.25;
   };
   int64_t i = m / rows, j = vectors / columns;
@@ -80,13 +81,14 @@ static double costOfTile(int64_t m, int64_t vectors, int64_t rows,
          i * one(rows, nRest) + one(mRest, nRest);
 }
 
-/// Do the rows of the lhs lie beside each other?
+/// Returns true if the rows of the lhs are adjacent in memory.
 static bool hasAdjacentRows(const Plan &plan) {
   unsigned lhs = plan.operand[0];
   return plan.m.strides[lhs] == 1 && plan.k.strides[lhs] != 1;
 }
 
-/// The register tile: the sums, a row's vectors of rhs and one of lhs.
+/// Chooses the register tile: the sums, a row of rhs vectors and one lhs vector
+/// must fit into registers.
 static void chooseRegisterTile(Type lhsType, const TargetInfo &target,
                                Plan &plan) {
   int64_t vectors = llvm::divideCeil(plan.n.size, plan.lanes);
@@ -137,7 +139,7 @@ static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
     plan.kc = limit;
     return;
   }
-  // The longest part of a run that fits.
+  // Take the longest divisor of the run that fits.
   plan.kc = run;
   for (int64_t parts = 2; plan.kc > limit; ++parts)
     if (run % parts == 0)
@@ -146,8 +148,8 @@ static void fixBlocks(linalg::GenericOp op, Plan &plan, int64_t maxK) {
 
 /// Chooses the extent of a block of k.
 static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
-  // A panel of rhs stays in the first-level cache: 32 KiB.
-  // Blocks are cut into chunks of 4 vectors.
+  // A panel of rhs stays in the first-level cache: 32 KiB. Blocks are split
+  // into chunks of 4 vectors.
   int64_t maxK = 8192 / plan.panelColumns() * plan.pack;
   int64_t chunk = 4 * plan.lanes * plan.pack;
   maxK = std::max<int64_t>(llvm::alignDown(maxK, chunk), chunk);
@@ -158,18 +160,18 @@ static void chooseBlocks(linalg::GenericOp op, Plan &plan) {
   fixBlocks(op, plan, maxK);
 }
 
-/// Decides how the lhs is read.
+/// Decides how the lhs is accessed.
 static void chooseLhsForm(Type lhsType, Plan &plan) {
   unsigned lhs = plan.operand[0];
   int64_t lhsM = plan.m.strides[lhs], lhsK = plan.k.strides[lhs];
   int64_t panels = llvm::divideCeil(plan.n.size, plan.panelColumns());
-  // Rows a multiple of the page apart would share one set of the cache.
+  // Rows that are a multiple of a page apart would share one cache set.
   bool direct =
       lhsType.isF32() && (panels <= 2 || (lhsK == 1 && lhsM % 512 != 0));
   plan.lhs = direct                                   ? LhsForm::Direct
              : hasAdjacentRows(plan) && !plan.inTiles ? LhsForm::Panels
                                                       : LhsForm::RowMajor;
-  // The last tile register is read whole.
+  // The last tile register is read as a whole.
   int64_t rows =
       plan.inTiles ? llvm::alignTo(plan.m.size, kTileRows) : plan.m.size;
   if (plan.lhs == LhsForm::RowMajor)
@@ -179,7 +181,7 @@ static void chooseLhsForm(Type lhsType, Plan &plan) {
   plan.lhsSize = llvm::alignTo(plan.lhsSize, 16);
 }
 
-/// Decides whether the rhs is packed, and gives all else its scratch.
+/// Decides whether the rhs is packed, and computes the scratch sizes.
 static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
   unsigned lhs = plan.operand[0], rhs = plan.operand[1];
   int64_t blocksOfRows = llvm::divideCeil(plan.m.size, plan.rows);
@@ -191,7 +193,7 @@ static void chooseScratch(Type rhsType, const TargetInfo &target, Plan &plan) {
         16);
   if (plan.storeThroughScratch)
     plan.tileSize = (plan.inTiles ? 1 : plan.rows) * plan.panelColumns();
-  // A whole vector may be read from the last scale on.
+  // A whole vector may be read at the last scale.
   if (plan.scaled[lhs])
     plan.scaleSizes[0] = llvm::alignTo(plan.m.size, 16);
   if (plan.scaled[rhs])
@@ -232,7 +234,7 @@ FailureOr<Plan> contraction::makePlan(linalg::GenericOp op,
   if ((target.hasAVX512BF16 || target.emulateBF16Dots || tiles) &&
       isExactInBF16(lhsType) && isExactInBF16(rhsType))
     plan.pack = 2;
-  // Less than a whole tile is left to vectors.
+  // Products smaller than a whole tile use vectors.
   plan.inTiles = tiles && plan.pack == 2 && plan.lanes == kTileRows &&
                  plan.m.size >= kTileRows && plan.n.size >= kTileRows &&
                  plan.k.size >= 2 * kTileRows;

@@ -51,7 +51,7 @@ void Emitter::scaleSums(MutableArrayRef<Value> sums, std::array<Ref, 2> scales,
   }
 }
 
-/// The dot of pairs of bf16 from two FMAs.
+/// Emulates the dot of pairs of bf16 with two FMAs.
 Value Emitter::emulateBF16Dot(Value x, Value y, Value sum) {
   Type ints = VectorType::get({plan.lanes}, b.getI32Type());
   auto half = [&](Value v, bool high) -> Value {
@@ -79,8 +79,8 @@ Value Emitter::multiply(Value x, Value y, Value sum) {
       vector::BitCastOp::create(b, loc, type, y));
 }
 
-/// The sums over the block. They start at zero, also in the later blocks of k:
-/// reading the result here would wait for the stores of the tile before.
+/// Returns the sums over the block. They start at zero in every block of k:
+/// reading the result here would wait for the stores of the previous tile.
 SmallVector<Value> Emitter::sumProducts(const RegisterTile &tile) {
   int64_t lanes = plan.lanes, vectors = vectorsOf(tile);
   SmallVector<Value> sums(tile.rows * vectors, zeroVector(lanes));
@@ -119,7 +119,7 @@ void Emitter::store(const RegisterTile &tile, ArrayRef<Value> sums,
     }
 }
 
-/// Stores element by element, where the result has no unit stride.
+/// Stores element by element, for a result without unit stride.
 void Emitter::storeThroughScratch(const RegisterTile &tile,
                                   ArrayRef<Value> sums) {
   int64_t vectors = vectorsOf(tile), width = vectors * plan.lanes;

@@ -1,4 +1,4 @@
-//===- Alignment.cpp - Where operands of launches begin -------------------===//
+//===- Alignment.cpp - Alignment of launch operands -----------------------===//
 
 #include "Alignment.h"
 #include "BlockLowering.h"
@@ -16,7 +16,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// A number that divides the index whatever its variables are.
+/// Returns a number that divides `index` for all values of its variables.
 static int64_t knownDivisor(Value index) {
   if (std::optional<int64_t> constant = getConstantIntValue(index))
     return *constant;

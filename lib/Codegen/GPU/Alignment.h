@@ -1,4 +1,4 @@
-//===- Alignment.h - Where operands of launches begin -----------*- C++ -*-===//
+//===- Alignment.h - Alignment of launch operands ---------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_GPU_ALIGNMENT_H
 #define FP8_LIB_CODEGEN_GPU_ALIGNMENT_H
@@ -7,8 +7,8 @@
 
 namespace mlir::fp8::gpu_codegen {
 
-/// The alignment of a launch's operand in bytes: buffers are placed well, parts
-/// of a stack lie where their offset says.
+/// Returns the alignment of a launch's operand in bytes. Whole buffers are well
+/// aligned; a part of a stack is aligned as its offset is.
 int64_t alignmentOf(Value buffer);
 
 } // namespace mlir::fp8::gpu_codegen

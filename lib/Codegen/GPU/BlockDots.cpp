@@ -7,7 +7,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// The alignment of both operands of a dot in bytes.
+/// Returns the alignment of both operands of a dot in bytes.
 std::array<int64_t, 2> BlockLowering::alignmentsOf(linalg::GenericOp op) const {
   std::array<int64_t, 2> result = {1, 1};
   for (unsigned i = 0; i < 2; ++i) {
@@ -24,7 +24,7 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
                                        ArrayRef<int64_t> tile) {
   SmallVector<int64_t> sizes = lowering::extentsIn(tile, op);
   std::array<Type, 2> localInputs = localInputTypes(op, tile);
-  // Strides of the result change no size.
+  // Strides of the result do not change any size.
   SmallVector<int64_t> shape;
   for (AffineExpr expr : op.getIndexingMapsArray().back().getResults())
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);

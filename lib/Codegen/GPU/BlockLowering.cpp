@@ -1,4 +1,4 @@
-//===- BlockLowering.cpp - One kernel to the code of a GPU's block --------===//
+//===- BlockLowering.cpp - Lowering of a kernel to a GPU block ------------===//
 
 #include "BlockLowering.h"
 
@@ -13,11 +13,13 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Blocks of a kernel whose blocks need global memory: some for each processor
-/// of the largest card, so that its size does not follow that of the tensors.
+/// The number of blocks of a kernel that needs global memory: some for each
+/// multiprocessor of the largest card, so that this memory does not grow with
+/// the tensors.
 static constexpr int64_t kMostScratchBlocks = 256;
 
-/// Is `buffer` only handed from op to op of one nest, in registers?
+/// Returns true if `buffer` only passes values between ops of one nest, in
+/// registers.
 static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
   for (auto &part : parts) {
     const Nest *nest = std::get_if<Nest>(&part);
@@ -34,7 +36,7 @@ static bool staysInNest(Value buffer, const lowering::TileParts &parts) {
   return false;
 }
 
-/// The first and the last part that uses `buffer`.
+/// Returns the first and the last part that uses `buffer`.
 static std::pair<unsigned, unsigned>
 lifetimeOf(Value buffer, const lowering::TileParts &parts,
            const llvm::SmallPtrSetImpl<Operation *> &absorbed) {
@@ -58,7 +60,8 @@ lifetimeOf(Value buffer, const lowering::TileParts &parts,
   return {first, last};
 }
 
-/// The lowest offset at which `bytes` fit between places that are taken.
+/// Returns the lowest offset at which `bytes` fit between the intervals in
+/// `taken`.
 static int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
                         int64_t bytes) {
   SmallVector<std::pair<int64_t, int64_t>> sorted(taken);
@@ -72,8 +75,8 @@ static int64_t firstFit(ArrayRef<std::pair<int64_t, int64_t>> taken,
   return offset;
 }
 
-/// Locals that do not live at one time share a place: in shared memory as long
-/// as there is some, then in global memory.
+/// Locals whose lifetimes do not overlap may share memory: shared memory as
+/// long as there is room, then global memory.
 LogicalResult BlockLowering::planScratch() {
   struct Taken {
     Local *local;
@@ -133,8 +136,9 @@ int64_t BlockLowering::getBlocks() {
                           : countTasks();
 }
 
-/// Shared and global memory are trailing arguments. A block has one task, or
-/// every one that is a number of blocks further on.
+/// Shared and global memory become trailing arguments. A block runs one task,
+/// or every task whose number is congruent to its own modulo the number of
+/// blocks.
 Value BlockLowering::prepareArguments() {
   if (scratchBytes > 0)
     scratchArgument = body().addArgument(
@@ -156,13 +160,13 @@ Value BlockLowering::prepareArguments() {
       scf::ForOp::create(builder, loc, block, constantIndex(countTasks()),
                          constantIndex(getBlocks()));
   builder.setInsertionPoint(loop.getBody()->getTerminator());
-  // Nobody reads any more what the task before has left.
+  // All threads must have finished reading the previous task's data.
   gpu::BarrierOp::create(builder, loc);
   return loop.getInductionVar();
 }
 
 Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
-  if (local.bytes == 0) // It is never in memory.
+  if (local.bytes == 0) // It stays in registers.
     return memref::AllocaOp::create(builder, loc, type);
   Value offset = constantIndex(local.scratchOffset);
   if (!local.inShared) {
@@ -179,8 +183,8 @@ Value BlockLowering::placeLocal(const Local &local, MemRefType type) {
                                 ValueRange{});
 }
 
-/// An access is as wide as it is aligned where the base of the buffer, the rows
-/// and the vector itself begin at multiples of it.
+/// Returns the size of a vector access as its alignment if the base of the
+/// buffer, its rows and the vector itself start at multiples of it.
 std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
                                                   const Nest &nest,
                                                   int64_t lanes) {
@@ -192,7 +196,7 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
     return std::nullopt;
   if (type.getRank() > 1 && type.getShape().back() % lanes != 0)
     return std::nullopt;
-  // Beyond the vector loop the last index has multiples of the lanes.
+  // Without the vector loop, the last index must be a multiple of the lanes.
   AffineExpr last = map.getResults().back();
   AffineExpr loop = getAffineDimExpr(*nest.vectorLoop, map.getContext());
   AffineExpr rest =
@@ -214,7 +218,7 @@ std::optional<int64_t> BlockLowering::alignmentOf(Value buffer, AffineMap map,
 
 void BlockLowering::emitPartEnd() { gpu::BarrierOp::create(builder, loc); }
 
-/// Writes the constant over the part of the buffer that this block owns.
+/// Writes the constant into the part of the buffer that this block owns.
 void BlockLowering::emitFill(linalg::FillOp fill) {
   Value buffer = fill.getOutputs()[0];
   auto type = cast<MemRefType>(buffer.getType());
@@ -239,7 +243,8 @@ void BlockLowering::emitFill(linalg::FillOp fill) {
 // Loop nests that are the code of one task
 //===----------------------------------------------------------------------===//
 
-/// What a nest does to memory, if it is made of plain loops alone.
+/// Collects the accesses of a nest. Returns false if it has other effects or
+/// control flow than plain loops and branches.
 static bool collectAccesses(Operation *nest,
                             SmallVectorImpl<Operation *> &accesses) {
   WalkResult result = nest->walk([&](Operation *op) {
@@ -260,8 +265,9 @@ static std::pair<Value, OperandRange> placeOf(Operation *access) {
   return {store.getMemRef(), store.getIndices()};
 }
 
-/// Whether the iterations of `loop` touch elements of their own alone, of all
-/// that the nest writes, and nothing outside of it depends on them.
+/// Returns true if the iterations of `loop` access disjoint elements of
+/// everything that the nest writes, and nothing outside of the loop depends on
+/// them.
 static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
   if (loop.getNumResults() != 0)
     return false;
@@ -288,8 +294,9 @@ static bool isIndependent(scf::ForOp loop, ArrayRef<Operation *> accesses) {
                       [](const auto &entry) { return entry.second.any(); });
 }
 
-/// The iterations of an independent loop are dealt out to the threads, which
-/// all run the loops around it; without one, a single thread runs the nest.
+/// Distributes the iterations of an independent loop over the threads, which
+/// all run the loops around it. Without such a loop, a single thread runs the
+/// nest.
 void BlockLowering::emitIrregular(Operation *nest) {
   SmallVector<Operation *> accesses;
   scf::ForOp shared;

@@ -1,5 +1,4 @@
-//===- BlockLowering.h - One kernel to the code of a GPU's block -*- C++
-//-*-===//
+//===- BlockLowering.h - Lowering of a kernel to a GPU block ----*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_GPU_BLOCKLOWERING_H
 #define FP8_LIB_CODEGEN_GPU_BLOCKLOWERING_H
@@ -16,16 +15,17 @@ using lowering::Loops;
 using lowering::Nest;
 using lowering::ReductionLoop;
 
-/// Where buffers start, in bytes.
+/// The alignment of local buffers, in bytes.
 inline constexpr int64_t kLocalAlignment = 64;
 
-/// A block of a GPU runs its tile on many threads. Points of a nest are dealt
-/// out to threads, partial sums of one point to the threads of a group, which
-/// is a part of a warp; between two parts of the tile stands a barrier. Sums
-/// are cut and put together as on the CPU, so that both compute the same bits.
+/// Lowers a kernel to the code of a GPU block, which runs its tile on many
+/// threads. The points of a nest are distributed over threads, the partial sums
+/// of one point over the threads of a group, which is a part of a warp. There
+/// is a barrier between two parts of the tile. Sums are split and combined as
+/// on the CPU, so that both compute the same bits.
 class BlockLowering : public KernelLowering {
 public:
-  /// Where `inOrder`, a block runs the last loop of the domain tile by tile.
+  /// If `inOrder`, a block runs the last loop of the domain tile by tile.
   BlockLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
                 ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile, bool inOrder,
                 int64_t threads, bool wgmma, const GPUInfo &target,
@@ -35,17 +35,19 @@ public:
         target(target), threads(threads), wgmma(wgmma), alignments(alignments) {
   }
 
-  /// Finds out what memory the kernel needs, and emits nothing.
+  /// Finds out what memory the kernel needs, without emitting code.
   LogicalResult measure();
 
-  /// Bytes of shared memory, and of global memory a block.
+  /// Bytes of shared memory, and of global memory per block.
   int64_t getSharedBytes() const { return sharedBytes; }
   int64_t getScratchBytes() const { return scratchBytes; }
-  /// What shared memory begins at a multiple of.
+  /// The alignment that shared memory needs.
   int64_t getSharedAlignment() const { return dotAlignment; }
-  /// Fewer than tiles where each needs global memory.
+  /// Returns the number of blocks; less than that of tiles if blocks need
+  /// global memory.
   int64_t getBlocks();
-  /// The arguments that the lowering has added; null if there is no need.
+  /// The argument for shared memory that the lowering has added; null if none
+  /// is needed.
   BlockArgument getSharedArgument() const { return sharedArgument; }
 
 private:
@@ -64,12 +66,12 @@ private:
   std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                      const Nest &nest, int64_t lanes) override;
 
-  // Points of a nest, dealt out to threads or groups of threads.
+  // Points of a nest, distributed over threads or groups of threads.
   int64_t lanesPerThread(const Nest &nest, ArrayRef<unsigned> order,
                          const Loops &loops);
   bool startsAligned(const Nest &nest, int64_t lanes);
-  /// Calls `body` with the number of each point that `worker` of `workers` has.
-  /// Where `together`, every worker comes as often as any other: `body` is also
+  /// Calls `body` with the number of each point of `worker`, one of `workers`.
+  /// If `together`, all workers run equally many iterations, and `body` is also
   /// told whether its point exists.
   void forPoints(int64_t points, Value worker, int64_t workers, bool together,
                  function_ref<void(Value, Value)> body);
@@ -84,8 +86,8 @@ private:
                                    Value exists);
   Value reduceGroup(Value part, int64_t lanes, Operation *combiner);
   Value shuffleDown(Value value, int64_t threads);
-  /// The results of `body` where `condition` holds (null: always), else what
-  /// `otherwise` has.
+  /// Returns the results of `body` if `condition` holds or is null, else
+  /// `otherwise`.
   SmallVector<Value> ifThen(Value condition, ValueRange otherwise,
                             function_ref<SmallVector<Value>()> body);
   void ifThen(Value condition, function_ref<void()> body);
@@ -93,18 +95,18 @@ private:
 
   const GPUInfo &target;
   int64_t threads;
-  /// Dots may be computed by `wgmma`.
+  /// Whether `wgmma` may compute dots.
   bool wgmma;
-  /// Of each argument, in bytes.
+  /// The alignment of each argument, in bytes.
   SmallVector<int64_t> alignments;
   int64_t sharedBytes = 0, scratchBytes = 0;
-  /// Where the memory of dots begins in shared memory.
+  /// The offset of the memory for dots in shared memory.
   int64_t dotOffset = 0;
-  /// What it is to be a multiple of.
+  /// The alignment of that offset.
   int64_t dotAlignment = kLocalAlignment;
   BlockArgument sharedArgument, scratchArgument;
   Value block, thread; // indices
-  /// The threads that share the sums of one point, of the nest being emitted.
+  /// The threads that share the sums of one point, in the current nest.
   int64_t groupThreads = 1;
   Value threadInGroup;
 };

@@ -13,7 +13,7 @@ using namespace mlir::fp8::gpu_codegen;
 
 /// The widest access of a thread.
 static constexpr int64_t kAccessBytes = 16;
-/// Partial sums that one thread of a group has.
+/// Partial sums per thread of a group.
 static constexpr int64_t kSumsPerThread = 4;
 
 Value BlockLowering::isBelow(Value index, int64_t bound) {
@@ -81,8 +81,8 @@ void BlockLowering::forPoints(int64_t points, Value worker, int64_t workers,
          [&] { body(worker, Value()); });
 }
 
-/// Takes the number of a point apart into the indices of the loops; the last
-/// one counts in steps of `lanes`.
+/// Splits the number of a point into the indices of the loops; the last one
+/// advances in steps of `lanes`.
 void BlockLowering::setIndices(Value point, ArrayRef<unsigned> order,
                                ArrayRef<int64_t> counts, int64_t lanes,
                                Loops &loops) {
@@ -101,7 +101,7 @@ void BlockLowering::setIndices(Value point, ArrayRef<unsigned> order,
   }
 }
 
-/// Whether vectors of `lanes` start at multiples of that.
+/// Returns true if vectors of `lanes` start at multiples of `lanes`.
 bool BlockLowering::startsAligned(const Nest &nest, int64_t lanes) {
   for (auto [i, dim] : llvm::enumerate(lowering::taskDims(nest.ops.front())))
     if (dim == *nest.vectorLoop && tile[i] != domain[i] && tile[i] % lanes != 0)
@@ -109,8 +109,8 @@ bool BlockLowering::startsAligned(const Nest &nest, int64_t lanes) {
   return true;
 }
 
-/// How many neighbouring points a thread computes at once: as many as one
-/// access can have, if all threads have something to do then.
+/// Returns how many adjacent points a thread computes at once: as many as fit
+/// into one access, if that leaves work for all threads.
 int64_t BlockLowering::lanesPerThread(const Nest &nest,
                                       ArrayRef<unsigned> order,
                                       const Loops &loops) {
@@ -161,7 +161,7 @@ void BlockLowering::emitParallelLoops(const Nest &nest, Loops &loops,
 // Sums of a group of threads
 //===----------------------------------------------------------------------===//
 
-/// The value that the thread `threads` further on in the warp has.
+/// Returns the value of the thread that is `threads` further in the warp.
 Value BlockLowering::shuffleDown(Value value, int64_t threads) {
   Type type = value.getType();
   unsigned width = type.getIntOrFloatBitWidth();
@@ -198,8 +198,8 @@ Value BlockLowering::shuffleDown(Value value, int64_t threads) {
   return bits;
 }
 
-/// Brings the `lanes` partial results of a group together, in the order in
-/// which reduceLanes does it; the first thread of the group has the result.
+/// Combines the `lanes` partial results of a group in the order of reduceLanes.
+/// The first thread of the group gets the result.
 Value BlockLowering::reduceGroup(Value part, int64_t lanes,
                                  Operation *combiner) {
   SmallVector<Value> own; // the lanes of this thread
@@ -229,8 +229,8 @@ Value BlockLowering::reduceGroup(Value part, int64_t lanes,
   return odd ? combine(combiner, own[0], odd) : own[0];
 }
 
-/// The sums of `count` elements from `from` on along the vector loop, cut into
-/// `lanes` partial ones; right in the first thread of the group alone.
+/// Sums `count` elements from `from` on along the vector loop in `lanes`
+/// partial sums. Only the first thread of the group gets the right results.
 SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
                                                 ArrayRef<ReductionLoop> order,
                                                 ArrayRef<Operation *> combiners,
@@ -239,7 +239,7 @@ SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t each = lanes % kSumsPerThread == 0 ? kSumsPerThread : 1;
   bool alone = lanes > each * groupThreads;
-  if (alone) // An odd rest of a long row: the first thread has it.
+  if (alone) // The first thread computes an odd rest of a long row.
     each = lanes;
   Nest own = nest;
   own.lanes = each;
@@ -284,8 +284,8 @@ SmallVector<Value> BlockLowering::emitGroupSums(const Nest &nest, Loops &loops,
   return parts;
 }
 
-/// Reduction over the vector loop: the lanes of a CPU's vector are lanes of a
-/// group of threads.
+/// Emits a reduction over the vector loop. The lanes of a CPU's vector become
+/// the threads of a group.
 void BlockLowering::emitGroupReduction(const Nest &nest, Loops &loops,
                                        ArrayRef<unsigned> order) {
   unsigned vectorLoop = *nest.vectorLoop;

@@ -50,13 +50,13 @@ public:
     if (failed(applyPartialConversion(getOperation(), target,
                                       std::move(patterns))))
       return signalPassFailure();
-    // A block has exactly as many threads as the kernel was made for.
+    // A block has exactly the number of threads that the kernel was made for.
     for (auto func : getOperation().getOps<LLVM::LLVMFuncOp>())
       if (Attribute threads =
               func->removeAttr(NVVM::NVVMDialect::getMaxntidAttrName()))
         func->setAttr(NVVM::NVVMDialect::getReqntidAttrName(), threads);
-    // Shared memory of a size that the launch gives: upstream's 16 bytes are
-    // too few for the swizzles of wgmma.
+    // The launch sets the size of this shared memory. Upstream's alignment of
+    // 16 bytes is too small for the swizzles of wgmma.
     for (auto global : getOperation().getOps<LLVM::GlobalOp>()) {
       auto array = dyn_cast<LLVM::LLVMArrayType>(global.getGlobalType());
       if (array && array.getNumElements() == 0)

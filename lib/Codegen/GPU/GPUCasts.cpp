@@ -1,4 +1,4 @@
-//===- GPUCasts.cpp - f8 and bf16 casts as instructions of a GPU ----------===//
+//===- GPUCasts.cpp - f8 and bf16 casts as GPU instructions ---------------===//
 
 #include "fp8/Codegen/GPU/Passes.h"
 
@@ -15,12 +15,12 @@ using namespace mlir;
 
 namespace {
 
-/// What the instructions have to be told of a format.
+/// The parameters of a format's instructions.
 struct Format {
-  StringRef pair; // of the intrinsics' names
-  /// What lies beyond rounds to no finite number.
+  StringRef pair; // part of the intrinsics' names
+  /// Larger values round to no finite number.
   float limit;
-  /// The limit itself does too.
+  /// Whether the limit itself overflows, too.
   bool limitOverflows;
   int64_t overflowCode; // without the sign
   bool overflowHasSign;
@@ -29,15 +29,15 @@ struct Format {
 std::optional<Format> formatOf(Type type) {
   Type element = getElementTypeOrSelf(type);
   if (isa<Float8E4M3FNType>(element))
-    // Halfway between 448 and what would be 480, whose code is odd: NaN's.
+    // Halfway between 448 and 480. The code of 480 would be odd, and means NaN.
     return Format{"e4m3x2", 464.0f, false, 0x7f, false};
   if (isa<Float8E5M2Type>(element))
-    // Halfway between 57344 and 65536, infinity, whose code is even.
+    // Halfway between 57344 and 65536, which is infinity and has an even code.
     return Format{"e5m2x2", 61440.0f, true, 0x7c, true};
   return std::nullopt;
 }
 
-/// Builds ops on vectors; scalars are vectors of one element here.
+/// Builds ops on vectors; scalars become vectors of one element.
 class CastBuilder {
 public:
   CastBuilder(OpBuilder &b, Location loc) : b(b), loc(loc) {}
@@ -58,9 +58,9 @@ public:
         .getResult(0);
   }
 
-  /// The codes of `x`, a vector of f32 of an even number of elements, as bytes.
+  /// Encodes `x`, a vector of an even number of f32, to bytes.
   Value encode(Value x, const Format &format);
-  /// The other way: bytes to f32.
+  /// Decodes bytes to f32.
   Value decode(Value bytes, const Format &format);
 
   OpBuilder &b;
@@ -80,7 +80,7 @@ Value CastBuilder::encode(Value x, const Format &format) {
       b, loc, vector(size / 2, b.getI16Type()), pairs);
   VectorType byteType = vector(size, b.getI8Type());
   Value bytes = vector::BitCastOp::create(b, loc, byteType, words);
-  // The instruction saturates; a cast does not.
+  // The instruction saturates, but a cast does not.
   Value magnitude = math::AbsFOp::create(b, loc, x);
   Value limit =
       constant(cast<VectorType>(x.getType()), b.getF32FloatAttr(format.limit));
@@ -116,8 +116,8 @@ Value CastBuilder::decode(Value bytes, const Format &format) {
 
 namespace {
 
-/// Runs `convert` on a vector of an even number of elements that begins with
-/// those of `value`, as f32 or as bytes, and gives what it makes of them.
+/// Pads `value`, as f32 or as bytes, to an even number of elements, runs
+/// `convert` on it, and returns the result without the padding.
 Value onPairs(CastBuilder &builder, Value value,
               function_ref<Value(Value)> convert) {
   OpBuilder &b = builder.b;
@@ -144,7 +144,7 @@ Value onPairs(CastBuilder &builder, Value value,
       elements);
 }
 
-/// A vector of one dimension, or a scalar.
+/// Returns true for a vector of one dimension or a scalar.
 bool isFlat(Type type) {
   auto vector = dyn_cast<VectorType>(type);
   return !vector || (vector.getRank() == 1 && !vector.isScalable());

@@ -1,6 +1,6 @@
 //===- LibraryDot.cpp - Dots that cuBLASLt can compute --------------------===//
 //
-// The rules are those of cublasLtMatmul in the documentation of cuBLAS.
+// The rules follow the documentation of cublasLtMatmul.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,10 +18,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Sizes of FP8 dots are multiples of this.
+/// Sizes of FP8 dots must be multiples of this.
 static constexpr int64_t kSizeStep = 16;
 
-/// Why the library does not multiply these types, or nothing.
+/// Returns why the library cannot multiply these types, or an empty string.
 static std::string typeReason(Type lhs, Type rhs) {
   auto isFP8 = [](Type type) {
     return isa<Float8E4M3FNType, Float8E5M2Type>(type);
@@ -37,8 +37,8 @@ static std::string typeReason(Type lhs, Type rhs) {
   return text;
 }
 
-/// How far each loop moves in the memory of a dense buffer; fails for maps that
-/// divide.
+/// Returns the strides of each loop in the memory of a dense buffer; fails for
+/// maps with divisions.
 static FailureOr<SmallVector<int64_t>> movesOf(AffineMap map, Type type) {
   SmallVector<int64_t> strides;
   if (failed(contraction::stridesOf(type, strides)))
@@ -69,15 +69,15 @@ static FailureOr<SmallVector<int64_t>> movesOf(AffineMap map, Type type) {
   return moves;
 }
 
-/// Whether `value` is the product of `a` and `b`.
+/// Returns true if `value` is the product of `a` and `b`.
 static bool isProduct(Value value, Value a, Value b) {
   auto product = value.getDefiningOp<arith::MulFOp>();
   return product && ((product.getLhs() == a && product.getRhs() == b) ||
                      (product.getLhs() == b && product.getRhs() == a));
 }
 
-/// Whether the body yields the sum, times the product of the scales if there
-/// are some, perhaps in fewer bits.
+/// Returns true if the body yields the sum, multiplied by the product of the
+/// scales if there are any, and possibly truncated.
 static bool finishesSum(linalg::GenericOp op, Value sum, ValueRange scales) {
   Value yielded = op.getBody()->getTerminator()->getOperand(0);
   if (auto narrowed = yielded.getDefiningOp<arith::TruncFOp>())
@@ -92,7 +92,7 @@ static bool finishesSum(linalg::GenericOp op, Value sum, ValueRange scales) {
          isProduct(factor, scales[0], scales[1]);
 }
 
-/// Takes what follows the dot into it where the library can do that.
+/// Makes the op after the dot its epilogue, if the library supports that.
 static void takeFinish(LibraryDot &dot) {
   Value sums = dot.result;
   Operation *next = dot.op->getNextNode();
@@ -120,7 +120,7 @@ static void takeFinish(LibraryDot &dot) {
       return;
     }
   }
-  // The library takes scales of FP8 operands alone.
+  // The library only applies scales to FP8 operands.
   bool hasScales = scales.size() == 2 && dot.isFP8();
   if (!sum || !(hasScales || scales.empty()))
     return;
@@ -142,7 +142,8 @@ static void takeFinish(LibraryDot &dot) {
     dot.scales[i] = scale;
 }
 
-/// Gives the matrices their sizes; says why if they are none.
+/// Computes the sizes of the matrices; returns an error text if the dot is no
+/// product of matrices.
 static std::string takeSizes(LibraryDot &dot) {
   ContractionDims dims = *inferContractionDims(dot.op);
   if (dims.scales[0] || dims.scales[1])

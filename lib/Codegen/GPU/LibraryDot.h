@@ -12,31 +12,33 @@
 
 namespace mlir::fp8::gpu_codegen {
 
-/// The dot of a kernel as a product of two dense matrices, and how much of what
-/// is done with it the library does too.
+/// The dot of a kernel as a product of two dense matrices, and the part of its
+/// epilogue that the library computes, too.
 struct LibraryDot {
   linalg::GenericOp op;
   linalg::FillOp zeros;
-  /// Of the first operand, the one with the result's rows, and of the second.
+  /// The operand with the result's rows, and the one with its columns.
   std::array<BlockArgument, 2> operands;
   std::array<bool, 2> alongK = {true, true};
   int64_t rows = 1, columns = 1, depth = 1;
-  /// What multiplies the sums by the scales or converts them; may be null.
+  /// The op that multiplies the sums by the scales or converts them; may be
+  /// null.
   linalg::GenericOp epilogue;
-  /// The scales, one f32 each; null where there are none.
+  /// The scales, one f32 each; null if there are none.
   std::array<BlockArgument, 2> scales;
-  /// What the library writes: an argument, or a buffer of the kernel's own.
+  /// The buffer that the library writes: an argument, or a local of the kernel.
   Value result;
 
   Type elementOf(unsigned operand) const {
     return cast<MemRefType>(operands[operand].getType()).getElementType();
   }
   bool isFP8() const { return elementOf(0).getIntOrFloatBitWidth() == 8; }
-  /// An FP8 operand has to lie along k.
+  /// Returns true for an FP8 operand that must be transposed, because the
+  /// library needs it contiguous along k.
   bool isTurned(unsigned operand) const { return isFP8() && !alongK[operand]; }
 
-  /// The dot of `kernel`, which has one. Where the library cannot compute it,
-  /// nothing, and `reason` says why.
+  /// Returns the dot of `kernel`, which has exactly one. Returns nullopt and
+  /// sets `reason` if the library cannot compute it.
   static std::optional<LibraryDot> find(KernelOp kernel, std::string &reason);
 };
 

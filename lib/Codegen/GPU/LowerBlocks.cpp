@@ -1,4 +1,4 @@
-//===- LowerBlocks.cpp - Structured ops to the code of a GPU's block ------===//
+//===- LowerBlocks.cpp - Lowering of kernels to GPU blocks ----------------===//
 
 #include "../Lowering/LowerKernels/Booleans.h"
 #include "Alignment.h"
@@ -20,11 +20,11 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// The most shared memory that a kernel can declare itself.
+/// The most shared memory that a kernel can allocate statically.
 static constexpr int64_t kStaticShared = 48 << 10;
 
-/// The function as the kernel of a GPU module of its own. The argument
-/// `shared`, if there is one, becomes shared memory.
+/// Moves the function into a kernel of a GPU module of its own. The argument
+/// `shared`, if given, becomes shared memory.
 static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
                             int64_t threads, int64_t alignment) {
   OpBuilder builder(func);
@@ -51,7 +51,7 @@ static gpu::GPUFuncOp toGPU(func::FuncOp func, BlockArgument shared,
   if (isStatic)
     kernel.setWorkgroupAttributionAttr(0, LLVM::LLVMDialect::getAlignAttrName(),
                                        builder.getI64IntegerAttr(alignment));
-  // How far each buffer reaches: what runs kernels for tests checks it.
+  // The size of each buffer; the emulator checks accesses against it.
   for (auto [index, type] : llvm::enumerate(types)) {
     auto buffer = cast<MemRefType>(type);
     Type element = buffer.getElementType();
@@ -105,7 +105,7 @@ public:
     module->setAttr(gpu::GPUDialect::getContainerModuleAttrName(),
                     UnitAttr::get(&getContext()));
     for (auto kernel : llvm::make_early_inc_range(module.getOps<KernelOp>())) {
-      // What the library computes has no code here.
+      // A kernel that the library computes has no code here.
       if (isa_and_nonnull<CublasLtPlanAttr>(kernel.getPlanAttr()))
         kernel.getBody().getBlocks().clear();
       else if (failed(lower(kernel, GPUInfo::of(*target))))
@@ -114,7 +114,7 @@ public:
   }
 
 private:
-  /// What all launches of a kernel know of its arguments.
+  /// Finds the alignment of each kernel argument that all launches guarantee.
   void collectAlignments() {
     getOperation().walk([&](LaunchOp launch) {
       SmallVector<int64_t> own;
@@ -156,7 +156,7 @@ private:
         GPULaunchAttr::get(&getContext(), lowering.getBlocks(),
                            plan.getThreads(), isStatic ? shared : 0,
                            isStatic ? 0 : shared, lowering.getScratchBytes());
-    // On the module too, which is what launches name.
+    // The module needs the attribute, too, because launches refer to it.
     for (Operation *op : {gpuFunc.getOperation(), gpuFunc->getParentOp()})
       op->setAttr(FP8Dialect::kGPULaunchAttrName, launch);
     return success();

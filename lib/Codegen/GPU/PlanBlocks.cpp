@@ -1,4 +1,4 @@
-//===- PlanBlocks.cpp - How kernels are divided into blocks of a GPU ------===//
+//===- PlanBlocks.cpp - Division of kernels into GPU blocks ---------------===//
 
 #include "BlockLowering.h"
 #include "DotPlan.h"
@@ -21,19 +21,19 @@ using namespace mlir::fp8::gpu_codegen;
 
 namespace {
 
-/// Elements that a block of an elementwise kernel computes.
+/// The elements that a block of an elementwise kernel computes.
 constexpr int64_t kBlockWork = 2048;
-/// Rows and columns of a dot that a block computes.
+/// The rows and columns of a dot that a block computes.
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
-/// Queries of an attention whose scores lie in global memory.
+/// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
-/// Blocks that keep all processors of a large card busy.
+/// The number of blocks that keeps all multiprocessors of a large card busy.
 constexpr int64_t kEnoughBlocks = 256;
 constexpr unsigned kThreads = 128, kManyThreads = 256, kMostThreads = 1024;
-/// Elements of a kernel of one block that are worth its threads.
+/// With more elements, a kernel of one block gets kManyThreads.
 constexpr int64_t kManyElements = 1 << 14;
 
-/// The iterations of the largest op of a kernel.
+/// Returns the iterations of the largest op of a kernel.
 int64_t largestVolume(KernelOp kernel) {
   int64_t volume = 1;
   for (auto generic : kernel.getBody().front().getOps<linalg::GenericOp>())
@@ -43,8 +43,8 @@ int64_t largestVolume(KernelOp kernel) {
   return volume;
 }
 
-/// As many iterations of the domain as make up the work of a block, from the
-/// innermost loop out.
+/// Returns a tile with the iterations of one block's work, filled from the
+/// innermost loop outwards.
 SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   int64_t iterations = 1;
@@ -60,7 +60,7 @@ SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
-/// The bytes that stand between the ops of a block.
+/// Returns the bytes of the intermediates of a block.
 int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   int64_t bytes = 0;
   for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>()) {
@@ -84,7 +84,7 @@ int64_t localBytes(KernelOp kernel, ArrayRef<int64_t> tile) {
   return bytes;
 }
 
-/// Batch loops one at a time, rows and columns in blocks.
+/// Returns a tile with one batch and a block of rows and of columns.
 SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
                                int64_t maxRows) {
   ArrayRef<int64_t> domain = kernel.getDomain();
@@ -107,7 +107,7 @@ SmallVector<int64_t> tileOfDot(KernelOp kernel, linalg::GenericOp dot,
   return tile;
 }
 
-/// The rows of a dot that a block has.
+/// Returns the rows of a dot in a block.
 int64_t rowsOf(KernelOp kernel, linalg::GenericOp dot, ArrayRef<int64_t> tile) {
   ContractionDims dims = *inferContractionDims(dot);
   auto loops = dot->getAttrOfType<DenseI64ArrayAttr>(kTaskDimsAttr);
@@ -125,8 +125,8 @@ int64_t countTiles(KernelOp kernel, ArrayRef<int64_t> tile) {
   return tiles;
 }
 
-/// Batch loops one at a time, queries in blocks, the rest whole: a row of
-/// scores is all in one block.
+/// Returns a tile with one batch and a block of queries. The other loops are
+/// whole, so that a row of scores is in one block.
 SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   ArrayRef<int64_t> domain = kernel.getDomain();
   SmallVector<int64_t> tile(domain);
@@ -146,7 +146,7 @@ SmallVector<int64_t> tileOfAttention(KernelOp kernel, int64_t maxRows) {
   return tile;
 }
 
-/// A kernel of several dots, which stay in one block.
+/// Returns true for a kernel of several dots, which stay in one block.
 bool isAttention(KernelOp kernel) {
   auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
   return kernel.getBlock() || llvm::count_if(generics, isDot) > 1;
@@ -168,9 +168,9 @@ public:
   }
 
 private:
-  /// As many queries as leave all that the block makes of them in shared
-  /// memory; where even the fewest do not, it lies in global memory, and they
-  /// are what a tile of a dot likes.
+  /// Takes the largest number of queries whose intermediates fit into shared
+  /// memory. If even the smallest does not fit, the intermediates lie in global
+  /// memory, and the number is chosen for the tiles of a dot.
   FailureOr<GPUPlanAttr> planOfAttention(KernelOp kernel, const GPUInfo &info) {
     SmallVector<int64_t> sumTile = cpuTileOf(kernel), tile;
     SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
@@ -194,8 +194,8 @@ private:
     return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads, wgmma);
   }
 
-  /// Two warpgroups where that leaves enough blocks for all processors, else
-  /// one; null where a warpgroup would have fewer than its rows.
+  /// Plans two warpgroups if that leaves enough blocks for all multiprocessors,
+  /// else one. Returns null if a warpgroup would have too few rows.
   GPUPlanAttr planOfWgmma(KernelOp kernel, linalg::GenericOp dot,
                           const GPUInfo &info) {
     for (int64_t groups : {2, 1}) {
@@ -218,7 +218,8 @@ private:
       if (info.hasWgmma && multipliesMatrices(dot))
         if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info))
           return plan;
-      // Half of the shared memory, so that two blocks share a processor.
+      // Use half of the shared memory, so that two blocks fit on a
+      // multiprocessor.
       int64_t rows = kDotRows;
       SmallVector<int64_t> tile = tileOfDot(kernel, dot, rows);
       while (rows > kDotFewestRows &&

@@ -1,4 +1,4 @@
-//===- PlanGraph.cpp - Loops and branches that the GPU decides ------------===//
+//===- PlanGraph.cpp - Control flow that the GPU runs ---------------------===//
 
 #include "../Lowering/DeviceLoops.h"
 
@@ -19,11 +19,11 @@ using namespace mlir;
 using namespace mlir::fp8;
 
 //===----------------------------------------------------------------------===//
-// Kernels that decide
+// Control kernels
 //===----------------------------------------------------------------------===//
 
-/// By how many bytes a place has moved: %a2, of counters %c0 to %c3 and the
-/// strides %s0 to %s3.
+/// Computes how many bytes an address has moved, %a2, from the counters %c0 to
+/// %c3 and the strides %s0 to %s3.
 static constexpr const char *kMove = R"mlir(
     %p1 = llvm.getelementptr %counters[1] : (!llvm.ptr) -> !llvm.ptr, i64
     %p2 = llvm.getelementptr %counters[2] : (!llvm.ptr) -> !llvm.ptr, i64
@@ -41,9 +41,9 @@ static constexpr const char *kMove = R"mlir(
     %a2 = llvm.add %a1, %m3 : i64
 )mlir";
 
-/// Each runs in one thread; fp8-c/Runtime.h says what they do. There is no
-/// switch for the sizes: they are powers of two, and memory is read byte by
-/// byte, so that any place will do.
+/// Each kernel runs in one thread; fp8-c/Runtime.h describes them. They need no
+/// switch over the sizes, which are powers of two, and access memory byte by
+/// byte, so that any address works.
 static std::string controlKernels() {
   return std::string(R"mlir(
 gpu.module @fp8_gpu_count {
@@ -156,8 +156,8 @@ public:
       : module(module), schedule(schedule), symbols(symbols),
         maxNodes(maxNodes) {}
 
-  /// Has every loop and branch a condition that the GPU can read? Reports the
-  /// first that has not.
+  /// Returns true if the GPU can read the conditions of all loops and branches.
+  /// Reports the first one that it cannot read.
   bool areConditionsKnown();
   void markLoops() { nodesOf(schedule.getBody().front()); }
   LogicalResult moveOperands();
@@ -177,10 +177,10 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What the GPU can decide
+// Conditions that the GPU can read
 //===----------------------------------------------------------------------===//
 
-/// Is a loaded value nothing but a condition?
+/// Returns true if a loaded value is only used as a condition.
 static bool isCondition(Value value) {
   return llvm::all_of(value.getUsers(), [](Operation *user) {
     return isa<scf::IfOp, scf::ConditionOp, scf::IndexSwitchOp>(user) ||
@@ -203,7 +203,8 @@ static bool isKnown(Operation *op) {
   return true;
 }
 
-/// Ranks reduce and exchange between graphs: the host calls for it.
+/// Returns true for collectives: ranks exchange data between graphs, and the
+/// host starts that.
 static bool isCollective(Operation *op) {
   return isa<StartAllReduceOp, StartExchangeOp, WaitOp>(op);
 }
@@ -236,10 +237,11 @@ bool GraphPlanner::areConditionsKnown() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the GPU counts
+// Loops that the GPU counts
 //===----------------------------------------------------------------------===//
 
-/// Of the graph, where counted loops are expanded that are not marked.
+/// Counts the nodes of a block in the graph, in which counted loops without the
+/// mark are expanded.
 int64_t GraphPlanner::nodesOf(Block &block) {
   int64_t nodes = 0;
   for (Operation &op : block) {
@@ -261,10 +263,11 @@ int64_t GraphPlanner::nodesOf(scf::ForOp loop) {
   if (body == 0 || trips <= maxNodes / body || !canCount(loop))
     return trips * body;
   loop->setAttr(kDeviceLoopAttr, UnitAttr::get(module.getContext()));
-  return body + 3; // It is set, asked for, and set again.
+  return body + 3; // The counter is set, tested, and set again.
 }
 
-/// Can the GPU count `loop`, as it does those in it that are marked?
+/// Returns true if the GPU can count `loop`, as it does the marked loops
+/// inside.
 bool GraphPlanner::canCount(scf::ForOp loop) {
   WalkResult result = loop.walk([&](Operation *op) -> WalkResult {
     if (op == loop)
@@ -297,10 +300,11 @@ bool GraphPlanner::canCount(scf::ForOp loop) {
 }
 
 //===----------------------------------------------------------------------===//
-// Operands that move
+// Operands with moving addresses
 //===----------------------------------------------------------------------===//
 
-/// A copy of a launch's kernel whose operands move in `loops` loops.
+/// Returns the symbol of a copy of a launch's kernel whose operands move in
+/// `loops` loops.
 FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
                                                  int64_t loops) {
   StringRef before = launch.getKernel();
@@ -337,7 +341,7 @@ FailureOr<StringAttr> GraphPlanner::movingKernel(LaunchOp launch,
     if (i < first)
       own.append(func.getArgAttrDict(i) ? func.getArgAttrDict(i)
                                         : builder.getDictionaryAttr({}));
-    // What the kernel reaches is not at the address that it is given.
+    // The argument is no longer the address that the kernel accesses.
     own.erase(LLVM::LLVMDialect::getDereferenceableAttrName());
     attributes.push_back(own.getDictionary(func.getContext()));
   }

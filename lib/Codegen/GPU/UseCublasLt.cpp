@@ -1,4 +1,4 @@
-//===- UseCublasLt.cpp - Leave dots to cuBLASLt ---------------------------===//
+//===- UseCublasLt.cpp - Dots that cuBLASLt computes ----------------------===//
 
 #include "Alignment.h"
 #include "LibraryDot.h"
@@ -24,18 +24,18 @@ using namespace mlir::fp8::gpu_codegen;
 
 namespace {
 
-/// Where buffers at the end of the arena begin, in bytes.
+/// The alignment of buffers at the end of the arena, in bytes.
 constexpr int64_t kPlaceAlignment = 256;
-/// What the library wants of an address.
+/// The alignment of addresses that the library requires.
 constexpr int64_t kLibraryAlignment = 16;
-/// The side of a square that a block turns.
+/// The side of the square that a block transposes.
 constexpr int64_t kTurnTile = 64;
 
-/// From which sizes on the library computes dots, by GPU and by the bits of an
-/// operand. Below them a kernel that does all in one launch has less to do. No
-/// card has been measured yet: sm_89 and sm_120a have FP8 instructions of their
-/// own in `mma.sync`, sm_90a in `wgmma` alone, and no dot for sm_100a uses
-/// `tcgen05`.
+/// The sizes from which on the library computes dots, by GPU and by the bits of
+/// an operand. Below them, a kernel that does everything in one launch has less
+/// overhead. No card has been measured yet. sm_89 and sm_120a have FP8
+/// instructions in `mma.sync`, sm_90a only in `wgmma`, and our dots for sm_100a
+/// do not use `tcgen05`.
 struct LeastSizes {
   StringRef chip;
   unsigned bits;
@@ -48,12 +48,13 @@ constexpr LeastSizes kLeastSizes[] = {
     {"sm_120a", 8, 1024, 1024, 1024}, {"sm_120a", 16, 512, 512, 512},
 };
 
-/// Bytes of the library's workspace: what its documentation recommends.
+/// Returns the bytes of the library's workspace that its documentation
+/// recommends.
 int64_t workspaceOf(StringRef chip) {
   return int64_t(chip == "sm_89" ? 4 : 32) << 20;
 }
 
-/// Whether the table leaves a dot of these sizes to the library.
+/// Returns true if the table selects the library for a dot of these sizes.
 bool isInTable(StringRef chip, const LibraryDot &dot) {
   return llvm::any_of(kLeastSizes, [&](const LeastSizes &least) {
     return least.chip == chip &&
@@ -63,20 +64,20 @@ bool isInTable(StringRef chip, const LibraryDot &dot) {
   });
 }
 
-/// Something that the parts of a kernel share, at the end of the arena.
+/// A buffer at the end of the arena that the parts of a kernel share.
 struct Place {
   int64_t offset;
   MemRefType type;
 };
 
-/// The kernels that one becomes, and what is needed to launch them.
+/// The kernels that a kernel is split into, and what launching them needs.
 struct Parts {
   LibraryDot dot;
-  std::array<KernelOp, 2> turns; // null: that operand lies as it should
+  std::array<KernelOp, 2> turns; // null: that operand is contiguous along k
   std::array<Place, 2> turned;
   KernelOp library, rest; // null: there is no rest
   SmallVector<unsigned> restArguments;
-  std::optional<Place> result; // none: an argument
+  std::optional<Place> result; // none: the result is an argument
   Place workspace;
 };
 
@@ -142,7 +143,7 @@ private:
     return true;
   }
 
-  /// What became of a kernel's dot, for those who want to know.
+  /// Adds a row about a kernel's dot to `fp8.dot_choices`.
   void addRow(KernelOp kernel, const std::optional<LibraryDot> &dot,
               const std::string &reason) {
     Builder b(&getContext());
@@ -170,8 +171,8 @@ private:
   // Kernels
   //===--------------------------------------------------------------------===//
 
-  /// A kernel of these arguments whose body `fill` makes, or one that is there
-  /// already and does the same.
+  /// Creates a kernel with these arguments, whose body `fill` emits. Returns an
+  /// existing kernel if it computes the same.
   KernelOp makeKernel(Location loc, ArrayRef<Type> arguments,
                       ArrayRef<int64_t> domain, Attribute plan,
                       function_ref<void(OpBuilder &, ValueRange)> fill) {
@@ -185,7 +186,7 @@ private:
     fill(builder, body->getArguments());
     ReturnOp::create(builder, loc);
     for (BlockArgument argument : body->getArguments())
-      // (What nobody uses is the workspace.)
+      // (An argument without uses is the workspace.)
       if (!argument.use_empty())
         kernel.setAccess(argument.getArgNumber(), accessOf(argument));
     if (plan)
@@ -199,7 +200,7 @@ private:
     return kernel;
   }
 
-  /// Writes a matrix as the columns of another.
+  /// Creates the kernel that transposes a matrix.
   KernelOp makeTurn(Location loc, MemRefType to) {
     ArrayRef<int64_t> shape = to.getShape();
     auto from = MemRefType::get({shape[1], shape[0]}, to.getElementType());
@@ -224,7 +225,7 @@ private:
     return makeKernel(loc, {from, to}, shape, plan, fill);
   }
 
-  /// The dot alone, on matrices.
+  /// Creates the kernel with the dot alone, on matrices.
   KernelOp makeLibrary(const Parts &parts, Location loc) {
     const LibraryDot &dot = parts.dot;
     auto matrix = [](int64_t outer, int64_t inner, Type element) {
@@ -255,7 +256,7 @@ private:
                       });
   }
 
-  /// What the library computes, as structured ops.
+  /// Emits what the library computes as structured ops.
   void emitDot(OpBuilder &builder, Location loc, CublasLtPlanAttr plan,
                ValueRange arguments) {
     MLIRContext *context = &getContext();
@@ -319,8 +320,9 @@ private:
     epilogue->setAttr(kTaskDimsAttr, builder.getDenseI64ArrayAttr({0, 1}));
   }
 
-  /// What the kernel does beside the dot; null if that is nothing. Its
-  /// arguments are those of `arguments` and, if it is no argument, the result.
+  /// Creates the kernel of the remaining ops; null if there are none. Its
+  /// arguments are those in `arguments`, and the library's result if that is
+  /// not an argument.
   KernelOp makeRest(KernelOp kernel, const LibraryDot &dot,
                     SmallVectorImpl<unsigned> &arguments) {
     linalg::GenericOp contraction = dot.op;
@@ -361,7 +363,7 @@ private:
           if (isOwn)
             mapping.map(dot.result, values.back());
           for (Operation *op : ops)
-            // Constants of what has moved are left.
+            // Constants that only the library's part uses are dropped.
             if (op->getNumResults() == 0 || used.contains(op->getResult(0)))
               builder.clone(*op, mapping);
         });
@@ -399,7 +401,7 @@ private:
   // Launches
   //===--------------------------------------------------------------------===//
 
-  /// The bytes of `buffer` in another shape.
+  /// Returns a view of `buffer` in another shape.
   static Value reshape(OpBuilder &builder, Value buffer, MemRefType to) {
     auto from = cast<MemRefType>(buffer.getType());
     Location loc = buffer.getLoc();
@@ -469,7 +471,7 @@ private:
           launch.getOperand(cast<BlockArgument>(dot.result).getArgNumber()),
           resultType));
     operands.push_back(viewOf(parts.workspace, parts.workspace.type));
-    // The cost report and profiles know the dot by its number.
+    // The cost report and profiles identify the dot by its number.
     start(parts.library, operands, label, launch.getNumber());
     if (parts.rest) {
       SmallVector<Value> own;
@@ -500,7 +502,7 @@ private:
   static void setArena(ScheduleOp schedule, Arena arena) {
     Value old = schedule.getArena();
     auto type = cast<MemRefType>(old.getType());
-    // A view of all of it has become the arena itself.
+    // A view of the whole arena has been folded to the arena itself.
     SmallVector<OpOperand *> whole;
     for (OpOperand &use : old.getUses())
       if (!isa<memref::ViewOp>(use.getOwner()))

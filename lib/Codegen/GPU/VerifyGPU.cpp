@@ -12,7 +12,7 @@ namespace mlir::fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Functions that LLVM has no instructions for in f64.
+/// Returns true for functions for which LLVM has no instructions in f64.
 static bool needsLibrary(Operation *op) {
   return isa<LLVM::SinOp, LLVM::CosOp, LLVM::TanOp, LLVM::ExpOp, LLVM::Exp2Op,
              LLVM::Exp10Op, LLVM::LogOp, LLVM::Log2Op, LLVM::Log10Op,
@@ -21,7 +21,7 @@ static bool needsLibrary(Operation *op) {
              LLVM::TanhOp>(op);
 }
 
-/// A problem with `op`, or nothing.
+/// Returns a problem with `op`, or an empty string.
 static StringRef problemOf(Operation *op) {
   if (!isa_and_nonnull<LLVM::LLVMDialect, NVVM::NVVMDialect>(op->getDialect()))
     return "was not lowered: expected only ops of the llvm and nvvm dialects "

@@ -78,7 +78,7 @@ private:
     return write((module.getName() + "." + suffix).str(), code->bytes);
   }
 
-  /// One line a kernel, in their order.
+  /// Writes one line per kernel, in the order of the modules.
   LogicalResult writeTable(ArrayRef<gpu::GPUModuleOp> modules,
                            ArrayRef<GPUResources> resources,
                            const GPUInfo &info) {

@@ -1,4 +1,4 @@
-//===- Object.cpp - GPU kernels as code for a driver ----------------------===//
+//===- Object.cpp - Compilation of GPU kernels ----------------------------===//
 
 #include "fp8/Codegen/GPU/Object.h"
 
@@ -99,7 +99,8 @@ static void optimize(llvm::Module &module, llvm::TargetMachine &machine) {
       .run(module, mam);
 }
 
-/// The first number that `pattern` has in parentheses, in a message.
+/// Returns the number that the first group of `pattern` matches in `text`; 0 if
+/// there is none.
 static int64_t numberIn(StringRef text, StringRef pattern) {
   SmallVector<StringRef> matches;
   int64_t number = 0;
@@ -108,9 +109,9 @@ static int64_t numberIn(StringRef text, StringRef pattern) {
   return number;
 }
 
-/// The line in which the assembler says that it waits for each wgmma before the
-/// next one, since something else uses their registers in between: the kernel
-/// would be right and some times slower. Empty if it does not.
+/// Returns the message in which the assembler says that it serializes wgmma
+/// instructions, because other code uses their registers in between: the kernel
+/// would be right but much slower. Empty if there is no such message.
 static StringRef findSerialized(StringRef messages) {
   size_t at = messages.find("wgmma.mma_async instructions are serialized");
   if (at == StringRef::npos)
@@ -120,7 +121,7 @@ static StringRef findSerialized(StringRef messages) {
   return messages.slice(begin, messages.find('\n', at)).trim();
 }
 
-/// Machine code of assembly, as the assembler makes it at first.
+/// Runs the assembler once.
 static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
                                             GPUTargetAttr target) {
   std::string ptxas = findPtxas();
@@ -170,10 +171,10 @@ static llvm::Expected<GPUCode> assembleOnce(StringRef ptx,
   return code;
 }
 
-/// The assembler may spill a few registers for another block on a processor,
-/// or since it unrolls loops. Told that one block will do, or to leave loops as
-/// they are, it does not. The first way without spills is taken, or else the
-/// one with the fewest.
+/// Runs the assembler up to three times. It may spill a few registers to fit
+/// another block on a multiprocessor, or because it unrolls loops; the further
+/// runs tell it to plan for one block, or not to unroll. Returns the first
+/// result without spills, or the one with the fewest.
 static llvm::Expected<GPUCode> assemble(StringRef ptx, GPUTargetAttr target) {
   llvm::Expected<GPUCode> best = assembleOnce(ptx, target);
   auto [before, after] = ptx.split(".reqntid");
@@ -229,8 +230,8 @@ llvm::Expected<GPUCode> fp8::compileGPUModule(gpu::GPUModuleOp module,
 double fp8::occupancyOf(const GPUInfo &info, int64_t threads, int64_t registers,
                         int64_t sharedBytes) {
   int64_t warps = llvm::divideCeil(threads, 32);
-  // Registers are given to warps in units of 256, shared memory to blocks in
-  // units of 128 bytes, with 1 KiB for the system.
+  // Registers are allocated to warps in units of 256, shared memory to blocks
+  // in units of 128 bytes, plus 1 KiB for the system.
   int64_t registersOfWarp =
       llvm::alignTo(std::max<int64_t>(registers, 1) * 32, 256);
   int64_t blocks = std::min(

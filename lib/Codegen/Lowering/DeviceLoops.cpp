@@ -1,4 +1,4 @@
-//===- DeviceLoops.cpp - Control flow that a GPU decides ------------------===//
+//===- DeviceLoops.cpp - Loops and conditions on a GPU --------------------===//
 
 #include "DeviceLoops.h"
 
@@ -23,7 +23,7 @@ SmallVector<scf::ForOp> fp8::deviceLoopsAround(Operation *op) {
   return {loops.rbegin(), loops.rend()};
 }
 
-/// a + scale * b.
+/// Returns a + scale * b.
 static Strides sum(const Strides &a, const Strides &b, int64_t scale) {
   if (!a || !b)
     return std::nullopt;
@@ -64,7 +64,7 @@ Strides fp8::stridesOf(Value value, ArrayRef<scf::ForOp> loops) {
       if (std::optional<int64_t> scale =
               getConstantIntValue(op->getOperand(1 - i)))
         return sum(none, stridesOf(op->getOperand(i), loops), *scale);
-  // What is computed from numbers that stay, stays: the rank, for one.
+  // A value computed from invariant values, such as the rank, is invariant.
   if (!isPure(op) || op->getNumRegions() > 0)
     return std::nullopt;
   for (Value operand : op->getOperands())
@@ -89,12 +89,12 @@ Strides fp8::stridesOfBuffer(Value buffer, ArrayRef<scf::ForOp> loops) {
   return bytes;
 }
 
-/// The load that `value` is, but for its type.
+/// Returns the load behind `value`, ignoring casts.
 static memref::LoadOp loadOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (auto load = dyn_cast<memref::LoadOp>(def))
       return isa<IntegerType>(load.getType()) ? load : memref::LoadOp();
-    // A truth value is stored as a byte, 0 or 1.
+    // A boolean is stored as a byte, 0 or 1.
     if (!isa<arith::IndexCastOp>(def) &&
         !(isa<arith::TruncIOp>(def) &&
           def->getResult(0).getType().isInteger(1)))
@@ -120,12 +120,12 @@ std::optional<Condition> fp8::conditionOf(scf::IndexSwitchOp choice,
     int64_t value = choice.getCases()[number - 1];
     return Condition{load, value, value, /*inverted=*/false};
   }
-  // What is no case: they are the numbers from the first on.
+  // The default region: the cases must be consecutive numbers.
   ArrayRef<int64_t> cases = choice.getCases();
   for (auto [i, value] : llvm::enumerate(cases))
     if (value != cases[0] + static_cast<int64_t>(i))
       return std::nullopt;
-  // Without cases, everything.
+  // Without cases, the default region always runs.
   return cases.empty() ? Condition{load, 1, 0, /*inverted=*/true}
                        : Condition{load, cases.front(), cases.back(), true};
 }

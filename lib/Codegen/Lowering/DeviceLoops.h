@@ -1,4 +1,4 @@
-//===- DeviceLoops.h - Control flow that a GPU decides ----------*- C++ -*-===//
+//===- DeviceLoops.h - Loops and conditions on a GPU ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H
 #define FP8_LIB_CODEGEN_LOWERING_DEVICELOOPS_H
@@ -12,35 +12,37 @@
 
 namespace mlir::fp8 {
 
-/// The kernels that set conditions and what belongs to them, as
-/// fp8-c/Runtime.h describes them; each has a GPU module of its name.
+/// The kernels that set conditions, and their helpers, as fp8-c/Runtime.h
+/// describes them. Each has a GPU module of the same name.
 constexpr llvm::StringLiteral kCountKernel = "fp8_gpu_count";
 constexpr llvm::StringLiteral kKeepKernel = "fp8_gpu_keep";
 constexpr llvm::StringLiteral kTestKernel = "fp8_gpu_test";
 constexpr llvm::StringLiteral kPutKernel = "fp8_gpu_put";
 
-/// The loops around `op` that the GPU counts, the outermost first.
+/// Returns the loops around `op` that the GPU counts, the outermost first.
 SmallVector<scf::ForOp> deviceLoopsAround(Operation *op);
 
-/// By how much `value`, an integer or index, grows with each iteration of
-/// `loops` while no other loop goes on; nothing if that is not one number for
-/// each of them.
+/// Returns by how much `value`, an integer or index, grows per iteration of
+/// each of `loops` while the other loops do not advance; nullopt if that is not
+/// constant.
 std::optional<SmallVector<int64_t>> stridesOf(Value value,
                                               ArrayRef<scf::ForOp> loops);
-/// The same of the address of a buffer, in bytes.
+/// The same for the address of a buffer, in bytes.
 std::optional<SmallVector<int64_t>> stridesOfBuffer(Value buffer,
                                                     ArrayRef<scf::ForOp> loops);
 
-/// What a condition is: a scalar that the schedule loads, and the values for
-/// which something runs (not for which, if inverted).
+/// A condition: a scalar that the schedule loads, and the range of values for
+/// which something runs (or does not run, if inverted).
 struct Condition {
   memref::LoadOp load;
   int64_t low = 0, high = 0;
   bool inverted = false;
 };
-/// Of an scf.if or scf.condition: that `condition`, of type i1, holds.
+/// Returns the condition of an scf.if or scf.condition: `condition`, of type
+/// i1, holds.
 std::optional<Condition> conditionOf(Value condition);
-/// Of region `number` of a switch, the default region first.
+/// Returns the condition of region `number` of a switch, the default region
+/// first.
 std::optional<Condition> conditionOf(scf::IndexSwitchOp choice,
                                      unsigned number);
 

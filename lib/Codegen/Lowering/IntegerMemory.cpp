@@ -1,9 +1,9 @@
 //===- IntegerMemory.cpp - Vectors of bf16 in memory as integers ----------===//
 //
-// LLVM 22 keeps bf16 as a type of its own where the CPU has avx512_bf16, and
-// cannot split a store of 9 of them, say: "do not know how to soft promote this
-// operator's operand" ends the process. Integers of the same size have no such
-// gap, and what is only moved needs no other type.
+// If the CPU has avx512_bf16, LLVM 22 keeps bf16 as a legal type but cannot
+// split, for instance, a store of 9 elements: "do not know how to soft promote
+// this operator's operand" ends the process. Integers of the same size do not
+// have this problem, and moving values needs no other type.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace mlir::fp8 {
 
 using namespace mlir;
 
-/// The vector of integers of the size of a vector of bf16; null for any other
+/// Returns the i16 vector of the size of a vector of bf16; null for any other
 /// type.
 static Type getIntegers(Type type) {
   auto vector = dyn_cast<VectorType>(type);

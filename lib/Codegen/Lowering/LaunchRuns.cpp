@@ -1,4 +1,4 @@
-//===- LaunchRuns.cpp - Launches that one loop makes ----------------------===//
+//===- LaunchRuns.cpp - Launches that become one loop ---------------------===//
 
 #include "LaunchRuns.h"
 
@@ -7,7 +7,7 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// A loop over fewer launches is no shorter than their calls.
+/// For fewer launches, a loop is not shorter than the calls.
 static constexpr size_t kMinLaunches = 4;
 
 SmallVector<LaunchRun>

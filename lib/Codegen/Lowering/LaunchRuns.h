@@ -1,4 +1,4 @@
-//===- LaunchRuns.h - Launches that one loop makes --------------*- C++ -*-===//
+//===- LaunchRuns.h - Launches that become one loop -------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LAUNCHRUNS_H
 #define FP8_LIB_CODEGEN_LOWERING_LAUNCHRUNS_H
@@ -7,13 +7,12 @@
 
 namespace mlir::fp8 {
 
-/// Launches of one block in their order, with nothing between them that has an
-/// effect.
+/// Consecutive launches of one block, with no side effects between them.
 using LaunchRun = SmallVector<LaunchOp>;
 
-/// The runs of a schedule that are long enough for a loop over a table to be
-/// less code than their calls. Only launches for which `isFixed` holds are in
-/// them: what each is given is known when the schedule is compiled.
+/// Returns the runs of a schedule that are long enough for a loop over a table
+/// to be less code than calls. They only contain launches for which `isFixed`
+/// holds, whose operands are known at compile time.
 SmallVector<LaunchRun> findLaunchRuns(ScheduleOp schedule,
                                       function_ref<bool(LaunchOp)> isFixed);
 

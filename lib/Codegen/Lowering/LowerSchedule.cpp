@@ -1,4 +1,4 @@
-//===- LowerSchedule.cpp - The schedule as launches -----------------------===//
+//===- LowerSchedule.cpp - Lowering of the schedule to launches -----------===//
 
 #include "DeviceLoops.h"
 #include "LaunchRuns.h"
@@ -25,29 +25,30 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Where a buffer is: an operand code (see fp8_launch) and, for a part of it at
-/// a place known at run time, how many bytes further.
+/// The address of a buffer: an operand code (see fp8_launch) and, for a part
+/// whose position is only known at run time, an offset in bytes.
 struct Place {
   int64_t code;
   Value offset; // i64 or null
 };
 
-/// What fp8_launch and the like are told of their operands.
+/// The operand tables that fp8_launch and similar functions take.
 struct OperandTables {
   Value codes, offsets, count;
 };
 
-/// What fp8_launch is given of a kernel: the symbol of its code, or of what
-/// describes it, and how many tasks it has.
+/// The callee of fp8_launch: the symbol of the kernel's code or of its
+/// description, and the number of tasks.
 struct Callee {
   Operation *symbol;
   int64_t tasks;
 };
 
-/// The launches of a run: what fp8_launch is given of each.
+/// The arguments of fp8_launch for the launches of a run.
 struct LaunchTable {
-  /// Of each launch: its number, the place of its kernel in the table of them,
-  /// tasks, where its operand codes begin in `codes`, how many these are.
+  /// For each launch: its number, the index of its kernel in the table of
+  /// kernels, its tasks, the index of its first operand code in `codes`, and
+  /// the number of operands.
   SmallVector<int64_t> rows;
   static constexpr int32_t kColumns = 5;
   SmallVector<int64_t> codes;
@@ -89,7 +90,7 @@ private:
   FailureOr<Callee> calleeOf(LaunchOp op);
   LLVM::GlobalOp descriptionOf(StringRef kernel, Location loc);
   Value addressOf(Operation *symbol, Location loc);
-  // Control flow that the GPU decides.
+  // Control flow on the GPU.
   void decideOnGPU();
   LogicalResult lowerKeep(memref::LoadOp load);
   bool lowerMovingStore(memref::StoreOp store, const Place &place);
@@ -119,26 +120,26 @@ private:
 
   ModuleOp module;
   ScheduleOp schedule;
-  /// Of the module, but for operand tables, which nothing looks up. (A lookup
-  /// without it walks over the whole module.)
+  /// The symbols of the module, except operand tables, which nothing looks up.
+  /// (Without it, a lookup would walk the whole module.)
   SymbolTable symbols;
   OpBuilder builder;
   LLVMTypeConverter converter;
   Type pointer;
-  /// Kernels run, and buffers lie, on a GPU.
+  /// Whether kernels and buffers are on a GPU.
   bool isForGPU;
   LLVM::LLVMFuncOp launch, operand, read, write;
   Value step;
   bool isDecidedOnGPU = false;
   DenseMap<Operation *, int64_t> conditions; // numbers of loads
   DenseMap<StringRef, int64_t> constants;    // external buffer numbers
-  /// What runs launch, and their places in the table of kernels.
+  /// The kernels that runs launch, and their indices in the table of kernels.
   SmallVector<Operation *> kernels;
   DenseMap<Operation *, int64_t> kernelNumbers;
   unsigned tables = 0;
 };
 
-/// How many bytes `part` begins after its source.
+/// Returns the offset of `part` in its source, in bytes.
 Value ScheduleLowering::bytesOf(SubbufferOp part) {
   Location loc = part.getLoc();
   Type i64 = builder.getI64Type();
@@ -153,7 +154,7 @@ Value ScheduleLowering::bytesOf(SubbufferOp part) {
 FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
   Value offset;
   Operation *def;
-  // Views of the same bytes, and of some of them.
+  // Look through views of the same bytes, and of a part of them.
   for (; (def = buffer.getDefiningOp()) &&
          isa<memref::ExpandShapeOp, memref::CollapseShapeOp, SubbufferOp>(def);
        buffer = cast<ViewLikeOpInterface>(def).getViewSource())
@@ -164,7 +165,7 @@ FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
                       : further;
     }
   if (!def) {
-    // The arena is argument 0. A view of all of it, as bytes, folds to it.
+    // The arena is argument 0. A view of the whole arena as bytes folds to it.
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
     return Place{number == 0 ? 0 : ~(number - 1), offset};
   }
@@ -185,8 +186,8 @@ FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
                           "constant as operand of a kernel");
 }
 
-/// The buffer at the address `base`, as a kernel takes it: kernels get bare
-/// pointers in the end, so the casts go away.
+/// Returns the buffer at the address `base` as a kernel's argument. Kernels end
+/// up with bare pointers, so the casts disappear.
 Value ScheduleLowering::bufferAt(Value base, MemRefType type) {
   Location loc = base.getLoc();
   Value descriptor =
@@ -195,7 +196,8 @@ Value ScheduleLowering::bufferAt(Value base, MemRefType type) {
       .getResult(0);
 }
 
-/// void (i64 task, ptr operands, ptr scratch), as the runtime calls it.
+/// Returns the function with the runtime's signature, void (i64 task, ptr
+/// operands, ptr scratch).
 LLVM::LLVMFuncOp ScheduleLowering::wrapperOf(func::FuncOp kernel) {
   std::string name = (kernel.getSymName() + "_task").str();
   if (auto known = symbols.lookup<LLVM::LLVMFuncOp>(name))
@@ -244,15 +246,15 @@ LLVM::GlobalOp ScheduleLowering::constantTable(ArrayRef<int64_t> numbers,
                                 LLVM::Linkage::Internal, name, values);
 }
 
-/// How many bytes each operand begins after its code's place: on the stack,
-/// null where none is known only at run time.
+/// Returns a table of the offsets of operands, in bytes: on the stack, or null
+/// if no offset is only known at run time.
 Value ScheduleLowering::offsetTable(ArrayRef<Value> offsets, Location loc) {
   if (llvm::all_of(offsets, [](Value offset) { return !offset; }))
     return LLVM::ZeroOp::create(builder, loc, pointer);
   Type i64 = builder.getI64Type();
   Value table;
   {
-    // Once: a loop would take more stack in every iteration.
+    // Allocate it once: a loop would use more stack in every iteration.
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(&schedule.getBody().front());
     table = LLVM::AllocaOp::create(builder, loc, pointer, i64,
@@ -274,7 +276,7 @@ FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
   if (auto kernel = dyn_cast_or_null<func::FuncOp>(callee))
     if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
       return Callee{wrapperOf(kernel), tasks.getInt()};
-  // A kernel that is compiled already.
+  // A kernel that has been compiled already.
   if (auto kernel = dyn_cast_or_null<LLVM::LLVMFuncOp>(callee))
     if (auto tasks = kernel->getAttrOfType<IntegerAttr>(kTasksAttr))
       return Callee{kernel, tasks.getInt()};
@@ -292,7 +294,8 @@ FailureOr<Callee> ScheduleLowering::calleeOf(LaunchOp op) {
                 isOfLibrary ? 1 : asked.getBlocks()};
 }
 
-/// What describes a GPU's kernel to the runtime is defined beside its code.
+/// Returns the description of a GPU kernel for the runtime, which is defined
+/// beside the kernel's code.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StringRef kernel, Location loc) {
   std::string name = (kernel + kGPUKernelSuffix).str();
   auto global = symbols.lookup<LLVM::GlobalOp>(name);
@@ -328,7 +331,7 @@ FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
                        further, constant(codes.size(), loc)};
 }
 
-/// A branch that the owner of a shard takes; returns its end.
+/// Emits a branch that only the owner of a shard takes; returns its end.
 Operation *ScheduleLowering::ifOwner(int64_t shard, Location loc) {
   Type i64 = builder.getI64Type();
   Value owns =
@@ -387,7 +390,8 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
 // Runs of launches
 //===----------------------------------------------------------------------===//
 
-/// Has every operand a place that is known now, and do all ranks launch it?
+/// Returns true if every operand has a static address and all ranks run the
+/// launch.
 bool ScheduleLowering::isFixed(LaunchOp op) {
   Operation *kernel = symbols.lookup(op.getKernel());
   if (op->hasAttr(FP8Dialect::kShardAttrName) ||
@@ -401,7 +405,7 @@ bool ScheduleLowering::isFixed(LaunchOp op) {
   });
 }
 
-/// The place of a kernel in the schedule's table of them.
+/// Returns the index of a kernel in the schedule's table of kernels.
 int64_t ScheduleLowering::numberOfKernel(Operation *symbol) {
   auto [it, isNew] = kernelNumbers.try_emplace(symbol, kernels.size());
   if (isNew)
@@ -409,8 +413,8 @@ int64_t ScheduleLowering::numberOfKernel(Operation *symbol) {
   return it->second;
 }
 
-/// A run is a loop over a table: calls one after the other would be most of
-/// what LLVM compiles of a step with many layers.
+/// Lowers a run of launches to a loop over a table. Single calls would be most
+/// of the code that LLVM compiles for a step with many layers.
 LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
   LaunchTable table;
   for (LaunchOp op : launches) {
@@ -438,7 +442,7 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
   return success();
 }
 
-/// The loop over a table.
+/// Emits the loop over a table.
 void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
   OpBuilder::InsertionGuard guard(builder);
   Type i64 = builder.getI64Type();
@@ -471,7 +475,7 @@ void ScheduleLowering::launchAll(const LaunchTable &table, Location loc) {
                                   columns[4]});
 }
 
-/// The table of kernels that runs launch.
+/// Defines the table of the kernels that runs launch.
 void ScheduleLowering::defineKernels() {
   if (kernels.empty())
     return;
@@ -494,14 +498,14 @@ void ScheduleLowering::defineKernels() {
 // Control flow on a GPU
 //===----------------------------------------------------------------------===//
 
-/// A constant table, null if there is nothing in it.
+/// Returns a constant table; null if all strides are 0.
 Value ScheduleLowering::strideTable(ArrayRef<int64_t> strides, Location loc) {
   if (llvm::all_of(strides, [](int64_t by) { return by == 0; }))
     return LLVM::ZeroOp::create(builder, loc, pointer);
   return addressOf(constantTable(strides, "strides", loc), loc);
 }
 
-/// By how much the place of a scalar moves.
+/// Returns the strides by which the address of a scalar moves in loops.
 Value ScheduleLowering::strideTable(Value buffer, Operation *access) {
   return strideTable(*stridesOfBuffer(buffer, deviceLoopsAround(access)),
                      access->getLoc());
@@ -524,7 +528,7 @@ LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
                  constant(conditions.at(load), loc), constant(place->code, loc),
                  place->offset ? place->offset : constant(0, loc),
                  strideTable(load.getMemRef(), load), constant(bytes, loc)});
-  // What asks for it knows its number.
+  // Its users refer to it by its number.
   SmallVector<Operation *> dead{load};
   for (size_t i = 0; i < dead.size(); ++i)
     llvm::append_range(dead, dead[i]->getUsers());
@@ -533,7 +537,7 @@ LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
   return success();
 }
 
-/// Calls `function` with the condition behind `what`; returns what it says.
+/// Calls `function` with the condition after `what`; returns its answer.
 Value ScheduleLowering::ask(const Condition &condition, StringRef function,
                             ArrayRef<Value> what, Location loc) {
   Type i64 = builder.getI64Type();
@@ -553,7 +557,7 @@ Value ScheduleLowering::ask(const Condition &condition, StringRef function,
                               constant(0, loc));
 }
 
-/// A branch with the ops of `region`, before `op`.
+/// Emits a branch with the ops of `region` before `op`.
 void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
                                    Operation *op) {
   if (region.empty() || llvm::hasSingleElement(region.front()))
@@ -573,14 +577,15 @@ void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
       step);
 }
 
-/// Loops and branches ask the runtime, which makes nodes of a graph of them.
+/// Turns loops and branches into calls of the runtime, which creates graph
+/// nodes for them.
 void ScheduleLowering::decideOnGPU() {
   Type i64 = builder.getI64Type();
   schedule.walk([&](memref::LoadOp load) {
     conditions.try_emplace(load, conditions.size());
   });
   int64_t loops = 0;
-  // Inner ones first, so that what moves is done.
+  // Inner ops first, so that the moved regions are already lowered.
   schedule.walk([&](Operation *op) {
     Location loc = op->getLoc();
     if (auto branch = dyn_cast<scf::IfOp>(op)) {
@@ -601,7 +606,7 @@ void ScheduleLowering::decideOnGPU() {
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && loop->hasAttr(kDeviceLoopAttr)) {
       builder.setInsertionPoint(op);
-      // As many steps from the first as the runtime says.
+      // Run as many iterations from the first one as the runtime says.
       Value trips =
           LLVM::CallOp::create(
               builder, loc,
@@ -627,8 +632,8 @@ void ScheduleLowering::decideOnGPU() {
   });
 }
 
-/// A number that follows a counter, or goes where one points to. False if it
-/// does not.
+/// Lowers a store of an integer that depends on a counter, or whose address
+/// does. Returns false for other stores.
 bool ScheduleLowering::lowerMovingStore(memref::StoreOp store,
                                         const Place &place) {
   SmallVector<scf::ForOp> loops = deviceLoopsAround(store);
@@ -670,7 +675,8 @@ static_assert(static_cast<int>(Reduction::Min) == FP8_REDUCE_MIN &&
                       FP8_EXCHANGE_PERMUTE,
               "the dialect counts as the runtime does");
 
-/// The runtime's number of an element type that can be reduced.
+/// Returns the runtime's number of an element type; nullopt if it cannot be
+/// reduced.
 static std::optional<fp8_dtype> dtypeOf(Type type) {
   if (type.isF32())
     return FP8_DTYPE_F32;
@@ -691,7 +697,7 @@ static std::optional<fp8_dtype> dtypeOf(Type type) {
   return std::nullopt;
 }
 
-/// The text of a collective for profiles and errors, as C has it.
+/// Creates a C string with the label of a collective, for profiles and errors.
 LLVM::GlobalOp ScheduleLowering::labelOf(Location loc, StringRef name,
                                          std::optional<StringRef> label) {
   std::string text = label.value_or("").str();
@@ -702,7 +708,7 @@ LLVM::GlobalOp ScheduleLowering::labelOf(Location loc, StringRef name,
       builder.getStringAttr(text));
 }
 
-/// An fp8_exchange, constant.
+/// Creates a constant fp8_exchange.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
@@ -744,7 +750,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartExchangeOp op) {
   return global;
 }
 
-/// An fp8_all_reduce, constant.
+/// Creates a constant fp8_all_reduce.
 LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
   OpBuilder::InsertionGuard guard(builder);
   builder.setInsertionPointToStart(module.getBody());
@@ -766,7 +772,7 @@ LLVM::GlobalOp ScheduleLowering::descriptionOf(StartAllReduceOp op) {
     value = LLVM::InsertValueOp::create(builder, loc, value, field, index);
   };
   set(LLVM::AddressOfOp::create(builder, loc, label), 0);
-  // An owner's values travel as bytes.
+  // The values of an owner travel as bytes.
   bool isOwners = op.getReduction() == Reduction::Owner;
   int64_t numbers[] = {static_cast<int64_t>(op.getReduction()),
                        static_cast<int64_t>(op.getWire()),
@@ -845,7 +851,8 @@ void ScheduleLowering::lowerRank(RankOp op) {
   op.erase();
 }
 
-/// The address of `buffer`, of which `access` reads or writes one element.
+/// Returns the address of `buffer`, of which `access` reads or writes one
+/// element.
 FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
   builder.setInsertionPoint(access);
   Location loc = access->getLoc();
@@ -863,7 +870,7 @@ FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
       .getResult();
 }
 
-/// A scalar is copied from the GPU to the host, or to it.
+/// Lowers a scalar access to a copy between GPU and host.
 LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
                                                  Value buffer) {
   builder.setInsertionPoint(access);
@@ -982,23 +989,23 @@ LogicalResult ScheduleLowering::run() {
     if (failed(lowered))
       return failure();
   }
-  // Last: how an operand moves in a loop is found out from the op.
+  // Last, because the strides of operands in loops depend on these ops.
   schedule.walk([&](RankOp op) { lowerRank(op); });
   SmallVector<Operation *> views;
   schedule.walk([&](Operation *op) {
-    // (Pointers into operand tables are views too.)
+    // (Pointers into operand tables are views, too.)
     if (isa<ViewLikeOpInterface, memref::GetGlobalOp>(op) &&
         isa<MemRefType>(op->getResult(0).getType()))
       views.push_back(op);
   });
-  // Users before what they use.
+  // Erase users before their operands.
   for (Operation *view : llvm::reverse(views))
     view->erase();
   becomeFunction();
   return success();
 }
 
-/// The schedule itself becomes the entry: its control flow stays.
+/// Turns the schedule itself into the entry; its control flow stays.
 void ScheduleLowering::becomeFunction() {
   Block &body = schedule.getBody().front();
   body.eraseArguments(0, body.getNumArguments() - 1);

@@ -1,4 +1,4 @@
-//===- PlanTiles.cpp - How kernels are divided into tasks on a CPU --------===//
+//===- PlanTiles.cpp - Division of kernels into CPU tasks -----------------===//
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
@@ -17,30 +17,31 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Iterations that make a task of an elementwise kernel worth starting.
+/// The iterations that make a task of an elementwise kernel worth starting.
 constexpr int64_t kTaskWork = 1 << 15;
-/// Rows of a contraction that share one packed panel.
+/// The rows of a contraction that share one packed panel.
 constexpr int64_t kContractionRows = 128;
-/// Tasks that a kernel is cut into if it is large enough.
+/// The number of tasks of a kernel that is large enough.
 constexpr int64_t kMaxTasks = 64;
 
-/// Bytes of scratch of a task that stay in the second-level cache.
+/// The scratch bytes of a task that stay in the second-level cache.
 constexpr int64_t kScratchBytes = 1 << 19;
 
-/// Bytes of buffers of a point of the domain, from which on it is a row.
+/// If a point of the domain has at least this many bytes of buffers, it is a
+/// row.
 constexpr int64_t kRowBytes = 1024;
 
-/// Tasks of a copy.
+/// The number of tasks of a copy.
 constexpr int64_t kCopyTasks = 16;
-/// Tasks below which the columns of a dot are divided too, where there are
-/// enough of them.
+/// With fewer tasks, the columns of a dot are divided, too, if there are
+/// enough.
 constexpr int64_t kFewTasks = 8;
 constexpr int64_t kManyColumns = 256;
 
-/// Numbers of keys that the code of a causal attention exists for: with n of
-/// them, n + 1 of 2 n products are computed.
+/// The numbers of keys for which a causal attention gets code of its own. With
+/// n of them, (n + 1) / 2n of the products are computed.
 constexpr int64_t kKeyCounts = 4;
-/// The least difference between two of them.
+/// The least difference between two of these numbers.
 constexpr int64_t kKeyStep = 256;
 
 } // namespace
@@ -68,7 +69,7 @@ static SmallVector<int64_t> tileOfCopy(KernelOp kernel) {
   return tile;
 }
 
-/// Bytes of the buffers of all tasks of a kernel.
+/// Returns the bytes of a kernel's local buffers over all tasks.
 static int64_t bufferBytes(KernelOp kernel) {
   int64_t bytes = 0;
   for (auto alloc : kernel.getBody().front().getOps<memref::AllocOp>())
@@ -76,7 +77,7 @@ static int64_t bufferBytes(KernelOp kernel) {
   return bytes;
 }
 
-/// Points of the domain of a kernel that runs at all.
+/// Returns the number of points of a kernel's domain, at least 1.
 static int64_t pointsOf(KernelOp kernel) {
   int64_t points = 1;
   for (int64_t extent : kernel.getDomain())
@@ -95,7 +96,7 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   tasks = std::max<int64_t>(tasks, llvm::divideCeil(bytes, kScratchBytes));
   for (unsigned i = 0; i < tile.size() && tasks > 1; ++i) {
     int64_t limit = llvm::divideCeil(domain[i], tasks);
-    // Keep vectors whole where they do not run along rows of buffers.
+    // Keep vectors whole if they do not run along rows of buffers.
     if (i + 1 == tile.size() && bytes < kRowBytes * points)
       limit = llvm::alignTo(limit, 64);
     tile[i] = tileSize(domain[i], std::max<int64_t>(limit, 1));
@@ -104,8 +105,8 @@ static SmallVector<int64_t> tileOfElementwise(KernelOp kernel) {
   return tile;
 }
 
-/// Rows of a kernel's first dot that a task computes: they share a packed
-/// panel, and what an attention makes of them stays near.
+/// Returns the rows of a kernel's first dot that a task computes: they share a
+/// packed panel, and the intermediates of an attention stay in the cache.
 static int64_t rowsOfTask(KernelOp kernel) {
   auto generics = kernel.getBody().front().getOps<linalg::GenericOp>();
   if (llvm::count_if(generics, isDot) < 2)
@@ -116,8 +117,8 @@ static int64_t rowsOfTask(KernelOp kernel) {
       kContractionRows);
 }
 
-/// Batch loops one at a time, rows in blocks that reuse a packed panel, columns
-/// whole unless there are few rows.
+/// Returns a tile with one batch, a block of rows that reuses a packed panel,
+/// and all columns unless there are few rows.
 static SmallVector<int64_t> tileOfContraction(KernelOp kernel,
                                               linalg::GenericOp dot) {
   ArrayRef<int64_t> domain = kernel.getDomain();

@@ -1,4 +1,4 @@
-//===- Target.cpp - What code is generated for ----------------------------===//
+//===- Target.cpp - The target of code generation -------------------------===//
 
 #include "fp8/Codegen/Target.h"
 
@@ -30,7 +30,8 @@ void fp8::initializeTargets() {
 
 namespace {
 
-/// LLVM's description of a CPU; null where LLVM was built without its target.
+/// Returns LLVM's description of a CPU; null if LLVM was built without its
+/// target.
 std::unique_ptr<llvm::MCSubtargetInfo>
 subtargetOf(const llvm::Triple &triple, StringRef cpu, StringRef features) {
   initializeTargets();
@@ -43,7 +44,7 @@ subtargetOf(const llvm::Triple &triple, StringRef cpu, StringRef features) {
       target->createMCSubtargetInfo(triple, cpu, features));
 }
 
-/// What the vectors of `subtarget` can do.
+/// Returns the vector capabilities of `subtarget`.
 TargetInfo infoOf(const llvm::Triple &triple,
                   const llvm::MCSubtargetInfo &subtarget) {
   TargetInfo info;
@@ -79,13 +80,13 @@ CodeTarget CodeTarget::of(CPUTargetAttr target) {
           target.getFeatures().str()};
 }
 
-/// The machine that the compiler runs on. All features are listed: a hypervisor
-/// may hide some that the CPU has by its name.
+/// Returns the target of this machine. It lists all features, because a
+/// hypervisor may hide some that the CPU's name implies.
 static CodeTarget nativeTarget() {
   llvm::SubtargetFeatures features;
   for (const auto &feature : llvm::sys::getHostCPUFeatures())
     features.AddFeature(feature.first(), feature.second);
-  // The map has no order of its own.
+  // The map has no defined order.
   std::vector<std::string> sorted = features.getFeatures();
   llvm::sort(sorted);
   return {llvm::sys::getProcessTriple(), llvm::sys::getHostCPUName().str(),
@@ -121,7 +122,8 @@ llvm::Expected<CPUTargetAttr> fp8::makeCPUTarget(MLIRContext *context,
                             infoOf(triple, *subtarget).vectorBits);
 }
 
-/// The features of this machine, by whether it has them, that `target` uses.
+/// Returns the features that `target` uses among those known on this machine.
+/// If `isHere` is given, only those that this machine has, or lacks.
 static std::vector<std::string> hostFeaturesUsedBy(const CodeTarget &target,
                                                    std::optional<bool> isHere) {
   std::vector<std::string> used;
@@ -135,7 +137,7 @@ static std::vector<std::string> hostFeaturesUsedBy(const CodeTarget &target,
   return used;
 }
 
-/// Whether code for `target` is for this kind of machine.
+/// Returns true if code for `target` is for this architecture.
 static bool isOfThisArchitecture(const CodeTarget &target) {
   return llvm::Triple(target.triple).getArch() ==
          llvm::Triple(llvm::sys::getProcessTriple()).getArch();
@@ -165,7 +167,7 @@ llvm::Error fp8::checkRunsHere(const CodeTarget &target) {
   return fail("it lacks " + llvm::join(lacks, ", "));
 }
 
-/// The target of the module around `op`, which is to be a `kind`.
+/// Returns the target of the module around `op`, which must be a `kind`.
 template <typename AttrTy>
 static FailureOr<AttrTy> findTargetOf(Operation *op, const Twine &kind) {
   Operation *module = op;
@@ -189,7 +191,8 @@ FailureOr<GPUTargetAttr> fp8::gpuTargetOf(Operation *op) {
   return findTargetOf<GPUTargetAttr>(op, "#fp8.gpu_target");
 }
 
-/// CUDA's programming guide, "Technical Specifications per Compute Capability".
+/// The numbers are from CUDA's programming guide, "Technical Specifications per
+/// Compute Capability".
 ArrayRef<GPUInfo> GPUInfo::all() {
   static const GPUInfo infos[] = {
       {"sm_89", 84, 99 << 10, 48, 65536, 100 << 10, 24},

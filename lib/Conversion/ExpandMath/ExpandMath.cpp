@@ -1,13 +1,14 @@
 //===- ExpandMath.cpp - Expansion of math functions -----------------------===//
 //
 // Functions are written once, over a small value wrapper, and work for scalars
-// and vectors alike. Two precisions are used: f32 where a training step spends
-// its time, f64 (rounded once at the end) elsewhere, since there the rounding
-// of intermediate results is far below the last bit of an f32.
+// and vectors alike. They compute in f32 where a training step spends its time,
+// and elsewhere in f64 (rounded once at the end), where rounding errors of
+// intermediate results are far below the last bit of an f32.
 //
-// No operation here may be poison for any input: float-to-int conversions are
-// replaced by additions of a large constant whose bits hold the integer, since
-// `fptosi` of NaN is poison and a later select would not save the lane.
+// No operation here may be poison for any input. Float-to-int conversions are
+// therefore replaced by additions of a large constant whose low mantissa bits
+// then hold the integer: `fptosi` of NaN is poison, which a later select would
+// not stop.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,7 +55,7 @@ struct V {
   Type elementType() const { return getElementTypeOrSelf(v.getType()); }
   bool isFloat() const { return isa<FloatType>(elementType()); }
 
-  /// The type of this value with another element type.
+  /// Returns the type of this value with another element type.
   Type withElement(Type element) const {
     if (auto vector = dyn_cast<VectorType>(v.getType()))
       return vector.clone(element);
@@ -68,7 +69,7 @@ struct V {
       attr = DenseElementsAttr::get(vector, Attribute(element));
     return wrap(arith::ConstantOp::create(*b, attr));
   }
-  /// A float constant of this value's type.
+  /// Returns a float constant of this value's type.
   V f(double value) const {
     auto type = cast<FloatType>(elementType());
     APFloat number(value);
@@ -77,7 +78,7 @@ struct V {
                    &loses);
     return constant(b->getFloatAttr(type, number));
   }
-  /// An integer constant of this value's type.
+  /// Returns an integer constant of this value's type.
   V i(int64_t value) const {
     auto type = cast<IntegerType>(elementType());
     return constant(b->getIntegerAttr(
@@ -163,7 +164,7 @@ V eqI(V a, int64_t c) { return cmp(arith::CmpIPredicate::eq, a, a.i(c)); }
 V select(V condition, V yes, V no) {
   return yes.wrap(arith::SelectOp::create(*yes.b, condition.v, yes.v, no.v));
 }
-/// Limits `x` to [lo, hi]; a NaN stays a NaN.
+/// Limits `x` to [lo, hi]; NaN stays NaN.
 V clamp(V x, double lo, double hi) {
   x = select(lt(x, lo), x.f(lo), x);
   return select(gt(x, hi), x.f(hi), x);
@@ -173,7 +174,7 @@ V fma(V a, V c, V d) {
 }
 V fma(V a, double c, V d) { return fma(a, a.f(c), d); }
 
-/// c[0] + c[1] x + c[2] x^2 + ... by Horner's scheme.
+/// Evaluates c[0] + c[1] x + c[2] x^2 + ... by Horner's scheme.
 V horner(V x, ArrayRef<double> c) {
   V sum = x.f(c.back());
   for (double coefficient : llvm::reverse(c.drop_back()))
@@ -182,17 +183,17 @@ V horner(V x, ArrayRef<double> c) {
 }
 
 //===----------------------------------------------------------------------===//
-// In f32
+// Functions in f32
 //===----------------------------------------------------------------------===//
 
-/// 1.5 * 2^23: the sum of it and a small float holds the float's nearest
-/// integer in its low mantissa bits.
+/// 1.5 * 2^23: its sum with a small float holds the float's nearest integer in
+/// the low mantissa bits.
 constexpr double kMagic32 = 12582912.0;
-/// 1.5 * 2^52, the same for f64.
+/// 1.5 * 2^52 does the same for f64.
 constexpr double kMagic64 = 6755399441055744.0;
 
-/// y * 2^n for |n| <= 252: in two steps, so that neither factor overflows and
-/// only the last product rounds (results may be subnormal).
+/// Returns y * 2^n for |n| <= 252. Takes two steps, so that neither factor
+/// overflows and only the last product rounds (results may be subnormal).
 V scale32(V y, V n) {
   V half = shrS(n, 1);
   V rest = n - half;
@@ -202,7 +203,7 @@ V scale32(V y, V n) {
 }
 
 V exp32(V x) {
-  // Beyond these bounds the result is 0 or infinity in any case.
+  // Outside of these bounds the result is 0 or infinity.
   x = clamp(x, -104.0, 89.0);
   V t = fma(x, kLog2E, x.f(kMagic32));
   V n = t.bits() - x.f(kMagic32).bits();
@@ -235,7 +236,7 @@ V tanh32(V x) {
                    -0.008182673715054989, 0.0021475369576364756});
   V small = fma(x * z, p, x);
   V large = 1.0 - 2.0 / (exp32(a + a) + 1.0);
-  // -0 would become +0 in the sum above.
+  // The sum above would turn -0 into +0.
   V r = select(lt(a, 0.625), select(eq(x, 0.0), x, small), large.copysign(x));
   return select(isNaN(x), x, r);
 }
@@ -248,7 +249,7 @@ V erf32(V x) {
                    0.005220945458859205, -0.0008482828852720559,
                    0.0001125694761867635, -9.64151604421204e-06});
   V small = fma(p, x, x);
-  // 1 - exp(polynomial), beyond 4 that is 1.
+  // 1 - exp(polynomial), which is 1 above 4.
   a = clamp(a, 0.0, 4.0);
   V q = horner(a,
                {-0.12869715690612793, -0.6349583268165588, -0.10654910653829575,
@@ -259,10 +260,10 @@ V erf32(V x) {
 }
 
 //===----------------------------------------------------------------------===//
-// In f64: arguments are f32 values or small combinations of them
+// Functions in f64, of f32 values or small combinations of them
 //===----------------------------------------------------------------------===//
 
-/// e^x = (1 + q) * 2^n with |q| < 0.42, by a series up to r^terms.
+/// e^x = (1 + q) * 2^n with |q| < 0.42; a series up to r^terms computes q.
 struct ExpReduced {
   V q, n;
 };
@@ -282,7 +283,7 @@ struct ExpParts {
   V exp, expm1;
 };
 
-/// e^x and e^x - 1; saturates far outside of what an f32 can hold.
+/// Returns e^x and e^x - 1; saturates far outside of the range of f32.
 ExpParts exp64(V x) {
   x = clamp(x, -300.0, 300.0);
   auto [q, n] = reduceExpF64(x, 13);
@@ -295,7 +296,7 @@ V expm1_64(V x) {
   return select(eq(x, 0.0), x, r); // keeps -0
 }
 
-/// x = m * 2^e with m in [sqrt(1/2), sqrt(2)), e as a float; for x normal.
+/// x = m * 2^e for a normal x, with m in [sqrt(1/2), sqrt(2)) and e as a float.
 struct Split {
   V m, e;
 };
@@ -307,7 +308,7 @@ Split split64(V x) {
   return {m, ef};
 }
 
-/// 2 * artanh(num / den): the logarithm of (den + num) / (den - num).
+/// Returns 2 * artanh(num / den), the logarithm of (den + num) / (den - num).
 V logOfRatio(V num, V den) {
   V s = num / den;
   V z = s * s;
@@ -317,7 +318,8 @@ V logOfRatio(V num, V den) {
   return s * horner(z, series);
 }
 
-/// Puts in the values of a logarithm outside of the positive finite numbers.
+/// Sets the results of a logarithm for arguments that are not positive and
+/// finite.
 V fixLog(V x, V r) {
   r = select(eq(x, 0.0), x.f(-kInf), r);
   r = select(lt(x, 0.0), x.f(kNaN), r);
@@ -325,7 +327,7 @@ V fixLog(V x, V r) {
   return select(isNaN(x), x, r);
 }
 
-/// log(x) * factor + exponent * step.
+/// Returns log(x) * factor + exponent * step.
 V logBase64(V x, double factor, double step) {
   Split s = split64(x);
   V lm = logOfRatio(s.m - 1.0, s.m + 1.0);
@@ -338,7 +340,8 @@ V log10_64(V x) {
 }
 
 V log1p64(V x) {
-  // Near 0 the ratio is formed from x itself: 1 + x has lost its low bits.
+  // Near 0 the ratio is computed from x itself, because 1 + x has lost low
+  // bits.
   V u = x + 1.0;
   Split s = split64(u);
   V small = andI(cmp(arith::CmpFPredicate::OGT, x, x.f(-0.29)), lt(x, 0.41));
@@ -362,9 +365,9 @@ Quadrant reduceByPiOver2(V x32) {
   V r = fma(nf, -kPiOver2, x);
   r = fma(nf, -6.123233995736766036e-17, r);
 
-  // Payne and Hanek for the rest: mantissa times 96 bits of 2/pi, chosen such
-  // that multiples of 4 are left out. `phase` is x * 2/pi modulo 4 with 62
-  // bits after the binary point.
+  // Payne and Hanek's reduction for large arguments: mantissa times 96 bits of
+  // 2/pi, chosen such that multiples of 4 are left out. `phase` is x * 2/pi
+  // modulo 4 with 62 bits after the binary point.
   V bits = x32.bits().zextToI64();
   V exponent = andI(shrU(bits, 23), 0xff);
   V mantissa = orI(andI(bits, 0x7fffff), bits.i(0x800000));
@@ -414,13 +417,13 @@ SinCos sinCosOfReduced(Quadrant q) {
   return {q.r * horner(z, s), horner(z, c), q.n};
 }
 
-/// sin(x) for quarter = 0, cos(x) for quarter = 1.
+/// Returns sin(x) for quarter = 0, cos(x) for quarter = 1.
 V sine(V x, int64_t quarter) {
   SinCos sc = sinCosOfReduced(reduceByPiOver2(x));
   V n = sc.n + sc.n.i(quarter);
   V r = select(eqI(andI(n, 1), 1), sc.cos, sc.sin);
   r = xorI(r.bits(), shl(andI(n, 2), 62)).asF64().toF32();
-  // Infinity minus itself is NaN, and so is NaN.
+  // Infinity minus itself is NaN; NaN stays NaN.
   return select(lt(x.abs(), kInf), r, x - x);
 }
 
@@ -431,7 +434,7 @@ V tan(V x) {
   return select(lt(x.abs(), kInf), r.toF32(), x - x);
 }
 
-/// atan of a value in [0, 1] given as a ratio.
+/// Returns atan of a value in [0, 1] that is given as a ratio.
 V atanOfRatio(V num, V den) {
   // Above tan(pi/8): pi/4 + atan((t - 1) / (t + 1)).
   V fold = cmp(arith::CmpFPredicate::OGT, num, den * 0.41421356237309504880);
@@ -447,7 +450,7 @@ V atanOfRatio(V num, V den) {
 V atan64(V x) {
   V a = x.abs();
   V over = gt(a, 1.0);
-  // 1 / a instead of a / 1; for infinity the ratio is 1 / inf.
+  // 1 / a instead of a / 1; for infinity, fixed below.
   V r = atanOfRatio(select(over, a.f(1.0), a), select(over, a, a.f(1.0)));
   r = select(over, kPiOver2 - r, r);
   r = select(eq(a, kInf), a.f(kPiOver2), r);
@@ -459,7 +462,7 @@ V atan2_64(V y, V x) {
   V steep = cmp(arith::CmpFPredicate::OGT, ay, ax);
   V num = select(steep, ax, ay), den = select(steep, ay, ax);
   V r = atanOfRatio(num, den);
-  // 0/0 and inf/inf have agreed values.
+  // 0/0 and inf/inf have defined results.
   r = select(eq(den, 0.0), den.f(0.0), r);
   r = select(eq(den, kInf), den.f(0.0), r);
   r = select(eq(num, kInf), den.f(kPiOver4), r);
@@ -510,7 +513,8 @@ V erfc64(V x) {
   return select(lt(x, 0.0), 2.0 - r, r);
 }
 
-/// log2 of the magnitude of an f32. Its terms leave out 2^-43 of a result.
+/// Returns log2 of the magnitude of an f32; its truncation error is below
+/// 2^-43.
 V log2OfF32(V a) {
   Split s = split64(a);
   V ratio = (s.m - 1.0) / (s.m + 1.0);
@@ -518,13 +522,13 @@ V log2OfF32(V a) {
   for (int k = 0; k <= 7; ++k)
     series.push_back(2.0 * kLog2E / (2 * k + 1));
   V r = fma(ratio, horner(ratio * ratio, series), s.e);
-  // No finite f32 has such an exponent: it is infinite or a NaN.
+  // No finite f32 has such an exponent: the argument is infinite or NaN.
   r = select(gt(s.e, 200.0), a, r);
   return select(eq(a, 0.0), a.f(-kInf), r);
 }
 
-/// 2^x of a finite x; saturates far outside of what an f32 can hold. Its terms
-/// leave out 2^-41 of a result.
+/// Returns 2^x of a finite x; saturates far outside of the range of f32. Its
+/// relative truncation error is 2^-41.
 V exp2ForF32(V x) {
   x = clamp(x, -400.0, 400.0);
   V t = x + kMagic64;
@@ -536,17 +540,19 @@ V exp2ForF32(V x) {
   return horner(r, series) * shl(n + n.i(1023), 52).asF64();
 }
 
-/// What a power of a negative base is, from that of its magnitude.
+/// Turns the power of a base's magnitude into that of the base, which may be
+/// negative.
 V powOfNegative(V power, V x, V y) {
-  // y is an odd integer, an integer? (Every f64 that came from an f32 above
-  // 2^24 is an even integer.)
+  // Is y an integer, and is it odd? (Every f64 that was converted from an f32
+  // above 2^24 is an even integer.)
   V ay = y.abs();
   V integer = cmp(arith::CmpFPredicate::OEQ, ay.floor(), ay);
   V halfY = ay * 0.5;
   V odd = andI(integer, cmp(arith::CmpFPredicate::ONE, halfY.floor(), halfY));
   V negative = cmp(arith::CmpIPredicate::slt, x.bits(), x.bits().i(0));
   power = select(andI(negative, odd), -power, power);
-  // A negative number to a fraction; -0 and -infinity have a value.
+  // A negative number to a fractional power is undefined, except for -0 and
+  // -infinity.
   V undefined =
       andI(andI(lt(x, 0.0), cmp(arith::CmpFPredicate::OGT, x, x.f(-kInf))),
            cmp(arith::CmpFPredicate::ONE, ay.floor(), ay));
@@ -556,8 +562,8 @@ V powOfNegative(V power, V x, V y) {
 
 V pow32(V x32, V y32) {
   V x = x32.toF64(), y = y32.toF64();
-  // 0 and infinity come out of the exponential by themselves: the logarithm
-  // is infinite there.
+  // The exponential handles 0 and infinity, because their logarithm is
+  // infinite.
   V power = exp2ForF32(log2OfF32(x.abs()) * y);
   if (!x32.v.getDefiningOp<math::AbsFOp>())
     power = powOfNegative(power, x, y);
@@ -597,7 +603,8 @@ V erfInv64(V x) {
   return select(gt(x.abs(), 1.0), x.f(kNaN), r);
 }
 
-/// Lanczos' approximation of gamma(z + 1) with g = 7: the sum, its derivative.
+/// Lanczos' approximation of gamma(z + 1) with g = 7: the sum and its
+/// derivative.
 struct Lanczos {
   V sum, slope, t;
 };
@@ -617,11 +624,11 @@ Lanczos lanczos(V z) {
   return {sum, slope, z + 7.5};
 }
 
-/// sin(pi x) and cos(pi x) up to a common sign.
+/// Returns sin(pi x) and cos(pi x) up to a common sign.
 SinCos sinCosPi(V x) {
   V r = x - x.roundEven();
   V half = gt(r.abs(), 0.25);
-  // Around a quarter turn, the other way about.
+  // Around a quarter turn, exchange sine and cosine.
   V rest = select(half, 0.5 - r.abs(), r);
   SinCos sc = sinCosOfReduced({rest * kPi, r.bits()});
   return {select(half, sc.cos.copysign(r), sc.sin),
@@ -636,11 +643,11 @@ V lgamma64(V x) {
   V r = fma(z + 0.5, log64(l.t), 0.91893853320467274178 - l.t) + log64(l.sum);
   V mirrored = log64(kPi / sinCosPi(x).sin.abs()) - r;
   r = select(reflect, mirrored, r);
-  // Close to 0 it is -log|x|, of an x that may be subnormal.
+  // Close to 0, it is -log|x|, where x may be subnormal.
   V a = x.abs();
   V tiny = 60 * 0.69314718055994530942 - log64(a * 1152921504606846976.0);
   r = select(lt(a, 1e-20), tiny, r);
-  // As for every integer below 0, and beyond 2^52 there are no others.
+  // The value at negative integers; all numbers below -2^52 are integers.
   return select(orI(eq(a, kInf), lt(x, -4503599627370496.0)), x.f(kInf), r);
 }
 
@@ -652,7 +659,7 @@ V digamma64(V x) {
   SinCos sc = sinCosPi(x);
   V mirrored = r - sc.cos * kPi / sc.sin;
   r = select(reflect, mirrored, r);
-  // Poles have no sign.
+  // The sign at a pole is undefined.
   V pole = andI(eq(sc.sin, 0.0), lt(x, 0.5));
   r = select(pole, x.f(kNaN), r);
   r = select(eq(x, -kInf), x.f(kNaN), r);
@@ -661,7 +668,7 @@ V digamma64(V x) {
 }
 
 //===----------------------------------------------------------------------===//
-// f64 arguments and results: what LLVM has no intrinsic for
+// f64 arguments and results: functions for which LLVM has no intrinsic
 //===----------------------------------------------------------------------===//
 
 V powerOfTwo(V n) { return shl(n + n.i(1023), 52).asF64(); }
@@ -674,7 +681,7 @@ V expF64(V x) {
 }
 
 V expm1F64(V x) {
-  // 2^(n-1), since 2^n is infinite where the result just is not.
+  // 2^(n-1), because 2^n may be infinite where the result is not.
   ExpReduced e = reduceExpF64(clamp(x, -60.0, 710.0));
   V scale = powerOfTwo(e.n - e.n.i(1));
   V r = fma(scale, e.q, scale - 0.5);
@@ -682,12 +689,12 @@ V expm1F64(V x) {
 }
 
 V cbrtF64(V x) {
-  // Subnormal numbers as normal ones with a known root.
+  // Scale subnormal numbers to normal ones by a factor with an exact root.
   V a = x.abs();
   V tiny = lt(a, 2.2250738585072014e-308);
   a = select(tiny, a * 18014398509481984.0, a); // 2^54
   V y = exp64(log2_64(a) * (0.69314718055994530942 / 3.0)).exp;
-  // One Newton step brings back the bits that the exponential lost.
+  // One Newton step restores the bits that the exponential lost.
   y = y - fma(y * y, y, -a) / (y * y * 3.0);
   y = select(tiny, y * 3.814697265625e-06, y); // 2^-18
   V itself = orI(orI(eq(x, 0.0), eq(a, kInf)), isNaN(x));
@@ -706,12 +713,12 @@ V acoshF64(V x) {
   return select(gt(x, 1e8), large, acosh64(x));
 }
 V atanhF64(V x) {
-  // On the positive side, where the logarithm's argument is above 1.
+  // Compute on the positive side, where the logarithm's argument is above 1.
   V r = atanh64(x.abs()).copysign(x);
   return select(orI(eq(x, 0.0), isNaN(x)), x, r);
 }
 
-/// e^(-a^2) erfcx(a) for 0 <= a.
+/// Returns e^(-a^2) erfcx(a) for a >= 0.
 V erfcPositiveF64(V a) {
   a = clamp(a, 0.0, 28.0);
   V t = (a - 4.0) / (a + 4.0);
@@ -737,7 +744,7 @@ V erfcPositiveF64(V a) {
   return e * p / fma(a, 2.0, a.f(1.0));
 }
 
-/// erf on [-1, 1] by its series.
+/// Returns erf on [-1, 1] by its series.
 V erfSmallF64(V x) {
   SmallVector<double> series;
   double factorial = 1;
@@ -762,14 +769,14 @@ V erfF64(V x) {
   return select(isNaN(x), x, r);
 }
 
-/// The inverse of erf: a first approximation, then Halley's iteration on the
-/// side of erf or erfc where nothing cancels.
+/// Returns the inverse of erf: a first approximation, then Halley's iteration
+/// with erf or erfc, whichever does not cancel.
 V erfInvF64(V x) {
   V a = x.abs();
   V q = 1.0 - a;
   V w = -log64(clamp((a + 1.0) * q, 1e-20, 1.0));
   V y = erfInv64(a);
-  // Beyond the range of the polynomials: from erfc's asymptotic form.
+  // Outside of the range of the polynomials, use erfc's asymptotic form.
   V far = (w - log64(clamp(w, 1.0, 100.0) * kPi) * 0.5).sqrt();
   y = select(gt(w, 15.0), far, y);
   for (int step = 0; step < 3; ++step) {
@@ -777,7 +784,7 @@ V erfInvF64(V x) {
     V newton = error * 0.88622692545275801365 / expF64(-(y * y));
     y = y - newton / fma(newton, y, y.f(1.0));
   }
-  // 2 / sqrt(pi) to the first order is exact near 0.
+  // Near 0, the linear term of the series is exact.
   y = select(lt(a, 1e-10), a * 0.88622692545275801365, y);
   y = select(eq(a, 1.0), a * kInf, y).copysign(x);
   y = select(gt(a, 1.0), x.f(kNaN), y);
@@ -786,7 +793,7 @@ V erfInvF64(V x) {
 
 V trunc(V x) { return x.abs().floor().copysign(x); }
 
-/// Half away from zero.
+/// Rounds half away from zero.
 V round(V x) {
   V a = x.abs();
   V down = a.floor();
@@ -798,7 +805,7 @@ V round(V x) {
 // Patterns
 //===----------------------------------------------------------------------===//
 
-/// The expansion of an op whose operands are f32, or null for ops that stay.
+/// Returns the expansion of an op with f32 operands, or null for ops that stay.
 Value expand(Operation *op, ArrayRef<V> x) {
   auto in64 = [&](V (*function)(V)) {
     return function(x[0].toF64()).toF32().v;
@@ -834,7 +841,7 @@ Value expand(Operation *op, ArrayRef<V> x) {
       .Default([](Operation *) { return Value(); });
 }
 
-/// The expansion of an op on f64, or null for ops that stay.
+/// Returns the expansion of an op on f64, or null for ops that stay.
 Value expandF64(Operation *op, V x) {
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](math::RsqrtOp) { return (1.0 / x.sqrt()).v; })
@@ -865,7 +872,7 @@ struct ExpandFunction : RewritePattern {
     if (!isa<FloatType>(element))
       return failure();
 
-    // Simple enough for every float type.
+    // These work for every float type.
     Value simple =
         TypeSwitch<Operation *, Value>(op)
             .Case([&](math::TruncOp) { return trunc(wrap(first)).v; })
@@ -928,7 +935,7 @@ void fp8::populateExpandMathPatterns(RewritePatternSet &patterns) {
   patterns.add<ExpandFunction>(patterns.getContext());
 }
 
-/// Calls `function` in f64, for an f32 or an f64.
+/// Calls `function` in f64 for an f32 or f64 value.
 template <V (*function)(V)>
 static Value expandIn64(OpBuilder &builder, Location loc, Value value) {
   ImplicitLocOpBuilder b(loc, builder);

@@ -1,9 +1,9 @@
 //===- DotGeneral.cpp - Lowering of the scaled dot ------------------------===//
 //
-// Scales that do not vary along the contraction multiply the sums: an
-// elementwise op behind the contraction. Those that do are inputs of the
-// contraction, whose body multiplies the decoded operand by them; the emitter
-// of contractions sums block by block and applies them to the partial sums.
+// Scales that are constant along the contraction multiply the sums, in an
+// elementwise op after it. Other scales are inputs of the contraction, whose
+// body multiplies the decoded operand by them; the emitter of contractions sums
+// block by block and applies them to partial sums.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,11 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// One side of the dot, in the loops batch, m, n, k.
+/// One operand of the dot, in the loops batch, m, n, k.
 struct Side {
   Value payload, scale;
   ScaledType type;
-  /// The loop of every dimension.
+  /// The loop of each dimension.
   SmallVector<AffineExpr> place;
   /// Whether the scale is applied inside of the contraction.
   bool scaledInside = false;
@@ -150,7 +150,8 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
     return generic.getResult(every ? 0 : 1);
   }
 
-  /// Whether the current product is the last of `every` ones, or of all.
+  /// Returns whether the current product is the last of `every` products, or of
+  /// all.
   static Value isLastOf(Body &b, int64_t every, DotGeneralOp op,
                         int64_t firstLoop) {
     Value place;
@@ -173,7 +174,8 @@ struct DotGeneralLowering : OpConversionPattern<DotGeneralOp> {
     return b.binary<arith::OrIOp>(lastOfBlock, last);
   }
 
-  /// Applies the scales that the contraction did not, and converts the sums.
+  /// Applies the scales that are not inputs of the contraction, and converts
+  /// the sums.
   static Value scaleSums(OpBuilder &b, Location loc, Value sums,
                          RankedTensorType type, ArrayRef<const Side *> sides) {
     SmallVector<Value> inputs{sums};

@@ -34,9 +34,9 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The attributes of the values that one value of a signature becomes. A scale
-/// gets what our dialect says of its payload, under its own name; what others
-/// say (donation, layouts) stays with the payload.
+/// Returns the attributes of the `count` values that one value of a signature
+/// becomes. A scale gets the fp8 attributes of its payload, under its own name;
+/// other attributes (donation, layouts) stay with the payload.
 void splitAttributes(DictionaryAttr attrs, size_t count,
                      SmallVectorImpl<DictionaryAttr> &result) {
   result.push_back(attrs);
@@ -106,9 +106,9 @@ SmallVector<Value> flatten(ArrayRef<ValueRange> values) {
   return result;
 }
 
-/// Calls and returns: operands and results become as many as they are made of.
-/// (Loops and branches of StableHLO carry no scaled tensors, those of scf have
-/// upstream's patterns.)
+/// Converts calls and returns: scaled operands and results become two values
+/// each. (Loops and branches of StableHLO carry no scaled tensors; upstream has
+/// patterns for those of scf.)
 struct ForwardingLowering : ConversionPattern {
   ForwardingLowering(const TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/1,
@@ -182,7 +182,7 @@ struct ConvertFP8ToLinalg
     populateFP8ToLinalgPatterns(converter, patterns);
     ConversionTarget target(*context);
     target.addIllegalDialect<FP8Dialect>();
-    // Stage 4 makes kernels of them, and calls of collectives.
+    // Stage 4 turns these into kernels and calls of collectives.
     target.addLegalOp<AttentionOp, AttentionBackwardOp, YieldOp, AllReduceOp,
                       ExchangeOp, RankOp>();
     target.addLegalDialect<arith::ArithDialect, linalg::LinalgDialect,

@@ -1,4 +1,4 @@
-//===- Ranks.cpp - What follows from the number of a rank -----------------===//
+//===- Ranks.cpp - Lowering of ops that depend on the rank ----------------===//
 
 #include "Scalars.h"
 
@@ -13,7 +13,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// The number of this rank, times a constant, in all places of a type.
+/// Returns a tensor filled with this rank's number times a constant.
 Value rankTimes(OpBuilder &builder, Location loc, int64_t factor,
                 RankedTensorType type) {
   Value number = tensor::FromElementsOp::create(

@@ -1,6 +1,6 @@
 //===- Scalars.h - Scalar arithmetic in bodies of generics ------*- C++ -*-===//
 //
-// What the lowerings of the fp8 ops share: a builder of scalar f32 and i32
+// Shared by the lowerings of the fp8 ops: a builder of scalar f32 and i32
 // arithmetic, elementwise generics, and the map that finds an element's scale.
 //
 //===----------------------------------------------------------------------===//
@@ -31,7 +31,7 @@ struct Body {
     return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
   Value i32(int64_t value) {
-    // The low half: constants are written as what they are unsigned, too.
+    // Takes the low 32 bits, so that unsigned constants work, too.
     return arith::ConstantOp::create(
         b, loc, b.getI32IntegerAttr(static_cast<int32_t>(value)));
   }
@@ -45,13 +45,13 @@ struct Body {
   Value infinity() { return f32(APFloat::getInf(APFloat::IEEEsingle())); }
   Value nan() { return f32(APFloat::getQNaN(APFloat::IEEEsingle())); }
 
-  /// A float of any width as f32.
+  /// Converts a float of any width to f32.
   Value toF32(Value value) {
     if (value.getType().isF32())
       return value;
     return arith::ExtFOp::create(b, loc, b.getF32Type(), value);
   }
-  /// An f32 as a float of any width.
+  /// Converts an f32 to a float of any width.
   Value fromF32(Value value, Type type) {
     if (type.isF32())
       return value;
@@ -77,27 +77,28 @@ struct Body {
   }
 };
 
-/// An uninitialized tensor.
+/// Creates an uninitialized tensor.
 Value emptyLike(OpBuilder &b, Location loc, RankedTensorType type);
 
-/// A tensor of zeros to accumulate in.
+/// Creates a tensor of zeros as an accumulator.
 Value zeros(OpBuilder &b, Location loc, RankedTensorType type);
 
-/// An elementwise generic over the shape of the results. Inputs are read
-/// through `maps`; an empty list reads all of them alike.
+/// Creates an elementwise generic over the shape of the results. Inputs are
+/// read through `maps`; if the list is empty, through identity maps.
 linalg::GenericOp
 elementwise(OpBuilder &b, Location loc, ArrayRef<RankedTensorType> results,
             ValueRange inputs, ArrayRef<AffineMap> maps,
             function_ref<SmallVector<Value>(Body &, ValueRange)> body);
 
-/// Where the scale of the element at `place` lies, for a tensor of this shape
-/// and tile: `place floordiv tile`, 0 along dimensions with one scale.
+/// Returns the index of the scale of the element at `place`, for a tensor of
+/// this shape and tile: `place floordiv tile`, and 0 along dimensions with one
+/// scale.
 SmallVector<AffineExpr> getScalePlace(ArrayRef<int64_t> shape,
                                       ArrayRef<int64_t> tile,
                                       ArrayRef<AffineExpr> place,
                                       MLIRContext *context);
 
-/// The patterns of the ops that scale, and of the dot.
+/// Adds the patterns of the scaling ops, of rank ops, and of the dot.
 void populateScalingPatterns(const TypeConverter &converter,
                              RewritePatternSet &patterns);
 void populateRankPatterns(const TypeConverter &converter,

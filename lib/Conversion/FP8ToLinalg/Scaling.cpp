@@ -1,7 +1,7 @@
 //===- Scaling.cpp - Lowering of amax, scales and quantization ------------===//
 //
-// All the arithmetic of scaling is written down here once, in f32, so that
-// fusion and vectorization cannot change a bit of it.
+// All the arithmetic of scaling is defined here once, in f32, so that fusion
+// and vectorization cannot change any bit of it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -62,11 +62,11 @@ SmallVector<AffineExpr> fp8::getScalePlace(ArrayRef<int64_t> shape,
                                            ArrayRef<AffineExpr> place,
                                            MLIRContext *context) {
   SmallVector<AffineExpr> exprs;
-  // One scale for all is a scalar.
+  // A single scale for the whole tensor is a scalar.
   if (getScaleShape(shape, tile).empty())
     return exprs;
   for (auto [size, extent, at] : llvm::zip_equal(shape, tile, place)) {
-    // Of nothing there is no scale.
+    // An empty dimension has no scale.
     bool one = extent == ScaledType::kWhole || (extent >= size && size != 0);
     if (one)
       exprs.push_back(getAffineConstantExpr(0, context));
@@ -76,8 +76,7 @@ SmallVector<AffineExpr> fp8::getScalePlace(ArrayRef<int64_t> shape,
   return exprs;
 }
 
-/// The map of what there is one of for every tile, in an elementwise op over
-/// the elements.
+/// Returns the map of a value per tile, in an elementwise op over the elements.
 static AffineMap getTileMap(ArrayRef<int64_t> shape, ArrayRef<int64_t> tile,
                             MLIRContext *context) {
   SmallVector<AffineExpr> place;
@@ -91,7 +90,7 @@ static AffineMap getScaleMap(ScaledType type) {
   return getTileMap(type.getShape(), type.getTile(), type.getContext());
 }
 
-/// The tile that an op gives, or the whole tensor.
+/// Returns the tile of an op; by default the whole tensor.
 static SmallVector<int64_t>
 getTileOrWhole(RankedTensorType type, std::optional<ArrayRef<int64_t>> tile) {
   if (tile)
@@ -105,19 +104,19 @@ getTileOrWhole(RankedTensorType type, std::optional<ArrayRef<int64_t>> tile) {
 
 namespace {
 
-/// The larger of two absolute values. maximumf: a NaN must be seen.
+/// Returns the larger of two absolute values; maximumf propagates NaN.
 Value combine(AmaxOp, Body &b, Value soFar, Value abs) {
   return b.binary<arith::MaximumFOp>(soFar, abs);
 }
 
-/// The smaller of two absolute values, of which zero is none.
+/// Returns the smaller of two absolute values, ignoring zero.
 Value combine(AminOp, Body &b, Value soFar, Value abs) {
   Value isZero = b.cmp(arith::CmpFPredicate::OEQ, abs, b.f32(0.0));
   return b.binary<arith::MinimumFOp>(soFar,
                                      b.select(isZero, b.infinity(), abs));
 }
 
-/// The extreme absolute value of every tile.
+/// Lowers to the extreme absolute value of every tile.
 template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
   using OpConversionPattern<OpTy>::OpConversionPattern;
   LogicalResult
@@ -126,7 +125,7 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
     RankedTensorType type = op.getInput().getType();
     SmallVector<int64_t> tile = getTileOrWhole(type, op.getTile());
 
-    // Whole blocks and the partial ones at an edge are different loops: every
+    // Whole blocks and partial ones at an edge are different loops: every
     // combination over the dimensions writes its part of the result.
     SmallVector<unsigned> partial;
     for (auto [dim, extent] : llvm::enumerate(tile))
@@ -160,8 +159,8 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
         .getResult(0);
   }
 
-  /// Reduces the whole blocks, along the dimensions in `atEdge` the last,
-  /// partial ones, into `init`.
+  /// Reduces blocks into `init`: whole ones, and along the dimensions in
+  /// `atEdge` the last, partial ones.
   static Value reduceTiles(OpBuilder &b, Location loc, Value input,
                            ArrayRef<int64_t> tile,
                            const llvm::SmallDenseSet<unsigned> &atEdge,
@@ -200,7 +199,8 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
       AffineExpr within = addLoop(reduction);
       extents.push_back({iterators.size() - 1, extent});
       read.push_back(block * extent + within);
-      // The structured form's way to write to the first part of a dimension.
+      // This is how the structured form writes to the first part of a
+      // dimension.
       write.push_back(size % extent ? block % (blocks + 1) : block);
     }
     if (cast<RankedTensorType>(init.getType()).getRank() == 0)
@@ -210,8 +210,8 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
     unsigned loops = iterators.size();
     MLIRContext *context = b.getContext();
     SmallVector<AffineMap> maps{AffineMap::get(loops, 0, read, context)};
-    // Nothing else has the extents of blocks. (Constants, since kernels drop
-    // values that are never written.)
+    // No other operand determines the extents of blocks. (They are constants,
+    // because kernels drop values that are never written.)
     for (auto [loop, extent] : extents) {
       auto byte = RankedTensorType::get(extent, b.getI8Type());
       inputs.push_back(arith::ConstantOp::create(
@@ -236,8 +236,9 @@ template <typename OpTy> struct ExtremeLowering : OpConversionPattern<OpTy> {
 // Scales
 //===----------------------------------------------------------------------===//
 
-/// The quantizer of Transformer Engine: max / amax / 2^margin in f32, the
-/// largest float where that overflows, 1 for an amax of zero or not finite.
+/// Returns scale and quantizer as in Transformer Engine: the quantizer is max /
+/// amax / 2^margin in f32, the largest float on overflow, and 1 for an amax
+/// that is zero or not finite.
 SmallVector<Value> exactScale(Body &b, Value amax, FloatType format,
                               int64_t margin) {
   Value q = b.binary<arith::DivFOp>(b.f32(getLargestFinite(format)), amax);
@@ -253,20 +254,20 @@ SmallVector<Value> exactScale(Body &b, Value amax, FloatType format,
   return {b.binary<arith::DivFOp>(one, q), q};
 }
 
-/// The powers of two: the exponent of amax / max, rounded up (pow2) or without
-/// a look at the significands (ocp_floor). All in integers: log2 and division
-/// would round next to the powers of two.
+/// Returns power-of-two scales: the exponent of amax / max, rounded up (pow2)
+/// or regardless of the significands (ocp_floor). Uses integers only: log2 and
+/// division would round near powers of two.
 SmallVector<Value> powerOfTwoScale(Body &b, Value amax, FloatType format,
                                    int64_t margin, bool roundUp,
                                    Type scaleType) {
-  // Subnormals become normal first.
+  // Scale subnormals to normal numbers first.
   Value subnormal =
       b.cmp(arith::CmpFPredicate::OLT, amax, b.f32(std::ldexp(1.0, -126)));
   Value normal =
       b.select(subnormal,
                b.binary<arith::MulFOp>(amax, b.f32(std::ldexp(1.0, 32))), amax);
   Value bits = b.bits(normal);
-  // amax >= 0, so no sign is in the way.
+  // amax >= 0, so there is no sign bit.
   Value exponent = b.binary<arith::ShRUIOp>(bits, b.i32(23));
   Value offset =
       b.select(subnormal, b.i32(margin - 127 - 32 - getLargestExponent(format)),
@@ -281,7 +282,7 @@ SmallVector<Value> powerOfTwoScale(Body &b, Value amax, FloatType format,
     k = b.binary<arith::AddIOp>(
         k, arith::ExtUIOp::create(b.b, b.loc, b.b.getI32Type(), above));
   }
-  // Both 2^k and 2^-k are normal floats.
+  // Keep both 2^k and 2^-k normal floats.
   k = b.binary<arith::MaxSIOp>(k, b.i32(-126));
   k = b.binary<arith::MinSIOp>(k, b.i32(126));
   Value valid = b.binary<arith::AndIOp>(
@@ -327,7 +328,7 @@ struct ComputeScaleLowering : OpConversionPattern<ComputeScaleOp> {
 // Casts
 //===----------------------------------------------------------------------===//
 
-/// 64 well mixed bits (the finalizer of SplitMix64).
+/// Returns 64 well-mixed bits (the finalizer of SplitMix64).
 Value mix64(Body &b, Value x) {
   auto shiftXor = [&](Value x, uint64_t by) {
     return b.binary<arith::XOrIOp>(x, b.binary<arith::ShRUIOp>(x, b.i64(by)));
@@ -337,7 +338,7 @@ Value mix64(Body &b, Value x) {
   return shiftXor(x, 31);
 }
 
-/// A seed for the `counter`th of what hangs on `seed`.
+/// Returns the seed with number `counter` that derives from `seed`.
 Value mixSeed(Body &b, Value seed, Value counter) {
   Value step = b.binary<arith::MulIOp>(
       b.binary<arith::AddIOp>(counter, b.i64(1)), b.i64(0x9e3779b97f4a7c15));
@@ -364,9 +365,9 @@ struct MixSeedLowering : OpConversionPattern<MixSeedOp> {
   }
 };
 
-/// A random number in [0, 1) of 24 bits for an element. 32-bit arithmetic,
-/// which vectorizes: a bijection of the element's place with three
-/// multiplications (Wellons' triple32), keyed before and between.
+/// Returns a random number in [0, 1) of 24 bits for an element. Uses 32-bit
+/// arithmetic, which vectorizes: a bijection of the element's index with three
+/// multiplications (Wellons' triple32), keyed before and between them.
 Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
   Value key = mixSeed(b, seed, tensor);
   Type i32 = b.b.getI32Type();
@@ -398,15 +399,15 @@ Value randomNumber(Body &b, Value seed, Value tensor, ArrayRef<int64_t> shape) {
   return b.binary<arith::MulFOp>(number, b.f32(std::ldexp(1.0, -24)));
 }
 
-/// One of the two neighbours of y in the format: the upper one (in magnitude)
-/// if `random` is below the fraction of the way up. All steps but that choice
-/// are exact.
+/// Returns one of the two neighbours of y in the format: the upper one (in
+/// magnitude) if `random` is below y's relative distance from the lower one.
+/// All other steps are exact.
 Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
   const llvm::fltSemantics &semantics = format.getFloatSemantics();
   int64_t mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
   int64_t minExponent = APFloat::semanticsMinExponent(semantics);
   Value magnitude = math::AbsFOp::create(b.b, b.loc, y);
-  // The distance of the neighbours is a power of two, and its inverse too.
+  // The distance of the neighbours and its inverse are powers of two.
   Value exponent =
       b.binary<arith::AndIOp>(b.bits(magnitude), b.i32(0x7f800000));
   exponent =
@@ -426,8 +427,8 @@ Value roundStochastically(Body &b, Value y, FloatType format, Value random) {
                                   b.binary<arith::MulFOp>(whole, distance), y);
 }
 
-/// The cast of `fp8.round`. Half of an f32's bits are a bf16, and adding one to
-/// them is the next one, also from exponent to exponent.
+/// Returns the cast of `fp8.round`. The upper half of an f32's bits is a bf16;
+/// adding one to it gives the next bf16, even across exponents.
 Value roundTo(Body &b, Value x, FloatType type, Value random) {
   if (!random)
     return b.fromF32(x, type);
@@ -451,9 +452,9 @@ Value roundTo(Body &b, Value x, FloatType type, Value random) {
   return b.fromF32(b.select(finite, y, x), type);
 }
 
-/// Adds what the random numbers of `op` follow from, if it is rounded at
-/// random: a seed and the number of the tensor. That is an input, not a
-/// constant of the body: all layers have one kernel.
+/// Adds the inputs of the random numbers of `op`, if it rounds stochastically:
+/// a seed and the number of the tensor. The number is an input, not a constant
+/// of the body, so that all layers share one kernel.
 template <typename OpType>
 void addRandomInputs(OpBuilder &builder, OpType op, Value seed,
                      SmallVectorImpl<Value> &inputs,
@@ -496,7 +497,7 @@ struct RoundLowering : OpConversionPattern<RoundOp> {
 // Range expansion
 //===----------------------------------------------------------------------===//
 
-/// Octaves of a tile that can be brought around its center in f32.
+/// The largest range of a tile, in octaves, that can be centered in f32.
 constexpr double kMaxRange = 254.0;
 
 struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
@@ -514,7 +515,7 @@ struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
       auto log2 = [&](Value x) -> Value {
         return math::Log2Op::create(b.b, b.loc, x);
       };
-      // The ratio to a subnormal number may not be an f32.
+      // The ratio to a subnormal number may overflow in f32.
       Value ratio = b.binary<arith::DivFOp>(amax, amin);
       Value overflows = b.cmp(arith::CmpFPredicate::OEQ, ratio, b.infinity());
       Value range =
@@ -524,12 +525,12 @@ struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
           b.f32(16.0 * std::log2(max * max / 2)), range);
       Value exponent = b.binary<arith::MulFOp>(
           math::FloorOp::create(b.b, b.loc, steps), b.f32(1.0 / 16));
-      // The root of a ratio beyond that is none either: 0 turns it off.
+      // The root of such a ratio overflows, too: 0 turns the expansion off.
       exponent =
           b.select(b.cmp(arith::CmpFPredicate::OGT, range, b.f32(kMaxRange)),
                    b.f32(0.0), exponent);
-      // Zeros alone (0 / infinity) and an infinite amax give 0, a NaN is not
-      // greater than anything, and values of one size give infinity.
+      // Only zeros (0 / infinity) and an infinite amax give 0, a NaN compares
+      // false, and equal values give infinity.
       Value changes = b.binary<arith::AndIOp>(
           b.cmp(arith::CmpFPredicate::OGT, exponent, b.f32(0.0)),
           b.cmp(arith::CmpFPredicate::OLT, exponent, b.infinity()));
@@ -542,8 +543,8 @@ struct ComputeExpansionLowering : OpConversionPattern<ComputeExpansionOp> {
   }
 };
 
-/// An elementwise op over the magnitude of the input, with the center and the
-/// exponent of the element's tile; the sign stays.
+/// Lowers to an elementwise op on the magnitude of the input, with the center
+/// and the exponent of the element's tile. The sign stays.
 template <typename OpTy> struct RangeLowering : OpConversionPattern<OpTy> {
   using OpConversionPattern<OpTy>::OpConversionPattern;
   LogicalResult
@@ -566,7 +567,7 @@ template <typename OpTy> struct RangeLowering : OpConversionPattern<OpTy> {
 
   static Value apply(ExpandRangeOp, Body &b, Value x, Value center,
                      Value exponent) {
-    // That a power is of a magnitude must be seen: of others it takes longer.
+    // The abs tells pow32 that the base is not negative, which makes it faster.
     Value ratio =
         math::AbsFOp::create(b.b, b.loc, b.binary<arith::DivFOp>(x, center));
     return math::PowFOp::create(b.b, b.loc, ratio, exponent);
@@ -613,8 +614,8 @@ struct QuantizeLowering : OpConversionPattern<QuantizeOp> {
       Value y = b.binary<arith::MulFOp>(x, args[1]);
       Value keep;
       if (op.getOverflow() == Overflow::Saturate) {
-        // A finite x whose product overflows saturates too: ask x, not y. The
-        // comparisons are the ones of x86 min and max, which let a NaN through.
+        // A finite x whose product overflows saturates, too: test x, not y. The
+        // comparisons are those of x86 min and max, which let a NaN through.
         Value abs = math::AbsFOp::create(b.b, b.loc, x);
         keep = b.cmp(arith::CmpFPredicate::OLT, abs, b.infinity());
         Value max = b.f32(getLargestFinite(format));
@@ -687,7 +688,7 @@ struct UnpackLowering : OpConversionPattern<UnpackOp> {
 // Layouts
 //===----------------------------------------------------------------------===//
 
-/// Payload and scale of a layout op become its results.
+/// Replaces a layout op by its payload and scale.
 LogicalResult replaceByPair(ConversionPatternRewriter &rewriter, Operation *op,
                             Value payload, Value scale) {
   SmallVector<SmallVector<Value>> results = {{payload, scale}};

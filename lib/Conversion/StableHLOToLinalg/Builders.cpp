@@ -1,4 +1,4 @@
-//===- Builders.cpp - What lowerings build with ---------------------------===//
+//===- Builders.cpp - Builders for lowerings ------------------------------===//
 
 #include "Builders.h"
 
@@ -158,7 +158,8 @@ Value fp8::bitcastTo(OpBuilder &b, Location loc, Value value, Type type) {
 
 Value fp8::toIndex(OpBuilder &b, Location loc, Value value, Type type) {
   if (type.isUnsignedInteger(64)) {
-    // What an index cannot hold is as far outside as its largest number.
+    // A value that does not fit an index is as far out of bounds as the largest
+    // index.
     Value most = arith::ConstantOp::create(
         b, loc,
         b.getIntegerAttr(value.getType(), std::numeric_limits<int64_t>::max()));
@@ -225,7 +226,7 @@ Value fp8::padded(OpBuilder &b, Location loc, Value input, Value scalar,
                   ArrayRef<int64_t> interior) {
   RankedTensorType inputType = tensorType(input);
   unsigned rank = type.getRank();
-  // What negative padding cuts off is not read.
+  // Elements that negative padding cuts off are not read.
   SmallVector<int64_t> sizes;
   SmallVector<AffineExpr> from, to;
   bool cut = false;
@@ -353,7 +354,8 @@ SmallVector<Value> fp8::loopNest(
                                       carried, indices, body));
         indices.pop_back();
       });
-  // Each of the nest: an outer loop of one iteration vanishes.
+  // Mark each loop of the nest, because an outer loop of one iteration is
+  // folded.
   markIrregular(loop);
   return SmallVector<Value>(loop.getResults());
 }

@@ -1,7 +1,7 @@
-//===- Builders.h - What lowerings build with -------------------*- C++ -*-===//
+//===- Builders.h - Builders for lowerings ----------------------*- C++ -*-===//
 //
-// Structured ops on tensors, and loop nests where the places of elements depend
-// on data. `type` is always that of the result.
+// Builders of structured ops on tensors, and of loop nests for element
+// positions that depend on data. `type` is always the type of the result.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ using BodyBuilder = function_ref<void(OpBuilder &, Location, ValueRange)>;
 
 RankedTensorType tensorType(Value value);
 
-/// The type of a value after conversion.
+/// Returns the type of a value after conversion.
 RankedTensorType convertedType(Value value);
 
 SmallVector<utils::IteratorType> iterators(unsigned parallel,
@@ -29,19 +29,21 @@ SmallVector<utils::IteratorType> iterators(unsigned parallel,
 
 AffineMap identityMap(OpBuilder &b, unsigned rank);
 
-/// The first `count` of `loops` loops. (getMajorSubMap gives a null map for 0.)
+/// Returns the first `count` of `loops` loops. (getMajorSubMap returns a null
+/// map for 0.)
 AffineMap leadingDims(Builder &b, unsigned loops, unsigned count);
 
-/// The last `count` of `loops` loops.
+/// Returns the last `count` of `loops` loops.
 AffineMap trailingDims(Builder &b, unsigned loops, unsigned count);
 
-/// The place of the `extent` iterations of loop `dim` in a dimension of a
-/// tensor. linalg takes a bare loop for one that runs over the whole dimension,
-/// so that one over its first part is written `dim mod size`, the same number.
+/// Returns the index of loop `dim`, which has `extent` iterations, in a
+/// dimension of a tensor of the given size. linalg assumes that a bare loop
+/// runs over the whole dimension, so a loop over its first part is written as
+/// the equal `dim mod size`.
 AffineExpr placeOf(Builder &b, unsigned dim, int64_t extent, int64_t size,
                    int64_t offset, int64_t step = 1);
 
-/// All elements of rank-0 tensors, whatever the loops.
+/// Returns the map of a rank-0 tensor for any number of loops.
 AffineMap scalarMap(OpBuilder &b, unsigned loops);
 
 //===----------------------------------------------------------------------===//
@@ -55,7 +57,7 @@ linalg::GenericOp generic(OpBuilder &b, Location loc, ValueRange inputs,
                           ArrayRef<utils::IteratorType> loops,
                           BodyBuilder body);
 
-/// A generic over all elements of a new tensor.
+/// Creates a generic over all elements of a new tensor.
 Value elementwise(OpBuilder &b, Location loc, RankedTensorType type,
                   ValueRange inputs, ArrayRef<AffineMap> inputMaps,
                   function_ref<Value(OpBuilder &, Location, ValueRange)> body);
@@ -64,32 +66,32 @@ Value elementwise(OpBuilder &b, Location loc, RankedTensorType type,
 Value copyThrough(OpBuilder &b, Location loc, Value input, AffineMap map,
                   RankedTensorType type);
 
-/// Copies `input` into the part of `destination` that `map` names.
+/// Copies `input` into the part of `destination` that `map` selects.
 Value place(OpBuilder &b, Location loc, Value input, Value destination,
             AffineMap map);
 
-/// The element of a constant with one value, or null.
+/// Returns the element of a splat constant, or null.
 TypedAttr splatElement(Value tensor);
 
 Value splatConstant(OpBuilder &b, Location loc, RankedTensorType type,
                     TypedAttr element);
 
-/// A tensor that has the value of a rank-0 tensor everywhere, to be written to.
+/// Creates a writable tensor filled with the value of a rank-0 tensor.
 Value filled(OpBuilder &b, Location loc, RankedTensorType type, Value scalar);
 
 Value filledWithZero(OpBuilder &b, Location loc, RankedTensorType type);
 
-/// Element by element conversion to another float type.
+/// Converts each element to another float type.
 Value convertFloats(OpBuilder &b, Location loc, Value tensor, Type element);
 
-/// A tensor that a loop carries element by element: bf16 as its bits, since
-/// LLVM rounds vectors of bf16 that it keeps in registers by calls.
+/// Prepares a tensor to be carried by an element-wise loop: bf16 becomes its
+/// bits, because LLVM rounds bf16 vectors in registers by calls.
 Value asCarried(OpBuilder &b, Location loc, Value tensor);
 
-/// Elements of type `element` from what a loop carried.
+/// Returns elements of type `element` from a tensor that a loop carried.
 Value fromCarried(OpBuilder &b, Location loc, Value tensor, Type element);
 
-/// Edge and interior padding, amounts as in stablehlo.pad.
+/// Adds edge and interior padding, with amounts as in stablehlo.pad.
 Value padded(OpBuilder &b, Location loc, Value input, Value scalar,
              RankedTensorType type, ArrayRef<int64_t> low,
              ArrayRef<int64_t> interior);
@@ -104,11 +106,12 @@ Value reshaped(OpBuilder &b, Location loc, Value input, RankedTensorType type);
 SmallVector<int64_t> orOnes(std::optional<ArrayRef<int64_t>> values,
                             unsigned rank);
 
-/// Low and high padding of each dimension.
+/// Returns the low and high padding of each dimension.
 SmallVector<std::pair<int64_t, int64_t>>
 paddings(std::optional<DenseIntElementsAttr> attr, unsigned rank);
 
-/// `input` with edges of `pad` and holes of `dilation - 1` between elements.
+/// Pads `input` with edges of `pad` and holes of `dilation - 1` between
+/// elements.
 Value dilated(OpBuilder &b, Location loc, Value input, Value scalar,
               ArrayRef<std::pair<int64_t, int64_t>> pad,
               ArrayRef<int64_t> dilation);
@@ -119,20 +122,20 @@ Value dilated(OpBuilder &b, Location loc, Value input, Value scalar,
 
 Value constantIndex(OpBuilder &b, Location loc, int64_t value);
 
-/// The sum of two indices of which one may be null, for 0.
+/// Returns the sum of two indices; null stands for 0.
 Value addIndex(OpBuilder &b, Location loc, Value l, Value r);
 
-/// The bits of a scalar as another type; nothing if it has the type.
+/// Bitcasts a scalar to `type`, unless it has that type.
 Value bitcastTo(OpBuilder &b, Location loc, Value value, Type type);
 
-/// An integer element as an index; `type` says whether it has a sign.
+/// Converts an integer element to an index; `type` determines its signedness.
 Value toIndex(OpBuilder &b, Location loc, Value value, Type type);
 
 Value clampIndex(OpBuilder &b, Location loc, Value index, int64_t high);
 
-/// Builds a nest of loops over `extents` that carries `inits`, the code of one
+/// Builds a nest of loops over `extents` that carries `inits` and becomes one
 /// kernel. The body gets the loop indices and the carried values, and returns
-/// the new ones.
+/// the new values.
 SmallVector<Value> loopNest(
     OpBuilder &b, Location loc, ArrayRef<int64_t> extents, ValueRange inits,
     SmallVector<Value> &indices,

@@ -1,4 +1,4 @@
-//===- CanonicalizeStructured.cpp - Canonicalization in form --------------===//
+//===- CanonicalizeStructured.cpp - Canonicalization of structured IR -----===//
 
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
@@ -20,12 +20,13 @@ using namespace mlir;
 
 namespace {
 
-/// True for what becomes the code of a kernel: its body sees elements.
+/// Returns true for ops that become the code of a kernel, whose body sees
+/// elements.
 bool isKernelCode(Operation *op) {
   return isa<linalg::LinalgOp>(op) || fp8::isIrregular(op);
 }
 
-/// Folding sees through the tensors that hold counters, so that bodies read
+/// Folding looks through the tensors that hold counters, so that bodies read
 /// scalars of the schedule. Puts such a scalar into a tensor again.
 void captureTensorsOnly(Operation *op) {
   llvm::SetVector<Value> captured;
@@ -40,7 +41,7 @@ void captureTensorsOnly(Operation *op) {
   for (Value value : captured) {
     OpBuilder b(op);
     Location loc = op->getLoc();
-    // Elements are integers: an index has no size in memory.
+    // Tensor elements are integers: an index has no size in memory.
     Value element = value;
     if (value.getType().isIndex())
       element = arith::IndexCastOp::create(b, loc, b.getI64Type(), value);
@@ -65,8 +66,8 @@ struct CanonicalizeStructuredPass
     for (Dialect *dialect : context->getLoadedDialects())
       dialect->getCanonicalizationPatterns(set);
     for (RegisteredOperationName op : context->getRegisteredOperations())
-      // Choices and loops with a condition would get scalar arguments and
-      // selects of whole tensors.
+      // Patterns of other scf ops would introduce scalar arguments and selects
+      // of whole tensors.
       if (op.getDialectNamespace() != "scf" ||
           op.getIdentifier() == scf::ForOp::getOperationName())
         op.getCanonicalizationPatterns(set, context);
@@ -75,8 +76,9 @@ struct CanonicalizeStructuredPass
   }
 
   void runOnOperation() override {
-    // As upstream's canonicalizer, content with what it got after some rounds.
-    // Every region is one block: there is no control flow to simplify.
+    // As upstream's canonicalizer, accept the result after a limited number of
+    // rounds. Every region is one block, so there is no control flow to
+    // simplify.
     (void)applyPatternsGreedily(
         getOperation(), patterns,
         GreedyRewriteConfig().setRegionSimplificationLevel(

@@ -1,8 +1,8 @@
 //===- ControlFlow.cpp - StableHLO control flow to scf --------------------===//
 //
-// What is known of counters is looked up before any loop changes; then loops
-// and branches become scf ops around the ops they had; then slices of stacks
-// become views at an offset.
+// First looks up what is known of counters, before any loop changes. Then turns
+// loops and branches into scf ops around their ops, and slices of stacks into
+// views at an offset.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ using stablehlo::StackOffset;
 
 namespace {
 
-/// A counted loop as it was, and the index that counts its iterations from 0.
+/// An original counted loop, and the index that counts its iterations from 0.
 struct Counter {
   CountedLoop loop;
   Value iteration;
@@ -36,7 +36,7 @@ struct Counter {
 /// A dynamic_slice or dynamic_update_slice that becomes a view.
 struct StackPart {
   Operation *op;
-  /// Offsets; those that move have their loop in `loops`.
+  /// The offsets; one that depends on a counter has its loop in `loops`.
   SmallVector<StackOffset> offsets;
   SmallVector<Operation *> loops;
 };
@@ -45,7 +45,7 @@ Value constantIndex(OpBuilder &b, Location loc, int64_t value) {
   return arith::ConstantIndexOp::create(b, loc, value);
 }
 
-/// `index * scale + offset`.
+/// Returns `index * scale + offset`.
 Value affine(OpBuilder &b, Location loc, Value index, int64_t scale,
              int64_t offset) {
   if (scale != 1)
@@ -55,7 +55,7 @@ Value affine(OpBuilder &b, Location loc, Value index, int64_t scale,
   return index;
 }
 
-/// An index as a rank-0 tensor of integers of any sign.
+/// Returns an index as a rank-0 tensor of integers of any signedness.
 Value toTensor(OpBuilder &b, Location loc, Value index, RankedTensorType type) {
   Type element = b.getIntegerType(type.getElementTypeBitWidth());
   Value integer = arith::IndexCastOp::create(b, loc, element, index);
@@ -66,7 +66,7 @@ Value toTensor(OpBuilder &b, Location loc, Value index, RankedTensorType type) {
   return stablehlo::BitcastConvertOp::create(b, loc, type, tensor);
 }
 
-/// Moves the ops of `from` to the end of `to`, without the terminator, whose
+/// Moves the ops of `from` to the end of `to`, except the terminator, whose
 /// operands are returned.
 SmallVector<Value> moveBody(Block &from, Block &to) {
   Operation *terminator = from.getTerminator();
@@ -82,14 +82,14 @@ public:
 
   void run() {
     collectStackParts();
-    // Outer ops first: the inner ones move along and stay what they are.
+    // Outer ops first: inner ones move along unchanged.
     SmallVector<Operation *> worklist;
     root->walk<WalkOrder::PreOrder>([&](Operation *op) {
       if (isa<stablehlo::WhileOp, stablehlo::IfOp, stablehlo::CaseOp>(op))
         worklist.push_back(op);
     });
-    // Matched before anything changes: an inner loop may start where an outer
-    // one ends.
+    // Match loops before anything changes, because an inner loop may start
+    // where an outer one ends.
     for (Operation *op : worklist)
       if (auto loop = dyn_cast<stablehlo::WhileOp>(op))
         if (std::optional<CountedLoop> counted = matchCountedLoop(loop))
@@ -131,8 +131,8 @@ private:
     });
   }
 
-  /// The op was replaced. It is erased at the end, since others are looked up
-  /// by it.
+  /// Replaces an op, which is erased at the end, because other ops are looked
+  /// up by it.
   void retire(Operation *op, ValueRange results) {
     op->replaceAllUsesWith(results);
     op->dropAllReferences();
@@ -163,7 +163,7 @@ private:
         argument.replaceAllUsesWith(loop.getRegionIterArg(next++));
         continue;
       }
-      // What adds the step is dead once it isn't carried.
+      // The addition of the step is dead once the counter is not carried.
       Value value =
           affine(b, loc, loop.getInductionVar(), counted.step, counted.lower);
       auto type = cast<RankedTensorType>(argument.getType());
@@ -283,7 +283,7 @@ private:
     SmallVector<int64_t> ones(offsets.size(), 1);
     if (auto slice = dyn_cast<stablehlo::DynamicSliceOp>(part.op)) {
       auto type = cast<RankedTensorType>(slice.getType());
-      // Without the dimensions of size one that the next op would drop.
+      // Leave out the dimensions of size one that the next op would drop.
       Operation *user = *slice->user_begin();
       if (slice->hasOneUse() && isa<stablehlo::ReshapeOp>(user) &&
           isRankReducedType(
@@ -314,7 +314,8 @@ private:
     retire(update, stack);
   }
 
-  /// A reshape or broadcast that only adds dimensions of size one.
+  /// Returns true for a reshape or broadcast that only adds dimensions of size
+  /// one.
   static bool addsUnitDims(Operation *op) {
     if (!isa_and_nonnull<stablehlo::ReshapeOp, stablehlo::BroadcastInDimOp>(op))
       return false;

@@ -14,7 +14,7 @@ namespace mlir::fp8 {
 
 using namespace mlir;
 
-/// Marks the kernels that read `value` or a view of it.
+/// Marks the ops that read `value` or a view of it.
 static void markReaders(Value value) {
   for (OpOperand &use : value.getUses()) {
     Operation *op = use.getOwner();
@@ -31,7 +31,7 @@ static void markReaders(Value value) {
   }
 }
 
-/// Marks what makes `value`, perhaps in another shape.
+/// Marks the op that computes `value`, perhaps in another shape.
 static void markProducer(Value value) {
   Operation *def = value.getDefiningOp();
   while (isa_and_nonnull<tensor::ExpandShapeOp, tensor::CollapseShapeOp>(def))

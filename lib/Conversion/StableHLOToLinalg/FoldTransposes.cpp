@@ -1,4 +1,4 @@
-//===- FoldTransposes.cpp - Transposes into dots --------------------------===//
+//===- FoldTransposes.cpp - Folding of transposes into dots ---------------===//
 
 #include "fp8/Conversion/StableHLOToLinalg/StableHLOToLinalg.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
@@ -21,7 +21,7 @@ struct DotDims {
   Dims lhsBatch, rhsBatch, lhsContract, rhsContract;
 };
 
-/// What both kinds of dot have in common.
+/// Returns the dimensions of either kind of dot.
 std::optional<DotDims> getDims(Operation *op) {
   if (auto dot = dyn_cast<stablehlo::DotGeneralOp>(op)) {
     auto numbers = dot.getDotDimensionNumbers();
@@ -37,7 +37,7 @@ std::optional<DotDims> getDims(Operation *op) {
   return std::nullopt;
 }
 
-/// Replaces `op` by the dot `dot` with other operands and dimensions.
+/// Replaces `op` by a copy of `dot` with other operands and dimensions.
 void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
                   Type result, Value lhs, Value rhs, const DotDims &dims,
                   bool swap) {
@@ -49,7 +49,7 @@ void replaceByDot(PatternRewriter &rewriter, Operation *op, Operation *dot,
     newDot.setDotDimensionNumbersAttr(stablehlo::DotDimensionNumbersAttr::get(
         op->getContext(), dims.lhsBatch, dims.rhsBatch, dims.lhsContract,
         dims.rhsContract));
-    // What is said about each operand moves with it.
+    // Attributes of each operand move with it.
     if (auto config = newDot.getPrecisionConfigAttr(); config && swap)
       newDot.setPrecisionConfigAttr(rewriter.getArrayAttr(
           SmallVector<Attribute>(llvm::reverse(config.getValue()))));

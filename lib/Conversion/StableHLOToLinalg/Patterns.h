@@ -1,4 +1,4 @@
-//===- Patterns.h - Lowerings that have files of their own ------*- C++ -*-===//
+//===- Patterns.h - Lowerings with files of their own -----------*- C++ -*-===//
 
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_PATTERNS_H
@@ -10,15 +10,15 @@ class TypeConverter;
 
 namespace mlir::fp8 {
 
-/// rng_bit_generator
+/// Lowers rng_bit_generator.
 void populateRandomBitsPatterns(const TypeConverter &converter,
                                 RewritePatternSet &patterns);
 
-/// sort, top_k
+/// Lowers sort and top_k.
 void populateSortPatterns(const TypeConverter &converter,
                           RewritePatternSet &patterns);
 
-/// select_and_scatter
+/// Lowers select_and_scatter.
 void populateWindowScatterPatterns(const TypeConverter &converter,
                                    RewritePatternSet &patterns);
 

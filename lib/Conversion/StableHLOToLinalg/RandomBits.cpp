@@ -1,18 +1,18 @@
-//===- RandomBits.cpp - rng_bit_generator ---------------------------------===//
+//===- RandomBits.cpp - Lowering of rng_bit_generator ---------------------===//
 //
 // Threefry-2x32 with 20 rounds and Philox-4x32 with 10 (Salmon et al., Parallel
-// random numbers: as easy as 1, 2, 3, SC 2011), with keys, counters and order
-// of words as XLA has them:
-// - the state is the key (64 bits) and a counter (64 bits, or 128 for Philox,
-// low
-//   half first); a step advances the counter by the number of blocks used.
-//   Philox's 128-bit counter is the key above a counter of 64 bits;
-// - Philox's words follow each other in row-major order;
-// - Threefry's two words are neighbours along the first dimension of even size
-//   (the largest one if there is none), and blocks are counted in row-major
-//   order without that factor of two;
-// - 64 bits are two words, low word first; of narrower types, each element is
-//   the low bits of one word.
+// random numbers: as easy as 1, 2, 3, SC 2011), with the keys, counters and
+// order of words of XLA:
+// - The state is the key (64 bits) and a counter (64 bits, or 128 for Philox,
+//   low half first). A step advances the counter by the number of blocks used.
+//   Philox's 128-bit counter is the key above a counter of 64 bits.
+// - Philox's words follow one another in row-major order.
+// - Threefry's two words are adjacent along the first dimension of even size
+//   (the largest one if there is none); blocks are counted in row-major order
+//   without that factor of two.
+// - A 64-bit element is two words, low word first. An element of a narrower
+// type
+//   is the low bits of one word.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +31,7 @@ namespace {
 
 using Words = SmallVector<Value, 4>;
 
-/// Arithmetic on words of 32 bits and pairs of them.
+/// Builds arithmetic on 32-bit words and pairs of them.
 struct WordBuilder {
   ImplicitLocOpBuilder b;
 
@@ -98,12 +98,12 @@ Words philox(WordBuilder w, Words key, Words x) {
   return x;
 }
 
-/// The blocks of an output and where the elements made of them go.
+/// The blocks of an output, and the positions of their elements.
 struct Layout {
-  /// Counted in row-major order.
+  /// The extents of the blocks, which are counted in row-major order.
   SmallVector<int64_t> blocks;
-  /// The elements of a block are neighbours along a dimension in front of this
-  /// one; the output may lack the last element of the last block.
+  /// The elements of a block are adjacent along a new dimension in front of
+  /// this one. The output may lack the last element of the last block.
   unsigned dimension = 0;
   unsigned elementsPerBlock = 1;
   int64_t numBlocks() const { return ShapedType::getNumElements(blocks); }
@@ -133,7 +133,7 @@ Layout philoxLayout(ArrayRef<int64_t> shape, bool wide) {
   return layout;
 }
 
-/// The bits of `word` (or pair) as an element.
+/// Returns `bits`, a word or pair, as an element.
 Value asElement(ImplicitLocOpBuilder &b, Value bits, Type element) {
   unsigned width = element.getIntOrFloatBitWidth();
   Type type = b.getIntegerType(width);
@@ -151,7 +151,7 @@ struct RngBitGeneratorLowering
     Location loc = op.getLoc();
     Value state = adaptor.getInitialState();
     RankedTensorType type = convertedType(op.getOutput());
-    // XLA's default is Philox on CPUs.
+    // Philox is XLA's default on CPUs.
     bool isPhilox = op.getRngAlgorithm() != stablehlo::RngAlgorithm::THREE_FRY;
     if (tensorType(state).getNumElements() < 2)
       return op.emitOpError("expected a state of 2 or 3 elements but got ")
@@ -171,7 +171,7 @@ struct RngBitGeneratorLowering
   }
 
 private:
-  /// The elements of the state, for every iteration of `loops` loops.
+  /// Returns maps that read each element of the state in every iteration.
   static SmallVector<AffineMap> stateMaps(OpBuilder &b, unsigned loops,
                                           int64_t size) {
     SmallVector<AffineMap> maps;
@@ -180,7 +180,7 @@ private:
     return maps;
   }
 
-  /// The state after `blocks` blocks: its counter has 64 bits or 128.
+  /// Returns the state after `blocks` blocks; its counter has 64 or 128 bits.
   static Value advanced(OpBuilder &builder, Location loc, Value state,
                         int64_t blocks) {
     RankedTensorType type = tensorType(state);
@@ -208,7 +208,7 @@ private:
         });
   }
 
-  /// All elements of all blocks.
+  /// Returns all elements of all blocks.
   static Value drawn(OpBuilder &builder, Location loc, Value state,
                      Type element, const Layout &layout, bool isPhilox) {
     unsigned rank = layout.blocks.size(), count = layout.elementsPerBlock;
@@ -256,7 +256,7 @@ private:
         generic(builder, loc, inputs, parts, maps, iterators(rank), body);
     if (count == 1)
       return blocks.getResult(0);
-    // The parts become neighbours.
+    // Interleave the parts.
     SmallVector<int64_t> shape(layout.blocks);
     shape.insert(shape.begin() + layout.dimension, count);
     Value result =
@@ -272,11 +272,11 @@ private:
                     RankedTensorType::get(shape, element));
   }
 
-  /// The first elements of `bits` in the output's shape.
+  /// Returns the first elements of `bits` in the output's shape.
   static Value reshapedBits(OpBuilder &b, Location loc, Value bits,
                             RankedTensorType type) {
     RankedTensorType from = tensorType(bits);
-    // Philox's elements are one row, of which the shape is made later.
+    // Philox's elements are one row, which is reshaped later.
     SmallVector<int64_t> shape =
         from.getRank() == type.getRank()
             ? SmallVector<int64_t>(type.getShape())

@@ -1,11 +1,11 @@
-//===- ScalarOps.cpp - StableHLO element by element -----------------------===//
+//===- ScalarOps.cpp - Elementwise StableHLO ops --------------------------===//
 //
-// One table from op names to emitters serves the elementwise ops on tensors and
-// the bodies of reductions and scatters alike.
+// One table from op names to emitters serves both elementwise ops on tensors
+// and the bodies of reductions and scatters.
 //
-// Floats narrower than f32 are computed in f32 and rounded after each op: f32
-// has more than twice their precision, so that this is the correctly rounded
-// result, and no later stage needs arithmetic on them.
+// Floats narrower than f32 are computed in f32 and rounded after each op. F32
+// has more than twice their precision, so the result is correctly rounded, and
+// no later stage needs arithmetic on narrow floats.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,19 +60,19 @@ bool fp8::isNarrowFloat(Type element) {
 namespace {
 
 bool isUnsigned(Type type) {
-  // Truth values are ordered false < true.
+  // Booleans are ordered false < true.
   return type.isUnsignedInteger() || type.isInteger(1);
 }
 
-/// The operands of one element of one op, and shorthands to build with.
+/// The operands of an op for one element, and shorthands for building.
 struct Scalar {
   ImplicitLocOpBuilder &b;
   Operation *op;
-  /// Operands, narrow floats already widened.
+  /// The operands; narrow floats are already widened.
   SmallVector<Value> x;
-  /// Element types of the operands, as the op has them.
+  /// The operands' original element types.
   SmallVector<Type> types;
-  /// Element type of the result, as the op has it.
+  /// The result's original element type.
   Type result;
 
   bool isFloat() const { return isa<FloatType>(types[0]); }
@@ -110,7 +110,7 @@ struct Scalar {
 
 using Emitter = Value (*)(Scalar &);
 
-/// An op that exists for floats only, under another name.
+/// Emits an op that only exists for floats, under another name.
 template <typename Op> Value floatOp(Scalar &s) {
   return s.isFloat() ? s.make<Op>(s.x) : Value();
 }
@@ -143,8 +143,9 @@ Value negate(Scalar &s) {
 
 Value bitNot(Scalar &s) { return arith::XOrIOp::create(s.b, s.x[0], s.i(-1)); }
 
-/// A divisor that makes a division defined, and whether the given one was 0.
-/// The smallest number divided by -1 is itself: as by 1.
+/// Returns a divisor for which the division is defined, and whether the
+/// original one was 0. The smallest integer divided by -1 is itself, so the
+/// divisor becomes 1.
 std::pair<Value, Value> safeDivisor(Scalar &s) {
   Value zero = s.cmp(arith::CmpIPredicate::eq, s.x[1], s.i(0));
   Value replace = zero;
@@ -197,8 +198,8 @@ Value power(Scalar &s) {
   }
   if (s.isUnsigned())
     return result;
-  // A negative exponent leaves 0 of all but 1 and -1, whose powers by the two's
-  // complement of the exponent's bits are right (its parity is the same).
+  // A negative exponent gives 0 for all bases but 1 and -1. Their powers by the
+  // two's complement of the exponent are right, because its parity is the same.
   Value negative = s.cmp(arith::CmpIPredicate::slt, s.x[1], s.i(0));
   Value unit =
       arith::OrIOp::create(s.b, s.cmp(arith::CmpIPredicate::eq, s.x[0], s.i(1)),
@@ -211,7 +212,7 @@ Value power(Scalar &s) {
 Value sign(Scalar &s) {
   if (s.isFloat()) {
     Value one = math::CopySignOp::create(s.b, s.f(1.0), s.x[0]);
-    // Both zeros and NaN are returned as they are.
+    // Both zeros and NaN are returned unchanged.
     Value itself = s.cmp(arith::CmpFPredicate::UEQ, s.x[0], s.f(0.0));
     return s.select(itself, s.x[0], one);
   }
@@ -279,8 +280,8 @@ Value clamp(Scalar &s) {
 
 Value selectOp(Scalar &s) { return s.select(s.x[0], s.x[1], s.x[2]); }
 
-/// Floats by their bits, such that the integer order is the total order:
-/// -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+/// Maps the bits of floats to integers whose order is the total order: -NaN <
+/// -inf < ... < -0 < +0 < ... < inf < NaN.
 Value totalOrderBits(Scalar &s, Value x) {
   Type type = s.b.getIntegerType(x.getType().getIntOrFloatBitWidth());
   Value bits = arith::BitcastOp::create(s.b, type, x);
@@ -360,7 +361,7 @@ Value reducePrecision(Scalar &s) {
   Value sign = arith::AndIOp::create(s.b, bits, constant(signMask));
   Value magnitude = arith::AndIOp::create(s.b, bits, constant(~signMask));
   if (toMantissa < mantissa) {
-    // Add just under half of the last place kept, and the last bit kept, so
+    // Add just under half of the last place kept, plus the last bit kept, so
     // that ties go to even; then drop the rest.
     unsigned drop = mantissa - toMantissa;
     Value last = arith::AndIOp::create(
@@ -375,7 +376,7 @@ Value reducePrecision(Scalar &s) {
   }
   APInt infinity = APInt::getBitsSet(width, mantissa, width - 1);
   if (toExponent < exponent) {
-    // Out of the exponent's range: infinity or zero.
+    // Outside of the exponent's range, the result is infinity or zero.
     uint64_t bias = (uint64_t(1) << (exponent - 1)) - 1;
     uint64_t toBias = (uint64_t(1) << (toExponent - 1)) - 1;
     APInt overflow = APInt(width, bias + toBias + 1).shl(mantissa);
@@ -393,18 +394,18 @@ Value reducePrecision(Scalar &s) {
   return s.select(isNaN, s.x[0], rounded);
 }
 
-/// A function that the math dialect doesn't have, of f32 or f64.
+/// Expands a function of f32 or f64 that the math dialect does not have.
 template <Value (*expand)(OpBuilder &, Location, Value)>
 Value expanded(Scalar &s) {
   return s.isFloat() ? expand(s.b, s.b.getLoc(), s.x[0]) : Value();
 }
 
-/// The type that arithmetic on a float is done in.
+/// Returns the type in which arithmetic on a float is done.
 Type widened(Type type) {
   return isNarrowFloat(type) ? Float32Type::get(type.getContext()) : type;
 }
 
-/// A float of one type as one of another: exact, or rounded once.
+/// Converts a float to another float type: exactly, or rounding once.
 Value castFloat(OpBuilder &b, Location loc, Value value, Type to) {
   Type from = value.getType();
   if (from == to)
@@ -418,8 +419,8 @@ Value castFloat(OpBuilder &b, Location loc, Value value, Type to) {
   return arith::TruncFOp::create(b, loc, to, value);
 }
 
-/// The next float after x in the direction of y, by its bits. (The choices too
-/// are made of bits, the comparisons of f32: LLVM has neither for bf16.)
+/// Returns the next float after x in the direction of y, by its bits. (Selects
+/// work on bits and comparisons on f32, because LLVM has neither for bf16.)
 Value nextAfter(Scalar &s) {
   if (s.width() < 16)
     return {};
@@ -432,7 +433,7 @@ Value nextAfter(Scalar &s) {
   Value one = s.i(type, 1);
   Value signMask = arith::ConstantOp::create(
       s.b, s.b.getIntegerAttr(type, APInt::getSignMask(s.width())));
-  // Away from zero if y lies beyond x on the same side.
+  // Move away from zero if y lies beyond x on the same side.
   Value negative = s.cmp(arith::CmpIPredicate::slt, bits, s.i(type, 0));
   Value greater = s.cmp(arith::CmpFPredicate::OGT, y, x);
   Value grows = s.cmp(arith::CmpIPredicate::ne, negative, greater);
@@ -525,17 +526,18 @@ const llvm::StringMap<Emitter> &emitters() {
 
 Type elementOf(Value value) { return getElementTypeOrSelf(value.getType()); }
 
-/// An integer of 64 bits as one that an f64 holds: of large ones the bits that
-/// do not fit are gathered in the last that does ("rounded to odd"), so that a
-/// later rounding to fewer bits is as if from the integer itself.
+/// Rounds a 64-bit integer to one that an f64 can hold. For large integers, the
+/// bits that do not fit are ORed into the last bit that does ("rounding to
+/// odd"), so that a later rounding to fewer bits gives the same as rounding the
+/// integer itself.
 Value roundToOdd53(ImplicitLocOpBuilder &b, Value value, bool isUnsigned) {
   auto constant = [&](uint64_t bits) -> Value {
     return arith::ConstantOp::create(
         b, b.getIntegerAttr(value.getType(), APInt(64, bits)));
   };
   uint64_t lost = (uint64_t(1) << 11) - 1, limit = uint64_t(1) << 53;
-  // Adding the bits that are lost carries into the last that is kept unless
-  // they are all 0.
+  // Adding the lost bits to all ones carries into the last kept bit unless they
+  // are all 0.
   Value sticky = arith::AndIOp::create(
       b,
       arith::AddIOp::create(b, arith::AndIOp::create(b, value, constant(lost)),
@@ -564,7 +566,8 @@ Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
   };
   if (auto fromInt = dyn_cast<IntegerType>(from)) {
     if (isa<FloatType>(to)) {
-      // Narrow floats from one that holds the integer exactly.
+      // Narrow floats are converted from a float that holds the integer
+      // exactly.
       bool direct = to.getIntOrFloatBitWidth() >= 32;
       Type type = direct ? to : b.getF32Type();
       if (!direct && fromInt.getWidth() > 24)
@@ -601,8 +604,8 @@ Value fp8::emitConvert(OpBuilder &builder, Location loc, Value value, Type from,
   if (to.isInteger(1))
     return arith::CmpFOp::create(b, arith::CmpFPredicate::UNE, value,
                                  constantF(0.0));
-  // Out of range numbers saturate and NaN is 0, as everywhere in XLA; the bare
-  // conversion is poison there.
+  // Out-of-range numbers saturate and NaN becomes 0, as everywhere in XLA; the
+  // plain conversion is poison for them.
   unsigned width = target.getIntOrFloatBitWidth();
   bool isUnsigned = ::isUnsigned(to);
   double high = std::ldexp(1.0, isUnsigned ? width : width - 1);
@@ -659,7 +662,8 @@ Value fp8::emitScalar(OpBuilder &builder, Location loc, Operation *op,
   if (it == emitters().end())
     return {};
   Scalar s{b, op, {}, {}, result};
-  // Only the type's own bits decide the order of these, and select moves bits.
+  // next_after depends on the bits of the original type, and select only moves
+  // bits.
   bool keepsNarrow = isa<stablehlo::SelectOp>(op) ||
                      op->getName().getStringRef() == "chlo.next_after";
   for (auto [operand, scalar] : llvm::zip(op->getOperands(), scalars)) {
@@ -696,7 +700,7 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
   for (auto [argument, value] : llvm::zip(body.getArguments(), arguments))
     values[argument] = value;
   if (wide) {
-    // One operation on two wide numbers: the caller has checked.
+    // A single operation on two wide numbers, as the caller has checked.
     Operation &op = body.front();
     Value l = arguments[0], r = arguments[1];
     Value result;
@@ -713,7 +717,7 @@ FailureOr<SmallVector<Value>> fp8::emitBody(OpBuilder &b, Location loc,
   auto lookup = [&](Value value) -> Value {
     if (Value known = values.lookup(value))
       return known;
-    // A rank-0 tensor from outside.
+    // A rank-0 tensor from outside of the body.
     auto type = dyn_cast<RankedTensorType>(value.getType());
     if (!type || type.getRank() != 0 || type != signlessType(type))
       return {};

@@ -1,4 +1,4 @@
-//===- ScalarOps.h - StableHLO element by element ---------------*- C++ -*-===//
+//===- ScalarOps.h - Elementwise StableHLO ops ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H
 #define FP8_LIB_CONVERSION_STABLEHLOTOLINALG_SCALAROPS_H
@@ -8,21 +8,21 @@
 
 namespace mlir::fp8 {
 
-/// The element type after conversion: integers lose their sign.
+/// Returns the element type after conversion: integers become signless.
 Type signlessElement(Type element);
 
-/// A tensor type with signless elements; any other type is returned as it is.
+/// Returns a tensor type with signless elements, and any other type unchanged.
 Type signlessType(Type type);
 
-/// The attribute with signless elements.
+/// Returns the attribute with signless elements.
 TypedAttr signlessAttr(ElementsAttr attr);
 
-/// True for ops that work on each element alone.
+/// Returns true for ops that work on each element alone.
 bool isElementwise(Operation *op);
 
-/// Emits what `op` does for one element. `scalars` are its operands' elements
-/// with signless types; the op's own types say how integers are signed. Returns
-/// null, without an error, if the op or its types aren't supported.
+/// Emits `op` for one element. `scalars` are its operands' elements with
+/// signless types; the op's own types determine the signedness of integers.
+/// Returns null, without an error, if the op or its types are not supported.
 Value emitScalar(OpBuilder &b, Location loc, Operation *op, ValueRange scalars);
 
 /// Emits the ops of a computation on rank-0 tensors (the body of a reduction,
@@ -31,15 +31,15 @@ Value emitScalar(OpBuilder &b, Location loc, Operation *op, ValueRange scalars);
 FailureOr<SmallVector<Value>> emitBody(OpBuilder &b, Location loc, Block &body,
                                        ValueRange arguments, bool wide = false);
 
-/// The body applies one addition, multiplication, maximum or minimum to its two
-/// arguments.
+/// Returns true if the body applies one addition, multiplication, maximum or
+/// minimum to its two arguments.
 bool isPlainReduction(Block &body);
 
 /// Converts an element from one type (with its sign) to another, with the
 /// semantics of `stablehlo.convert`.
 Value emitConvert(OpBuilder &b, Location loc, Value value, Type from, Type to);
 
-/// An f16, bf16 or smaller float.
+/// Returns true for f16, bf16 and smaller floats.
 bool isNarrowFloat(Type element);
 
 } // namespace mlir::fp8

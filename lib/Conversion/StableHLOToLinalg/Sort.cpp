@@ -1,10 +1,10 @@
-//===- Sort.cpp - Sorting -------------------------------------------------===//
+//===- Sort.cpp - Lowering of sort and top_k ------------------------------===//
 //
-// A merge sort from the bottom up: runs of 1, 2, 4, ... elements are merged
-// pairwise, from the tensors into a scratch row and back. A merge takes from
-// its left run unless the comparator puts the right element first, so that the
-// sort is stable, and needs nothing of the comparator but its answer: whatever
-// it does with NaN, each element is kept exactly once.
+// A bottom-up merge sort: runs of 1, 2, 4, ... elements are merged pairwise,
+// from the tensors into a scratch row and back. A merge takes from its left run
+// unless the comparator puts the right element first, so the sort is stable. It
+// makes no assumption about the comparator: whatever it does with NaN, each
+// element is kept exactly once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,11 +24,11 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Whether the first elements come before the second ones.
+/// Emits whether the first elements come before the second ones.
 using Comparator =
     function_ref<Value(OpBuilder &, Location, ValueRange, ValueRange)>;
 
-/// Where element `t` of the row that is being sorted is in a tensor.
+/// Returns the indices in a tensor of element `t` of the row that is sorted.
 using Row = function_ref<SmallVector<Value>(Value)>;
 
 SmallVector<Value> extractAll(OpBuilder &b, Location loc, ValueRange tensors,
@@ -49,7 +49,7 @@ SmallVector<Value> mergeRuns(OpBuilder &builder, Location location, int64_t n,
   Value last = constantIndex(builder, location, n - 1);
   Value both = arith::AddIOp::create(builder, location, width, width);
   Value mask = arith::SubIOp::create(builder, location, both, one);
-  // Carried: the next element of the left and of the right run.
+  // Loop-carried: the next element of the left and of the right run.
   SmallVector<Value> carried = {zero, zero};
   llvm::append_range(carried, to);
   auto loop = scf::ForOp::create(
@@ -68,7 +68,7 @@ SmallVector<Value> mergeRuns(OpBuilder &builder, Location location, int64_t n,
                                               offset, zero);
         Value left = arith::SelectOp::create(b, loc, isFirst, begin, args[0]);
         Value right = arith::SelectOp::create(b, loc, isFirst, middle, args[1]);
-        // A run that is used up is still read, at some place inside.
+        // An exhausted run is still read, at some position in bounds.
         SmallVector<Value> lefts = extractAll(
             b, loc, from, fromRow(arith::MinSIOp::create(b, loc, left, last)));
         SmallVector<Value> rights = extractAll(
@@ -108,12 +108,12 @@ SmallVector<Value> mergeSort(OpBuilder &builder, Location location,
   unsigned count = inputs.size();
   if (n <= 1 || type.getNumElements() == 0)
     return SmallVector<Value>(inputs);
-  // Loops of one iteration vanish, and the outermost loop must not.
+  // Loops of one iteration are folded, which the outermost loop must not be.
   SmallVector<int64_t> extents;
   for (int64_t i = 0; i < type.getRank(); ++i)
     if (i != dimension && type.getDimSize(i) > 1)
       extents.push_back(type.getDimSize(i));
-  // There and back quadruples the width of a run.
+  // Two merges, into the scratch row and back, quadruple the width of a run.
   int64_t rounds = llvm::divideCeil(llvm::Log2_64_Ceil(n), 2);
   extents.push_back(extents.empty() ? std::max<int64_t>(rounds, 2) : rounds);
 
@@ -185,8 +185,8 @@ struct SortLowering : OpConversionPattern<stablehlo::SortOp> {
   }
 };
 
-/// Integers that are ordered as the floats whose bits they are:
-/// -NaN < -inf < ... < -0 < +0 < ... < inf < NaN.
+/// Maps the bits of floats to integers with the same order: -NaN < -inf < ... <
+/// -0 < +0 < ... < inf < NaN.
 Value totalOrder(OpBuilder &b, Location loc, Value x) {
   unsigned width = x.getType().getIntOrFloatBitWidth();
   Type type = b.getIntegerType(width);

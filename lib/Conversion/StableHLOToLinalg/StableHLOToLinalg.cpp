@@ -1,8 +1,8 @@
 //===- StableHLOToLinalg.cpp - StableHLO to linalg ------------------------===//
 //
 // Ops that move elements become generics whose maps do the moving, so that
-// later stages fuse and tile them like any other. What depends on data (gather,
-// scatter) reads or writes single elements instead.
+// later stages fuse and tile them like any other op. Ops that depend on data
+// (gather, scatter) read or write single elements instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ namespace {
 // Results without elements
 //===----------------------------------------------------------------------===//
 
-/// Nothing is computed for them, and no map has to index what is not there.
+/// Replaces results without elements, so that no map has to index them.
 struct EmptyResultLowering : ConversionPattern {
   EmptyResultLowering(const TypeConverter &converter, MLIRContext *context)
       : ConversionPattern(converter, MatchAnyOpTypeTag(), /*benefit=*/2,
@@ -82,7 +82,7 @@ struct ElementwiseLowering : ConversionPattern {
       return failure();
     Location loc = op->getLoc();
     RankedTensorType type = convertedType(op->getResult(0));
-    // A change of sign is none of the elements.
+    // A change of signedness does not change the elements.
     if (isa<stablehlo::ConvertOp, stablehlo::BitcastConvertOp>(op) &&
         operands[0].getType() == type &&
         (isa<IntegerType>(type.getElementType()) ||
@@ -136,7 +136,7 @@ struct MapLowering : OpConversionPattern<stablehlo::MapOp> {
   }
 };
 
-/// An element of several parts, or the parts of an element.
+/// Splits elements into several parts, or joins parts to elements.
 struct BitcastLowering : OpConversionPattern<stablehlo::BitcastConvertOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -159,7 +159,7 @@ struct BitcastLowering : OpConversionPattern<stablehlo::BitcastConvertOp> {
     };
     Value result;
     if (from.getRank() < to.getRank()) {
-      // The part with index 0 has the low bits.
+      // The part with index 0 holds the low bits.
       AffineMap map = leadingDims(rewriter, rank, rank - 1);
       result = elementwise(
           rewriter, op.getLoc(), to, input, map,
@@ -320,7 +320,7 @@ struct SliceLowering : OpConversionPattern<stablehlo::SliceOp> {
       rewriter.replaceOp(op, adaptor.getOperand());
       return success();
     }
-    // An empty slice may begin where the operand ends.
+    // An empty slice may begin at the end of the operand.
     if (type.getNumElements() == 0) {
       rewriter.replaceOpWithNewOp<tensor::EmptyOp>(op, type.getShape(),
                                                    type.getElementType());
@@ -409,7 +409,7 @@ struct PadLowering : OpConversionPattern<stablehlo::PadOp> {
   }
 };
 
-/// Stays, on signless integers: CSE comes before fp8-drop-barriers.
+/// Keeps the barrier on signless integers: CSE runs before fp8-drop-barriers.
 struct BarrierLowering : OpConversionPattern<stablehlo::OptimizationBarrierOp> {
   using OpConversionPattern::OpConversionPattern;
   LogicalResult
@@ -425,8 +425,9 @@ struct BarrierLowering : OpConversionPattern<stablehlo::OptimizationBarrierOp> {
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Reduces with `body`; what one operation does with narrow floats in f32. The
-/// maps and loops are those of the inputs, `extra` inputs only have an extent.
+/// Reduces with `body`; a single operation on narrow floats is computed in f32.
+/// Maps and loops are those of the inputs; `extent` is an input that only
+/// determines extents.
 FailureOr<SmallVector<Value>>
 reduceWith(OpBuilder &b, Location loc, Block &body, ValueRange inputs,
            ValueRange inits, TypeRange types, AffineMap inputMap,
@@ -539,8 +540,8 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
     SmallVector<Type> types;
     for (Value result : op.getResults())
       types.push_back(convertedType(result));
-    // Nothing else has the extents of the window. (A constant, since kernels
-    // take only what has a value.)
+    // No other operand determines the extents of the window. (It is a constant,
+    // because kernels only take values that are written.)
     Type byte = rewriter.getI8Type();
     Value extent =
         splatConstant(rewriter, loc, RankedTensorType::get(window, byte),
@@ -561,17 +562,18 @@ struct ReduceWindowLowering : OpConversionPattern<stablehlo::ReduceWindowOp> {
 // Contractions
 //===----------------------------------------------------------------------===//
 
-/// The type products are summed in.
+/// Returns the type in which products are summed.
 Type accumulatorType(OpBuilder &b, Type result) {
   return isNarrowFloat(result) ? b.getF32Type() : result;
 }
 
-/// acc + l * r in the accumulator's type.
+/// Returns acc + l * r in the accumulator's type.
 Value multiplyAccumulate(OpBuilder &b, Location loc, Value acc, Value l,
                          Type lType, Value r, Type rType) {
   Type type = acc.getType();
   if (isa<FloatType>(type)) {
-    // An f64 operand of an f32 result is still multiplied in f64's place.
+    // Even an f64 operand of an f32 result is converted to the accumulator's
+    // type.
     l = emitConvert(b, loc, l, lType, type);
     r = emitConvert(b, loc, r, rType, type);
     return arith::AddFOp::create(b, loc, acc,
@@ -592,7 +594,8 @@ Value contraction(OpBuilder &b, Location loc, RankedTensorType type, Value lhs,
                   stablehlo::DotAlgorithmAttr algorithm = {}) {
   Type element = type.getElementType();
   Type accumulator = accumulatorType(b, element);
-  // Every other sum that an algorithm may ask for is no better than in f32.
+  // Any other accumulation type that an algorithm may ask for is no better than
+  // f32.
   if (algorithm && algorithm.getAccumulationType().isF64() &&
       isa<FloatType>(element))
     accumulator = b.getF64Type();
@@ -645,7 +648,7 @@ struct DotGeneralLowering : OpConversionPattern<stablehlo::DotGeneralOp> {
     Type lhsType = getElementTypeOrSelf(op.getLhs().getType());
     Type rhsType = getElementTypeOrSelf(op.getRhs().getType());
     if (contracted == 0) {
-      // A product of elements is not a sum.
+      // A product of elements without contraction is not a sum.
       Type element = type.getElementType();
       Type computed = accumulatorType(rewriter, element);
       Value result = elementwise(
@@ -748,7 +751,7 @@ struct ConvolutionLowering : OpConversionPattern<stablehlo::ConvolutionOp> {
 };
 
 //===----------------------------------------------------------------------===//
-// Places that depend on data
+// Indices that depend on data
 //===----------------------------------------------------------------------===//
 
 struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
@@ -766,7 +769,7 @@ struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
     ArrayRef<int64_t> sizes = op.getSliceSizes();
 
     // The result's dimension for each dimension of the indices, and for each
-    // dimension of the operand that is not a single place.
+    // dimension of the operand that is not collapsed.
     SmallVector<unsigned> batchDims;
     for (unsigned i = 0; i < rank; ++i)
       if (!llvm::is_contained(numbers.getOffsetDims(), i))
@@ -796,7 +799,7 @@ struct GatherLowering : OpConversionPattern<stablehlo::GatherOp> {
         plainDim[i] = numbers.getOffsetDims()[nextOffset++];
       }
     }
-    // A start that can only be 0 is not read.
+    // A start index that can only be 0 is not read.
     SmallVector<Value> inputs;
     SmallVector<AffineMap> maps;
     SmallVector<int> inputOf(operandRank, -1);
@@ -903,7 +906,7 @@ struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
     for (unsigned dim : scatterDims)
       places *= updates.getDimSize(dim);
 
-    // The place of the window of a scatter index in each dimension.
+    // Returns the start of the window of a scatter index in each dimension.
     auto starts = [&](OpBuilder &b, Location at, ValueRange scatterIndex) {
       SmallVector<Value> start(rank);
       for (auto [k, dim] :
@@ -939,7 +942,8 @@ struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
 
     SmallVector<Value> results;
     if (updates.getNumElements() == 1) {
-      // One element needs no loop: every element asks whether it is the one.
+      // A single element needs no loop: every element tests whether it is the
+      // one.
       SmallVector<Value> destinations;
       SmallVector<AffineMap> maps(2 * adaptor.getInputs().size(),
                                   identityMap(rewriter, rank));
@@ -981,8 +985,8 @@ struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
       results = loopNest(
           rewriter, loc, scatterExtents, adaptor.getInputs(), scatterIndex,
           [&](OpBuilder &b, Location at, ValueRange carried) {
-            // Loops of one iteration vanish, and with them the right place for
-            // reading elements.
+            // Loops of one iteration are folded, and then elements could not be
+            // read here.
             SmallVector<Value> start;
             if (places > 1)
               start = starts(b, at, scatterIndex);
@@ -1007,7 +1011,8 @@ struct ScatterLowering : OpConversionPattern<stablehlo::ScatterOp> {
                       index = constantIndex(in, inLoc, 0);
                     if (start[i]) {
                       Value size = constantIndex(in, inLoc, type.getDimSize(i));
-                      // One comparison: negative numbers are large unsigned.
+                      // One comparison is enough: negative numbers are large
+                      // unsigned ones.
                       Value fits = arith::CmpIOp::create(
                           in, inLoc, arith::CmpIPredicate::ult, index, size);
                       inside = inside ? arith::AndIOp::create(in, inLoc, inside,
@@ -1107,7 +1112,7 @@ struct DynamicUpdateSliceLowering
   }
 };
 
-/// A view of a stack of unsigned integers; other ops on tensors that are there
+/// Retypes a view of a stack of unsigned integers; other tensor ops that exist
 /// before this pass have signless types.
 template <typename OpTy> struct RetypeView : OpConversionPattern<OpTy> {
   using OpConversionPattern<OpTy>::OpConversionPattern;
@@ -1121,7 +1126,7 @@ template <typename OpTy> struct RetypeView : OpConversionPattern<OpTy> {
   }
 };
 
-/// An attention whose inputs, results or body have unsigned integers.
+/// Retypes an attention whose inputs, results or body have unsigned integers.
 template <typename OpTy> struct RetypeAttention : OpConversionPattern<OpTy> {
   using OpConversionPattern<OpTy>::OpConversionPattern;
   LogicalResult
@@ -1222,7 +1227,8 @@ struct ConvertStableHLOToLinalgPass
       signalPassFailure();
   }
 
-  /// One clear error for each op without a lowering, before anything changes.
+  /// Emits one clear error for each op without a lowering, before anything
+  /// changes.
   LogicalResult checkSupported(RewritePatternSet &patterns) {
     llvm::DenseSet<OperationName> known;
     for (auto &pattern : patterns.getNativePatterns())
@@ -1238,7 +1244,7 @@ struct ConvertStableHLOToLinalgPass
                             "docs/StableHLOSubset.md lists the ops that have");
             return WalkResult::interrupt();
           }
-          // Bodies are looked at where they are emitted.
+          // Bodies are checked when they are emitted.
           return op->getNumRegions() ? WalkResult::skip()
                                      : WalkResult::advance();
         });

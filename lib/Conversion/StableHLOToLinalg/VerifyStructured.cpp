@@ -33,8 +33,9 @@ bool isAttention(Operation *op) {
   return isa<fp8::AttentionOp, fp8::AttentionBackwardOp>(op);
 }
 
-/// A block of the schedule: of a function, or of control flow in it. The body
-/// of an attention, which will be a kernel, is made of the same ops.
+/// Returns true for an op whose blocks belong to the schedule: a function, or
+/// control flow in it. The body of an attention, which becomes a kernel, has
+/// the same ops.
 bool isSchedule(Operation *parent) {
   return isa<func::FuncOp>(parent) || isAttention(parent) ||
          (isa<scf::ForOp, scf::WhileOp, scf::IfOp, scf::IndexSwitchOp>(
@@ -42,15 +43,16 @@ bool isSchedule(Operation *parent) {
           !fp8::isIrregular(parent) && isSchedule(parent->getParentOp()));
 }
 
-/// Arithmetic of the schedule: on indices and integers only.
+/// Returns true for arithmetic of the schedule, which is on indices and
+/// integers.
 bool isIndexArithmetic(Operation *op) {
   return isa<arith::AddIOp, arith::SubIOp, arith::MulIOp, arith::IndexCastOp>(
              op) &&
          isScalar(op->getResult(0).getType());
 }
 
-/// A contiguous part of a stack: leading dimensions are cut, trailing ones are
-/// whole, and steps are 1.
+/// Checks for a contiguous part of a stack: leading dimensions are cut,
+/// trailing ones are whole, and strides are 1.
 LogicalResult checkPart(Operation *op, RankedTensorType stack,
                         ArrayRef<int64_t> sizes, ArrayRef<int64_t> strides) {
   if (llvm::all_of(strides, [](int64_t stride) { return stride == 1; }) &&
@@ -84,7 +86,7 @@ struct VerifyStructuredPass
     return checkInKernel(op);
   }
 
-  /// An op of a function, or of the control flow in it.
+  /// Checks an op of a function, or of the control flow in it.
   static LogicalResult checkScheduled(Operation *op) {
     if (isa<tensor::EmptyOp, tensor::ExpandShapeOp, tensor::CollapseShapeOp,
             linalg::FillOp, fp8::YieldOp, fp8::AllReduceOp, fp8::ExchangeOp,
@@ -124,7 +126,8 @@ struct VerifyStructuredPass
         "function");
   }
 
-  /// The bodies of kernels see tensors, not the scalars of the schedule.
+  /// Checks that the body of a kernel reads tensors, not scalars of the
+  /// schedule.
   static LogicalResult checkCaptures(Operation *op) {
     WalkResult result = op->walk([&](Operation *inner) {
       if (inner == op)

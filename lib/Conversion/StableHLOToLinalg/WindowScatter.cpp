@@ -1,9 +1,8 @@
-//===- WindowScatter.cpp - select_and_scatter -----------------------------===//
+//===- WindowScatter.cpp - Lowering of select_and_scatter -----------------===//
 //
-// Two parallel loops instead of a scatter: first every window selects its
-// element, by its place in the operand; then every element of the result
-// gathers from the windows that cover it those that selected it, in their
-// order.
+// Uses two parallel loops instead of a scatter. First, every window selects its
+// element, as an index into the operand. Then every element of the result
+// gathers from the windows that cover it and have selected it, in their order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +20,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Index arithmetic on one element.
+/// Builds index arithmetic for one element.
 struct Indices {
   OpBuilder &b;
   Location loc;
@@ -40,7 +39,7 @@ struct Indices {
     return by == 1 ? l
                    : arith::MulIOp::create(b, loc, l, constant(by)).getResult();
   }
-  /// 0 <= index < bound; negative numbers are large unsigned.
+  /// Returns 0 <= index < bound; negative numbers are large unsigned ones.
   Value inside(Value index, int64_t bound) const {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, index,
                                  constant(bound));
@@ -48,7 +47,7 @@ struct Indices {
   Value both(Value l, Value r) const {
     return l ? arith::AndIOp::create(b, loc, l, r).getResult() : r;
   }
-  /// The number of an element in row-major order.
+  /// Returns the number of an element in row-major order.
   Value flatten(ArrayRef<Value> where, ArrayRef<int64_t> shape) const {
     Value flat = constant(0);
     for (auto [index, size] : llvm::zip(where, shape))
@@ -93,15 +92,16 @@ private:
     SmallVector<int64_t> size, stride, low;
   };
 
-  /// A tensor that only has the extents of reduction loops. (A constant, since
-  /// kernels take only what has a value.)
+  /// Creates a tensor that only determines the extents of reduction loops. (It
+  /// is a constant, because kernels only take values that are written.)
   static Value extents(OpBuilder &b, Location loc, ArrayRef<int64_t> shape) {
     Type byte = b.getI8Type();
     return splatConstant(b, loc, RankedTensorType::get(shape, byte),
                          b.getZeroAttr(byte));
   }
 
-  /// The number of the element that each window selects; -1 if it covers none.
+  /// Returns the number of the element that each window selects; -1 if it
+  /// covers none.
   FailureOr<Value> select(stablehlo::SelectAndScatterOp op, OpAdaptor adaptor,
                           const Windows &windows, OpBuilder &rewriter) const {
     Location loc = op.getLoc();
@@ -161,8 +161,8 @@ private:
     return loop.getResult(0);
   }
 
-  /// The init value combined with the source of each window that selected the
-  /// element.
+  /// Combines the init value with the source of each window that has selected
+  /// the element.
   FailureOr<Value> gather(stablehlo::SelectAndScatterOp op, OpAdaptor adaptor,
                           const Windows &windows, Value selected,
                           OpBuilder &rewriter) const {
@@ -171,7 +171,7 @@ private:
     RankedTensorType type = tensorType(adaptor.getOperand());
     RankedTensorType sourceType = tensorType(source);
     unsigned rank = type.getRank();
-    // At most so many windows cover an element along each dimension.
+    // The largest number of windows that cover an element along each dimension.
     SmallVector<int64_t> covering;
     for (unsigned i = 0; i < rank; ++i)
       covering.push_back(llvm::divideCeil(windows.size[i], windows.stride[i]));
@@ -184,9 +184,8 @@ private:
       SmallVector<Value> here, window;
       for (unsigned i = 0; i < rank; ++i) {
         here.push_back(index.loop(i));
-        // Of the windows that start at or before the element, the last
-        // `covering` ones, the first of them first. (Shifted so that the
-        // division is of a number that is not negative.)
+        // Visit the last `covering` windows that start at or before the
+        // element, in order. (The shift makes the dividend nonnegative.)
         int64_t stride = windows.stride[i], low = windows.low[i];
         int64_t shift = low < 0 ? llvm::divideCeil(-low, stride) : 0;
         Value place =

@@ -1,4 +1,4 @@
-//===- AttentionKernel.cpp - An attention to a kernel ---------------------===//
+//===- AttentionKernel.cpp - Outlining of an attention --------------------===//
 
 #include "AttentionKernel.h"
 
@@ -20,10 +20,10 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Bytes of scores that a task has at once.
+/// Bytes of scores that a task holds at once.
 static constexpr int64_t kScoreBytes = 1 << 19;
-/// Queries in a block: no fewer, or panels of keys are packed for too little;
-/// and no more.
+/// Bounds for the number of queries in a block. With fewer, packing panels of
+/// keys does not pay.
 static constexpr int64_t kMinQueries = 16, kMaxQueries = 128;
 
 bool fp8::isAttention(Operation *op) {
@@ -66,15 +66,15 @@ private:
   Block &body;
   SmallVector<linalg::GenericOp> generics;
   llvm::EquivalenceClasses<Loop> classes;
-  /// Loops along which some value is not read where it was written.
+  /// Loops along which some value is read at another index than it is written.
   llvm::SmallSet<Loop, 8> uneven;
-  /// A loop of each class in the domain, with its extent; the last one is run
-  /// in order if `block` is not 0.
+  /// One loop of each class in the domain, and its extent. If `block` is not 0,
+  /// the last one is run in order.
   SmallVector<Loop> leaders;
   SmallVector<int64_t> domain;
   int64_t block = 0;
-  /// What is computed of a result behind the kernel, of what stands in for it
-  /// until there is a launch.
+  /// An elementwise op on a result that moves behind the kernel. `standIn`
+  /// replaces that result until the launch exists.
   struct Outside {
     unsigned result;
     Value standIn;
@@ -85,7 +85,8 @@ private:
 
 } // namespace
 
-/// The body is what FuseElementwise leaves: structured ops and no views.
+/// Checks that the body is what FuseElementwise leaves: structured ops and no
+/// views.
 LogicalResult AttentionOutliner::check() {
   for (Operation &inner : body.without_terminator()) {
     if (auto generic = dyn_cast<linalg::GenericOp>(inner)) {
@@ -102,7 +103,8 @@ LogicalResult AttentionOutliner::check() {
   return success();
 }
 
-/// A dot whose result is only transposed writes it transposed.
+/// Folds a transpose into the dot that is its only operand: the dot writes the
+/// transposed result.
 void AttentionOutliner::foldCopies() {
   for (auto copy :
        llvm::make_early_inc_range(body.getOps<linalg::GenericOp>())) {
@@ -139,8 +141,8 @@ void AttentionOutliner::foldCopies() {
   }
 }
 
-/// Ties the loops of the op that writes an operand to those that read it, or
-/// write on it, alike.
+/// Unites the loops of the writer of `operand` with the loops of `reader`,
+/// which reads or updates it, that index it in the same way.
 void AttentionOutliner::matchLoops(linalg::GenericOp reader,
                                    OpOperand &operand) {
   auto writer = operand.get().getDefiningOp<linalg::GenericOp>();
@@ -175,7 +177,7 @@ void AttentionOutliner::matchLoops() {
       matchLoops(generic, operand);
 }
 
-/// The loops of `generic` that are of a class.
+/// Returns the loops of `generic` in the class of `leader`.
 SmallVector<unsigned> AttentionOutliner::loopsOf(linalg::GenericOp generic,
                                                  const Loop &leader) const {
   SmallVector<unsigned> loops;
@@ -185,14 +187,15 @@ SmallVector<unsigned> AttentionOutliner::loopsOf(linalg::GenericOp generic,
   return loops;
 }
 
-/// The one loop of `generic` that is of a class of the domain, if it has one.
+/// Returns the first loop of `generic` in the class of `leader`, if any. (In a
+/// class of the domain there is at most one.)
 std::optional<unsigned> AttentionOutliner::loopOf(linalg::GenericOp generic,
                                                   const Loop &leader) const {
   SmallVector<unsigned> loops = loopsOf(generic, leader);
   return loops.empty() ? std::nullopt : std::optional(loops.front());
 }
 
-/// Does `generic` add up something that nothing inside reads?
+/// Returns true if `generic` adds up a result that no op of the body reads.
 bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
   return generic->getNumResults() == 1 &&
          isa_and_nonnull<arith::AddFOp>(reductionCombiner(generic, 0)) &&
@@ -200,8 +203,9 @@ bool AttentionOutliner::sumsAtTheEnd(linalg::GenericOp generic) const {
                       [](Operation *user) { return isa<YieldOp>(user); });
 }
 
-/// The sum over queries, which others compute in parallel, that is the only
-/// input of an elementwise op (a cast) of one result; null if there is none.
+/// Returns the reduction that is the only input of `last`, an elementwise op
+/// with one result such as a cast, if it reduces over a loop that is parallel
+/// in other ops (queries). Returns null otherwise.
 linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
   auto sum = last && last.getNumDpsInputs() == 1
                  ? last.getInputs()[0].getDefiningOp<linalg::GenericOp>()
@@ -230,8 +234,8 @@ linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
              : nullptr;
 }
 
-/// A sum over queries is whole behind the last block of them only: what is
-/// computed of it leaves the kernel.
+/// A sum over queries is complete only after the last block of them. Moves the
+/// elementwise ops on such sums out of the kernel.
 void AttentionOutliner::takeOutLast() {
   matchLoops();
   bool changed = false;
@@ -262,7 +266,7 @@ void AttentionOutliner::takeOutLast() {
   matchLoops();
 }
 
-/// The op in front of the attention, computed of `sum`.
+/// Creates, in front of the attention, a copy of `last` that reads `sum`.
 linalg::GenericOp AttentionOutliner::copyOutside(linalg::GenericOp last,
                                                  Value sum) {
   OpBuilder builder(op);
@@ -282,8 +286,8 @@ linalg::GenericOp AttentionOutliner::copyOutside(linalg::GenericOp last,
   return cast<linalg::GenericOp>(builder.clone(*last, mapping));
 }
 
-/// What a class of loops is good for: every op can run its part on its own, or
-/// all but some sums at the end can.
+/// Classifies a class of loops: Parallel if every op can run its part on its
+/// own, Summed if all but some final sums can.
 AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
   Kind kind = Kind::Parallel;
   for (linalg::GenericOp generic : generics) {
@@ -313,8 +317,9 @@ AttentionOutliner::Kind AttentionOutliner::kindOf(const Loop &leader) const {
   return kind;
 }
 
-/// Queries whose scores have a place together. It depends on shapes alone, for
-/// it decides how sums over queries are cut.
+/// Returns the number of queries in a block, such that their scores fit into
+/// kScoreBytes. It depends on shapes alone, because it decides how sums over
+/// queries are split.
 int64_t AttentionOutliner::blockOfQueries() const {
   int64_t bytes = 0, extent = domain.back();
   for (linalg::GenericOp generic : generics) {
@@ -341,7 +346,7 @@ int64_t AttentionOutliner::blockOfQueries() const {
 }
 
 void AttentionOutliner::chooseDomain() {
-  // Products have a loop more than the scores.
+  // Dots have one loop more than the scores.
   linalg::GenericOp first = *llvm::max_element(
       generics, [](linalg::GenericOp a, linalg::GenericOp b) {
         return a.getNumLoops() < b.getNumLoops();
@@ -365,7 +370,7 @@ void AttentionOutliner::chooseDomain() {
   block = blockOfQueries();
 }
 
-/// The empty tensor that a result is computed into.
+/// Returns the empty tensor that a result is computed into.
 Value AttentionOutliner::destinationOf(Value yielded) const {
   auto result = cast<OpResult>(yielded);
   Value destination = cast<linalg::GenericOp>(result.getOwner())
@@ -376,7 +381,7 @@ Value AttentionOutliner::destinationOf(Value yielded) const {
   return destination;
 }
 
-/// The kernel with the body of the attention.
+/// Creates the kernel and moves the body of the attention into it.
 KernelOp AttentionOutliner::createKernel(StringRef name) {
   auto end = cast<YieldOp>(body.getTerminator());
   SmallVector<Type> arguments(body.getArgumentTypes());

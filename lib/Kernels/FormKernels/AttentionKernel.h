@@ -1,4 +1,4 @@
-//===- AttentionKernel.h - An attention to a kernel -------------*- C++ -*-===//
+//===- AttentionKernel.h - Outlining of an attention ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
 #define FP8_LIB_KERNELS_FORMKERNELS_ATTENTIONKERNEL_H
@@ -7,13 +7,13 @@
 
 namespace mlir::fp8 {
 
-/// Is `op` an attention, whose body is one kernel?
+/// Returns true if `op` is an attention, whose body becomes one kernel.
 bool isAttention(Operation *op);
 
-/// Makes of `op`, an attention on tensors at `block` of a function, the kernel
-/// `name` at the end of the module and a launch in its place. Batches and heads
-/// are the kernel's domain, and queries too where no op sums over them; else
-/// each task runs over them in blocks.
+/// Turns `op`, an attention on tensors, into the kernel `name` at the end of
+/// the module and a launch in its place. Batches and heads are the kernel's
+/// domain. So are queries if no op sums over them; otherwise each task runs
+/// over them in blocks.
 LogicalResult outlineAttention(Operation *op, StringRef name);
 
 } // namespace mlir::fp8

@@ -22,8 +22,8 @@ namespace mlir::fp8 {
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Moves the nodes of `block` into the order of their groups, with the views
-/// after what they read.
+/// Moves the nodes of `block` into the order of their groups, and each view
+/// behind the op that it reads.
 static void reorder(Block &block, const KernelGroups &groups,
                     ArrayRef<unsigned> order) {
   Operation *terminator = block.getTerminator();

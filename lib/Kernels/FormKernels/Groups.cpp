@@ -21,12 +21,13 @@ using namespace mlir::fp8;
 static constexpr int64_t kMinTasks = 16;
 /// Work (iterations) below which parallelism does not matter.
 static constexpr int64_t kSmallWork = 1 << 14;
-/// Ops that a kernel without parallel loops may have: many small computations
-/// that share one value (the flags of an optimizer, the scales of a recipe)
-/// would become one kernel like no other, instead of one for all of them.
+/// The most ops in a kernel without parallel loops. Without this limit, many
+/// small computations that share one value (the flags of an optimizer, the
+/// scales of a recipe) would become one unique kernel instead of launches of
+/// one kernel that they share.
 static constexpr unsigned kMaxSmallOps = 16;
 
-/// The op that makes `value`, behind reshapes.
+/// Returns the op that defines `value`, behind reshapes.
 static Operation *definitionOf(Value value) {
   Operation *def = value.getDefiningOp();
   while (def && isTensorView(def))
@@ -34,7 +35,7 @@ static Operation *definitionOf(Value value) {
   return def;
 }
 
-/// May an op that is no work stay in the schedule?
+/// Returns true if `op`, which is not work, may stay in the schedule.
 static bool mayStay(Operation *op) {
   return isControlFlow(op) ||
          isa<LaunchOp, AllReduceOp, ExchangeOp, RankOp, tensor::ExtractSliceOp,
@@ -50,7 +51,7 @@ SmallVector<unsigned> KernelGroups::membersOf(unsigned group) const {
   return order;
 }
 
-/// Fills and empties that a node writes into belong to it.
+/// Attaches to a node the fills and empties that it writes into.
 void KernelGroups::attachDestinations(unsigned index) {
   for (OpOperand &init : destinationsOf(nodes[index].op)) {
     Value destination = init.get();
@@ -67,7 +68,7 @@ void KernelGroups::attachDestinations(unsigned index) {
   }
 }
 
-/// Dependences between nodes, through views.
+/// Finds dependences between nodes, through views.
 void KernelGroups::findDependences(unsigned index) {
   KernelNode &node = nodes[index];
   SetVector<Value> used;
@@ -110,8 +111,8 @@ LogicalResult KernelGroups::collectNodes() {
   return success();
 }
 
-/// Alone, an op's domain is every parallel loop that all its results are
-/// indexed by exactly once.
+/// Makes a group of one node. Its domain is every parallel loop that indexes
+/// each of the op's results exactly once.
 void KernelGroups::initGroup(unsigned index) {
   KernelGroup group;
   group.nodes.insert(index);
@@ -129,7 +130,7 @@ void KernelGroups::initGroup(unsigned index) {
     SmallVector<utils::IteratorType> iterators =
         generic.getIteratorTypesArray();
     for (unsigned loop = 0; loop < extents.size(); ++loop) {
-      // An empty loop cannot be cut into tiles.
+      // An empty loop cannot be tiled.
       if (iterators[loop] != utils::IteratorType::parallel ||
           extents[loop] == 0)
         continue;
@@ -154,8 +155,9 @@ bool KernelGroups::isIn(const KernelGroup &group, Operation *op) const {
   return op && it != nodeOf.end() && group.nodes.contains(it->second);
 }
 
-/// Finds the consumer's position of each of the producer's that `operand` is
-/// written and read alike along. In `mapping`: -2 for unseen, -1 for none.
+/// Finds, for each domain position of the producer, the consumer's position
+/// along which `operand` is read at the index at which it is written. `mapping`
+/// holds -2 for a position that has not been seen, -1 for no match.
 void KernelGroups::matchLoops(const KernelGroup &producer,
                               const KernelGroup &consumer, OpOperand &operand,
                               unsigned consumerNode,
@@ -181,9 +183,10 @@ void KernelGroups::matchLoops(const KernelGroup &producer,
   }
 }
 
-/// Pairs (domain position in producer, domain position in consumer) along which
-/// all values that pass between the groups are written and read alike. nullopt
-/// when a value passes through a reshape, or is captured by a region.
+/// Returns pairs (domain position in producer, domain position in consumer)
+/// along which all values that pass between the groups are read at the index at
+/// which they are written. Returns nullopt if a value passes through a reshape
+/// or is captured by a region.
 std::optional<KernelGroups::DomainPairs>
 KernelGroups::sharedDomain(const KernelGroup &producer,
                            const KernelGroup &consumer) {
@@ -219,12 +222,13 @@ KernelGroups::sharedDomain(const KernelGroup &producer,
   return pairs;
 }
 
-/// Is there a path from group a to group b (or back) through a third group?
+/// Returns true if there is a path from group a to group b (or back) through a
+/// third group.
 bool KernelGroups::joinMakesCycle(unsigned a, unsigned b) {
   // Walk backwards from both; reaching one of them again through another group
   // is a cycle. Program order bounds the walk: a node before the first node of
-  // the pair cannot depend on it, unless it or another node before it is in one
-  // group with a later one.
+  // the pair cannot depend on it, unless it, or another node before it, shares
+  // a group with a later node.
   unsigned first = std::min(*llvm::min_element(groups[a].nodes),
                             *llvm::min_element(groups[b].nodes));
   SmallVector<unsigned> stack;
@@ -255,7 +259,8 @@ bool KernelGroups::joinMakesCycle(unsigned a, unsigned b) {
   return false;
 }
 
-/// Are two groups better one kernel, with the loops of `domain` in common?
+/// Returns true if two groups should become one kernel with the common loops
+/// `domain`.
 bool KernelGroups::isWorthJoining(const KernelGroup &producer,
                                   const KernelGroup &consumer,
                                   ArrayRef<int64_t> domain) {
@@ -269,12 +274,12 @@ bool KernelGroups::isWorthJoining(const KernelGroup &producer,
     return false;
   if (!domain.empty())
     return true;
-  // A contraction keeps a row loop that is long enough to share a panel over.
+  // A contraction keeps a row loop, over which tasks share a packed panel.
   return !producer.contraction &&
          producer.nodes.size() + consumer.nodes.size() <= kMaxSmallOps;
 }
 
-/// Brings the nodes of the consumer into the producer.
+/// Moves the nodes of the consumer into the producer.
 void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
                         const DomainPairs &pairs) {
   KernelGroup &producer = groups[producerIndex];
@@ -307,21 +312,21 @@ void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
   consumer = KernelGroup();
 }
 
-/// Joins two groups if they may be one kernel and are better so.
+/// Joins two groups if that is legal and worth it.
 void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
   const KernelGroup &producer = groups[producerIndex];
   const KernelGroup &consumer = groups[consumerIndex];
-  // What a contraction reads is complete before it starts.
+  // The operands of a contraction must be complete before it starts.
   if (consumer.contraction || producer.schedule || consumer.schedule)
     return;
-  // A kernel is run by all ranks or by the owner of one shard.
+  // A kernel is run either by all ranks or by the owner of one shard.
   if (producer.shard != consumer.shard)
     return;
-  // Computed again beside what it was first computed from, it would have to be
-  // kept from there on.
+  // A recomputed value next to the original computation would have to be kept
+  // from there on.
   if (consumer.recompute && !producer.afterRecompute)
     return;
-  // A sweep begins with what it computes again.
+  // A sweep begins with the ops that it recomputes.
   if (consumer.sweep && consumer.sweep != producer.sweep)
     return;
   std::optional<DomainPairs> pairs = sharedDomain(producer, consumer);
@@ -341,7 +346,7 @@ void KernelGroups::grow() {
     lastWith.push_back(index);
   }
   for (unsigned index = 0; index < nodes.size(); ++index) {
-    // Latest producer first: its data is the warmest.
+    // Latest producer first: its data is most likely still in the caches.
     SmallVector<unsigned> preds = nodePreds[index];
     llvm::sort(preds, std::greater<>());
     for (unsigned pred : preds) {
@@ -356,7 +361,7 @@ LogicalResult KernelGroups::form() {
   if (failed(collectNodes()))
     return failure();
   grow();
-  // Kernels are the same as those that computed it first.
+  // Without these attributes, recomputing kernels equal the original ones.
   for (KernelNode &node : nodes) {
     node.op->removeAttr(kRecomputeAttr);
     node.op->removeAttr(kKeptAttr);

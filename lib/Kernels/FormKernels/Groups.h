@@ -4,9 +4,9 @@
 // Groups grow along producer-consumer edges. Two groups may join when
 //   - a non-empty set of loops (the domain) exists that all their ops share and
 //     along which every value passed between them is written and read at the
-//     same place, so that each task is self-contained;
+//     same index, so that each task is self-contained;
 //   - joining makes no cycle among groups;
-//   - at most one contraction is in the result, and nothing comes before it.
+//   - the result has at most one contraction, and nothing comes before it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,25 +21,25 @@
 namespace mlir::fp8 {
 
 /// One op of the step: a structured op or an irregular loop nest, with the
-/// fills and empties that only it uses as destinations. What controls the
-/// schedule (a loop, a branch, a slice of a stack) is a node that no kernel
+/// fills and empties that only it uses as destinations. Ops that control the
+/// schedule (a loop, a branch, a slice of a stack) are nodes that no kernel
 /// contains, and so is the launch of an attention.
 struct KernelNode {
   Operation *op = nullptr;
   SmallVector<Operation *> attached;
   unsigned group = 0;
-  bool afterRecompute = false; // at or after what is computed again
+  bool afterRecompute = false; // at or after a recomputed op
 };
 
-/// Nodes that will be one kernel; none once they are in another group.
+/// Nodes that will be one kernel. Empty once they have joined another group.
 struct KernelGroup {
   SetVector<unsigned> nodes; // in program order after sorting
   bool contraction = false;
   bool schedule = false;       // a loop, a branch, a slice: not outlined
-  bool recompute = false;      // computes again what is not to be kept
-  bool afterRecompute = false; // has a node at or after what is computed again
-  Attribute sweep;             // the sweep that it computes something again for
-  IntegerAttr shard;           // of the state: its owner alone runs it
+  bool recompute = false;      // recomputes values to avoid storing them
+  bool afterRecompute = false; // has a node at or after a recomputed op
+  Attribute sweep;             // the sweep that it recomputes values for
+  IntegerAttr shard; // the shard of the state whose owner alone runs it
   /// Extents of the shared loops, and each node's loop for each of them.
   SmallVector<int64_t> domain;
   llvm::MapVector<unsigned, SmallVector<unsigned>> loops;
@@ -51,20 +51,21 @@ class KernelGroups {
 public:
   explicit KernelGroups(Block &block) : block(block) {}
 
-  /// Makes the groups; an error for an op that no kernel can hold.
+  /// Forms the groups; fails on an op that no kernel can hold.
   LogicalResult form();
-  /// Groups in an order in which each call comes after those it depends on: of
-  /// those that are ready the one that the program begins first. What is read
-  /// soon is made late that way, and buffers live short.
+  /// Returns the groups in an order in which each one comes after those it
+  /// depends on. Of the groups that are ready, the one that begins first in
+  /// program order comes first: values are then computed shortly before they
+  /// are read, and buffers are live for a short time.
   SmallVector<unsigned> order() const;
 
   const KernelGroup &group(unsigned index) const { return groups[index]; }
   const KernelNode &node(unsigned index) const { return nodes[index]; }
-  /// The nodes of a group in the order of the program.
+  /// Returns the nodes of a group in program order.
   SmallVector<unsigned> membersOf(unsigned group) const;
 
 private:
-  /// Pairs of domain positions, in a producer and in its consumer.
+  /// Pairs of domain positions in a producer and in its consumer.
   using DomainPairs = SmallVector<std::pair<unsigned, unsigned>>;
 
   LogicalResult collectNodes();
@@ -90,9 +91,9 @@ private:
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
   SmallVector<SmallVector<unsigned>> nodePreds;
-  /// Of every node, the last one in a group with it or with one before it.
+  /// For each node, the last node in a group with it or with an earlier node.
   SmallVector<unsigned> lastWith;
-  /// Of every group, the last walk for a cycle that came to it, by number.
+  /// For each group, the number of the last walk for a cycle that reached it.
   SmallVector<unsigned> lastWalk;
   unsigned walk = 0;
 };

@@ -1,4 +1,4 @@
-//===- Outline.cpp - A group of ops to a kernel ---------------------------===//
+//===- Outline.cpp - Outlining of a group of ops --------------------------===//
 
 #include "Outline.h"
 
@@ -60,12 +60,12 @@ private:
   SmallVector<unsigned> order;
   OpBuilder builder;
 
-  /// All ops of the kernel, those that a node is attached to before it.
+  /// All ops of the kernel; ops that are attached to a node come before it.
   SmallVector<Operation *> ops;
   llvm::SmallPtrSet<Operation *, 16> inside;
-  /// What others use, and the destination that each is written to.
+  /// Values that outside ops use, and the destination of each.
   SmallVector<Value> results, destinations;
-  /// All that is used and not made inside, but for constants.
+  /// All values that are used but not defined inside, except constants.
   SetVector<Value> inputs;
   SetVector<Operation *> constants;
 };
@@ -81,7 +81,7 @@ void Outliner::collectOps() {
   inside.insert(ops.begin(), ops.end());
 }
 
-/// The start of the chain of in-place updates that ends in `value`.
+/// Returns the start of the chain of in-place updates that ends in `value`.
 Value Outliner::destinationOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!inside.contains(def) || isa<tensor::EmptyOp>(def))
@@ -97,8 +97,8 @@ Value Outliner::destinationOf(Value value) {
   return value;
 }
 
-/// Does `op` write the first part of its own into what another kernel began to
-/// write?
+/// Returns true if `op` is the first op of this kernel that writes a part of a
+/// result that another kernel has begun to write.
 bool Outliner::beginsPart(linalg::GenericOp op, OpOperand &init) {
   Value result = op.getTiedOpResult(&init);
   bool isWrittenOn = llvm::any_of(result.getUses(), [](OpOperand &use) {
@@ -115,8 +115,9 @@ void Outliner::findResults() {
       if (llvm::any_of(result.getUsers(),
                        [&](Operation *user) { return !isInside(user); }))
         results.push_back(result);
-  // So do parts of what another kernel began to write: bufferization takes the
-  // rest for overwritten, and what is used here alone for memory of its own.
+  // Parts of a result that another kernel has begun to write are results, too.
+  // Otherwise bufferization would take the other parts for overwritten, and
+  // give a value that is only used here memory of its own.
   for (Operation *op : ops)
     if (auto generic = dyn_cast<linalg::GenericOp>(op))
       for (OpOperand &init : generic.getDpsInitsMutable())
@@ -127,15 +128,15 @@ void Outliner::findResults() {
     destinations.push_back(destinationOf(result));
 }
 
-/// A value that is updated and read too (an array scattered into itself) is
-/// both an input and a destination.
+/// Returns true for a value that is updated and read, too (an array scattered
+/// into itself): it is both an input and a destination.
 bool Outliner::isUpdate(OpOperand &operand) {
   return llvm::is_contained(destinations, operand.get()) &&
          isDestination(operand);
 }
 
-/// Does an op of the kernel begin with what another one computed, and keep what
-/// it makes of that for itself?
+/// Returns true if an op of the kernel starts from the value of an input and
+/// its result stays inside the kernel.
 bool Outliner::goesOnFromInput(OpOperand &operand) {
   auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
   return generic && generic.isDpsInit(&operand) && !isUpdate(operand) &&
@@ -143,7 +144,7 @@ bool Outliner::goesOnFromInput(OpOperand &operand) {
          generic.payloadUsesValueFromOperand(&operand);
 }
 
-/// Scalar constants are cloned.
+/// Adds an input; scalar constants are cloned instead.
 void Outliner::addInput(Value value) {
   Operation *def = value.getDefiningOp();
   if (def && inside.contains(def))
@@ -167,7 +168,8 @@ void Outliner::findInputs() {
   }
 }
 
-/// The kernel without a body: inputs, then destinations.
+/// Creates the kernel without a body. Its arguments are inputs, then
+/// destinations.
 KernelOp Outliner::createKernel(StringRef name) {
   builder.setInsertionPointToEnd(func->getBlock());
   SmallVector<Type> types(ValueRange(inputs.getArrayRef()).getTypes());
@@ -180,9 +182,9 @@ KernelOp Outliner::createKernel(StringRef name) {
       group.domain);
 }
 
-/// A copy of `value`, which others read too, for an op that goes on from it and
-/// whose result stays here. It is cut as that is: bufferization, which would
-/// copy as well, does not know how.
+/// Creates a copy of `value`, which other ops read, too, for an op that starts
+/// from it and whose result stays inside. The copy's task dims are those of the
+/// op: bufferization would insert a copy as well, but without task dims.
 Value Outliner::localCopy(OpOperand &init, Value value,
                           ArrayRef<unsigned> loops) {
   AffineMap map =
@@ -242,7 +244,7 @@ void Outliner::fillBody(KernelOp kernel) {
   ArrayRef<BlockArgument> updated = arguments.drop_front(inputs.size());
   IRMapping mapping;
   mapping.map(destinations, updated);
-  // Reads win; updates are redirected as nodes are cloned.
+  // The mapping of inputs wins; cloneNode redirects updates.
   mapping.map(inputs.getArrayRef(), arguments.take_front(inputs.size()));
   for (Operation *constant : constants)
     builder.clone(*constant, mapping);
@@ -257,8 +259,8 @@ void Outliner::fillBody(KernelOp kernel) {
       kernel.setAccess(argument.getArgNumber(), Access::Write);
 }
 
-/// The path of the state that one of `results` is the new value of: of a
-/// parameter, if one is among them.
+/// Returns the path of the state that one of `results` replaces; that of a
+/// parameter, if there is one.
 StringRef Outliner::stateOf(ArrayRef<Value> results) {
   StringRef found;
   for (Value result : results)
@@ -281,7 +283,7 @@ StringRef Outliner::stateOf(ArrayRef<Value> results) {
   return found;
 }
 
-/// The call takes the place of the last op.
+/// The launch takes the place of the last op.
 LaunchOp Outliner::createLaunch(KernelOp kernel) {
   for (Value destination : destinations)
     if (Operation *def = destination.getDefiningOp();
@@ -301,7 +303,7 @@ LaunchOp Outliner::createLaunch(KernelOp kernel) {
   return launch;
 }
 
-/// Reshapes of what the kernel returns follow the call.
+/// Moves reshapes of the kernel's results behind the launch.
 void Outliner::moveViews(LaunchOp launch) {
   Operation *last = launch;
   std::function<void(Value)> moveViewsOf = [&](Value value) {

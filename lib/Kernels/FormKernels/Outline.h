@@ -1,4 +1,4 @@
-//===- Outline.h - A group of ops to a kernel -------------------*- C++ -*-===//
+//===- Outline.h - Outlining of a group of ops ------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_OUTLINE_H
 #define FP8_LIB_KERNELS_FORMKERNELS_OUTLINE_H
@@ -9,8 +9,8 @@
 
 namespace mlir::fp8 {
 
-/// Makes of a group in `block`, which is of `func`, the kernel `name` and a
-/// launch in its place. The function's arguments by path tell what is state.
+/// Outlines a group in `block` of `func` as the kernel `name`, with a launch in
+/// its place. `arguments` maps paths to the function's arguments.
 void outlineKernel(func::FuncOp func,
                    const llvm::StringMap<BlockArgument> &arguments,
                    Block &block, const KernelGroups &groups, unsigned group,

@@ -1,4 +1,4 @@
-//===- Preparation.cpp - Every op its own destinations --------------------===//
+//===- Preparation.cpp - Preparation of ops for grouping ------------------===//
 
 #include "Preparation.h"
 
@@ -13,7 +13,8 @@
 using namespace mlir;
 using namespace mlir::fp8;
 
-/// Does an op besides `op` write a part of its result into `value`?
+/// Returns true if an op other than `op` writes a part of its result into
+/// `value`.
 static bool othersWriteInto(Value value, Operation *op) {
   return llvm::any_of(value.getUses(), [&](OpOperand &use) {
     auto other = dyn_cast<linalg::GenericOp>(use.getOwner());
@@ -21,13 +22,13 @@ static bool othersWriteInto(Value value, Operation *op) {
   });
 }
 
-/// Gives every op its own fill or empty as destination, right in front of it.
-/// The parts that two concatenations share are written twice too.
+/// Gives every op its own fill or empty as destination, right in front of it. A
+/// part that two concatenations share is then written once for each.
 static void privatizeDestinations(Operation *op) {
   OpBuilder builder(op);
   std::function<Value(Operation *)> cloneChain = [&](Operation *def) -> Value {
     Operation *copy = builder.clone(*def);
-    // The buffer is called after what is written to it.
+    // The buffer gets the location of the op that writes it.
     copy->setLoc(op->getLoc());
     if (auto fill = dyn_cast<linalg::FillOp>(copy))
       if (Operation *empty = fill.getOutputs()[0].getDefiningOp();
@@ -53,7 +54,7 @@ static void privatizeDestinations(Operation *op) {
 }
 
 /// Turns fills that are read as ordinary values into ops of their own, and
-/// drops those that nothing uses any more.
+/// erases unused ones.
 static void materializeFills(Block &block) {
   for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block))) {
     if (isDestination(&op) && op.use_empty()) {
@@ -86,8 +87,8 @@ static void materializeFills(Block &block) {
   }
 }
 
-/// A kernel takes tensors only: a loop counter that an op captures becomes a
-/// tensor of one element.
+/// Turns scalars that an op captures, such as loop counters, into tensors of
+/// one element: a kernel only takes tensors.
 static void captureScalarsAsTensors(Operation *op) {
   SetVector<Value> captured;
   getUsedValuesDefinedAbove(op->getRegions(), captured);
@@ -119,7 +120,7 @@ void fp8::prepareForGrouping(ArrayRef<Block *> blocks) {
         privatizeDestinations(&op);
         captureScalarsAsTensors(&op);
       }
-  // Inner blocks first: what an outer fill is used for is known then.
+  // Process inner blocks first: they determine the uses of outer fills.
   for (Block *block : blocks)
     materializeFills(*block);
 }

@@ -1,4 +1,4 @@
-//===- Preparation.h - Every op its own destinations ------------*- C++ -*-===//
+//===- Preparation.h - Preparation of ops for grouping ----------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
 #define FP8_LIB_KERNELS_FORMKERNELS_PREPARATION_H
@@ -7,9 +7,9 @@
 
 namespace mlir::fp8 {
 
-/// Brings `blocks`, inner ones first, into a form whose ops can be grouped:
-/// every op has its own fill or empty as destination and captures no scalars,
-/// and a fill that is read is an op.
+/// Prepares `blocks`, inner ones first, for grouping: every op gets its own
+/// fill or empty as destination and captures no scalars, and a fill that is
+/// read becomes an op.
 void prepareForGrouping(ArrayRef<Block *> blocks);
 
 } // namespace mlir::fp8

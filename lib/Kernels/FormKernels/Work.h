@@ -7,23 +7,25 @@
 
 namespace mlir::fp8 {
 
-/// Is `op` work for a kernel?
+/// Returns true if `op` is work for a kernel.
 bool isWork(Operation *op);
 
-/// Does `op` only make what others write into?
+/// Returns true if `op` only creates destinations.
 bool isDestination(Operation *op);
 
-/// Operands that `op`, which is work, writes into.
+/// Returns the operands that `op`, which is work, writes into.
 MutableArrayRef<OpOperand> destinationsOf(Operation *op);
 
-/// Does the owner of `operand`, which is work or a fill, write into it?
+/// Returns true if the owner of `operand`, which is work or a fill, writes into
+/// it.
 bool isDestination(OpOperand &operand);
 
-/// The blocks whose ops become kernels: the body of `func` and, from the inside
-/// out, those of its control flow.
+/// Returns the blocks whose ops become kernels: those of the control flow of
+/// `func`, inner ones first, and the body of `func`.
 SmallVector<Block *> scheduleBlocks(func::FuncOp func);
 
-/// Control flow of the schedule: its blocks hold kernels of their own.
+/// Returns true for control flow of the schedule, whose blocks hold kernels of
+/// their own.
 bool isControlFlow(Operation *op);
 
 } // namespace mlir::fp8

@@ -1,4 +1,4 @@
-//===- BufferParts.cpp - What has a part in the buffers of a schedule -----===//
+//===- BufferParts.cpp - Contributions to a schedule's buffers ------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -22,13 +22,13 @@ BufferState MemoryAnalyzer::emptyState() {
   return state;
 }
 
-/// What an argument is made of before the step.
+/// Returns the parts of an argument before the step.
 BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
   BufferState state = emptyState();
   std::optional<ArgRole> role = roleOf(arg);
   std::optional<StateKind> kind = kindOf(arg);
-  // Integers among the state are keys of a random number generator, as far as
-  // they are no step count.
+  // Integers in the state are keys of a random number generator, unless they
+  // are step counters.
   bool isKey =
       role == ArgRole::State && kind == StateKind::Other &&
       isa<IntegerType>(cast<MemRefType>(arg.getType()).getElementType());
@@ -43,7 +43,8 @@ BufferState MemoryAnalyzer::startOf(BlockArgument arg) {
   return state;
 }
 
-/// All that has a part in what the launch `call` leaves in an output.
+/// Returns the merged state of everything that contributes to an output of the
+/// launch `call`.
 BufferState MemoryAnalyzer::readBy(LaunchOp call,
                                    const KernelFlow::Output &output) {
   BufferState state = emptyState();
@@ -52,7 +53,7 @@ BufferState MemoryAnalyzer::readBy(LaunchOp call,
     if (it == states.end())
       continue;
     BufferState part = it->second;
-    // Scores end at a dot; sums and largest values over scores are none.
+    // A score ends at the next dot; sums and maxima over scores are no scores.
     int64_t elements =
         cast<MemRefType>(call.getOperand(index).getType()).getNumElements();
     for (unsigned score : it->second.scores.set_bits())
@@ -70,7 +71,7 @@ BufferState MemoryAnalyzer::readBy(LaunchOp call,
   return state;
 }
 
-/// All that has a part in what `write` leaves.
+/// Returns the merged state of everything that contributes to `write`.
 BufferState MemoryAnalyzer::readBy(const Write &write) {
   if (auto call = dyn_cast<LaunchOp>(write.op))
     return readBy(call, *flowOf(call).outputs[write.operand]);
@@ -86,7 +87,7 @@ BufferState MemoryAnalyzer::readBy(const Write &write) {
   return state;
 }
 
-/// Finds the parts of all buffers; arguments have theirs from the start.
+/// Finds the parts of all buffers; those of arguments are fixed.
 void MemoryAnalyzer::propagate() {
   states.clear();
   DenseSet<Value> fixed;

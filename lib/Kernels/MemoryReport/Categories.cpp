@@ -1,4 +1,4 @@
-//===- Categories.cpp - What the buffers of the arena are to the step -----===//
+//===- Categories.cpp - Categories of buffers -----------------------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -8,8 +8,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::memory;
 
-/// Attention's scores: dots of two activations whose result reaches another
-/// one.
+/// Finds attention scores: dots of two activations whose result reaches another
+/// such dot.
 llvm::BitVector MemoryAnalyzer::findScores() {
   llvm::BitVector scores(dots.size());
   for (ForwardDot &dot : dots)
@@ -36,7 +36,8 @@ DotReads MemoryAnalyzer::findDotReads() {
   return reads;
 }
 
-/// What the loop over micro-batches carries is not saved for its iteration.
+/// Returns true if the loop over micro-batches carries the buffer: it is then
+/// not saved for an iteration.
 bool MemoryAnalyzer::isCarried(const PlannedBuffer &buffer) {
   return stepLoop && !stepLoop->isAncestor(buffer.alloc.getDefiningOp()) &&
          llvm::any_of(writesOf[buffer.alloc], [&](const Write &write) {
@@ -44,7 +45,8 @@ bool MemoryAnalyzer::isCarried(const PlannedBuffer &buffer) {
          });
 }
 
-/// Is it made in the forward pass and read in the backward pass?
+/// Returns true if the buffer is written in the forward pass and read in the
+/// backward pass.
 bool MemoryAnalyzer::isSaved(const PlannedBuffer &buffer) {
   if (!turn || buffer.end < *report.turn || buffer.begin >= *report.turn)
     return false;

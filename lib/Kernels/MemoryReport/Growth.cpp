@@ -1,4 +1,4 @@
-//===- Growth.cpp - What grows with tokens and layers ---------------------===//
+//===- Growth.cpp - Growth with tokens and layers -------------------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -26,7 +26,8 @@ double MemoryAnalyzer::tokenShareOf(const PlannedBuffer &buffer) {
          numElements(buffer) % tokens == 0;
 }
 
-/// The layer that saves an activation; -1 for none. In a loop all are 0.
+/// Returns the layer that saves an activation; -1 for none. In a loop over
+/// layers it is always 0.
 int MemoryAnalyzer::layerOf(const PlannedBuffer &buffer) {
   if (layerLoop)
     return llvm::any_of(writesOf[buffer.alloc],
@@ -41,7 +42,8 @@ int MemoryAnalyzer::layerOf(const PlannedBuffer &buffer) {
   return (lastDot - repeated.first) / repeated.period;
 }
 
-/// What one layer saves, of activations that know theirs.
+/// Computes the bytes that one layer saves, from the activations whose layer is
+/// known.
 void MemoryAnalyzer::fillSavedPerLayer() {
   double saved = 0, attention = 0, wgradCopies = 0;
   int64_t layers = *report.layers.value;
@@ -50,7 +52,7 @@ void MemoryAnalyzer::fillSavedPerLayer() {
     if (layer < 0)
       continue;
     buffer.layerShare = 1;
-    // What follows the last layer is not what follows the others.
+    // The last layer is followed by other ops than the layers before it.
     if (!layerLoop && layer == repeated.repeats - 1)
       continue;
     double perLayer = static_cast<double>(buffer.bytes) /
@@ -65,7 +67,7 @@ void MemoryAnalyzer::fillSavedPerLayer() {
   report.attentionPerLayer = attention;
 }
 
-/// What grows with tokens and layers, and what one layer saves.
+/// Finds how buffers grow with tokens and layers, and what one layer saves.
 void MemoryAnalyzer::fillGrowth() {
   for (PlannedBuffer &buffer : report.buffers)
     buffer.tokenShare = tokenShareOf(buffer);

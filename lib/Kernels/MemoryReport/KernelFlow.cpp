@@ -1,4 +1,4 @@
-//===- KernelFlow.cpp - What the outputs of a kernel are made of ----------===//
+//===- KernelFlow.cpp - Dependences of a kernel's outputs -----------------===//
 
 #include "KernelFlow.h"
 
@@ -22,14 +22,14 @@ void KernelFlow::Output::add(const Output &other) {
 
 namespace {
 
-/// The memory that an op of a kernel reads and writes.
+/// The buffers that an op of a kernel reads and writes.
 struct Accesses {
   SetVector<Value> reads, writes;
 
   void collect(Operation *top);
 };
 
-/// Follows the ops of a kernel in their order.
+/// Follows the flow of data through the ops of a kernel in program order.
 class FlowBuilder {
 public:
   FlowBuilder(KernelOp kernel, KernelFlow &result)
@@ -68,7 +68,8 @@ void Accesses::collect(Operation *top) {
   });
 }
 
-/// What an op makes of what it reads. `generic`: the op, if it is one.
+/// Merges the flow of the buffers that an op reads. `generic` is the op if it
+/// is a linalg.generic, else null.
 KernelFlow::Output FlowBuilder::flowOf(ArrayRef<Value> reads,
                                        linalg::GenericOp generic) {
   bool isElementwise = generic && allParallel(generic);
@@ -87,7 +88,7 @@ KernelFlow::Output FlowBuilder::flowOf(ArrayRef<Value> reads,
   return flow;
 }
 
-/// The sides and extents of a dot.
+/// Returns the operands and extents of a dot.
 KernelFlow::Dot FlowBuilder::dotOf(linalg::GenericOp generic) {
   ContractionDims dims = *inferContractionDims(generic);
   SmallVector<int64_t> extents = generic.getStaticLoopRanges();
@@ -155,8 +156,7 @@ void FlowBuilder::run() {
     visit(op);
 }
 
-/// In a kernel that is defined elsewhere, all that is read may be in all that
-/// is written.
+/// Assumes that each output of an external kernel depends on all of its inputs.
 static void assumeAll(KernelOp kernel, KernelFlow &result) {
   unsigned size = kernel.getNumArguments();
   KernelFlow::Output all(size);

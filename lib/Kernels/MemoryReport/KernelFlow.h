@@ -1,4 +1,4 @@
-//===- KernelFlow.h - What the outputs of a kernel are made of --*- C++ -*-===//
+//===- KernelFlow.h - Dependences of a kernel's outputs ---------*- C++ -*-===//
 
 #ifndef FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H
 #define FP8_LIB_KERNELS_MEMORYREPORT_KERNELFLOW_H
@@ -11,11 +11,11 @@
 
 namespace mlir::fp8::memory {
 
-/// What the outputs of a kernel are made of, by argument number.
+/// The arguments that each output of a kernel depends on, by argument number.
 struct KernelFlow {
   struct Output {
-    /// The arguments that have a part in it; those that have one without the
-    /// kernel's dot, and elementwise.
+    /// The arguments that it depends on at all, on a path without the kernel's
+    /// dot, and elementwise.
     llvm::BitVector any, withoutDot, elementwise;
     bool fromDot = false;
 

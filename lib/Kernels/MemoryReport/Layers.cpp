@@ -1,4 +1,4 @@
-//===- Layers.cpp - The layers of a step, by the dots of its forward pass -===//
+//===- Layers.cpp - Layers, found by the forward dots ---------------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::memory;
 
-/// How often a loop runs, if that is known.
+/// Returns how often a loop runs, if that is known.
 static std::optional<int64_t> tripsOf(Operation *loop) {
   auto counted = dyn_cast<scf::ForOp>(loop);
   if (!counted)
@@ -25,8 +25,8 @@ static std::optional<int64_t> tripsOf(Operation *loop) {
   return std::max<int64_t>(0, llvm::divideCeilSigned(*upper - *lower, *step));
 }
 
-/// The part of the forward dots that repeats: the longest run in which each dot
-/// is as the one a period before.
+/// Finds the longest run of forward dots in which each dot equals the one a
+/// period before.
 static Repetition findRepetition(ArrayRef<ForwardDot> dots) {
   Repetition best;
   int size = dots.size();
@@ -44,7 +44,8 @@ static Repetition findRepetition(ArrayRef<ForwardDot> dots) {
   return best;
 }
 
-/// The innermost loop around `op` that does not hold `without`.
+/// Returns the innermost loop around `op`; null if there is none or if it holds
+/// `without`.
 Operation *MemoryAnalyzer::loopAround(Operation *op, Operation *without) {
   for (Operation *loop = op->getParentOp(); loop && loop != schedule;
        loop = loop->getParentOp())
@@ -53,8 +54,8 @@ Operation *MemoryAnalyzer::loopAround(Operation *op, Operation *without) {
   return nullptr;
 }
 
-/// What most weights are multiplied with has the tokens as its rows. Returns
-/// the last dot with a weight, or null.
+/// Finds the number of tokens: the rows of the activation in most dots with a
+/// weight. Returns the last such dot, or null.
 const ForwardDot *MemoryAnalyzer::findTokens() {
   std::map<int64_t, int> votes;
   const ForwardDot *head = nullptr;
@@ -71,8 +72,8 @@ const ForwardDot *MemoryAnalyzer::findTokens() {
   return head;
 }
 
-/// Layers in a loop: the one with most dots that does not hold the turn. False
-/// if there is none.
+/// Finds layers in a loop: the loop with most dots that does not hold the turn.
+/// Returns false if there is none.
 bool MemoryAnalyzer::findLoopOfLayers() {
   llvm::MapVector<Operation *, SmallVector<ForwardDot>> loops;
   for (const ForwardDot &dot : dots)
@@ -90,7 +91,8 @@ bool MemoryAnalyzer::findLoopOfLayers() {
   }
   layerLoop = biggest->first;
   repeated = findRepetition(biggest->second);
-  // Some layers in an iteration, or one whose dots are alike.
+  // An iteration may hold several layers, or one layer whose dots are all
+  // equal.
   if (repeated.size() != static_cast<int>(biggest->second.size()))
     repeated.repeats = 1;
   report.layers = {*trips * std::max(repeated.repeats, 1),
@@ -98,7 +100,7 @@ bool MemoryAnalyzer::findLoopOfLayers() {
   return true;
 }
 
-/// Layers one after another.
+/// Finds layers that follow one another without a loop.
 void MemoryAnalyzer::findRepeatedLayers() {
   repeated = findRepetition(dots);
   if (2 * repeated.size() <= static_cast<int>(dots.size()))
@@ -132,7 +134,7 @@ bool MemoryAnalyzer::isInLayer(unsigned dot) {
   return report.layers.value && repeated.contains(dot);
 }
 
-/// The parameters that the dots of the layers read.
+/// Finds the parameters that the dots of the layers read.
 void MemoryAnalyzer::findLayerParameters() {
   layerParameters.resize(schedule.getNumArguments());
   for (auto [index, dot] : llvm::enumerate(dots)) {

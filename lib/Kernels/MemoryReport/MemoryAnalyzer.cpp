@@ -1,4 +1,4 @@
-//===- MemoryAnalyzer.cpp - What the buffers of a schedule hold -----------===//
+//===- MemoryAnalyzer.cpp - Analysis of a schedule's buffers --------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -30,7 +30,7 @@ void MemoryAnalyzer::run() {
   findForwardDots();
   findTurn();
   findGradients();
-  // Anew, with what is known of dots and gradients.
+  // Propagate again, now that dots and gradients are known.
   propagate();
   findLayers();
   findLayerParameters();
@@ -39,7 +39,7 @@ void MemoryAnalyzer::run() {
   fillGrowth();
 }
 
-/// Where most of the arena is alive.
+/// Finds the position at which most bytes of the arena are live.
 static void findPeak(MemoryReport &report) {
   for (const PlannedBuffer &buffer : report.buffers) {
     int64_t alive = 0;
@@ -67,7 +67,7 @@ fp8::makeMemoryReport(ScheduleOp schedule, std::vector<PlannedBuffer> buffers,
   }
   findPeak(report);
   MemoryAnalyzer(schedule, report, positionOf).run();
-  // The plan replaces them.
+  // The plan replaces the allocations.
   for (PlannedBuffer &buffer : report.buffers)
     buffer.alloc = nullptr;
   return report;

@@ -1,19 +1,20 @@
-//===- MemoryAnalyzer.h - What the buffers of a schedule hold ---*- C++ -*-===//
+//===- MemoryAnalyzer.h - Analysis of a schedule's buffers ------*- C++ -*-===//
 //
-// The order of work:
-//  1. every kernel is summed up once: which arguments each of its outputs is
-//     made of, elementwise or through a dot (KernelFlow);
-//  2. along the schedule this gives for every buffer whether data, parameters
-//     or the update have a part in it, to a fixed point through loops
-//     (BufferParts.cpp);
-//  3. what the loss depends on is the forward pass; the first dot beyond it is
-//     where the step turns to the backward pass: what was made before and is
-//     read from there on is saved (Passes.cpp);
-//  4. from what is written to parameters and moments, elementwise steps lead
-//     back to the gradients (Passes.cpp);
-//  5. the dots of the forward pass repeat once a layer (Layers.cpp);
-//  6. from all of this, what each buffer is (Categories.cpp), what the state is
-//     to the update (State.cpp), and what grows with tokens and layers
+// The analysis works in this order:
+//  1. It summarizes every kernel once: which arguments each of its outputs
+//     depends on, elementwise or through a dot (KernelFlow).
+//  2. Along the schedule, it finds for every buffer whether data, parameters or
+//     the update contribute to it, to a fixed point through loops
+//     (BufferParts.cpp).
+//  3. The forward pass is what the loss depends on. The first dot after it is
+//  the
+//     turn to the backward pass: buffers that are written before the turn and
+//     read after it are saved (Passes.cpp).
+//  4. From the values written to parameters and moments, elementwise steps lead
+//     back to the gradients (Passes.cpp).
+//  5. The dots of the forward pass repeat in each layer (Layers.cpp).
+//  6. All of this gives the category of each buffer (Categories.cpp), the
+//     category of the state (State.cpp), and the growth with tokens and layers
 //     (Growth.cpp).
 //
 //===----------------------------------------------------------------------===//
@@ -36,13 +37,14 @@
 
 namespace mlir::fp8::memory {
 
-/// A buffer's type as the report has it: `8x128xf32`.
+/// Prints a buffer's type as in the report: `8x128xf32`.
 std::string printBufferType(Type type);
 
-/// Does a buffer of this type hold payloads or scales of 8 bits?
+/// Returns true if a buffer of this type holds 8-bit payloads or scales.
 bool isFP8Buffer(MemRefType type);
 
-/// A write of a schedule's op to a buffer. `operand` is that of a call.
+/// A write of an op of the schedule to a buffer. For a launch, `operand` is the
+/// index of that buffer.
 struct Write {
   Operation *op;
   unsigned operand;
@@ -52,40 +54,43 @@ struct Write {
 struct ForwardDot {
   LaunchOp call;
   const KernelFlow::Dot *dot;
-  /// Which sides depend on data.
+  /// Whether each side depends on data.
   bool lhs, rhs;
   bool ofActivations() const { return lhs && rhs; }
   bool ofWeight() const { return lhs != rhs; }
   int64_t numElements() const { return dot->batch * dot->m * dot->n; }
-  /// What makes two dots the same in two layers.
+  /// Dots with equal signatures may be the same dot in two layers.
   auto signature() const {
     return std::tuple(lhs, rhs, dot->batch, dot->m, dot->n, dot->k);
   }
 };
 
-/// Dots that repeat: the first, how many a layer has, how many layers.
+/// Repeating dots: the first one, the number of dots per layer, and the number
+/// of layers.
 struct Repetition {
   int first = 0, period = 0, repeats = 0;
   int size() const { return period * repeats; }
   bool contains(int dot) const { return dot >= first && dot < first + size(); }
 };
 
-/// What the dots before and after the turn read, and where the last one is.
+/// The buffers that dots before and after the turn read, and the position of
+/// the last dot.
 struct DotReads {
   DenseSet<Value> forward, later;
   unsigned last = 0;
 };
 
-/// What is known of a buffer.
+/// What contributes to the contents of a buffer.
 struct BufferState {
-  /// What has a part in it.
+  /// The kinds of contributions.
   enum Part : unsigned { Data = 1, Parameter = 2, Update = 4 };
   unsigned parts = 0;
-  /// Numbers of forward dots of two activations with no dot in between.
+  /// The numbers of the forward dots of two activations that reach this buffer
+  /// without another dot in between.
   llvm::BitVector scores;
-  /// The last forward dot that has a part in it.
+  /// The number of the last forward dot that contributes.
   int lastDot = -1;
-  /// The parameters that it is made of, by argument number.
+  /// The parameters that contribute, by argument number.
   llvm::BitVector parameters;
 
   void add(const BufferState &other);
@@ -179,7 +184,7 @@ private:
   Operation *turn = nullptr, *stepLoop = nullptr, *layerLoop = nullptr;
   Repetition repeated;
   llvm::BitVector layerParameters;
-  /// Of parameters by number of elements: the share that layers have.
+  /// By number of elements: the parameters that belong to layers, and all.
   std::map<int64_t, std::pair<double, double>> parameterShares;
 };
 

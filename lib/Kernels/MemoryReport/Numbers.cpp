@@ -1,4 +1,4 @@
-//===- Numbers.cpp - The sums of a memory report --------------------------===//
+//===- Numbers.cpp - Sums and predictions of a memory report --------------===//
 
 #include "fp8/Kernels/MemoryReport.h"
 
@@ -112,7 +112,7 @@ double MemoryReport::predict(double tokenFactor, double layerFactor) const {
   double total = inputBytes * tokenFactor + resultBytes + constantBytes;
   for (const PlannedState &entry : state)
     total += grow(entry.bytes, entry.layerShare, layerFactor);
-  // What is alive changes where a buffer begins and after it ends.
+  // The live bytes change where a buffer begins and after it ends.
   std::map<unsigned, double> changes;
   for (const PlannedBuffer &buffer : buffers) {
     double bytes = grow(grow(buffer.bytes, buffer.layerShare, layerFactor),
@@ -123,7 +123,7 @@ double MemoryReport::predict(double tokenFactor, double layerFactor) const {
   double alive = 0, most = 0;
   for (auto &[position, change] : changes)
     most = std::max(most, alive += change);
-  // As much is lost between buffers as in the plan.
+  // Assume the same relative fragmentation as in the plan.
   return total + (peakBytes ? most * arenaBytes / peakBytes : 0);
 }
 

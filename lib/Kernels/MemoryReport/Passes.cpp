@@ -1,4 +1,4 @@
-//===- Passes.cpp - Where a step goes forward and where back --------------===//
+//===- Passes.cpp - Forward and backward pass of a schedule ---------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::memory;
 
-/// The buffers of the losses, which the end of the schedule reads.
+/// Returns the buffers of the losses, which the end of the schedule reads.
 SmallVector<std::pair<Value, Operation *>> MemoryAnalyzer::findLosses() {
   SmallVector<std::pair<Value, Operation *>> losses;
   Operation *terminator = schedule.getBody().front().getTerminator();
@@ -26,12 +26,12 @@ SmallVector<std::pair<Value, Operation *>> MemoryAnalyzer::findLosses() {
   return losses;
 }
 
-/// The writes that the loss depends on.
+/// Finds the writes that the loss depends on.
 void MemoryAnalyzer::findForwardPass() {
   SmallVector<std::pair<Value, Operation *>> worklist = findLosses();
   while (!worklist.empty()) {
     auto [root, reader] = worklist.pop_back_val();
-    // How a parameter came to its value is the business of earlier steps.
+    // The history of a parameter belongs to earlier steps.
     if (kindOf(root) == StateKind::Parameter)
       continue;
     auto it = writesOf.find(root);
@@ -50,7 +50,7 @@ void MemoryAnalyzer::findForwardPass() {
   }
 }
 
-/// The dots of the forward pass, in the order of the program.
+/// Finds the dots of the forward pass, in program order.
 void MemoryAnalyzer::findForwardDots() {
   auto dependsOnData = [&](LaunchOp call, const llvm::BitVector &side) {
     return llvm::any_of(side.set_bits(), [&](unsigned index) {
@@ -72,7 +72,7 @@ void MemoryAnalyzer::findForwardDots() {
   });
 }
 
-/// The first dot of the backward pass.
+/// Finds the first dot of the backward pass.
 void MemoryAnalyzer::findTurn() {
   if (dots.empty())
     return;
@@ -93,7 +93,7 @@ void MemoryAnalyzer::findTurn() {
     }
 }
 
-/// The buffers of the arena that `write` is made of elementwise.
+/// Finds the buffers of the arena from which `write` is computed elementwise.
 void MemoryAnalyzer::followElementwise(const Write &write,
                                        SetVector<Value> &found) {
   if (isa<StartAllReduceOp, StartExchangeOp>(write.op)) {
@@ -116,8 +116,8 @@ void MemoryAnalyzer::followElementwise(const Write &write,
   }
 }
 
-/// From what is written to parameters and moments back along elementwise steps,
-/// as far as no moment has a part.
+/// Follows the values written to parameters and moments back along elementwise
+/// steps. Those to which no moment contributes are gradients.
 void MemoryAnalyzer::findGradients() {
   if (!turn)
     return;

@@ -1,4 +1,4 @@
-//===- Print.cpp - A memory report for people -----------------------------===//
+//===- Print.cpp - A memory report as tables ------------------------------===//
 
 #include "Categories.h"
 
@@ -27,7 +27,7 @@ static std::string fixedText(double value, const char *format = "%.2f") {
   return text;
 }
 
-/// A row of a table: what, and numbers.
+/// Prints a row of a table: a label and numbers.
 static void printRow(llvm::raw_ostream &os, StringRef what,
                      ArrayRef<std::string> cells) {
   os << "  " << llvm::left_justify(what, 22);
@@ -151,7 +151,8 @@ void Printer::printTotal() {
      << bytesText(report.constantBytes) << "\n";
 }
 
-/// The number of parameters with so many times as many layers.
+/// Returns the number of parameters if there are `layerFactor` times as many
+/// layers.
 double Printer::parametersWith(double layerFactor) {
   double grown = 0;
   for (const PlannedState &entry : report.state)

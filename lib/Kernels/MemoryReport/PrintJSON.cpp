@@ -1,4 +1,4 @@
-//===- PrintJSON.cpp - A memory report for programs -----------------------===//
+//===- PrintJSON.cpp - A memory report as JSON ----------------------------===//
 
 #include "Categories.h"
 

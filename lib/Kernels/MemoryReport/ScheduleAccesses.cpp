@@ -1,4 +1,4 @@
-//===- ScheduleAccesses.cpp - What the ops of a schedule read and write ---===//
+//===- ScheduleAccesses.cpp - Accesses of a schedule's ops ----------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -25,7 +25,7 @@ std::optional<ArgRole> MemoryAnalyzer::roleOf(BlockArgument arg) {
   return text ? symbolizeArgRole(text.getValue()) : std::nullopt;
 }
 
-/// What `root` is to the optimizer, if it is an argument that says so.
+/// Returns the state kind of `root`, if it is an argument that has one.
 std::optional<StateKind> MemoryAnalyzer::kindOf(Value root) {
   auto arg = dyn_cast<BlockArgument>(root);
   if (!arg || arg.getOwner() != &schedule.getBody().front())
@@ -35,7 +35,8 @@ std::optional<StateKind> MemoryAnalyzer::kindOf(Value root) {
   return text ? symbolizeStateKind(text.getValue()) : std::nullopt;
 }
 
-/// The buffers that an op of the schedule reads: of a call the wanted operands.
+/// Returns the buffers that an op of the schedule reads; of a launch only the
+/// wanted operands.
 SmallVector<Value>
 MemoryAnalyzer::operandsOf(Operation *op,
                            llvm::function_ref<bool(unsigned)> wanted) {
@@ -50,7 +51,7 @@ MemoryAnalyzer::operandsOf(Operation *op,
     buffers.push_back(memoryOf(op->getOperand(0)));
     return buffers;
   }
-  // A scalar that is stored: what its computation has loaded.
+  // For a stored scalar, return the buffers that its computation loads from.
   SmallVector<Value> worklist(op->getOperands().take_front(1));
   while (!worklist.empty()) {
     Operation *def = worklist.pop_back_val().getDefiningOp();
@@ -64,11 +65,11 @@ MemoryAnalyzer::operandsOf(Operation *op,
   return buffers;
 }
 
-/// Can what `write` leaves in `root` be what `read` finds there?
+/// Returns true if `read` may read from `root` what `write` has written.
 bool MemoryAnalyzer::mayPrecede(Operation *write, Operation *read, Value root) {
   if (positionOf(write) < positionOf(read))
     return true;
-  // What a loop's body makes anew does not outlive the iteration.
+  // A buffer that a loop's body allocates does not outlive the iteration.
   for (Operation *loop = read->getParentOp(); loop && loop != schedule;
        loop = loop->getParentOp())
     if (isa<LoopLikeOpInterface>(loop) && loop->isAncestor(write) &&

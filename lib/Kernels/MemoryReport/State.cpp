@@ -1,4 +1,4 @@
-//===- State.cpp - What the arguments of a step are to the update ---------===//
+//===- State.cpp - Categories of state ------------------------------------===//
 
 #include "MemoryAnalyzer.h"
 
@@ -18,8 +18,8 @@ llvm::StringSet<> MemoryAnalyzer::pathsOfArguments() {
   return paths;
 }
 
-/// A leaf of a tree is no prefix of another: what is called so was added by the
-/// compiler beside the payload.
+/// Returns true if the compiler added the argument beside a payload. No path of
+/// an exported tree is a prefix of another, so the suffix is unambiguous.
 static bool isScale(StringRef path, const llvm::StringSet<> &paths) {
   for (StringRef suffix : {".scale", ".center", ".exponent"})
     if (path.ends_with(suffix) && paths.contains(path.drop_back(suffix.size())))
@@ -60,7 +60,7 @@ PlannedState MemoryAnalyzer::describe(BlockArgument arg,
   return state;
 }
 
-/// The share of the parameters of this size that belong to layers.
+/// Returns the share of the parameters of this size that belong to layers.
 double MemoryAnalyzer::shareOfParameters(int64_t elements) const {
   auto it = parameterShares.find(elements);
   return it == parameterShares.end() || it->second.second == 0
@@ -68,7 +68,8 @@ double MemoryAnalyzer::shareOfParameters(int64_t elements) const {
              : it->second.first / it->second.second;
 }
 
-/// Parameters that no dot reads: as many of a type as there are layers.
+/// Finds the layer share of parameters that no dot reads, from how many there
+/// are of each type.
 void MemoryAnalyzer::findUnreadParameters() {
   int64_t layers = *report.layers.value;
   std::map<std::string, SmallVector<PlannedState *>> groups;
@@ -85,7 +86,7 @@ void MemoryAnalyzer::findUnreadParameters() {
   }
 }
 
-/// What is kept beside the parameters grows with them.
+/// The state besides the parameters grows like the parameters of the same size.
 void MemoryAnalyzer::shareParameters() {
   for (const PlannedState &state : report.state)
     if (state.category == StateCategory::Master) {
@@ -98,8 +99,8 @@ void MemoryAnalyzer::shareParameters() {
       state.layerShare = shareOfParameters(state.elements);
 }
 
-/// The state, by what it is to the update, and the bytes of all else that lies
-/// outside of the arena.
+/// Lists the state with its categories, and adds up the bytes of all other
+/// buffers outside of the arena.
 void MemoryAnalyzer::fillState() {
   llvm::StringSet<> paths = pathsOfArguments();
   for (BlockArgument arg : schedule.getArguments()) {

@@ -1,7 +1,7 @@
 //===- TestContraction.cpp - A pass that emits contractions ---------------===//
 //
-// Replaces every contraction on memrefs by loops over tiles, so that the
-// emitted code can be checked and measured by itself. Only fp8-opt has it: no
+// Replaces every contraction on memrefs by loops over tiles, so that tests can
+// check and measure the emitted code by itself. Only fp8-opt has this pass: no
 // pipeline emits contractions outside of kernels.
 //
 //===----------------------------------------------------------------------===//
@@ -81,7 +81,7 @@ struct TestContraction
       for (unsigned d : dims.batch)
         sizes[d] = 1;
 
-    // The largest tile needs the most scratch only mostly: ask for each.
+    // A smaller tile may need more scratch than the largest one, so check each.
     OpBuilder builder(op);
     SmallVector<SmallVector<int64_t>> variants = {sizes};
     for (unsigned d = 0; d < sizes.size(); ++d)
@@ -150,7 +150,8 @@ struct TestContraction
     tile.out = op.getDpsInits()[0];
     if (!localOut)
       return emitContraction(builder, loc, tile, target);
-    // Into a buffer of the tile's own, copied out element by element.
+    // Compute into a local buffer of the tile, and copy it out element by
+    // element.
     AffineMap map = op.getIndexingMapsArray().back();
     SmallVector<int64_t> shape;
     SmallVector<Value> first;
@@ -196,7 +197,7 @@ struct TestContraction
                         llvm::cl::desc("Emit into a local buffer")};
   Option<unsigned> vectorBits{
       *this, "vector-bits", llvm::cl::init(0),
-      llvm::cl::desc("Width of the vectors (0: as the host has)")};
+      llvm::cl::desc("Width of the vectors (0: as on the host)")};
   Option<bool> bf16{*this, "avx512-bf16", llvm::cl::init(false),
                     llvm::cl::desc("The target has bf16 dots")};
   Option<bool> vbmi{*this, "avx512-vbmi", llvm::cl::init(false),

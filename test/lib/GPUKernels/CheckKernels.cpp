@@ -1,13 +1,13 @@
-//===- CheckKernels.cpp - Kernels of a GPU beside those of the CPU --------===//
+//===- CheckKernels.cpp - Comparison of GPU and CPU kernels ---------------===//
 //
-// Takes a module of stage 4. Every kernel runs on the CPU and in the emulator
-// on the same random inputs; one line says how the results compare. Kernels
-// without a dot have to agree bit by bit (NaNs as a class), dots to within a
-// bound that follows from the type of the result.
+// Runs every kernel of a stage-4 module on the CPU and in the emulator, on the
+// same random inputs, and prints one line per kernel that compares the results.
+// Kernels without a dot must agree bitwise (all NaNs count as equal), dots
+// within a bound that depends on the type of the result.
 //
-// With --samples=DIR nothing is emulated: DIR gets what a machine with a card
-// needs to check and time the kernels (benchmarks/gpu): their images, inputs
-// that repeat, and samples of the CPU's results.
+// With --samples=DIR nothing is emulated. DIR then gets the files that a
+// machine with a card needs to check and time the kernels (benchmarks/gpu):
+// images, periodic inputs, and samples of the CPU's results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -51,17 +51,19 @@ static cl::opt<std::string> chip("chip", cl::init("sm_90a"),
 static cl::opt<std::string> only("kernel",
                                  cl::desc("run kernels with this in the name"));
 static cl::opt<unsigned> seeds("seeds", cl::init(1),
-                               cl::desc("schedules to try"));
+                               cl::desc("number of thread schedules to try"));
 static cl::opt<double> tolerance(
     "tolerance", cl::init(2e-5),
-    cl::desc("of dots in f32, beside the largest number of a result"));
+    cl::desc(
+        "tolerance of f32 dots, relative to the largest number of a result"));
 static cl::opt<std::string>
     samples("samples", cl::desc("write kernels, inputs and samples of results "
                                 "to this folder, and run no emulator"));
-static cl::opt<std::string> image("gpu-image", cl::init("cubin"),
-                                  cl::desc("of --samples: cubin, ptx, "
-                                           "bitcode"));
-static cl::opt<bool> quiet("quiet", cl::desc("say what fails alone"));
+static cl::opt<std::string>
+    image("gpu-image", cl::init("cubin"),
+          cl::desc("form of kernels for --samples: cubin, ptx, "
+                   "bitcode"));
+static cl::opt<bool> quiet("quiet", cl::desc("only print failures"));
 
 namespace {
 
@@ -71,7 +73,7 @@ int64_t elementBytes(Type type) {
   return llvm::divideCeil(type.getIntOrFloatBitWidth(), 8);
 }
 
-/// The number that an element stands for.
+/// Returns the value of an element.
 double numberAt(const char *bytes, Type type) {
   uint64_t bits = 0;
   std::memcpy(&bits, bytes, elementBytes(type));
@@ -95,7 +97,7 @@ void writeNumber(char *bytes, Type type, double number) {
   std::memcpy(bytes, &bits, elementBytes(type));
 }
 
-/// Numbers of many sizes, some negative; small integers.
+/// Returns floats of many magnitudes, some negative, or small integers.
 Bytes randomBytes(MemRefType type, std::mt19937_64 &random) {
   Type element = type.getElementType();
   int64_t bytes = elementBytes(element);
@@ -118,7 +120,7 @@ Bytes randomBytes(MemRefType type, std::mt19937_64 &random) {
 
 struct Difference {
   int64_t differing = 0, elements = 0;
-  double largest = 0; ///< beside the largest number of the result
+  double largest = 0; ///< relative to the largest number of the result
 };
 
 Difference compare(const Bytes &expected, const Bytes &got, MemRefType type) {
@@ -156,8 +158,8 @@ struct KernelInfo {
   Cost cost;
 };
 
-/// Elements after which an input of --samples repeats, and the samples of a
-/// result.
+/// The period of an input of --samples, in elements, and the number of samples
+/// of a result.
 constexpr int64_t kPeriod = 8191, kSamples = 256;
 
 [[noreturn]] void fail(const Twine &message) {
@@ -244,7 +246,7 @@ void Checker::compileForCPU(ModuleOp source) {
       translateModuleToLLVMIR(*module, *llvmContext);
   if (!llvmModule)
     fail("cannot translate the module");
-  // The schedule is not run.
+  // The schedule does not run.
   for (const char *name : {"fp8_launch", "fp8_operand"})
     if (llvm::Function *function = llvmModule->getFunction(name)) {
       auto *block = llvm::BasicBlock::Create(*llvmContext, "", function);
@@ -285,7 +287,7 @@ void Checker::compileForGPU(ModuleOp source) {
 void Checker::runOnCPU(const KernelInfo &kernel, std::vector<Bytes> &buffers) {
   auto address = check(jit->lookup(kernel.name + "_task"));
   auto *task = address.toPtr<void (*)(int64_t, void *const *, void *)>();
-  // Buffers and scratch lie at multiples of 64 bytes.
+  // Buffers and scratch are aligned to 64 bytes.
   std::vector<std::unique_ptr<char[]>> memory;
   auto allocate = [&](size_t bytes) {
     memory.push_back(std::make_unique<char[]>(bytes + 64));
@@ -341,20 +343,20 @@ std::string Checker::runOnGPU(const KernelInfo &kernel,
       function->launch(memory, geometry, schedule, arguments.data());
   if (!result)
     return result.message;
-  // Where nothing was written is what was there before, as on the CPU.
+  // Unwritten parts keep their old content, as on the CPU.
   for (auto [index, buffer] : llvm::enumerate(buffers))
     std::memcpy(buffer.data(), reinterpret_cast<const void *>(addresses[index]),
                 buffer.size());
   return "";
 }
 
-/// How far a dot may be from the CPU's, beside the largest number of the
-/// result.
+/// Returns how far a dot may differ from the CPU's, relative to the largest
+/// number of the result.
 static double boundOf(Type type) {
   auto format = dyn_cast<FloatType>(type);
   if (!format || format.isF32())
     return tolerance;
-  // One step between neighbours, of the largest numbers.
+  // The distance of two adjacent numbers, relative to the largest ones.
   return std::ldexp(1.0, 1 - static_cast<int>(APFloat::semanticsPrecision(
                                  format.getFloatSemantics())));
 }
@@ -407,8 +409,8 @@ static void writeFile(const Twine &name, StringRef bytes) {
   file << bytes;
 }
 
-/// A kernel as benchmarks/gpu reads it. Inputs are a block of kPeriod elements,
-/// again and again; a result has the bytes of elements spread over it.
+/// Writes a kernel as benchmarks/gpu reads it. Inputs repeat a block of kPeriod
+/// elements; a result has the bytes of elements spread over it.
 void Checker::writeSamples(const KernelInfo &kernel,
                            llvm::json::OStream &json) {
   std::mt19937_64 random(kernel.types.size());
@@ -438,7 +440,7 @@ void Checker::writeSamples(const KernelInfo &kernel,
     json.attribute("bound", kernel.hasDot ? boundOf(element) * scale : 0.0);
     json.attributeArray("samples", [&] {
       for (int64_t i = 0; i < std::min(count, kSamples); ++i) {
-        // Neither rows nor columns have this stride.
+        // The stride differs from those of rows and columns.
         int64_t at = count <= kSamples ? i : i * (count / kSamples) + i % 7;
         std::string value = llvm::toHex(
             StringRef(bytes.data() + at * each, each), /*LowerCase=*/true);

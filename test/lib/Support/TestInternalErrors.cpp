@@ -10,17 +10,17 @@ using namespace mlir;
 
 namespace {
 
-/// Does what no pass should: it leaves functions with an attribute `break`
-/// without a terminator, and moves the first op of those with an attribute
-/// `swap` behind the second. It refuses those with `refuse`, as a pass does
-/// whose input is wrong.
+/// Makes mistakes that no pass should make: erases the terminator of functions
+/// with an attribute `break`, and moves the first op of those with an attribute
+/// `swap` behind the second. Rejects those with `refuse`, as a pass does whose
+/// input is wrong.
 struct TestBreakFunction
     : PassWrapper<TestBreakFunction, OperationPass<func::FuncOp>> {
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(TestBreakFunction)
 
   StringRef getArgument() const override { return "test-fp8-break-function"; }
   StringRef getDescription() const override {
-    return "Break functions with an attribute that asks for it";
+    return "Break functions that have an attribute for it";
   }
 
   void runOnOperation() override {

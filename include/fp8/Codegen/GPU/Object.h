@@ -1,4 +1,4 @@
-//===- Object.h - GPU kernels as code for a driver --------------*- C++ -*-===//
+//===- Object.h - Compilation of GPU kernels --------------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_GPU_OBJECT_H
 #define FP8_CODEGEN_GPU_OBJECT_H
@@ -11,9 +11,9 @@
 
 namespace mlir::fp8 {
 
-/// What a kernel is compiled to.
+/// The form in which a kernel's code is emitted.
 enum class GPUImage {
-  /// LLVM bitcode, for what runs kernels without a GPU.
+  /// LLVM bitcode, for running kernels without a GPU.
   Bitcode,
   /// Assembly, which the driver compiles.
   PTX,
@@ -21,36 +21,37 @@ enum class GPUImage {
   Cubin,
 };
 
-/// `bitcode`, `ptx` or `cubin`.
+/// Parses `bitcode`, `ptx` or `cubin`.
 llvm::Expected<GPUImage> parseGPUImage(StringRef name);
 StringRef nameOf(GPUImage image);
 
-/// What `ptxas` says that a kernel takes.
+/// The resources of a kernel, as reported by `ptxas`.
 struct GPUResources {
   int64_t registers = 0, spilledBytes = 0, stackBytes = 0, sharedBytes = 0;
 };
 
 struct GPUCode {
   std::string bytes;
-  /// Of a cubin.
+  /// Only known for a cubin.
   GPUResources resources;
 };
 
-/// The path of CUDA's assembler: `FP8_PTXAS` if that is set, in `CUDA_HOME`, in
-/// `/usr/local/cuda`, or in `PATH`. Empty if it is nowhere.
+/// Returns the path of CUDA's assembler: `FP8_PTXAS` if that is set, else the
+/// one in `CUDA_HOME`, `/usr/local/cuda` or `PATH`. Empty if there is none.
 std::string findPtxas();
 
-/// Has the context of `module` know how the dialects of kernels become LLVM IR.
+/// Registers the translations of the kernels' dialects to LLVM IR with
+/// `context`.
 void registerGPUTranslations(MLIRContext &context);
 
-/// Compiles a module of the LLVM and NVVM dialects. Products and sums are not
-/// contracted: what is to be an FMA is one already. Safe to call on several
-/// threads for modules of one context.
+/// Compiles a module of the LLVM and NVVM dialects. Does not contract products
+/// and sums: FMAs must be explicit. Safe to call on several threads for modules
+/// of one context.
 llvm::Expected<GPUCode> compileGPUModule(gpu::GPUModuleOp module,
                                          GPUTargetAttr target, GPUImage image);
 
-/// The share of a processor's warps that run at once, given what each block
-/// takes.
+/// Returns the fraction of a multiprocessor's warps that run at once, given the
+/// resources of each block.
 double occupancyOf(const GPUInfo &info, int64_t threads, int64_t registers,
                    int64_t sharedBytes);
 

@@ -1,4 +1,4 @@
-//===- Passes.h - Kernels to NVIDIA GPUs ------------------------*- C++ -*-===//
+//===- Passes.h - Lowering of kernels to NVIDIA GPUs ------------*- C++ -*-===//
 
 #ifndef FP8_CODEGEN_GPU_PASSES_H
 #define FP8_CODEGEN_GPU_PASSES_H

@@ -1,4 +1,4 @@
-//===- Passes.td - Kernels to NVIDIA GPUs ------------------*- tablegen -*-===//
+//===- Passes.td - Lowering of kernels to NVIDIA GPUs ------*- tablegen -*-===//
 
 #ifndef FP8_CODEGEN_GPU_PASSES
 #define FP8_CODEGEN_GPU_PASSES
@@ -8,16 +8,16 @@ include "mlir/Pass/PassBase.td"
 def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
   let summary = "Choose the tile of each kernel that one block computes";
   let description = [{
-    Every kernel without a `plan` gets one for the module's GPU: elementwise
-    kernels and reductions are cut into blocks of some thousand elements, dots
-    into blocks of up to 64 rows and 128 columns, of fewer rows where what
-    stands between the dot and the results does not fit into shared memory. A
-    block of an attention has up to 64 queries and all keys: as many queries as
-    leave the scores in shared memory, or 32 where no 16 do. On sm_90a, dots of
-    at least 64 rows are left to `wgmma` where it has their types, with 128 rows
-    a block where that leaves 256 blocks. A tile changes no bit of a result; how
-    sums are cut does, so that the CPU's tile, which decides that, is part of the
-    plan.
+    Every kernel without a `plan` gets one for the module's GPU. Elementwise
+    kernels and reductions are divided into blocks of some thousand elements,
+    dots into blocks of up to 64 rows and 128 columns. A dot has fewer rows per
+    block if the intermediates between the dot and the results do not fit into
+    shared memory. A block of an attention has all keys and up to 64 queries: as
+    many as keep the scores in shared memory, or 32 if even 16 do not. On
+    sm_90a, dots of at least 64 rows use `wgmma` if it supports their types,
+    with 128 rows per block if that leaves 256 blocks. A tile does not change
+    any bit of a result. The split of sums does; the CPU's tile, which
+    determines it, is therefore part of the plan.
 
     Example:
 
@@ -40,23 +40,24 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
 }
 
 def UseCublasLt : Pass<"fp8-use-cublaslt", "::mlir::ModuleOp"> {
-  let summary = "Leave dots to cuBLASLt";
+  let summary = "Compute dots with cuBLASLt";
   let description = [{
-    Where the module's target has `cublaslt`, kernels with one dot are cut into
-    what NVIDIA's library computes, a kernel with `#fp8.cublaslt_plan`, and the
-    rest. The scales of FP8 operands, and a conversion of the sums, belong to the
-    library's part where they are the first that is done with the sums; what
-    comes then is a kernel of its own. FP8 operands that do not lie along k are
-    turned before, by another kernel. What the parts hand on, and the library's
-    workspace, lie at the end of the arena, in a place that all dots share.
+    If the module's target has `cublaslt`, kernels with one dot are split into a
+    part that NVIDIA's library computes, a kernel with `#fp8.cublaslt_plan`, and
+    the rest. The library's part includes the scales of FP8 operands and a
+    conversion of the sums if these are the first ops on the sums; the ops after
+    them form a kernel of their own. FP8 operands that are not contiguous along
+    k are transposed first, by another kernel. The buffers between the parts,
+    and the library's workspace, lie at the end of the arena, at offsets that
+    all dots share.
 
-    Which dots these are is a table of sizes by GPU (`cublaslt = "table"`), or all
-    that the library can compute (`"all"`): operands in one type of bf16 and f16,
-    or in E4M3 and E5M2 but not both in E5M2, with sizes in multiples of 16 for
-    FP8, no batches, no scales in blocks, sums that are not promoted to f32 by
-    hand. The module's `fp8.dot_choices` has a row for each kernel with a dot:
-    what it is, whether the library computes it, and why not. Nothing is measured
-    when the step runs.
+    Either a table of sizes per GPU chooses the dots (`cublaslt = "table"`), or
+    the library computes all that it can (`"all"`): operands both in bf16 or
+    both in f16, or in E4M3 and E5M2 but not both in E5M2; for FP8, sizes that
+    are multiples of 16; no batches, no scales in blocks, and no explicit
+    promotion of partial sums to f32. The module's `fp8.dot_choices` has a row
+    for each kernel with a dot: a description, whether the library computes it,
+    and why not. Nothing is measured at run time.
 
     Example:
 
@@ -99,23 +100,23 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
   let description = [{
     A kernel `@k(operands...)` with a plan becomes the kernel `@k` of a
     `gpu.module @k`: the block's number selects one tile of the domain, and all
-    threads of the block run each structured op over that tile, one after the
-    other, with a barrier between two. Points of a nest are dealt out to
-    threads, with loads and stores of up to 16 bytes. The partial sums of one
-    point, which the CPU has in the lanes of a vector, are those of neighbouring
-    threads, brought together by shuffles in the CPU's order, so that sums have
-    the CPU's bits. Dots of f8, bf16 and f16 use `mma.sync` with tiles in shared
-    memory, those of f32 use FMA.
+    threads of the block run each structured op over that tile, one op after the
+    other, with barriers between them. The points of a nest are distributed over
+    the threads, with loads and stores of up to 16 bytes. On the CPU, the
+    partial sums of one point are the lanes of a vector; here they belong to
+    neighbouring threads and are combined by shuffles in the CPU's order, so
+    that sums are bitwise equal to the CPU's. Dots of f8, bf16 and f16 use
+    `mma.sync` with tiles in shared memory, those of f32 use FMA.
 
-    Buffers of the kernel's own lie in shared memory; what does not fit lies in
-    global memory, of which each block has its part. There are at most 256 blocks
-    then, which run the other tiles too. Where the kernel has a `block`, one block
-    runs the last loop of the domain tile by tile. `fp8.gpu_launch` says what a
-    launch asks for.
+    The kernel's own buffers lie in shared memory. Those that do not fit lie in
+    global memory, a part of it for each block. At most 256 blocks are launched
+    then, and each runs several tiles. If the kernel has a `block`, one block
+    runs the last loop of the domain tile by tile. `fp8.gpu_launch` holds the
+    parameters of a launch.
 
-    A loop nest that is the code of one task (a scatter) deals a loop whose
-    iterations touch elements of their own out to the threads of one block;
-    where there is none (a sort) a single thread runs it.
+    For a loop nest that is the code of one task (a scatter), a loop whose
+    iterations access disjoint elements is distributed over the threads of one
+    block. If there is no such loop (a sort), a single thread runs the nest.
 
     Example input:
 
@@ -145,16 +146,16 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
 }
 
 def GPUCasts : Pass<"fp8-gpu-casts"> {
-  let summary = "Turn f8 and bf16 casts into the instructions that GPUs have";
+  let summary = "Turn f8 and bf16 casts into GPU instructions";
   let description = [{
     `arith.truncf` from f32 to f8E4M3FN and f8E5M2 becomes
     `cvt.rn.satfinite.e4m3x2.f32` (or `e5m2x2`) on pairs of elements, `arith.extf`
-    to f32 `cvt.rn.f16x2.e4m3x2`. A plain cast does not saturate: what is beyond
-    the largest number and rounds beyond it becomes NaN, or infinity in E5M2, by
-    a comparison beside the conversion. Casts between f32 and bf16 stay what they
-    are (LLVM has them). Casts of other formats are left to `fp8-expand-casts`.
+    to f32 `cvt.rn.f16x2.e4m3x2`. A plain cast does not saturate: a comparison
+    next to the conversion turns values that round beyond the largest number
+    into NaN, or infinity in E5M2. Casts between f32 and bf16 stay as they are
+    (LLVM supports them). Casts of other formats are left to `fp8-expand-casts`.
 
-    The results are those of `fp8-expand-casts`, but that the NaN of E4M3 and
+    The results are those of `fp8-expand-casts`, except that the NaN of E4M3 and
     bf16 has no sign.
 
     Example:
@@ -173,12 +174,12 @@ def GPUCasts : Pass<"fp8-gpu-casts"> {
 }
 
 def ConvertToNVVM : Pass<"fp8-convert-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
-  let summary = "GPU kernels to the LLVM and NVVM dialects";
+  let summary = "Convert GPU kernels to the LLVM and NVVM dialects";
   let description = [{
-    Runs upstream's conversions of the dialects that kernels are made of, in one
-    conversion: shared memory has an address space that each of them alone does
-    not know. Memory is passed as bare pointers, one for each buffer. Functions
-    of the `math` dialect are to be converted before.
+    Runs upstream's conversions of all dialects in kernels as one conversion,
+    because each of them alone does not know the address space of shared memory.
+    Memory is passed as bare pointers, one for each buffer. Ops of the `math`
+    dialect must be converted before.
 
     Example:
 
@@ -199,11 +200,12 @@ def ConvertToNVVM : Pass<"fp8-convert-to-nvvm", "::mlir::gpu::GPUModuleOp"> {
 }
 
 def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
-  let summary = "Check that GPU kernels are NVVM and LLVM alone";
+  let summary = "Check that GPU kernels only contain NVVM and LLVM";
   let description = [{
-    Upstream conversions skip what they do not know without an error; this check
-    turns any op in a `gpu.module` that is of neither dialect, any call of a
-    function without a body, and any f8 typed value into one error that names it.
+    Upstream conversions silently skip ops that they do not know. This check
+    reports an error for any op in a `gpu.module` that is of neither dialect,
+    any call of a function without a body, any f64 function for which GPUs have
+    no instruction, and any value of an f8 type.
 
     Example:
 
@@ -221,29 +223,29 @@ def VerifyGPU : Pass<"fp8-verify-gpu", "::mlir::ModuleOp"> {
 }
 
 def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
-  let summary = "Leave loops and branches of the schedule to the GPU";
+  let summary = "Let the GPU run loops and branches of the schedule";
   let description = [{
-    A step is one graph, so that conditions have to be read by the GPU. Where
-    every condition of a schedule is a scalar that kernels compute, and none is
-    about a collective, which the host calls for, the schedule gets
-    `fp8.device_control`: loops and branches become conditional nodes
-    (`fp8-lower-schedule`). Else the host reads conditions, and a remark says so.
+    A step is one graph, so the GPU has to read conditions. If every condition
+    of a schedule is a scalar that kernels compute, and none controls a
+    collective, which the host starts, the schedule gets `fp8.device_control`:
+    loops and branches become conditional nodes (`fp8-lower-schedule`).
+    Otherwise the host reads conditions, and a remark says so.
 
     A counted loop is expanded, up to `nodes` launches. A longer one gets
-    `fp8.device_loop`: the GPU counts it, and its body is in the graph once. Where
-    operands move in such loops (parts of stacks), their kernels get copies that
-    compute addresses from counters: `@k_in_1_loop` has, behind the parameters
-    of `@k`, the address of the counters and for each operand the bytes that it
-    moves by in an iteration. A loop stays expanded if an address in it is no
-    multiple of its counter plus a constant, if cuBLASLt has an operand that
-    moves in it, if there is a collective in it, or if more than four such loops
-    would be in one another.
+    `fp8.device_loop`: the GPU counts it, and the graph holds its body once. If
+    the addresses of operands change in such loops (parts of stacks), their
+    kernels get copies that compute addresses from counters: besides the
+    parameters of `@k`, `@k_in_1_loop` takes the address of the counters and,
+    for each operand, the bytes by which its address changes per iteration. A
+    loop stays expanded if an address in it is not a multiple of its counter
+    plus a constant, if a cuBLASLt operand's address changes in it, if it
+    contains a collective, or if more than four such loops would be nested.
 
-    The kernels that keep conditions, count, and call
-    `cudaGraphSetConditional` come as GPU modules, too. Modules that nothing
-    launches any more go.
+    The kernels that store conditions, count, and call `cudaGraphSetConditional`
+    are added as GPU modules. Modules that nothing launches any more are
+    removed.
 
-    Runs behind `fp8-to-nvvm`.
+    Runs after `fp8-to-nvvm`.
 
     Example, with `nodes=4`:
 
@@ -270,7 +272,7 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
   }];
   let options = [
     Option<"nodes", "nodes", "int64_t", "2048",
-           "launches up to which a counted loop is expanded">
+           "largest number of launches to which a counted loop is expanded">
   ];
   let dependentDialects = ["::mlir::arith::ArithDialect",
                            "::mlir::gpu::GPUDialect",
@@ -281,11 +283,11 @@ def PlanGraph : Pass<"fp8-plan-graph", "::mlir::ModuleOp"> {
 def EmitGPUCode : Pass<"fp8-emit-gpu-code", "::mlir::ModuleOp"> {
   let summary = "Write the code of GPU kernels to files";
   let description = [{
-    Compiles every `gpu.module` for the module's GPU and writes what comes out to
-    `directory`, one file a kernel: `bitcode` (`.bc`), `ptx` or `cubin`. With
-    cubins comes `resources.csv`: what a launch asks for and what CUDA's
-    assembler says that each kernel takes, and the share of a processor's warps
-    that can run at once. The IR stays as it is.
+    Compiles every `gpu.module` for the module's GPU and writes its code to
+    `directory`, one file per kernel: `bitcode` (`.bc`), `ptx` or `cubin`. For
+    cubins it also writes `resources.csv`: the parameters of each launch, the
+    resources that CUDA's assembler reports for each kernel, and the fraction of
+    a multiprocessor's warps that can run at once. The IR stays as it is.
 
     Example, with `image=ptx directory=out`:
 

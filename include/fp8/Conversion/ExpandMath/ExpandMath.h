@@ -17,11 +17,11 @@ namespace fp8 {
 /// and vectors into arithmetic without library calls.
 void populateExpandMathPatterns(RewritePatternSet &patterns);
 
-/// The inverse error function of `x` (f32, scalar or vector), for which the
-/// math dialect has no op.
+/// Returns the inverse error function of `x` (f32, scalar or vector), for which
+/// the math dialect has no op.
 Value expandErfInv(OpBuilder &builder, Location loc, Value x);
 
-/// log |gamma(x)| and its derivative, likewise.
+/// Return log |gamma(x)| and its derivative for `x` of the same types.
 Value expandLgamma(OpBuilder &builder, Location loc, Value x);
 Value expandDigamma(OpBuilder &builder, Location loc, Value x);
 

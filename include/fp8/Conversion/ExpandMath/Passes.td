@@ -9,25 +9,25 @@ def ExpandMath : Pass<"fp8-expand-math"> {
   let summary = "Expand math functions into arithmetic with explicit fma";
   let description = [{
     Replaces every function of the `math` dialect on f32 (scalar or vector) by
-    straight-line arithmetic: polynomials with explicit `math.fma`, exponents
-    taken apart and put together with integer ops, special values handled by
-    selects. There is no branch, no table and no library call, so that the
-    result vectorizes, and every target and thread count computes the same bits.
+    straight-line arithmetic: polynomials with explicit `math.fma`, integer ops
+    that split and assemble exponents, and selects for special values. There is
+    no branch, table or library call, so the result vectorizes, and every target
+    and thread count computes the same bits.
 
     The results are within 2 ulp of the true value for all inputs: infinities,
     NaN, both zeros, subnormal inputs and subnormal results included. The
-    functions a training step spends time in (`exp`, `exp2`, `tanh`, `erf`)
-    compute in f32; the others go through f64, where rounding errors do not
-    matter. f16 and bf16 are computed in f32 and rounded once more.
+    functions that take most time in a training step (`exp`, `exp2`, `tanh`,
+    `erf`) compute in f32; the others compute in f64, where rounding errors do
+    not matter. f16 and bf16 are computed in f32 and rounded once more.
 
-    What stays: `math.fma`, `sqrt`, `absf`, `copysign`, `floor`, `ceil`,
+    These ops stay: `math.fma`, `sqrt`, `absf`, `copysign`, `floor`, `ceil`,
     `roundeven`, and the integer ops `absi`, `ctlz`, `cttz` and `ctpop`, all of
-    which are single instructions or short sequences of them. In f64 `cbrt`,
-    `erf`, `erfc`, `expm1`, `log1p`, `rsqrt` and the inverse hyperbolic functions
-    are expanded too (within 8 ulp), because LLVM has no accurate form of them;
-    the other functions stay and become calls of the C library: `acos`, `asin`,
-    `atan`, `atan2`, `cos`, `cosh`, `exp`, `exp2`, `log`, `log10`, `log2`,
-    `powf`, `sin`, `sinh`, `tan`, `tanh`.
+    which are single instructions or short sequences of them. In f64, `cbrt`,
+    `erf`, `erfc`, `expm1`, `log1p`, `rsqrt` and the inverse hyperbolic
+    functions are expanded, too (within 8 ulp), because LLVM has no accurate
+    form of them; the other functions stay and become calls of the C library:
+    `acos`, `asin`, `atan`, `atan2`, `cos`, `cosh`, `exp`, `exp2`, `log`,
+    `log10`, `log2`, `powf`, `sin`, `sinh`, `tan`, `tanh`.
 
     Example:
 

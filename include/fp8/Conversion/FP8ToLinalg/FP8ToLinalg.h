@@ -14,7 +14,7 @@ namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Conversion/FP8ToLinalg/Passes.h.inc"
 
-/// Turns `!fp8.scaled` into its payload and its scale tensor.
+/// Converts `!fp8.scaled` to its payload and its scale tensor.
 void populateFP8TypeConversions(TypeConverter &converter);
 
 /// Adds the lowerings of all fp8 ops, and of functions, calls and returns with

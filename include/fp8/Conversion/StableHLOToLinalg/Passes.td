@@ -6,7 +6,7 @@
 include "mlir/Pass/PassBase.td"
 
 def FoldTransposes : Pass<"fp8-fold-transposes"> {
-  let summary = "Fold transposes into the dots beside them";
+  let summary = "Fold transposes into adjacent dots";
   let description = [{
     A transpose that exchanges the rows and columns of a dot's result becomes
     the dot of the exchanged operands, and a transposed operand of a dot becomes
@@ -30,22 +30,23 @@ def FoldTransposes : Pass<"fp8-fold-transposes"> {
 def ConvertStableHLOToSCF : Pass<"convert-stablehlo-to-scf"> {
   let summary = "Lower stablehlo control flow to scf on tensors";
   let description = [{
-    Loops and branches become control flow of the schedule, around the ops they
-    had; `convert-stablehlo-to-linalg` lowers those afterwards.
+    Loops and branches become control flow of the schedule around their ops,
+    which `convert-stablehlo-to-linalg` lowers afterwards.
 
     - A `while` whose counter starts, steps and ends at constants becomes an
       `scf.for` from 0 by 1 over its iterations. The counter is no longer
-      carried: where ops read it, it is `tensor.from_elements` of the induction
-      variable, scaled and shifted as the counter was.
-    - Another `while` becomes an `scf.while` whose condition passes all carried
-      values on, in order.
-    - `if` becomes `scf.if`, `case` an `scf.index_switch` whose default is the
-      last branch, which StableHLO takes for every index out of range.
+      carried: ops read it as `tensor.from_elements` of the induction variable,
+      scaled and shifted as the counter was.
+    - Any other `while` becomes an `scf.while` whose condition forwards all
+      carried values in order.
+    - `if` becomes `scf.if`; `case` becomes an `scf.index_switch` whose default
+      is the last branch, which StableHLO takes for every index out of range.
     - A `dynamic_slice` of one contiguous part of a stack (leading dimensions
-      cut, trailing ones whole), whose offset follows from the counter of a loop
-      and is known to lie inside the stack, becomes a `tensor.extract_slice`, a
-      view; `dynamic_update_slice` a `tensor.insert_slice`. Dimensions of size
-      one that a reshape beside it drops or adds are left out.
+      cut, trailing ones whole) becomes a `tensor.extract_slice`, a view, if its
+      offset depends on the counter of a loop and is known to lie inside of the
+      stack; a `dynamic_update_slice` becomes a `tensor.insert_slice`.
+      Dimensions of size one that an adjacent reshape drops or adds are left
+      out.
 
     Example: the weight of each iteration is a view of the stack.
 
@@ -78,11 +79,12 @@ def ConvertStableHLOToSCF : Pass<"convert-stablehlo-to-scf"> {
 def CanonicalizeStructured : Pass<"fp8-canonicalize-structured"> {
   let summary = "Canonicalize and keep the form of the structured stage";
   let description = [{
-    Upstream's canonicalization patterns, without those of `scf.while`, `scf.if`
-    and `scf.index_switch`, which select whole tensors and carry scalars. Then
-    the bodies of `linalg.generic` and of loops marked `fp8.irregular` get the
-    scalars of the schedule that folding made them read, such as the counter of
-    a loop, from a tensor again: later stages pass tensors to kernels.
+    Applies upstream's canonicalization patterns, without those of `scf.while`,
+    `scf.if` and `scf.index_switch`, which select whole tensors and carry
+    scalars. Folding makes the bodies of `linalg.generic` and of loops marked
+    `fp8.irregular` read scalars of the schedule, such as the counter of a loop;
+    the pass then passes these through tensors again, because later stages only
+    pass tensors to kernels.
 
     Example: the body reads the counter, an index, from a tensor.
 
@@ -114,33 +116,33 @@ def CanonicalizeStructured : Pass<"fp8-canonicalize-structured"> {
 def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
   let summary = "Lower stablehlo and chlo to linalg on tensors";
   let description = [{
-    Every op becomes one of a few structured forms, which the kernel stage relies
-    on:
+    Every op becomes one of a few structured forms, on which the kernel stage
+    relies:
 
     - elementwise ops, rank 0 included: a `linalg.generic` of `arith` and `math`
       ops with identity maps;
     - transpose, broadcast_in_dim, slice and reverse: a copying generic whose
-      input map does the work; concatenate and pad: generics on one destination,
-      whose output maps place the parts;
+      input map moves the elements; concatenate and pad: generics on one
+      destination, whose output maps place the parts;
     - reshape: `tensor.collapse_shape` and `tensor.expand_shape`;
     - reduce: a generic with the parallel loops first; a sum of f16 or bf16
       accumulates in f32;
-    - dot_general: one generic with loops batch, m, n, k (in this order) and maps
-      into the operands as they lie, accumulating in f32 (f64, integers: in the
-      result's type);
+    - dot_general: one generic with loops batch, m, n, k (in this order) and
+      maps into the operands in their own layouts, accumulating in f32 (f64,
+      integers: in the result's type);
     - gather and dynamic_slice: a generic whose body clamps the indices and reads
       the operand with `tensor.extract`;
     - scatter and dynamic_update_slice: a nest of `scf.for` that carries the
-      tensor through `tensor.insert`; out-of-bounds updates write back what was
-      there. The outermost loop of a nest is marked `fp8.irregular`: all of it is
-      the code of one kernel, while other loops are control flow between kernels.
+      tensor through `tensor.insert`; out-of-bounds updates write back the old
+      element. The loops of a nest are marked `fp8.irregular`: the nest is the
+      code of one kernel, while other loops are control flow between kernels.
 
-    `optimization_barrier` stays for `fp8-drop-barriers`. Integers lose their
-    sign, at function boundaries too. Floats narrower than
-    f32 are computed in f32 and rounded after every op. Conversions of floats to
-    integers saturate, integer division by zero gives all ones, shifts by the
-    width or more are defined. Ops of the fp8 dialect are left alone; this pass
-    may run before or after `convert-fp8-to-linalg`.
+    `optimization_barrier` stays for `fp8-drop-barriers`. Integers become
+    signless, also at function boundaries. Floats narrower than f32 are computed
+    in f32 and rounded after every op. Conversions of floats to integers
+    saturate, integer division by zero gives all ones, and shifts by the width
+    or more are defined. Ops of the fp8 dialect stay as they are; this pass may
+    run before or after `convert-fp8-to-linalg`.
 
     Example:
 
@@ -160,12 +162,13 @@ def ConvertStableHLOToLinalg : Pass<"convert-stablehlo-to-linalg"> {
 }
 
 def DropBarriers : Pass<"fp8-drop-barriers"> {
-  let summary = "Remove optimization barriers, but remember them";
+  let summary = "Replace optimization barriers by marks";
   let description = [{
-    Replaces each `stablehlo.optimization_barrier` by its operands. What reads
-    its results, through reshapes, is marked `fp8.recompute`: an op with that
-    attribute differs from the op without it, so that later CSE keeps computing
-    again what `jax.checkpoint` did not want to keep.
+    Replaces each `stablehlo.optimization_barrier` by its operands. The ops that
+    read its results, through reshapes, are marked `fp8.recompute`. An op with
+    that attribute differs from the op without it, so later CSE does not merge a
+    recomputation of `jax.checkpoint` with the original. The ops that compute the
+    operands are marked `fp8.kept`, so that fusion does not recompute them.
 
     Example:
 
@@ -187,19 +190,19 @@ def DropBarriers : Pass<"fp8-drop-barriers"> {
 def VerifyStructured : Pass<"fp8-verify-structured"> {
   let summary = "Check that only structured tensor ops are left";
   let description = [{
-    The contract between this stage and kernel formation. Functions hold only
+    The contract between this stage and kernel formation. A function holds only
     `func.func`, `func.return`, `arith.constant`, `tensor.empty`,
     `tensor.expand_shape`, `tensor.collapse_shape`, `linalg.generic`,
     `linalg.fill`, loop nests marked `fp8.irregular`, and control flow around
-    more of the same: `scf.for`, `scf.while` (whose condition passes all carried
-    values on in order), `scf.if`, `scf.index_switch`, with the rank-0
-    `tensor.extract` of their conditions, rank-0 `tensor.from_elements` of their
-    counters, `arith` on indices and integers, and `tensor.extract_slice` and
+    these: `scf.for`, `scf.while` (whose condition forwards all carried values
+    in order), `scf.if`, `scf.index_switch`, with the rank-0 `tensor.extract` of
+    their conditions, rank-0 `tensor.from_elements` of their counters, `arith`
+    on indices and integers, and `tensor.extract_slice` and
     `tensor.insert_slice` of contiguous parts. The bodies of `linalg.generic`,
     and nests marked `fp8.irregular`, hold `arith` and `math` ops on scalars,
     `linalg.index`, `tensor.extract`, and in loops `tensor.insert` and `scf`
-    loops; scalars from outside are constants. Integers are signless. Anything
-    else is one error that names the op.
+    loops; scalars from outside must be constants. Integers are signless.
+    Anything else is an error that names the op.
 
     Example:
 

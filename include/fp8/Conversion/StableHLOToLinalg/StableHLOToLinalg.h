@@ -13,7 +13,7 @@ namespace fp8 {
 #define GEN_PASS_DECL
 #include "fp8/Conversion/StableHLOToLinalg/Passes.h.inc"
 
-/// Makes the elements of tensors signless; other types stay.
+/// Makes the elements of tensors signless; other types do not change.
 void populateSignlessTypeConversions(TypeConverter &converter);
 
 /// Adds the lowerings of all supported stablehlo and chlo ops.

@@ -1,4 +1,4 @@
-//===- Accesses.cpp - What the loops of a task load and store -------------===//
+//===- Accesses.cpp - Loads and stores of a task --------------------------===//
 
 #include "Booleans.h"
 #include "KernelLowering.h"
@@ -12,7 +12,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// The memref behind `buffer` and the indices that `map` gives at `dims`.
+/// Returns the memref behind `buffer`, and the indices that `map` gives at
+/// `dims`.
 Value KernelLowering::resolve(Value buffer, AffineMap map, ArrayRef<Value> dims,
                               SmallVectorImpl<Value> &indices) {
   auto it = locals.find(buffer);
@@ -46,7 +47,8 @@ void KernelLowering::storeElement(Value value, Value memref,
   memref::StoreOp::create(builder, loc, value, memref, indices);
 }
 
-/// Loads and stores of a loop nest whose boolean buffers have become bytes.
+/// Rewrites the accesses of a loop nest to boolean buffers, which are now
+/// bytes.
 void KernelLowering::accessBooleansAsBytes(Operation *nest) {
   SmallVector<Operation *> accesses;
   nest->walk([&](Operation *op) {
@@ -82,7 +84,8 @@ Value KernelLowering::broadcast(Value value, int64_t lanes) {
       builder, loc, VectorType::get({lanes}, value.getType()), value);
 }
 
-/// Is it an array of booleans, which are bytes?
+/// Returns true if the elements of `buffer` are booleans, which are stored as
+/// bytes.
 bool KernelLowering::holdsBooleans(Value buffer) {
   auto it = locals.find(buffer);
   if (it != locals.end())
@@ -97,7 +100,7 @@ Stride KernelLowering::strideAt(AffineMap map, const Nest &nest,
                                nest.startsAligned ? nest.lanes : 1);
 }
 
-/// The same as `resolve` for one lane of a vector.
+/// Does the same as `resolve` for one lane of a vector.
 Value KernelLowering::placeOfLane(Value buffer, AffineMap map, const Nest &nest,
                                   Loops &loops, int64_t index,
                                   SmallVectorImpl<Value> &indices) {
@@ -170,7 +173,7 @@ void KernelLowering::store(Value value, Value buffer, AffineMap map,
   }
 }
 
-/// What output `result` of `op` holds before the nest.
+/// Returns the value of output `result` of `op` before the nest.
 Value KernelLowering::initialValue(linalg::GenericOp op, unsigned result,
                                    const Nest &nest, Loops &loops,
                                    int64_t lanes) {

@@ -28,7 +28,7 @@ void lowering::storeBooleansAsBytes(ScheduleOp schedule) {
     for (Operation &op : *block)
       llvm::for_each(op.getResults(), convert);
   });
-  // Conditions are read, flags written, by the schedule itself.
+  // The schedule itself reads conditions and writes flags.
   schedule.walk([&](Operation *op) {
     builder.setInsertionPointAfter(op);
     if (auto load = dyn_cast<memref::LoadOp>(op);

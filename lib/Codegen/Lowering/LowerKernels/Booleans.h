@@ -9,13 +9,13 @@
 
 namespace mlir::fp8::lowering {
 
-/// What an element is in memory: booleans are bytes.
+/// Returns the type of an element in memory: a boolean is a byte.
 Type storageType(Type type);
 
-/// Booleans of the schedule become bytes as those of the kernels are.
+/// Turns the booleans of the schedule into bytes, as the kernels do.
 void storeBooleansAsBytes(ScheduleOp schedule);
 
-/// The same for constants.
+/// Does the same for constants.
 void storeBooleansAsBytes(ModuleOp module);
 
 } // namespace mlir::fp8::lowering

@@ -1,4 +1,4 @@
-//===- KernelLowering.h - One kernel to the loops of one task ---*- C++ -*-===//
+//===- KernelLowering.h - Lowering of a kernel to a task --------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_KERNELLOWERING_H
 #define FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_KERNELLOWERING_H
@@ -15,17 +15,17 @@
 
 namespace mlir::fp8::lowering {
 
-/// A buffer of the kernel's own: as large as one tile.
+/// A local buffer of the kernel, as large as one tile.
 struct Local {
   MemRefType type; // of the whole tensor
-  /// Domain loop that each dimension is cut along; -1: held whole.
+  /// The domain loop that divides each dimension; -1 if it is whole.
   SmallVector<int> domainLoop;
   int64_t bytes = 0, scratchOffset = 0;
   bool inShared = false; // on a GPU: in shared memory
-  Value memref;          // in the tile being emitted
+  Value memref;          // the buffer in the current tile
 };
 
-/// A loop that is reduced over, in steps of one vector or of one element.
+/// A reduction loop, in steps of one vector or of one element.
 struct ReductionLoop {
   unsigned loop;
   int64_t extent, step = 1;
@@ -39,14 +39,15 @@ struct Loops {
   SmallVector<Value> index; // current index per loop
 };
 
-/// Emits the loops of one task in place of the structured ops of a kernel. What
-/// depends on how a task runs is virtual; this class knows what is the same on
-/// every target: the nests, their order of sums, and the bodies.
+/// Emits the loops of one task in place of the structured ops of a kernel. This
+/// class contains what is the same on every target: the nests, the order of
+/// their sums, and the bodies. Virtual functions contain what depends on how a
+/// target runs a task.
 class KernelLowering {
 public:
-  /// `sumTile` decides how sums are cut into partial sums, `tile` what one task
-  /// computes. The last loop of the domain is run in order if there is a
-  /// `block` of it.
+  /// `sumTile` determines how sums are split into partial sums, `tile` what one
+  /// task computes. If `block` is given, the last loop of the domain runs in
+  /// order, in blocks of that size.
   KernelLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
                  ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
                  std::optional<int64_t> block = std::nullopt)
@@ -57,7 +58,8 @@ public:
   }
   virtual ~KernelLowering() = default;
 
-  /// Tiles run over the fewest of these numbers of keys that their queries see.
+  /// Lets tiles run over the smallest of these numbers of keys that covers the
+  /// keys their queries see.
   void setKeyCounts(const CausalKeys &keys, ArrayRef<int64_t> counts) {
     causalKeys = keys;
     keyCounts.assign(counts.begin(), counts.end());
@@ -78,29 +80,31 @@ protected:
   int64_t countTasks();
   SmallVector<Value> tileIndexOf(Value task);
 
-  // What a target decides.
-  /// Gives locals their place, and the function what it needs for that.
+  // Target hooks.
+  /// Assigns memory to locals, and prepares the function for that.
   virtual LogicalResult planScratch() = 0;
-  /// Adds the arguments of the target; returns the number of the task.
+  /// Adds the target's arguments; returns the number of the task.
   virtual Value prepareArguments() = 0;
-  /// The bytes that a dot needs while it runs over a tile of these sizes.
+  /// Returns the bytes that a dot needs while it runs over a tile of these
+  /// sizes.
   virtual int64_t dotScratchBytes(linalg::GenericOp op,
                                   ArrayRef<int64_t> sizes) = 0;
   virtual Value placeLocal(const Local &local, MemRefType type) = 0;
   virtual LogicalResult emitDot(linalg::GenericOp op) = 0;
   virtual void emitFill(linalg::FillOp fill) = 0;
-  /// A loop nest that is the code of one task.
+  /// Emits a loop nest that is the code of one task.
   virtual void emitIrregular(Operation *nest) = 0;
-  /// The parallel loops of a nest, in `order` from the outside in.
+  /// Emits the parallel loops of a nest, in `order` from outermost to
+  /// innermost.
   virtual void emitParallelLoops(const Nest &nest, Loops &loops,
                                  ArrayRef<unsigned> order) = 0;
-  /// The alignment of a vector access at the current indices, if more is known
-  /// than that of an element.
+  /// Returns the alignment of a vector access at the current indices, if it is
+  /// known to be larger than that of an element.
   virtual std::optional<int64_t> alignmentOf(Value buffer, AffineMap map,
                                              const Nest &nest, int64_t lanes) {
     return std::nullopt;
   }
-  /// Between two parts of a tile, which may exchange data.
+  /// Emits code between two parts of a tile, which may exchange data.
   virtual void emitPartEnd() {}
 
   // One tile.
@@ -206,36 +210,36 @@ protected:
   FunctionOpInterface kernel;
   OpBuilder builder;
   SmallVector<int64_t> domain, tile, sumTile;
-  /// Whether a task runs all of the last loop, block after block.
+  /// Whether a task runs the whole last loop, block by block.
   bool inOrder;
   Location loc = UnknownLoc::get(kernel.getContext());
   std::optional<CausalKeys> causalKeys;
   SmallVector<int64_t> keyCounts;
   llvm::MapVector<Value, Local> locals;
-  /// The constant that a reduction or dot starts from instead of a fill.
+  /// The constant from which a reduction or dot starts, instead of a fill.
   DenseMap<std::pair<Operation *, unsigned>, Value> constantInit;
   llvm::SmallPtrSet<Operation *, 8> absorbedFills;
-  /// Fills of what the blocks of the last loop are added to.
+  /// Fills of the buffers into which the blocks of the last loop are summed.
   SmallVector<linalg::FillOp> firstFills;
-  /// Arguments that hold booleans (as bytes).
+  /// Arguments that hold booleans, as bytes.
   llvm::SmallDenseSet<Value> boolArguments;
   TileParts parts;
-  /// The bytes of all locals, and the most that one dot needs beside them.
+  /// The bytes of all locals, and the most scratch bytes of a dot.
   int64_t localBytes = 0, dotBytes = 0;
-  // The tile being emitted.
+  // The current tile.
   SmallVector<Value> tileOffsets;
   SmallVector<int64_t> tileSizes;
-  /// The keys that it runs over, in an attention that does not see all.
+  /// The keys that it runs over, if its queries do not see all keys.
   std::optional<int64_t> numKeys;
-  /// Values written by earlier ops of the nest, per buffer, in registers.
+  /// Values in registers that earlier ops of the nest have written, per buffer.
   DenseMap<Value, Value> forwarded;
 };
 
-/// How often each loop of `op` runs in a tile of these sizes.
+/// Returns the extents of the loops of `op` in a tile of these sizes.
 SmallVector<int64_t> extentsIn(ArrayRef<int64_t> tile, linalg::GenericOp op);
 
-/// The domain loop that each dimension of `buffer` is cut along, by those who
-/// write it; -1 where a dimension is whole.
+/// Returns the domain loop that divides each dimension of `buffer`, as its
+/// writers determine; -1 if a dimension is whole.
 SmallVector<int> domainLoopsOf(Value buffer);
 
 } // namespace mlir::fp8::lowering

@@ -1,4 +1,4 @@
-//===- LowerKernels.cpp - Structured ops to the loops of one task ---------===//
+//===- LowerKernels.cpp - Lowering of kernels to tasks --------------------===//
 
 #include "Booleans.h"
 #include "TaskLowering.h"
@@ -20,7 +20,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// The kernel as a function, for its tasks to be emitted into.
+/// Moves the kernel into a function, into which its tasks are emitted.
 static func::FuncOp toFunction(KernelOp kernel) {
   OpBuilder builder(kernel);
   func::FuncOp func = moveToFunction(builder, kernel, kernel.getSymName());

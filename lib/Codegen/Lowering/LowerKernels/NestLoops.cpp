@@ -8,8 +8,9 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Reduction with whole accumulators per lane: the vector loop is parallel (or
-/// there is none). Also the plain elementwise case, without accumulators.
+/// Emits a reduction whose vector loop is parallel or missing, so that each
+/// lane has a whole accumulator. Without accumulators, this is the elementwise
+/// case.
 void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
                                    int64_t lanes) {
   SmallVector<Value> accumulators;
@@ -35,7 +36,7 @@ void KernelLowering::emitReduction(const Nest &nest, Loops &loops,
               lanes);
 }
 
-/// Partial results of `width` lanes (or of a scalar) along the loops of
+/// Returns partial results of `width` lanes (or one scalar) along the loops of
 /// `order`.
 SmallVector<Value> KernelLowering::emitPartialSums(
     const Nest &nest, Loops &loops, ArrayRef<ReductionLoop> order,
@@ -53,7 +54,7 @@ SmallVector<Value> KernelLowering::emitPartialSums(
                          });
 }
 
-/// The same, brought together.
+/// Does the same, and combines the lanes.
 SmallVector<Value> KernelLowering::emitPartialReduction(
     const Nest &nest, Loops &loops, ArrayRef<ReductionLoop> order,
     ArrayRef<Operation *> combiners, int64_t width) {
@@ -76,8 +77,8 @@ KernelLowering::Accumulators KernelLowering::accumulatorsOf(const Nest &nest) {
   return accumulators;
 }
 
-/// Stores what reductions over the vector loop gave. That loop is gone: no
-/// access here depends on it.
+/// Stores the results of reductions over the vector loop. No access depends on
+/// that loop any more.
 void KernelLowering::storeTotals(const Nest &nest, Loops &loops,
                                  const Accumulators &accumulators,
                                  ArrayRef<Value> totals) {
@@ -95,7 +96,7 @@ void KernelLowering::emitNest(const Nest &nest) {
   linalg::GenericOp first = nest.ops.front();
   loc = first.getLoc();
   Loops loops = loopsOf(first);
-  // Parallel loops outside, the vector loop the innermost of them.
+  // The parallel loops are outside; the vector loop is the innermost of them.
   SmallVector<unsigned> order;
   for (unsigned loop = 0; loop < nest.extents.size(); ++loop)
     if (!nest.reduction.test(loop) && nest.vectorLoop != loop)

@@ -12,9 +12,10 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Lanes of an elementwise vector. Fixed, so that all targets sum alike.
+/// The lanes of an elementwise vector. They are the same on all targets, so
+/// that sums are, too.
 static constexpr int64_t kLanes = 16;
-/// Lanes of a light reduction: four chains hide the latency of an add.
+/// The lanes of a light reduction: four chains hide the latency of an addition.
 static constexpr int64_t kWideLanes = 64;
 /// A nest with fewer body ops than this counts as light.
 static constexpr unsigned kLightOps = 10;
@@ -65,7 +66,7 @@ Stride lowering::strideOf(AffineMap map, unsigned dim, int64_t lanes) {
   return result;
 }
 
-/// Can the payload run on vectors?
+/// Returns true if the payload can run on vectors.
 static bool isVectorizable(linalg::GenericOp op) {
   return llvm::all_of(*op.getBody(), [](Operation &inner) {
     return isa<linalg::IndexOp, linalg::YieldOp, memref::LoadOp,
@@ -82,7 +83,8 @@ static llvm::SmallBitVector reductionLoops(linalg::GenericOp op) {
   return loops;
 }
 
-/// Is whatever the nest wrote read where it was written?
+/// Returns true if `op` reads everything that the nest writes at the index at
+/// which it is written.
 static bool readsWhereWritten(const Nest &nest, linalg::GenericOp op) {
   for (linalg::GenericOp member : nest.ops)
     for (OpOperand &init : member.getDpsInitsMutable()) {
@@ -137,7 +139,7 @@ private:
 
 } // namespace
 
-/// Whether all tiles start at a multiple of `lanes` along a loop.
+/// Returns true if all tiles start at a multiple of `lanes` along a loop.
 bool VectorLoopChooser::startsAligned(unsigned loop, int64_t lanes) {
   for (auto [i, dim] : llvm::enumerate(taskDims(nest.ops.front())))
     if (dim == loop && tile[i] != domain[i] && tile[i] % lanes != 0)
@@ -145,7 +147,7 @@ bool VectorLoopChooser::startsAligned(unsigned loop, int64_t lanes) {
   return true;
 }
 
-/// Can all reductions of the nest be cut into partial ones?
+/// Returns true if all reductions of the nest can be split into partial ones.
 bool VectorLoopChooser::isCombinable() {
   for (linalg::GenericOp op : nest.ops)
     if (!allParallel(op))

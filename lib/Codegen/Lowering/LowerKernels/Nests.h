@@ -19,31 +19,33 @@ struct Nest {
   llvm::SmallBitVector reduction; // loops that some op reduces over
   std::optional<unsigned> vectorLoop;
   int64_t lanes = 1;
-  /// Vectors start at multiples of `lanes`.
+  /// Whether vectors start at multiples of `lanes`.
   bool startsAligned = false;
 };
 
-/// What a tile is made of, in order: nests, and fills, dots and loops alone.
+/// The parts of a tile in order: nests, and single fills, dots and loops.
 using TileParts = SmallVector<std::variant<Nest, Operation *>>;
 
-/// Joins the ops of a kernel's `body`, without the fills in `absorbed`, to
-/// nests that have their vector loop. The domain is cut into tiles.
+/// Joins the ops of a kernel's `body`, except the fills in `absorbed`, into
+/// nests and chooses their vector loops. `tile` is the tile of the domain.
 TileParts collectNests(Block &body, ArrayRef<int64_t> domain,
                        ArrayRef<int64_t> tile,
                        const llvm::SmallPtrSetImpl<Operation *> &absorbed);
 
-/// The loops of `op` that the domain cuts, by domain loop.
+/// Returns the loop of `op` for each domain loop; -1 for none.
 SmallVector<int64_t> taskDims(Operation *op);
 
-/// The map of an operand with `loop mod size` (which the structured form uses
-/// where a tensor is larger than the loop) read as what it is: the loop.
+/// Returns the map of an operand with `loop mod size` replaced by the loop.
+/// (The structured form uses the modulo where a tensor is larger than the
+/// loop.)
 AffineMap indexingMap(linalg::GenericOp op, OpOperand &operand);
 
-/// How an access moves when the vector loop advances by one.
+/// How the address of an access changes when the vector loop advances by one.
 enum class Stride { Invariant, Contiguous, Other };
 
-/// Vectors start at multiples of `lanes`, if that is more than 1: quotients by
-/// multiples of that are the same for all of their lanes.
+/// Returns the stride of an access along loop `dim`. If `lanes` is more than 1,
+/// vectors start at multiples of it, so that quotients by multiples of `lanes`
+/// are the same for all lanes of a vector.
 Stride strideOf(AffineMap map, unsigned dim, int64_t lanes);
 
 } // namespace mlir::fp8::lowering

@@ -22,7 +22,8 @@ void KernelLowering::mapArguments(linalg::GenericOp op, const Nest &nest,
       mapping.map(arg, value);
 }
 
-/// The index of a loop: along the vector loop a vector of consecutive ones.
+/// Emits the index of a loop; along the vector loop it is a vector of
+/// consecutive indices.
 Value KernelLowering::emitIndex(unsigned dim, const Nest &nest, Loops &loops,
                                 int64_t lanes) {
   Value scalar = loops.index[dim];
@@ -33,8 +34,8 @@ Value KernelLowering::emitIndex(unsigned dim, const Nest &nest, Loops &loops,
   return arith::AddIOp::create(builder, loc, broadcast(scalar, lanes), step);
 }
 
-/// Elements at indices that some lanes have of their own. `hasLaneIndex`: the
-/// last of them are consecutive.
+/// Emits loads at indices that differ between lanes. `hasLaneIndex` tells that
+/// the last index is a vector of consecutive ones.
 Value KernelLowering::emitGather(memref::LoadOp gather,
                                  SmallVector<Value> indices, bool hasLaneIndex,
                                  int64_t lanes) {
@@ -59,7 +60,7 @@ Value KernelLowering::emitGather(memref::LoadOp gather,
   return vector::FromElementsOp::create(builder, loc, vectorType, elements);
 }
 
-/// An op of a payload on vectors, if one of its operands is one.
+/// Emits an op of a payload, on vectors if any operand is a vector.
 void KernelLowering::emitPayloadOp(Operation &op, int64_t lanes,
                                    IRMapping &mapping) {
   bool vectors = llvm::any_of(op.getOperands(), [&](Value operand) {
@@ -82,8 +83,8 @@ void KernelLowering::emitPayloadOp(Operation &op, int64_t lanes,
   mapping.map(op.getResults(), copy->getResults());
 }
 
-/// One op of the nest at the current indices. `running` are the values of its
-/// outputs so far; the result is what it yields.
+/// Emits one op of the nest at the current indices. `running` holds the current
+/// values of its outputs; returns what it yields.
 SmallVector<Value> KernelLowering::emitPayload(linalg::GenericOp op,
                                                const Nest &nest, Loops &loops,
                                                int64_t lanes,
@@ -115,8 +116,8 @@ SmallVector<Value> KernelLowering::emitPayload(linalg::GenericOp op,
   return results;
 }
 
-/// All ops of the nest at the current indices. Elementwise results are stored
-/// (unless only this nest reads them); returns the new accumulators.
+/// Emits all ops of the nest at the current indices. Stores elementwise results
+/// unless only this nest reads them; returns the new accumulators.
 SmallVector<Value> KernelLowering::emitBody(const Nest &nest, Loops &loops,
                                             int64_t lanes,
                                             ValueRange accumulators) {

@@ -1,4 +1,4 @@
-//===- Scratch.cpp - What a task keeps to itself --------------------------===//
+//===- Scratch.cpp - Local buffers of a task ------------------------------===//
 
 #include "Booleans.h"
 #include "KernelLowering.h"
@@ -9,7 +9,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Where locals begin.
+/// The alignment of locals, in bytes.
 static constexpr int64_t kAlignment = 64;
 
 SmallVector<int> lowering::domainLoopsOf(Value buffer) {
@@ -27,7 +27,7 @@ SmallVector<int> lowering::domainLoopsOf(Value buffer) {
   return loops;
 }
 
-/// Calls `visit` with the sizes of every tile that there is: the last one of a
+/// Calls `visit` with the sizes of all kinds of tiles: the last tile of a
 /// domain loop may be smaller.
 void KernelLowering::forEachTileSize(
     llvm::function_ref<void(ArrayRef<int64_t>)> visit) {
@@ -45,7 +45,7 @@ void KernelLowering::forEachTileSize(
   llvm::for_each(tiles, visit);
 }
 
-/// Finds every intermediate buffer and how the domain cuts it.
+/// Finds every intermediate buffer and how the domain divides it.
 void KernelLowering::collectLocals() {
   for (auto alloc : body().getOps<memref::AllocOp>()) {
     Local local;
@@ -63,7 +63,7 @@ void KernelLowering::collectLocals() {
   for (auto generic : body().getOps<linalg::GenericOp>()) {
     if (!isDot(generic))
       continue;
-    // A smaller tile may be packed where a whole one is not.
+    // A smaller tile may be packed even if a whole one is not.
     auto visit = [&](ArrayRef<int64_t> sizes) {
       dotBytes = std::max(dotBytes, dotScratchBytes(generic, sizes));
     };
@@ -76,7 +76,7 @@ void KernelLowering::collectLocals() {
   }
 }
 
-/// Whoever writes a local must write the tile that it holds, no more.
+/// Checks that every writer of a local writes exactly the tile that it holds.
 LogicalResult KernelLowering::verifyLocals() {
   for (auto generic : body().getOps<linalg::GenericOp>())
     for (OpOperand &init : generic.getDpsInitsMutable()) {
@@ -95,7 +95,7 @@ LogicalResult KernelLowering::verifyLocals() {
   return success();
 }
 
-/// A fill of constant that a reduction overwrites is only its start value.
+/// Turns a constant fill that a reduction overwrites into its start value.
 void KernelLowering::collectInits() {
   for (auto fill : body().getOps<linalg::FillOp>()) {
     Value buffer = fill.getOutputs()[0];
@@ -107,7 +107,8 @@ void KernelLowering::collectInits() {
     auto generic = dyn_cast_or_null<linalg::GenericOp>(next);
     if (!generic)
       continue;
-    // What blocks are added to is filled once, before the first of them.
+    // A buffer into which blocks are summed is filled once, before the first
+    // block.
     if (sumsBlocks(generic)) {
       firstFills.push_back(fill);
       absorbedFills.insert(fill);
@@ -128,7 +129,7 @@ void KernelLowering::collectInits() {
   }
 }
 
-/// The buffer of a local in a tile of these sizes.
+/// Returns the type of a local in a tile of these sizes.
 MemRefType KernelLowering::tileType(const Local &local,
                                     ArrayRef<int64_t> sizes) const {
   SmallVector<int64_t> shape;
@@ -137,7 +138,7 @@ MemRefType KernelLowering::tileType(const Local &local,
   return MemRefType::get(shape, storageType(local.type.getElementType()));
 }
 
-/// The types of the operands of a dot that are locals; null for the others.
+/// Returns the types of the operands of a dot that are locals; null for others.
 std::array<Type, 2>
 KernelLowering::localInputTypes(linalg::GenericOp dot,
                                 ArrayRef<int64_t> sizes) const {
@@ -148,7 +149,7 @@ KernelLowering::localInputTypes(linalg::GenericOp dot,
   return types;
 }
 
-/// Makes the locals of the tile, of its size.
+/// Creates the locals of the tile, with its size.
 void KernelLowering::placeLocals() {
   for (auto &[buffer, local] : locals) {
     local.memref = placeLocal(local, tileType(local, tileSizes));

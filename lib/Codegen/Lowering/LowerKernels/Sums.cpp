@@ -1,4 +1,4 @@
-//===- Sums.cpp - Loops that reduce, and long float sums ------------------===//
+//===- Sums.cpp - Reductions and long float sums --------------------------===//
 
 #include "KernelLowering.h"
 
@@ -10,8 +10,9 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::lowering;
 
-/// Terms that a sum adds one after the other. The sums of such blocks are added
-/// with compensation, so that the error of long sums does not grow.
+/// The number of terms that a sum adds one after another. The sums of such
+/// blocks are added with compensation, so that the error of long sums does not
+/// grow.
 static constexpr int64_t kSumBlock = 16;
 
 static int64_t volumeOf(ArrayRef<ReductionLoop> order) {
@@ -30,7 +31,7 @@ Value KernelLowering::combine(Operation *combiner, Value a, Value b) {
   return op->getResult(0);
 }
 
-/// Halves the vector until one lane is left.
+/// Reduces a vector by halves until one lane is left.
 Value KernelLowering::reduceLanes(Value vector, Operation *combiner) {
   int64_t lanes = cast<VectorType>(vector.getType()).getNumElements();
   Value odd;
@@ -52,7 +53,7 @@ Value KernelLowering::reduceLanes(Value vector, Operation *combiner) {
   return odd ? combine(combiner, result, odd) : result;
 }
 
-/// A loop that carries values; `body` has the offset of its iteration.
+/// Emits a loop with carried values; `body` gets the offset of its iteration.
 SmallVector<Value> KernelLowering::emitLoop(
     int64_t begin, int64_t end, int64_t step, ValueRange carried,
     function_ref<SmallVector<Value>(Value, ValueRange)> body) {
@@ -70,7 +71,7 @@ SmallVector<Value> KernelLowering::emitLoop(
   return forOp.getResults();
 }
 
-/// Sequential loops over `order`, carrying accumulators.
+/// Emits sequential loops over `order` that carry accumulators.
 SmallVector<Value>
 KernelLowering::emitReductionLoops(Loops &loops, ArrayRef<ReductionLoop> order,
                                    ValueRange accumulators,
@@ -99,15 +100,16 @@ Value KernelLowering::neutralValue(Operation *combiner, Type type) {
                 : neutral;
 }
 
-/// Kahan's addition: the new sum and what it lost. A sum that is infinite, or
-/// becomes so, has lost nothing: an infinite loss would make the next sum NaN.
+/// Emits Kahan's addition; returns the new sum and the lost part. For a sum
+/// that is or becomes infinite, the lost part is 0: an infinite one would make
+/// the next sum NaN.
 std::pair<Value, Value> KernelLowering::addCompensated(Value sum, Value lost,
                                                        Value term) {
   Value y = arith::SubFOp::create(builder, loc, term, lost);
   Value next = arith::AddFOp::create(builder, loc, sum, y);
   Value added = arith::SubFOp::create(builder, loc, next, sum);
   Value nextLost = arith::SubFOp::create(builder, loc, added, y);
-  // Of what is not finite the difference to itself is NaN.
+  // The difference of a value to itself is NaN if the value is not finite.
   Value itself = arith::SubFOp::create(builder, loc, nextLost, nextLost);
   Value isFinite = arith::CmpFOp::create(
       builder, loc, arith::CmpFPredicate::ORD, itself, itself);
@@ -117,8 +119,8 @@ std::pair<Value, Value> KernelLowering::addCompensated(Value sum, Value lost,
           arith::SelectOp::create(builder, loc, isFinite, nextLost, none)};
 }
 
-/// One block of a sum, `order` at the current indices: its own sums, and what
-/// becomes of the sums of all.
+/// Emits one block of a sum, `order` at the current indices: computes its own
+/// sums, and adds them to the total sums.
 SmallVector<Value> KernelLowering::emitSumBlock(Loops &loops,
                                                 ArrayRef<ReductionLoop> order,
                                                 ValueRange carried,
@@ -144,8 +146,8 @@ SmallVector<Value> KernelLowering::emitSumBlock(Loops &loops,
   return next;
 }
 
-/// Loops over `order` whose float sums are sums of short blocks. `carried` has
-/// the accumulators, then what each of the sums lost.
+/// Emits loops over `order` whose float sums are sums of short blocks.
+/// `carried` holds the accumulators, then the lost part of each sum.
 SmallVector<Value> KernelLowering::emitSumBlocks(
     Loops &loops, ArrayRef<ReductionLoop> order, ValueRange carried,
     ArrayRef<Operation *> combiners, ReductionBody body) {
@@ -184,8 +186,8 @@ SmallVector<Value> KernelLowering::emitSumBlocks(
   return next;
 }
 
-/// Loops over `order`; long float sums are blocked where every output has a
-/// combiner.
+/// Emits loops over `order`. Long float sums are computed in blocks if every
+/// output has a combiner.
 SmallVector<Value> KernelLowering::emitBlockedSums(
     Loops &loops, ArrayRef<ReductionLoop> order, ValueRange accumulators,
     ArrayRef<Operation *> combiners, ReductionBody body) {

@@ -1,4 +1,4 @@
-//===- TaskLowering.cpp - One kernel to the loops of a CPU's task ---------===//
+//===- TaskLowering.cpp - Lowering of a kernel to a CPU task --------------===//
 
 #include "TaskLowering.h"
 
@@ -23,7 +23,7 @@ LogicalResult TaskLowering::planScratch() {
   return success();
 }
 
-/// Task and scratch are the leading arguments.
+/// Makes task and scratch the leading arguments.
 Value TaskLowering::prepareArguments() {
   int64_t bytes =
       kernel->getAttrOfType<IntegerAttr>(kScratchBytesAttr).getInt();
@@ -38,7 +38,7 @@ Value TaskLowering::placeLocal(const Local &local, MemRefType type) {
                                 ValueRange{});
 }
 
-/// Writes the constant over the part of the buffer that this task owns.
+/// Writes the constant into the part of the buffer that this task owns.
 void TaskLowering::emitFill(linalg::FillOp fill) {
   Value buffer = fill.getOutputs()[0];
   auto type = cast<MemRefType>(buffer.getType());
@@ -82,7 +82,7 @@ LogicalResult TaskLowering::emitDot(linalg::GenericOp op) {
   return emitContraction(builder, loc, contraction, target);
 }
 
-/// Reduction over the vector loop: lanes hold partial results.
+/// Emits a reduction over the vector loop, whose lanes hold partial results.
 void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   unsigned vectorLoop = *nest.vectorLoop;
   int64_t extent = loops.extent[vectorLoop];
@@ -98,7 +98,7 @@ void TaskLowering::emitVectorReduction(const Nest &nest, Loops &loops) {
   auto reduce = [&](int64_t width) {
     return emitPartialReduction(nest, loops, order, combiners, width);
   };
-  // The whole vectors, then what is left of each row.
+  // First the whole vectors, then the remainder of each row.
   order.push_back({vectorLoop, whole, lanes});
   SmallVector<Value> totals = reduce(lanes);
   if (rest) {

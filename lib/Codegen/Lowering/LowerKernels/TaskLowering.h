@@ -1,4 +1,4 @@
-//===- TaskLowering.h - One kernel to the loops of a CPU's task -*- C++ -*-===//
+//===- TaskLowering.h - Lowering of a kernel to a CPU task ------*- C++ -*-===//
 
 #ifndef FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
 #define FP8_LIB_CODEGEN_LOWERING_LOWERKERNELS_TASKLOWERING_H
@@ -9,8 +9,8 @@
 
 namespace mlir::fp8::lowering {
 
-/// A task of a CPU runs its tile on one thread, in vectors, with scratch of its
-/// own.
+/// Lowers a kernel to the code of a CPU task, which runs its tile on one
+/// thread, in vectors, with its own scratch.
 class TaskLowering : public KernelLowering {
 public:
   TaskLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,

@@ -17,8 +17,8 @@ SmallVector<int64_t> lowering::extentsIn(ArrayRef<int64_t> tile,
   return extents;
 }
 
-/// How often each loop of `op` runs in a tile of these sizes, over the keys
-/// that its queries see.
+/// Returns the extents of the loops of `op` in a tile of these sizes; keys only
+/// count as far as the current number of keys.
 SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
                                                ArrayRef<int64_t> sizes) const {
   SmallVector<int64_t> extents = extentsIn(sizes, op);
@@ -29,7 +29,7 @@ SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
   return extents;
 }
 
-/// The loops of `op` over the tile.
+/// Returns the loops of `op` over the current tile.
 Loops KernelLowering::loopsOf(linalg::GenericOp op) {
   Loops loops;
   loops.extent = extentsOf(op, tileSizes);
@@ -41,7 +41,7 @@ Loops KernelLowering::loopsOf(linalg::GenericOp op) {
   return loops;
 }
 
-/// Loops over the part of `buffer` that the tile owns.
+/// Returns loops over the part of `buffer` that the tile owns.
 Loops KernelLowering::loopsOver(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   Loops loops;
@@ -53,7 +53,7 @@ Loops KernelLowering::loopsOver(Value buffer) {
   return loops;
 }
 
-/// The tile of a dot, without what a target adds to it.
+/// Returns the tile of a dot, without the target's additions.
 ContractionTile KernelLowering::contractionOf(linalg::GenericOp dot) {
   Loops loops = loopsOf(dot);
   ContractionTile contraction;
@@ -67,7 +67,7 @@ ContractionTile KernelLowering::contractionOf(linalg::GenericOp dot) {
   return contraction;
 }
 
-/// The nest on the locals of the tile.
+/// Clones the nest to work on the locals of the tile.
 Operation *KernelLowering::cloneIrregular(Operation *nest) {
   IRMapping mapping;
   for (auto &[buffer, local] : locals)
@@ -78,7 +78,8 @@ Operation *KernelLowering::cloneIrregular(Operation *nest) {
   return copy;
 }
 
-/// Is the input of a dot, a local, cut along the domain as the dot is?
+/// Returns true if the domain divides the local that is input `input` of a dot
+/// as it divides the dot.
 bool KernelLowering::readsOwnTile(linalg::GenericOp op, unsigned input) const {
   const Local &local = locals.find(op.getDpsInputs()[input])->second;
   AffineMap map = op.getIndexingMapsArray()[input];
@@ -90,7 +91,7 @@ bool KernelLowering::readsOwnTile(linalg::GenericOp op, unsigned input) const {
   return true;
 }
 
-/// A fill, a dot, or a loop nest of its own.
+/// Emits a fill, a dot, or a single loop nest.
 LogicalResult KernelLowering::emitPart(Operation *op) {
   loc = op->getLoc();
   if (auto fill = dyn_cast<linalg::FillOp>(op)) {
@@ -115,7 +116,7 @@ LogicalResult KernelLowering::emitParts() {
   return success();
 }
 
-/// The parts for each number of keys, and a choice by the last query.
+/// Emits the parts for each number of keys, and a choice by the last query.
 LogicalResult KernelLowering::emitPartsByKeys() {
   unsigned queries = causalKeys->queryLoop;
   int64_t beyond = tileSizes[queries] + causalKeys->offset;
@@ -149,7 +150,7 @@ LogicalResult KernelLowering::emitTile(ArrayRef<Value> offsets,
   return keyCounts.empty() ? emitParts() : emitPartsByKeys();
 }
 
-/// Does `op` sum over the loop that is run block by block?
+/// Returns true if `op` sums over the loop that runs block by block.
 bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
   SmallVector<int64_t> loops = taskDims(op);
   return inOrder && !loops.empty() && loops.back() >= 0 &&
@@ -157,7 +158,7 @@ bool KernelLowering::sumsBlocks(linalg::GenericOp op) const {
              utils::IteratorType::reduction;
 }
 
-/// The last loop of the domain, block after block.
+/// Emits the last loop of the domain, block by block.
 LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
                                          SmallVectorImpl<int64_t> &sizes) {
   tileOffsets.assign(offsets.begin(), offsets.end());
@@ -189,8 +190,8 @@ LogicalResult KernelLowering::emitBlocks(SmallVectorImpl<Value> &offsets,
                          : emit(constantIndex(whole), extent - whole);
 }
 
-/// Tiles have static sizes: where a domain loop's last tile is smaller, the
-/// code of the tile exists twice.
+/// Emits tiles, which have static sizes: if a domain loop's last tile is
+/// smaller, it gets code of its own.
 LogicalResult KernelLowering::emitTiles(unsigned loop,
                                         SmallVectorImpl<Value> &offsets,
                                         SmallVectorImpl<int64_t> &sizes,
@@ -224,7 +225,7 @@ LogicalResult KernelLowering::emitTiles(unsigned loop,
   return descend(tile[loop]);
 }
 
-/// Arguments that hold booleans hold bytes.
+/// Turns arguments of booleans into arguments of bytes.
 void KernelLowering::keepBooleansAsBytes() {
   for (BlockArgument arg : body().getArguments()) {
     auto type = cast<MemRefType>(arg.getType());
@@ -242,7 +243,8 @@ int64_t KernelLowering::countTasks() {
   return tasks;
 }
 
-/// Takes the number of a task apart into a tile's place in the domain.
+/// Splits the number of a task into the index of its tile along each domain
+/// loop.
 SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
   SmallVector<Value> tileIndex(domain.size());
   Value rest = task;
@@ -255,7 +257,8 @@ SmallVector<Value> KernelLowering::tileIndexOf(Value task) {
   return tileIndex;
 }
 
-/// The ops of a nest share its loops, so that all or none run over fewer keys.
+/// Checks that the ops of a nest, which share its loops, either all run over
+/// fewer keys or none does.
 LogicalResult KernelLowering::verifyKeyLoops() {
   auto loopOf = [&](linalg::GenericOp op) {
     auto it = causalKeys->keyLoops.find(op);
