@@ -1,5 +1,5 @@
-# Most of a compilation is reading MLIR's headers: compiled once, they make a
-# first build three times as fast. Our own headers stay out, so that editing
+# Most of a compilation is parsing MLIR's headers. Precompiling them makes a
+# first build three times as fast. Our own headers are excluded, so that editing
 # one rebuilds only the sources that include it.
 option(FP8_PRECOMPILED_HEADERS "Compile MLIR's headers once for all sources" ON)
 
@@ -12,7 +12,7 @@ function(add_precompiled_mlir_headers)
   target_precompile_headers(fp8_precompiled_headers PRIVATE
     ${PROJECT_SOURCE_DIR}/cmake/PrecompiledHeaders.h)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    # A time stamp in the compiled headers would defeat ccache.
+    # A time stamp in the precompiled headers would defeat ccache.
     target_compile_options(fp8_precompiled_headers PRIVATE
       "SHELL:-Xclang -fno-pch-timestamp")
   endif()

@@ -75,7 +75,7 @@ void HeldOut::openText(Evaluation &evaluation) {
       isSeparate ? options.eval_files : options.data_files;
   int64_t count = isSeparate ? options.num_eval_files : options.num_data_files;
   int64_t vocabulary = evaluation.textArguments().vocabulary;
-  // As training has read it.
+  // Use the vocabulary with which training read the text.
   if (options.num_data_files > 0)
     if (int64_t other = vocabularyOfStep(); other >= 0)
       vocabulary = vocabulary < 0 ? other : std::min(vocabulary, other);

@@ -62,7 +62,7 @@ dot512(int64_t, void *const *operands, void *) {
 
 __attribute__((target("amx-tile,amx-bf16"))) void
 tiles(int64_t, void *const *operands, void *) {
-  // Palette 1, and 16 rows of 64 bytes for each of eight registers.
+  // Palette 1, with 16 rows of 64 bytes in each of the eight registers.
   alignas(64) uint8_t configuration[64] = {1};
   for (int number = 0; number < 8; ++number) {
     configuration[16 + 2 * number] = 64;

@@ -140,7 +140,7 @@ void Trainer::warnOfOtherRun(const std::string &fingerprint) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// New and resumed runs
 //===----------------------------------------------------------------------===//
 
 /// Keeps the initial values of keys, from which each step's keys follow.
