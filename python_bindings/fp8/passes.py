@@ -17,6 +17,7 @@ def opt(module: str, passes: str = "", locations: bool = False) -> str:
 
     Raises CompileError, whose `diagnostics` are all diagnostics, if the text is
     not a module, a pass is unknown, or a pass fails.
+
     >>> import fp8
     >>> print(fp8.opt("func.func @f() -> i32 { %a = arith.constant 1 : i32 %b = arith.addi %a, %a : i32 return %b : i32 }", "--canonicalize"))
     module {
