@@ -1,5 +1,5 @@
-"""What the benchmarks share: a Python that has what they need, docs/Numerics.md
-and its pictures."""
+"""Shared by the benchmarks: a Python that has the modules they need, docs/Numerics.md and its
+pictures."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import sys
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 REPORT = ROOT / "docs" / "Numerics.md"
 VENV = ROOT / "build" / "venv" / "bin" / "python"
-# Last: it has a profile.py, which Python has, too.
+# Appended last, because the folder has a profile.py, and so has Python.
 sys.path.append(str(ROOT / "test" / "Integration" / "CPU"))  # fp8_testing
 
 
@@ -26,12 +26,12 @@ def need(*modules):
         os.execv(VENV, [str(VENV), *sys.argv])
 
 
-# Open MPI starts nothing for root unless it is told to.
+# Open MPI does not run as root without these variables.
 AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def mpi_launcher():
-    """The mpirun of an MPI that this build has a transport for."""
+    """Returns the mpirun of an MPI for which this build has a transport."""
     for mpi in ("openmpi", "mpich"):
         launcher = shutil.which(f"mpirun.{mpi}")
         if launcher and (ROOT / "build" / "lib" / f"libfp8_{mpi}.so").exists():
@@ -40,7 +40,7 @@ def mpi_launcher():
 
 
 def launched(ranks, command):
-    """The command on so many ranks, which share all cores."""
+    """Returns the command on this many ranks, which share all cores."""
     if ranks == 1:
         return command
     launcher = mpi_launcher()
@@ -48,13 +48,13 @@ def launched(ranks, command):
 
 
 def commit():
-    """The commit of the working tree, with `-dirty` if that differs from it."""
+    """Returns the commit of the working tree, with `-dirty` if the tree differs from it."""
     command = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     return subprocess.run(command, capture_output=True, text=True).stdout.strip() or "unknown"
 
 
 def read_lines(path):
-    """The lines of a results file; what a killed run left half-written is none."""
+    """Returns the lines of a results file, without the half-written line of a killed run."""
     return [json.loads(line) for line in path.read_text().split("\n")[:-1]] if path.exists() else []
 
 
@@ -76,7 +76,7 @@ def pyplot():
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "fp8"  # the same picture from the same data
+    matplotlib.rcParams["svg.hashsalt"] = "fp8"  # makes the same picture from the same data
     import matplotlib.pyplot as plt
 
     return plt
@@ -88,7 +88,7 @@ def save(figure, path):
 
 
 def write_block(name, text, report=REPORT):
-    """Replaces what the report has between the marks of this name."""
+    """Replaces the text between the marks of this name in the report."""
     page = report.read_text()
     begin, end = f"<!-- {name}: written by a script -->\n", f"<!-- end of {name} -->"
     before, found, rest = page.partition(begin)

@@ -1,5 +1,5 @@
-"""Peers that run in turns, each in a process of its own, so that what else the
-machine does falls on all of them."""
+"""Runs peers in turns, each in its own process, so that other load on the machine affects all of
+them."""
 
 import json
 import statistics
@@ -9,7 +9,7 @@ import time
 
 
 def serve(runs):
-    """A peer's process: times a run of `runs` for each name that it reads."""
+    """Runs in a peer's process: times the function in `runs` of each name that it reads."""
     runs = dict(runs)
     print("ready", flush=True)
     for line in sys.stdin:
@@ -19,8 +19,8 @@ def serve(runs):
 
 
 def take_turns(commands, names, rounds):
-    """Starts a process for each of {peer: command}, which serves, and yields
-    (name, peer, wall, cpu): the medians of `rounds` runs, in seconds."""
+    """Starts a process that serves for each of {peer: command}, and yields (name, peer, wall, cpu),
+    the medians of `rounds` runs in seconds."""
     processes = {peer: subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) for peer, command in commands.items()}
     for peer, process in processes.items():
         if process.stdout.readline() != "ready\n":

@@ -1,5 +1,5 @@
-# A library of the compiler. MLIR_LIBS are linked through libMLIR (never as
-# LINK_LIBS, which would put static copies beside the shared library).
+# Adds a library of the compiler. MLIR_LIBS are linked through libMLIR (not as
+# LINK_LIBS, which would link static copies in addition to the shared library).
 #   add_fp8_library(FP8Foo Foo.cpp DEPENDS FooIncGen FP8_LIBS FP8Bar MLIR_LIBS MLIRIR)
 function(add_fp8_library name)
   cmake_parse_arguments(ARG "" "" "DEPENDS;FP8_LIBS;MLIR_LIBS" ${ARGN})
@@ -9,7 +9,7 @@ function(add_fp8_library name)
   endif()
   target_link_libraries(${name} PUBLIC ${ARG_FP8_LIBS})
   mlir_target_link_libraries(${name} PUBLIC ${ARG_MLIR_LIBS})
-  # libMLIR does not pass libLLVM on.
+  # Linking libMLIR does not link libLLVM.
   target_link_libraries(${name} PUBLIC LLVM)
   use_precompiled_headers(${name})
 endfunction()

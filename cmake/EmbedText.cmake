@@ -1,3 +1,3 @@
-# The text of INPUT as a string literal of C++, in OUTPUT.
+# Writes the text of INPUT to OUTPUT as a C++ string literal.
 file(READ ${INPUT} text)
 file(WRITE ${OUTPUT} "R\"image(${text})image\"\n")

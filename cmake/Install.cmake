@@ -1,9 +1,9 @@
-# What `cmake --install` puts where, and how find_package(FP8) finds it:
+# The files that `cmake --install` installs, and the targets of find_package(FP8):
 #   FP8::runtime            the runtime library, for programs that train
 #   FP8::compiler           the compiler's C interface
 #   FP8::compiler_headers   with COMPONENTS Compiler: headers for plugins of
 #                           fp8-opt, with those of MLIR
-# Everything lies below one prefix and finds the rest from there.
+# Everything is under one prefix and located relative to it.
 include(CMakePackageConfigHelpers)
 set(FP8_CMAKE_DIR lib/cmake/FP8)
 
@@ -17,12 +17,12 @@ set_target_properties(fp8_compiler_headers PROPERTIES EXPORT_NAME compiler_heade
 target_include_directories(fp8_compiler_headers INTERFACE $<INSTALL_INTERFACE:include>)
 
 install(TARGETS fp8_runtime fp8_compiler fp8_compiler_headers EXPORT FP8Targets LIBRARY DESTINATION lib)
-# What carries bytes between ranks lies beside the runtime, which opens it.
+# The runtime opens transports, which are beside it.
 get_property(transports GLOBAL PROPERTY FP8_TRANSPORTS)
 if(transports)
   install(TARGETS ${transports} LIBRARY DESTINATION lib)
 endif()
-# LLVM and MLIR stay where they are.
+# LLVM and MLIR are not installed: they stay where they are.
 set_target_properties(fp8-opt fp8-run fp8-train fp8-lsp-server fp8-reduce PROPERTIES
   INSTALL_RPATH "$ORIGIN/../lib" INSTALL_RPATH_USE_LINK_PATH ON)
 install(TARGETS fp8-opt fp8-run fp8-train fp8-lsp-server fp8-reduce RUNTIME DESTINATION bin)

@@ -1,5 +1,5 @@
-# Pages for man, made of what the programs' --help says, and completion for bash,
-# which asks it each time.
+# Generates man pages from the programs' --help, and installs bash completion,
+# which runs --help each time.
 find_program(FP8_AWK awk REQUIRED)
 set(manuals)
 
@@ -28,7 +28,7 @@ fp8_manual(fp8-lsp-server "language server for modules of the fp8 compiler" "^--
 
 add_custom_target(fp8_manuals ALL DEPENDS ${manuals})
 install(FILES ${manuals} DESTINATION share/man/man1)
-# One file under the name of each program, as bash-completion looks for them.
+# bash-completion looks for one file named after each program.
 foreach(program fp8-opt fp8-run fp8-train fp8-reduce fp8-lsp-server)
   install(FILES ${PROJECT_SOURCE_DIR}/tools/completion/fp8.bash
     DESTINATION share/bash-completion/completions RENAME ${program})

@@ -1,6 +1,6 @@
-# Most of a compilation is reading headers of MLIR and of the dialects: compiled
-# once, they make a first build several times as fast. Our other headers stay
-# out, so that editing one rebuilds only the sources that include it.
+# Most of a compilation is parsing the headers of MLIR and of the two dialects.
+# Precompiling them makes a first build several times as fast. Our other headers are
+# excluded, so that editing one rebuilds only the sources that include it.
 option(FP8_PRECOMPILED_HEADERS "Compile the headers of MLIR and of the dialects once for all sources" ON)
 
 # A target that holds the compiled headers; other targets reuse them.
@@ -10,7 +10,7 @@ if(FP8_PRECOMPILED_HEADERS)
     ${PROJECT_SOURCE_DIR}/cmake/PrecompiledHeaders.h)
   add_dependencies(fp8_precompiled_headers FP8OpsIncGen FP8StableHLOIncGen)
   if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
-    # A time stamp in the compiled headers would defeat ccache.
+    # A time stamp in the precompiled headers would defeat ccache.
     target_compile_options(fp8_precompiled_headers PRIVATE
       "SHELL:-Xclang -fno-pch-timestamp")
   endif()

@@ -1,12 +1,12 @@
-"""Carries values between JAX and fp8-run, both ways.
+"""Exchanges values between JAX and fp8-run, in both directions.
 
     import bridge
     bridge.save("init.safetensors", state=state)       # fp8-run STEP.mlir --init init.safetensors
     state = bridge.load("out/checkpoint-100.safetensors", state=state)
 
-The keyword is the name of the step's parameter, its value any pytree: tensors are
-named as JAX names the arguments of the step, `state.params['w']`. Typed PRNG keys
-are stored as their words, Python's numbers as JAX takes them (i32, f32, bool).
+The keyword is the name of the step's parameter, its value any pytree: tensors have
+JAX's names for the step's arguments, such as `state.params['w']`. Typed PRNG keys
+are stored as their words, Python numbers with JAX's types (i32, f32, bool).
 
     python bridge.py FILE.safetensors                  # lists what a file holds
 """
@@ -21,7 +21,7 @@ import jax.numpy as jnp
 import ml_dtypes
 import numpy as np
 
-# The names that the format has for types.
+# The names of types in safetensors.
 DTYPES = {
     "BOOL": np.bool_, "U8": np.uint8, "I8": np.int8, "U16": np.uint16, "I16": np.int16, "U32": np.uint32, "I32": np.int32,
     "U64": np.uint64, "I64": np.int64, "F16": np.float16, "F32": np.float32, "F64": np.float64, "BF16": ml_dtypes.bfloat16,
@@ -32,8 +32,8 @@ NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
 
 def read(path):
-    """The arrays of a safetensors file by name; those of a checkpoint, or of any
-    other, such as pretrained weights. An index stands for all files of a set."""
+    """Returns the arrays of a safetensors file by name: a checkpoint, or any other file
+    such as pretrained weights. For an index it reads all files of the set."""
     path = os.fspath(path)
     if path.endswith(".safetensors.index.json"):
         with open(path) as file:
@@ -79,20 +79,20 @@ def to_array(leaf):
 
 
 def flatten(trees):
-    """(name, leaf) of every leaf, and what puts them together again."""
+    """Returns (name, leaf) for every leaf, and the structure that reassembles them."""
     leaves, structure = jax.tree_util.tree_flatten_with_path(trees)
     # The outermost key is the parameter: 'state' instead of "['state']".
     return [(path[0].key + jax.tree_util.keystr(path[1:]), leaf) for path, leaf in leaves], structure
 
 
 def save(path, **trees):
-    """Writes pytrees as the file that `--init` takes."""
+    """Writes pytrees to a file that `--init` accepts."""
     write(path, {name: to_array(leaf) for name, leaf in flatten(trees)[0]})
 
 
 def load(path, **trees):
-    """Reads pytrees that are built like the given ones. A leaf that the file does
-    not have keeps its value: jit drops arguments that a step does not use."""
+    """Reads pytrees with the structure of the given ones. A leaf that is not in the file
+    keeps its value: jit drops arguments that a step does not use."""
     arrays, leaves, absent = read(path), [], []
     named, structure = flatten(trees)
     for name, old in named:

@@ -1,8 +1,8 @@
 //===- Module.cpp - The C interfaces as the Python module fp8._native -----===//
 //
-// A thin layer: objects that own what the C interfaces give, and statuses as
-// exceptions. What Python users call is in fp8/*.py. Everything that takes time
-// runs without the interpreter's lock.
+// A thin layer: objects own the handles of the C interfaces, and statuses
+// become exceptions. The interface for Python users is in fp8/*.py. Everything
+// that takes time releases the interpreter's lock.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,7 +40,7 @@ void check(fp8_status status) {
     throw Failure(status, fp8_last_error());
 }
 
-/// fp8.RankError; made with the module.
+/// fp8.RankError, created with the module.
 PyObject *rankError;
 
 PyObject *exceptionOf(fp8_status status) {
@@ -84,17 +84,18 @@ std::vector<const char *> pointersTo(const Texts &texts) {
 
 std::string orEmpty(const char *text) { return text ? text : ""; }
 
-/// Sets the text that `user` is.
+/// Sets the string to which `user` points.
 void set(void *user, const char *text) {
   *static_cast<std::string *>(user) = text;
 }
 
-/// Adds a line to the `Texts` that `user` is.
+/// Appends a line to the `Texts` to which `user` points.
 void keep(void *user, const char *text) {
   static_cast<Texts *>(user)->push_back(text);
 }
 
-/// The whole of a tensor of which each rank has a part; others as they are.
+/// Describes the whole of a tensor of which each rank has a part; other tensors
+/// are returned as they are.
 fp8_tensor_info wholeOf(fp8_tensor_info info) {
   if (info.whole_dims)
     info.dims = info.whole_dims;
@@ -102,7 +103,7 @@ fp8_tensor_info wholeOf(fp8_tensor_info info) {
   return info;
 }
 
-/// fp8_tensor_info with what it points to.
+/// A copy of an fp8_tensor_info that owns its data.
 struct TensorInfo {
   explicit TensorInfo(const fp8_tensor_info &info)
       : name(info.name), dtype(orEmpty(fp8_dtype_name(info.dtype))),
@@ -120,7 +121,8 @@ struct TensorInfo {
 
   std::string name, dtype, role, kind;
   std::vector<int64_t> shape, wholeShape;
-  /// Where each rank's part begins in the whole; none: all ranks have the same.
+  /// The offset of each rank's part in the whole; empty if the tensor has no
+  /// parts.
   std::vector<std::vector<int64_t>> parts;
   int64_t bytes;
   int32_t stateArg;
@@ -128,7 +130,7 @@ struct TensorInfo {
   int64_t shard;
 };
 
-/// A function of a package, which has to outlive it.
+/// A function of a package, which must outlive it.
 class Function {
 public:
   explicit Function(const fp8_executable *handle) : handle(handle) {}
@@ -180,7 +182,7 @@ public:
   Group(const Group &) = delete;
   ~Group() { close(); }
 
-  /// Leaves. The steps that are still there know nothing of the group any more.
+  /// Leaves the group. Its remaining steps run without a group from then on.
   void close() {
     for (fp8_step *step : steps)
       fp8_step_set_group(step, nullptr);
@@ -255,15 +257,15 @@ public:
     fp8_step_destroy(handle);
   }
 
-  /// The group has to outlive the step.
+  /// The group must outlive the step.
   void setGroup(Group &other) {
     other.add(handle);
     group = &other;
   }
   fp8_group *ranks() const { return group ? group->get() : nullptr; }
 
-  /// Brings the shards and parts of other ranks, or gives the memory of shards
-  /// back.
+  /// Copy the shards and parts of other ranks to this one, and free the memory
+  /// of other ranks' shards.
   void gather() {
     fp8_status status;
     {
@@ -285,14 +287,15 @@ public:
     check(status);
   }
 
-  /// The bytes of an argument; they live as long as `owner`.
+  /// Returns the bytes of an argument; they live as long as `owner`.
   Bytes argument(int64_t index, nb::handle owner) {
     fp8_tensor_info info;
     check(fp8_executable_argument(executable.handle, index, &info));
     return view(fp8_step_argument(handle, index), info, owner);
   }
 
-  /// Those of the whole of which each rank has a part: until the next run.
+  /// Returns the bytes of the whole value if each rank has a part, until the
+  /// next run.
   Bytes whole(int64_t index, nb::handle owner) {
     fp8_tensor_info info;
     check(fp8_executable_argument(executable.handle, index, &info));
@@ -300,7 +303,7 @@ public:
                 owner);
   }
 
-  /// Takes this rank's part of a whole value.
+  /// Sets an argument from a whole value, of which this rank takes its part.
   void setWhole(int64_t index, const ConstBytes &value) {
     fp8_tensor_info info;
     check(fp8_executable_argument(executable.handle, index, &info));
@@ -334,7 +337,7 @@ public:
     return dict;
   }
 
-  /// Writes the state to a file of tensors by path, whole or not at all.
+  /// Writes the state atomically to a file of tensors by path.
   void save(const std::string &path, const Texts &metadata) {
     std::vector<fp8_tensor_info> infos;
     std::vector<const void *> data;
@@ -354,8 +357,8 @@ public:
     check(status);
   }
 
-  /// Takes the state that `save` or a run's checkpoint has written; returns the
-  /// step that the file says it is of, "" if it says none.
+  /// Reads the state from a file of `save` or a run's checkpoint; returns the
+  /// step that the file records, or "".
   std::string restore(const std::string &path) {
     fp8_tensors *opened;
     check(fp8_tensors_load(path.c_str(), &opened));
@@ -390,7 +393,7 @@ public:
 
   fp8_step *get() const { return handle; }
 
-  /// A line of trace.jsonl about the last run.
+  /// Returns a line of trace.jsonl about the last run.
   std::string trace(int64_t number) {
     std::string line;
     check(fp8_step_trace(handle, number, set, &line));
@@ -428,7 +431,7 @@ private:
 
   const void *wholeData(int64_t index, const fp8_tensor_info &info) const {
     const void *data = fp8_step_whole(handle, index);
-    // (An empty tensor may have no buffer.)
+    // An empty tensor may have no buffer.
     if (!data && fp8_tensor_bytes(&info))
       throw Failure(FP8_ERROR_INVALID, fp8_last_error());
     return data;
@@ -443,7 +446,7 @@ private:
 
   static Bytes view(void *data, const fp8_tensor_info &info, nb::handle owner) {
     size_t size = fp8_tensor_bytes(&info);
-    // (An empty tensor may have no buffer.)
+    // An empty tensor may have no buffer.
     static uint8_t none;
     return Bytes(data ? static_cast<uint8_t *>(data) : &none, {size}, owner);
   }
@@ -453,7 +456,7 @@ private:
   Group *group = nullptr;
 };
 
-/// What a step is evaluated on: text files, and arrays (path of the argument,
+/// The data for an evaluation: text files, and arrays (path of the argument,
 /// type, shape, bytes).
 struct HeldOut {
   using Array =
@@ -466,7 +469,7 @@ struct HeldOut {
   bool signals = true;
 };
 
-/// The options for an evaluation, and what they point to.
+/// The options for an evaluation, with ownership of what they point to.
 class EvaluationOptions {
 public:
   explicit EvaluationOptions(const HeldOut &heldOut)
@@ -514,7 +517,7 @@ private:
   std::vector<fp8_batch_source> batches;
 };
 
-/// Functions by name. Those of a program belong to it.
+/// Functions by name; a program owns those of its package.
 class Package {
 public:
   explicit Package(const std::string &directory) {
@@ -544,7 +547,7 @@ public:
     return std::nullopt;
   }
 
-  /// The line of JSON of fp8_evaluate.
+  /// Returns fp8_evaluate's line of JSON.
   std::string evaluate(const Step &step, const HeldOut &heldOut) const {
     EvaluationOptions given(heldOut);
     check(fp8_package_options(handle, &given.options, nullptr));
@@ -591,8 +594,8 @@ public:
   ~Alarms() { fp8_alarms_destroy(handle); }
 
   bool maySkip() const { return fp8_alarms_may_skip(handle); }
-  /// What is to be said of the step's last run, and whether to skip it and to
-  /// stop.
+  /// Returns the messages about the step's last run, and whether to skip its
+  /// update and to stop.
   nb::tuple checkStep(const Step &step, int64_t number) {
     Texts lines;
     int32_t skip = 0, stop = 0;
@@ -605,7 +608,7 @@ private:
   fp8_alarms *handle = nullptr;
 };
 
-/// What was compiled for one run.
+/// The result of one compilation.
 class Program {
 public:
   explicit Program(fp8_program *handle) : handle(handle) {}
@@ -641,7 +644,8 @@ const char *orNull(const std::optional<std::string> &text) {
   return text ? text->c_str() : nullptr;
 }
 
-/// Compiles. Returns the program, or None, and the diagnostics, a line each.
+/// Compiles. Returns the program or None, the diagnostics, one line each, and
+/// the error.
 nb::tuple compile(const std::string &step, const std::string &recipe,
                   const Texts &set, const Texts &roles, const Texts &states,
                   const std::optional<std::string> &loss,
@@ -693,8 +697,8 @@ nb::tuple compile(const std::string &step, const std::string &recipe,
   return nb::make_tuple(nb::none(), lines, orEmpty(fp8_compiler_last_error()));
 }
 
-/// Runs passes. Returns the text after them, or None, the diagnostics, and what
-/// went wrong.
+/// Runs passes. Returns the text of the result or None, the diagnostics, and
+/// the error.
 nb::tuple runPasses(const std::string &module, const std::string &pipeline,
                     bool locations) {
   Texts lines;

@@ -4,7 +4,7 @@
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 build=$root/build
 
-# What the compiler is built with (docs/Dependencies.md says what each is for).
+# The packages that building needs (docs/Dependencies.md says what each is for).
 build_packages=(clang-22 lld-22 llvm-22-dev libmlir-22-dev mlir-22-tools
   cmake ninja-build ccache nlohmann-json3-dev libgtest-dev)
 test_packages=(clang-format-22 python3-dev python3-venv fortunes
@@ -14,7 +14,7 @@ text_packages=(fortunes)
 # The text of the `fortunes` package: real English, about 2.5 MB.
 text_folder=/usr/share/games/fortunes
 
-# Installed where Debian offers it: some tests look at pages in it.
+# Installed if Debian offers it: some tests render pages in it.
 browser_package=chromium
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*"; }
@@ -44,17 +44,16 @@ install_packages() {
   "${sudo[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends "${missing[@]}" >/dev/null
 }
 
-# Installs a package if it is offered; without it some tests do not run.
+# Installs a package if Debian offers it; without it some tests do not run.
 install_if_offered() {
   if apt-cache show "$1" >/dev/null 2>&1; then install_packages "$1"; else say "No package $1: the tests that want it do not run"; fi
 }
 
-# ccache keeps what used a precompiled header only if it may overlook the
+# ccache caches compilations with a precompiled header only if it may ignore the
 # header's defines and the time macros, of which this project has none.
 ccache_settings=CCACHE_SLOPPINESS=pch_defines,time_macros
 
 # Configures build/. FP8_WERROR=ON in the environment makes warnings errors.
-# GCC's libraries may sit beside Debian's; clang takes Debian's own.
 configure() {
   say "Configuring $build (warnings are errors: ${FP8_WERROR:-OFF})"
   local log=$build/configure.log
@@ -70,8 +69,8 @@ configure() {
   }
 }
 
-# Passes on of ninja's output, where no terminal shows it, a line for each tenth
-# of the build that is done.
+# Filters ninja's output where stdout is no terminal: prints a line for each tenth
+# of the build.
 show_progress() {
   local line tenth shown=0
   while IFS= read -r line; do
@@ -97,7 +96,7 @@ build_targets() {
   fi
 }
 
-# A Python of our own with JAX, for the tests and benchmarks; compilers never need it.
+# Makes a virtual environment with JAX for the tests and benchmarks; the compiler never needs it.
 make_venv() {
   local requirements=$root/test/requirements.txt stamp=$build/venv/requirements.txt
   if [ -n "${FP8_PYTHON:-}" ]; then
@@ -111,19 +110,19 @@ make_venv() {
   cp "$requirements" "$stamp"
 }
 
-# Every C++ source is formatted as clang-format-22 does it.
+# Checks that every C++ source is formatted as clang-format-22 does it.
 check_format() {
   say "Checking the format of the C++ sources"
   (cd "$root" && git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 clang-format-22 --dry-run -Werror)
 }
 
-# What .clang-tidy says of the given sources, or of all in lib/ and tools/.
+# Runs clang-tidy on the given sources, or on all of lib/ and tools/.
 check_tidy() {
   say "Running clang-tidy on ${*:-lib/ and tools/}"
   [ -e "$build/compile_commands.json" ] || die "expected $build/compile_commands.json; build first"
   (
     cd "$root"
-    # (The kernels are compiled for a GPU, by no command of that file.)
+    # The GPU kernels are excluded: compile_commands.json has no command for them.
     if [ $# -gt 0 ]; then printf '%s\0' "$@"; else git ls-files -z -- 'lib/*.cpp' 'tools/*.cpp' ':!lib/Runtime/GPU/CollectiveKernels.cpp'; fi |
       xargs -0 -n 1 -P "$(nproc)" clang-tidy-22 -p "$build" --quiet 2> >(grep -v 'warnings\? generated\.$' >&2)
   ) || die "clang-tidy has complaints; see above"

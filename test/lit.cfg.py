@@ -13,8 +13,8 @@ config.excludes = ["Inputs", "lit.cfg.py", "CMakeLists.txt"]
 config.test_source_root = os.path.dirname(__file__)
 config.test_exec_root = os.path.join(config.fp8_obj_root, "test")
 llvm_config.with_system_environment(["HOME", "TMP", "TEMP"])
-# Tests share a cache of what they compile, which halves the time of the suite,
-# and do not write to the user's home.
+# Tests share a compile cache, which halves the time of the suite, and do not write to the user's
+# home.
 config.environment["FP8_CACHE_DIR"] = os.path.join(config.test_exec_root, "cache")
 llvm_config.use_default_substitutions()
 llvm_config.with_environment("PATH", config.llvm_tools_dir, append_path=True)
@@ -36,14 +36,14 @@ llvm_config.add_tool_substitutions(
     [config.fp8_tools_dir, config.llvm_tools_dir],
 )
 
-# Tests that export from JAX say `REQUIRES: jax`.
+# Tests that export from JAX have `REQUIRES: jax`.
 find_jax = "import importlib.util, sys; sys.exit(not importlib.util.find_spec('jax'))"
 if os.path.exists(config.fp8_python) and subprocess.run([config.fp8_python, "-c", find_jax]).returncode == 0:
     config.available_features.add("jax")
 else:
     lit_config.note(f"no JAX in {config.fp8_python}: tests that export from it do not run")
 
-# Tests that want further packages of Python say so.
+# Tests that need more Python packages have `REQUIRES: notebook` or `REQUIRES: torchax`.
 for feature, modules in {
     "notebook": ["nbclient", "ipykernel", "matplotlib"],
     "torchax": ["torch", "torchax"],
@@ -60,7 +60,7 @@ if config.fp8_python_bindings:
 else:
     lit_config.note("the Python bindings were not built: their tests do not run")
 
-# Tests that assemble kernels of a GPU say `REQUIRES: ptxas`.
+# Tests that assemble GPU kernels have `REQUIRES: ptxas`.
 ptxas = shutil.which("ptxas") or shutil.which("ptxas", path=f"{os.environ.get('CUDA_HOME', '/usr/local/cuda')}/bin")
 if ptxas:
     config.available_features.add("ptxas")
@@ -68,7 +68,7 @@ if ptxas:
 else:
     lit_config.note("no ptxas: tests that assemble kernels of a GPU do not run")
 
-# Tests that look at the machine code of a GPU say `REQUIRES: nvdisasm`.
+# Tests that read the machine code of a GPU have `REQUIRES: nvdisasm`.
 find_nvdisasm = "import nvidia; print(*(path + '/cu13/bin' for path in nvidia.__path__), sep=':')"
 packaged = subprocess.run([config.fp8_python, "-c", find_nvdisasm], capture_output=True, text=True).stdout.strip()
 nvdisasm = shutil.which("nvdisasm") or shutil.which("nvdisasm", path=packaged)
@@ -78,7 +78,7 @@ if nvdisasm:
 else:
     lit_config.note("no nvdisasm: tests that look at the machine code of a GPU do not run")
 
-# Tests of several ranks say `REQUIRES: mpi`: a launcher, and our plugin for its MPI.
+# Tests with several ranks have `REQUIRES: mpi`: a launcher, and our plugin for its MPI.
 for mpi in ("openmpi", "mpich"):
     launcher = shutil.which(f"mpirun.{mpi}")
     if launcher and os.path.exists(os.path.join(config.fp8_obj_root, "lib", f"libfp8_{mpi}.so")):
@@ -88,7 +88,7 @@ for mpi in ("openmpi", "mpich"):
 else:
     lit_config.note("no Open MPI or MPICH: tests of several ranks do not run")
 
-# Tests that look at a page in a browser say `REQUIRES: chromium`.
+# Tests that open a page in a browser have `REQUIRES: chromium`.
 if shutil.which("chromium"):
     config.available_features.add("chromium")
 else:

@@ -1,14 +1,14 @@
-"""Probes: small kernels whose results show how tensor cores place fragments, how
+"""Probes are small kernels whose results show how tensor cores lay out fragments, how
 they add, and how conversions round. make-bundle runs them in the emulator and
-benchmarks/gpu/run on a card, and the results are laid side by side.
+benchmarks/gpu/run on a card, and the results are compared.
 
-A probe reads `in` and writes `out`; a thread has its own part of both.
+A probe reads `in` and writes `out`; each thread has its own part of both.
 """
 
 import random
 import struct
 
-# name: intrinsic, type of a word of an operand, bits and format of an element
+# name: intrinsic, type of a word of an operand, bits of an element, formats of the two operands
 MMA = {
     **{f"{a}-{b}": (f"m16n8k32.row.col.f32.{a}.{b}.f32", "i32", 8, (a, b)) for a in ("e4m3", "e5m2") for b in ("e4m3", "e5m2")},
     "bf16": ("m16n8k16.row.col.bf16", "i32", 16, ("bf16", "bf16")),
@@ -36,7 +36,7 @@ TAIL = """      llvm.return
 
 
 def element(value, form):
-    """The code of the element nearest to `value`, which has few bits."""
+    """Returns the code of `value`, which has few bits, in a format."""
     mantissa, bias = MANTISSA_AND_BIAS[form]
     bits = (8 if form.startswith("e") else 16) - 1
     sign, value = (1 << bits, -value) if value < 0 else (0, value)
@@ -90,7 +90,7 @@ def decode_text(symbol, intrinsic, inputs, outputs):
 
 
 def fragments(bits, forms, draw, sums):
-    """The registers of all threads: six words of operands, four sums."""
+    """Returns the registers of all threads: six words of operands and four sums each."""
     data = bytearray()
     for _ in range(TILES * THREADS):
         for word in range(6):
@@ -101,25 +101,25 @@ def fragments(bits, forms, draw, sums):
 
 
 def floats(draw):
-    """Bits of f32 that are hard to round to few bits, and any others."""
+    """Returns bits of f32 that are hard to round to few bits, and random ones."""
     values = [0.0, -0.0, 448.0, 464.0, 465.0, 480.0, 57344.0, 61440.0, 65536.0, 2.0**-9, 2.0**-10, 1.5 * 2**-10, 2.0**-16, 2.0**-17, 1e-45, 3e38]
     patterns = [struct.unpack("<I", struct.pack("<f", sign * value))[0] for value in values for sign in (1, -1)]
     patterns += [0x7F800000, 0xFF800000, 0x7FC00000, 0x7F800001, 0xFFFFFFFF]
-    for exponent in range(103, 145):  # midpoints between codes, and what lies beside them
+    for exponent in range(103, 145):  # midpoints between codes, and their neighbours
         patterns += [exponent << 23 | step << 19 | low for step in range(16) for low in (0, 1, 0x7FFFF)]
     patterns += [draw.getrandbits(32) for _ in range(4096 - len(patterns))]
     return struct.pack(f"<{len(patterns)}I", *patterns)
 
 
 def absolute(data, bits):
-    """All operands and sums without their signs."""
+    """Returns all operands and sums without their signs."""
     mask = {8: 0x7F7F7F7F, 16: 0x7FFF7FFF}[bits]
     words = struct.unpack(f"<{len(data) // 4}I", data)
     return struct.pack(f"<{len(words)}I", *(w & (mask if i % 10 < 6 else 0x7FFFFFFF) for i, w in enumerate(words)))
 
 
 def make():
-    """All probes: the text of their module, and each with its input."""
+    """Returns the text of the module of all probes, and the probes with their inputs."""
     draw, text, probes = random.Random(8), [], []
 
     def add(name, image, kind, data, outputs, blocks, threads, **more):
@@ -127,13 +127,13 @@ def make():
 
     for name, (intrinsic, word, bits, forms) in MMA.items():
         symbol = "mma_" + name.replace("-", "_")
-        # Small whole numbers: every way to add them is exact, so that only their places count.
+        # Small whole numbers: every order of addition is exact, so that only the layout matters.
         exact = fragments(bits, forms, lambda: draw.randrange(-7, 8), lambda: float(draw.randrange(-99, 100)))
         wide = fragments(bits, forms, lambda: draw.choice((-1, 1)) * draw.choice((1, 1.25, 1.5)) * 2.0 ** draw.randrange(-5, 5), lambda: draw.gauss(0, 64))
         outputs = TILES * THREADS * 16
         text.append(mma_text(symbol, intrinsic, word, len(exact), outputs))
         add(f"fragments-{name}", symbol, "f32", exact, outputs, TILES, THREADS)
-        # The sums of the products' sizes, which the error of a sum is measured by.
+        # The sums of the products' magnitudes, which are the unit of the error of a sum.
         add(f"sizes-{name}", symbol, "f32", absolute(wide, bits), outputs, TILES, THREADS, emulator_alone=True)
         add(f"sums-{name}", symbol, "f32", wide, outputs, TILES, THREADS, sizes=f"sizes-{name}")
     for name, intrinsic in CASTS.items():

@@ -1,4 +1,4 @@
-/* Trains with a package, in plain C and without a compiler of steps:
+/* Trains with a package, in plain C and without the fp8 compiler:
  *
  *   fp8-run STEP.mlir --init INIT.mlir --recipe tensorwise --emit-package DIR
  *   cc -I include train.c -L build/lib -lfp8_runtime -Wl,-rpath,build/lib

@@ -4,7 +4,7 @@
     python3 examples/llama/export.py                   # writes step.mlir, init.mlir, eval.mlir beside this file
     python3 examples/llama/export.py --layers 2 --width 64 --heads 2 --ffn 172 --out /tmp/tiny
 
-Nothing in this file knows of FP8: it is an ordinary training step. The three
+Nothing in this file is specific to FP8: it is an ordinary training step. The three
 files are what `jax.jit(f).lower(...).as_text(debug_info=True)` prints:
 
     step.mlir   step(params, opt_state, tokens) -> (params, opt_state, metrics)
@@ -39,12 +39,12 @@ class Config:
     schedule_steps: int = 500
     weight_decay: float = 0.1
     clip: float = 1.0
-    # What the activations and dots compute in; parameters and the optimizer
+    # The precision of activations and dots; parameters and the optimizer
     # stay in f32. bfloat16 is there for comparisons (benchmarks/step).
     compute: str = "float32"
     # "unrolled": every layer has its own arrays and ops. "scan": arrays are
-    # stacked, one `while` runs over them; "remat": the same, and the backward
-    # loop computes the activations anew.
+    # stacked, and one `while` loops over them; "remat": the same, and the
+    # backward loop recomputes the activations.
     loop: str = "unrolled"
 
 
@@ -127,8 +127,8 @@ def hash_bits(index, key):
 
 
 def nearly_normal(shape, key, std):
-    """Sums of four 16-bit uniforms: close to normal, and exact in f32, so that
-    every compiler gives the same bits."""
+    """Returns sums of four 16-bit uniforms: close to normal, and exact in f32, so
+    that every compiler computes the same bits."""
     size = 1
     for dim in shape:
         size *= dim
@@ -190,7 +190,7 @@ def make_optimizer(cfg):
     def matrices_only(params):
         return jax.tree_util.tree_map_with_path(lambda path, p: not path[-1].key.startswith("norm"), params)
 
-    # optax.adamw behind the clipping, written out so that the learning rate of
+    # optax.adamw after the clipping, written out so that the learning rate of
     # a step can be reported.
     optimizer = optax.chain(
         optax.clip_by_global_norm(cfg.clip),
@@ -202,7 +202,7 @@ def make_optimizer(cfg):
 
 
 def make_functions(cfg):
-    """(init, step, evaluate) as plain functions of arrays."""
+    """Returns (init, step, evaluate) as plain functions of arrays."""
     optimizer, schedule = make_optimizer(cfg)
 
     def init(seed):
@@ -239,7 +239,7 @@ def example_arguments(cfg):
 
 
 def lowered(cfg):
-    """The three functions, lowered, by file name."""
+    """Returns the three lowered functions by file name."""
     init, step, evaluate = make_functions(cfg)
     seed, params, opt_state, tokens = example_arguments(cfg)
     return {
@@ -251,7 +251,7 @@ def lowered(cfg):
 
 def write(cfg, folder):
     """Writes the three files into `folder`; returns their paths."""
-    # Locations name files without this machine's folders in front of them.
+    # Locations name files without the folders of this machine.
     jax.config.update("jax_hlo_source_file_canonicalization_regex", r".*/(?=[^/]+/[^/]+$)")
     jax.config.update("jax_include_full_tracebacks_in_locations", False)
     folder.mkdir(parents=True, exist_ok=True)
@@ -263,7 +263,7 @@ def write(cfg, folder):
 
 
 def add_arguments(parser):
-    """One option for every field of Config."""
+    """Adds one option for every field of Config."""
     defaults = Config()
     for name, kind in Config.__annotations__.items():
         default = getattr(defaults, name)

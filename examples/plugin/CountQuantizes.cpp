@@ -12,7 +12,8 @@ using namespace mlir;
 
 namespace {
 
-/// Says of every function how many values it quantizes to which type.
+/// Emits a remark on every function with the number of quantized values by
+/// type.
 class CountQuantizes
     : public PassWrapper<CountQuantizes, OperationPass<func::FuncOp>> {
 public:

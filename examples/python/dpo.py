@@ -22,7 +22,7 @@ BETA = 0.1
 
 
 def log_likelihood(params, batch):
-    """Of each row's bytes, given those before."""
+    """Returns the log-likelihood of each row's bytes, given the preceding ones."""
     logits = nnx.merge(GRAPH, params)(batch["tokens"])
     return -jnp.sum(optax.softmax_cross_entropy_with_integer_labels(logits, batch["next"]) * batch["mask"], -1)
 
@@ -39,12 +39,12 @@ def step(state, reference, chosen, rejected):
 
 
 def initial():
-    # A step replaces its state; the reference stays.
+    # The step replaces its state; the reference does not change.
     return {"params": PARAMS, "opt": OPTIMIZER.init(PARAMS)}
 
 
 def pairs():
-    """Text is chosen; the same bytes in another order are rejected."""
+    """Yields pairs: the text is chosen, a permutation of its bytes rejected."""
     random = np.random.default_rng(0)
     for batch in batches(prompt=16):
         order = random.permutation(64)

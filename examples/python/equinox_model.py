@@ -52,7 +52,7 @@ class ByteModel(eqx.Module):
 
 
 OPTIMIZER = optax.adamw(3e-3)
-# What is no array (functions, sizes) stays out of the state.
+# Fields that are not arrays (functions, sizes) are not part of the state.
 STATIC = eqx.partition(ByteModel(key=jax.random.key(0)), eqx.is_array)[1]
 
 
@@ -81,6 +81,6 @@ if __name__ == "__main__":
     for i in range(int(steps)):
         state, metrics = step8(state, next(data))
         print(f"step {i + 1}  loss {metrics['loss']:.4f}")
-    # A module again, with what the state holds now.
+    # Make a module again from the trained arrays.
     model = eqx.combine(jax.tree.map(jnp.asarray, state[0]), STATIC)
     print("next byte after 'the ':", chr(int(model(jnp.frombuffer(b"the ", jnp.uint8).astype(jnp.int32))[-1].argmax())))

@@ -69,6 +69,6 @@ if __name__ == "__main__":
     for i in range(int(steps)):
         state, metrics = step8(state, next(data))
         print(f"step {i + 1}  loss {metrics['loss']:.4f}")
-    # The trained model, as NNX has it.
+    # The trained model as an NNX module.
     model, _ = nnx.merge(GRAPH, jax.tree.map(jnp.asarray, state))
     print(model(next(data)["tokens"]).shape)

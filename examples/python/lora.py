@@ -2,7 +2,7 @@
 
     python examples/python/lora.py [MODEL.safetensors] [RECIPE] [STEPS]
 
-Without a file a random one is written first. The names are those of a Llama: `model.layers.0.mlp.up_proj.weight`, [out, in].
+Without a file it first writes a random one. The names are those of a Llama: `model.layers.0.mlp.up_proj.weight`, [out, in].
 """
 
 import pathlib
@@ -38,7 +38,7 @@ def write_random_model(path):
 
 
 def initial(base):
-    """An adapter for each linear layer: y = x Wᵀ + x Aᵀ Bᵀ, with B = 0."""
+    """Returns an adapter for each linear layer: y = x Wᵀ + x Aᵀ Bᵀ, with B = 0."""
     adapters = {}
     for i, (name, weight) in enumerate(sorted(base.items())):
         if "_proj" in name:

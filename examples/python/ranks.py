@@ -1,4 +1,4 @@
-"""One step on several ranks, each with rows of its own: state on all of them, or dealt out with `zero`.
+"""One step on several ranks, each with its own rows of the batch: state on all of them, or dealt to them with `zero`.
 
 mpirun -n 2 python examples/python/ranks.py [RECIPE] [STEPS]
 python examples/python/ranks.py                 # one rank alone
@@ -18,7 +18,7 @@ OPTIMIZER = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(3e-3))
 
 
 def initial():
-    """The same on all ranks."""
+    """Returns the initial state, the same on all ranks."""
     keys = jax.random.split(jax.random.key(0), 4)
     shapes = {"embed": (256, 32), "in": (32 * CONTEXT, WIDTH), "hidden": (WIDTH, WIDTH), "head": (WIDTH, 256)}
     params = {name: jax.random.normal(key, shape) * shape[0] ** -0.5 for key, (name, shape) in zip(keys, shapes.items())}
@@ -26,7 +26,7 @@ def initial():
 
 
 def step(state, batch):
-    """A model of the byte after CONTEXT others. Nothing in it knows of ranks."""
+    """Predicts a byte from the CONTEXT bytes before it. Nothing in it is specific to ranks."""
     params, opt = state
 
     def loss_of(params):

@@ -1,4 +1,4 @@
-"""The bytes of this repository's documentation, in random windows: data for the examples."""
+"""Yields random windows of this repository's documentation, as bytes: data for the examples."""
 
 import pathlib
 
@@ -8,7 +8,8 @@ DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 
 
 def batches(rows=8, length=64, seed=0, prompt=0):
-    """Endless batches {"tokens": int32[rows, length], "next": ..., "mask": float32}; the first `prompt` targets count 0."""
+    """Yields endless batches {"tokens": int32[rows, length], "next": ..., "mask": float32}; the mask of the first `prompt`
+    targets is 0."""
     data = np.frombuffer(b"".join(path.read_bytes() for path in sorted(DOCS.glob("*.md"))), np.uint8)
     random = np.random.default_rng(seed)
     mask = np.ones((rows, length), np.float32)

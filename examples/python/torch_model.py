@@ -1,4 +1,4 @@
-"""PyTorch: an nn.Module with its loss, brought to JAX by torchax, trained in FP8 with optax, and handed back as a state_dict.
+"""PyTorch: an nn.Module with its loss is converted to JAX by torchax, trained in FP8 with optax, and converted back to a state_dict.
 
 python examples/python/torch_model.py [RECIPE] [STEPS] [WEIGHTS.pt]
 """
@@ -40,7 +40,7 @@ class Block(nn.Module):
 
 
 class ByteModel(nn.Module):
-    """Returns the loss, as modules of Hugging Face do that are given labels."""
+    """Returns the loss, as modules of Hugging Face do when they get labels."""
 
     def __init__(self, width=64, layers=2):
         super().__init__()
@@ -58,7 +58,8 @@ def make_model():
     return ByteModel()
 
 
-# The module as a function of its weights, for JAX; gradients are of those that are trained.
+# The module as a JAX function of its weights; gradients are taken with respect to the trainable
+# ones.
 WEIGHTS, CALL = torchax.extract_jax(make_model())
 OPTIMIZER = optax.adamw(3e-3)
 
@@ -75,7 +76,7 @@ def step(state, batch):
 
 
 def state_dict(state):
-    """The weights as PyTorch has them."""
+    """Returns the weights as PyTorch tensors."""
     return {name: torch.from_numpy(np.array(weight)) for name, weight in state["weights"].items()}
 
 

@@ -1,7 +1,7 @@
 //===- fp8-c/Dialect.h - The fp8 dialect for C and bindings -------*- C -*-===//
 //
-// The dialect's handle and its type, for programs that build IR through MLIR's
-// C interface (mlir-c/IR.h).
+// Declares the dialect's handle and its type for programs that build IR through
+// MLIR's C interface (mlir-c/IR.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,38 +16,38 @@ extern "C" {
 
 MLIR_DECLARE_CAPI_DIALECT_REGISTRATION(FP8, fp8);
 
-/// The extent of a tile that is as large as its dimension: `*`.
+/// Returns the extent that stands for a whole dimension in a tile: `*`.
 int64_t fp8ScaledTypeGetWholeTile(void);
 
-/// Whether the type is a `!fp8.scaled`.
+/// Returns whether the type is a `!fp8.scaled`.
 bool fp8TypeIsAScaled(MlirType type);
 
-/// The type id of `!fp8.scaled`.
+/// Returns the type id of `!fp8.scaled`.
 MlirTypeID fp8ScaledTypeGetTypeID(void);
 
-/// The type `!fp8.scaled<shape x element, tile = [..], scale = scaleType>`;
-/// null, with a diagnostic at the location, where the parts do not fit each
-/// other. `shape` and `tile` have `rank` elements.
+/// Returns the type `!fp8.scaled<shape x element, tile = [..], scale =
+/// scaleType>`, or null with a diagnostic at the location if the parts are
+/// inconsistent. `shape` and `tile` have `rank` elements.
 MlirType fp8ScaledTypeGetChecked(MlirLocation location, intptr_t rank,
                                  const int64_t *shape, MlirType elementType,
                                  const int64_t *tile, MlirType scaleType);
 
-/// The number of dimensions.
+/// Returns the number of dimensions.
 intptr_t fp8ScaledTypeGetRank(MlirType type);
 
-/// The size of a dimension, and the extent of the tile along it.
+/// Return the size of a dimension, and the extent of the tile along it.
 int64_t fp8ScaledTypeGetDimSize(MlirType type, intptr_t dim);
 int64_t fp8ScaledTypeGetTileSize(MlirType type, intptr_t dim);
 
-/// The types of one element of the payload and of one scale.
+/// Return the types of one element of the payload and of one scale.
 MlirType fp8ScaledTypeGetElementType(MlirType type);
 MlirType fp8ScaledTypeGetScaleType(MlirType type);
 
-/// The ranked tensor types of the payload and of all scales.
+/// Return the ranked tensor types of the payload and of the scales.
 MlirType fp8ScaledTypeGetPayloadTensorType(MlirType type);
 MlirType fp8ScaledTypeGetScaleTensorType(MlirType type);
 
-/// Whether one scale serves the whole tensor.
+/// Returns whether the whole tensor has a single scale.
 bool fp8ScaledTypeIsPerTensor(MlirType type);
 
 #ifdef __cplusplus

@@ -1,9 +1,9 @@
 /*===- Transport.h - What carries bytes between ranks ---------------------===*\
 |*                                                                            *|
-|* A transport is a plugin library that the runtime opens: it knows who the   *|
-|* ranks are, and moves messages between them. Everything else (reductions,   *|
-|* timeouts, who tells of a failure) is the runtime's, so a transport is a    *|
-|* table of five functions. docs/Ranks.md lists the ones that there are.      *|
+|* A transport is a plugin library that the runtime opens: it knows the       *|
+|* ranks, and moves messages between them. The runtime does everything else   *|
+|* (reductions, timeouts, reporting failures), so a transport is a table of   *|
+|* five functions. docs/Ranks.md lists the existing transports.               *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -19,14 +19,14 @@ extern "C" {
 /* The version of this header. */
 #define FP8_TRANSPORT_VERSION 1
 
-/* Bytes for a rank, or the place for bytes from it. */
+/* The bytes to send to a rank, or the buffer for bytes received from it. */
 typedef struct fp8_message {
   void *data;
   int64_t bytes; /* 0: there is no message */
 } fp8_message;
 
-/* A transport that is open. The functions are called by one thread at a time,
-   not always by the same. */
+/* An open transport. Only one thread at a time calls the functions, not always
+   the same one. */
 typedef struct fp8_transport {
   int32_t version; /* FP8_TRANSPORT_VERSION */
   char name[128];  /* for people: "Open MPI 4.1.4" */
@@ -35,37 +35,38 @@ typedef struct fp8_transport {
   int64_t ranks;
   /* Begins an exchange: each rank sends at most one message to each other rank,
      and receives as many bytes as that rank sends to it. sends and receives
-     have an entry for each rank (that of this one counts for nothing), valid
-     until the exchange has ended. One exchange at a time; all ranks make the
-     same exchanges in the same order. 0, or -1: see error. */
+     have one entry for each rank (this rank's is ignored), valid until the
+     exchange has ended. There is one exchange at a time; all ranks make the
+     same exchanges in the same order. Returns 0, or -1 (see error). */
   int32_t (*start)(void *state, const fp8_message *sends,
                    const fp8_message *receives);
-  /* Works on the exchange without waiting. 1: it has ended, or there is none.
-     0: not yet; pending[r] becomes 1 where a message to or from rank r is under
-     way, else 0. -1: it has failed, see error. */
+  /* Advances the exchange without waiting. Returns 1 if it has ended, or there
+     is none; 0 if it has not: pending[r] becomes 1 if a message to or from rank
+     r is under way, else 0; -1 if it has failed (see error). */
   int32_t (*test)(void *state, uint8_t *pending);
-  /* What the failure was, for people, and the rank that it is about (-1: not
-     known). *told becomes 1 if that rank has told of it itself. */
+  /* Returns a description of the failure for people, and the rank that it
+     concerns (-1: unknown). *told becomes 1 if that rank has reported it
+     itself. */
   const char *(*error)(void *state, int64_t *rank, int32_t *told);
-  /* Ends all ranks, as far as it can: some transports end this process too. */
+  /* Ends all ranks as far as possible; some transports end this process too. */
   void (*abort)(void *state, const char *message);
-  /* When all ranks are through, or after abort. */
+  /* Called when all ranks are done, or after abort. */
   void (*close)(void *state);
 } fp8_transport;
 
-/* What a plugin exports, under the name fp8_transport_open. arguments: what the
-   user said after the name of the library, or "". timeout: seconds. 0, or -1
-   with a message in error. */
+/* The function that a plugin exports under the name fp8_transport_open.
+   arguments: what the user wrote after the name of the library, or "". timeout:
+   seconds. Returns 0, or -1 with a message in error. */
 typedef int32_t (*fp8_transport_open_fn)(const char *arguments, double timeout,
                                          fp8_transport *transport, char *error,
                                          int64_t error_bytes);
 
-/* Defined by plugins alone. */
+/* Only plugins define this function. */
 FP8_CAPI int32_t fp8_transport_open(const char *arguments, double timeout,
                                     fp8_transport *transport, char *error,
                                     int64_t error_bytes);
 
-/* A group over a transport of the caller's own, which the group closes. */
+/* Creates a group over the caller's own transport, which the group closes. */
 FP8_CAPI fp8_status fp8_group_adopt(const fp8_transport *transport,
                                     const fp8_group_options *options,
                                     fp8_group **group);

@@ -24,7 +24,8 @@ static std::string trimmed(const std::string &text) {
   return begin == std::string::npos ? "" : text.substr(begin, end - begin + 1);
 }
 
-/// The first of `letters` outside of quotes, from `begin` on.
+/// Returns the position of the first of `letters` outside of quotes, from
+/// `begin` on.
 static size_t findOutside(const std::string &text, const char *letters,
                           size_t begin = 0) {
   char quote = 0;
@@ -47,7 +48,7 @@ static bool takeNumber(std::string &text, double &value) {
   const char *begin = text.c_str();
   char *end = nullptr;
   value = std::strtod(begin, &end);
-  // "inf" and "nan" are no thresholds.
+  // "inf" and "nan" are not valid thresholds.
   if (end == begin || !std::isfinite(value))
     return false;
   text = trimmed(text.substr(end - begin));
@@ -126,7 +127,7 @@ bool needsTrace(const AlarmRule &rule) {
 }
 
 bool matchesPath(const std::string &pattern, const std::string &path) {
-  // Where the last star stands, and how much of the path it has taken.
+  // The last star in the pattern, and the end of the text that it matches.
   size_t p = 0, i = 0, star = std::string::npos, taken = 0;
   while (i < path.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
@@ -254,8 +255,8 @@ static double median(std::deque<double> values) {
 
 void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
                    AlarmVerdict &verdict) {
-  // A tensor that is not finite has an amax that says so; the others are then
-  // undefined, as they are of a tensor of zeros.
+  // The amax of a tensor reveals values that are not finite; the other metrics
+  // are then undefined, as they are for a tensor of zeros.
   bool nanIsAlarm = !rule.ofTrace || rule.metric == "amax";
   size_t raised = 0, begun = 0;
   std::string first;
@@ -271,7 +272,7 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
     bool isRaised = isKnown && (std::isnan(value) ? nanIsAlarm
                                 : rule.below      ? value < limit
                                                   : value > limit);
-    // What a step has that is not taken is no measure for the next ones.
+    // A value from a discarded step must not enter the median.
     bool isTaken = !isRaised || rule.action != FP8_ALARM_SKIP;
     if (rule.medianOf > 0 && isTaken && std::isfinite(value)) {
       watch.recent.push_back(value);
@@ -281,7 +282,7 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
     if (isRaised) {
       ++raised;
       begun += !watch.isRaised;
-      // The place where it begins is the news.
+      // Report the first watch that was not yet raised in the last step.
       if (first.empty() || (begun == 1 && !watch.isRaised))
         first = str(placeOf(rule, watch), " is ", numberText(value), ", ",
                     rule.below ? "below " : "above ", numberText(limit));
@@ -296,7 +297,7 @@ void Alarms::check(Rule &rule, int64_t step, const std::vector<double> &values,
   reason = str("step ", step, ": ", reason, " [", rule.text, "]");
   switch (rule.action) {
   case FP8_ALARM_WARN:
-    // What goes on has been said.
+    // An alarm that continues has been reported already.
     if (begun > 0)
       verdict.warnings.push_back(reason);
     break;

@@ -18,57 +18,58 @@
 namespace fp8::rt {
 
 struct AlarmRule {
-  std::string text; ///< As it was written.
+  std::string text; ///< As the user wrote it.
   std::string metric;
-  std::string tensors; ///< A pattern of tree paths; "": all.
+  std::string tensors; ///< Glob of tree paths; "": all.
   bool below = false;
   double threshold = 0; ///< Or a factor of the median.
-  int64_t medianOf = 0; ///< Steps; 0: the threshold stands for itself.
+  int64_t medianOf = 0; ///< Steps; 0: the threshold is absolute.
   fp8_alarm_action action = FP8_ALARM_WARN;
 };
 
-/// Throws Error with what is expected instead.
+/// Parses a rule. Throws Error with the expected syntax.
 AlarmRule parseAlarm(const std::string &text);
 
-/// Whether the rule is about a metric of the trace.
+/// Returns whether the rule is about a metric of the trace.
 bool needsTrace(const AlarmRule &rule);
 
-/// `*` is any text, `?` any letter; brackets are those of the path.
+/// Returns whether `path` matches: `*` matches any text, `?` any character;
+/// brackets match themselves.
 bool matchesPath(const std::string &pattern, const std::string &path);
 
-/// What the rules say of one step.
+/// What the rules decide about one step.
 struct AlarmVerdict {
-  std::vector<std::string> warnings; ///< To be said.
-  std::optional<std::string> skip;   ///< Why the step is not taken.
-  std::optional<std::string> stop;   ///< Why it is the last one.
+  std::vector<std::string> warnings; ///< To be printed.
+  std::optional<std::string> skip;   ///< Why the update is discarded.
+  std::optional<std::string> stop;   ///< Why training stops.
 
-  /// All of these, as they are logged.
+  /// Returns all of these, as they are logged.
   std::vector<std::string> all() const;
 };
 
-/// The rules of a run and what they remember of earlier steps.
+/// The rules of a run with their memory of earlier steps.
 class Alarms {
 public:
-  /// Rules about the loss, metrics of these paths and the trace. Throws Error
-  /// where one fits nothing.
+  /// Parses rules about the loss, metrics of these paths and the trace. Throws
+  /// Error if a rule matches nothing.
   Alarms(const char *const *rules, int64_t numRules,
          const std::vector<std::string> &metrics, const Trace &trace);
 
   bool empty() const { return rules.empty(); }
   bool maySkip() const;
 
-  /// The loss comes first.
+  /// Checks the scalars of a step, of which the loss is the first.
   AlarmVerdict check(int64_t step, const std::vector<double> &scalars);
 
 private:
   /// A scalar of the step: the loss, or a metric of the user.
   struct Scalar {
     std::string path;
-    std::string label; ///< Its last keys, as they are shown.
+    std::string label; ///< Its last keys, as displayed.
   };
-  /// One number that a rule watches.
+  /// One value that a rule watches.
   struct Watch {
-    size_t source; ///< Of the scalars, or of the trace's series.
+    size_t source; ///< Index of a scalar, or of a series of the trace.
     size_t index;  ///< Layer.
     std::deque<double> recent;
     bool isRaised = false;

@@ -18,7 +18,8 @@ static bool isWhole(fp8_dtype dtype) {
   return isInteger(dtype) || dtype == FP8_DTYPE_BOOL;
 }
 
-/// Float types whose every value the other one has.
+/// Returns whether `to` is a wider float type that represents every value of
+/// `from`.
 static bool widens(fp8_dtype from, fp8_dtype to) {
   return isFloat(from) && ((to == FP8_DTYPE_F64 && from != FP8_DTYPE_F64) ||
                            (to == FP8_DTYPE_F32 && from != FP8_DTYPE_F32 &&
@@ -36,7 +37,7 @@ static std::string listOf(const TensorFile &file) {
   return text.empty() ? "none" : text;
 }
 
-/// The argument with this path; with `p.x` for `p['x']`.
+/// Returns the argument with this path, where `p.x` equals `p['x']`.
 static size_t findArgument(const std::string &function,
                            const std::string &option, const std::string &path,
                            const std::vector<TensorInfo> &arguments) {
@@ -79,7 +80,7 @@ static const TensorFile::Tensor &findTensor(const TensorFile &file,
                   "': give its name after a colon; it has ", listOf(file)));
 }
 
-/// "f32[rows,8,128] (one row a step) or f32[rows,128] (8 rows a step)".
+/// Returns "f32[rows,8,128] (one row a step) or f32[rows,128] (8 rows a step)".
 static std::string expectedText(const TensorType &type) {
   TensorType rows = type;
   auto text = [&] {
@@ -152,7 +153,7 @@ void ArrayBatches::checkValues(const Array &array, int64_t vocabulary) {
   if (!isWhole(tensor.type.dtype))
     return;
   std::pair<int64_t, int64_t> range = integerRange(array.type.dtype);
-  // Negative numbers mark what a loss leaves out.
+  // Negative values are allowed: they mark positions that a loss ignores.
   if (vocabulary > 0)
     range.second = std::min(range.second, vocabulary - 1);
   int64_t count = tensor.type.elements();
@@ -231,7 +232,7 @@ int64_t ArrayBatches::rowAt(const RowPosition &position) {
   if (!shuffleSeed)
     return position.index;
   if (orderEpoch != position.epoch) {
-    // Fisher and Yates's shuffle: every order is equally likely.
+    // Fisher-Yates shuffle: every order is equally likely.
     order.resize(numRows);
     std::iota(order.begin(), order.end(), 0);
     for (int64_t i = numRows - 1; i > 0; --i) {
@@ -278,7 +279,7 @@ void ArrayBatches::store(RowPosition &position, int64_t step,
     if (array.type.dims.empty())
       array.copyRow(step % array.rows(), 0, buffer(array.argument));
   for (int64_t slot = 0; slot < rowsEachStep; ++slot) {
-    // An epoch may end in the middle of a step: no row is left out.
+    // An epoch may end in the middle of a step, so no row is left out.
     position.index %= numRows;
     int64_t row = rowAt(position);
     for (const Array &array : arrays)

@@ -1,11 +1,11 @@
 //===- Arrays.h - Feeding batches from arrays -------------------*- C++ -*-===//
 //
 // An array is a list of rows, one for each index of its leading dimension. An
-// argument of the shape of a row takes one row in every step; an argument with
-// more leading dimensions takes as many rows as these count: [8, 128] is fed
-// from [steps, 8, 128], or from [examples, 128], 8 at a time. All arrays of a
-// function go through their rows together, in one order; scalar arguments
-// follow the step instead.
+// argument with the shape of a row takes one row in every step; one with more
+// leading dimensions takes as many rows as these count: [8, 128] takes one row
+// of [steps, 8, 128], or 8 rows of [examples, 128]. All arrays of a function
+// advance through their rows together, in one order; arrays of scalar arguments
+// are indexed by step instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace fp8::rt {
 
-/// How far the rows are read: all before `index` of the order of `epoch`.
+/// The position in the rows: those before `index` in the order of `epoch` are
+/// read.
 struct RowPosition {
   int64_t epoch = 0;
   int64_t index = 0;
@@ -31,27 +32,27 @@ using TensorFiles = std::map<std::string, std::shared_ptr<TensorFile>>;
 class ArrayBatches {
 public:
   ArrayBatches() = default;
-  /// Errors speak of `option`, which gave the sources, and of `function`.
+  /// Errors name `option`, which gave the sources, and `function`.
   ArrayBatches(const std::string &function, const std::string &option,
                const fp8_batch_source *sources, int64_t count,
                const std::vector<TensorInfo> &arguments, TensorFiles &files);
 
   bool feeds(size_t argument) const;
-  /// Without scalars' arrays, which have no rows.
+  /// Arrays of scalars have no rows.
   bool hasRows() const { return numRows > 0; }
   int64_t rows() const { return numRows; }
   int64_t rowsPerStep() const { return rowsEachStep; }
 
-  /// Every epoch goes through the rows in an order of its own.
+  /// Goes through the rows in a new random order in every epoch.
   void shuffle(uint64_t seed) { shuffleSeed = seed; }
 
-  /// Leaves out the rows of so many steps of one rank: others read them.
+  /// Skips the rows of `steps` steps of one rank, which other ranks read.
   void skip(RowPosition &position, int64_t steps) const;
-  /// Copies the next rows to the buffers, and the scalars of `step`.
+  /// Copies the next rows, and the scalars of `step`, to the buffers.
   void store(RowPosition &position, int64_t step,
              const std::function<void *(size_t argument)> &buffer);
 
-  /// Of the contents; "" without arrays.
+  /// Returns a hash of the contents; "" without arrays.
   std::string fingerprint() const;
 
 private:
@@ -59,13 +60,13 @@ private:
     size_t argument;
     std::string name;                 // of the argument
     std::string path;                 // of the file
-    std::shared_ptr<TensorFile> file; // none: the caller has the array
+    std::shared_ptr<TensorFile> file; // null: the caller owns the array
     TensorFile::Tensor tensor;
     TensorType type; // of the argument
     int64_t rowElements = 0;
     int64_t rowsEachStep = 0;
 
-    /// Take the tensor from a file, or as the caller has it.
+    /// Read the tensor from a file, or borrow the caller's.
     void read(const std::string &option, const fp8_batch_source &source,
               TensorFiles &files);
     void show(const fp8_batch_source &source);

@@ -22,7 +22,7 @@ Binding bindByPath(const std::vector<Named> &targets,
 std::string describe(const Binding &binding, const std::string &title,
                      const std::vector<Named> &targets,
                      const std::vector<Named> &sources) {
-  constexpr size_t most = 12; // of each sort
+  constexpr size_t most = 12; // of each kind of mismatch
   std::string text = title;
   auto list = [&](size_t count, const char *what, auto &&line) {
     if (count == 0)

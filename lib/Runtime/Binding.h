@@ -1,7 +1,7 @@
 //===- Binding.h - Binding tensors of the runtime by path -------*- C++ -*-===//
 //
-// fp8/Binding/PathBinding.h says how paths bind; here they do so with the
-// runtime's types, and messages say what did not.
+// fp8/Binding/PathBinding.h says how paths bind. This file binds the runtime's
+// types and describes mismatches.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,7 +24,8 @@ struct Named {
 Binding bindByPath(const std::vector<Named> &targets,
                    const std::vector<Named> &sources);
 
-/// One message that lists missing, mis-shaped and extra tensors together.
+/// Returns one message that lists missing, mis-shaped and extra tensors
+/// together.
 std::string describe(const Binding &binding, const std::string &title,
                      const std::vector<Named> &targets,
                      const std::vector<Named> &sources);

@@ -1,4 +1,4 @@
-//===- CApi.cpp - The C boundary ------------------------------------------===//
+//===- CApi.cpp - The C interface -----------------------------------------===//
 
 #include "Alarm.h"
 #include "Cpu.h"
@@ -349,7 +349,7 @@ fp8_status fp8_alarm_parse(const char *text, fp8_alarm *alarm) {
   });
 }
 
-/// The rules with what they read.
+/// The rules with the scalars and the trace that they read.
 struct fp8_alarms {
   fp8_alarms(const fp8_executable &step, const char *const *rules,
              int64_t numRules)

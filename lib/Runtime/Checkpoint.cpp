@@ -33,7 +33,7 @@ std::vector<size_t> keyArguments(const fp8_executable &executable) {
   return indices;
 }
 
-/// What a checkpoint holds.
+/// Returns the arguments that a checkpoint holds.
 static std::vector<size_t> savedArguments(const fp8_executable &executable) {
   std::vector<size_t> indices = stateArguments(executable);
   for (size_t i : keyArguments(executable))
@@ -77,11 +77,12 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
 }
 
 //===----------------------------------------------------------------------===//
-// Sets: one file of each rank
+// Sets: one file for each rank
 //===----------------------------------------------------------------------===//
 
-/// Which rank writes each argument: the owner of a shard; what all have, or
-/// have parts of, goes to whoever has the least to write.
+/// Returns the rank that writes each argument: for a shard its owner; for state
+/// that all ranks have, or have parts of, the rank with the fewest bytes so
+/// far.
 static std::vector<int64_t>
 writersOf(const fp8_step &step, std::vector<size_t> arguments, int64_t ranks) {
   const std::vector<TensorInfo> &infos = step.executable.arguments;
@@ -105,7 +106,7 @@ static std::string numbered(int64_t number) {
   return std::string(5 - std::min<size_t>(5, digits.size()), '0') + digits;
 }
 
-/// The file of each rank; "" if it has nothing to write.
+/// Returns the file name of each rank; "" if it has nothing to write.
 static std::vector<std::string>
 partNames(int64_t step, const std::vector<int64_t> &writers, int64_t ranks) {
   std::vector<std::string> names(ranks);
@@ -121,8 +122,9 @@ partNames(int64_t step, const std::vector<int64_t> &writers, int64_t ranks) {
   return names;
 }
 
-/// Writes this rank's file of a set and waits for those of the others: then all
-/// are whole and synced, or all ranks throw what went wrong with one.
+/// Writes this rank's file of a set and waits for those of the others. On
+/// return all files are complete and synced; if one fails, all ranks throw its
+/// error.
 static void writePart(const std::string &path,
                       std::vector<TensorToWrite> tensors,
                       const std::string &set, fp8_group &group) {
@@ -182,8 +184,8 @@ std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
 // The files in a directory
 //===----------------------------------------------------------------------===//
 
-/// The step of a file checkpoint-<step><suffix>; -1 if it is none. The suffix
-/// of a set's file begins with '-'.
+/// Returns the step of a file checkpoint-<step><suffix>, or -1. The suffix of a
+/// file of a set begins with '-'.
 static int64_t stepOfName(const std::string &name, std::string &suffix) {
   static const std::string prefix = "checkpoint-";
   if (name.compare(0, prefix.size(), prefix) != 0)
@@ -196,7 +198,7 @@ static int64_t stepOfName(const std::string &name, std::string &suffix) {
   return std::stoll(name.substr(prefix.size(), end - prefix.size()));
 }
 
-/// A suffix -<number>-of-<count>.safetensors?
+/// Returns whether a suffix is -<number>-of-<count>.safetensors.
 static bool isOfSet(const std::string &suffix) {
   static const char *const digits = "0123456789";
   size_t first = suffix.find_first_not_of(digits, 1);
@@ -208,7 +210,7 @@ static bool isOfSet(const std::string &suffix) {
          suffix.substr(second) == ".safetensors";
 }
 
-/// Removes files of sets, of the steps for which `isToGo`.
+/// Removes the files of sets of the steps for which `isToGo` returns true.
 static void removeParts(const std::string &directory,
                         const std::function<bool(int64_t)> &isToGo) {
   std::string suffix;
@@ -220,7 +222,7 @@ static void removeParts(const std::string &directory,
 }
 
 int removeCheckpoint(const CheckpointFile &checkpoint) {
-  // Without its index a set is none.
+  // Without its index a set is no checkpoint, so the index goes first.
   if (unlink(checkpoint.path.c_str()) != 0)
     return errno;
   if (isSafeTensorsIndex(checkpoint.path))
@@ -250,7 +252,7 @@ std::vector<CheckpointFile> listCheckpoints(const std::string &directory) {
   return found;
 }
 
-/// The checkpoint's metadata; an error if the file is none.
+/// Returns the checkpoint's metadata; throws if the file is not a checkpoint.
 static CheckpointInfo readInfo(const TensorFile &file,
                                const CheckpointFile &at) {
   auto value = [&](const char *key) -> std::string {
@@ -293,7 +295,7 @@ struct Whole {
 
 using Warn = std::function<void(const std::string &)>;
 
-/// The newest checkpoint that is whole; nothing if there is none.
+/// Returns the newest checkpoint that is complete; nothing if there is none.
 static std::optional<Whole>
 readNewest(const std::vector<CheckpointFile> &checkpoints, const Warn &warn) {
   for (const CheckpointFile &checkpoint : checkpoints) {
@@ -316,7 +318,8 @@ TensorFile readNewestCheckpoint(const std::string &directory) {
   return newest ? std::move(newest->file) : TensorFile();
 }
 
-/// The parts of a fingerprint; one if it has none.
+/// Returns the parts of a fingerprint, or the fingerprint as one part if it has
+/// none.
 static std::vector<std::string> partsOf(const std::string &fingerprint) {
   std::vector<std::string> parts;
   size_t begin = 0;
@@ -349,7 +352,8 @@ FingerprintDifference compareFingerprints(const std::string &found,
   return difference;
 }
 
-/// Whether it is the compiler's own count of the calls of the step.
+/// Returns whether the argument is the compiler's own counter of the step's
+/// calls.
 static bool countsCalls(const TensorInfo &argument) {
   return argument.zeroInit && argument.kind == FP8_KIND_STEP &&
          argument.type.bytes() == sizeof(CheckpointInfo::step);
@@ -370,7 +374,8 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   for (size_t i : indices)
     targets.push_back({step.executable.arguments[i].name,
                        step.executable.arguments[i].wholeType()});
-  // Same names only: a checkpoint is of this very step, or of another model.
+  // Names must match exactly: a checkpoint is either of this step or of another
+  // model.
   std::vector<Named> sources;
   Binding binding;
   std::map<std::string, size_t> byName;
@@ -414,7 +419,7 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
   for (size_t i = 0; i < targets.size(); ++i) {
     if (!step.owns(step.executable.arguments[indices[i]].shard))
       continue;
-    // A counter that the compiler did not add when this was written.
+    // A counter that the compiler did not yet add when this was written.
     const void *data = &newest->info.step;
     if (binding.sources[i] >= 0)
       data = file.tensors[binding.sources[i]].data;

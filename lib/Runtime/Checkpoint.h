@@ -12,74 +12,74 @@
 
 namespace fp8::rt {
 
-/// All of a run that is not in tensors.
+/// The part of a run's state that is not in tensors.
 struct CheckpointInfo {
   int64_t step = 0;    // steps done
-  int64_t batches = 0; // that all ranks have read: the position in text
+  int64_t batches = 0; // read by all ranks together: the position in text
   uint64_t seed = 0;
   RowPosition rows;            // the position in arrays
-  bool shuffle = false;        // their order is the seed's
+  bool shuffle = false;        // the order of rows follows from the seed
   std::string fingerprint;     // of the module
   std::string dataFingerprint; // of the data
 };
 
-/// What the metadata say of state that is stored otherwise than the user has
-/// it: see StoredState.
+/// What the metadata say of state that is stored in another form than the
+/// user's: see StoredState.
 struct StoredTrees {
   std::string user, stored; // JSON
 };
 
-/// The arguments that need an initial value: all but batches and keys.
+/// Returns the arguments that need an initial value: all but batches and keys.
 std::vector<size_t> stateArguments(const fp8_executable &executable);
-/// The arguments whose values advance from the ones that they began with.
+/// Returns the key arguments, whose values follow from their initial ones.
 std::vector<size_t> keyArguments(const fp8_executable &executable);
 
-/// Writes the arguments but batches to checkpoint-<step>.safetensors and
-/// returns its path. Keys are to stand at their initial values.
+/// Writes all arguments but batches to checkpoint-<step>.safetensors and
+/// returns its path. Keys must hold their initial values.
 std::string writeCheckpoint(const std::string &directory, fp8_step &step,
                             const CheckpointInfo &info,
                             const StoredTrees *stored = nullptr);
 
-/// The same of state that is dealt to ranks, all of which call it: each writes
-/// a file of what it owns, then rank 0 the index. Returns the index's path. If
-/// a rank fails, all throw what it says.
+/// Does the same for state that is dealt to ranks, all of which call it: each
+/// writes a file with the state that it owns, then rank 0 the index. Returns
+/// the path of the index. If a rank fails, all throw its message.
 std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
                                const CheckpointInfo &info,
                                const StoredTrees *stored, fp8_group &group);
 
-/// Checkpoints in a directory, newest first, with their steps; of a set, the
-/// index.
+/// A checkpoint, by its step and its file; of a set, the index.
 struct CheckpointFile {
   int64_t step;
   std::string path;
 };
 std::vector<CheckpointFile> listCheckpoints(const std::string &directory);
 
-/// Removes a checkpoint with all of its files. Returns 0, or an errno.
+/// Removes a checkpoint with all of its files. Returns 0 or an errno.
 int removeCheckpoint(const CheckpointFile &checkpoint);
-/// Removes files of sets that have no index: killed ranks left them.
+/// Removes files of sets without an index, which killed ranks left behind.
 void removeIncompleteCheckpoints(const std::string &directory);
 
-/// The newest checkpoint that is whole; no tensors if there is none.
+/// Reads the newest complete checkpoint; returns no tensors if there is none.
 TensorFile readNewestCheckpoint(const std::string &directory);
 
-/// In what two fingerprints of runs differ. One that a compiler made is a list
-/// of parts, "module M, recipe NAME R, compiler C"; any other is one part.
+/// The difference between the fingerprints of two runs. A compiler's
+/// fingerprint is a list of parts, "module M, recipe NAME R, compiler C"; any
+/// other is one part.
 struct FingerprintDifference {
-  /// The parts that are not the same.
+  /// The parts that differ.
   std::string found, expected;
-  /// Of the parts, only the compiler differs.
+  /// Only the compiler differs.
   bool isCompilerAlone = false;
-  /// The first one is of an earlier version, which had no such parts.
+  /// `found` is from an earlier version, whose fingerprints had no parts.
   bool isEarlier = false;
 };
 FingerprintDifference compareFingerprints(const std::string &found,
                                           const std::string &expected);
 
-/// Loads the newest valid checkpoint into the step: what all have, and what
-/// this rank owns. Damaged ones are passed
-/// over with a warning; one of another model or recipe (by their
-/// `fingerprint`) is an error that lists the tensors that differ.
+/// Loads the newest valid checkpoint into the step: the state that all ranks
+/// have, and the state that this rank owns. Skips damaged ones with a warning;
+/// one of another model or recipe (by their `fingerprint`) is an error that
+/// lists the tensors that differ.
 CheckpointInfo
 resumeFromNewest(const std::string &directory, fp8_step &step,
                  const std::string &fingerprint, std::string &path,

@@ -1,4 +1,4 @@
-//===- Console.cpp - What a run tells people ------------------------------===//
+//===- Console.cpp - What a run prints ------------------------------------===//
 
 #include "Console.h"
 #include "Binding.h"
@@ -48,7 +48,7 @@ std::string metricText(const std::vector<std::string> &names,
   return text;
 }
 
-/// Whether the terminal shows UTF-8, as far as its locale tells.
+/// Returns whether the terminal shows UTF-8, judging by its locale.
 static bool isUTF8() {
   for (const char *name : {"LC_ALL", "LC_CTYPE", "LANG"}) {
     const char *value = std::getenv(name);
@@ -69,7 +69,7 @@ std::string sparkline(const std::vector<double> &values, size_t width) {
                                            "\u2587", "\u2588"};
   if (values.size() < 3 || width == 0 || !isUTF8())
     return "";
-  // Of more values than blocks each block is the mean of its own.
+  // If there are more values than blocks, each block is the mean of its share.
   size_t count = std::min(values.size(), width);
   std::vector<double> means(count, NAN);
   double low = INFINITY, high = -INFINITY;

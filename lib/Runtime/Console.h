@@ -1,7 +1,7 @@
-//===- Console.h - What a run tells people ----------------------*- C++ -*-===//
+//===- Console.h - What a run prints ----------------------------*- C++ -*-===//
 //
-// Lines of text, to the terminal or to a function of the caller's. On a
-// terminal one line is live: each step writes over it.
+// Prints lines of text to the terminal or to a callback. On a terminal one line
+// is live: each step overwrites it.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,14 +16,13 @@ class Console {
 public:
   explicit Console(const fp8_train_options &options);
 
-  /// A whole line, below the live one if there is one.
+  /// Prints a whole line, below the live one if there is one.
   void sayLine(const std::string &text);
-  /// A line that says how far the run is; a later one takes its place where the
-  /// console is a terminal.
+  /// Prints a progress line; on a terminal, a later one overwrites it.
   void showProgress(std::string line);
-  /// Leaves the live line as it is and begins a new one.
+  /// Keeps the live line and begins a new one.
   void endLiveLine();
-  /// Said whether quiet or not: the run is not what it may be taken for.
+  /// Prints a warning, even if quiet: the run is not what it may seem to be.
   void warn(const std::string &text);
 
   bool isTerminal() const { return terminal; }
@@ -33,24 +32,24 @@ private:
 
   const fp8_train_options &options;
   bool terminal;
-  bool isMute; // another rank speaks
+  bool isMute; // another rank prints
   bool lineIsLive = false;
 };
 
-/// "12s", "3m07s", "1h05m".
+/// Returns "12s", "3m07s", "1h05m".
 std::string durationText(double seconds);
 
 std::string lossText(double loss);
 
-/// "  accuracy 0.53  grad_norm 1.27".
+/// Returns "  accuracy 0.53  grad_norm 1.27".
 std::string metricText(const std::vector<std::string> &names,
                        const std::vector<double> &values);
 
-/// The values as a line of blocks of eight heights, at most `width` of them; ""
-/// where there is nothing to see, or the locale is not of UTF-8.
+/// Returns the values as a line of blocks of eight heights, at most `width` of
+/// them; "" if they show nothing or the locale is not UTF-8.
 std::string sparkline(const std::vector<double> &values, size_t width);
 
-/// For each path its last keys: as many as tell it from the others.
+/// Returns the last keys of each path: as many as make it unique.
 std::vector<std::string> shortNames(const std::vector<std::string> &paths);
 
 } // namespace fp8::rt

@@ -10,8 +10,8 @@
 
 namespace fp8::rt {
 
-/// Documentation/arch/x86/xstate.rst of Linux: the answer holds for all threads
-/// of the process, and is no where the CPU has none.
+/// Linux (Documentation/arch/x86/xstate.rst) grants the permission to all
+/// threads of the process, or denies it if the CPU has no tiles.
 bool mayUseTiles() {
 #if defined(__x86_64__) && defined(__linux__)
   constexpr long requestPermission = 0x1023, tileData = 18;

@@ -7,13 +7,13 @@
 
 namespace fp8::rt {
 
-/// Whether this process may use the tile registers of AMX. Linux is asked for
-/// them, as every process has to before it touches one.
+/// Returns whether this process may use the tile registers of AMX. Requests
+/// them from Linux, as every process must before it uses one.
 bool mayUseTiles();
 
-/// Throws an error if this CPU lacks one of `features`, which are LLVM's names,
-/// `+` each, by commas, of code for the CPU `cpu`; code with others would end
-/// the process.
+/// Throws if this CPU lacks one of `features` of code for the CPU `cpu`: LLVM's
+/// names, each with a `+`, separated by commas. Code that uses a missing
+/// feature would kill the process.
 void checkCpu(const std::string &cpu, const std::string &features);
 
 } // namespace fp8::rt

@@ -156,7 +156,7 @@ TextArguments findTextArguments(const std::string &function,
     throw Error(FP8_ERROR_DATA,
                 str("batch argument '", input.name, "' of ", function, " is ",
                     input.type.text(), ": it holds nothing"));
-  // What the type cannot hold lies outside the vocabulary too.
+  // Tokens that the argument's type cannot hold are outside the vocabulary too.
   for (int64_t i : found) {
     int64_t limit = integerRange(arguments[i].type.dtype).second;
     limit = limit == INT64_MAX ? limit : limit + 1;

@@ -7,24 +7,24 @@
 
 namespace fp8::rt {
 
-/// Four random words for a place in a sequence (Philox 4x32-10). Nothing has
-/// to be stored to go on from any step.
+/// Four random words for a position in a sequence (Philox 4x32-10). They are a
+/// function of the position, so resuming at any step needs no stored state.
 struct RandomWords {
   uint32_t words[4];
 
-  /// A number below `limit`, each equally likely (up to 2^-64).
+  /// Returns an integer below `limit`; all are equally likely (up to 2^-64).
   int64_t below(int64_t limit) const {
     uint64_t word = static_cast<uint64_t>(words[1]) << 32 | words[0];
     return static_cast<int64_t>(static_cast<unsigned __int128>(word) * limit >>
                                 64);
   }
 };
-/// Streams: what the numbers are for.
+/// The streams: each purpose draws its own numbers.
 constexpr uint32_t windowStream = 0, shuffleStream = 2;
 RandomWords randomAt(uint64_t seed, uint64_t step, uint32_t row,
                      uint32_t stream);
 
-/// FNV-1a over words: notices other data, guards against no one.
+/// FNV-1a over words: detects changed data, but no deliberate collisions.
 class Fingerprint {
 public:
   void add(uint64_t word) { hash = (hash ^ word) * 0x100000001b3; }
@@ -34,7 +34,7 @@ private:
   uint64_t hash = 0xcbf29ce484222325;
 };
 
-/// One file's tokens: the bytes of text, or the integers of a token file.
+/// The tokens of one file: the bytes of text, or the integers of a token file.
 struct TokenFile {
   std::string path;
   FileContents contents;       // owns text
@@ -48,35 +48,35 @@ struct TokenFile {
   }
 };
 
-/// Reads text, or .u16, .npy and .safetensors token files. Tokens must lie
-/// below `vocabulary` (if known).
+/// Reads text, or .u16, .npy and .safetensors token files. Tokens must be below
+/// `vocabulary` (if known).
 TokenFile readTokens(const std::string &path, int64_t vocabulary);
 
-/// The integer batch arguments that text goes to.
+/// The integer batch arguments that take text.
 struct TextArguments {
   int64_t input = -1;
-  int64_t target = -1; // fed one token later, or -1
+  int64_t target = -1; // takes the tokens shifted by one, or -1
   int64_t rows = 0;    // all dimensions but the last
   int64_t window = 0;  // the last dimension
   int64_t vocabulary = -1;
 
-  /// Tokens that one row takes from a file.
+  /// The number of tokens that one row takes from a file.
   int64_t span() const { return window + (target >= 0); }
 };
-/// Finds them among the batch arguments that are not in `taken`; an error if
-/// text does not fit them.
+/// Finds them among the batch arguments that are not in `taken`; throws if text
+/// does not fit them.
 TextArguments findTextArguments(const std::string &function,
                                 const std::vector<TensorInfo> &arguments,
                                 const std::vector<bool> &taken);
 
-/// The files of a run, split inside each file: its beginning is for training,
-/// the last `holdout` of it is held out.
+/// The files of a run. Each is split: the last `holdout` of it is held out, the
+/// rest is for training.
 class TextData {
 public:
   TextData(const std::vector<std::string> &paths, int64_t vocabulary,
            double holdout);
 
-  /// Makes sure that every file has a window of this many tokens to train on.
+  /// Checks that every file has a window of this many tokens to train on.
   void prepareTraining(int64_t span);
   /// Row `row` of step `step`: `span` consecutive tokens.
   struct Window {
@@ -85,20 +85,21 @@ public:
   };
   Window trainingWindow(uint64_t seed, int64_t step, int64_t row) const;
 
-  /// The held-out text in windows that do not overlap, file by file.
+  /// Returns the held-out text as non-overlapping windows, file by file.
   std::vector<Window> heldOutWindows(int64_t span) const;
 
   int64_t trainingTokens() const;
   int64_t heldOutTokens() const;
   size_t numFiles() const { return files.size(); }
   const char *unit() const; // "bytes" or "tokens"
-  /// Of names-independent contents: sizes and tokens.
+  /// Returns a hash of the contents (sizes and tokens), independent of file
+  /// names.
   std::string fingerprint() const;
 
 private:
   std::vector<TokenFile> files;
   std::vector<int64_t> trainingCounts;
-  // Sum of the window positions of the files before, then the total.
+  // The number of window positions in the preceding files, then the total.
   std::vector<int64_t> firstPosition;
 };
 

@@ -15,7 +15,7 @@ namespace fp8::rt {
 
 namespace {
 
-/// A step's state and the data that it is evaluated on.
+/// A step's state and the data on which it is evaluated.
 class HeldOut {
 public:
   HeldOut(const fp8_train_options &options, fp8_step &step)
@@ -28,7 +28,7 @@ public:
     return options.num_data_files > 0 || options.num_eval_files > 0 ||
            options.num_eval_batches > 0;
   }
-  /// Ready to run.
+  /// Makes an evaluation that is ready to run.
   std::unique_ptr<Evaluation> open(const fp8_executable &function);
 
   StoredState &storedState() { return state; }
@@ -61,7 +61,7 @@ void HeldOut::checkStep() const {
                 "but got one of others");
 }
 
-/// The vocabulary of what the step itself reads text into; -1 if it says none.
+/// Returns the vocabulary of the step's own text arguments; -1 if unknown.
 int64_t HeldOut::vocabularyOfStep() const {
   std::vector<bool> taken(step.executable.arguments.size(), false);
   TextArguments arguments =
@@ -75,7 +75,7 @@ void HeldOut::openText(Evaluation &evaluation) {
       isSeparate ? options.eval_files : options.data_files;
   int64_t count = isSeparate ? options.num_eval_files : options.num_data_files;
   int64_t vocabulary = evaluation.textArguments().vocabulary;
-  // As training has read it.
+  // Use the vocabulary with which training read the text.
   if (options.num_data_files > 0)
     if (int64_t other = vocabularyOfStep(); other >= 0)
       vocabulary = vocabulary < 0 ? other : std::min(vocabulary, other);
@@ -102,7 +102,7 @@ std::unique_ptr<Evaluation> HeldOut::open(const fp8_executable &function) {
                                               options.seed, options.threads);
     values = initial->find({}, evaluation->missing()).optional;
   }
-  // The key that a run of this seed begins with.
+  // Returns the initial key of a run with this seed.
   auto keyOf = [&](const TensorInfo &info) {
     const std::vector<TensorInfo> &arguments = step.executable.arguments;
     std::vector<size_t> keys = keyArguments(step.executable);

@@ -7,10 +7,10 @@
 
 namespace fp8::rt {
 
-/// See fp8_evaluate: the line of JSON.
+/// Implements fp8_evaluate; returns the line of JSON.
 std::string evaluateState(const fp8_train_options &options, fp8_step &step);
 
-/// See fp8_export_weights.
+/// Implements fp8_export_weights.
 void exportState(const fp8_train_options &options, fp8_step &step,
                  int64_t number);
 

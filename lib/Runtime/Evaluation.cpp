@@ -1,4 +1,4 @@
-//===- Evaluation.cpp - The loss on data not trained on -------------------===//
+//===- Evaluation.cpp - The loss on held-out data -------------------------===//
 
 #include "Evaluation.h"
 #include "Checkpoint.h"
@@ -18,11 +18,13 @@ void Evaluation::findScalars() {
     std::vector<std::string> keys = splitPath(results[i].name);
     return isNumber(i) && !keys.empty() && keys.back() == "loss";
   };
-  // The scales and histories that delayed scaling adds say nothing of a model.
+  // The scales and histories that delayed scaling adds are not metrics of the
+  // model.
   for (size_t i = 0; i < results.size(); ++i)
     if (results[i].type.elements() == 1 && results[i].kind != FP8_KIND_STATE)
       scalars.push_back(i);
-  // By its name, else as the signature says, else the first number.
+  // The loss is the result named so, else the one that the signature marks,
+  // else the first float.
   auto loss = std::find_if(scalars.begin(), scalars.end(), isNamedLoss);
   if (loss == scalars.end())
     loss = std::find_if(scalars.begin(), scalars.end(), isLoss);
@@ -40,7 +42,7 @@ void Evaluation::findData(const fp8_train_options &options,
   const std::vector<TensorInfo> &arguments = function.arguments;
   arrays = ArrayBatches("the evaluation", "--eval-batch", options.eval_batches,
                         options.num_eval_batches, arguments, files);
-  // An integer array that is the step's own state or key is no data.
+  // An integer array that is also the step's state or key is not data.
   std::vector<bool> taken(arguments.size(), false);
   for (size_t i = 0; i < arguments.size(); ++i) {
     taken[i] = arrays.feeds(i);
@@ -87,7 +89,7 @@ Evaluation::Evaluation(const fp8_executable &function,
     sources.push_back(leaf.named);
   Binding binding = bindByPath(targets, sources);
   Binding wrong;
-  // A key that the step takes is one here too, even if it is never used.
+  // A key of the step is a key of the evaluation too, even if it is unused.
   auto isKey = [&](const TensorInfo &info) {
     for (size_t i : keyArguments(trainedFunction))
       if (trainedFunction.arguments[i].name == info.name &&
@@ -155,8 +157,8 @@ void Evaluation::prepare(fp8_step &trainedStep,
     key = keyOf(function.arguments[argument]);
 }
 
-/// All batches' values, of which this rank has its own, one batch behind the
-/// other.
+/// Returns the values of all batches, one batch after the other; this rank has
+/// computed those of its own batches.
 std::vector<double> Evaluation::collect(std::vector<double> mine) const {
   if (!group)
     return mine;
@@ -204,7 +206,7 @@ Evaluation::run(const std::function<bool()> &stop,
                   row, step->argument(text.input),
                   text.target >= 0 ? step->argument(text.target) : nullptr);
     arrays.store(position, batch, [&](size_t i) { return step->argument(i); });
-    // Every evaluation sees the same keys, so that it compares with the others.
+    // Every evaluation uses the same keys, so that results are comparable.
     for (const auto &[argument, key] : keys) {
       Key words = foldIn(key, static_cast<uint32_t>(batch));
       std::memcpy(step->argument(argument), words.data(),

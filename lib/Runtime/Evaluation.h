@@ -1,4 +1,4 @@
-//===- Evaluation.h - The loss on data not trained on -----------*- C++ -*-===//
+//===- Evaluation.h - The loss on held-out data -----------------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_EVALUATION_H
 #define FP8_LIB_RUNTIME_EVALUATION_H
@@ -12,43 +12,43 @@
 
 namespace fp8::rt {
 
-/// A function of the step's arguments (found by path) and of data: text that is
-/// held out, arrays. It reads the state and changes nothing.
+/// A function of the step's arguments (found by path) and of data: held-out
+/// text or arrays. It reads the state without changing it.
 class Evaluation {
 public:
-  /// Finds out what feeds each argument; text if `hasText`.
+  /// Determines the source of each argument; text is one if `hasText`.
   Evaluation(const fp8_executable &function, const fp8_executable &step,
              StoredState &state, const fp8_train_options &options, bool hasText,
              TensorFiles &files);
 
-  /// What takes text; `input` is -1 if nothing does.
+  /// Returns the arguments that take text; `input` is -1 if none does.
   const TextArguments &textArguments() const { return text; }
   void setText(const TextData &data);
 
-  /// Arguments that the step has no value for: the initial values give them.
+  /// Arguments without a value in the step; they take initial values.
   const std::vector<Named> &missing() const { return missingNames; }
-  /// Makes the memory. `keyOf`: the key that a key argument begins with.
+  /// Allocates memory. `keyOf` returns the initial value of a key argument.
   void prepare(fp8_step &trained, const std::vector<const void *> &missing,
                const std::function<Key(const TensorInfo &)> &keyOf,
                int threads);
 
   /// Shares the batches with other ranks, which call run() too: each runs some,
-  /// and all have the means.
+  /// and all get the means.
   void dealTo(fp8_group &ranks) { group = &ranks; }
 
-  /// Runs over all data: the means of the scalar results over the batches, the
-  /// loss first. Nothing if `stop` became true. `given` has values for leaves
-  /// of the step's state that are to be taken instead of the step's own (or
-  /// nullptr for each, or is empty). `seen` is called after each batch.
+  /// Runs over all data and returns the means of the scalar results over the
+  /// batches, the loss first; nothing if `stop` returned true. `given` is
+  /// empty, or has for each leaf of the step's state a value that replaces the
+  /// step's own, or nullptr. `seen` is called after each batch.
   std::optional<std::vector<double>>
   run(const std::function<bool()> &stop,
       const std::vector<const void *> &given = {},
       const std::function<void(int64_t batch, fp8_step &)> &seen = nullptr);
-  /// The paths of the scalar results other than the loss.
+  /// Returns the paths of the scalar results other than the loss.
   std::vector<std::string> metricNames() const;
 
   int64_t batches() const { return numBatches; }
-  /// "1,024 bytes of text" or "64 rows of arrays".
+  /// Returns "1,024 bytes of text" or "64 rows of arrays".
   std::string dataText() const;
   void memory(fp8_memory &out) const { step->memory(out); }
 

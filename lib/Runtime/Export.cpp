@@ -10,7 +10,7 @@ namespace fp8::rt {
 
 using json = nlohmann::json;
 
-/// The position of `info` by name and type, or -1.
+/// Returns the index of the tensor with the name and type of `info`, or -1.
 template <typename Range, typename NamedOf>
 static int64_t findSame(const Range &range, const TensorInfo &info,
                         NamedOf &&namedOf) {
@@ -100,7 +100,8 @@ void WeightExport::write(StoredState &state, fp8_step &step) {
   writeSafeTensors(path, std::move(tensors), {{"format", "pt"}});
 }
 
-/// 10 log10 of the signal's power over the error's; infinite without error.
+/// Returns 10 log10 of the signal's power over the error's; infinite without
+/// error.
 static double signalToNoise(const std::vector<double> &signal,
                             const std::vector<double> &other) {
   double power = 0, error = 0;
@@ -126,7 +127,7 @@ WeightExport::check(Evaluation &evaluation, const std::function<bool()> &stop) {
     }
     return values;
   };
-  // What was written, not what was to be written.
+  // Check the file that was actually written.
   TensorFile file = readSafeTensors(path);
   fp8_step decode(*options.decode, threads);
   for (size_t i = 0; i < options.decode->arguments.size(); ++i) {
@@ -173,7 +174,7 @@ void WeightExport::writeManifest(int64_t step,
   if (check)
     manifest["heldout_loss"] = {{"model", check->model},
                                 {"exported", check->exported}};
-  // JSON has no infinity: without an error there is nothing to tell.
+  // JSON has no infinity: an SNR without error is left out.
   if (check && check->logitsSNR && std::isfinite(*check->logitsSNR))
     manifest["logits_snr_db"] = *check->logitsSNR;
   writeFileAtomically(directory + "/export.json", manifest.dump(2) + "\n");

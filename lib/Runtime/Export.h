@@ -8,24 +8,25 @@
 
 namespace fp8::rt {
 
-/// Writes the parameters as `encode` makes them of the state: see fp8_export.
+/// Writes the parameters in the form that `encode` gives them: see fp8_export.
 class WeightExport {
 public:
   WeightExport(const fp8_export &options, const fp8_executable &step,
                const StoredState &state, int threads);
 
-  /// model.safetensors; the manifest is written by `writeManifest`.
+  /// Writes model.safetensors; `writeManifest` writes the manifest.
   void write(StoredState &state, fp8_step &step);
 
-  /// The held-out loss of the model and of what the file says.
+  /// The held-out losses of the model and of the exported weights.
   struct Check {
     double model, exported;
     std::optional<double> logitsSNR; // in dB, of the first batch
   };
-  /// Nothing if it was interrupted, or without `decode`.
+  /// Returns nothing if it was interrupted, or without `decode`.
   std::optional<Check> check(Evaluation &evaluation,
                              const std::function<bool()> &stop);
-  /// export.json: the manifest, with what is known since.
+  /// Writes export.json: the manifest, completed with the results of the
+  /// export.
   void writeManifest(int64_t step, const std::optional<Check> &check) const;
 
   const std::string &file() const { return path; }
@@ -40,7 +41,7 @@ private:
   std::string directory, path;
   std::vector<Source> sources;      // of encode's arguments
   std::vector<size_t> wantedLeaves; // all of them
-  std::vector<int64_t> decoded;     // for each leaf decode's result, or -1
+  std::vector<int64_t> decoded;     // the result of decode for each leaf, or -1
   std::unique_ptr<fp8_step> encode;
   int64_t fileBytes = 0;
 };

@@ -1,4 +1,4 @@
-//===- InitialValues.cpp - What a run begins with -------------------------===//
+//===- InitialValues.cpp - The initial values of a run --------------------===//
 
 #include "InitialValues.h"
 #include "Keys.h"
@@ -62,7 +62,7 @@ bool InitialValues::fileHas(const std::vector<Named> &names) const {
   });
 }
 
-/// Binds `optional` to the sources that `binding` leaves over.
+/// Binds `optional` to the sources that `binding` left unused.
 static Binding bindLeft(const Binding &binding,
                         const std::vector<Named> &optional,
                         const std::vector<Named> &sources) {
@@ -111,7 +111,7 @@ InitialValues::find(const std::vector<Named> &targets,
   if (init) {
     std::vector<Named> sources = namesOf(init->executable.results);
     Binding binding = take(sources, [&](int64_t i) { return init->result(i); });
-    // What the file gave is not missing.
+    // A value from the file is not missing.
     auto isGiven = [&](int64_t target) { return found.targets[target]; };
     binding.missing.erase(
         std::remove_if(binding.missing.begin(), binding.missing.end(), isGiven),

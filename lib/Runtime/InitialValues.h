@@ -1,4 +1,4 @@
-//===- InitialValues.h - What a run begins with -----------------*- C++ -*-===//
+//===- InitialValues.h - The initial values of a run ------------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_INITIALVALUES_H
 #define FP8_LIB_RUNTIME_INITIALVALUES_H
@@ -12,8 +12,8 @@ namespace fp8::rt {
 std::vector<Named> namesOf(const std::vector<TensorInfo> &infos);
 std::vector<Named> namesOf(const TensorFile &file);
 
-/// The tensors of a file and the results of an initializer; where both have a
-/// value the file's counts.
+/// The tensors of a file and the results of an initializer; the file's value
+/// wins if both have one.
 class InitialValues {
 public:
   /// Reads the file and runs the initializer (either may be NULL), with `seed`
@@ -21,8 +21,8 @@ public:
   InitialValues(const char *file, const fp8_executable *init, uint64_t seed,
                 int threads);
 
-  /// Finds all of `targets` by path (an error lists what does not fit), and
-  /// those of `optional` that what is left has; the others get nullptr.
+  /// Finds all of `targets` by path (throws with a list of mismatches), and
+  /// those of `optional` that match what is left; the others get nullptr.
   struct Values {
     std::vector<const void *> targets, optional;
     std::vector<Named> unused; // of the file
@@ -30,7 +30,7 @@ public:
   Values find(const std::vector<Named> &targets,
               const std::vector<Named> &optional) const;
 
-  /// Whether the file has all of these, by name and type.
+  /// Returns whether the file has all of these, by name and type.
   bool fileHas(const std::vector<Named> &names) const;
 
 private:

@@ -21,7 +21,8 @@ SignalScope::SignalScope(bool active) : active(active) {
   action.sa_flags = static_cast<int>(SA_RESTART | SA_RESETHAND);
   sigaction(SIGINT, &action, &oldInt);
   sigaction(SIGTERM, &action, &oldTerm);
-  // A file that grows beyond its limit is to be an error, not the end.
+  // Writing beyond the limit on file sizes must be an error, not kill the
+  // process.
   action.sa_handler = SIG_IGN;
   sigaction(SIGXFSZ, &action, &oldFileSize);
 }

@@ -7,10 +7,10 @@
 
 namespace fp8::rt {
 
-/// Whether a signal has asked the run to stop.
+/// Returns whether a signal has asked the run to stop.
 bool isInterrupted();
 
-/// While it lives, the first SIGINT or SIGTERM only asks the loop to stop; the
+/// While it lives, the first SIGINT or SIGTERM only asks the loop to stop; a
 /// second one has its usual effect.
 class SignalScope {
 public:

@@ -52,7 +52,7 @@ Key firstKey(uint64_t seed, size_t ordinal, const TensorInfo &argument) {
                                         "or an initial value but got ",
                                         argument.type.text()));
   Key key = keyFromSeed(seed, argument.type.dims[0]);
-  // Numbers from the top, which no step reaches.
+  // Fold in numbers from the top, which no step number reaches.
   return ordinal == 0 ? key : foldIn(key, -static_cast<uint32_t>(ordinal));
 }
 

@@ -10,19 +10,20 @@ namespace fp8::rt {
 /// The words of a key: two (threefry2x32) or four (rbg: two threefry keys).
 using Key = std::vector<uint32_t>;
 
-/// A key or an array of keys: the last dimension holds 2 or 4 words.
+/// Returns whether it is a key or an array of keys: the last dimension holds 2
+/// or 4 words.
 bool isKeyType(const TensorType &type);
 
-/// jax.random.key_data(jax.random.key(seed)), of `words` words. Without
-/// jax_enable_x64, JAX takes the low half of larger seeds alone.
+/// Returns jax.random.key_data(jax.random.key(seed)), of `words` words. Without
+/// jax_enable_x64, JAX uses only the low half of larger seeds.
 Key keyFromSeed(uint64_t seed, int64_t words);
 
-/// jax.random.fold_in, of every two words.
+/// Computes jax.random.fold_in for each pair of words.
 Key foldIn(Key key, uint32_t data);
 
-/// What a key argument begins with that has no value: the key of a seed; of
-/// several arguments each (`ordinal`) has another. Throws Error where the
-/// argument is no key.
+/// Returns the initial value of a key argument that has none: the key of a
+/// seed, different for each argument (`ordinal`). Throws Error if the argument
+/// is not a key.
 Key firstKey(uint64_t seed, size_t ordinal, const TensorInfo &argument);
 
 } // namespace fp8::rt

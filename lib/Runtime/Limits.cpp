@@ -1,7 +1,8 @@
-//===- Limits.cpp - What the machine can do at most -----------------------===//
+//===- Limits.cpp - The limits of the machine -----------------------------===//
 //
-// Multiply-adds on registers alone, and a copy of more than caches near a core
-// hold. The best of some runs counts: others are disturbed.
+// Measures multiply-adds on registers only, and a copy that is larger than the
+// caches near a core. The best of several runs counts: the others were
+// disturbed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,11 +22,11 @@ namespace fp8::rt {
 
 namespace {
 
-// A dozen sums hide the latency of an addition on every x86 so far.
+// A dozen accumulators hide the latency of an addition on current x86 CPUs.
 constexpr int kSums = 12;
 constexpr int kRounds = 40000;
 
-/// A kernel that multiplies and adds on registers alone.
+/// A kernel that multiplies and adds on registers only.
 struct Arithmetic {
   fp8_kernel_fn fn;
   double flopsPerRound;
@@ -61,7 +62,7 @@ dot512(int64_t, void *const *operands, void *) {
 
 __attribute__((target("amx-tile,amx-bf16"))) void
 tiles(int64_t, void *const *operands, void *) {
-  // Palette 1, and 16 rows of 64 bytes for each of eight registers.
+  // Palette 1, with 16 rows of 64 bytes in each of the eight registers.
   alignas(64) uint8_t configuration[64] = {1};
   for (int number = 0; number < 8; ++number) {
     configuration[16 + 2 * number] = 64;
@@ -135,7 +136,7 @@ void copyChunk(int64_t task, void *const *operands, void *) {
               static_cast<char *>(operands[1]) + task * kChunk, kChunk);
 }
 
-/// The shortest of some runs of so many tasks, in seconds.
+/// Returns the shortest time of several runs of `tasks` tasks, in seconds.
 double shortest(ThreadPool &pool, fp8_kernel_fn fn, int64_t tasks,
                 void *const *operands) {
   std::vector<void *> scratch(pool.size(), nullptr);
@@ -163,7 +164,7 @@ fp8_limits measureLimits(int threads) {
   auto flopsOf = [&](const Arithmetic &arithmetic) {
     if (!arithmetic.fn)
       return 0.0;
-    // Some tasks a thread, so that one that is disturbed does not decide.
+    // Several tasks a thread, so that one disturbed task does not decide.
     int64_t tasks = 4 * int64_t(limits.threads);
     return static_cast<double>(tasks) * kRounds * arithmetic.flopsPerRound /
            shortest(*pool, arithmetic.fn, tasks, &operand);

@@ -1,4 +1,4 @@
-//===- Limits.h - What the machine can do at most ---------------*- C++ -*-===//
+//===- Limits.h - The limits of the machine ---------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_LIMITS_H
 #define FP8_LIB_RUNTIME_LIMITS_H
@@ -7,7 +7,7 @@
 
 namespace fp8::rt {
 
-/// See fp8_measure_limits.
+/// Implements fp8_measure_limits.
 fp8_limits measureLimits(int threads);
 
 } // namespace fp8::rt

@@ -38,7 +38,7 @@ void *Library::find(const std::string &symbol) const {
 // The manifest
 //===----------------------------------------------------------------------===//
 
-/// The value of an enum by its name.
+/// Returns the enum value with this name.
 template <typename T>
 static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
                   const char *what) {
@@ -50,14 +50,14 @@ static T fromName(const std::string &name, int count, const char *(*nameOf)(T),
 }
 
 namespace {
-/// The numbers that a description points to.
+/// The dimension lists that a description points to.
 struct Sizes {
   std::vector<int64_t> shape, whole, partOffsets;
 };
 } // namespace
 
-/// An argument or result as the manifest describes it. Points into `sizes`,
-/// which it fills, and into the manifest.
+/// Returns an argument or result of the manifest. The result points into the
+/// manifest and into `sizes`, which this function fills.
 static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
   fp8_tensor_info info = {};
   info.name = json.at("name").get_ref<const std::string &>().c_str();
@@ -92,7 +92,7 @@ static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
   return info;
 }
 
-/// What the manifest and the library say of one function.
+/// Adds one function, described by the manifest and the library.
 static void addFunction(fp8_package &package, const nlohmann::json &json,
                         const fp8_package_code &code) {
   const nlohmann::json &arguments = json.at("arguments");
@@ -125,10 +125,10 @@ static void addFunction(fp8_package &package, const nlohmann::json &json,
 }
 
 //===----------------------------------------------------------------------===//
-// What has to fit
+// Compatibility checks
 //===----------------------------------------------------------------------===//
 
-/// CRC-32 as zip and gzip have it.
+/// Computes CRC-32 as zip and gzip do.
 static uint32_t crc32(const char *data, int64_t size) {
   static const std::array<uint32_t, 256> table = [] {
     std::array<uint32_t, 256> made;
@@ -145,7 +145,8 @@ static uint32_t crc32(const char *data, int64_t size) {
   return ~crc;
 }
 
-/// A damaged library might end the process when it is loaded or run.
+/// Checks the library before it is loaded: a damaged one might crash the
+/// process.
 static void checkLibrary(const std::string &path, const nlohmann::json &json) {
   FileContents file = readFile(path);
   int64_t bytes = json.at("bytes").get<int64_t>();
@@ -179,7 +180,8 @@ static void checkVersion(const std::string &path, const nlohmann::json &json) {
 // Packages
 //===----------------------------------------------------------------------===//
 
-/// The code of each function by name, and the library told of this runtime.
+/// Sets the library's pointers to this runtime and returns the code of each
+/// function by name.
 static std::map<std::string, fp8_package_code> connect(const Library &library) {
   auto *exported = static_cast<fp8_package_library *>(
       library.find(str("fp8_package_v", FP8_ABI_VERSION)));
@@ -224,7 +226,7 @@ fp8_package::fp8_package(const std::string &directory) {
     checkCpu(target.at("cpu").get<std::string>(),
              target.at("features").get<std::string>());
     const nlohmann::json &file = json.at("library");
-    // Its whole path, lest the loader looks in its own directories.
+    // The absolute path keeps the loader from searching its own directories.
     std::string name = str(directory, "/", file.at("file").get<std::string>());
     std::unique_ptr<char, FreeDeleter> whole(realpath(name.c_str(), nullptr));
     if (!whole)

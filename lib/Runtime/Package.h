@@ -13,7 +13,7 @@ namespace fp8::rt {
 class Library {
 public:
   Library() = default;
-  /// Loads the file, and all that it needs.
+  /// Loads the file and its dependencies.
   explicit Library(const std::string &file);
   ~Library();
   Library(Library &&other) noexcept { *this = std::move(other); }
@@ -21,7 +21,7 @@ public:
     std::swap(handle, other.handle);
     return *this;
   }
-  /// The address of a symbol; an error if there is none.
+  /// Returns the address of a symbol; throws if there is none.
   void *find(const std::string &symbol) const;
 
 private:
@@ -33,7 +33,7 @@ private:
 
 struct fp8_package {
   fp8_package() = default;
-  /// Opens a directory.
+  /// Opens the package in a directory.
   explicit fp8_package(const std::string &directory);
 
   void add(const fp8_executable_desc &desc);

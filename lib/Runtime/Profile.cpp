@@ -1,4 +1,4 @@
-//===- Profile.cpp - What launches took, beside what they could take ------===//
+//===- Profile.cpp - The times of launches and their limits ---------------===//
 
 #include "Profile.h"
 
@@ -34,11 +34,11 @@ std::string profileJson(const std::vector<fp8_launch_stat> &launches) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What launches of one name did, in all steps.
+/// The totals of all launches of one name, over all steps.
 struct Row {
   double calls = 0, seconds = 0;
   double flops = 0, bytes = 0;
-  // The least that arithmetic and traffic take on this machine.
+  // The least time that arithmetic and traffic need on this machine.
   double flopSeconds = 0, byteSeconds = 0;
 
   void add(const Row &other) {
@@ -68,7 +68,7 @@ static std::map<int64_t, LaunchCost> readCosts(const char *cost) {
   return costs;
 }
 
-/// The name with all layers as one: [3] is [*].
+/// Returns the name with all layers merged: [3] becomes [*].
 static std::string nameOfAllLayers(const char *name) {
   std::string result;
   for (const char *c = name; *c; ++c) {
@@ -95,7 +95,7 @@ static Row rowOf(const fp8_launch_stat &stat, const LaunchCost &cost,
     return row;
   row.flops = row.calls * cost.flops;
   row.bytes = row.calls * cost.bytes;
-  // Dots may use what else is faster; anything else is f32.
+  // Dots may use the faster bf16 instructions; anything else is f32.
   double dotRate = std::max(limits.f32_flops, limits.bf16_flops);
   row.flopSeconds =
       row.calls * (cost.dotFlops / dotRate +
@@ -110,7 +110,8 @@ static std::string format(const char *form, double value) {
   return text;
 }
 
-/// The rate in what limits the launches most, and how near to that it comes.
+/// Returns the rate of the resource that limits the launches most, and how
+/// close it comes to its limit.
 static std::string rateText(const Row &row) {
   double least = std::max(row.flopSeconds, row.byteSeconds);
   if (row.seconds <= 0 || least <= 0)
@@ -125,14 +126,14 @@ static std::string cut(const std::string &name, size_t width) {
   if (name.size() <= width)
     return name;
   size_t end = width - 3;
-  while (end > 0 && (name[end] & 0xc0) == 0x80) // within a letter of UTF-8
+  while (end > 0 && (name[end] & 0xc0) == 0x80) // inside a UTF-8 character
     --end;
   return name.substr(0, end) + "...";
 }
 
 constexpr size_t widest = 72;
 
-/// The rows that took longest, and one of all others.
+/// Returns the slowest rows, and one row for all others.
 template <typename Row>
 static std::vector<std::pair<std::string, Row>>
 longestFirst(std::map<std::string, Row> byName) {
@@ -197,11 +198,11 @@ profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
 }
 
 //===----------------------------------------------------------------------===//
-// What travels between ranks
+// Traffic between ranks
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// What collectives of one name did, in all steps.
+/// The totals of all collectives of one name, over all steps.
 struct Traffic {
   double runs = 0, bytes = 0, seconds = 0, waited = 0;
 

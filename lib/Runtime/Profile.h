@@ -1,7 +1,7 @@
-//===- Profile.h - What launches took, beside what they could take -*- C++ -*-//
+//===- Profile.h - The times of launches and their limits -------*- C++ -*-===//
 //
-// profile.json, collectives.json and the tables at the end of a run with a
-// profile.
+// Makes profile.json, collectives.json and the tables at the end of a run with
+// a profile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,25 +12,25 @@
 
 namespace fp8::rt {
 
-/// profile.json: the mean time of every launch.
+/// Returns profile.json: the mean time of every launch.
 std::string profileJson(const std::vector<fp8_launch_stat> &launches);
 
-/// Lines for people: equal launches of all layers together, those that took
-/// longest first, each beside the least time that its arithmetic and its
-/// operands need at the limits of the machine. Without a `cost` (the text of
-/// cost.json; or null), and where no limit is known, times alone.
+/// Returns lines for people: equal launches of all layers together, the slowest
+/// first, each beside the least time that its arithmetic and its operands need
+/// at the limits of the machine. Without `cost` (the text of cost.json, or
+/// null), or where no limit is known, only times.
 std::vector<std::string>
 profileTable(const std::vector<fp8_launch_stat> &launches, const char *cost,
              const fp8_limits &limits, int64_t steps);
 
-/// Lines for people about what travels between ranks: equal collectives of all
-/// layers together, those that took longest first.
+/// Returns lines for people about traffic between ranks: equal collectives of
+/// all layers together, the slowest first.
 std::vector<std::string>
 collectiveTable(const std::vector<fp8_collective_stat> &collectives,
                 int64_t steps);
 
-/// collectives.json: the mean of every collective, of a step, and what of the
-/// time on the network the step did not wait for.
+/// Returns collectives.json: the means of every collective in a step, and how
+/// much of the time on the network overlapped with the step.
 std::string collectivesJson(const std::vector<fp8_collective_stat> &collectives,
                             int64_t ranks, const std::string &transport,
                             const std::string &carrier, int64_t steps);

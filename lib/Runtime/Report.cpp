@@ -44,7 +44,7 @@ std::string Report::csvLine(const LogRow &row) const {
   return line + "\n";
 }
 
-/// JSON has no NaN and no infinity.
+/// Returns a number, or null: JSON has no NaN and no infinity.
 static std::string jsonNumber(double value) {
   return std::isfinite(value) ? numberText(value) : "null";
 }
@@ -87,7 +87,7 @@ void Report::readBack(int64_t lastStep) {
   };
   while (std::getline(file, line)) {
     json object = json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A killed process may leave half a line.
+    // A killed process may leave an incomplete line.
     if (!object.is_object() || !object.contains("step") ||
         !object["step"].is_number_integer())
       continue;
@@ -152,7 +152,7 @@ void Report::append(const LogRow &row) {
   if (directory.empty())
     return;
   auto write = [&](std::FILE *file, const char *name, const std::string &text) {
-    // At once: a log is for looking at while the run goes on.
+    // Flush every row, so that a running log is up to date.
     if (std::fputs(text.c_str(), file) == EOF || std::fflush(file) != 0) {
       int code = errno;
       std::clearerr(file);
@@ -259,7 +259,7 @@ std::string lossPicture(const std::vector<LogRow> &rows,
 
   auto polyline = [&](auto &&valueOf, const char *color, const char *stroke,
                       double opacity) {
-    // About one point a pixel is all that can be seen.
+    // About one point a pixel is enough.
     size_t stride = std::max<size_t>(1, rows.size() / 1500);
     std::string points;
     for (size_t i = 0; i < rows.size(); ++i) {
@@ -273,8 +273,8 @@ std::string lossPicture(const std::vector<LogRow> &rows,
                "\" stroke-linejoin=\"round\" points=\"", points, "\"/>\n");
   };
   polyline([&](size_t i) { return rows[i].loss; }, "#4878cf", "1", 0.4);
-  // An average over about a hundredth of the run, without the bias of its
-  // beginning.
+  // An exponential average over about a hundredth of the run, corrected for the
+  // bias of its start.
   double decay = std::exp(-1.0 / std::max(1.0, rows.size() / 100.0));
   double sum = 0, weight = 0;
   polyline(

@@ -10,7 +10,7 @@
 
 namespace fp8::rt {
 
-/// What one step leaves in the log.
+/// The log entry of one step.
 struct LogRow {
   int64_t step = 0;
   double loss = 0;
@@ -18,14 +18,14 @@ struct LogRow {
   bool hasHeldOut = false;
   std::vector<double> evalMetrics; // if evaluated
   double tokensPerSecond = 0;
-  double seconds = 0; // since the run began, those before a resume included
+  double seconds = 0; // since the run began, including those before a resume
   std::vector<double> metrics;
-  bool isSkipped = false;          // by an alarm: the state stayed as it was
-  std::vector<std::string> alarms; // what they said of the step
+  bool isSkipped = false;          // by an alarm: the update was discarded
+  std::vector<std::string> alarms; // their messages about the step
 };
 
-/// log.csv and log.jsonl, one row a step, and loss.svg. Without a directory it
-/// keeps the rows in memory alone.
+/// Writes log.csv and log.jsonl, one row a step, and loss.svg. Without a
+/// directory it only keeps the rows in memory.
 class Report {
 public:
   Report(std::string directory, std::vector<std::string> metricNames,
@@ -34,8 +34,8 @@ public:
         evalMetricNames(std::move(evalMetricNames)), unit(std::move(unit)) {}
   ~Report();
 
-  /// Begins the logs; with `lastStep` >= 0 they go on after that step (what a
-  /// stopped run logged beyond its last checkpoint is dropped).
+  /// Opens the logs. With `lastStep` >= 0 they continue after that step; rows
+  /// that a stopped run logged beyond its last checkpoint are dropped.
   void open(int64_t lastStep);
   void append(const LogRow &row);
   void writePicture() const;
@@ -54,7 +54,7 @@ private:
   std::FILE *jsonl = nullptr;
 };
 
-/// The picture: train loss raw and smoothed, held-out points, axes.
+/// Returns the picture: training loss raw and smoothed, held-out points, axes.
 std::string lossPicture(const std::vector<LogRow> &rows,
                         const std::string &unit);
 

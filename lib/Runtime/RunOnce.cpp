@@ -39,7 +39,7 @@ void runOnce(const fp8_executable &executable, const char *inputs,
   std::vector<TensorToWrite> tensors;
   for (size_t i = 0; i < executable.results.size(); ++i) {
     const TensorInfo &result = executable.results[i];
-    // A result with a buffer of its own has changed places with its argument.
+    // A result with its own buffer has been swapped with its argument.
     const void *data =
         result.stateArg >= 0 ? step.argument(result.stateArg) : step.result(i);
     tensors.push_back({result.name, result.type, data});

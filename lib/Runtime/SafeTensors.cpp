@@ -13,7 +13,7 @@ namespace fp8::rt {
 
 using json = nlohmann::json;
 
-/// The format's own limit: a larger header is a lie about the size.
+/// The format's own limit: a larger header means a wrong size.
 static constexpr uint64_t maxHeaderBytes = 100000000;
 
 static uint64_t loadLittle(const char *data, int bytes) {
@@ -30,8 +30,8 @@ const TensorFile::Tensor *TensorFile::find(const std::string &name) const {
   return nullptr;
 }
 
-/// Parses JSON in which no object may name a key twice (which the parser
-/// alone would let pass, keeping the last one).
+/// Parses JSON and rejects objects with duplicate keys (the parser alone would
+/// silently keep the last one).
 static json parseUniqueKeys(const std::string &text, const char *begin,
                             const char *end) {
   std::vector<std::set<std::string>> keys;
@@ -55,7 +55,7 @@ static json parseUniqueKeys(const std::string &text, const char *begin,
   }
 }
 
-/// The element type with this name.
+/// Returns the element type with this name.
 static std::optional<fp8_dtype> dtypeOf(const json &name) {
   for (int dtype = 0; name.is_string() && dtype < FP8_NUM_DTYPES; ++dtype)
     if (name.get<std::string>() ==
@@ -64,12 +64,12 @@ static std::optional<fp8_dtype> dtypeOf(const json &name) {
   return std::nullopt;
 }
 
-/// The metadata that name the types of tensors for whose types safetensors has
-/// no name: a JSON object, by tensor. In the file these are of type U8.
+/// The metadata key for the types that safetensors has no name for: a JSON
+/// object from tensor to type. In the file such tensors have type U8.
 static constexpr const char *dtypesKey = "fp8.dtypes";
 
 namespace {
-/// Reads one file, checking all that the format demands.
+/// Reads one file and checks everything that the format demands.
 class SafeTensorsReader {
 public:
   SafeTensorsReader(const std::string &path, FileContents contents)
@@ -184,7 +184,8 @@ SafeTensorsReader::Entry SafeTensorsReader::readEntry(const std::string &name,
   return entry;
 }
 
-/// Takes the tensors in the order of their bytes, of which each belongs to one.
+/// Takes the tensors in the order of their data; each byte must belong to
+/// exactly one.
 void SafeTensorsReader::takeInOrder(std::vector<Entry> entries) {
   std::sort(entries.begin(), entries.end(), [](const Entry &a, const Entry &b) {
     return std::tie(a.begin, a.end, a.tensor.name) <
@@ -290,7 +291,7 @@ TensorFile readNpy(const std::string &path) {
       {"<f2", FP8_DTYPE_F16},
       {"<f4", FP8_DTYPE_F32},
       {"<f8", FP8_DTYPE_F64},
-      // numpy does not know bf16: two bytes of no type, as ml_dtypes has it.
+      // numpy has no bf16: ml_dtypes writes it as two bytes without a type.
       {"<V2", FP8_DTYPE_BF16},
       {"|V2", FP8_DTYPE_BF16}};
   TensorFile::Tensor tensor;
@@ -360,7 +361,7 @@ void writeSafeTensors(const std::string &path,
     metadata[dtypesKey] = namedTypes.dump();
   if (!metadata.empty())
     header["__metadata__"] = metadata;
-  // Names are bytes to us; JSON wants UTF-8.
+  // Names are arbitrary bytes; JSON requires UTF-8.
   std::string text =
       header.dump(-1, ' ', false, json::error_handler_t::replace);
   text.resize((text.size() + 7) / 8 * 8, ' ');
@@ -375,7 +376,7 @@ void writeSafeTensors(const std::string &path,
 } // namespace fp8::rt
 
 //===----------------------------------------------------------------------===//
-// C API of this file
+// C interface of this file
 //===----------------------------------------------------------------------===//
 
 using namespace fp8::rt;

@@ -19,17 +19,17 @@ struct TensorFile {
   };
   std::vector<Tensor> tensors;
   std::map<std::string, std::string> metadata;
-  std::vector<FileContents> contents; // of the files, if it is a set of them
+  std::vector<FileContents> contents; // one for each file of a set
 
   const Tensor *find(const std::string &name) const;
 };
 
-/// Reads a safetensors file, or a set of them by its index. Everything that the
-/// format demands is checked: sizes, types, offsets without overlap or hole,
+/// Reads a safetensors file, or a set of them by its index. Checks everything
+/// that the format demands: sizes, types, offsets without overlap or gap,
 /// unique names.
 TensorFile readSafeTensors(const std::string &path);
-/// The same of one file that nobody changes in place: what is not read of it
-/// takes no memory.
+/// Does the same for one file that is never changed in place: pages that are
+/// not read take no memory.
 TensorFile mapSafeTensors(const std::string &path);
 
 /// Reads a .npy file as one tensor named "".
@@ -40,7 +40,8 @@ struct TensorToWrite {
   TensorType type;
   const void *data;
 };
-/// Atomic. Tensors are ordered by element size, so that all are aligned.
+/// Writes atomically. Tensors are sorted by element size, so that all are
+/// aligned.
 void writeSafeTensors(const std::string &path,
                       std::vector<TensorToWrite> tensors,
                       std::map<std::string, std::string> metadata);

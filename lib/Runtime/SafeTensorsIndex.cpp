@@ -52,14 +52,14 @@ void SetReader::readIndex() {
       !index["weight_map"].is_object())
     fail("expected a 'weight_map' of tensors to files");
   for (const auto &[tensor, file] : index["weight_map"].items()) {
-    // Files are beside the index, and an index does not lead elsewhere.
+    // Files are beside the index; a path elsewhere is rejected.
     if (!file.is_string() ||
         file.get<std::string>().find('/') != std::string::npos)
       fail(str("expected a file in the index's directory for '", tensor,
                "' but got ", file.dump()));
     parts[file.get<std::string>()].insert(tensor);
   }
-  // Others' metadata may be of any type.
+  // Metadata from other programs may have any type.
   if (index.contains("metadata") && index["metadata"].is_object())
     for (const auto &[key, value] : index["metadata"].items())
       if (value.is_string())
@@ -115,7 +115,7 @@ void writeSafeTensorsIndex(const std::string &path,
   index["metadata"] = metadata;
   index["metadata"]["total_size"] = bytes;
   index["weight_map"] = files;
-  // Names are bytes to us; JSON wants UTF-8.
+  // Names are arbitrary bytes; JSON requires UTF-8.
   writeFileAtomically(
       path, index.dump(2, ' ', false, json::error_handler_t::replace) + "\n");
 }

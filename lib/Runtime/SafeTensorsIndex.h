@@ -1,8 +1,8 @@
 //===- SafeTensorsIndex.h - Sets of tensor files ----------------*- C++ -*-===//
 //
-// An index says in which file of its directory each tensor is, as that of a
-// model on the Hugging Face hub does: {"metadata": {...}, "weight_map": {name:
-// file}}. The set is there when the index is.
+// An index says which file of its directory holds each tensor, as for a model
+// on the Hugging Face hub: {"metadata": {...}, "weight_map": {name: file}}. A
+// set exists once its index does.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,20 +13,21 @@
 
 namespace fp8::rt {
 
-/// How the name of an index ends.
+/// The suffix of an index's name.
 inline constexpr const char *indexSuffix = ".safetensors.index.json";
-/// The metadata that an index and its files have in common, if we wrote them:
-/// files of two sets do not mix.
+/// The metadata key whose value an index shares with its files, if we wrote
+/// them: it keeps files of two sets apart.
 inline constexpr const char *setKey = "set";
 
 bool isSafeTensorsIndex(const std::string &path);
 
-/// All tensors of the set, with the metadata of the index. An index and its
-/// files must name the same tensors. The files are mapped: a rank pays for what
-/// it takes.
+/// Reads all tensors of the set, with the metadata of the index. An index and
+/// its files must name the same tensors. The files are mapped: a rank reads
+/// only the tensors that it uses.
 TensorFile readSafeTensorsSet(const std::string &path);
 
-/// Atomic. `files`: where each tensor is; `bytes`: of all tensors.
+/// Writes atomically. `files`: the file of each tensor; `bytes`: the size of
+/// all tensors.
 void writeSafeTensorsIndex(const std::string &path,
                            const std::map<std::string, std::string> &files,
                            int64_t bytes,

@@ -17,7 +17,8 @@ using namespace fp8::rt;
 // Executable
 //===----------------------------------------------------------------------===//
 
-/// Of which each rank has a part: of the sizes of the argument, in the whole.
+/// Copies the description of an argument of which each rank has a part; checks
+/// that the parts lie inside the whole.
 static void copyPart(const fp8_tensor_info &info, TensorInfo &copy) {
   if (!info.whole_dims || info.kind == FP8_KIND_STATE)
     return;
@@ -99,7 +100,7 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
                       argument.type.text(), " of argument '", argument.name,
                       "' but got ", result.type.text()));
   }
-  // A result's buffer changes places with its argument's.
+  // A result's buffer is swapped with its argument's, so both have one shard.
   for (TensorInfo &result : results)
     if (result.stateArg >= 0)
       result.shard = arguments[result.stateArg].shard;
@@ -160,7 +161,7 @@ fp8_step::fp8_step(const fp8_executable &executable, int threads)
       pool(ThreadPool::get(!executable.gpuKernels.empty() ? 1
                            : threads > 0 ? threads
                                          : ThreadPool::defaultThreads())),
-      // An empty arena has an address too, for empty tensors.
+      // Even an empty arena needs an address, for empty tensors.
       arena(executable.gpuKernels.empty() ? executable.arenaBytes + 64 : 0) {
   for (const TensorInfo &argument : executable.arguments)
     argumentBytes += alignUp(argument.type.bytes());
@@ -181,8 +182,8 @@ fp8_step::fp8_step(const fp8_executable &executable, int threads)
 
 fp8_step::~fp8_step() = default;
 
-/// Arguments and results: what all ranks have, then every shard on pages of its
-/// own, so that those of others take no memory.
+/// Allocates arguments and results: first what all ranks have, then every shard
+/// on pages of its own, so that other ranks' shards take no memory.
 void fp8_step::placeBuffers() {
   std::vector<const TensorInfo *> tensors;
   for (const TensorInfo &argument : executable.arguments)
@@ -223,8 +224,8 @@ void fp8_step::placeBuffers() {
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// FP8-LM's Algorithm 1: whole tensors, the largest first, each to the rank
-/// that has the least.
+/// Deals the shards as FP8-LM's Algorithm 1 does: whole tensors, the largest
+/// first, each to the rank with the fewest bytes so far.
 static std::vector<int64_t> dealShards(const std::vector<int64_t> &bytes,
                                        int64_t ranks) {
   std::vector<size_t> order(bytes.size());
@@ -285,7 +286,7 @@ void fp8_step::gather(int64_t only) {
 void fp8_step::drop() {
   wholes.clear();
   if (device)
-    return; // All of it is one allocation.
+    return; // It is a single allocation.
   auto dropOthers = [&](const TensorInfo &tensor, size_t slot) {
     if (!owns(tensor.shard))
       buffers.release(static_cast<char *>(externals[slot]),
@@ -325,7 +326,7 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                           numTasks, operands, offsets, /*strides=*/nullptr,
                           numOperands);
   if (!failure.empty())
-    return; // What follows would read what was not written.
+    return; // Later launches would read unwritten memory.
   constexpr int64_t inlineOperands = 64;
   void *inlineStorage[inlineOperands];
   void **resolved = inlineStorage;
@@ -373,7 +374,7 @@ void fp8_step::launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
 }
 
 void *fp8_step::operand(int64_t code) {
-  // A zero ends a loop that would wait for what a failed step doesn't write.
+  // After a failure conditions read as zero, so that loops end.
   alignas(64) static char nothing[64] = {};
   if (device) {
     failure = str("'", executable.name,
@@ -473,7 +474,7 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
   std::vector<char *> places = placesOf(operands, offsets, numOperands, number);
   if (places.empty())
     return;
-  // Of one rank the values are the result.
+  // With one rank the operand is the result.
   if (numRanks() == 1)
     return copy(places[1], places[0],
                 what.elements *
@@ -544,8 +545,8 @@ void fp8_step::stage() {
 void fp8_step::run() {
   if (device)
     return runOnDevice();
-  // A pool of one thread is no more than the caller: steps of several ranks in
-  // one process wait for each other.
+  // A pool of one thread is only the caller and needs no lock: steps of several
+  // ranks in one process wait for each other.
   std::unique_lock<std::mutex> lock(pool->inUse, std::defer_lock);
   if (pool->size() > 1)
     lock.lock();
@@ -591,7 +592,7 @@ void fp8_step::memory(fp8_memory &out) const {
   out.results = resultBytes;
   out.shards = 0;
   out.reductions = inFlight ? inFlight->hostBytes() : 0;
-  // (A GPU holds what others own, too.)
+  // A GPU holds other ranks' shards, too.
   for (const TensorInfo &argument : executable.arguments)
     if (owns(argument.shard))
       out.shards += argument.shard > 0 ? alignUp(argument.type.bytes()) : 0;
@@ -611,7 +612,7 @@ void fp8_step::memory(fp8_memory &out) const {
 }
 
 //===----------------------------------------------------------------------===//
-// What generated code calls
+// Entry points for generated code
 //===----------------------------------------------------------------------===//
 
 void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
@@ -634,7 +635,7 @@ void fp8_write(fp8_step *step, int64_t operand, int64_t offset, int64_t bytes,
   step->write(operand, offset, bytes, value);
 }
 
-// Control flow that a GPU decides: only code for one calls these.
+// Control flow that a GPU decides; only code for a GPU calls these.
 
 int64_t fp8_loop(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t trips) {
   return step->onGPU().beginLoop(kernel, trips);

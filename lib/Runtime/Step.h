@@ -30,18 +30,18 @@ struct fp8_executable {
   int64_t arenaBytes;
   int64_t scratchBytes;
   std::vector<std::string> launchNames;
-  /// For a GPU; none for the CPU.
+  /// For a GPU; empty for the CPU.
   std::vector<const fp8_gpu_kernel *> gpuKernels;
 
-  /// The kernels on the GPU, loaded when they are first asked for.
+  /// Returns the kernels on the GPU, loaded on the first call.
   std::shared_ptr<fp8::rt::gpu::Modules> modules() const;
 
-  /// Result i has a buffer of its own.
+  /// Returns whether result i has a buffer of its own.
   bool ownsBuffer(size_t i) const {
     return results[i].stateArg < 0 || results[i].ownBuffer;
   }
 
-  /// Adds one run of a launch to `profile`, in its place.
+  /// Adds one run of a launch to its entry in `profile`.
   void addRun(std::vector<fp8_launch_stat> &profile, int64_t launch,
               int64_t tasks, std::chrono::duration<double> time) const;
 
@@ -72,37 +72,38 @@ struct fp8_step {
   void setGroup(fp8_group *group);
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
-  /// Is the shard of the state this rank's? 0: what all ranks have.
+  /// Returns whether this rank owns the shard; 0 stands for state that all
+  /// ranks have.
   bool owns(int64_t shard) const;
-  /// Brings all shards and parts to all ranks, or to rank `only`. All ranks
+  /// Copies all shards and parts to all ranks, or to rank `only`. All ranks
   /// call it.
   void gather(int64_t only = -1);
-  /// Gives the memory of what others have back.
+  /// Frees the memory of other ranks' shards.
   void drop();
-  /// Has each rank shards of its own?
+  /// Returns whether each rank has shards of its own.
   bool isDealt() const { return !owners.empty(); }
   int64_t shardBytesOf(int64_t rank) const;
-  /// The rank that owns a shard, from 1.
+  /// Returns the rank that owns a shard; shards are numbered from 1.
   int64_t ownerOf(int64_t shard) const {
     return owners.empty() ? 0 : owners[shard - 1];
   }
-  /// Does some argument have a part on each rank?
+  /// Returns whether some argument has a part on each rank.
   bool hasParts() const;
-  /// Throws if the step was written for other ranks.
+  /// Throws if the step was compiled for another number of ranks.
   void checkNumRanks() const;
-  /// The lowest rank that has the same part of an argument as `rank`.
+  /// Returns the lowest rank that has the same part of an argument as `rank`.
   int64_t partOf(size_t i, int64_t rank) const;
-  /// Brings all parts of an argument to all ranks, or to rank `only`.
+  /// Copies all parts of an argument to all ranks, or to rank `only`.
   void gatherPart(size_t i, int64_t only = -1);
-  /// The whole value of an argument: what was gathered, of one in parts.
+  /// Returns the whole value of an argument; if it has parts, the gathered one.
   const char *whole(size_t i);
-  /// Writes an argument, of one in parts this rank's; null: zeros.
+  /// Writes an argument; if it has parts, this rank's part. null writes zeros.
   void setWhole(size_t i, const void *value);
   fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
-  /// Does run return before the work is done?
+  /// Returns whether run returns before its work is done.
   bool isAsynchronous() const { return device != nullptr; }
-  /// Arguments that are no state have their values for the next run, and are on
-  /// their way to it beside one that goes on.
+  /// Starts to copy the batch and key arguments of the next run, beside a run
+  /// in progress. They must hold their values.
   void stage();
   char *argument(size_t i) { return external(i); }
   char *result(size_t i) { return external(resultSlots[i]); }
@@ -116,7 +117,7 @@ struct fp8_step {
   /// See Engine.
   std::string carrier() const { return inFlight ? inFlight->carrier() : ""; }
   void clearProfile();
-  /// Where the profile notes the times of every thread too; null: nowhere.
+  /// If not null, the profile also records the times of every thread here.
   std::unique_ptr<fp8::rt::Timeline> timeline;
 
 private:
@@ -132,7 +133,7 @@ private:
   int64_t resultBytes = 0;
   std::vector<int64_t> shardBytes; // by number, from 0
   std::vector<int64_t> owners;     // of shards; empty: of one rank
-  std::map<size_t, fp8::rt::AlignedBuffer> wholes; // that were gathered
+  std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
   void placeBuffers();
   void *resolve(int64_t operand, int64_t launch);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
@@ -140,12 +141,12 @@ private:
   void runOnDevice();
   char *external(size_t number);
 
-  /// The operands of a collective, by their addresses where the step runs; none
+  /// Returns the addresses of a collective's operands where the step runs; none
   /// after a failure.
   std::vector<char *> placesOf(const int64_t *operands, const int64_t *offsets,
                                int64_t numOperands, int64_t number);
   void copy(char *target, const char *source, int64_t bytes);
-  /// What the host does for a collective, in the order of the step.
+  /// Runs the host's part of a collective, in the order of the step.
   void call(std::function<void()> what);
   bool hasFailed() const;
   void failCollective(int64_t number, const char *label,
@@ -156,7 +157,7 @@ private:
   fp8_status failureStatus = FP8_ERROR_INTERNAL;
   std::unique_ptr<fp8::rt::gpu::DeviceStep> device; // null: on the CPU
   std::unique_ptr<fp8_group> alone;                 // where no group was set
-  std::optional<fp8::rt::InFlight> inFlight;        // none: nothing to wait for
+  std::optional<fp8::rt::InFlight> inFlight; // unset: nothing to wait for
 };
 
 namespace fp8::rt {
@@ -164,11 +165,11 @@ namespace fp8::rt {
 /// The scalars among a step's results: the loss and all metrics.
 struct ScalarResults {
   ScalarResults() = default;
-  /// Throws Error if there is not one loss.
+  /// Throws Error unless there is exactly one loss.
   explicit ScalarResults(const fp8_executable &step);
 
-  /// Their paths without the loss's, and what the last run computed of it all,
-  /// the loss first.
+  /// The paths of the metrics, and the values from the last run, the loss
+  /// first.
   std::vector<std::string> metricNames(const fp8_executable &step) const;
   std::vector<double> values(fp8_step &step) const;
 

@@ -1,8 +1,9 @@
-//===- StepParts.cpp - State of which each rank has its part --------------===//
+//===- StepParts.cpp - State in parts -------------------------------------===//
 //
-// A step in shard_map takes a part of such an argument. All else (initial
-// values, checkpoints, evaluations, exports) knows whole tensors: parts are cut
-// off these, and gathered from the ranks for as long as somebody reads them.
+// A step in shard_map takes its rank's part of such an argument. Everything
+// else (initial values, checkpoints, evaluations, exports) works on whole
+// tensors: parts are cut from them, and gathered from the ranks while they are
+// being read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ void fp8_step::checkNumRanks() const {
                       numRanks()));
 }
 
-/// Calls `copy` for each row of a part along the last dimension: where it is in
-/// the whole and in the part, and its length, in bytes.
+/// Calls `copy` for each row of a part along the last dimension, with the row's
+/// offsets in the whole and in the part, and its length, all in bytes.
 template <typename F>
 static void forEachRow(const TensorInfo &info, int64_t rank, F copy) {
   int64_t size = static_cast<int64_t>(fp8_dtype_size(info.type.dtype));

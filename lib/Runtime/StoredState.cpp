@@ -18,14 +18,14 @@ public:
     for (size_t i = 0; i < infos.size(); ++i)
       positions.emplace(infos[i].name, static_cast<int64_t>(i));
   }
-  /// The position of the tensor called `name`, or -1.
+  /// Returns the position of the tensor called `name`, or -1.
   int64_t find(const std::string &name) const {
     auto found = positions.find(name);
     return found == positions.end() ? -1 : found->second;
   }
   bool has(const std::string &name) const { return find(name) >= 0; }
-  /// The position of `info`, by name and type; `what` it is and `where` it is
-  /// looked for are for the error if there is none.
+  /// Returns the position of the tensor with the name and type of `info`, or
+  /// throws; `what` and `where` describe the tensor and the list in the error.
   size_t require(const TensorInfo &info, const char *what,
                  const char *where) const {
     int64_t at = find(info.name);
@@ -59,7 +59,7 @@ StoredState::StoredState(const fp8_executable &step,
   findLeaves();
 }
 
-/// The three functions must speak of the same tensors.
+/// Binds the arguments and results of the three functions to each other.
 void StoredState::findArguments() {
   Index ofStep(step.arguments), taken(store->arguments), made(store->results),
       returned(load->results);
@@ -73,7 +73,7 @@ void StoredState::findArguments() {
     taken.require(result, "result of 'load'", "an argument of 'store'");
   for (const TensorInfo &argument : store->arguments)
     if (!returned.has(argument.name))
-      // What is only read must be there as the user has it.
+      // A tensor that `store` only reads must exist in the user's form.
       (made.has(argument.name) ? returned : ofStep)
           .require(argument, "argument of 'store'",
                    made.has(argument.name) ? "a result of 'load'"
@@ -104,12 +104,12 @@ void StoredState::findLeaves() {
   for (size_t i : stateArguments(step)) {
     const TensorInfo &argument = step.arguments[i];
     bool isMade = made.has(argument.name);
-    // A scale, say: the user has no such tensor.
+    // The user has no such tensor; it is a scale, for example.
     if (isMade && !taken.has(argument.name))
       continue;
     bind(addLeaf(argument, isMade ? -1 : static_cast<int64_t>(i)));
   }
-  // What the step has under other names alone.
+  // Tensors that the step has only under other names.
   for (const TensorInfo &argument : store->arguments)
     if (!ofStep.has(argument.name))
       bind(addLeaf(argument, -1));

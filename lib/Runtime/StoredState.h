@@ -1,9 +1,9 @@
 //===- StoredState.h - State as the user has it, and as it is stored ------===//
 //
-// A step may take some of its state in another form than the user's: FP8
-// payloads and scales for a moment in f32. Two functions lead from one form to
-// the other: `store` takes tensors of the user's tree and returns arguments of
-// the step, `load` is its inverse. They hold only what changes; without them
+// A step may take some of its state in another form than the user's, for
+// example a moment in f32 as FP8 payloads and scales. Two functions convert:
+// `store` takes tensors of the user's tree and returns arguments of the step,
+// `load` is its inverse. They hold only the converted tensors; without them
 // both forms are the same.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ public:
               const fp8_executable *load, int threads);
 
   /// A tensor of the user's tree, and where its value belongs: an argument of
-  /// the step, one of `store`, or both; -1 where there is none.
+  /// the step, one of `store`, or both; -1 stands for none.
   struct Leaf {
     Named named;
     bool zeroInit = false;
@@ -33,23 +33,23 @@ public:
     int64_t storeArgument = -1;
     int64_t loadResult = -1;
   };
-  /// The state as the user has it, in the order of the step's arguments.
+  /// The user's tree, in the order of the step's arguments.
   const std::vector<Leaf> &tree() const { return leaves; }
 
   bool changes() const { return store != nullptr; }
-  /// The arguments of the step that `store` makes.
+  /// The arguments of the step that `store` computes.
   const std::vector<Named> &storedNames() const { return stored; }
-  /// The tensors of the tree that `load` makes, as JSON: path to dtype and
-  /// shape; and the paths of what stands for them.
+  /// Return as JSON the tensors of the tree that `load` computes (path to dtype
+  /// and shape), and the paths of the arguments that store them.
   std::string treeJson() const;
   std::string storedJson() const;
 
-  /// Gives the step its state: one value for each leaf (NULL: zeros), those
-  /// that it stores otherwise through `store`.
+  /// Sets the step's state from one value for each leaf (NULL: zeros); `store`
+  /// converts those that it takes.
   void write(const std::vector<const void *> &values, fp8_step &step);
 
-  /// The values of the tree, as long as this object and the step live and the
-  /// step does not run.
+  /// The values of the tree. They are valid as long as this object and the step
+  /// live and the step does not run.
   class Loaded {
   public:
     const void *data(size_t leaf) const { return values[leaf]; }
@@ -62,7 +62,7 @@ public:
   /// Runs `load` if a leaf of `wanted` needs it.
   Loaded read(fp8_step &step, const std::vector<size_t> &wanted);
 
-  /// What the two functions took, when they ran.
+  /// The memory that the two functions took, if they ran.
   const std::optional<fp8_memory> &storeMemory() const { return storeTook; }
   const std::optional<fp8_memory> &loadMemory() const { return loadTook; }
 
@@ -76,7 +76,7 @@ private:
   int threads;
   std::vector<Leaf> leaves;
   std::vector<Named> stored;
-  // The step's argument of each result of `store` and argument of `load`.
+  // The step's argument for each result of `store` and argument of `load`.
   std::vector<size_t> storedArguments, loadedArguments;
   std::optional<fp8_memory> storeTook, loadTook;
 };

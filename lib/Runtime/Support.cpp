@@ -182,7 +182,7 @@ int64_t elementAsInteger(const void *data, fp8_dtype dtype, int64_t index) {
   case FP8_DTYPE_I32:
     return load<int32_t>(data, index);
   case FP8_DTYPE_U64:
-    // Values that int64 does not hold become its largest: never valid tokens.
+    // Values that int64 cannot hold become its largest: never valid tokens.
     return static_cast<int64_t>(
         std::min<uint64_t>(load<uint64_t>(data, index), INT64_MAX));
   default:
@@ -210,8 +210,8 @@ void storeDouble(void *data, fp8_dtype dtype, int64_t index, double value) {
     store(data, index, value);
 }
 
-/// A byte of a format without infinities and without a negative zero, whose
-/// place the only NaN takes.
+/// Decodes a byte of a format without infinities and without a negative zero,
+/// whose encoding is the only NaN.
 static double decodeUnsignedZero(uint8_t bits, int mantissaBits, int bias) {
   if (bits == 0x80)
     return std::numeric_limits<double>::quiet_NaN();
@@ -223,13 +223,13 @@ static double decodeUnsignedZero(uint8_t bits, int mantissaBits, int bias) {
   return bits & 0x80 ? -value : value;
 }
 
-/// A power of two, as in the scales of the OCP microscaling formats (5.4.1).
+/// Decodes a power of two, the scale of the OCP microscaling formats (5.4.1).
 static double decodePowerOfTwo(uint8_t bits) {
   return bits == 0xff ? std::numeric_limits<double>::quiet_NaN()
                       : std::ldexp(1.0, bits - 127);
 }
 
-/// Sign, exponent and mantissa of any format with IEEE's subnormals.
+/// Decodes any format with sign, exponent, mantissa and IEEE's subnormals.
 static double decodeFloat(uint32_t bits, int exponentBits, int mantissaBits,
                           bool hasInfinity) {
   uint32_t mantissa = bits & ((1u << mantissaBits) - 1);
@@ -285,7 +285,8 @@ double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index) {
   }
 }
 
-/// The first of `count` bytes that is `value`, the only NaN of its format.
+/// Returns the index of the first of `count` bytes that is `value`, the only
+/// NaN of its format, or -1.
 static int64_t firstEqual(const void *data, int64_t count, uint8_t value) {
   const void *found = count ? std::memchr(data, value, count) : nullptr;
   return found ? static_cast<const char *>(found) -
@@ -293,8 +294,8 @@ static int64_t firstEqual(const void *data, int64_t count, uint8_t value) {
                : -1;
 }
 
-/// The first of `count` words whose bits under `mask` mean NaN or infinity:
-/// at least `limit`.
+/// Returns the index of the first of `count` words that is NaN or infinite, or
+/// -1: its bits under `mask` are at least `limit`.
 template <typename T>
 static int64_t firstAtLeast(const void *data, int64_t count, T mask, T limit) {
   const T *words = static_cast<const T *>(data);
@@ -405,7 +406,7 @@ Mapping::Mapping(int64_t bytes) {
     throw Error(FP8_ERROR_MEMORY,
                 str("out of memory: cannot reserve ", bytesText(bytes), ": ",
                     errnoText(errno)));
-  // Large pages cut TLB misses; where they are off this changes nothing.
+  // Huge pages reduce TLB misses; where they are disabled this has no effect.
   if (rounded >= (16 << 20))
     madvise(address, rounded, MADV_HUGEPAGE);
   memory = static_cast<char *>(address);
@@ -453,7 +454,7 @@ int64_t peakRss() {
 
 std::string errnoText(int code) {
   char buffer[256];
-  // The GNU form returns the text, which need not be in the buffer.
+  // The GNU version returns the text, which need not be in the buffer.
   return strerror_r(code, buffer, sizeof(buffer));
 }
 
@@ -467,7 +468,7 @@ struct Descriptor {
 };
 } // namespace
 
-/// Opens a regular file to read it; `size`: its bytes.
+/// Opens a regular file for reading and sets `size` to its bytes.
 static void openToRead(const std::string &path, Descriptor &file,
                        int64_t &size) {
   file.fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
@@ -501,7 +502,7 @@ FileContents readFile(const std::string &path) {
       throw Error(FP8_ERROR_IO,
                   str("cannot read '", path, "': ", errnoText(errno)));
     if (got == 0)
-      break; // It shrank meanwhile; the reader checks the size.
+      break; // The file has shrunk; the reader checks the size.
     contents.size += got;
   }
   return contents;
@@ -511,7 +512,7 @@ FileContents mapFile(const std::string &path) {
   Descriptor file;
   int64_t size = 0;
   openToRead(path, file, size);
-  // Nothing cannot be mapped.
+  // mmap rejects a length of zero.
   if (size == 0)
     return {allocateAligned(0), 0};
   void *memory = mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.fd, 0);
@@ -576,8 +577,8 @@ void writeFileAtomically(const std::string &path,
     fail(errno);
   if (rename(temporary.c_str(), path.c_str()) != 0)
     fail(errno);
-  // Without this a power cut may undo the rename. Some file systems refuse to
-  // sync a directory; the file itself is safe then.
+  // Without this a power failure may undo the rename. Some file systems refuse
+  // to sync a directory; the file itself is safe then.
   Descriptor directory;
   directory.fd =
       open(directoryOf(path).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
@@ -632,7 +633,7 @@ void createDirectories(const std::string &path) {
 } // namespace fp8::rt
 
 //===----------------------------------------------------------------------===//
-// C API of this file
+// C interface of this file
 //===----------------------------------------------------------------------===//
 
 const char *fp8_last_error(void) { return fp8::rt::lastError.c_str(); }

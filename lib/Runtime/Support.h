@@ -1,6 +1,6 @@
 //===- Support.h - Errors, tensor types, files ------------------*- C++ -*-===//
 //
-// Shared by the files of the runtime; not installed.
+// Internal header of the runtime; not installed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,21 @@
 
 namespace fp8::rt {
 
-/// A failure on its way to the C boundary.
+/// A failure that the C interface turns into a status.
 struct Error : std::runtime_error {
   Error(fp8_status status, const std::string &message)
       : std::runtime_error(message), status(status) {}
   fp8_status status;
 };
 
-/// Concatenates anything that has operator<<.
+/// Concatenates any values that have operator<<.
 template <typename... Ts> std::string str(const Ts &...parts) {
   std::ostringstream stream;
   (stream << ... << parts);
   return stream.str();
 }
 
-/// Runs `body` and turns exceptions into a status and fp8_last_error().
+/// Runs `body` and converts exceptions to a status and fp8_last_error().
 fp8_status recordFailure() noexcept;
 template <typename F> fp8_status guard(F &&body) noexcept {
   try {
@@ -58,7 +58,7 @@ struct TensorType {
   bool operator!=(const TensorType &other) const { return !(*this == other); }
   int64_t elements() const;
   int64_t bytes() const { return elements() * fp8_dtype_size(dtype); }
-  /// As JAX prints it, "f32[8,128]".
+  /// Returns the type as JAX prints it, "f32[8,128]".
   std::string text() const;
 };
 
@@ -73,8 +73,8 @@ struct TensorInfo {
   bool ownBuffer = false;
   bool zeroInit = false;
   int64_t shard = 0;
-  /// Of which each rank has a part: the sizes of the whole, and where the parts
-  /// of ranks 0, 1, ... begin, one after another.
+  /// If each rank has a part: the shape of the whole, and the offsets of the
+  /// parts of ranks 0, 1, ..., one after another.
   std::vector<int64_t> whole, partOffsets;
 
   bool isPart() const { return !whole.empty(); }
@@ -84,35 +84,35 @@ struct TensorInfo {
   int64_t numParts() const {
     return static_cast<int64_t>(partOffsets.size() / whole.size());
   }
-  /// Where a rank's part begins.
+  /// Returns the offset of a rank's part.
   std::vector<int64_t> partOffset(int64_t rank) const {
     auto begin = partOffsets.begin() + rank * whole.size();
     return {begin, begin + whole.size()};
   }
 };
 
-/// Bytes, or -1 where a size is negative or the product too large.
+/// Returns the bytes, or -1 if a size is negative or the product overflows.
 int64_t tensorBytes(fp8_dtype dtype, const int64_t *dims, int64_t rank);
 
 bool isInteger(fp8_dtype dtype);
 bool isFloat(fp8_dtype dtype);
 
-/// Can a safetensors file say that a tensor has this type? Of the others it
-/// holds the bytes, and the metadata name the type.
+/// Returns whether safetensors has a name for this type. Tensors of other types
+/// are stored as bytes, and the metadata name the type.
 bool hasSafeTensorsName(fp8_dtype dtype);
-/// Least and largest value of an integer type, clipped to int64's.
+/// Returns the least and largest value of an integer type, clipped to int64's.
 std::pair<int64_t, int64_t> integerRange(fp8_dtype dtype);
-/// One element as a number, whatever its type.
+/// Return one element of any type.
 double elementAsDouble(const void *data, fp8_dtype dtype, int64_t index);
 int64_t elementAsInteger(const void *data, fp8_dtype dtype, int64_t index);
 /// Stores `value`, which must be in the type's range.
 void storeInteger(void *data, fp8_dtype dtype, int64_t index, int64_t value);
 /// Stores `value` as f32 or f64.
 void storeDouble(void *data, fp8_dtype dtype, int64_t index, double value);
-/// The first element that is NaN or infinite; -1 if there is none.
+/// Returns the index of the first element that is NaN or infinite, or -1.
 int64_t firstNonFinite(const void *data, const TensorType &type);
 
-/// The shortest text that reads back as the same number.
+/// Returns the shortest text that reads back as the same number.
 std::string numberText(double value);
 /// 1234567 -> "1,234,567".
 std::string groupedText(int64_t value);
@@ -125,19 +125,18 @@ std::string bytesText(int64_t bytes);
 
 struct FreeDeleter {
   void operator()(void *memory) const;
-  int64_t mappedBytes = 0; // of a file; 0: of the heap
+  int64_t mappedBytes = 0; // of a mapped file; 0: heap memory
 };
 using AlignedBuffer = std::unique_ptr<char, FreeDeleter>;
-/// 64-byte aligned, not cleared.
+/// Allocates 64-byte aligned memory that is not cleared.
 AlignedBuffer allocateAligned(int64_t bytes);
 
-/// The next multiple of `alignment`: that of buffers of the host if not of
-/// others.
+/// Rounds up to a multiple of `alignment`; the default is that of host buffers.
 constexpr int64_t alignUp(int64_t bytes, int64_t alignment = 64) {
   return (bytes + alignment - 1) / alignment * alignment;
 }
 
-/// Zeroed pages that take memory only where they are touched.
+/// Zeroed pages that take memory only once they are touched.
 class Mapping {
 public:
   Mapping() = default;
@@ -152,7 +151,7 @@ public:
   char *data() const { return memory; }
   int64_t reserved() const { return length; }
   int64_t touched() const;
-  /// Gives the whole pages of a part back: they read as zeros.
+  /// Frees the whole pages of a range: they read as zeros again.
   void release(const char *begin, int64_t bytes);
 
 private:
@@ -160,14 +159,15 @@ private:
   int64_t length = 0;
 };
 
-/// The process's largest resident set so far (VmHWM); 0 if not known.
+/// Returns the largest resident set of the process so far (VmHWM); 0 if
+/// unknown.
 int64_t peakRss();
 
 //===----------------------------------------------------------------------===//
 // Files
 //===----------------------------------------------------------------------===//
 
-/// "No such file or directory", ...
+/// Returns "No such file or directory", ...
 std::string errnoText(int code);
 
 struct FileContents {
@@ -175,13 +175,13 @@ struct FileContents {
   int64_t size = 0;
 };
 FileContents readFile(const std::string &path);
-/// The same for a file that nobody changes in place: its pages take memory only
-/// where they are read.
+/// Does the same for a file that is never changed in place: its pages take
+/// memory only where they are read.
 FileContents mapFile(const std::string &path);
 std::string readTextFile(const std::string &path);
 
-/// Writes the pieces one after another. The file has the old contents or the
-/// new ones, whatever happens: temporary file, fsync, rename, fsync of the
+/// Writes the pieces one after another. The file has either its old or its new
+/// contents, whatever happens: temporary file, fsync, rename, fsync of the
 /// directory.
 struct Piece {
   const void *data;
@@ -191,15 +191,15 @@ void writeFileAtomically(const std::string &path,
                          const std::vector<Piece> &pieces);
 void writeFileAtomically(const std::string &path, const std::string &text);
 
-/// Removes what killed processes left of such writes.
+/// Removes temporary files that killed processes left behind.
 void removeTemporaryFiles(const std::string &directory);
 
 bool fileExists(const std::string &path);
-/// Of a file; "." if its path has none.
+/// Returns the directory of a file; "." if its path has none.
 std::string directoryOf(const std::string &path);
-/// Names in a directory, sorted.
+/// Returns the names in a directory, sorted.
 std::vector<std::string> listDirectory(const std::string &path);
-/// With the parents that are missing.
+/// Creates a directory and its missing parents.
 void createDirectories(const std::string &path);
 
 } // namespace fp8::rt

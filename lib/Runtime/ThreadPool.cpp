@@ -17,8 +17,8 @@ namespace fp8::rt {
 
 using Clock = std::chrono::steady_clock;
 
-/// How long an idle thread watches for the next launch before it sleeps.
-/// Launches of one step follow each other within this time, as a rule.
+/// How long an idle thread polls for the next launch before it sleeps. Launches
+/// of one step usually follow each other within this time.
 static constexpr std::chrono::microseconds watchTime(200);
 
 static inline void pause() {
@@ -40,7 +40,7 @@ static void futexWake(std::atomic<uint32_t> &word, int count) {
   syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, count, nullptr, nullptr, 0);
 }
 
-// In the low half of the ticket: a launch that is being described.
+// The low half of the ticket while a launch is being described.
 static constexpr uint64_t closed = UINT32_MAX;
 
 int ThreadPool::defaultThreads() {
@@ -65,7 +65,7 @@ std::shared_ptr<ThreadPool> ThreadPool::get(int threads) {
 
 ThreadPool::ThreadPool(int threads)
     : ticket(closed), crowded(threads > defaultThreads()) {
-  // Signals are the caller's business: the workers inherit a full mask.
+  // Workers must not handle signals: they inherit a full mask.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -106,8 +106,8 @@ bool ThreadPool::runTasks(int index) {
   uint64_t now = ticket.load(std::memory_order_acquire);
   while ((now & closed) != closed) {
     int64_t task = static_cast<int64_t>(now & closed);
-    // These may belong to the next launch already; then the ticket has been
-    // closed before they were written, and the claim below fails.
+    // These may already belong to the next launch. Then the ticket was closed
+    // before they were written, and the claim below fails.
     int64_t count = taskCount.load(std::memory_order_acquire);
     fp8_kernel_fn fn = kernel.load(std::memory_order_acquire);
     void *const *operands = operandList.load(std::memory_order_acquire);
@@ -120,7 +120,8 @@ bool ThreadPool::runTasks(int index) {
     fn(task, operands, scratch[index]);
     any = true;
     ++finished;
-    // Tell before looking for more: the launch may be waiting for this one.
+    // Publish before looking for more tasks: the launch may be waiting for this
+    // one.
     tasksDone.fetch_add(finished, std::memory_order_release);
     finished = 0;
     now = ticket.load(std::memory_order_acquire);
@@ -144,8 +145,9 @@ void ThreadPool::work(int index) {
       if (found)
         continue;
     }
-    // A launch publishes its ticket, then looks for sleepers; we count
-    // ourselves, then look for a ticket: one of us sees the other.
+    // A launch publishes its ticket, then looks for sleepers; a worker
+    // registers as a sleeper, then looks for a ticket: one of the two sees the
+    // other.
     uint32_t seen = wakeCount.load(std::memory_order_seq_cst);
     sleepers.fetch_add(1, std::memory_order_seq_cst);
     if (!hasTasks() && !stopping.load(std::memory_order_seq_cst))
@@ -156,7 +158,7 @@ void ThreadPool::work(int index) {
 
 void ThreadPool::run(fp8_kernel_fn fn, int64_t numTasks, void *const *operands,
                      void *const *scratch) {
-  // The ticket counts tasks in 32 bits; nothing real comes near.
+  // The ticket counts tasks in 32 bits; no real launch has that many.
   if (workers.empty() || numTasks == 1 ||
       numTasks >= static_cast<int64_t>(closed)) {
     for (int64_t task = 0; task < numTasks; ++task)

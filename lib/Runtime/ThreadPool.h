@@ -16,15 +16,15 @@ namespace fp8::rt {
 /// Threads that share the tasks of one launch after another. The caller takes
 /// part, so a pool of one thread starts none.
 ///
-/// A step makes hundreds of launches of tasks as short as 20 us, so a launch
-/// must cost about a microsecond: idle threads watch for the next launch for a
+/// A step makes hundreds of launches with tasks as short as 20 us, so a launch
+/// must cost about a microsecond: idle threads poll for the next launch for a
 /// short while before they sleep, and a launch never waits for a thread that
-/// has not woken up yet (it only waits for tasks that were begun).
+/// has not woken up yet (it only waits for tasks that have begun).
 class ThreadPool {
 public:
-  /// The pool of so many threads; all steps with the same number share it.
+  /// Returns the pool of this size, which all steps with this number share.
   static std::shared_ptr<ThreadPool> get(int threads);
-  /// As many as the process may use cores.
+  /// Returns the number of cores that the process may use.
   static int defaultThreads();
 
   explicit ThreadPool(int threads);
@@ -32,7 +32,7 @@ public:
 
   int size() const { return static_cast<int>(workers.size()) + 1; }
 
-  /// Runs all tasks. Thread i of the pool passes scratch[i]. Callers hold
+  /// Runs all tasks. Thread i of the pool passes scratch[i]. Callers must hold
   /// `inUse`.
   void run(fp8_kernel_fn fn, int64_t numTasks, void *const *operands,
            void *const *scratch);
@@ -42,14 +42,14 @@ public:
 
 private:
   void work(int index);
-  /// Claims and runs tasks until the launch has none left; false if it had
-  /// none to begin with.
+  /// Claims and runs tasks until the launch has none left; returns false if it
+  /// ran none.
   bool runTasks(int index);
   bool hasTasks() const;
 
-  // A launch is identified by the high half of `ticket`; the low half is the
-  // next task. Claiming is a compare-and-swap of both, so nobody can claim a
-  // task of one launch with the fields of another.
+  // The high half of `ticket` identifies a launch; the low half is the next
+  // task. Claiming is a compare-and-swap of both, so no thread can claim a task
+  // of one launch with the fields of another.
   alignas(64) std::atomic<uint64_t> ticket;
   alignas(64) std::atomic<fp8_kernel_fn> kernel{nullptr};
   std::atomic<int64_t> taskCount{0};
@@ -59,7 +59,7 @@ private:
   alignas(64) std::atomic<uint32_t> wakeCount{0};
   std::atomic<int32_t> sleepers{0};
   std::atomic<bool> stopping{false};
-  bool crowded; // more threads than cores: watching would steal time
+  bool crowded; // more threads than cores: polling would steal time
   std::vector<std::thread> workers;
 };
 

@@ -31,9 +31,10 @@ void Timeline::endStep() {
 // Launches
 //===----------------------------------------------------------------------===//
 
-/// A task between two looks at the clock. Its operands are the kernel and the
-/// kernel's operands, its scratch memory is the thread's ThreadTime: so a step
-/// that is not timed pays nothing, and the pool knows nothing of this.
+/// Runs a task and measures its time. Its operands are the kernel and the
+/// kernel's operands; its scratch memory is the thread's ThreadTime. So a step
+/// that is not timed has no overhead, and the pool needs no knowledge of
+/// timing.
 void Timeline::timedTask(int64_t task, void *const *operands, void *scratch) {
   auto fn = reinterpret_cast<fp8_kernel_fn>(operands[0]);
   auto &time = *static_cast<ThreadTime *>(scratch);
@@ -67,7 +68,7 @@ void Timeline::add(Slice slice) {
 
 void Timeline::add(Transfer transfer) {
   if (steps.empty())
-    return; // A run outside of all steps.
+    return; // This run is outside of all steps.
   Step &step = steps.back();
   if (step.size() < maxSlices)
     step.transfers.push_back(std::move(transfer));
@@ -88,7 +89,7 @@ void Timeline::addWait(std::string name, Clock::time_point begin,
 void Timeline::addLaunch(int64_t launch, Clock::time_point begin,
                          Clock::time_point end) {
   if (steps.empty())
-    return; // A run outside of all steps.
+    return; // This run is outside of all steps.
   add({0, launch, times[0].tasks, begin, end, times[0].inTasks});
   for (size_t i = 1; i < times.size(); ++i)
     if (const ThreadTime &time = times[i]; time.tasks > 0)
@@ -101,7 +102,7 @@ void Timeline::addLaunch(int64_t launch, Clock::time_point begin,
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Microseconds with three digits behind the point, as the format has them.
+/// Formats microseconds with three decimals, as the format requires.
 std::string microseconds(Timeline::Clock::duration time) {
   auto ns = std::chrono::duration_cast<std::chrono::nanoseconds>(time).count();
   char text[32];
@@ -110,7 +111,7 @@ std::string microseconds(Timeline::Clock::duration time) {
   return text;
 }
 
-/// `"name": ..., ` of each launch, quoted once.
+/// Quotes a name as JSON.
 std::string quoted(const std::string &text) {
   return nlohmann::json(text).dump();
 }

@@ -1,8 +1,9 @@
 //===- Timeline.h - When each thread worked on which launch -----*- C++ -*-===//
 //
-// The last steps of a run as a trace that Perfetto and chrome://tracing open:
-// one track a thread, one slice a launch and thread; on several ranks a track
-// of the network, one slice a message to all, and slices of waiting for them.
+// Records the last steps of a run as a trace for Perfetto and chrome://tracing:
+// one track a thread, one slice a launch and thread. With several ranks there
+// is also a track of the network, with one slice a transfer, and slices for
+// waiting.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,8 +22,8 @@ class Timeline {
 public:
   using Clock = std::chrono::steady_clock;
 
-  /// Steps are kept whole, the newest ones, as far as they have no more slices
-  /// than this together. A single step that has more is cut.
+  /// The limit on slices. The newest steps are kept whole as long as their
+  /// slices stay within it; a single step that has more is truncated.
   static constexpr size_t maxSlices = 1 << 16;
 
   explicit Timeline(int threads);
@@ -30,22 +31,24 @@ public:
   void beginStep(int64_t number);
   void endStep();
 
-  /// What pool.run does, and notes what each thread had of it.
+  /// Calls pool.run and records what each thread did.
   void runTasks(ThreadPool &pool, fp8_kernel_fn fn, int64_t numTasks,
                 void *const *operands, void *const *scratch);
-  /// The launch whose tasks have just run. The thread that launches is busy
-  /// with it from begin to end; the others from their first task to their last.
+  /// Adds the launch whose tasks have just run. The launching thread is busy
+  /// with it from begin to end, other threads from their first task to their
+  /// last.
   void addLaunch(int64_t launch, Clock::time_point begin,
                  Clock::time_point end);
 
-  /// Collectives that have travelled together, and sent bytes to other ranks.
+  /// Adds collectives that travelled together, with the bytes sent to other
+  /// ranks.
   void addTransfer(std::string name, size_t collectives, int64_t bytes,
                    Clock::time_point begin, Clock::time_point end);
-  /// The thread that launches has waited for some.
+  /// Adds a wait of the launching thread for collectives.
   void addWait(std::string name, Clock::time_point begin,
                Clock::time_point end);
 
-  /// Chrome's trace event format.
+  /// Returns the timeline in Chrome's trace event format.
   std::string json(const std::vector<std::string> &launchNames) const;
 
 private:
@@ -55,7 +58,7 @@ private:
     Clock::time_point begin, end;
     Clock::duration inTasks;
   };
-  /// Of collectives: on the network, or waited for (no bytes).
+  /// Collectives, on the network or waited for (then without bytes).
   struct Transfer {
     std::string name;
     size_t collectives;
@@ -68,10 +71,10 @@ private:
     Clock::time_point begin, end;
     std::vector<Slice> slices;
     std::vector<Transfer> transfers;
-    int64_t left = 0; // slices that did not fit
+    int64_t left = 0; // slices left out
     size_t size() const { return slices.size() + transfers.size(); }
   };
-  /// What a thread had of the launch that runs; in a cache line of its own.
+  /// A thread's share of the current launch, in a cache line of its own.
   struct alignas(64) ThreadTime {
     void *scratch;
     int64_t tasks;

@@ -1,4 +1,4 @@
-//===- Trace.cpp - Statistics of what a step quantizes --------------------===//
+//===- Trace.cpp - Statistics of quantized tensors ------------------------===//
 
 #include "Trace.h"
 
@@ -19,17 +19,18 @@ namespace fp8::rt {
 static constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
 namespace {
-/// How the row of one kind is read.
+/// How to read the rows of one kind.
 struct Reader {
   fp8_kind kind;
-  std::string prefix; ///< Before the tensor's path in the result's name.
+  std::string prefix; ///< Precedes the tensor's path in the result's name.
   int64_t size;
   std::vector<std::string> metrics;
   void (*read)(const double *row, double *values);
 };
 } // namespace
 
-/// What no element is counted in (a branch that was not taken) has no value.
+/// Computes the metrics; without counted elements (a branch that was not taken)
+/// they are NaN.
 static void readQuantization(const double *row, double *values) {
   double count = row[FP8_TRACE_COUNT];
   double mean = row[FP8_TRACE_SUM1] / count;
@@ -145,7 +146,7 @@ void Trace::read(fp8_step &step) {
 // Text
 //===----------------------------------------------------------------------===//
 
-/// "3", or "1, 2" in loops inside each other.
+/// Returns "3", or "1, 2" for nested loops.
 static std::string layerText(const TraceSeries &series, size_t index) {
   std::string text;
   for (size_t i = series.layers.size(); i-- > 0;) {
@@ -163,8 +164,8 @@ std::string placeText(const TraceSeries &series, size_t index) {
   return text;
 }
 
-/// A number, or lists of them, one for each layer. JSON has no NaN and no
-/// infinity.
+/// Appends a number, or nested lists with a number for each layer. JSON has no
+/// NaN and no infinity.
 static void appendValues(std::string &text, const TraceSeries &series,
                          size_t dim, size_t &next) {
   if (dim == series.layers.size()) {
@@ -225,7 +226,7 @@ void TraceFile::trim(int64_t lastStep) const {
   while (std::getline(old, line)) {
     nlohmann::json object =
         nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
-    // A killed process may leave half a line.
+    // A killed process may leave an incomplete line.
     if (!object.is_object() || !object.contains("step") ||
         !object["step"].is_number_integer())
       continue;

@@ -1,8 +1,8 @@
-//===- Trace.h - Statistics of what a step quantizes ------------*- C++ -*-===//
+//===- Trace.h - Statistics of quantized tensors ----------------*- C++ -*-===//
 //
 // A traced step has results of kind trace_*: rows of maxima and sums, one row
-// for each layer of a loop (see fp8-c/Runtime.h). Here they become the metrics
-// that people read.
+// for each layer of a loop (see fp8-c/Runtime.h). This file turns them into the
+// metrics that people read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,30 +15,30 @@
 
 namespace fp8::rt {
 
-/// Not one of the user's results.
+/// Returns whether a result is a statistic rather than one of the user's.
 bool isTrace(fp8_kind kind);
 
-/// The metrics that a trace may hold.
+/// Returns the names of all metrics that a trace may hold.
 const std::vector<std::string> &traceMetricNames();
 
 /// One metric of one tensor, with a value for each of its layers.
 struct TraceSeries {
   std::string tensor; ///< Its tree path.
   std::string metric;
-  std::vector<int64_t> layers; ///< Sizes; empty: a single value.
-  std::vector<double> values;  ///< NaN and infinite ones too.
+  std::vector<int64_t> layers; ///< Shape; empty: a single value.
+  std::vector<double> values;  ///< May be NaN or infinite.
 };
 
-/// What the steps of one executable tell.
+/// The statistics of one executable's steps.
 class Trace {
 public:
   explicit Trace(const std::vector<TensorInfo> &results);
 
   bool empty() const { return sources.empty(); }
-  /// Reads what the step that was just run tells.
+  /// Reads the statistics of the step's last run.
   void read(fp8_step &step);
   const std::vector<TraceSeries> &series() const { return all; }
-  /// {"step": n, "tensors": {...}} and a line break.
+  /// Returns {"step": n, "tensors": {...}} and a line break.
   std::string jsonLine(int64_t step) const;
 
 private:
@@ -59,8 +59,8 @@ public:
       : path(directory + "/trace.jsonl") {}
   ~TraceFile();
 
-  /// Keeps the lines up to `lastStep` (-1: none) of an earlier run; those of
-  /// steps that will be taken again go. Nothing is begun if there is no file.
+  /// Keeps the lines up to `lastStep` (-1: none) of an earlier run and drops
+  /// those of steps that will run again. Does nothing if there is no file.
   void trim(int64_t lastStep) const;
   void append(const std::string &line);
 
@@ -69,11 +69,12 @@ private:
   std::FILE *file = nullptr;
 };
 
-/// The worst of a run.
+/// The worst values of a run.
 class TraceSummary {
 public:
   void add(const std::vector<TraceSeries> &series, int64_t step);
-  /// One line each: the worst SNR, the largest underflow and saturation.
+  /// Returns one line each: the worst SNR, the largest underflow and
+  /// saturation.
   std::vector<std::string> lines() const;
 
 private:
@@ -85,7 +86,7 @@ private:
   Extreme snr, underflow, saturation;
 };
 
-/// "params['wq'].activation", with the layer where there are several.
+/// Returns "params['wq'].activation", with the layer if there are several.
 std::string placeText(const TraceSeries &series, size_t index);
 
 } // namespace fp8::rt

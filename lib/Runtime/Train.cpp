@@ -14,9 +14,9 @@ namespace fp8::rt {
 // One step
 //===----------------------------------------------------------------------===//
 
-/// The batch of step number `at`, which comes next.
+/// Writes the batch of step number `at`, the next one.
 void Trainer::feed(int64_t at) {
-  // A batch has a number of its own, whichever rank it is fed to.
+  // The number of a batch does not depend on the rank that takes it.
   for (int64_t row = 0; row < text.rows; ++row)
     storeWindow(trainingData->trainingWindow(position.seed,
                                              position.batches + rank(), row),
@@ -26,7 +26,7 @@ void Trainer::feed(int64_t at) {
   arrays.skip(rowsAfterBatch, rank());
   arrays.store(rowsAfterBatch, at, [&](size_t i) { return step->argument(i); });
   arrays.skip(rowsAfterBatch, numRanks() - rank() - 1);
-  // A key that the step does not return advances by the step's number.
+  // A key that the step does not return is derived from the step's number.
   for (const auto &[argument, key] : keys) {
     Key words = foldIn(key, static_cast<uint32_t>(at));
     std::memcpy(step->argument(argument), words.data(),
@@ -35,8 +35,8 @@ void Trainer::feed(int64_t at) {
   isFed = true;
 }
 
-/// While a GPU runs a step, the next one's batch goes there. What goes wrong
-/// with it is told when its turn has come.
+/// Copies the next batch to the GPU while it runs a step. An error is reported
+/// when that batch's turn comes.
 void Trainer::feedAhead() {
   if (!step->isAsynchronous() || position.step >= options.steps)
     return;
@@ -48,7 +48,7 @@ void Trainer::feedAhead() {
   }
 }
 
-/// (On a GPU it goes on when this returns.)
+/// Runs a step. On a GPU it may still be running when this returns.
 void Trainer::runStep() {
   if (step->timeline)
     step->timeline->beginStep(position.step + 1);
@@ -62,12 +62,12 @@ void Trainer::runStep() {
   summary.last_step = position.step;
 }
 
-/// What the step that began at `start` leaves in the log. It ends with its
-/// metrics.
+/// Returns the log entry of the step that began at `start`. Reading its metrics
+/// waits for its end.
 LogRow Trainer::readRow(Clock::time_point start) {
   std::vector<double> values = scalars.values(*step);
   stepSeconds.push_back(secondsSince(start));
-  // The speed of one step alone would not be steady.
+  // The speed of a single step would fluctuate.
   constexpr size_t averaged = 16;
   size_t count = std::min(averaged, stepSeconds.size());
   double total = 0;
@@ -93,7 +93,7 @@ bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
          (options.eval_every > 0 && position.step % options.eval_every == 0);
 }
 
-/// False if it was interrupted.
+/// Returns false if it was interrupted.
 bool Trainer::evaluate(LogRow &row) {
   // Ranks that share an evaluation finish it together.
   auto stop = [&] { return numRanks() == 1 && isInterrupted(); };
@@ -130,7 +130,7 @@ void Trainer::openTrace() {
     traceFile = std::make_unique<TraceFile>(directory);
 }
 
-/// A copy of the state, where an alarm may ask for it after the step.
+/// Copies the state if an alarm may discard the next step's update.
 void Trainer::keepState() {
   if (!alarms->maySkip())
     return;
@@ -143,8 +143,8 @@ void Trainer::keepState() {
   }
 }
 
-/// Reads the trace and does what the alarms ask for. False if the step was not
-/// taken.
+/// Reads the trace and carries out the alarms' actions. Returns false if the
+/// step's update was discarded.
 bool Trainer::heedAlarms(LogRow &row) {
   trace->read(*step);
   if (traceFile) {
@@ -206,7 +206,7 @@ void Trainer::loop() {
   saveCheckpoint();
 }
 
-/// The loop; where it fails, what it had done is saved first.
+/// Runs the loop; if it fails, saves the finished steps first.
 void Trainer::trainAndSave() {
   bool isDone = position.step >= options.steps;
   if (isDone)

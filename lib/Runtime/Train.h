@@ -7,10 +7,11 @@
 
 namespace fp8::rt {
 
-/// See fp8_train. Fills the summary as far as it comes; throws Error.
+/// Implements fp8_train. Fills the summary as far as training comes; throws
+/// Error.
 void train(const fp8_train_options &options, fp8_train_summary &summary);
 
-/// See fp8_run_once.
+/// Implements fp8_run_once.
 void runOnce(const fp8_executable &executable, const char *inputs,
              const char *outputs, int threads);
 

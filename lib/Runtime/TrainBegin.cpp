@@ -1,4 +1,4 @@
-//===- TrainBegin.cpp - What a run begins with ----------------------------===//
+//===- TrainBegin.cpp - The initial state of a run ------------------------===//
 
 #include "Trainer.h"
 
@@ -35,7 +35,7 @@ void Trainer::initialize() {
 //===----------------------------------------------------------------------===//
 
 void Trainer::begin(const InitialValues &initial) {
-  // A checkpoint of this recipe has the state as it is stored.
+  // A checkpoint of this recipe has the state in stored form.
   StoredState asStored(step->executable, nullptr, nullptr, options.threads);
   bool isStored = state->changes() && initial.fileHas(state->storedNames());
   StoredState &form = isStored ? asStored : *state;
@@ -63,7 +63,7 @@ void Trainer::begin(const InitialValues &initial) {
   form.write(values, *step);
 }
 
-/// Writes the key arguments; those without a value get a key of the seed.
+/// Writes the key arguments; those without a value get a key from the seed.
 void Trainer::setKeys(const std::vector<const void *> &values) {
   std::vector<size_t> indices = keyArguments(step->executable);
   for (size_t i = 0; i < indices.size(); ++i) {
@@ -79,7 +79,7 @@ void Trainer::setKeys(const std::vector<const void *> &values) {
 }
 
 //===----------------------------------------------------------------------===//
-// A run that goes on
+// A resumed run
 //===----------------------------------------------------------------------===//
 
 void Trainer::resume() {
@@ -95,7 +95,7 @@ void Trainer::resume() {
   console.sayLine(str("resuming from ", checkpoint));
 }
 
-/// Fails where the run cannot go on, and says in what it will not be the same.
+/// Throws if the run cannot continue, and warns if it will differ.
 void Trainer::checkResumed(const CheckpointInfo &info) {
   if (options.steps < info.step)
     throw Error(FP8_ERROR_INVALID,
@@ -119,7 +119,7 @@ void Trainer::checkResumed(const CheckpointInfo &info) {
                      ": the run does not continue exactly"));
 }
 
-/// Says that the checkpoint was written by a run that is not this one.
+/// Warns that another run wrote the checkpoint.
 void Trainer::warnOfOtherRun(const std::string &fingerprint) {
   FingerprintDifference other =
       compareFingerprints(fingerprint, position.fingerprint);
@@ -140,10 +140,10 @@ void Trainer::warnOfOtherRun(const std::string &fingerprint) {
 }
 
 //===----------------------------------------------------------------------===//
-// Both
+// New and resumed runs
 //===----------------------------------------------------------------------===//
 
-/// Keeps the values that keys begin with: each step's follow from these.
+/// Keeps the initial values of keys, from which each step's keys follow.
 void Trainer::readKeys() {
   for (size_t i : keyArguments(step->executable)) {
     const TensorType &type = arguments()[i].type;

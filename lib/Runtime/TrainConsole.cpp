@@ -1,4 +1,4 @@
-//===- TrainConsole.cpp - What a run says ---------------------------------===//
+//===- TrainConsole.cpp - The messages of a run ---------------------------===//
 
 #include "Profile.h"
 #include "Trainer.h"
@@ -12,7 +12,8 @@ namespace fp8::rt {
 // Before and during the loop
 //===----------------------------------------------------------------------===//
 
-/// A launcher may tell of a failure by the number of a process.
+/// Prints the process of each rank: a launcher may report a failure by process
+/// id.
 void Trainer::sayRanks() {
   if (numRanks() == 1)
     return;
@@ -111,7 +112,7 @@ void Trainer::saySummary() {
   sayFiles();
 }
 
-/// The first alarms of the run: the later ones often follow from them.
+/// Prints the first alarms of the run: later ones often follow from them.
 void Trainer::sayAlarms() {
   constexpr size_t kShown = 3;
   size_t count = 0, steps = 0;
@@ -171,7 +172,7 @@ void Trainer::sayProfile() {
     console.sayLine("          " + line);
 }
 
-/// What was planned, beside what the process took.
+/// Prints the planned memory beside what the process used.
 void Trainer::sayMemory() {
   const fp8_memory &memory = summary.memory;
   double agreement = memory.arena_planned

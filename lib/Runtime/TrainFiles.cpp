@@ -63,7 +63,7 @@ void Trainer::openLogs() {
                                     evalNames, lossUnit);
   report->open(options.resume ? position.step : -1);
   openTrace();
-  // Of an earlier run none may stay.
+  // Files of an earlier run must not stay.
   for (auto [name, text] : {std::pair("/verdicts.json", options.verdicts),
                             std::pair("/recipe.yaml", options.recipe),
                             std::pair("/preset.yaml", options.preset)}) {
@@ -93,8 +93,9 @@ void Trainer::saveCheckpoint() {
   writeState();
 }
 
-/// Each rank writes what it owns, or is to write a share; else rank 0 writes.
-/// Alone, after a failure, it can do without the others if it has all state.
+/// Writes a checkpoint. Each rank writes the state that it owns, or a share if
+/// the options say so; otherwise rank 0 writes all. After a failure (`isAlone`)
+/// rank 0 can write without the other ranks if it has all state.
 void Trainer::writeState(bool isAlone) {
   bool isSet = step->isDealt() || step->hasParts() ||
                (options.sharded_checkpoints && numRanks() > 1 && !isAlone);
@@ -102,7 +103,7 @@ void Trainer::writeState(bool isAlone) {
     savedStep = position.step;
     return;
   }
-  // A checkpoint has the keys that the run began with: the step tells the rest.
+  // A checkpoint holds the initial keys: later ones follow from the step.
   for (const auto &[argument, key] : keys)
     std::memcpy(step->argument(argument), key.data(),
                 key.size() * sizeof(uint32_t));
@@ -127,8 +128,9 @@ void Trainer::removeSurplusCheckpoints() {
       removeCheckpoint(file);
 }
 
-/// Saves what is worth it after a failure, and returns the message of both. The
-/// steps since the last checkpoint are, unless they are what went wrong.
+/// Saves what can be saved after a failure, and returns the message of both.
+/// The steps since the last checkpoint are saved unless they caused the
+/// failure.
 std::string Trainer::saveAfter(const Error &error) {
   std::string message = error.what();
   if (error.status == FP8_ERROR_NONFINITE) {
@@ -136,12 +138,12 @@ std::string Trainer::saveAfter(const Error &error) {
       report->writePicture();
       writeMemory();
     } catch (const Error &) {
-      // The first failure is the one to tell.
+      // Report the first failure only.
     }
     return message;
   }
-  // The others are not there to ask for their shards and parts of the state,
-  // and what has failed with them may be half done.
+  // Other ranks cannot be asked for their shards and parts of the state any
+  // more, and a collective that failed may be half done.
   bool isWhole =
       error.status != FP8_ERROR_RANK && !step->isDealt() && !step->hasParts();
   if (savedStep == position.step || position.step <= 0 || !isWriter())
@@ -209,7 +211,7 @@ void Trainer::writeMemory() {
   writeFileAtomically(directory + "/memory.json", json.dump(2) + "\n");
 }
 
-/// What the process holds beside the memory of the step: code, compiler, data,
+/// Returns the memory of the process beside the step's: code, compiler, data,
 /// heap.
 int64_t Trainer::restOfProcess() const {
   const fp8_memory &memory = summary.memory;
@@ -222,7 +224,7 @@ void Trainer::beginProfile() {
   if (!options.profile)
     return;
   step->profiling = true;
-  // What is measured here is the CPU.
+  // The timeline and the limits are measured on the CPU.
   if (!step->executable.gpuKernels.empty())
     return;
   step->timeline = std::make_unique<Timeline>(step->threads());
@@ -248,7 +250,7 @@ void Trainer::writeProfile() {
                         step->timeline->json(step->executable.launchNames));
 }
 
-/// Of rank 0.
+/// Only rank 0 calls this.
 void Trainer::writeCollectives() {
   std::string path = directory + "/collectives.json";
   if (numRanks() == 1)

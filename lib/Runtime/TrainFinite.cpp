@@ -1,4 +1,4 @@
-//===- TrainFinite.cpp - A run ends at values that are not finite ---------===//
+//===- TrainFinite.cpp - Ending a run at values that are not finite -------===//
 
 #include "Trainer.h"
 
@@ -6,7 +6,7 @@
 
 namespace fp8::rt {
 
-/// "[3, 17]" for an element of a tensor; "" for a scalar.
+/// Returns "[3, 17]" for an element of a tensor; "" for a scalar.
 static std::string elementText(const TensorType &type, int64_t index) {
   if (type.dims.empty())
     return "";
@@ -21,7 +21,8 @@ static std::string elementText(const TensorType &type, int64_t index) {
   return text + "]";
 }
 
-/// "w[3, 17] is nan" of a tensor's first such element; "" if there is none.
+/// Returns "w[3, 17] is nan" for a tensor's first element that is not finite;
+/// "" if there is none.
 static std::string nonFiniteText(const TensorInfo &info, const void *data) {
   int64_t at = firstNonFinite(data, info.type);
   if (at < 0)
@@ -37,13 +38,15 @@ void Trainer::failNonFinite(const std::string &what) {
                           : str("; the last good checkpoint is ", checkpoint)));
 }
 
-/// State that is to be finite and that this rank has.
+/// Returns whether an argument is state that must be finite and that this rank
+/// has.
 bool Trainer::isCheckedHere(size_t argument) const {
   return arguments()[argument].role == FP8_ROLE_STATE &&
          !mayBeInfinite[argument] && step->owns(arguments()[argument].shard);
 }
 
-/// State comes first: what is wrong there is nearer to the cause.
+/// Describes the first value that is not finite. State comes first: it is
+/// nearer to the cause.
 std::string Trainer::firstNonFiniteText() {
   std::string text;
   for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
@@ -66,7 +69,7 @@ void Trainer::checkStateFinite() {
   for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
     if (isCheckedHere(i))
       text = nonFiniteText(arguments()[i], step->argument(i));
-  // What one rank alone has ends all of them.
+  // A bad value on one rank ends all ranks.
   if (step->isDealt() || step->hasParts())
     for (const std::string &each : options.group->gather(text))
       if (text.empty())

@@ -1,4 +1,4 @@
-//===- TrainInputs.cpp - What is given to a run: options and data ---------===//
+//===- TrainInputs.cpp - The inputs of a run: options and data ------------===//
 
 #include "Trainer.h"
 
@@ -99,14 +99,14 @@ void Trainer::checkThatDataFeedsAll() {
         missingData.empty())
       missingData = str("no data for batch argument '", all[i].name, "' ",
                         all[i].type.text());
-  // An export of what is trained already needs none.
+  // An export of a finished run needs no data.
   if (!missingData.empty() && !(options.resume && exporter))
     throw Error(FP8_ERROR_DATA, missingData);
 }
 
 void Trainer::openText() {
   TextArguments evalText;
-  // One for the export reads what any other does.
+  // The evaluation for the export reads the same text as any other.
   if (const auto &any = evaluation ? evaluation : exportEvaluation)
     evalText = any->textArguments();
   int64_t vocabulary = commonVocabulary(evalText);
@@ -133,8 +133,8 @@ void Trainer::openText() {
                                 "no integer argument left for it");
 }
 
-/// The vocabulary that both the step and its evaluation can read; -1 if neither
-/// says one.
+/// Returns the vocabulary that both the step and its evaluation can read; -1 if
+/// neither has one.
 int64_t Trainer::commonVocabulary(const TextArguments &evalText) const {
   if (evalText.input < 0)
     return text.vocabulary;
@@ -145,7 +145,7 @@ int64_t Trainer::commonVocabulary(const TextArguments &evalText) const {
 int64_t Trainer::tokensPerStep() const {
   int64_t tokens = text.rows * text.window;
   const Infos &all = options.step->arguments;
-  // Of arrays: integers are tokens (or labels), else every row counts as one.
+  // For arrays, integers are tokens (or labels), else every row counts as one.
   if (tokens == 0)
     for (const TensorInfo &argument : all)
       if (argument.role == FP8_ROLE_BATCH && isInteger(argument.type.dtype))

@@ -1,7 +1,7 @@
 //===- TrainRanks.cpp - Ranks that train together -------------------------===//
 //
-// Every rank runs the same loop on rows of its own. What they decide by must be
-// the same on all, and all state stays so: both are checked.
+// Every rank runs the same loop on its own rows. All inputs to its decisions,
+// and all replicated state, must be the same on all ranks: both are checked.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 namespace fp8::rt {
 
-/// FNV-1a of bytes, eight at a time.
+/// Computes FNV-1a of bytes, eight at a time.
 static uint64_t hashOf(const char *data, int64_t bytes) {
   uint64_t hash = 0xcbf29ce484222325;
   for (int64_t at = 0; at < bytes; at += 8) {
@@ -24,7 +24,7 @@ static uint64_t hashOf(const char *data, int64_t bytes) {
   return hash;
 }
 
-/// Tells builds of the runtime apart: a hash of the library.
+/// Identifies the build of the runtime: a hash of the library.
 static std::string buildOfRuntime() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&buildOfRuntime), &info) ||
@@ -34,7 +34,7 @@ static std::string buildOfRuntime() {
   return str(std::hex, hashOf(library.data.get(), library.size));
 }
 
-/// Fails on all ranks if one of them has something else than rank 0.
+/// Fails on all ranks if one of them has a different value than rank 0.
 void Trainer::expectSame(const std::string &what, const std::string &mine) {
   std::vector<std::string> all = options.group->gather(mine);
   for (size_t rank = 1; rank < all.size(); ++rank)
@@ -45,7 +45,7 @@ void Trainer::expectSame(const std::string &what, const std::string &mine) {
                       "')"));
 }
 
-/// Before the first step.
+/// Runs before the first step.
 void Trainer::checkRanks() {
   if (numRanks() == 1)
     return;
@@ -66,13 +66,13 @@ void Trainer::checkRanks() {
                            ", evaluation every ", options.eval_every,
                            evaluation ? "" : " (none)", ", alarms ",
                            options.num_alarms ? alarmText : "none"));
-  // A rank has taken its own shards alone from a checkpoint.
+  // After a resume a rank has only its own shards.
   checkStateIsSame(/*withShards=*/!options.resume);
   step->drop();
 }
 
-/// All ranks hold the same bits, but for the shards that one has alone: those
-/// of a part if they have the same one.
+/// Checks that all ranks hold the same bits, except for shards that only one
+/// rank has. A part must be the same on all ranks that have it.
 void Trainer::checkStateIsSame(bool withShards) {
   if (numRanks() == 1)
     return;
@@ -99,12 +99,12 @@ void Trainer::checkStateIsSame(bool withShards) {
     }
 }
 
-/// A process alone may be told to at any time.
+/// A single process may end after any step.
 bool Trainer::isToEnd() const {
   return isEnding || (numRanks() == 1 && isInterrupted());
 }
 
-/// Ranks end after the same step, whichever was told to.
+/// Returns whether any rank was interrupted: all end after the same step.
 bool Trainer::isInterruptedAnywhere() {
   if (numRanks() == 1)
     return isInterrupted();

@@ -1,10 +1,10 @@
 //===- Trainer.h - One run of the training loop -----------------*- C++ -*-===//
 //
-// The parts of a run share its state, and each part is a file: what is given to
-// it (TrainInputs.cpp), what it begins with (TrainBegin.cpp), the loop
-// (Train.cpp), values that are not finite (TrainFinite.cpp), the files that it
-// writes (TrainFiles.cpp), what it says (TrainConsole.cpp), and other ranks
-// that train with it (TrainRanks.cpp).
+// The parts of a run share the state of a Trainer, and each part is a file:
+// inputs (TrainInputs.cpp), initial state (TrainBegin.cpp), the loop
+// (Train.cpp), values that are not finite (TrainFinite.cpp), output files
+// (TrainFiles.cpp), messages (TrainConsole.cpp), and ranks that train together
+// (TrainRanks.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ public:
 private:
   using Infos = std::vector<TensorInfo>;
 
-  // What is given to the run.
+  // Inputs.
   void checkOptions();
   void readOptions();
   void openData();
@@ -57,7 +57,7 @@ private:
   int64_t commonVocabulary(const TextArguments &evalText) const;
   int64_t tokensPerStep() const;
 
-  // What the run begins with.
+  // Initial state.
   void initialize();
   void begin(const InitialValues &initial);
   void setKeys(const std::vector<const void *> &values);
@@ -113,7 +113,7 @@ private:
   void exportWeights();
   void copyCheckpointPath();
 
-  // What is said.
+  // Messages.
   void sayRanks();
   void sayData();
   void sayProgress(const LogRow &row, bool isLast);
@@ -137,38 +137,40 @@ private:
   std::unique_ptr<fp8_step> step;
   std::unique_ptr<StoredState> state;
   std::unique_ptr<Evaluation> evaluation;
-  std::unique_ptr<WeightExport> exporter; // if there is to be an export
+  std::unique_ptr<WeightExport> exporter; // if there is an export
   std::unique_ptr<Evaluation> exportEvaluation;
 
-  // What feeds the batch.
+  // The sources of the batch.
   std::unique_ptr<TextData> trainingData, separateEvalData;
   TextArguments text;
   ArrayBatches arrays;
-  std::string missingData; // why nothing can be trained
-  // Key arguments with the values that they began with.
+  std::string missingData; // why training is impossible
+  // Key arguments with their initial values.
   std::vector<std::pair<size_t, Key>> keys;
 
   ScalarResults scalars;
   std::vector<bool> mayBeInfinite; // state arguments that began non-finite
   CheckpointInfo position;
-  /// The next step has its batch; the rows behind it; or why it has none.
+  /// Whether the next step has its batch; the position after it; or why it has
+  /// none.
   bool isFed = false;
   RowPosition rowsAfterBatch;
   std::optional<Error> feedFailure;
-  std::string checkpoint; // the last one's path
+  std::string checkpoint; // path of the last one
   int64_t savedStep = -1;
-  bool isEnding = false; // some rank was interrupted
+  bool isEnding = false; // a rank was interrupted
   std::unique_ptr<Report> report;
   std::unique_ptr<Trace> trace;
-  std::unique_ptr<TraceFile> traceFile; // if there is to be one
+  std::unique_ptr<TraceFile> traceFile; // if there is one
   TraceSummary traceSummary;
   std::unique_ptr<Alarms> alarms;
-  std::vector<std::vector<char>> keptState; // before the step; to skip it
+  std::vector<std::vector<char>>
+      keptState; // from before the step, to discard its update
   int64_t skippedSteps = 0;
   std::optional<std::string> stopReason;
   std::vector<double> stepSeconds;
   fp8_limits limits = {}; // of the machine, if a profile is compared with them
-  std::string lossUnit;   // "" if not known
+  std::string lossUnit;   // "" if unknown
   std::vector<std::string> metricLabels, evalLabels; // short, for people
   LogRow lastEvaluated;
   double secondsBefore = 0; // of the run that this one resumes

@@ -16,12 +16,12 @@
 
 using namespace mlir;
 
-/// The first error that the verifier has about `op`, or nothing.
+/// Returns the first error of the verifier about `op`, or "".
 static std::string getVerifierError(Operation *op) {
   std::string first;
   auto thread = std::this_thread::get_id();
   ScopedDiagnosticHandler quiet(op->getContext(), [&](Diagnostic &diagnostic) {
-    // Others may have something to say meanwhile.
+    // Other threads may emit diagnostics meanwhile.
     if (std::this_thread::get_id() != thread)
       return failure();
     if (first.empty() && diagnostic.getSeverity() == DiagnosticSeverity::Error)
@@ -32,7 +32,7 @@ static std::string getVerifierError(Operation *op) {
   return first;
 }
 
-/// Whether a pass is one of fp8's, by its name.
+/// Returns whether a pass is one of fp8's, judging by its name.
 static bool isOurs(StringRef pass) {
   for (StringRef prefix : {"fp8-", "stablehlo-", "convert-fp8-",
                            "convert-stablehlo-", "test-fp8-"})
@@ -41,8 +41,8 @@ static bool isOurs(StringRef pass) {
   return false;
 }
 
-/// Whether a pass checks what the passes before it have made. The first check
-/// is of the user's step.
+/// Returns whether a pass checks the result of the passes before it. The first
+/// stage's check is about the user's step instead.
 static bool isCheck(StringRef pass) {
   return pass.starts_with("fp8-verify-") && pass != "fp8-verify-import";
 }
@@ -56,11 +56,11 @@ static void emitStageError(MLIRContext *context, const Twine &culprit) {
 }
 
 namespace {
-/// Sees all errors, which pass fails first, and what it leaves. Lives as long
-/// as the pass manager.
+/// Records all errors, the first pass that fails, and the verifier's error
+/// about its result. Lives as long as the pass manager.
 class InternalErrors : public PassInstrumentation {
 public:
-  /// Without a stage: of passes that somebody has put together.
+  /// An empty stage stands for a pipeline that a user has composed.
   InternalErrors(MLIRContext *context, StringRef stage)
       : stage(stage), handler(context, [this](Diagnostic &diagnostic) {
           if (diagnostic.getSeverity() == DiagnosticSeverity::Error) {
@@ -72,8 +72,8 @@ public:
 
   void runAfterPassFailed(Pass *pass, Operation *op) override {
     note(pass, op);
-    // Before the outermost op's pass has ended, what is emitted for nested ops
-    // is held back, to be in order.
+    // Diagnostics for nested ops are held back until the pass on the outermost
+    // op has ended, to keep them in order.
     if (!op->getParentOp())
       report(op->getContext());
   }
@@ -82,7 +82,7 @@ private:
   void note(Pass *failed, Operation *op) {
     std::string error = getVerifierError(op);
     std::lock_guard<std::mutex> lock(mutex);
-    // Those around it fail after it.
+    // The passes on enclosing ops fail after it.
     if (hasFailed)
       return;
     hasFailed = true;
@@ -91,8 +91,8 @@ private:
   }
 
   void report(MLIRContext *context) {
-    // What a pass leaves after an error of its own may not verify either: then
-    // the verifier has not been asked.
+    // The result of a pass that emits an error of its own may not verify
+    // either; in that case the verifier has not run.
     bool isVerifiers = !broken.empty() && llvm::is_contained(errors, broken);
     if (isReported)
       return;
@@ -112,8 +112,9 @@ private:
 
   std::string stage;
   std::mutex mutex;
-  std::vector<std::string> errors; ///< All that were emitted.
-  /// What failed first, and the verifier's first error in what it left.
+  std::vector<std::string> errors; ///< All emitted errors.
+  /// The first pass that failed, and the verifier's first error about its
+  /// result.
   std::string pass, broken;
   bool hasFailed = false, isReported = false;
   ScopedDiagnosticHandler handler;

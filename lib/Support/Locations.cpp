@@ -1,4 +1,4 @@
-//===- Locations.cpp - Locations in words ---------------------------------===//
+//===- Locations.cpp - Locations as text ----------------------------------===//
 
 #include "fp8/Support/Locations.h"
 
@@ -8,7 +8,7 @@
 using namespace mlir;
 
 std::string fp8::describeLocation(Location loc) {
-  // The scope is the outermost name, the place the innermost file.
+  // The scope is the outermost name, the position that of the innermost file.
   StringRef scope;
   std::string place;
   loc->walk([&](Location nested) {

@@ -1,4 +1,4 @@
-//===- StructuralHash.cpp - Ops told apart by what they compute -----------===//
+//===- StructuralHash.cpp - A hash of what an op computes -----------------===//
 
 #include "fp8/Support/StructuralHash.h"
 
@@ -15,8 +15,8 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Feeds an op to a hash. Everything of variable length goes with its length,
-/// so that different ops never feed the same bytes.
+/// Feeds an op to a hash. Every item of variable length is preceded by its
+/// length, so different ops never feed the same bytes.
 class Hasher {
 public:
   explicit Hasher(Operation *root)
@@ -27,7 +27,8 @@ public:
                                       .elideLargeResourceString(INT64_MAX)) {}
 
   std::string hash() {
-    // First, since a graph or a branch may name what comes later.
+    // Numbers come first, since ops of a graph and branches may refer to later
+    // values and blocks.
     number(*root);
     add(*root);
     return llvm::toHex(sha.final(), /*LowerCase=*/true).substr(0, 32);
@@ -53,8 +54,8 @@ private:
   void add(Operation &op);
   void addProperties(Operation &op);
 
-  /// The number of `value` among those that came before, with its text where it
-  /// is new. Is it?
+  /// Adds the number of `value` among the known ones and, if it is new, its
+  /// text. Returns whether it is new.
   template <typename T> bool addOnce(DenseMap<T, uint64_t> &known, T value) {
     auto [it, isNew] = known.try_emplace(value, known.size());
     add(it->second);
@@ -76,7 +77,7 @@ private:
   DenseMap<Block *, uint64_t> blocks;
 };
 
-/// Numbers what `op` defines, from 1.
+/// Numbers all values and blocks that `op` defines, from 1.
 void Hasher::number(Operation &op) {
   auto numberValue = [&](Value value) {
     values.try_emplace(value, values.size() + 1);
@@ -102,7 +103,7 @@ void Hasher::add(ArrayRef<NamedAttribute> attrs) {
 void Hasher::add(Attribute attr) {
   if (auto dictionary = dyn_cast<DictionaryAttr>(attr))
     return add(dictionary.getValue());
-  // The bytes of large constants, which text would only spell.
+  // Hash the bytes of large constants: printing them would only spell them out.
   if (auto elements = dyn_cast<DenseIntOrFPElementsAttr>(attr)) {
     add(elements.getType());
     add(elements.isSplat());
@@ -110,13 +111,13 @@ void Hasher::add(Attribute attr) {
   }
   if (!addOnce(attributes, attr))
     return;
-  // The text is a name alone, which another process may give to other bytes.
+  // The text is only a name, which another process may give to other bytes.
   if (auto resource = dyn_cast<DenseResourceElementsAttr>(attr))
     if (AsmResourceBlob *blob = resource.getRawHandle().getBlob())
       add(blob->getData());
 }
 
-/// Properties and attributes, but for the name of the root.
+/// Adds properties and attributes, except for the symbol name of the root.
 void Hasher::addProperties(Operation &op) {
   NamedAttrList attrs(op.getDiscardableAttrDictionary());
   Attribute properties = op.getPropertiesAsAttribute();

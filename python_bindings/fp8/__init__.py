@@ -5,13 +5,13 @@
 >>> state, metrics = step8(state, batch)                           # doctest: +SKIP
 >>> print(step8.verdicts)                                          # doctest: +SKIP
 
-Importing takes a few milliseconds: the compiler, NumPy and JAX are loaded when
-they are first used. docs/Python.md is the guide.
+Importing takes a few milliseconds: the compiler, NumPy and JAX are loaded on
+first use. docs/Python.md is the guide.
 """
 
 import importlib
 
-# Where each public name is.
+# The module of each public name.
 _PLACES = {
     "compile": "compiler",
     "CompileError": "compiler",

@@ -1,22 +1,22 @@
-"""NumPy's types beside the runtime's, and what may be given where an array is expected."""
+"""Converts between NumPy's types and the runtime's, and checks array arguments."""
 
 import functools
 
 import numpy as np
 
-# By the runtime's names, which are safetensors'.
+# By the runtime's names, which are those of safetensors.
 _NUMPY = {
     "BOOL": "bool", "U8": "uint8", "I8": "int8", "U16": "uint16", "I16": "int16", "U32": "uint32", "I32": "int32",
     "U64": "uint64", "I64": "int64", "F16": "float16", "F32": "float32", "F64": "float64",
 }  # fmt: skip
 _ML_DTYPES = {"BF16": "bfloat16", "F8_E4M3": "float8_e4m3fn", "F8_E5M2": "float8_e5m2", "F8_E8M0": "float8_e8m0fnu"}
-# What JAX makes of NumPy's default types where 64 bits are not enabled.
+# The types to which JAX narrows NumPy's default types unless 64 bits are enabled.
 _NARROWED = {"float64": "float32", "int64": "int32", "uint64": "uint32"}
 
 
 @functools.cache
 def numpy_dtype(name):
-    """NumPy's dtype of a runtime's type, "F32" for one."""
+    """Returns NumPy's dtype for a runtime type such as "F32"."""
     known = {**_NUMPY, **_ML_DTYPES}
     if name not in known:
         raise TypeError(f"expected a type that NumPy has, one of {', '.join(known)}, but got {name or 'another one'}")
@@ -24,7 +24,7 @@ def numpy_dtype(name):
 
 
 def dtype_called(name):
-    """The dtype of a name that NumPy or ml_dtypes has: "float32", "bfloat16"."""
+    """Returns the dtype with a name of NumPy or ml_dtypes: "float32", "bfloat16"."""
     try:
         return np.dtype(name)
     except TypeError:
@@ -34,24 +34,24 @@ def dtype_called(name):
 
 
 def typed(data, info, shape=None):
-    """Bytes as the array that `info` (a TensorInfo) says they are, or of this shape."""
+    """Returns bytes as an array with the type of `info` (a TensorInfo), and with its shape or `shape`."""
     return data.view(numpy_dtype(info.dtype)).reshape(info.shape if shape is None else shape)
 
 
 def bytes_of(array):
-    """The bytes of an array, in row-major order, as an array."""
+    """Returns the bytes of an array, in row-major order, as an array."""
     return np.ascontiguousarray(array).reshape(-1).view(np.uint8)
 
 
 def is_key(value):
-    """Whether a value is a typed key of jax.random."""
+    """Returns whether a value is a typed key of jax.random."""
     return type(value).__module__.startswith("jax") and "key<" in str(getattr(value, "dtype", ""))
 
 
 def given(value, shape, dtype, path):
-    """`value`, anything array-like, as an array of this shape and type; a TypeError with its path otherwise.
+    """Returns `value`, anything array-like, as an array of this shape and type; raises a TypeError with its path if it does not match.
 
-    Python's numbers take the expected type; 64-bit arrays are narrowed as JAX does it.
+    Python numbers take the expected type; 64-bit arrays are narrowed as JAX narrows them.
     """
     if is_key(value):
         import jax
@@ -65,5 +65,5 @@ def given(value, shape, dtype, path):
 
 
 def describe(shape, dtype):
-    """For example float32[8,128]."""
+    """Returns, for example, float32[8,128]."""
     return f"{np.dtype(dtype).name}[{','.join(map(str, shape))}]"

@@ -1,4 +1,4 @@
-"""From a JAX function, or a module's text, to a step that runs in FP8."""
+"""Compiles a JAX function, or a module's text, to a step that runs in FP8."""
 
 import logging
 import os
@@ -18,9 +18,9 @@ _log = logging.getLogger("fp8")
 
 
 class CompileError(ValueError):
-    """The step cannot be compiled. Its text is what the compiler said but for warnings, or `message` if it said nothing.
+    """The step cannot be compiled. The text is the compiler's diagnostics without warnings, or `message` if there are none.
 
-    diagnostics: all that it said, a line each.
+    diagnostics: all diagnostics, one line each.
     """
 
     def __init__(self, message: str, diagnostics: list[str]):
@@ -29,11 +29,11 @@ class CompileError(ValueError):
 
 
 class CompileWarning(UserWarning):
-    """What the compiler warns of."""
+    """A warning of the compiler."""
 
 
 def version() -> str:
-    """The compiler's version and LLVM's."""
+    """Returns the versions of the compiler and of LLVM."""
     return _native.version()
 
 
@@ -59,39 +59,39 @@ def compile(
     compile_threads: int = 0,
     cache: bool = True,
 ) -> Step:
-    """Compiles a training step; returns a `Step`, which is called like it.
+    """Compiles a training step; returns a `Step`, which is called like the original.
 
-    step: a JAX function, plain or jitted, or a module: StableHLO text as
-        `jax.jit(f).lower(...).as_text(debug_info=True)` gives it, or the path of
-        a file with it.
-    args: of a function, example arguments: arrays, or shapes and types
+    step: a JAX function, plain or jitted, or a module: StableHLO text as printed by
+        `jax.jit(f).lower(...).as_text(debug_info=True)`, or the path of
+        a file with such text.
+    args: for a function, example arguments: arrays, or shapes and types
         (`jax.ShapeDtypeStruct`), in the function's trees. If the first result has the trees and types
-        of the first argument, it replaces that; what else replaces what is found
-        by data flow. None of a module: its step takes and returns trees with its paths.
-    recipe: a name (docs/Recipes.md), the path of a YAML file, or an `fp8.recipe.Recipe`; "none": the step as it is.
-    set: keys of the recipe that are other, as {"dgrad.gradient.format": "f8E4M3FN"}.
-    roles: what arguments are, {path: "state", "frozen", "batch", "key" or "constant"}, where data flow decides otherwise.
+        of the first argument, it replaces that argument; other replacements are found
+        by data flow. For a module, none: its step takes and returns trees with the module's paths.
+    recipe: a name (docs/Recipes.md), the path of a YAML file, or an `fp8.recipe.Recipe`; "none" leaves the step as it is.
+    set: overrides of keys of the recipe, such as {"dgrad.gradient.format": "f8E4M3FN"}.
+    roles: {path of an argument: "state", "frozen", "batch", "key" or "constant"}, where data flow would decide otherwise.
     states: {path of an argument: path of the result that replaces it}, likewise.
     loss: the path of the loss, if it is not found.
-    entry: of a module with several public functions, which one.
-    target: "native", or a CPU as in `fp8-run --target-cpu`.
-    group: the ranks that run the step together, each with rows of its own (docs/Ranks.md): all compile the same step, rank 0 first, and call it
-        equally often, with the same state and batches of their own. Metrics come back reduced. The step is data parallel then, or says in
-        `jax.shard_map` itself what N devices do: args are those of all devices, and a call takes whole state and a rank's rows, 1/N of the batch.
-    data_parallel: the step is for several ranks, whoever runs it: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel` and
-        `fp8.load(PACKAGE, group=...)` train. Without a group it is one rank alone, with the bits of a step without it. Then zero, 1: masters and
-        moments are dealt to the ranks; global_amax: current scales follow from the amaxes of all ranks; loss_reduction: "mean" or "sum", what the
-        loss is over the rows, where that cannot be proved.
-    fail_on_fallback: a dot that the recipe covers and that cannot become FP8 is an error.
-    trace: statistics of what is quantized are computed as well (`Step.trace`).
-    evaluate: what `fp8.evaluate` computes, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
-        and example arguments of its own, state first) and returns a loss, or scalars of which one is called "loss"; or a module, as for `step`.
+    entry: for a module with several public functions, the one to compile.
+    target: "native", or a CPU as for `fp8-run --target-cpu`.
+    group: the ranks that run the step together, each with its own rows of the batch (docs/Ranks.md): all compile the same step, rank 0 first, and
+        call it equally often, with the same state and their own batches. Metrics are returned reduced. Such a step is data parallel, or itself
+        says in `jax.shard_map` what N devices do: then args are those of all devices, and a call takes the whole state and a rank's rows, 1/N of the batch.
+    data_parallel: compiles the step for several ranks, without a group: `Step.save` writes a package that `mpirun fp8-train PACKAGE --data-parallel`
+        and `fp8.load(PACKAGE, group=...)` train. Without a group it runs as a single rank, and computes the same bits as a step without it.
+        These options apply to such steps: zero, 1: masters and moments are dealt to the ranks; global_amax: current scales follow from the amaxes of
+        all ranks; loss_reduction: "mean" or "sum", how the loss reduces the rows, if that cannot be proved.
+    fail_on_fallback: makes a dot that the recipe covers but that cannot become FP8 an error.
+    trace: also computes statistics of quantized tensors (`Step.trace`).
+    evaluate: the function for `fp8.evaluate`, compiled with the same recipe: a JAX function that takes the step's arguments (or a tuple of a function
+        and its own example arguments, state first) and returns a loss, or scalars of which one is called "loss"; or a module, as for `step`.
         Its state is found by path.
-    threads: of a step; 0: as many as the process may use cores. compile_threads: of the compiler.
-    cache: False: compile anew, and keep nothing (FP8_CACHE_DIR says where it would be).
+    threads: threads of a step; 0: one for each core that the process may use. compile_threads: threads of the compiler.
+    cache: False: neither reads nor writes the cache (FP8_CACHE_DIR sets its directory).
 
-    Raises CompileError, with the lines of the user's program, and warns with CompileWarning (of a group, rank 0 alone). RankError: another
-        rank compiles something else.
+    Raises CompileError, which names lines of the user's program, and warns with CompileWarning (in a group, only rank 0). Raises RankError if
+        another rank compiles something else.
     """
     made = None
     if callable(step):
@@ -112,7 +112,7 @@ def compile(
     recompile = lambda **more: _run(text, {**options, **more}, is_quiet=not is_first)
     program = recompile() if is_first else None
     if group is not None:
-        group.gather()  # the others find what rank 0 has compiled in the cache
+        group.gather()  # the other ranks find rank 0's result in the cache
     program = program or recompile()
     functions = state.Functions(program.load(), group)
     if made is None:
@@ -121,14 +121,14 @@ def compile(
 
 
 def _text_of(step):
-    """A module's text, or that of the file that a path names."""
+    """Returns the text of a module, or of the file at a path."""
     if isinstance(step, str) and "\n" in step:
         return step
     return pathlib.Path(step).read_text()
 
 
 def _evaluation_of(evaluate, args):
-    """The module of an evaluation."""
+    """Returns the module of an evaluation."""
     if isinstance(evaluate, tuple):
         evaluate, *args = evaluate
     if not callable(evaluate):
@@ -167,14 +167,14 @@ def _run(text, options, is_quiet):
 
 
 def _place(line, path, text, what):
-    """A diagnostic whose place in the module's text, which has no file of its own, is the line of the user's program there."""
+    """Replaces a position in the module's text, which has no file, by the line of the user's program in a diagnostic."""
 
     def user_line(match):
         rows = text.splitlines()
         row = rows[int(match[1]) - 1] if int(match[1]) <= len(rows) else ""
         names = re.findall(r"loc\((#loc\d*)\)", row)
         definitions = dict(re.findall(r"^(#loc\d*) = loc\((.*)\)$", text, re.MULTILINE))
-        # From the op's location through those that it names to the first with a file.
+        # Search from the op's location through the locations that it refers to, up to the first with a file.
         queue, seen = names[-1:], set()
         while queue:
             name = queue.pop(0)

@@ -1,4 +1,4 @@
-"""What a state is worth: its loss on held-out data, and its weights for other programs."""
+"""Evaluates a state on held-out data, and exports its weights for other programs."""
 
 import json
 import math
@@ -22,19 +22,19 @@ def evaluate(
     holdout: float = 0.1,
     seed: int = 0,
 ) -> dict[str, Any]:
-    """The loss, and every other scalar, of a state on held-out data, as `fp8-run --eval` computes them.
+    """Computes the loss, and every other scalar, of a state on held-out data, as `fp8-run --eval` does.
 
-    step: compiled with `evaluate=`, or the package of such a step or of `fp8-run --eval`.
-    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is. All ranks of a
-        group call this, with the same data, and each evaluates a share of it.
-    batches: an iterable of what the evaluation takes beside state: each item a tuple of its last arguments, or the only one, all of the
-        shapes that it was compiled for. They are stacked in memory.
-    data, eval_data, holdout: instead, text as `fp8-run --data`, `--eval-data` and `--holdout` take it, for an evaluation with an
-        argument of integers.
-    seed: of random keys that the evaluation takes; every evaluation takes the same.
+    step: compiled with `evaluate=`, or loaded from the package of such a step or of `fp8-run --eval`.
+    state: the leading arguments of a call, including all that hold state, as the last call returned them or as arrays. It is not changed. All
+        ranks of a group call this, with the same data, and each evaluates a share of it.
+    batches: an iterable of the evaluation's arguments other than state: each item is a tuple of its last arguments, or the only one, all with the
+        shapes for which it was compiled. They are stacked in memory.
+    data, eval_data, holdout: text instead of batches, as for `fp8-run --data`, `--eval-data` and `--holdout`, for an evaluation with an
+        integer argument.
+    seed: the seed of random keys that the evaluation takes; every evaluation takes the same keys.
 
-    Returns {"heldout_loss": mean over the batches, "heldout_metrics": {path: mean}, "batches": how many}. Raises ValueError if the step
-    has no evaluation, or none for these data, and TypeError if trees, shapes or types of a batch are others.
+    Returns {"heldout_loss": mean over the batches, "heldout_metrics": {path: mean}, "batches": count}. Raises ValueError if the step
+    has no evaluation, or none for these data, and TypeError if trees, shapes or types of a batch do not match.
 
     >>> fp8.evaluate(step8, state, batches=held_out)["heldout_loss"]               # doctest: +SKIP
     """
@@ -42,7 +42,7 @@ def evaluate(
     if package.function("eval") is None:
         raise ValueError("expected a step with an evaluation: fp8.compile(step, ..., evaluate=function) compiles one too")
     held_out = _held_out(package.function("eval"), batches, data, eval_data, holdout, seed, step._threads)
-    held_out.signals &= step._group is None  # ranks that share an evaluation finish it together
+    held_out.signals &= step._group is None  # ranks that share an evaluation end it together
     with step._held(state) as memory:
         memory.gather()
         return _read(package.evaluate(memory.native, held_out))
@@ -60,15 +60,15 @@ def export_weights(
     holdout: float = 0.1,
     seed: int = 0,
 ) -> None:
-    """Writes the parameters of a state to `directory/model.safetensors`, and `directory/export.json` about them, as `fp8-run --export-weights`.
+    """Writes the parameters of a state to `directory/model.safetensors`, and `directory/export.json` about them, as `fp8-run --export-weights` does.
 
-    step: what fp8.compile gave (the functions that export are compiled at the first call), or a package that was emitted with
+    step: the result of fp8.compile (the first call compiles the functions that export), or a package that was emitted with
         `--export-weights` and this format.
-    state: the first arguments of a call, all that hold state, as the last call returned them or as arrays. It stays as it is. All ranks of a
-        group call this, rank 0 writes.
+    state: the leading arguments of a call, including all that hold state, as the last call returned them or as arrays. It is not changed. All
+        ranks of a group call this; rank 0 writes.
     format: "f32", "bf16", or "f8E4M3FN" with scales (docs/Runtime.md, Export).
-    number: the step that export.json says the weights are of; by default, how many the state has taken.
-    batches, data, ...: with data as for `fp8.evaluate`, export.json has the held-out loss of the state and that of what the file says.
+    number: the step of the weights in export.json; by default, the number of steps that the state has taken.
+    batches, data, ...: if there are data as for `fp8.evaluate`, export.json has the held-out losses of the state and of the exported weights.
 
     Raises ValueError if the package cannot export in this format and OSError if the files cannot be written.
     """
@@ -98,7 +98,7 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
     held_out = _native.HeldOut()
     held_out.data, held_out.eval_data = [os.fspath(path) for path in data], [os.fspath(path) for path in eval_data]
     held_out.holdout, held_out.seed, held_out.threads = holdout, seed, threads
-    # Python takes signals in its main thread alone.
+    # Python handles signals only in its main thread.
     held_out.signals = threading.current_thread() is threading.main_thread()
     if batches is not None:
         held_out.arrays = _stacked(function, batches)
@@ -106,7 +106,7 @@ def _held_out(function, batches, data, eval_data, holdout, seed, threads):
 
 
 def _stacked(function, batches):
-    """All batches as arrays whose first dimension they are, by path."""
+    """Returns all batches as arrays by path; their first dimension is the batch."""
     infos = {info.name: info for info in function.arguments if not info.zero_init}
     roots = trees.roots_of(infos)
     columns, count = {}, 0

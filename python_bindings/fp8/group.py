@@ -1,4 +1,4 @@
-"""Processes that train together: `mpirun -n 2 python train.py`."""
+"""Groups of processes that train together: `mpirun -n 2 python train.py`."""
 
 import atexit
 import hashlib
@@ -14,22 +14,22 @@ RankError = _native.RankError
 
 
 class Group:
-    """The ranks of this run, of which this process is one.
+    """The ranks of this run; this process is one of them.
 
-    Which MPI has started the process follows from the environment, as for fp8-run; without a launcher it is one rank alone. A process
-    makes one group and leaves it when all are through:
+    The environment tells which MPI has started the process, as for fp8-run; without a launcher the group has one rank. A process
+    makes one group and leaves it when all ranks are done:
 
     >>> with fp8.Group() as group:                                                     # doctest: +SKIP
     ...     step8 = fp8.compile(step, state, batch, group=group)
     ...     for batch in batches_of(group.rank, group.size):
     ...         state, metrics = step8(state, batch)
 
-    An exception that leaves the `with` ends all ranks, and one of them prints its traceback. So does an exception that ends the program
-    of a group without `with`.
+    An exception that leaves the `with` ends all ranks, and one of them prints its traceback. An exception that ends a program whose group
+    is used without `with` also ends all ranks.
 
-    timeout: seconds until a rank that does not answer has failed; 0: 300.
+    timeout: seconds without an answer after which a rank counts as failed; 0: 300.
 
-    Raises OSError if this build has no plugin for the launcher's MPI, RankError if the ranks do not find each other, or MPI is in use.
+    Raises OSError if this build has no plugin for the launcher's MPI, RankError if the ranks do not find each other or MPI is in use.
     """
 
     def __init__(self, timeout: float = 0):
@@ -44,15 +44,15 @@ class Group:
 
     @property
     def size(self) -> int:
-        """How many ranks there are."""
+        """The number of ranks."""
         return self._native.size
 
     def gather(self, value: bytes = b"") -> list[bytes]:
-        """What each rank has given, by rank. Returns when all have called it."""
+        """Returns the value of each rank, by rank. Returns when all ranks have called it."""
         return self._native.gather(value)
 
     def close(self) -> None:
-        """Leaves; each rank calls this when all are through. Steps of the group cannot be called any more."""
+        """Leaves the group; each rank calls this when all are done. Steps of the group cannot be called any more."""
         self._native.close()
 
     def __enter__(self):
@@ -65,7 +65,7 @@ class Group:
             self._fail(error)
 
     def _fail(self, error):
-        """Ends all ranks; one of them tells why. Under MPI none comes back from here."""
+        """Ends all ranks; one of them prints the error. Under MPI this does not return."""
         if self.size == 1:
             return
         # The text of a RankError names the rank.
@@ -78,18 +78,18 @@ class Group:
         self._native.abort(message)
 
     def _raise_together(self, error):
-        """Raises what all ranks raise after the same step: no failure of one of them."""
+        """Raises an error that all ranks raise after the same step, which is not a failure of a single rank."""
         self._ended_together = error
         raise error
 
     def _any(self, mine):
-        """Whether it is so on any rank. All ranks call it."""
+        """Returns whether `mine` is true on any rank. All ranks call it."""
         return any(value != b"\0" for value in self.gather(bytes([bool(mine)])))
 
     def _expect_same(self, values, why="", parts=None):
-        """Raises RankError on all ranks if one of {what it is: bytes} is not on some rank what it is on the first one.
+        """Raises RankError on all ranks unless each value of `values`, {name: bytes}, is the same on all ranks.
 
-        parts: {what it is: which part of it this rank has}, of what only ranks with the same part have the same.
+        parts: {name: the part that this rank has}: only ranks with the same part must have the same value.
         """
         if self.size == 1:
             return
@@ -104,7 +104,7 @@ class Group:
 
 
 def _leave(reference):
-    """At the end of a program: what the `with` of a group does."""
+    """Leaves the group at the end of a program that does not use `with`."""
     group = reference()
     if group is None or group._native.closed:
         return

@@ -1,4 +1,4 @@
-"""Packages: compiled steps as files."""
+"""Loads packages: compiled steps as files."""
 
 import json
 import os
@@ -10,13 +10,13 @@ from .step import Step
 
 
 def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = None) -> Step:
-    """The step in a package that `Step.save` or `fp8-run --emit-package` wrote. Needs no compiler.
+    """Loads the step of a package that `Step.save` or `fp8-run --emit-package` wrote. Needs no compiler.
 
-    It is called as the step that was saved, with any containers whose leaves have
-    the same paths. `threads`: of a step; 0: as many as the process may use
-    cores. `group`: the ranks that run it together, as of `fp8.compile`; the package is one that was compiled with `data_parallel`.
-    Raises OSError if a file cannot be read and ValueError if one is not as it
-    was written, or of another version, or for a single process.
+    It is called like the step that was saved, with any containers whose leaves have
+    the same paths. `threads`: threads of a step; 0: one for each core that the process may use.
+    `group`: the ranks that run it together, as for `fp8.compile`; the package must be compiled with `data_parallel`.
+    Raises OSError if a file cannot be read and ValueError if one is damaged,
+    of another version, or for a single process.
     """
     directory = pathlib.Path(directory)
     functions = state.Functions(_native.Package(str(directory)), group)
@@ -27,7 +27,7 @@ def load(directory: str | os.PathLike, threads: int = 0, group: Group | None = N
 
 
 def trees_of(functions, rows=None):
-    """The trees of compiled functions, of which paths are known: what trees.json says, or else the signature."""
+    """Returns the trees of compiled functions whose paths are known, from trees.json or else from the signature."""
     signature = json.loads(functions.package.text("signature.json"))
     rows = rows or {part: [_row(row) for row in signature[part]] for part in ("arguments", "results")}
     leaves = ([trees.Leaf(row["path"], tuple(row["shape"]), arrays.dtype_called(row["dtype"]), row["key"]) for row in rows[part]] for part in ("arguments", "results"))
@@ -39,7 +39,7 @@ _MLIR = {"i1": "bool", "f16": "float16", "bf16": "bfloat16", "f32": "float32", "
 
 
 def _row(row):
-    """What trees.json would say of an argument or result of type tensor<4x8xf32>."""
+    """Returns the entry of trees.json for an argument or result of a type such as tensor<4x8xf32>."""
     *shape, element = row["type"].removeprefix("tensor<").removesuffix(">").split("x")
     if element not in _MLIR:
         kind, bits = ("uint", element[2:]) if element.startswith("ui") else ("int", element[1:])

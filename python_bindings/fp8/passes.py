@@ -1,4 +1,4 @@
-"""Any pass, any stage: what fp8-opt does, on text."""
+"""Runs passes and pipelines on text, as fp8-opt does."""
 
 import re
 import shlex
@@ -8,15 +8,15 @@ from .compiler import CompileError
 
 
 def opt(module: str, passes: str = "", locations: bool = False) -> str:
-    """Runs passes over a module; returns the text after them.
+    """Runs passes on a module; returns the text of the result.
 
     module: MLIR text of any dialect that fp8-opt reads.
     passes: as on fp8-opt's command line, "--fp8-import --fp8-quantize=recipe=coat",
-        or as MLIR spells pipelines, "fp8-import,fp8-quantize{recipe=coat}".
-    locations: the result tells where each op comes from, for further passes to say so.
+        or in MLIR's syntax of pipelines, "fp8-import,fp8-quantize{recipe=coat}".
+    locations: keeps the location of each op in the result, for the diagnostics of further passes.
 
-    Raises CompileError, whose `diagnostics` are all that was said, if the text is
-    no module, a pass is not known, or one fails.
+    Raises CompileError, whose `diagnostics` are all diagnostics, if the text is
+    not a module, a pass is unknown, or a pass fails.
 
     >>> import fp8
     >>> print(fp8.opt("func.func @f() -> i32 { %a = arith.constant 1 : i32 %b = arith.addi %a, %a : i32 return %b : i32 }", "--canonicalize"))
@@ -34,7 +34,7 @@ def opt(module: str, passes: str = "", locations: bool = False) -> str:
 
 
 def _pipeline(passes):
-    """MLIR's spelling of `passes`."""
+    """Returns `passes` in MLIR's syntax of pipelines."""
     if not passes.lstrip().startswith("-"):
         return passes
     parts = []

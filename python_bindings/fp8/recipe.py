@@ -1,6 +1,6 @@
-"""Recipes as objects: they print as the YAML of docs/Recipes.md, which says what every key means.
+"""Recipes as objects: they print as the YAML of docs/Recipes.md, which explains every key.
 
-What is None stays out, and has the compiler's default. Values are checked by the compiler, in one place.
+A field that is None is left out and gets the compiler's default. Only the compiler checks values.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ class Operand(_Flow):
 
 @dataclasses.dataclass
 class Accumulator(_Flow):
-    """What a dot sums its products in."""
+    """The precision in which a dot accumulates its products."""
 
     bits: int | None = None
     promote: int | None = None
@@ -69,7 +69,7 @@ class Wgrad:
 
 @dataclasses.dataclass
 class Rule(_Flow):
-    """Decides about the dots that fulfill all of its conditions. `quantize`: they become FP8; else they stay."""
+    """Decides about the dots that fulfill all of its conditions: with `quantize` they become FP8, else they stay in high precision."""
 
     quantize: bool = False
     part: str | None = None
@@ -92,7 +92,7 @@ class Rule(_Flow):
 
 @dataclasses.dataclass
 class Compute(_Flow):
-    """What all else computes in, and keeps for the backward pass."""
+    """The precision of all other computation, and of what is saved for the backward pass."""
 
     unquantized_dots: str | None = None
     saved: str | None = None
@@ -104,7 +104,7 @@ class Compute(_Flow):
 
 @dataclasses.dataclass
 class SmoothSwiGLU(_Flow):
-    """A factor of a gated unit's product that is moved out of it before it is quantized."""
+    """A scale that is factored out of a gated unit's product before it is quantized."""
 
     granularity: str = "channel"
     scale: str | None = None
@@ -142,7 +142,7 @@ class Optimizer:
 
 @dataclasses.dataclass
 class AllReduce(_Flow):
-    """What gradients travel as between ranks."""
+    """The format in which gradients travel between ranks."""
 
     format: str = "f8E4M3FN"
     tile: str | None = None
@@ -150,7 +150,7 @@ class AllReduce(_Flow):
 
 @dataclasses.dataclass
 class Recipe:
-    """What becomes FP8, and how.
+    """The settings that say which dots become FP8, and how.
 
     >>> print(Recipe("mine", Forward(weight=Operand(tile="row")), rules=[Rule(part="head")]))
     name: mine
@@ -161,7 +161,7 @@ class Recipe:
       - keep: {part: head}
     <BLANKLINE>
 
-    A dot that is None stays in high precision. `fp8.compile(..., recipe=Recipe(...))` takes it.
+    A dot that is None stays in high precision. Pass the recipe to `fp8.compile(..., recipe=Recipe(...))`.
     """
 
     name: str
@@ -190,7 +190,7 @@ class Recipe:
 
 
 def _given(record: Any) -> list[tuple[str, Any]]:
-    """The fields that are not None."""
+    """Returns the fields that are not None."""
     pairs = ((field.name, getattr(record, field.name)) for field in dataclasses.fields(record))
     return [(name, value) for name, value in pairs if value is not None]
 

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""One self-contained page of HTML that shows what training runs left.
+"""Writes a self-contained HTML page about training runs.
 
     python3 report_page.py RUN_DIR [RUN_DIR ...] [--out FILE] [--source DIR]
 
-Needs nothing but the standard library. docs/Report.md says what the page shows.
+Needs only the standard library. docs/Report.md says what the page shows.
 """
 
 import argparse
@@ -22,22 +22,22 @@ import zlib
 
 ASSETS = pathlib.Path(__file__).resolve().parent / "report_data"
 
-# What the parts of a page may take as JSON, in bytes, all runs together. Compressed and in base64 it
-# is about 0.6 of that: 3 MB with the program that draws.
+# The most bytes of JSON for each part of a page, all runs together. Compressed and in base64 they take about 0.6 of that: 3 MB including
+# the script.
 LOG_BUDGET, TRACE_BUDGET, HISTOGRAM_BUDGET, SOURCE_BUDGET = 500_000, 4_600_000, 300_000, 100_000
-MAX_COLUMNS = 250  # of a heat map: no screen shows more
+MAX_COLUMNS = 250  # of a heat map; screens show no more
 MAX_POINTS = 400  # of the memory's timeline
 MAX_ALARMS = 200
-MAX_SAMPLES = 1 << 20  # elements of a tensor that its histogram counts
+MAX_SAMPLES = 1 << 20  # elements that a tensor's histogram counts
 BINS_PER_OCTAVE, MAX_BINS = 4, 200
 
 
 class ReportError(Exception):
-    """What is wrong with a run directory, as "expected X but got Y"."""
+    """The error of a run directory, as "expected X but got Y"."""
 
 
 def rounded(value):
-    """A number in 5 digits, as short as JSON has it; None if it is none."""
+    """Returns a number with 5 digits, in JSON's shortest form; None if it is not a finite number."""
     if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value):
         return None
     if isinstance(value, int):
@@ -47,7 +47,7 @@ def rounded(value):
 
 
 def load_json(path):
-    """What an optional file holds: (value, None), or (None, why not)."""
+    """Returns the contents of an optional file: (value, None), or (None, the reason)."""
     try:
         return json.loads(path.read_text()), None
     except FileNotFoundError:
@@ -65,7 +65,7 @@ PART = re.compile(r"^(.*)\.((?:activation|weight|gradient)(?:\.(?:wgrad|dgrad|\d
 
 
 def split_path(path):
-    """params['layers'][0]['wq'] as ('params', 'layers', 0, 'wq')."""
+    """Splits params['layers'][0]['wq'] into ('params', 'layers', 0, 'wq')."""
     keys = []
     for single, double, index, name in KEY.findall(path):
         key = index or name or single or double
@@ -74,27 +74,27 @@ def split_path(path):
 
 
 class Names:
-    """Where a tensor lies in the model: its layer and what it is called there."""
+    """Maps tensors to their place in the model: a layer and a label within it."""
 
     def __init__(self, parameters):
         self.parameters = {split_path(path)[1:]: path for path in parameters if path}
 
     @staticmethod
     def place(keys):
-        """(layer, label) of a parameter's keys without their root. The layer is the first
-        number, or the number at the end of the first such key: layers_3."""
+        """Returns (layer, label) for a parameter's keys without their root. The layer is the first
+        number, or the number at the end of the first key like layers_3."""
         for i, key in enumerate(keys):
             if isinstance(key, int):
                 return key, ".".join(str(k) for k in keys[i + 1 :]) or str(keys[i - 1] if i else key)
             numbered = re.fullmatch(r"([A-Za-z_]*?)_?(\d+)", key)
             if numbered and i + 1 < len(keys):
-                # Dense_0 and Conv_0 are different layers, layers_0 and block_0 are what is numbered.
+                # Dense_0 and Conv_0 are different layers of index 0; layers_0 and block_0 are containers that only number layers.
                 kind = [] if re.search("layer|block|^h?$", numbered[1], re.IGNORECASE) and "norm" not in numbered[1].lower() else [numbered[1]]
                 return int(numbered[2]), ".".join([*kind, *(str(k) for k in keys[i + 1 :])])
         return None, ".".join(str(key) for key in keys)
 
     def of_tensor(self, name):
-        """(part, layer, label) of a tensor of the trace or a checkpoint."""
+        """Returns (part, layer, label) for a tensor of the trace or a checkpoint."""
         found = PART.match(name)
         path, part = (found[1], found[2]) if found else (name, "parameter")
         keys = split_path(path)
@@ -111,7 +111,7 @@ class Names:
 
 
 def read_log(path):
-    """The rows of log.jsonl, which every run has."""
+    """Returns the rows of log.jsonl, which every run has."""
     try:
         lines = path.read_text().splitlines()
     except (OSError, UnicodeDecodeError) as error:
@@ -132,13 +132,13 @@ def read_log(path):
 
 
 def log_data(rows, budget):
-    """The log by columns. A run of very many steps keeps every n-th, evaluations and the last."""
+    """Returns the log by columns. For very many steps it keeps every n-th, all evaluations and the last."""
     stride = math.ceil(len(rows) * (40 + 12 * len(rows[0].get("metrics", {}))) / budget)
     kept = [row for i, row in enumerate(rows) if i % stride == 0 or "heldout_loss" in row or i + 1 == len(rows)]
     evaluated = [row for row in rows if "heldout_loss" in row]
 
     def columns(rows, key):
-        # What an evaluation says of the step's own state (scales, histories) tells nothing of the model.
+        # Metrics of the step's own state (scales, histories) are not about the model.
         names = dict.fromkeys(name for row in rows for name in row.get(key, {}) if not name.startswith("fp8."))
         return {name: [rounded(row.get(key, {}).get(name)) for row in rows] for name in names}
 
@@ -166,7 +166,7 @@ DOT_FIELDS = ["layer", "role", "category", "lhs", "rhs", "lhs_tile", "rhs_tile",
 
 
 def verdict_data(verdicts, names):
-    """Every dot with the layer it belongs to; repeated text is there once."""
+    """Returns every dot with its layer; repeated text is stored once."""
     texts = {}
 
     def text(value):
@@ -177,14 +177,14 @@ def verdict_data(verdicts, names):
         keys = split_path(dot["layer"])[1:]
         if keys:
             layer, label = names.place(keys)
-            # Layers of a loop are one, by the name of what holds their weights.
+            # The layers of a loop are merged under the name of the container of their weights.
             holder, _, last = label.rpartition(".")
             if layer is None and holder:
                 label = last
             row = f"layer {layer}" if layer is not None else holder or label
             current = layer, row
         else:
-            # A dot without a parameter, attention's say, stands between those of its layer.
+            # A dot without a parameter, of attention for example, is shown between those of its layer.
             label, (layer, row) = dot["category"], current
         fields = [text(dot.get(field)) for field in DOT_FIELDS]
         flags = [flag for flag in ("in_branch", "recomputed") if dot.get(flag)] + [f"{n or '?'} times in a loop" for n in dot["loops"]]
@@ -214,7 +214,7 @@ WORST_IS_LEAST = {"snr", "scale_min"}
 
 
 def flatten(name, metrics):
-    """The values of a tensor, or of one for each layer of a loop: (name, metric, value)."""
+    """Yields (name, index, metric, value) for every value of a tensor, with one index for each layer of a loop."""
     for metric, value in metrics.items():
         stack = [((), value)]
         while stack:
@@ -226,7 +226,7 @@ def flatten(name, metrics):
 
 
 def read_trace(path):
-    """Yields the lines of trace.jsonl that are whole."""
+    """Yields the lines of trace.jsonl; None for an incomplete one."""
     with path.open(encoding="utf-8", errors="replace") as file:
         for line in file:
             try:
@@ -236,8 +236,8 @@ def read_trace(path):
 
 
 def trace_data(path, names, budget, notes):
-    """Every metric of every tensor over the steps. Where all do not fit, a column is several steps
-    with the worst value of each: nothing that went wrong in one step is lost."""
+    """Returns every metric of every tensor over the steps. If they do not fit, a column stands for several steps
+    and has the worst value of each: no bad value of a single step is lost."""
     if not path.exists():
         return None
     with path.open("rb") as file:
@@ -288,14 +288,14 @@ def trace_data(path, names, budget, notes):
 # Checkpoints
 # ----------------------------------------------------------------------
 
-# type -> (bytes, type code of what is counted, bits of exponent, bits of mantissa, has infinity).
-# Of f32 and f64 the upper 16 bits are counted, which is more than a bin resolves.
+# type -> (bytes, type code of the counted words, exponent bits, mantissa bits, has infinity).
+# For f32 and f64 only the upper 16 bits are counted, which is more than a bin resolves.
 FORMATS = {"F64": (8, "H", 11, 4, True), "F32": (4, "H", 8, 7, True), "BF16": (2, "H", 8, 7, True), "F16": (2, "H", 5, 10, True),
            "F8_E4M3": (1, "B", 4, 3, False), "F8_E5M2": (1, "B", 5, 2, True), "float8_e4m3": (1, "B", 4, 3, True)}  # fmt: skip
 
 
 def decode(code, exponent_bits, mantissa_bits, infinity):
-    """The absolute value of a code without its sign; None if it is not finite."""
+    """Returns the absolute value of a code without its sign bit; None if it is not finite."""
     exponent, mantissa = code >> mantissa_bits, code & ((1 << mantissa_bits) - 1)
     bias, top = (1 << exponent_bits - 1) - 1, (1 << exponent_bits) - 1
     if exponent == top and (infinity or mantissa == (1 << mantissa_bits) - 1):
@@ -306,7 +306,7 @@ def decode(code, exponent_bits, mantissa_bits, infinity):
 
 
 def histogram(data, dtype, scale=1.0):
-    """How many elements have which size: bins of log2|x|, four an octave."""
+    """Counts elements by size: bins of log2|x|, four an octave."""
     size, code, exponent_bits, mantissa_bits, infinity = FORMATS[dtype]
     codes = array.array(code)
     codes.frombytes(data)
@@ -331,8 +331,8 @@ def histogram(data, dtype, scale=1.0):
 
 
 def stored_tensors(path, stack):
-    """Type, shape and bytes of each tensor of a safetensors file, or of a set of them
-    by its index; mapped for as long as the stack is open."""
+    """Returns type, shape and bytes of each tensor of a safetensors file, or of a set of files
+    by its index. The files stay mapped while the stack is open."""
     if path.name.endswith(".index.json"):
         files = sorted(set(json.loads(path.read_text())["weight_map"].values()))
         return {name: tensor for file in files for name, tensor in stored_tensors(path.parent / file, stack).items()}
@@ -352,7 +352,7 @@ def stored_tensors(path, stack):
 
 
 def checkpoint_data(path, names):
-    """Histograms of the larger tensors of a checkpoint."""
+    """Returns histograms of the larger tensors of a checkpoint."""
     tensors = []
     with contextlib.ExitStack() as stack:
         stored = stored_tensors(path, stack)
@@ -372,7 +372,7 @@ def checkpoint_data(path, names):
 
 
 def histogram_data(directory, names, budget, notes):
-    """The histograms of as many checkpoints as fit: the last, the first, those between."""
+    """Returns the histograms of as many checkpoints as fit: the last, the first, and some between."""
     files = {}
     for path in directory.glob("checkpoint-*"):
         number = re.fullmatch(r"checkpoint-(\d+)\.safetensors(\.index\.json)?", path.name)
@@ -387,7 +387,7 @@ def histogram_data(directory, names, budget, notes):
         except (OSError, ValueError, KeyError, TypeError, IndexError, struct.error) as error:
             notes.append(f"expected safetensors in {files[step].name} but got {error}: left out")
             continue
-        # The largest first, if not all fit.
+        # If not all fit, keep the largest.
         tensors.sort(key=lambda tensor: -math.prod(tensor[5]))
         while tensors and len(json.dumps(tensors)) > budget - size and not kept:
             tensors = tensors[: len(tensors) * 3 // 4]
@@ -405,7 +405,7 @@ def histogram_data(directory, names, budget, notes):
 
 
 def memory_data(memory):
-    """What was planned and taken, and what the arena holds over the schedule."""
+    """Returns the planned and the used memory, and the contents of the arena over the schedule."""
     plan = memory.get("plan") or {}
     keys = ("arena_bytes", "bytes_at_peak", "state_bytes", "constant_bytes", "scratch_bytes_per_thread", "parameters", "total_bytes")
     data = {key: value for key, value in memory.items() if key != "plan"}
@@ -422,7 +422,7 @@ def memory_data(memory):
     for position in sorted(events):
         alive.update(events[position])
         points.append((sum(alive.values()), position, [alive[c] for c in categories]))
-    # Of what is not drawn, the fullest point stays.
+    # Of points that are left out, the fullest one stays.
     stride = math.ceil(len(points) / MAX_POINTS)
     points = [max(points[i : i + stride]) for i in range(0, len(points), stride)]
     peak = sorted((b for b in buffers if b["at_peak"]), key=lambda b: -b["bytes"])
@@ -440,12 +440,12 @@ DOT_SCOPE = re.compile(r"\((forward|dgrad|wgrad) (.*)\)$")
 
 
 def limits_of(cost):
-    """For each launch of cost.json the multiplications and additions of its dots, and the microseconds that
-    its arithmetic and its operands take at least on the machine that it was measured on."""
+    """Returns for each launch of cost.json the flops of its dots, and the least microseconds that its arithmetic
+    and its operands need at the limits of the machine on which it was measured."""
     if cost is None:
         return {}
     limits = cost["limits"]
-    # Dots may use what else is faster; anything else is f32.
+    # Dots may use the faster bf16 instructions; anything else is f32.
     dots = max(limits["f32_flops_per_second"], limits["bf16_flops_per_second"])
     return {
         each["launch"]: (
@@ -458,8 +458,8 @@ def limits_of(cost):
 
 
 def profile_data(profile, verdicts, cost=None):
-    """Time by kernel and place; equal ones of several layers together. With cost.json the rate is that of dots,
-    and there are limits; else the rate is of the launches that are one dot of the report by themselves."""
+    """Returns time by kernel and place; equal launches of several layers are merged. With cost.json the rate is that of dots,
+    and there are limits; otherwise only launches of a single dot of the report have a rate."""
     flops, known = collections.Counter(), limits_of(cost)
     for dot in (verdicts or {}).get("dots", []):
         if not dot["loops"] and not dot["recomputed"]:
@@ -491,7 +491,7 @@ def profile_data(profile, verdicts, cost=None):
 
 
 def parse_recipe(text):
-    """The keys of an effective recipe, as fp8 prints it: forward.activation.format and so on."""
+    """Returns the keys of an effective recipe as printed by fp8: forward.activation.format and so on."""
     keys, stack = {}, []
 
     def add(path, value):
@@ -522,7 +522,7 @@ def parse_recipe(text):
 
 
 def recipe_data(directory, verdicts, notes):
-    """The effective recipe and, if the run wrote it, the preset of its name."""
+    """Returns the effective recipe and, if the run wrote it, the preset of its name."""
     data = {"name": (verdicts or {}).get("recipe", "")}
     try:
         data["text"] = (directory / "recipe.yaml").read_text()
@@ -552,7 +552,7 @@ OPTIONAL = {
 
 
 def run_data(directory, name, share):
-    """What the page shows of one run."""
+    """Returns what the page shows of one run."""
     if not directory.is_dir():
         raise ReportError(f"expected a run directory but got {directory}, which is {'a file' if directory.exists() else 'not there'}")
     rows = read_log(directory / "log.jsonl")
@@ -600,7 +600,7 @@ LOCATION = re.compile(r"^([^\s:]+):(\d+)(?::\d+)?(?: |$)")
 
 
 def source_data(runs, folders):
-    """The lines of source that the page speaks of, where their files are found."""
+    """Returns the lines of source to which the page refers, if their files are found."""
     wanted = collections.defaultdict(set)
 
     def want(location):
@@ -632,9 +632,9 @@ def source_data(runs, folders):
 
 
 def page(data):
-    """The page: template, style, library, program and data in one text."""
+    """Returns the page: template, style, library, script and data in one text."""
     text = (ASSETS / "page.html").read_text()
-    # Base64 holds nothing that could end the element, whatever the data hold.
+    # Base64 contains nothing that could end the element, whatever the data.
     encoded = base64.b64encode(zlib.compress(json.dumps(data, separators=(",", ":"), allow_nan=False).encode(), 9)).decode()
     parts = {"style": (ASSETS / "page.css").read_text(), "library": (ASSETS / "chart.min.js").read_text(),
              "data": encoded, "program": (ASSETS / "page.js").read_text()}  # fmt: skip
@@ -642,8 +642,8 @@ def page(data):
 
 
 def report(run_dirs, out=None, source=(".",)):
-    """Writes the page of one run directory or several; returns its path, `report.html` in the first
-    one if `out` does not say otherwise. `source` are folders where the step's source is looked for."""
+    """Writes the page of one or several run directories; returns its path, by default `report.html` in the first
+    one. `source` are folders in which to look for the step's source."""
     directories = [pathlib.Path(d) for d in ([run_dirs] if isinstance(run_dirs, (str, pathlib.Path)) else run_dirs)]
     if not directories:
         raise ReportError("expected a run directory but got none")
@@ -664,7 +664,7 @@ def main():
     parser = argparse.ArgumentParser(description="Write one page that shows training runs.")
     parser.add_argument("run", nargs="+", type=pathlib.Path, help="directory that fp8-run --out wrote")
     parser.add_argument("--out", type=pathlib.Path, help="the page (default: report.html in the first run)")
-    parser.add_argument("--source", action="append", default=[], help="folder where the step's source is looked for (default: .)")
+    parser.add_argument("--source", action="append", default=[], help="folder in which to look for the step's source (default: .)")
     args = parser.parse_args()
     try:
         out = report(args.run, args.out, args.source or ["."])

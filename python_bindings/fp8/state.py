@@ -12,8 +12,8 @@ from . import _native, arrays
 class Functions:
     """The compiled functions of a step with their arguments and results by path.
 
-    `store` and `load` (or None both) turn state as the user has it into what the
-    step keeps and back: fp8_train_options in fp8-c/Runtime.h has the contract.
+    `store` and `load` (both or neither are None) convert state from the user's form to
+    the step's and back: fp8_train_options in fp8-c/Runtime.h has the contract.
     group: the ranks that run the step together, or None.
     """
 
@@ -31,7 +31,7 @@ class Functions:
                 raise ValueError("expected a step that was compiled for several ranks (data_parallel=True) but got one for a single process")
             group._expect_same({"step, recipe or compiler": package.text("fingerprint").encode()})
             self.expect_ranks()
-        # Each rank has the shards that it owns, or its parts, and is told of the others' when it asks.
+        # Each rank has the shards that it owns, or its parts, and gets the others on request.
         self.is_dealt = group is not None and group.size > 1 and any(info.shard for info in self.arguments)
         self.is_in_parts = any(info.parts for info in self.arguments)
 
@@ -45,7 +45,7 @@ class Functions:
 
 
 def _run(function, threads, fill):
-    """Runs a function once. `fill(info, bytes)` sets each argument; returns its results' descriptions and bytes by path."""
+    """Runs a function once. `fill(info, bytes)` sets each argument; returns {path: (description, bytes)} of the results."""
     native = _native.Step(function, threads)
     for i, info in enumerate(function.arguments):
         fill(info, native.argument(i, native))
@@ -54,7 +54,7 @@ def _run(function, threads, fill):
 
 
 class _Lease:
-    """Keeps a step's buffers alive for an array that shows them."""
+    """Keeps a step's buffers alive for an array that views them."""
 
     __slots__ = ("__weakref__", "native")
 
@@ -63,7 +63,7 @@ class _Lease:
 
 
 class Memory:
-    """The buffers of one training state, and how many steps it has taken."""
+    """The buffers of one training state, and the number of steps that it has taken."""
 
     def __init__(self, functions, threads):
         functions.expect_ranks()
@@ -71,21 +71,21 @@ class Memory:
         self.native = _native.Step(functions.step, threads)
         if functions.group is not None:
             self.native.set_group(functions.group._native)
-        self.taken, self.begun = 0, 0  # `begun`: steps before, of a state that was read from a file
-        self.whole = 0  # after how many steps all shards were here
-        self.joined = None  # after how many steps the parts of all ranks were
+        self.taken, self.begun = 0, 0  # `begun`: earlier steps of a state that was read from a file
+        self.whole = 0  # `taken` when all shards were last here
+        self.joined = None  # `taken` when the parts of all ranks were last here
         self.lock = threading.Lock()
         self.leases = weakref.WeakSet()
         self.inputs, self.fed, self.outputs = {}, {}, {}
-        self.user = None  # what `load` gave, and after how many steps
+        self.user = None  # `taken` at the last run of `load`, and its results
 
     @property
     def number(self):
-        """How many steps the state has taken in all, as far as is known."""
+        """The number of steps that the state has taken in all, as far as is known."""
         return self.begun + self.taken
 
     def begin(self, values):
-        """Takes a state, arrays by path; what is the recipe's own begins fresh."""
+        """Sets the state from arrays by path; the recipe's own state starts anew."""
         functions = self.functions
         set_value = lambda info, buffer: np.copyto(arrays.typed(buffer, info), values[info.name])
         stored = _run(functions.store, self.threads, set_value) if functions.store else {}
@@ -99,12 +99,12 @@ class Memory:
         self.expect_same()
 
     def restore(self, path):
-        """Takes the state in a file."""
+        """Sets the state from a file."""
         self.begun = int(self.native.restore(path) or 0)
         self.expect_same()
 
     def expect_same(self):
-        """Raises RankError on all ranks if the state of one is another than that of rank 0, as far as all have it."""
+        """Raises RankError on all ranks if the state that all ranks have differs between ranks."""
         group = self.functions.group
         if group is None or group.size == 1:
             return
@@ -116,16 +116,16 @@ class Memory:
 
     @property
     def has_shards(self):
-        """Whether all shards are here."""
+        """Whether this rank has all shards."""
         return not self.functions.is_dealt or self.whole == self.taken
 
     @property
     def is_whole(self):
-        """Whether all shards are here and the parts of all ranks."""
+        """Whether this rank has all shards and the parts of all ranks."""
         return self.has_shards and (not self.functions.is_in_parts or self.joined == self.taken)
 
     def gather(self):
-        """Brings the shards and parts of other ranks to this one, until the next step. All ranks call it."""
+        """Copies the shards and parts of other ranks to this one, until the next step. All ranks call it."""
         if not self.is_whole:
             self.native.gather()
             self.whole = self.joined = self.taken
@@ -136,7 +136,7 @@ class Memory:
             raise RuntimeError(f"{path}: expected state that is here but another rank may have some of it: call step8.gather(state) on all ranks after the step")
 
     def argument(self, path, owner=None):
-        """The buffer of an argument; it lives as long as `owner`, the step itself by default."""
+        """Returns the buffer of an argument; it lives as long as `owner`, by default the step itself."""
         i = self.functions.place[path]
         return arrays.typed(self.native.argument(i, owner or self.native), self.functions.arguments[i])
 
@@ -152,7 +152,7 @@ class Memory:
         self.fed[path] = value if immutable else None
 
     def run(self):
-        """Takes a step. The state before it is gone."""
+        """Takes a step. The previous state is lost."""
         if self.leases:
             raise BufferError(
                 f"expected no views of the state but {len(self.leases)} are alive: the step would change what they show. Delete them, or copy (numpy.array) what is to be kept"
@@ -163,7 +163,7 @@ class Memory:
         self.taken += 1
 
     def result(self, path):
-        """What the last step returned beside state, as an array of its own."""
+        """Returns a result of the last step other than state, as a new array."""
         known = self.outputs.get(path)
         if known is None:
             i = self.functions.result_place[path]
@@ -171,7 +171,7 @@ class Memory:
         return known.copy() if known.ndim else known[()]
 
     def read(self, path):
-        """State as the user has it: an array of its own."""
+        """Returns state in the user's form, as a new array."""
         self._expect_whole(path)
         if path in self.functions.loaded:
             return self._load()[path].copy()
@@ -180,7 +180,7 @@ class Memory:
         return arrays.typed(self.native.whole(i, self.native), info, info.whole_shape).copy()
 
     def view(self, path):
-        """State as it lies in the step's buffer; BufferError where the step keeps it in another type."""
+        """Returns a view of the step's buffer; raises BufferError if the step keeps the state in another type."""
         if path in self.functions.loaded:
             raise BufferError(f"expected state that the step keeps in the user's type but got {path}, which it stores otherwise: copy it (numpy.asarray)")
         if self.functions.arguments[self.functions.place[path]].parts:
@@ -199,7 +199,7 @@ class Memory:
         return self.user[1]
 
     def clone(self):
-        """The same state in buffers of its own, the recipe's own state with it."""
+        """Returns the same state in buffers of its own, including the recipe's own state."""
         other = Memory(self.functions, self.threads)
         other.taken, other.begun, other.whole = self.taken, self.begun, self.whole
         for i, info in enumerate(self.functions.arguments):
@@ -212,11 +212,11 @@ class Memory:
 class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
     """An array of the state that a step returned.
 
-    It lies in the step's buffers and is read when it is looked at:
-    `numpy.asarray(x)` and `x[...]` give copies in the type that the user's step
-    has, `jnp.asarray(x)` JAX's, and DLPack (`numpy.from_dlpack`) shows the
-    buffer itself where the step keeps that type. The next step replaces it: after that looking at
-    it, or giving it to a step, is an error. `fp8.copy(state)` keeps a state.
+    The data stay in the step's buffers and are read on access:
+    `numpy.asarray(x)` and `x[...]` return copies in the type of the user's step,
+    `jnp.asarray(x)` a JAX array, and DLPack (`numpy.from_dlpack`) a view of the
+    buffer if the step keeps that type. The next step replaces the state: after that,
+    reading it or passing it to a step is an error. `fp8.copy(state)` keeps a state.
     """
 
     __slots__ = ("_memory", "_taken", "_path", "shape", "dtype", "_key")
@@ -273,7 +273,7 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.shape[0]
 
     def item(self, *index):
-        """The Python number of an array of one element, or of this index."""
+        """Returns the Python number of an array of one element, or at this index."""
         return np.asarray(self).item(*index)
 
     __float__ = lambda self: float(np.asarray(self))
@@ -288,17 +288,17 @@ class StateArray(np.lib.mixins.NDArrayOperatorsMixin):
 
 
 def steps_taken(state):
-    """How many steps the buffers have taken that hold a state."""
+    """Returns the number of steps that the buffers of a state have taken."""
     import jax
 
     return next(leaf._taken for leaf in jax.tree.leaves(state) if isinstance(leaf, StateArray))
 
 
 def copy(state: Any) -> Any:
-    """A state that later steps leave alone: the same tree, with buffers of its own.
+    """Copies a state so that later steps do not change it: returns the same tree with buffers of its own.
 
     `state`: what a compiled step returned, or any tree of arrays and such
-    states. Arrays that are no state of a step are handed on as they are.
+    states. Arrays that are not state of a step are returned as they are.
     """
     import jax
 

@@ -1,4 +1,4 @@
-"""The compiled step as a function from trees to trees."""
+"""The compiled step as a function of trees."""
 
 import contextlib
 import functools
@@ -16,11 +16,11 @@ _STAGES = ("import", "fp8", "structured", "kernels", "codegen", "llvm")
 
 
 class Step:
-    """A compiled training step, called as the function that it was made of.
+    """A compiled training step, called like the original function.
 
-    `fp8.compile` and `fp8.load` make it. State that is given as plain arrays is
-    stored anew (and the recipe's own state, such as amax histories, begins
-    fresh); state that a call returned stays where it is, without a copy, and is
+    `fp8.compile` and `fp8.load` make it. State given as plain arrays is stored
+    anew (and the recipe's own state, such as amax histories, starts
+    fresh); state that a call returned stays in place, without a copy, and is
     replaced. Metrics are NumPy arrays. A call holds Python's lock only while it
     copies its inputs.
     """
@@ -33,7 +33,7 @@ class Step:
         replaced = {row["path"]: row["state"] for row in signature["results"] if row["state"]}
         held = {path for path in replaced.values()}
         paths = [leaf.path for leaf in trees.arguments]
-        # Paths are the contract with the compiler: state may be stored otherwise, inputs are arguments of the step.
+        # Paths are the contract with the compiler: state may be stored in another form, inputs are arguments of the step.
         known = {row["path"] for row in signature["arguments"]}
         for path in paths:
             if path not in (known if path in held else functions.place):
@@ -45,12 +45,12 @@ class Step:
         self._exports = {}  # packages by format
 
     def __call__(self, *args: Any) -> Any:
-        """One step: what the function returns, with new state and NumPy metrics.
+        """Takes one step and returns what the function returns, with new state and NumPy metrics.
 
-        Raises TypeError if the trees, shapes or types are not those of the
-        example arguments, RuntimeError if a state is given that a later step has
-        replaced, BufferError if views of it are still alive, and RankError if
-        another rank of its group has failed or does not answer.
+        Raises TypeError if the trees, shapes or types differ from the
+        example arguments', RuntimeError if a later step has replaced the given
+        state, BufferError if views of it are still alive, and RankError if
+        another rank of the group has failed or does not answer.
         """
         leaves = self._trees.flatten(args)
         memory = self._memory_of(leaves)
@@ -63,7 +63,7 @@ class Step:
             return self._outputs(memory)
 
     def newest(self) -> Any:
-        """What the last call returned, or would have, had ctrl-C not come in between; None before the first."""
+        """Returns what the last call returned, or would have returned without ctrl-C; None before the first call."""
         memory = self._newest()
         return None if memory is None or not memory.taken else self._outputs(memory)
 
@@ -77,7 +77,7 @@ class Step:
         return self._trees.unflatten(out)
 
     def _memory_of(self, leaves):
-        """The buffers that hold the state in `leaves`; new ones unless all of it is one state of this step."""
+        """Returns the buffers that hold the state in `leaves`; new ones unless all leaves are one state of this step."""
         first = leaves[self._state[0][0]] if self._state else None
         memory = first._memory if type(first) is state.StateArray else None
         if memory is not None and memory.functions is self._functions:
@@ -97,10 +97,10 @@ class Step:
 
     def _begin(self, leaves):
         memory = state.Memory(self._functions, self._threads)
-        # The state, and inputs that storing it reads; all inputs are copied anew before each step.
+        # Values for the state, and for inputs that `store` reads; all inputs are copied anew before each step.
         values = {path: arrays.given(leaves[i], *self._trees.arguments[i][1:3], path) for i, path in self._state}
         for i, path in self._inputs:
-            # (Of a step in shard_map a rank takes fewer rows than the example has.)
+            # In a shard_map step a rank takes fewer rows than the example has.
             info = self._functions.arguments[self._functions.place[path]]
             if i < len(leaves):
                 values[path] = arrays.given(leaves[i], info.shape, arrays.numpy_dtype(info.dtype), path)
@@ -108,11 +108,11 @@ class Step:
         return memory
 
     def save_state(self, path: str | os.PathLike, *state: Any) -> None:
-        """Writes a state to a safetensors file, whole or not at all: what the step keeps (FP8 payloads and scales, the
-        recipe's own state), by tree path, as fp8-run's checkpoints have it.
+        """Writes a state to a safetensors file, atomically: the state in the step's form (FP8 payloads and scales, the
+        recipe's own state) by tree path, like fp8-run's checkpoints.
 
-        `state`: the first arguments of a call, as the last call returned them, or as plain arrays. All ranks of a group call it, and find the
-        file written: by rank 0.
+        `state`: the first arguments of a call, as the last call returned them, or as plain arrays. All ranks of a group call it; rank 0 writes
+        the file, which exists when the call returns.
         """
         with self._held(state) as memory:
             memory.gather()
@@ -125,10 +125,10 @@ class Step:
         memory.native.save(str(path), ["format", "fp8.state", "recipe", self.recipe, "step", str(memory.number)])
 
     def load_state(self, path: str | os.PathLike, *like: Any) -> Any:
-        """The state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
+        """Returns the state in a file that `save_state` or fp8-run wrote, in the trees of `like`: the first arguments of a call.
 
-        Leaves of `like` that no result replaces are handed on. Raises OSError if the file cannot be read, ValueError if it is
-        damaged or the state of a step that keeps other tensors.
+        Leaves of `like` that are not state are returned as they are. Raises OSError if the file cannot be read, ValueError if it is
+        damaged or its tensors are not those of this step's state.
         """
         leaves = self._leading(like)
         memory = state.Memory(self._functions, self._threads)
@@ -136,21 +136,21 @@ class Step:
         return self._shown(memory, like, leaves)
 
     def gather(self, *state: Any) -> None:
-        """Brings what other ranks have of a state (`zero=1`, parts of `jax.shard_map`) to this one, where it can be read until the next step.
+        """Copies the state of other ranks (`zero=1`, parts of `jax.shard_map`) to this one, where it can be read until the next step.
         All ranks call it.
 
-        `state`: the first arguments of a call, as the last call returned them. Nothing is to be done for other states.
+        `state`: the first arguments of a call, as the last call returned them. It does nothing for states that are not dealt.
         """
         with self._held(state) as memory:
             memory.gather()
 
     def _is_first(self):
-        """Whether this rank writes the files."""
+        """Returns whether this rank writes the files."""
         return self._group is None or self._group.rank == 0
 
     @contextlib.contextmanager
     def _held(self, given):
-        """The buffers of a state, the first arguments of a call, which no step takes meanwhile."""
+        """Holds the buffers of a state, the first arguments of a call, while no step changes them."""
         leaves = self._leading(given)
         memory = self._memory_of(leaves)
         with memory.lock:
@@ -158,12 +158,12 @@ class Step:
             yield memory
 
     def _resident(self, given):
-        """A state that lies in buffers of a step: `given`, the first argument of a call, as it is or stored now."""
+        """Returns a state in buffers of a step: `given`, the first argument of a call, either as it is or newly stored."""
         with self._held((given,)) as memory:
             return self._shown(memory, (given,), self._leading((given,)))
 
     def _shown(self, memory, like, leaves):
-        """The state in `memory` in the trees of `like`, the first arguments of a call, of these leaves."""
+        """Returns the state in `memory` in the trees of `like`, the first arguments of a call, whose leaves are `leaves`."""
         import jax
 
         for i, place in self._state:
@@ -173,7 +173,7 @@ class Step:
         return trees[0] if len(like) == 1 else trees
 
     def _leading(self, args):
-        """The leaves of the first arguments of a call, which hold all state."""
+        """Returns the leaves of the first arguments of a call, which hold all state."""
         leaves = self._trees.flatten_leading(args)
         missing = [path for i, path in self._state if i >= len(leaves)]
         if missing:
@@ -181,10 +181,10 @@ class Step:
         return leaves
 
     def trace(self) -> dict[str, dict[str, Any]]:
-        """What the last call quantized, of a step compiled with `trace=True`: {tensor: {metric: number, or a list by layer}}.
+        """Returns the statistics of the last call, for a step compiled with `trace=True`: {tensor: {metric: number, or a list by layer}}.
 
         The metrics are those of docs/Runtime.md: amax, scale, underflow, saturation, snr (dB), kurtosis, update_rms, alignment.
-        None stands for what is not finite. Raises ValueError without a trace, or before the first call.
+        None stands for values that are not finite. Raises ValueError without a trace, or before the first call.
         """
         return json.loads(self._trace_line(0))["tensors"]
 
@@ -195,9 +195,9 @@ class Step:
         return memory.native.trace(number)
 
     def profile(self, on: bool = True) -> list[dict[str, Any]]:
-        """The time of each launch of the newest state's steps, longest first: [{"name", "tasks", "runs", "seconds"}].
+        """Returns the time of each launch of the newest state's steps, longest first: [{"name", "tasks", "runs", "seconds"}].
 
-        Timing is on, or off, from this call on: the first one returns an empty list.
+        This call also turns timing on or off for later steps, so the first call returns an empty list.
         """
         memory = self._newest()
         if memory is None:
@@ -206,19 +206,19 @@ class Step:
         memory.native.set_profile(on)
         return rows
 
-    # ------------------------------------------------------------ what there is to know
+    # ------------------------------------------------------------ reports
 
     def _text(self, name):
         return self._functions.package.text(name)
 
     @functools.cached_property
     def verdicts(self) -> Verdicts:
-        """What became of every dot, with reasons: a list of dictionaries that prints as a table (`Verdicts`)."""
+        """The verdict on every dot, with reasons: a list of dictionaries that prints as a table (`Verdicts`)."""
         return Verdicts(json.loads(self._text("verdicts.json")), self._text("verdicts.txt"))
 
     @functools.cached_property
     def memory(self) -> dict[str, Any]:
-        """The memory plan, as in `memory.json`: bytes of state, arena and what they are for."""
+        """The memory plan, as in `memory.json`: bytes of state and arena, and their uses."""
         return json.loads(self._text("memory.json"))
 
     @functools.cached_property
@@ -228,17 +228,17 @@ class Step:
 
     @property
     def recipe(self) -> str:
-        """The effective recipe as YAML: every key, with what was overridden."""
+        """The effective recipe as YAML: every key, including overrides."""
         return self._text("recipe.yaml")
 
     @functools.cached_property
     def cost(self) -> dict[str, Any]:
-        """What a step computes and moves, as the compiler counts it: {"flops", "dot_flops", "bytes", "exact", "launches": [...]}.
+        """The arithmetic and the traffic of a step, as the compiler counts them: {"flops", "dot_flops", "bytes", "exact", "launches": [...]}.
 
-        Each launch is {"launch", "name", "runs", "flops", "dot_flops", "bytes"}, of one run; the sums are of a step. `flops` are
-        additions, multiplications, divisions and functions of floats, `dot_flops` those of dots (2 m n k); `bytes` is each operand read
-        or written whole and once: what has to move where no cache keeps anything between launches. Where data decide how often a launch runs, `runs` is
-        None, it counts as once, and `exact` is False. It says nothing of time; `profile` does.
+        Each launch is {"launch", "name", "runs", "flops", "dot_flops", "bytes"} for one run; the sums are for a step. `flops` counts
+        additions, multiplications, divisions and functions of floats, `dot_flops` those of dots (2 m n k). `bytes` counts each operand
+        once and whole: the traffic if no cache keeps anything between launches. If data decide how often a launch runs, its `runs` is
+        None, it counts once, and `exact` is False. It contains no times; `profile` does.
         """
         text = self._text("cost.json")
         if text is None:
@@ -246,7 +246,7 @@ class Step:
         return json.loads(text)
 
     def _exporting(self, format):
-        """A package with functions that export weights in this format."""
+        """Returns a package with functions that export weights in this format."""
         if self._recompile is None:
             known = json.loads(self._text("export.json") or "{}").get("format", "none")
             if known != format:
@@ -258,7 +258,7 @@ class Step:
         return self._exports[format]
 
     def ir(self, stage: str = "fp8") -> str:
-        """The module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""
+        """Returns the module after a stage: import, fp8, structured, kernels, codegen or llvm. Compiles once more."""
         if stage not in _STAGES:
             raise ValueError(f"expected one of the stages {', '.join(_STAGES)} but got {stage}")
         if self._recompile is None:

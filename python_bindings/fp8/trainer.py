@@ -1,4 +1,4 @@
-"""The loop around a compiled step: data in, log and checkpoints out, whole after ctrl-C."""
+"""The training loop around a compiled step: it feeds data, and writes logs and checkpoints, also after ctrl-C."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ from .trees import named
 
 
 class AlarmWarning(UserWarning):
-    """What a rule of `alarms` says of a step."""
+    """The message of a rule of `alarms` about a step."""
 
 
 class AlarmStop(RuntimeError):
@@ -36,23 +36,23 @@ class AlarmStop(RuntimeError):
 class Trainer:
     """Trains with a step of the form `state, metrics = step(state, *batch)`.
 
-    step: what fp8.compile or fp8.load gave.
-    out: a directory, made if it is missing, that gets `log.csv`, `log.jsonl`,
+    step: the result of fp8.compile or fp8.load.
+    out: a directory, created if missing, for `log.csv`, `log.jsonl`,
         `verdicts.json`, `memory.json`, `recipe.yaml`, `preset.yaml` and `checkpoint-<step>.safetensors`,
         as fp8-run writes them.
     checkpoint_every: steps between checkpoints; 0: at the end only.
-    keep_checkpoints: the newest so many stay; 0: all.
-    trace_every: of a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
-    held_out: of a step compiled with `evaluate=`: batches for `fp8.evaluate` (a list, say, that can be gone through again and again), or its
+    keep_checkpoints: how many of the newest stay; 0: all.
+    trace_every: for a step compiled with `trace=True`: steps between lines of `trace.jsonl`; 0: none.
+    held_out: for a step compiled with `evaluate=`: batches for `fp8.evaluate` (which can be iterated repeatedly, such as a list), or its
         keyword arguments as a dictionary. The state is evaluated at the end, and every `evaluate_every` steps (0: at the end only).
-    alarms: rules as `fp8-run --alarm` has them, "grad_norm > 3x median(50) : skip" (docs/Runtime.md). What they say is an
-        AlarmWarning and in the log; a step that is skipped leaves the state as it was; stop raises AlarmStop behind the checkpoint.
-        Those about a metric of the trace want a step compiled with `trace=True`.
-    stop_on_nonfinite: a loss that is NaN or infinite ends training with FloatingPointError, before a checkpoint is written.
-    progress: a tqdm bar if tqdm is there. log: called with each line of the log as a dictionary.
+    alarms: rules as for `fp8-run --alarm`, "grad_norm > 3x median(50) : skip" (docs/Runtime.md). Each alarm is logged and issued as an
+        AlarmWarning; "skip" discards the step's update; "stop" raises AlarmStop after the checkpoint.
+        Rules about a metric of the trace need a step compiled with `trace=True`.
+    stop_on_nonfinite: ends training with FloatingPointError if the loss is NaN or infinite, before a checkpoint is written.
+    progress: shows a tqdm bar if tqdm is installed. log: called with each line of the log as a dictionary.
 
-    On the ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
-    as fp8-run deals them: a step that begins at batch b takes batch b + r on rank r. Rank 0 alone writes files, logs and warns.
+    The ranks of a group (`fp8.compile(..., group=group)`) all make the same trainer and call `fit` with the same batches, which are dealt to them
+    as in fp8-run: a step that begins at batch b takes batch b + r on rank r. Only rank 0 writes files, logs and warns.
 
     >>> trainer = Trainer(step8, "out/run", checkpoint_every=100)                # doctest: +SKIP
     >>> state = trainer.fit(state, batches, steps=1000, resume=True)             # doctest: +SKIP
@@ -75,7 +75,7 @@ class Trainer:
     ):
         self.step, self.out = step, pathlib.Path(out)
         self._group, self._is_first = step._group, step._is_first()
-        self._signals = 0  # of a group: how many have come
+        self._signals = 0  # in a group: the number of signals received
         self.checkpoint_every, self.keep_checkpoints = checkpoint_every, keep_checkpoints
         self.trace_every = trace_every
         if isinstance(held_out, Iterator):
@@ -83,7 +83,7 @@ class Trainer:
         self.held_out = held_out if held_out is None or isinstance(held_out, dict) else {"batches": held_out}
         self.evaluate_every = evaluate_every
         self.alarms = list(alarms)
-        self._rules()  # mistakes are told at once
+        self._rules()  # reports mistakes at once
         self.stop_on_nonfinite, self.progress, self.log = stop_on_nonfinite, progress, log
         rows = step.signature["results"]
         self.loss = next(row["path"] for row in rows if row["kind"] == "loss")
@@ -91,18 +91,18 @@ class Trainer:
             raise TypeError(f"expected a step that returns state and metrics, two trees, but got the loss as {self.loss}")
 
     def fit(self, state: Any, batches: Iterable, steps: int, resume: bool = False, overwrite: bool = False) -> Any:
-        """Trains until `steps` steps are taken in all; returns the state.
+        """Trains until the state has taken `steps` steps in total; returns the state.
 
-        state: the first argument of the step, arrays or what a call returned.
+        state: the first argument of the step, as arrays or as a call returned it.
         batches: an iterable. Each item is the rest of the step's arguments: a
-            tuple of them, or the only one. It may end before `steps`. On N ranks a step takes N items, and each rank goes through all of them.
-        resume: from the newest checkpoint in `out`, if there is one; the iterable has to begin where that left off
-            (`trainer.taken` says where, in steps).
-        overwrite: an earlier run's files in `out` may go; otherwise they are an
+            tuple, or the only one. It may end before `steps`. With N ranks a step takes N items, and each rank iterates over all of them.
+        resume: continues from the newest checkpoint in `out`, if there is one; the iterable must start there
+            (`trainer.taken` is the number of steps taken).
+        overwrite: allows replacing an earlier run's files in `out`; otherwise they are an
             error (without `resume`).
 
-        After ctrl-C, and whatever the iterable raises, the checkpoint of the last whole step is written, and the exception goes on. The ranks of a
-        group stop after the same step when one of them is sent SIGINT or SIGTERM; what a single rank raises ends all.
+        After ctrl-C, and after any exception of the iterable, the checkpoint of the last complete step is written, and the exception propagates.
+        The ranks of a group stop after the same step when one of them receives SIGINT or SIGTERM; an exception on a single rank ends all.
         """
         state = self._begin(state, resume, overwrite)
         bar = self._bar(steps)
@@ -131,7 +131,7 @@ class Trainer:
         return state
 
     def _taken(self, state, metrics, steps, jsonl, csv, bar=None):
-        """Counts a step, heeds alarms, and logs it. Returns the state that training goes on with."""
+        """Counts a step, carries out the alarms' actions, and logs it. Returns the state with which training continues."""
         self.taken += 1
         line = self._line(metrics)
         skip, stop = self._heed(state, line)
@@ -159,14 +159,14 @@ class Trainer:
         return state
 
     def _raise(self, error):
-        """Raises what all ranks raise after the same step."""
+        """Raises an error that all ranks raise after the same step."""
         if self._group is not None:
             self._group._raise_together(error)
         raise error
 
     @contextlib.contextmanager
     def _catch_signals(self):
-        """Ranks end after the same step, whichever is told to: the first SIGINT or SIGTERM is remembered, a second one ends this rank at once."""
+        """Lets all ranks end after the same step: the first SIGINT or SIGTERM on a rank is recorded, a second one ends that rank at once."""
         if self._group is None or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -190,7 +190,7 @@ class Trainer:
             self._raise(KeyboardInterrupt())
 
     def _rules(self):
-        """The alarms, which remember earlier steps; None without any."""
+        """Returns the alarms, which remember earlier steps; None without rules."""
         if not self.alarms:
             return None
         step = self.step._functions.step
@@ -202,13 +202,13 @@ class Trainer:
             raise ValueError(f"{error} (a trace has who compiles with trace=True)") from None
 
     def _heed(self, state, line):
-        """Says what alarms say of the step; whether it is to be skipped, and whether it is the last one."""
+        """Issues the alarms of a step; returns whether to discard its update, and whether to stop."""
         if self._alarms is None:
             return False, False
         with self.step._held((state,)) as memory:
             lines, skip, stop = self._alarms.check(memory.native, self.taken)
         if self._group is not None:
-            # Traces are of a rank's own rows.
+            # Each rank's trace covers its own rows only, so rank 0 decides.
             skip, stop, lines = json.loads(self._group.gather(json.dumps([skip, stop, lines]).encode())[0])
         for text in lines if self._is_first else []:
             warnings.warn(("skipped: " if skip and text == lines[-1] else "") + text, AlarmWarning, stacklevel=4)
@@ -219,7 +219,7 @@ class Trainer:
         return skip, stop
 
     def _rescue(self, steps, jsonl, csv):
-        """Writes a checkpoint of the last whole step, which ctrl-C may have kept from being handed out."""
+        """Writes a checkpoint of the last complete step, whose result ctrl-C may have prevented from being returned."""
         if self._before is None:
             return
         state, metrics = self.step.newest()
@@ -231,14 +231,14 @@ class Trainer:
         self.checkpoint(state)
 
     def _rescue_alone(self, state):
-        """The same without the other ranks, which know of nothing: where one rank has all of the state."""
+        """Does the same without the other ranks, which do not take part: possible if this rank has all of the state."""
         path = self._path(self.taken)
         with self.step._held((state,)) as memory:
             if self._is_first and memory.is_whole and self._before + steps_taken(state) == self.taken and not path.exists():
                 self.step._write(path, memory)
 
     def checkpoint(self, state: Any) -> pathlib.Path:
-        """Writes `checkpoint-<step>.safetensors`, and drops the oldest ones beyond `keep_checkpoints`."""
+        """Writes `checkpoint-<step>.safetensors`, and removes the oldest ones beyond `keep_checkpoints`."""
         path = self._path(self.taken)
         if self._group is not None:
             with self.step._held((state,)) as memory:
@@ -256,7 +256,7 @@ class Trainer:
         return self.out / f"checkpoint-{step}.safetensors"
 
     def _matching(self, pattern):
-        """The files of `out` whose names match, with the steps that they are of."""
+        """Returns the files of `out` whose names match, each with its step."""
         found = ((re.fullmatch(pattern, path.name), path) for path in self.out.glob("checkpoint-*"))
         return sorted((int(match[1]), path) for match, path in found if match)
 
@@ -264,12 +264,12 @@ class Trainer:
         return [step for step, _ in self._matching(r"checkpoint-(\d+)\.safetensors")]
 
     def _newest(self):
-        """The step and the name of the newest checkpoint, of a set of files that of its index; None without any."""
+        """Returns the step and the name of the newest checkpoint (of a set of files, its index); None if there is none."""
         found = self._matching(r"checkpoint-(\d+)\.safetensors(\.index\.json)?")
         return (found[-1][0], found[-1][1].name) if found else None
 
     def _from_first(self, value):
-        """What rank 0 has: it alone looks at files."""
+        """Returns rank 0's value: only rank 0 looks at files."""
         return value if self._group is None else json.loads(self._group.gather(json.dumps(value).encode())[0])
 
     def _log(self, name):
@@ -301,14 +301,14 @@ class Trainer:
             ("recipe.yaml", self.step.recipe),
             ("preset.yaml", self.step._text("preset.yaml")),
         ):
-            # Of an earlier run none may stay.
+            # Files of an earlier run must not stay.
             if text is None:
                 (self.out / name).unlink(missing_ok=True)
             else:
                 (self.out / name).write_text(text)
 
     def _cut_logs(self):
-        """Drops what an interrupted run logged after the checkpoint."""
+        """Removes the log lines that an interrupted run wrote after the checkpoint."""
         step_of = lambda line: json.loads(line).get("step", 0)
         first_of = lambda line: int(line.partition(",")[0]) if line[0].isdigit() else 0
         for name, number in (("log.jsonl", step_of), ("trace.jsonl", step_of), ("log.csv", first_of)):
@@ -329,7 +329,7 @@ class Trainer:
             yield of_all[rank]
 
     def _line(self, metrics):
-        """A line of the log: the loss, and every other scalar by path."""
+        """Returns a line of the log: the loss, and every other scalar by path."""
         scalars = {path: float(value) for path, value in named("result[1]", metrics) if np.ndim(value) == 0}
         return {"step": self.taken, "loss": scalars.pop(self.loss), "seconds": round(time.perf_counter() - self._started, 3), "metrics": scalars}
 
@@ -355,7 +355,7 @@ class Trainer:
 
 
 def _jsonable(value):
-    """The same with texts for numbers that JSON does not have."""
+    """Returns the value with text in place of numbers that JSON does not have."""
     if isinstance(value, dict):
         return {key: _jsonable(part) for key, part in value.items()}
     return repr(value) if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,6 +1,6 @@
 """The trees that a step takes and returns, and the paths of their leaves.
 
-Paths are spelled as JAX spells them: the name of the function's parameter, then
+Paths have JAX's spelling: the name of the function's parameter, then
 keys, as in `state['params']['w']`; results begin with `result`. The compiler reads the same paths from the module.
 """
 
@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 
 class Leaf(NamedTuple):
-    """A leaf of the step's arguments or results. `key`: which random number generator a typed key is of."""
+    """A leaf of the step's arguments or results. `key`: for a typed key, the name of its random number generator."""
 
     path: str
     shape: tuple
@@ -19,7 +19,7 @@ class Leaf(NamedTuple):
 
 
 def _parameters(function, count):
-    """The names of a function's positional parameters, as JAX counts them."""
+    """Returns the names of a function's positional parameters, as JAX counts them."""
     names = []
     for parameter in inspect.signature(function).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
@@ -42,12 +42,12 @@ def _leaf(path, aval):
 
 
 def named(root, tree):
-    """The leaves of a tree with their paths below `root`."""
+    """Yields the leaves of a tree with their paths below `root`."""
     return paths([root], [tree])
 
 
 def paths(roots, trees):
-    """The paths and leaves of several trees, each below its root."""
+    """Yields the paths and leaves of several trees, each below its root."""
     import jax
 
     for root, tree in zip(roots, trees, strict=True):
@@ -56,13 +56,13 @@ def paths(roots, trees):
 
 
 class JaxTrees:
-    """What a JAX function takes and returns."""
+    """The arguments and results of a JAX function."""
 
     def __init__(self, function, args):
         import jax
 
         self.roots = _parameters(function, len(args))
-        # An inner jit may drop arguments that are not used; this one keeps all.
+        # An inner jit may drop unused arguments; this one keeps all.
         lowered = jax.jit(function, keep_unused=True).lower(*args)
         self.text = lowered.as_text(debug_info=True)
         self.structure = jax.tree.structure(tuple(args))
@@ -73,8 +73,8 @@ class JaxTrees:
         self.states = self._states(args, outputs)
 
     def _states(self, args, outputs):
-        """By the contract of `state, ... = step(state, ...)`: the first result replaces the first argument, where both
-        are the same trees of the same types."""
+        """Returns {path of an argument: path of its replacement} by the contract of `state, ... = step(state, ...)`: the first result
+        replaces the first argument if both have the same trees and types."""
         import jax
 
         first = outputs[0] if isinstance(outputs, (tuple, list)) and len(outputs) else outputs
@@ -86,7 +86,7 @@ class JaxTrees:
         return {a.path: r.path for a, r in zip(took, gave, strict=True)}
 
     def flatten(self, args):
-        """The leaves of a call's arguments; a TypeError if they are not the trees of the example arguments."""
+        """Returns the leaves of a call's arguments; raises TypeError if their trees differ from the example arguments'."""
         import jax
 
         leaves, structure = jax.tree.flatten(args)
@@ -95,7 +95,7 @@ class JaxTrees:
         return leaves
 
     def flatten_leading(self, args):
-        """The same of the first arguments of a call."""
+        """Does the same for the first arguments of a call."""
         return _flatten_leading(self, args)
 
     def unflatten(self, leaves):
@@ -114,17 +114,17 @@ def _flatten_leading(trees, args):
 
 
 def root_of(path, roots):
-    """Which of the roots a path is below: of `step(*args)` they are `args[0]`, `args[1]`, ..."""
+    """Returns the root of a path: of `step(*args)` the roots are `args[0]`, `args[1]`, ..."""
     return next(root for root in roots if path == root or path.startswith((root + "[", root + ".")))
 
 
 def roots_of(names):
-    """What a function's arguments are called, of the paths of all their leaves."""
+    """Returns the names of a function's arguments, from the paths of all their leaves."""
     return list(dict.fromkeys(_split(name)[0] for name in names))
 
 
 def _difference(roots, expected, args):
-    """How the trees of a call are others than the step takes."""
+    """Describes how the trees of a call differ from those that the step takes."""
     if len(args) != len(roots):
         return f"expected {len(roots)} arguments ({', '.join(roots)}) but got {len(args)}"
     got = [path for path, _ in paths(roots, args)]
@@ -136,11 +136,11 @@ def _difference(roots, expected, args):
 
 
 class PathTrees:
-    """What a step takes and returns whose trees are known by path alone: of a package, or of a module's text.
+    """The arguments and results of a step whose trees are known only by path: of a package, or of a module's text.
 
-    The step takes as many trees as the paths have roots, of any containers whose
-    leaves have these paths. State comes back in the tree that it went in;
-    other results in dictionaries, lists and tuples as their paths say.
+    The step takes as many trees as the paths have roots, in any containers whose
+    leaves have these paths. State is returned in the tree in which it was passed;
+    other results in dictionaries, lists and tuples according to their paths.
     """
 
     def __init__(self, arguments, results, states, roots=None):
@@ -150,8 +150,8 @@ class PathTrees:
         self._parts = self._find_parts()
 
     def _find_parts(self):
-        """The elements of the tuple that the step returns, or all of it: which results, at which keys below, and of which argument
-        that is the whole next value (its place, or None)."""
+        """Returns, for each element of the tuple that the step returns (or for its single result): the indices of its results, their keys
+        below it, and the index of the argument that it replaces as a whole, or None."""
         replaces = {result: argument for argument, result in self.states.items()}
         keys = [_split(leaf.path)[1] for leaf in self.results]
         self._is_tuple = all(key and isinstance(key[0], int) for key in keys)
@@ -187,14 +187,14 @@ class PathTrees:
 
 
 def _split(path):
-    """The root of a path and its keys: `p['layers'][0].w` gives ("p", ("layers", 0, "w"))."""
+    """Returns the root of a path and its keys: `p['layers'][0].w` gives ("p", ("layers", 0, "w"))."""
     root = re.match(r"[^\[.]*", path).group()
     keys = re.findall(r"\[(\d+)\]|\['((?:[^'\\]|\\.)*)'\]|\.(\w+)|\[([^\]]*)\]", path[len(root) :])
     return root, tuple(int(number) if number else name or attribute or other for number, name, attribute, other in keys)
 
 
 def _plain(values):
-    """Values by keys as dictionaries, and tuples where all keys are numbers."""
+    """Nests values by their keys in dictionaries, and in tuples where all keys are numbers."""
     if list(values) == [()]:
         return values[()]
     below = {}

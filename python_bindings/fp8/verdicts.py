@@ -1,4 +1,4 @@
-"""What became of every dot of a step."""
+"""The verdicts on the dots of a step."""
 
 import html
 from typing import Any
@@ -7,10 +7,10 @@ _COLUMNS = ("verdict", "role", "layer", "m", "n", "k", "lhs", "rhs", "reason", "
 
 
 class Verdicts(list):
-    """A dictionary for each dot, as in `verdicts.json`, with a table for people.
+    """A list with a dictionary for each dot, as in `verdicts.json`.
 
-    `print(verdicts)` is the table that fp8-run shows, a notebook shows it as
-    HTML, `verdicts.to_pandas()` gives a DataFrame. `summary` is one line.
+    `print(verdicts)` prints the table of fp8-run, a notebook shows it as
+    HTML, `verdicts.to_pandas()` returns a DataFrame. `summary` is one line.
     """
 
     def __init__(self, report, text):
@@ -29,7 +29,7 @@ class Verdicts(list):
         return f"<table><caption>{html.escape(self.summary)}</caption><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
 
     def to_pandas(self) -> Any:
-        """A pandas.DataFrame with a row for each dot."""
+        """Returns a pandas.DataFrame with a row for each dot."""
         import pandas
 
         return pandas.DataFrame(list(self))

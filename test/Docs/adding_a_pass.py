@@ -1,6 +1,6 @@
-"""Follows docs/AddingAPass.md without building the compiler anew: declares the
-pass in a copy of the TableGen file, compiles its source as the library's others
-are, and reads the input of its test.
+"""Follows docs/AddingAPass.md without building the compiler anew: declares the pass in a
+copy of the TableGen file, compiles its source as the other sources of its library, and
+parses the input of its test.
 
     python3 adding_a_pass.py FP8_OPT MLIR_TBLGEN ROOT BUILD FOLDER
 """
@@ -23,7 +23,7 @@ def main():
     blocks = dict(re.findall(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S))
     assert set(blocks) == {"tablegen", "cpp", "cmake", "mlir", "sh"}, sorted(blocks)
 
-    # Files of the new pass are not there; all others that are named are.
+    # The files of the new pass do not exist; all other files that the page names do.
     named = set(re.findall(r"(?<![/\w])(?:docs|include|lib|scripts|test)/[\w./-]*\w", text))
     new = {f"lib/{FOLDER}/{PASS}.cpp", "test/Dialect/StableHLO/Transforms/fold-negations.mlir"}
     missing = sorted(name for name in named - new if not (root / name).exists())
@@ -39,7 +39,7 @@ def main():
     command = [tblgen, "-gen-pass-decls", "-name", "StableHLO", include / "Passes.td", "-o", include / "Passes.h.inc"]
     subprocess.run([*command, "-I", root / "include", "-I", "/usr/lib/llvm-22/include"], check=True)
 
-    # 2. and 3. The source, compiled as its neighbours in the list are.
+    # 2. and 3. The source, compiled with the command of its neighbours in the list.
     source = out / f"{PASS}.cpp"
     source.write_text(blocks["cpp"])
     sources = (root / "lib" / FOLDER / "CMakeLists.txt").read_text()

@@ -1,13 +1,13 @@
-"""What docs/Architecture.md and its neighbours show is what the project does.
+"""What docs/Architecture.md and its neighbours show agrees with the project.
 
     python3 architecture.py FP8_OPT ROOT      checks
     python3 architecture.py --layers ROOT     prints the layers for the page
 
-- The diagram of the layers is what the CMake files link: an arrow for each
-  library that another one links, but for those that follow from other arrows.
+- The diagram of the layers has an arrow for each library that another one links
+  in the CMake files, except for arrows that follow from others.
 - Each line of an excerpt under "One dot, stage by stage" is in the output of
-  the pipelines that the excerpt's first line names, in this order; `...` stands
-  for anything. Each excerpt is compiled from the output of the one before.
+  the pipelines that the excerpt's first line names, in this order; `...` matches
+  any text. Each excerpt is compiled from the output of the previous one.
 - Files that these pages name exist.
 """
 
@@ -21,14 +21,14 @@ PAGES = ("Architecture", "AddingATarget", "Glossary")
 
 
 def commands(text, name):
-    """The words of each call of a CMake command."""
+    """Returns the words of each call of a CMake command."""
     text = re.sub(r"#.*", "", text)
     for call in re.findall(rf"\b{name}\(([^()]*)\)", text):
         yield call.split()
 
 
 def linked_libraries(root):
-    """What each library and program of the project links."""
+    """Returns what each library and program of the project links."""
     links = {}
     for path in sorted([*root.glob("lib/**/CMakeLists.txt"), *root.glob("tools/**/CMakeLists.txt")]):
         text = path.read_text()
@@ -43,7 +43,7 @@ def linked_libraries(root):
                         links[name].add(word)
         for name, *words in commands(text, "target_link_libraries"):
             links.setdefault(name, set()).update(words)
-    # What tests add to fp8-opt is no layer.
+    # Libraries that tests add to fp8-opt are not layers.
     return {name: {other for other in found if other in links} for name, found in links.items()}
 
 
@@ -58,7 +58,7 @@ def reachable(links, name):
 
 
 def layers(root):
-    """The arrows of the diagram: none that follows from two others."""
+    """Returns the arrows of the diagram, without those that follow from two others."""
     links = linked_libraries(root)
     lines = set()
     for name, found in links.items():
@@ -100,7 +100,7 @@ def check_names(root):
     for page in PAGES:
         text = (root / f"docs/{page}.md").read_text()
         named = set(re.findall(r"(?<![/\w.])(?:docs|include|lib|scripts|test|tools)/[\w./-]*\w", text))
-        # Headers, sources and folders; a target of one's own is not there yet.
+        # Headers, sources and folders; the page's own target does not exist yet.
         missing = sorted(name for name in named if not (root / name).exists())
         assert not missing, f"docs/{page}.md: expected these files to exist: {missing}"
         for link in re.findall(r"\]\(([^):#]+)(?:#[^)]*)?\)", text):

@@ -1,12 +1,11 @@
-"""Follows docs/BringYourStep.md as a new user would: writes the files that it shows,
-runs its commands in order, and looks for the output that it promises.
+"""Follows docs/BringYourStep.md as a new user does: writes the files that it shows,
+runs its commands in order, and compares their output with the page.
 
     python bring_your_step.py FP8_RUN ROOT FOLDER
 
 A `python` block is a file, named in its first line. An `sh` block is run. Every
-line of a `text` block (`...` is anything) must be in what the commands printed.
+line of a `text` block (`...` matches any text) must be in the commands' output.
 """
-
 import json
 import os
 import pathlib
@@ -22,7 +21,7 @@ WIDTH, LAYERS, HEADS, FFN, LENGTH, BATCH = 64, 2, 4, 96, 16, 2
 
 
 def pretrained(path, root):
-    """A small Llama with Hugging Face's names and layout, such as a user has."""
+    """Writes and returns a small Llama with Hugging Face's names and layout."""
     sys.path.insert(0, str(root / "examples"))
     import bridge
 
@@ -43,7 +42,7 @@ def pretrained(path, root):
 
 
 def llama_loss(w, tokens):
-    """Hugging Face's Llama in numpy: the loss of a batch."""
+    """Returns the loss of a batch for Hugging Face's Llama, in NumPy."""
 
     def norm(x, name):
         return x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-5) * w[f"{name}.weight"]
@@ -78,7 +77,7 @@ def llama_loss(w, tokens):
 
 
 def check_pretrained(fp8_run, folder, weights, env):
-    """The mapped weights are that very model: the first loss is its loss."""
+    """The mapped weights are the same model: the first loss equals its loss."""
     tokens = np.random.default_rng(1).integers(0, 256, (1, BATCH, LENGTH + 1)).astype(np.int32)
     np.save(folder / "tokens.npy", tokens)
     command = f"{fp8_run} llama/step.mlir --init pretrained.safetensors --batch tokens=tokens.npy --recipe none --steps 1 --out check"

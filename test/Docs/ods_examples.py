@@ -3,10 +3,10 @@ example compiles.
 
     python3 ods_examples.py FP8_OPT LLVM_TBLGEN INCLUDE_DIR
 
-An example is a ```mlir block in a description, as TableGen puts it together.
-The rule is the simplest there is: it is a module that parses and verifies on
-its own, every value defined (an op is shown inside a func.func). A snippet that
-is not meant to be compiled uses another fence (```text).
+An example is a ```mlir block in a description, as TableGen prints it. It must be a
+module that parses and verifies on its own, with every value defined (an op is shown
+in a func.func). A snippet that is not meant to be compiled uses another fence
+(```text).
 """
 
 import concurrent.futures
@@ -22,7 +22,7 @@ UPSTREAM = pathlib.Path("/usr/lib/llvm-22/include")
 
 
 def definitions(tblgen, folder, path):
-    """(where, definition) for every def of the file that has a description."""
+    """Returns (where, definition) for every def of the file that has a description."""
     command = [tblgen, "-dump-json", f"-I{folder.parent}", f"-I{UPSTREAM}", path]
     records = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)
     for name, record in records.items():
@@ -34,7 +34,7 @@ def definitions(tblgen, folder, path):
 
 
 def check(where, record):
-    """What is missing at a definition, and its examples."""
+    """Returns what a definition lacks, and its examples."""
     description = record["description"] or ""
     examples = [textwrap.dedent(match.group(1)) for match in FENCE.finditer(description)]
     missing = []
@@ -50,7 +50,7 @@ def compile_example(fp8_opt, where, text):
     run = subprocess.run([fp8_opt, "-o", "/dev/null", "-"], input=text, capture_output=True, text=True, timeout=60)
     if run.returncode == 0:
         return None
-    # The list of dialects that follows an unknown one helps nobody here.
+    # The list of dialects after an unknown one is of no use here.
     errors = re.sub(r"Available dialects: .*", "", run.stderr.strip())
     return f"{where}: example does not compile\n{textwrap.indent(errors, '    ')}"
 

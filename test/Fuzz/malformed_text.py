@@ -1,15 +1,14 @@
 #!/usr/bin/env python3
-"""Malformed StableHLO text: every tool says an error or accepts it.
+"""Malformed StableHLO text: every tool reports an error or accepts it.
 
     malformed_text.py --tools build/bin --seeds 0:2000 --jobs 2
 
-A case is a seed: a file of the corpus (text from JAX and forms of our own, and
-functions made here with an op of each kind), damaged in a few places: cut off,
-bytes changed, tokens swapped, dropped or taken from elsewhere, numbers, types
-and op names exchanged. It goes through one of the tools' ways in. Wrong are a
-crash, an abort, running for longer than --limit seconds, a nonzero exit without
-"error:", and an error whose location is not in the file. Failing cases are kept
-in --keep DIR. CI runs the few of malformed-text.test; by hand, run thousands.
+A case is a seed: a file of the corpus (text from JAX and our own tests), damaged
+in a few places: truncated, bytes changed, tokens swapped, dropped or taken from
+elsewhere, or numbers, types and op names replaced. One of the tools' pipelines
+reads it. A case fails on a crash, an abort, a run longer than --limit seconds, or
+a nonzero exit without "error:". Failing cases are kept in --keep DIR. CI runs the
+few cases of malformed-text.test; by hand, run thousands.
 """
 
 import argparse
@@ -40,7 +39,7 @@ PIPELINES = [
 
 
 def corpus():
-    """Files that a mutation leaves something of; each is a module of its own."""
+    """Returns the modules to mutate by name: the parts of our tests with StableHLO ops."""
     texts = {}
     for folder in ["test/Dialect/StableHLO", "test/Pipelines", "test/Conversion/StableHLOToLinalg", "test/Kernels"]:
         for path in sorted((ROOT / folder).rglob("*.mlir")):
@@ -59,7 +58,7 @@ def spans(text):
 
 
 def mutate(text, others, rng):
-    """One damage."""
+    """Returns the text with one mutation."""
     kind = rng.randrange(12)
     tokens = spans(text)
     if not tokens:
@@ -119,7 +118,8 @@ def case(seed, texts):
 
 
 def is_sanitized(tools):
-    """AddressSanitizer reserves more address space than a limit would leave."""
+    """Returns whether the tools use AddressSanitizer, which reserves more address space than a
+    limit leaves."""
     return b"__asan_init" in (pathlib.Path(tools) / "fp8-opt").read_bytes()
 
 
@@ -130,7 +130,7 @@ def limits(memory):
 
 
 def run_seed(seed, texts, options, folder):
-    """None, or what is wrong."""
+    """Returns None, or a description of the failure."""
     name, text, pipeline = case(seed, texts)
     path = pathlib.Path(folder) / f"case{seed}.mlir"
     path.write_bytes(text.encode("latin-1", "replace"))
@@ -165,8 +165,8 @@ def main():
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--limit", type=float, default=20)
     parser.add_argument("--keep")
-    parser.add_argument("--tail", type=int, default=600, help="characters of a failing case's messages")
-    parser.add_argument("--show", action="store_true", help="print the text of the seeds")
+    parser.add_argument("--tail", type=int, default=600, help="how many characters to show of a failing case's messages")
+    parser.add_argument("--show", action="store_true", help="print the seeds' text")
     options = parser.parse_args()
     options.memory = 0 if is_sanitized(options.tools) else 16 << 30
     bounds = [int(b) for b in options.seeds.split(":")]

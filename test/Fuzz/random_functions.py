@@ -5,18 +5,18 @@
     random_functions.py --fp8-run build/bin/fp8-run --seeds 0:200 --steps-only
     random_functions.py --fp8-run build/bin/fp8-run --seeds 17 --show
 
-A case is a seed. It is a DAG of JAX operations with inputs, printed as Python
-source (`--show`). The reference is the same source in float64; what float32
-arithmetic may change is told by JAX's own float32 result and by a perturbed
-evaluation. Results of 1 and 2 threads must be equal bit for bit. Every fourth
+A case is a seed: a DAG of JAX operations with inputs, printed as Python
+source (`--show`). The reference is the same source in float64; JAX's own float32
+result and a perturbed evaluation tell how much float32 arithmetic may change.
+Results of 1 and 2 threads must be bitwise equal. Every fourth
 seed (all with --steps-only) is a training step whose state is updated in place:
-by shifted, reversed or transposed reads of itself, swapped with another state,
+by shifted, reversed or transposed reads of itself, swapped with another state, or
 read after it is written; three steps run and the checkpoint is compared.
 
-A failing case is reduced (--no-reduce: is not): as many operations as possible
-are replaced by inputs. What is left is printed and kept in --keep DIR. By hand,
-run some hundreds of seeds with --jobs 2, and large cases alone by the likes of
---seeds 5000:5500:5; CI runs the few of
+A failing case is reduced (unless --no-reduce): as many operations as possible
+are replaced by inputs. The result is printed and kept in --keep DIR. By hand,
+run some hundreds of seeds with --jobs 2, and large cases alone with
+--seeds 5000:5500:5; CI runs the few cases of
 random-functions.test.
 """
 
@@ -69,7 +69,7 @@ class Generator:
         self.program = Program()
         self.values = []  # (name, shape, kind) with kind f, i or b
         self.step = step
-        # Every fifth case is large enough for many tasks a kernel.
+        # Every fifth case is large enough that a kernel has many tasks.
         large = seed % 5 == 0
         self.limit = 400_000 if large else 40_000
         self.sizes = SIZES + [100, 256, 300, 513] if large else SIZES
@@ -104,7 +104,7 @@ class Generator:
         return self.values[-1]
 
     def pick(self, kind=None, rank=None, test=None):
-        """A value; recent ones are likelier. May make an input."""
+        """Returns a value, preferring recent ones. May make an input."""
         found = [
             v
             for v in self.values
@@ -121,7 +121,7 @@ class Generator:
         return found[index]
 
     def partner(self, value):
-        """An operand that broadcasts to the shape of `value`."""
+        """Returns an operand that broadcasts to the shape of `value`."""
         name, shape, kind = value
         same = [v for v in self.values if v[1] == shape and v[2] == kind]
         roll = self.rng.random()
@@ -402,7 +402,7 @@ class Generator:
         return self.emit(source, new, "f", v)
 
     def along(self):
-        """Same shape, but each element depends on a row."""
+        """Emits an operation of the same shape in which each element depends on a row."""
         v = self.pick("f", test=lambda s: len(s) > 0)
         if v is None:
             return None
@@ -539,12 +539,12 @@ class Generator:
         )
 
     def control(self):
-        """Loops and branches over a value."""
+        """Emits loops and branches over a value."""
         v = self.pick("f")
         name, shape, _ = v
         n = self.input((), "i", -2, 6)
         choice = self.rng.randrange(9)
-        if choice == 0 and shape:  # rows of a stack read and written
+        if choice == 0 and shape:  # reads and writes rows of a stack
             return self.emit(
                 f"lax.scan(lambda c, x: (0.5 * c + x, jnp.tanh(c) - x), {name}[0] * 0, {name}, "
                 f"reverse={self.rng.random() < 0.5})[1]",
@@ -574,7 +574,7 @@ class Generator:
             return self.emit(
                 f"lax.while_loop(lambda t: jnp.max(jnp.abs(t)) > 0.75, lambda t: 0.5 * t, {name} * 1.0)",
                 shape, "f", v)  # fmt: skip
-        if choice == 7 and shape and shape[0] > 1:  # rows updated in place, read at another place
+        if choice == 7 and shape and shape[0] > 1:  # updates rows in place and reads other rows
             return self.emit(
                 f"lax.fori_loop(1, {shape[0]}, lambda i, t: t.at[i].set(0.5 * t[i - 1] + t[i]), {name})",
                 shape, "f", v)  # fmt: skip
@@ -583,7 +583,7 @@ class Generator:
             shape, "f", v)  # fmt: skip
 
     def ordered(self):
-        """Sorting, windows with a choice in them, random bits."""
+        """Emits sorting, windows with a selection, and random bits."""
         v = self.pick("f", test=lambda s: len(s) > 0)
         choice = self.rng.randrange(5)
         if choice == 0 or v is None:
@@ -670,7 +670,7 @@ class Generator:
         return self.program
 
     def update(self, states):
-        """New values of the states, made to provoke overlaps."""
+        """Returns new values of the states, chosen to provoke overlaps."""
         current = []
         for name, shape, kind in states:
             state = (name, shape, kind)
@@ -750,7 +750,7 @@ class Generator:
         loss = self.emit(
             " + ".join(terms) or "F(0)", (), "f", *self.values
         )
-        # The loss uses only what its terms name; all is needed to order it last.
+        # The loss uses only its own terms; depending on all values orders it last.
         self.program.results = [s for _, s in self.program.states] + [loss[0]]
 
 
@@ -835,7 +835,7 @@ STEPS = 3
 
 
 def train(program, tool, directory, threads):
-    """Three steps; the states of the last checkpoint."""
+    """Runs three steps; returns the states of the last checkpoint."""
     import jax
     from safetensors.numpy import load_file, save_file
 
@@ -918,14 +918,14 @@ def check(program, tool, directory):
             wrong |= np.isfinite(s) & ~np.isfinite(g)
             wrong |= np.isnan(s) & ~np.isnan(g)
             if wrong.any():
-                # Is the function itself that steep here?
+                # The function itself may be that steep here.
                 moved = moved or [reference(program, True, p) for p in (3e-7, -1e-6)]
                 for m in moved:
                     with np.errstate(invalid="ignore"):
                         wrong &= ~(np.abs(g - e) <= limit + 100 * np.abs(m[i] - e))
         if wrong.any():
             if s.dtype != np.float32:
-                # A comparison may fall either way.
+                # A comparison may go either way.
                 moved = moved or [reference(program, True, p) for p in (3e-7, -1e-6)]
                 for m in moved:
                     wrong &= m[i] == e
@@ -943,7 +943,7 @@ def check(program, tool, directory):
 
 
 def prune(program):
-    """Without what no result needs."""
+    """Removes everything that no result needs."""
     needed = set(program.results)
     lines = []
     import re
@@ -965,7 +965,7 @@ def prune(program):
 
 
 def reduce_case(program, fails, budget=120):
-    """Greedily: fewer results, then operations turned into inputs."""
+    """Reduces greedily: fewer results, then operations replaced by inputs."""
     best = program
     if not program.states:
         for result in program.results:

@@ -1,24 +1,24 @@
-"""Training steps put together at random, beside JAX:
+"""Random training steps, compared with JAX:
 
     python random_steps.py FP8_RUN FOLDER --seeds 0:200 [--set model=dense ...] [--jobs 2] [--keep] [--no-reduce]
 
-A draw is a set of choices (steps/choices.py), each drawn on its own from the
-seed: model, its spelling, optimizer, wrappers, types, containers. Of each:
+A draw is a set of choices (steps/choices.py), each drawn independently from the
+seed: model, its spelling, optimizer, wrappers, types, containers. For each draw:
 
- 1. `--recipe none` gives JAX's state after six steps, every array of it, and
-    every scalar of each step: within 1e-5 of what the array moves plus half an ulp
-    for each step, or three times what JAX itself changes when its initial values move by four
-    ulps, or when XLA compiles the step as it does by default, or as many as change the rounding where the step computes in bf16; ten times
-    where that is as much as the array moves. Where a run is further off, each of its steps alone is held against JAX's step from the
-    state that the run had before it (steps/stepwise.py).
- 2. The preset drawn for it (all in every tenth draw) compiles and runs; what
-    moves in JAX moves; losses are as near to JAX's as three times JAX's own runs
-    in bf16, and with rounded weights and dots, are, plus a floor (see steps/check.py).
- 3. Every dot has its verdict.
- 4. One thread and three give the same bits, in every tenth draw, and so does
-    code that LLVM has not optimized, which is what the other draws run.
+ 1. `--recipe none` computes JAX's state after six steps, every array of it, and
+    every scalar of each step: within 1e-5 of an array's movement plus half an ulp
+    for each step, or within three times the change of JAX's own results when its initial values move
+    by four ulps, or by enough to change the rounding if the step computes in bf16, or when XLA compiles the step with
+    default options; ten times if that change is as large as the array's movement. If a run is further off, each of
+    its steps alone is compared with JAX's step from the run's state before it (steps/stepwise.py).
+ 2. The preset drawn for it (all presets in every tenth draw) compiles and runs; arrays that
+    move in JAX move; losses are as close to JAX's as three times the deviation of JAX's own runs
+    in bf16, and with rounded weights and dots, plus a floor (see steps/check.py).
+ 3. Every dot has a verdict.
+ 4. In every tenth draw one thread and three compute the same bits, and so does
+    unoptimized code, which the other draws run.
 
-What fails is reduced (steps/reduce.py) to a line of --set options; its files
+Failing draws are reduced (steps/reduce.py) to a line of --set options; their files
 stay in FOLDER. Ambiguities of modules without names are counted.
 """
 
@@ -35,8 +35,8 @@ import time
 HERE = pathlib.Path(__file__).resolve().parent
 CPU = HERE.parent / "Integration" / "CPU"
 sys.path[:0] = [str(HERE), str(CPU), str(CPU / "steps")]
-# XLA's compiling would take most of the time here: what it does for speed is left
-# out. The arithmetic stays, and bf16 is bf16.
+# XLA's compilation would take most of the time here, so its optimizations are
+# disabled. The arithmetic stays the same, and bf16 is really bf16.
 XLA_FLAGS = ["backend_optimization_level=0", "llvm_disable_expensive_passes=true", "cpu_use_fusion_emitters=false", "cpu_parallel_codegen_split_count=1", "allow_excess_precision=false"]  # fmt: skip
 os.environ.setdefault("XLA_FLAGS", " ".join(f"--xla_{flag}" for flag in XLA_FLAGS))
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
@@ -45,7 +45,7 @@ from steps import choices, optimizers  # noqa: E402
 
 choices.register("optimizer", optimizers.NAMES)
 
-# Draws of a process: what JAX has compiled stays in its memory.
+# Draws in one process: JAX's compiled code stays in its memory.
 PART = 40
 
 
@@ -54,7 +54,7 @@ def options_of(texts):
 
 
 def one(seed, fixed, folder, tools, keep, reducing):
-    """Checks one draw in this process; returns its line and how it failed."""
+    """Checks one draw in this process; returns its line and the kind of its failure."""
     from steps import check, reference, soundness
 
     drawn, begin = choices.draw(seed, fixed), time.time()
@@ -88,7 +88,7 @@ def reduced(drawn, seed, error, place, tools):
 
 
 def count(number):
-    """How often each option comes up, without running anything."""
+    """Prints how often each option is drawn, without running anything."""
     seen = collections.defaultdict(collections.Counter)
     for seed in range(number):
         for name, value in vars(choices.settle(choices.draw(seed))).items():
@@ -111,8 +111,8 @@ def main():
     parser.add_argument("--keep", action="store_true", help="keep the files of draws that pass")
     parser.add_argument("--no-reduce", action="store_true")
     parser.add_argument("--pairs", action="store_true", help="check only which result replaces which argument, which is quick")
-    parser.add_argument("--none", action="store_true", help="check only 1.: that --recipe none gives JAX's state")
-    parser.add_argument("--timeout", type=int, default=180, metavar="S", help="seconds for a run of a program; sanitizers need more (default: 180)")
+    parser.add_argument("--none", action="store_true", help="check only 1.: that --recipe none computes JAX's state")
+    parser.add_argument("--timeout", type=int, default=180, metavar="S", help="most seconds for a run of a program; sanitizers need more (default: 180)")
     parser.add_argument("--self-check", action="store_true", help="check the generator instead: see steps/soundness.py")
     parser.add_argument("--count", type=int, help="only count how often each option is drawn")
     args = parser.parse_args()

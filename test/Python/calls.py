@@ -1,4 +1,5 @@
-"""Calling a compiled step: numbers beside JAX and fp8-run, containers, and how state may be used."""
+"""Calls of a compiled step: results compared with JAX and fp8-run, containers, and how state may be
+used."""
 
 import gc
 import json
@@ -53,7 +54,7 @@ class Numbers(unittest.TestCase):
         assert_trees_close(self, (params, opt, metrics), (*want, expected), 2e-5)
 
     def test_losses_are_those_of_fp8_run(self):
-        """Bit for bit, with scales and moments that the step keeps in FP8."""
+        """Losses have the same bits, with scales and moments that the step keeps in FP8."""
         state, batch = steps.state(), steps.batch()
         for recipe in ("tensorwise", "delayed", "coat"):
             with self.subTest(recipe), tempfile.TemporaryDirectory() as name:
@@ -138,7 +139,7 @@ class State(unittest.TestCase):
         for _ in range(2):
             two, second = self.step(kept, self.batch)
             kept = two
-        # The amax histories and the stored moments went along.
+        # The copy has the amax histories and the stored moments too.
         self.assertEqual(first, second)
         self.assertEqual(np.asarray(one["params"]["up"]).tobytes(), np.asarray(two["params"]["up"]).tobytes())
 
@@ -147,7 +148,7 @@ class State(unittest.TestCase):
         edited = {**state, "params": {**state["params"], "out": np.zeros((64, 8), np.float32)}}
         _, metrics = self.step(edited, self.batch)
         self.assertAlmostEqual(float(metrics["loss"]), float(np.mean(np.square(self.batch["y"]))), places=5)
-        # The one that was edited is still there.
+        # The state that was edited is still valid.
         self.step(state, self.batch)
 
     def test_arrays(self):
@@ -188,7 +189,7 @@ class State(unittest.TestCase):
         self.assertEqual(set(metrics), {"loss", "norm"})
 
     def test_threads(self):
-        """Several states train at once; each gives what it gives alone."""
+        """Several states train at the same time; each has the results that it has alone."""
         want = float(self.take(5)[1]["loss"])
         losses = [None] * 3
 

@@ -1,4 +1,4 @@
-"""fp8.evaluate, fp8.export_weights and Step.cost: the numbers and files of fp8-run."""
+"""fp8.evaluate, fp8.export_weights and Step.cost agree with fp8-run."""
 
 import json
 import pathlib
@@ -33,7 +33,7 @@ def leaves(root, tree):
 
 
 class BesideFP8Run(unittest.TestCase):
-    """A run of three steps, and the same steps from here."""
+    """A run of three steps, and the same steps in Python."""
 
     @classmethod
     def setUpClass(cls):
@@ -66,7 +66,8 @@ class BesideFP8Run(unittest.TestCase):
         self.assertEqual(got["heldout_loss"], line["heldout_loss"])
         self.assertEqual(got["heldout_metrics"], line["heldout_metrics"])
         self.assertEqual(got["batches"], COUNT)
-        # The state goes on as it was; so does one that was read from a file, or given as arrays.
+        # The state is unchanged; state that was read from a file, or given as arrays, can be
+        # evaluated too.
         np.testing.assert_array_equal(np.asarray(self.state[0]["in"]), before)
         loaded = self.step.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
         self.assertEqual(fp8.evaluate(self.step, loaded, batches=iter(held_out())), got)
@@ -79,7 +80,7 @@ class BesideFP8Run(unittest.TestCase):
         fp8.export_weights(self.step, out, self.state, format="f8E4M3FN", batches=held_out())
         for name in ("model.safetensors", "export.json"):
             self.assertEqual((out / name).read_bytes(), (self.folder / "weights" / name).read_bytes(), name)
-        # The step's number goes with a checkpoint.
+        # A state that was loaded from a checkpoint keeps the step's number.
         loaded = self.step.load_state(self.folder / "out" / "checkpoint-3.safetensors", self.state)
         fp8.export_weights(self.step, out, loaded, format="f8E4M3FN", batches=held_out())
         self.assertEqual((out / "export.json").read_bytes(), (self.folder / "weights" / "export.json").read_bytes())
@@ -121,7 +122,7 @@ class BesideFP8Run(unittest.TestCase):
         self.assertEqual(fp8.evaluate(loaded, state, batches=held_out()), fp8.evaluate(self.step, self.state, batches=held_out()))
         with self.assertRaisesRegex(ValueError, "expected a package that exports bf16 but got one for none"):
             fp8.export_weights(loaded, self.folder / "none", state, format="bf16")
-        # One of fp8-run that exports.
+        # A package of an fp8-run that exports weights.
         subprocess.run([FP8_RUN, self.folder / "step.mlir", "--init", self.folder / "init.safetensors", "--eval", self.folder / "eval.mlir", "--recipe", "scaling_fp8",
                         "--export-weights", "-", "--export-format", "bf16", "--emit-package", self.folder / "exporting", "--quiet"], check=True)  # fmt: skip
         exporting = fp8.load(self.folder / "exporting")
@@ -134,7 +135,8 @@ class BesideFP8Run(unittest.TestCase):
 
 class Evaluations(unittest.TestCase):
     def test_arguments_of_its_own(self):
-        """Parameters alone, by path; another batch size; a module; values beside JAX's."""
+        """The evaluation takes parameters alone, by path, with another batch size; or it is a
+        module; values agree with JAX's."""
         state, batch = steps.state(), steps.batch()
         small = {name: value[:8] for name, value in batch.items() if name != "weights"}
 
@@ -160,7 +162,8 @@ class Costs(unittest.TestCase):
     def test_cost(self):
         step = fp8.compile(steps.tupled, steps.state(), steps.batch(), recipe="none")
         cost = step.cost
-        # Forward and weight gradients of four layers, input gradients of all but the first.
+        # Forward and weight gradients of four layers, and input gradients of all layers but the
+        # first.
         sizes = [array.size for array in steps.parameters().values()]
         self.assertEqual(cost["dot_flops"], 2 * 32 * (3 * sum(sizes) - sizes[0]))
         self.assertEqual(cost["dot_flops"], sum(2 * d["batch"] * d["m"] * d["n"] * d["k"] for d in step.verdicts))

@@ -1,4 +1,5 @@
-"""The examples of examples/python: `none` gives JAX's numbers, FP8 trains beside it, the scripts run."""
+"""The examples in examples/python: `none` computes what JAX does, FP8 losses stay near it, and the
+scripts run."""
 
 import pathlib
 import subprocess
@@ -22,7 +23,8 @@ STEPS = 3
 class Examples(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        """The same text whatever the documentation says: words of a small vocabulary, at random."""
+        """Replaces the documentation by random words of a small vocabulary, so that the text does
+        not change."""
         import text
 
         random = np.random.default_rng(0)
@@ -32,7 +34,7 @@ class Examples(unittest.TestCase):
         text.DOCS = folder
 
     def compare(self, step, state, inputs, least, noise=0.05):
-        """`inputs()` makes what a step takes beside state, afresh; at least `least` dots become FP8, and losses stay within `noise` of JAX's."""
+        """`inputs()` makes new arguments of the step beside state. At least `least` dots become FP8, and losses stay within `noise` of JAX's."""
         want, losses = state, []
         jitted = jax.jit(step)
         for args in inputs():
@@ -53,7 +55,7 @@ class Examples(unittest.TestCase):
                     continue
                 for (path, a), b in zip(jax.tree_util.tree_flatten_with_path(got)[0], jax.tree.leaves(want), strict=True):
                     a, b = np.asarray(a).astype(np.float64), np.asarray(b).astype(np.float64)
-                    # Adam divides small gradients by their size.
+                    # Adam divides small gradients by their magnitude.
                     self.assertLessEqual(np.max(np.abs(a - b), initial=0), 2e-3 * max(1, np.max(np.abs(b), initial=0)), jax.tree_util.keystr(path))
 
     def data(self, **options):
@@ -84,7 +86,8 @@ class Examples(unittest.TestCase):
             stream = dpo.pairs()
             return [(dpo.PARAMS, *next(stream)) for _ in range(STEPS)]
 
-        # The loss is of a difference of sums over all bytes of two answers, which gathers their rounding.
+        # The loss depends on a difference of sums over all bytes of two answers, which accumulates their
+        # rounding errors.
         self.compare(dpo.step, dpo.initial(), inputs, least=72, noise=0.15)
 
     def test_lora(self):
@@ -95,7 +98,7 @@ class Examples(unittest.TestCase):
             path = pathlib.Path(folder) / "model.safetensors"
             lora.write_random_model(path)
             base = {name: jnp.asarray(weight) for name, weight in load_file(path).items()}
-            # (bf16 rounds otherwise where sums are in another order.)
+            # (In bf16 sums in another order are rounded differently.)
             wide = {name: weight.astype(jnp.float32) for name, weight in base.items()}
             self.compare(lora.step, lora.initial(wide), lambda: [(wide, batch) for batch in self.data(prompt=16)], least=60)
             out = subprocess.run([sys.executable, EXAMPLES / "lora.py", path, "coat", "4"], check=True, capture_output=True, text=True).stdout

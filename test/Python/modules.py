@@ -1,4 +1,4 @@
-"""Modules without a function, packages, and what a step tells of itself."""
+"""Modules without a function, packages, and what a step reports about itself."""
 
 import pathlib
 import subprocess
@@ -60,7 +60,7 @@ class Modules(unittest.TestCase):
                 loaded.ir()
             with self.assertRaisesRegex(TypeError, "1 missing: batch"):
                 loaded(self.state, {k: v for k, v in self.batch.items() if k != "y"})
-            # What is damaged is no package.
+            # A damaged package is an error.
             manifest = pathlib.Path(folder) / "manifest.json"
             manifest.write_bytes(manifest.read_bytes()[:-100])
             with self.assertRaises(ValueError):
@@ -69,7 +69,7 @@ class Modules(unittest.TestCase):
             fp8.load(folder)
 
     def test_package_of_fp8_run(self):
-        """A package that knows nothing of Python's trees; dictionaries with the same keys come back as they went in."""
+        """A package without Python's trees: dictionaries with the same keys are returned as they were passed."""
         with tempfile.TemporaryDirectory() as folder:
             path = pathlib.Path(folder)
             (path / "step.mlir").write_text(self.text)

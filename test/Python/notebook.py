@@ -1,4 +1,4 @@
-"""examples/quickstart.ipynb runs as it is, and shows what it says."""
+"""examples/quickstart.ipynb runs as it is, with the outputs that it stores."""
 
 import ast
 import pathlib

@@ -17,7 +17,8 @@ class Passes(unittest.TestCase):
         cls.text = jax.jit(steps.tupled, keep_unused=True).lower(steps.state(), steps.batch()).as_text(debug_info=True)
 
     def test_stage_by_stage(self):
-        """The pipelines one after another give what they give at once, and what the compiler makes of the step."""
+        """Running the pipelines one after another gives the same as running them at once, and the same as the
+        compiler's stages."""
         text = self.text
         for stage in ("--fp8-import", "--fp8-quantize=recipe=coat", "--fp8-structure", "--fp8-kernels"):
             text = fp8.opt(text, stage, locations=True)

@@ -1,9 +1,9 @@
-"""fp8.Group: two ranks in Python have the bits of fp8-run on two ranks, and what goes wrong on one of them is an exception on the other.
+"""fp8.Group: two ranks in Python have the bits of fp8-run on two ranks, and a failure on one of them is an exception on the other.
 
-    ranks.py FP8_RUN FOLDER LAUNCHER TRANSPORT     the tests
-    ranks.py --program NAME FOLDER [OPTION...]     what a rank runs
+    ranks.py FP8_RUN FOLDER LAUNCHER TRANSPORT     runs the tests
+    ranks.py --program NAME FOLDER [OPTION...]     runs the program of a rank
 
-LAUNCHER is an mpirun, TRANSPORT the one over sockets, which unlike a launcher ends no process.
+LAUNCHER is an mpirun. TRANSPORT is the plugin for sockets, which ends no process, as a launcher does.
 """
 
 import json
@@ -28,7 +28,7 @@ AS_ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
 
 
 def batch(number):
-    """32 rows."""
+    """Returns 32 rows."""
     return jax.tree.map(np.asarray, steps.batch(100 + number))
 
 
@@ -45,7 +45,7 @@ def compiled(group, options, **more):
 
 
 def loop(folder, options):
-    """A loop of one's own, the state that it saves, and evaluations."""
+    """Runs a loop of calls, saves the state, and evaluates."""
     with fp8.Group() as group:
         step8, state, losses = compiled(group, options, evaluate=loss), steps.state(), []
         for number in range(STEPS):
@@ -68,7 +68,7 @@ def loop(folder, options):
 
 
 def trained(folder, options):
-    """fp8.Trainer, in two parts."""
+    """Trains with fp8.Trainer, in two parts."""
     with fp8.Group() as group:
         step8 = compiled(group, options)
         for begin, end in ((0, 2), (2, STEPS)):
@@ -113,7 +113,7 @@ def without_with(folder, options):
 
 
 def bits(losses):
-    """(fp8-run writes as many digits as f32 has.)"""
+    """Returns the bits of losses, which fp8-run writes with all digits of f32."""
     return [np.float32(loss).tobytes() for loss in losses]
 
 
@@ -133,7 +133,7 @@ class Case(unittest.TestCase):
         return run.stderr
 
     def by_sockets(self, command, faults=("", "")):
-        """Two processes, as they run."""
+        """Starts two processes."""
         ranks = []
         for rank, fault in enumerate(faults):
             transport = f"{TRANSPORT}:dir={self.folder},rank={rank},ranks=2{fault}"
@@ -141,12 +141,12 @@ class Case(unittest.TestCase):
         return ranks
 
     def wait(self, ranks):
-        """Statuses and errors of the ranks."""
+        """Waits; returns statuses and errors of the ranks."""
         errors = [rank.communicate(timeout=300)[1] for rank in ranks]
         return [rank.returncode for rank in ranks], errors
 
     def reached(self, number):
-        """Waits until both ranks have taken so many steps."""
+        """Waits until both ranks have taken this many steps."""
         for _ in range(3000):
             files = [self.folder / f"{rank}.steps" for rank in (0, 1)]
             if all(file.exists() and int(file.read_text() or 0) >= number for file in files):
@@ -156,10 +156,10 @@ class Case(unittest.TestCase):
 
 
 class SameBits(Case):
-    """As fp8-run on two ranks."""
+    """Python agrees with fp8-run on two ranks."""
 
     def fp8_run(self, options):
-        """Losses, and the state after the last step."""
+        """Returns the losses, and the state after the last step."""
         import fp8_testing
 
         state = steps.state()
@@ -191,7 +191,7 @@ class SameBits(Case):
         self.assertEqual(bits(ranks[0]["losses"]), bits(losses))
         self.assertEqual(len(set(ranks[0]["next"])), 1, ranks[0])
         self.assert_same_state(self.folder / "saved.safetensors", state)
-        # One process evaluates the same.
+        # One process has the same held-out loss.
         with fp8.Group() as alone:
             step8 = compiled(alone, options, evaluate=loss)
             saved = step8.load_state(self.folder / "saved.safetensors", steps.state())
@@ -220,7 +220,7 @@ class Example(Case):
     def test_it_runs(self):
         example = pathlib.Path(__file__).resolve().parents[2] / "examples" / "python" / "ranks.py"
         program = self.folder / "program.sh"
-        # (Rank 0 alone has something to say.)
+        # (Only rank 0 prints.)
         program.write_text(f"{sys.executable} {example} fp8_lm 4 >> {self.folder}/said")
         self.by_mpi(["sh", program])
         losses = [float(loss) for loss in re.findall(r"loss ([0-9.]+), the mean over 2 ranks", (self.folder / "said").read_text())]
@@ -278,7 +278,7 @@ class Failures(Case):
 
 
 class Alone(Case):
-    """A group of this process."""
+    """A group of one process."""
 
     def test_bits_are_those_of_no_group(self):
         with fp8.Group() as group:

@@ -1,8 +1,8 @@
-"""A step in jax.shard_map from Python, whose ranks hold parts of weights and moments: the bits of fp8-run on two ranks, and whole arrays wherever
-the state is looked at.
+"""A step in jax.shard_map from Python, whose ranks hold parts of weights and moments: it has the bits of fp8-run on two ranks, and state is read and
+saved as whole arrays.
 
-    shard_map.py FP8_RUN FOLDER LAUNCHER           the tests
-    shard_map.py --program NAME FOLDER [OPTION...] what a rank runs
+    shard_map.py FP8_RUN FOLDER LAUNCHER           runs the tests
+    shard_map.py --program NAME FOLDER [OPTION...] runs the program of a rank
 """
 
 import json
@@ -26,7 +26,7 @@ STEPS, ROWS, WIDTH, HIDDEN, CLASSES = 4, 8, 32, 64, 16
 OPTIMIZER = optax.adamw(1e-2)
 SHAPES = {"in": (WIDTH, HIDDEN), "out": (HIDDEN, CLASSES), "bias": (CLASSES,)}
 SPECS = {"in": P(None, "tensor"), "out": P("tensor"), "bias": P()}
-# Both moments in FP8, with a scale each.
+# Both moments in FP8, with one scale each.
 STORED = {"optimizer.min_elements": "1024", "optimizer.moment1.format": "f8E4M3FN", "optimizer.moment1.tile": "tensor",
           "optimizer.moment2.format": "f8E5M2", "optimizer.moment2.tile": "tensor"}  # fmt: skip
 
@@ -38,13 +38,13 @@ def initial():
 
 
 def batch(number, rows=ROWS):
-    """The rows of a rank."""
+    """Returns the rows of one rank."""
     random = np.random.default_rng(100 + number)
     return {"x": random.standard_normal((rows, WIDTH)).astype(np.float32), "y": random.standard_normal((rows, CLASSES)).astype(np.float32)}
 
 
 def example():
-    """The batch of the step: the rows of both ranks."""
+    """Returns the batch of the step: the rows of both ranks."""
     return batch(0, 2 * ROWS)
 
 
@@ -57,7 +57,8 @@ def evaluation(state, batch):
 
 
 def step_on(devices, data=1):
-    """Columns of the first dot and rows of the second on `devices`; between dots each has rows of its own."""
+    """Returns a step that splits the first dot by columns and the second by rows over `devices`; between dots
+    each device has its own rows."""
     mesh = Mesh(np.array(jax.devices()[: data * devices]).reshape(data, devices), ("data", "tensor"))
 
     def loss(params, batch):
@@ -91,7 +92,7 @@ def compiled(group, options, **more):
 
 
 def loop(folder, options):
-    """A loop of one's own, and all that looks at its state."""
+    """Runs a loop of calls, and everything that reads its state."""
     with fp8.Group() as group:
         step8, state, losses = compiled(group, options), initial(), []
         for number in range(STEPS):
@@ -116,13 +117,13 @@ def loop(folder, options):
         states = [state, kept, *(step8.load_state(folder / file, state) for file in ("saved.safetensors", f"fp8-run/checkpoint-{STEPS}.safetensors.index.json"))]
         values["next"] = [float(step8(each, batch(group.rank))[1]["loss"]) for each in states]
         expect(RuntimeError, "which a later step has replaced", lambda: np.asarray(weight))
-        # What was read is a state to begin with.
+        # A step can begin from the state that was read.
         values["anew"] = float(step8(again, batch(group.rank))[1]["loss"])
         (folder / f"{group.rank}.json").write_text(json.dumps(values))
 
 
 def of_text(folder, options):
-    """The module's text, and the package of its step."""
+    """Compiles the module's text, and loads a package of its step."""
     with fp8.Group() as group:
         step8, state, losses = fp8.compile(folder / "step.mlir", recipe="none", group=group, threads=1), initial(), []
         for number in range(STEPS):
@@ -138,7 +139,7 @@ def of_text(folder, options):
 
 
 def trained(folder, options):
-    """fp8.Trainer, in two parts."""
+    """Trains with fp8.Trainer, in two parts."""
     with fp8.Group() as group:
         step8 = compiled(group, options)
         for begin, end in ((0, 2), (2, STEPS)):
@@ -147,13 +148,13 @@ def trained(folder, options):
 
 
 def continued(folder, options):
-    """fp8.Trainer where fp8-run left off."""
+    """fp8.Trainer resumes a run of fp8-run."""
     with fp8.Group() as group:
         fp8.Trainer(compiled(group, options), folder / "fp8-run", progress=False).fit(initial(), map(batch, range(100)), STEPS + 1, resume=True)
 
 
 def shared(folder, options):
-    """Two ranks share a part, and have other values of it."""
+    """Two ranks hold the same part with different values, which is an error."""
     with fp8.Group() as group:
         step8, state = fp8.compile(step_on(2, data=2), initial(), batch(0, 4 * ROWS), recipe="none", group=group, threads=1), initial()
         step8(state, batch(group.rank))
@@ -181,10 +182,10 @@ class Case(ranks.Case):
 
 
 class SameBits(Case):
-    """As fp8-run on two ranks."""
+    """Python agrees with fp8-run on two ranks."""
 
     def fp8_run(self, options):
-        """Losses, and the state after the last step."""
+        """Returns the losses, and the state after the last step."""
         import fp8_testing
 
         fp8_testing.save_tree(self.folder / "init.safetensors", state=initial())
@@ -219,7 +220,7 @@ class SameBits(Case):
         self.assertEqual(ranks.bits(values[0]["losses"]), ranks.bits(losses))
         self.assertEqual(len(set(values[0]["next"])), 1, values[0])
         if "delayed" not in options:
-            # (Histories of amaxes begin fresh, and moments are rounded anew.)
+            # (Amax histories begin empty, and moments are rounded again.)
             self.assertEqual(values[0]["anew"], values[0]["next"][0])
         self.assert_same_state(fp8_testing.load_tensors(self.folder / "saved.safetensors"), state)
         read = {path: np.float32(state[path]) * state[f"{path}.scale"] if f"{path}.scale" in state else state[path] for path in by_path(initial())}

@@ -1,4 +1,5 @@
-"""Steps that the tests of the Python package share: random data, every container that JAX has."""
+"""Steps that the tests of the Python package share: random data, and every kind of container that
+JAX has."""
 
 import dataclasses
 from typing import Any, NamedTuple

@@ -1,4 +1,4 @@
-"""examples/python/torch_model.py beside JAX and PyTorch."""
+"""Compares examples/python/torch_model.py with JAX and PyTorch."""
 
 import pathlib
 import subprocess
@@ -31,7 +31,7 @@ def tensors(batch):
 
 class TorchModel(unittest.TestCase):
     def in_pytorch(self):
-        """The same steps in PyTorch: its losses, and the model."""
+        """Takes the same steps in PyTorch; returns their losses, and the model."""
         model = torch_model.make_model()
         optimizer = torch.optim.AdamW(model.parameters(), lr=3e-3, weight_decay=1e-4)
         losses = []
@@ -60,7 +60,7 @@ class TorchModel(unittest.TestCase):
                 np.testing.assert_allclose(losses, want, rtol=bound)
                 if recipe != "none":
                     self.assertEqual((step8.verdicts.report["fp8"], step8.verdicts.report["fallback"]), (30, 0))
-                # The weights go back.
+                # The weights return to PyTorch.
                 other = torch_model.make_model()
                 other.load_state_dict(torch_model.state_dict(state))
                 with torch.no_grad():

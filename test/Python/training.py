@@ -57,7 +57,7 @@ class Training(unittest.TestCase):
         rows = (self.out / "log.csv").read_text().splitlines()
         self.assertEqual(rows[0], "step,loss,seconds,result[1]['norm']")
         self.assertEqual([float(row.split(",")[1]) for row in rows[1:]], [line["loss"] for line in lines])
-        # An iterable may end before.
+        # An iterable may end earlier.
         self.trainer(self.out.parent / "short").fit(self.state, batches(3), 7)
         self.assertEqual(len(self.lines(self.out.parent / "short")), 3)
 
@@ -65,7 +65,7 @@ class Training(unittest.TestCase):
         long = self.trainer(self.folder / "long").fit(self.state, batches(), 6)
         self.trainer().fit(self.state, batches(), 4)
         with open(self.out / "log.jsonl", "a") as file:
-            file.write('{"step": 5, "loss": 0, "metrics": {}}\n{"step": 6, "lo')  # was killed
+            file.write('{"step": 5, "loss": 0, "metrics": {}}\n{"step": 6, "lo')  # as if the run was killed
         with self.assertRaisesRegex(FileExistsError, "expected no earlier run"):
             self.trainer().fit(self.state, batches(), 6)
         trainer = self.trainer()
@@ -74,7 +74,7 @@ class Training(unittest.TestCase):
         for one, two in zip(jax.tree.leaves(long), jax.tree.leaves(again), strict=True):
             self.assertEqual(np.asarray(one).tobytes(), np.asarray(two).tobytes())
         self.assertEqual((self.out / "checkpoint-6.safetensors").read_bytes(), (self.folder / "long" / "checkpoint-6.safetensors").read_bytes())
-        # Nothing is left to train.
+        # No step is left to take.
         trainer.fit(self.state, batches(), 6, resume=True)
         self.trainer().fit(self.state, batches(), 2, overwrite=True)
         self.assertEqual(len(self.lines()), 2)
@@ -95,7 +95,7 @@ class Training(unittest.TestCase):
                 self.assertEqual([line["step"] for line in self.lines(out)], [1, 2, 3, 4, 5])
 
     def test_ctrl_c_between_step_and_return(self):
-        """A step that was taken is kept, though its result was not handed out."""
+        """A step that was taken is kept, even if its result was not returned."""
         step = self.step
 
         class Interrupted:
@@ -149,13 +149,13 @@ class Training(unittest.TestCase):
             fp8.report(self.folder / "none")
 
     def test_differences_from_a_preset(self):
-        """What the page says of a recipe with changes, as it does of a run of fp8-run."""
+        """The page lists a recipe's differences from its preset, as for a run of fp8-run."""
         changed = fp8.compile(steps.tupled, self.state, steps.batch(), recipe="delayed", set={"dgrad.gradient.format": "f8E4M3FN"})
         fp8.Trainer(changed, self.out, progress=False).fit(self.state, batches(), 1)
         data = report_page.recipe_data(self.out, None, [])
         differences = {key: value for key, value in data["keys"].items() if data["preset"].get(key) != value}
         self.assertEqual(differences, {"dgrad.gradient.format": "f8E4M3FN"})
-        # A recipe of the user's own has none to differ from.
+        # A user's own recipe has no preset to differ from.
         mine = self.folder / "mine.yaml"
         mine.write_text(self.step.recipe.replace("name: coat", "name: mine"))
         own = fp8.compile(steps.tupled, self.state, steps.batch(), recipe=mine)
@@ -188,10 +188,10 @@ class Training(unittest.TestCase):
         lines = self.lines()
         self.assertEqual([line["step"] for line in lines], [1, 2, 3, 4, 5])
         self.assertEqual([line.get("skipped", False) for line in lines], [False, False, True, False, False])
-        # (What goes on is said once.)
+        # (An alarm that continues is reported once.)
         self.assertRegex(lines[0]["alarms"][0], r"^step 1: norm is .*, above 0 \[norm > 0 : warn\]$")
         self.assertEqual([len(line.get("alarms", [])) for line in lines], [1, 0, 1, 0, 0])
-        # As if that batch had never been.
+        # The result is as if that batch did not exist.
         rest = [batch for i, batch in enumerate(spiked()) if i != 2]
         state = self.trainer(self.folder / "rest").fit(self.state, rest, 4)
         for one, two in zip(jax.tree.leaves(skipped), jax.tree.leaves(state), strict=True):
@@ -225,7 +225,7 @@ class Training(unittest.TestCase):
         np.testing.assert_array_equal(np.asarray(saved[0]["in"]), np.asarray(want[0]["in"]))
 
     def test_progress(self):
-        """A bar where tqdm is there, with the steps and the loss; none where it is not."""
+        """tqdm shows a bar with the steps and the loss; without tqdm there is none."""
         import tqdm.auto
 
         bars = []
@@ -271,7 +271,7 @@ class Files(unittest.TestCase):
             path = pathlib.Path(name) / "state.safetensors"
             step.save_state(path, current)
             loaded = step.load_state(path, state)
-            # Payloads, scales and histories went along.
+            # The file has payloads, scales and histories.
             for _ in range(2):
                 current, one = step(current, batch)
                 loaded, two = step(loaded, batch)

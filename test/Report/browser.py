@@ -1,4 +1,4 @@
-"""The page in a headless Chromium: drawn without an error, at two widths, in both colour schemes.
+"""Opens the page in a headless Chromium: it is drawn without an error, at two widths, in both colour schemes.
 
     browser.py FOLDER
 """
@@ -11,9 +11,9 @@ import page_testing as p
 from chromium import Chromium
 
 SECTIONS = ["summary", "loss", "metrics", "model", "heat", "histograms", "memory", "profile", "recipe", "source"]
-# How many of a canvas' pixels have a colour, and how many colours there are.
+# For each canvas: how many pixels have a colour, and how many colours there are.
 INK = """[...document.querySelectorAll('canvas')].map(canvas => {
-  // Of a copy: Chromium warns of who reads back what is drawn on.
+  // Reads a copy, because Chromium warns if the canvas itself is read back.
   const copy = Object.assign(document.createElement('canvas'), {width: canvas.width, height: canvas.height});
   const context = copy.getContext('2d', {willReadFrequently: true});
   context.drawImage(canvas, 0, 0);
@@ -27,7 +27,7 @@ def text_of(browser, selector):
 
 
 def check_page(browser, path, width, scheme, sections=SECTIONS):
-    """What holds for every page; returns the sections with a drawing."""
+    """Checks what every page must have; returns the sections with a drawing."""
     browser.open(path, width, scheme)
     assert not browser.problems(), f"{width} {scheme}: expected a silent console but got {browser.problems()}"
     got = browser.evaluate("[...document.querySelectorAll('main > section')].map(s => s.id)")
@@ -45,7 +45,7 @@ def check_page(browser, path, width, scheme, sections=SECTIONS):
 
 
 def check_hover(browser, data):
-    """The tip over a cell of the heat map has the cell's number; a click draws its tensor."""
+    """The tip over a cell of the heat map has the cell's value; a click selects its tensor."""
     trace = data["runs"][0]["trace"]
     browser.evaluate("document.getElementById('heat').scrollIntoView()")
     x, y, width, height = browser.evaluate(
@@ -65,13 +65,14 @@ def check_hover(browser, data):
     assert "params['layers'][1]['wk'].activation" in text_of(browser, "#heat h3")
     browser.move(1, 1)
     assert browser.evaluate("document.getElementById('tip').hidden")
-    # Every metric and every kind of tensor draws.
+    # Draws every metric and every kind of tensor.
     browser.evaluate("""(() => { for (const i of [0, 1]) for (let k = 0; ; k++) {
       const box = document.querySelectorAll('#heat select')[i]; if (k >= box.options.length) break; box.selectedIndex = k; box.dispatchEvent(new Event('change')); } })()""")
 
 
 def check_dots(browser, data):
-    """A picture of every dot; a click tells its op and leads to its line of source and its tensors."""
+    """The picture has every dot; a click shows the dot's op and links to its line of source and its
+    tensors."""
     verdicts = data["runs"][0]["verdicts"]
     assert browser.evaluate("document.querySelectorAll('#picture .dot').length") == verdicts["total"]
     for verdict in ("fp8", "high_precision", "fallback"):
@@ -113,13 +114,13 @@ def main(folder):
         assert "1 alarm" in text_of(browser, "#loss .alarms")
         check_hover(browser, data)
         check_dots(browser, data)
-        # Another colour scheme while the page is open.
+        # The colour scheme changes while the page is open.
         browser.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": "dark"}])
         browser.evaluate("new Promise(done => setTimeout(done, 200))")
         assert browser.evaluate("getComputedStyle(document.body).backgroundColor") == backgrounds["dark"]
         assert all(ink > 500 for _, ink, *_ in browser.evaluate(INK))
         assert not browser.problems(), browser.problems()
-        # Of several runs one is shown at a time, their losses together.
+        # With several runs the page shows one at a time, and the losses of all.
         check_page(browser, folder / "both.html", 1200, "light")
         labels = browser.evaluate("Chart.getChart(document.querySelector('#loss canvas')).data.datasets.map(d => d.label)")
         assert {"first, train", "second, train", "first, held out", "second, held out"} <= set(labels), labels

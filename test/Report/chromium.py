@@ -1,4 +1,5 @@
-"""A headless Chromium with the standard library alone: its DevTools protocol over two pipes."""
+"""Drives a headless Chromium with the standard library alone: its DevTools protocol over two pipes.
+"""
 
 import base64
 import json
@@ -10,7 +11,7 @@ import time
 
 
 class Chromium:
-    """`with Chromium() as browser`: one page at a time, of any width and colour scheme."""
+    """`with Chromium() as browser` opens one page at a time, with any width and colour scheme."""
 
     def __enter__(self):
         self.profile = tempfile.mkdtemp(prefix="fp8-chromium-")
@@ -18,7 +19,8 @@ class Chromium:
         self.read, write_events = os.pipe()
 
         def connect():
-            # The browser reads commands from 3 and writes to 4; neither end may be overwritten by the other.
+            # The browser reads commands from 3 and writes events to 4; the copies avoid that one overwrites
+            # the other.
             commands, events = os.dup(read_commands), os.dup(write_events)
             high = [os.dup2(commands, 60), os.dup2(events, 61)]
             os.dup2(high[0], 3)
@@ -55,7 +57,8 @@ class Chromium:
         return json.loads(text)
 
     def call(self, method, **parameters):
-        """Sends a command and returns its result; what the page tells meanwhile is in `events`."""
+        """Sends a command and returns its result; events that arrive before it are added to
+        `events`."""
         self.number += 1
         command = {"id": self.number, "method": method, "params": parameters}
         if self.session:
@@ -69,13 +72,13 @@ class Chromium:
             self.events.append(answer)
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression in the page."""
+        """Returns the value of a JavaScript expression in the page."""
         result = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         assert "exceptionDetails" not in result, f"{expression}: {result['exceptionDetails']}"
         return result["result"].get("value")
 
     def open(self, path, width, scheme, height=900):
-        """Opens a file and waits until the page says that it is drawn."""
+        """Opens a file and waits until the page reports that it is drawn."""
         self.events.clear()
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=width < 600)
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
@@ -86,7 +89,7 @@ class Chromium:
             time.sleep(0.1)
 
     def problems(self):
-        """Errors and warnings of the console, exceptions, and whatever was loaded from elsewhere."""
+        """Returns errors and warnings of the console, exceptions, and requests to other places."""
         found = []
         for event in self.events:
             method, parameters = event.get("method"), event.get("params", {})
@@ -101,14 +104,14 @@ class Chromium:
         return found
 
     def move(self, x, y, click=False):
-        """Moves the mouse, and clicks."""
+        """Moves the mouse; with `click` also clicks."""
         self.call("Input.dispatchMouseEvent", type="mouseMoved", x=x, y=y)
         if click:
             for kind in ("mousePressed", "mouseReleased"):
                 self.call("Input.dispatchMouseEvent", type=kind, x=x, y=y, button="left", clickCount=1)
 
     def screenshot(self, path):
-        """The whole page as PNG."""
+        """Saves the whole page as PNG."""
         size = self.call("Page.getLayoutMetrics")["cssContentSize"]
         clip = {"x": 0, "y": 0, "width": size["width"], "height": size["height"], "scale": 1}
         data = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=True, clip=clip)["data"]

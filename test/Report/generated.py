@@ -1,5 +1,5 @@
-"""Run directories as fp8-run writes them, of any number of steps, without a run: the example's
-tensors (six layers, scaling_fp8) with random numbers.
+"""Writes run directories as fp8-run does, with any number of steps, without a run: the
+example's tensors (six layers, scaling_fp8) with random numbers.
 
     generated.py DIR [STEPS]
 """
@@ -11,7 +11,7 @@ import struct
 import sys
 
 WEIGHTS = ["wq", "wk", "wv", "wo", "w_gate", "w_up", "w_down"]
-# What a page has to show as it is, and no more: it is no markup, no string that ends.
+# Text that a page must show unchanged: it must not act as markup or end a string.
 NASTY = "w</script><script>window.harmed=1</script>\"'<b>&amp;"
 
 

@@ -1,4 +1,4 @@
-"""Pages of run directories that no run wrote: large, nasty, damaged.
+"""Pages of run directories that no run wrote: large, with hostile names, damaged.
 
     generated_page.py FOLDER [CASE...]
 """
@@ -25,7 +25,7 @@ class Folder:
 
 
 def test_size(folder):
-    """A thousand steps of the example's tensors, traced each, stay below 3 MB."""
+    """The page of a thousand steps with a trace of each stays below 3 MB."""
     long = generated.write(folder.path / "long", 1000)
     p.make_page(long)
     page = long / "report.html"
@@ -34,7 +34,7 @@ def test_size(folder):
     assert size < 3_000_000, f"expected less than 3 MB but got {size}"
     data = p.page_data(page)["runs"][0]
     assert len(data["log"]["loss"]) == 1000 and len(data["trace"]["first"]) >= 100
-    # A column has the worst of its steps.
+    # A column shows the worst value of its steps.
     wanted, series = {}, next(t for t in data["trace"]["tensors"] if t[0] == "params['layers'][3]['wo'].gradient")[4]
     for line in (long / "trace.jsonl").read_text().splitlines():
         line = json.loads(line)
@@ -47,7 +47,7 @@ def test_size(folder):
 
 
 def test_names(folder):
-    """What looks like markup in a path is text: the page has its three scripts and no other."""
+    """Markup in a path is shown as text: the page has three scripts and no other."""
     p.make_page(folder.good)
     text = (folder.good / "report.html").read_text()
     assert text.count("</script") == text.count("<script") == 3, "expected three scripts"
@@ -95,7 +95,7 @@ def test_errors(folder):
 
 
 def test_damaged(folder):
-    """Of files that a page can do without, it says what is wrong with them."""
+    """If an optional file is damaged, the page has a note that says what is wrong."""
     for name, cut in {"verdicts.json": 500, "memory.json": 1000, "profile.json": 40, "cost.json": 40, "checkpoint-8.safetensors": 3000, "checkpoint-4.safetensors": 5}.items():
         damaged = folder.copy(f"damaged-{name}")
         content = (damaged / name).read_bytes()
@@ -119,7 +119,7 @@ def test_damaged(folder):
 
 
 def test_values(folder):
-    """Values of loops over layers are a row a layer; what is not finite has no colour."""
+    """A loop over layers gives a row for each layer; a value that is not finite has no colour."""
     looped = folder.copy("looped")
     lines = [{"step": step, "tensors": {"params['stack']['w'].activation": {"snr": [10.0 + step, None, 12.0], "amax": [None] * 3}}} for step in (2, 4)]
     (looped / "trace.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))

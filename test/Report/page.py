@@ -27,7 +27,7 @@ class Runs:
         common = ["--init", folder / "init.mlir", "--eval", folder / "eval.mlir", "--data", text, "--steps", STEPS, "--threads", 1]
         self.fp8_run, self.model, self.common = pathlib.Path(fp8_run).resolve(), folder, common
         self.full, self.bare, self.page = folder / "full", folder / "bare", folder / "page.html"
-        # Small tensors are stored otherwise too: otherwise nothing of a model of this size is.
+        # Lets small tensors be stored in FP8 too, because this model has only small ones.
         t.train(fp8_run, folder, self.full, *common, "--recipe", "scaling_fp8", "--set", "optimizer.min_elements=256", "--trace", "--profile", "--eval-every", 3, "--report")
         t.train(fp8_run, folder, self.bare, *common, "--recipe", "tensorwise", "--set", "forward.activation.scale=pow2", "--alarm", "loss > 0 : skip")
         p.make_page(self.full, self.bare, "--out", self.page)
@@ -46,7 +46,7 @@ def test_log(runs):
                 p.same(log["metrics"][name][i], value, name)
         evaluated = [row for row in rows if "heldout_loss" in row]
         assert log["heldout_step"] == [row["step"] for row in evaluated]
-        # The evaluation has one scalar: what delayed scaling adds to it is no metric.
+        # The evaluation has one scalar: results that delayed scaling adds are not metrics.
         assert not any("heldout_metrics" in row for row in rows)
         for got, row in zip(log["heldout_loss"], evaluated, strict=True):
             p.same(got, row["heldout_loss"], "held-out loss")
@@ -64,7 +64,7 @@ def test_verdicts(runs):
         assert sizes == [dot["batch"], dot["m"], dot["n"], dot["k"]] and placed == (not dot["layer"])
         if dot["layer"].startswith("params['layers']["):
             assert got["texts"][row] == f"layer {dot['layer'].split('[')[2][0]}" and got["texts"][label] == dot["layer"].split("'")[3], dot
-    # Attention has no parameter: its dots stand in the layer that they are among.
+    # Attention has no parameter: its dots belong to the layer of the dots around them.
     assert {got["texts"][row] for row, label, *_ in got["dots"] if got["texts"][label] == "attention"} == {"layer 0", "layer 1"}
     assert len(got["gated_units"]) == 2 and got["state"]
     assert got["softmaxes"] == [[s[key] for key in ("scores", "pass", "batch", "queries", "keys", "reason", "location")] for s in verdicts["softmaxes"]] and len(got["softmaxes"]) == 4
@@ -88,7 +88,7 @@ def test_trace(runs):
 
 
 def test_histograms(runs):
-    """Every bin beside NumPy's count of the checkpoint's values."""
+    """Compares every bin with NumPy's count of the checkpoint's values."""
     step, tensors = runs.first["histograms"][-1]
     assert step == STEPS and any(tensor[4] == "F8_E4M3" for tensor in tensors) and any(tensor[4] == "F16" for tensor in tensors)
     for data, directory in ((runs.first, runs.full), (runs.second, runs.bare)):
@@ -99,7 +99,7 @@ def test_histograms(runs):
             if scaled == "times its scale":
                 x = x.astype(np.float64) * stored[name + ".scale"].astype(np.float64)
             elif dtype == "F32":
-                # The upper 16 bits are what is counted.
+                # Only the upper 16 bits are counted.
                 x = (x.view(np.uint32) & 0xFFFF0000).view(np.float32)
             size = np.abs(x[x != 0].astype(np.float64))
             bins = np.floor(4 * np.log2(size)).astype(int)
@@ -124,12 +124,12 @@ def test_profile(runs):
     cost = json.loads((runs.full / "cost.json").read_text())
     limits = cost["limits"]
     assert limits["f32_flops_per_second"] > 1e8 and limits["bytes_per_second"] > 1e8
-    # Each launch of the profile has its cost; together they are those of a step.
+    # Each launch of the profile has its cost; their sum is that of a step.
     assert [launch["launch"] for launch in cost["launches"]] == [launch["launch"] for launch in profile]
     assert [launch["name"] for launch in cost["launches"]] == [launch["name"] for launch in profile]
     dots = json.loads((runs.full / "verdicts.json").read_text())["dots"]
     operations = lambda some: sum(2 * dot["batch"] * dot["m"] * dot["n"] * dot["k"] for dot in some)
-    # The backward pass makes the scores of each layer again; each layer has six dots of attention.
+    # The backward pass recomputes the scores of each layer, which has six dots of attention.
     attention = [dot for dot in dots if dot["category"] == "attention"]
     p.same(cost["dot_flops"], operations(dots) + operations(attention[:1]) * len(attention) // 6, "operations of dots")
     if not got["rest"][0]:
@@ -154,7 +154,7 @@ def test_python(runs):
 
 
 def test_flag(runs):
-    """fp8-run --report writes the same page, of a run that was stopped too; without Python it says so."""
+    """fp8-run --report writes the same page, of a stopped run too; without Python it prints an error."""
     assert p.page_data(runs.full / "report.html")["runs"] == [runs.first]
     assert f"report    {runs.full}/report.html" in (runs.full / "stdout.txt").read_text()
     command = [runs.fp8_run, runs.model / "step.mlir", *runs.common, "--recipe", "none", "--report", "--overwrite", "--out", runs.model / "flag"]
@@ -167,13 +167,13 @@ def test_flag(runs):
 
 
 def test_recipes(runs):
-    """The run says what its recipe and its preset are; the page tells where they differ."""
+    """The run stores its recipe and its preset; the page shows their differences."""
     for data, preset, changes in ((runs.first, "scaling_fp8", {"optimizer.min_elements": ("256", "4096")}), (runs.second, "tensorwise", {"forward.activation.scale": ("pow2", "exact")})):
         printed = t.run([runs.fp8_run, "--print-recipe", "--recipe", preset]).stdout
         assert data["recipe"]["preset"] == report.parse_recipe(printed) and data["recipe"]["name"] == preset
         keys = data["recipe"]["keys"]
         assert {key: (value, data["recipe"]["preset"][key]) for key, value in keys.items() if value != data["recipe"]["preset"][key]} == changes
-        # Every key is one of the printed recipe, none is lost: as many values as there are.
+        # Every key is in the printed recipe, and no value is lost.
         assert all(f"{key.split('.')[-1]}: {value}" in data["recipe"]["text"] or key.split(".")[-1].isdigit() for key, value in keys.items()), keys
 
 

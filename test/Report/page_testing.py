@@ -1,4 +1,4 @@
-"""What the tests of the page share."""
+"""Shared by the tests of the page."""
 
 import base64
 import json
@@ -22,19 +22,19 @@ def make_page(*args, check=True):
 
 
 def page_data(path):
-    """What the page has in it."""
+    """Returns the data that the page contains."""
     text = path.read_text()
     (encoded,) = re.findall(r'id="data">([^<]*)</script>', text)
     return json.loads(zlib.decompress(base64.b64decode(encoded)))
 
 
 def same(got, expected, what):
-    """Numbers of a page have 5 digits."""
+    """Compares numbers; those of a page have 5 digits."""
     assert (got is None) == (expected is None), f"{what}: expected {expected} but got {got}"
     if got is not None:
         assert abs(got - expected) <= 1e-4 * abs(expected), f"{what}: expected {expected} but got {got}"
 
 
 def values(series, count):
-    """A series whose values are all equal is written as one."""
+    """Returns a series with `count` values: the page stores a constant series as one value."""
     return series if isinstance(series, list) else [series] * count

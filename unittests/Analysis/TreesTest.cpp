@@ -18,7 +18,7 @@ protected:
   Type tensor(ArrayRef<int64_t> shape) {
     return RankedTensorType::get(shape, Float32Type::get(&context));
   }
-  /// Path of the partner of each leaf, or "-".
+  /// Returns the path of the partner of each leaf, or "-".
   static std::vector<std::string> match(ArrayRef<TreeLeaf> from,
                                         ArrayRef<TreeLeaf> to,
                                         LeafScore score = nullptr,
@@ -40,7 +40,8 @@ TEST_F(TreesTest, SplitsPaths) {
 }
 
 TEST_F(TreesTest, BindsAnInitializersResults) {
-  // The parameters' tree is in the moments too: whole trees go first.
+  // The parameters' tree is part of the moments too: whole trees take
+  // precedence.
   SmallVector<TreeLeaf> step = {{"p['a']", tensor({4})},
                                 {"p['b']", tensor({8})},
                                 {"o[0].mu['a']", tensor({4})},
@@ -110,7 +111,7 @@ TEST_F(TreesTest, TiesAreReportedWhereTheOrderIsNotKept) {
   ASSERT_EQ(ambiguities.size(), 2u);
   EXPECT_EQ(ambiguities.front(), "x: result[0], result[1]");
 
-  // A hint that agrees with what scores decide makes up for it.
+  // A hint that agrees with the scores resolves the ambiguity.
   auto hint = [](unsigned arg, unsigned result) -> double {
     return result == 3 - arg ? 1 : 0;
   };

@@ -44,7 +44,7 @@ TEST(BindByPath, OfEqualPrefixesTheSameNameThenTheShortest) {
 }
 
 TEST(BindByPath, WholeTreesGoFirst) {
-  // The scalar binds to nothing inside of the tree.
+  // The scalar must not bind to anything inside the tree.
   Binding binding =
       bindByPath({{"b", "f32[8]"}, {"p['a']", "f32[4]"}, {"p['b']", "f32[8]"}},
                  {{"result[0]['a']", "f32[4]"}, {"result[0]['b']", "f32[8]"}});

@@ -1,7 +1,7 @@
 /*===- CompilerTest.c - The C interface of the compiler -------------------===*\
 |*                                                                            *|
-|* Compiles the step in the file that it is given, runs it in this process,   *|
-|* emits a package to the directory, runs that, and compares the results.     *|
+|* Compiles the step in the given file, runs it in this process, emits a      *|
+|* package to the given directory, runs that, and compares the results.       *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 
@@ -25,7 +25,7 @@ static void keep(void *user, const char *text) {
   snprintf((char *)user, 256, "%s", text);
 }
 
-/* The loss after two steps. */
+/* Returns the loss after two steps. */
 static float run(const fp8_package *package) {
   const fp8_executable *executable = fp8_package_function(package, "step");
   fp8_step *step = NULL;
@@ -50,7 +50,7 @@ static float run(const fp8_package *package) {
   return loss;
 }
 
-/* Passes on text. */
+/* Tests passes on text. */
 static void runPasses(void) {
   const char *module = "func.func @f() -> i32 { %a = arith.constant 1 : i32 "
                        "%b = arith.addi %a, %a : i32 return %b : i32 }";

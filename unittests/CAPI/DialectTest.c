@@ -18,7 +18,7 @@ static int failures;
     }                                                                          \
   } while (0)
 
-/* What was printed or said last. */
+/* The text that was printed or reported last. */
 static char text[256];
 
 static void append(MlirStringRef part, void *data) {
@@ -77,7 +77,7 @@ int main(void) {
   CHECK(!strcmp(print(fp8ScaledTypeGetScaleTensorType(tensor)), "tensor<f32>"));
   CHECK(!fp8TypeIsAScaled(f32));
 
-  /* Parts that do not fit are an error that says what would. */
+  /* Inconsistent parts are an error that names the expected ones. */
   MlirDiagnosticHandlerID handler =
       mlirContextAttachDiagnosticHandler(context, remember, NULL, NULL);
   CHECK(mlirTypeIsNull(

@@ -29,7 +29,7 @@ protected:
     auto bytes = cache.read(name);
     return bytes ? bytes->getBuffer().str() : "none";
   }
-  /// Makes an entry look as if it was last used so many seconds ago.
+  /// Makes an entry look as if it was last used `seconds` seconds ago.
   void age(llvm::StringRef name, int seconds) {
     int file;
     ASSERT_FALSE(
@@ -87,7 +87,7 @@ TEST_F(CacheTest, LeastRecentlyUsedGoesFirst) {
   age("a", 300);
   age("b", 200);
   age("c", 100);
-  // Reading is using.
+  // Reading counts as use.
   EXPECT_EQ(contents(cache, "a").size(), 100u);
   cache.prune();
   EXPECT_EQ(contents(cache, "b"), "none");

@@ -10,7 +10,7 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// One with everything in it that there may be. Its objects hold no code.
+/// Returns an executable with every optional part. Its objects hold no code.
 Executable makeExecutable() {
   TensorDescription state;
   state.name = "p['w']";
@@ -93,7 +93,7 @@ TEST(Executable, DamagedBytesAreErrors) {
   for (size_t size = 0; size < bytes.size(); ++size)
     EXPECT_NE(errorOf(StringRef(bytes).take_front(size)), "") << size;
   for (size_t i = 0; i < bytes.size(); ++i) {
-    // The line feed that makes the size even says nothing.
+    // The line feed that makes the size even carries no information.
     if (i + 1 == bytes.size())
       continue;
     std::string changed = bytes;

@@ -1,4 +1,4 @@
-//===- KernelCacheTest.cpp - Kernels that were compiled before ------------===//
+//===- KernelCacheTest.cpp - Cached kernels -------------------------------===//
 
 #include "fp8/Compiler/Cache.h"
 #include "fp8/Compiler/Compiler.h"
@@ -20,7 +20,8 @@ namespace fs = llvm::sys::fs;
 
 namespace {
 
-/// A dot and a sum over rows; `twice` has the dot once more, and a maximum.
+/// `once` has a dot and a sum over rows; `twice` has a second dot, and a
+/// maximum.
 constexpr llvm::StringLiteral once = R"mlir(
 func.func public @main(%x: tensor<8x8xf32> loc("x")) -> (tensor<8x8xf32>, tensor<8xf32>) {
   %zero = stablehlo.constant dense<0.0> : tensor<f32>
@@ -46,7 +47,7 @@ protected:
     registerAllDialects(registry);
     context.appendDialectRegistry(registry);
     context.disableMultithreading();
-    // Every pass over a kernel that codegen has lowered.
+    // Counts this pass, which runs on every kernel that codegen lowers.
     context.registerActionHandler(
         [&](function_ref<void()> transform, const tracing::Action &action) {
           if (const auto *execution = dyn_cast<PassExecutionAction>(&action))
@@ -60,7 +61,7 @@ protected:
   }
   ~KernelCacheTest() override { (void)fs::remove_directories(directory); }
 
-  /// Compiles and counts kernels that codegen lowers.
+  /// Compiles the text and counts the kernels that codegen lowers.
   Executable compileText(StringRef text, bool useCache = true,
                          StringRef cpu = "x86-64-v3") {
     CompileOptions options;
@@ -82,14 +83,14 @@ protected:
     return objects;
   }
 
-  /// The same code, schedule included, and the same memory.
+  /// Expects equal code, including the schedule, and equal memory.
   static void expectEqual(const Executable &a, const Executable &b) {
     EXPECT_EQ(objectsOf(a), objectsOf(b));
     EXPECT_EQ(a.functions[0].entry, b.functions[0].entry);
     EXPECT_EQ(a.functions[0].scratchBytes, b.functions[0].scratchBytes);
     EXPECT_EQ(a.functions[0].stats.kernels, b.functions[0].stats.kernels);
     EXPECT_EQ(a.functions[0].kernels, b.functions[0].kernels);
-    // In one order, so that packages are equal too.
+    // The order is the same, so that packages are equal too.
     ASSERT_EQ(a.objects.size(), b.objects.size());
     for (size_t i = 0; i < a.objects.size(); ++i)
       EXPECT_EQ(a.objects[i].symbol, b.objects[i].symbol);
@@ -154,7 +155,7 @@ TEST_F(KernelCacheTest, DamagedEntriesAreCompiledAnew) {
     std::ofstream(path, std::ios::in | std::ios::binary).put('?');
   expectEqual(compileText(once), cold);
   EXPECT_EQ(lowered, all);
-  // They are whole again.
+  // The entries are valid again.
   expectEqual(compileText(once), cold);
   EXPECT_EQ(lowered, 0);
 }

@@ -1,4 +1,4 @@
-//===- ProgramTest.cpp - Files to executables, and what is kept -----------===//
+//===- ProgramTest.cpp - Compiling files, and the cache -------------------===//
 
 #include "fp8/Compiler/Program.h"
 #include "fp8/Compiler/Cache.h"
@@ -46,7 +46,7 @@ protected:
   std::string file() const { return directory + "/function.mlir"; }
   void write(llvm::StringRef text) { std::ofstream(file()) << text.str(); }
 
-  /// Compiles the file; whether it came from the cache.
+  /// Compiles the file; returns whether it came from the cache.
   std::optional<bool> compileAgain(const CompileOptions &changed = {}) {
     CompileOptions options = changed;
     options.name = "function";
@@ -71,7 +71,7 @@ protected:
   std::unique_ptr<Cache> cache;
 };
 
-/// The one compiled function in a directory.
+/// Returns the only compiled function in a directory.
 std::string findEntry(const std::string &directory) {
   std::error_code error;
   for (llvm::sys::fs::directory_iterator it(directory, error), end;

@@ -1,8 +1,7 @@
-//===- StoredStateTest.cpp - Compiling a step and what stores its state ---===//
+//===- StoredStateTest.cpp - Compiling store and load ---------------------===//
 //
-// The step keeps its weight in FP8. What its payload and scale become, and
-// what they are turned into again, is compared bit for bit with what the scale
-// rule says.
+// The step keeps its weight in FP8. Its payload and scale, and the values that
+// `load` restores, are compared bit for bit with the scale rule.
 //
 //===----------------------------------------------------------------------===//
 
@@ -118,8 +117,8 @@ private:
 
 TEST_F(StoredState, ThreeFunctions) {
   ASSERT_TRUE(loaded && loaded->function("store") && loaded->function("load"));
-  // The largest is 6: the scale is 2^ceil(log2(6 / 448)), so that payloads are
-  // the values times 64. 5.3 is between 5 and 5.5.
+  // The amax is 6: the scale is 2^ceil(log2(6 / 448)), so payloads are the
+  // values times 64. 5.3 is between 5 and 5.5.
   Values w = {0.25f, -1, 6, 2, 5.3f, 0, -3.5f, 1};
   Call store(loaded->function("store"));
   store.set(0, w);
@@ -141,8 +140,8 @@ TEST_F(StoredState, ThreeFunctions) {
   rounded[4] = 5.5f;
   EXPECT_EQ(loadOf(payload, scale), rounded);
 
-  // The step takes u, payload, scale, x in this order, and returns the loss and
-  // the two in place. It adds 200 and takes 199 away again.
+  // The step takes u, payload, scale and x in this order, and returns the loss
+  // and both updated in place. It adds 200 and subtracts 199.
   Call step(loaded->function("function"));
   step.set(0, std::vector<uint8_t>(8, 200));
   step.set(1, payload);
@@ -157,6 +156,6 @@ TEST_F(StoredState, ThreeFunctions) {
   }
   EXPECT_EQ(step.get<float>(0, 1)[0], loss);
   EXPECT_EQ(loadOf(step.get<uint8_t>(1, 8), step.get<float>(2, 1)), expected);
-  // In whole 64 bytes each.
+  // Each takes a multiple of 64 bytes.
   EXPECT_EQ(step.argumentBytes(), 4 * 64);
 }

@@ -1,8 +1,8 @@
-//===- DataParallelTest.cpp - Ranks beside one process on all rows --------===//
+//===- DataParallelTest.cpp - Ranks and one process compared --------------===//
 //
 // A step is compiled for the rows of one rank and runs on N ranks (threads,
-// over a transport in memory), and is compiled for N times the rows and runs
-// alone. Both must come to the same state, and all ranks to the same bits.
+// over a transport in memory); it is also compiled for N times the rows and
+// runs alone. Both must reach the same state, and all ranks the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,8 +26,9 @@ namespace {
 
 using Tensor = std::vector<float>;
 
-/// Two layers, squared errors, gradients clipped by their norm. ROWS: of the
-/// batch; COUNT: ROWS as a float, by which the loss is divided.
+/// Two layers, squared errors, gradients clipped by their norm. ROWS stands for
+/// the rows of the batch, COUNT for ROWS as a float, by which the loss is
+/// divided.
 constexpr const char *kMLP = R"mlir(
 func.func public @main(
     %u: tensor<16x32xf32> loc("params['u']"),
@@ -76,8 +77,8 @@ func.func public @main(
 }
 )mlir";
 
-/// One layer with a mask: divided by how many rows count, which is another
-/// number on every rank.
+/// One layer with a mask: the loss is divided by the number of unmasked rows,
+/// which differs between ranks.
 constexpr const char *kMasked = R"mlir(
 func.func public @main(
     %w: tensor<16xf32> loc("params['w']"),
@@ -147,7 +148,7 @@ func.func public @main(
 }
 )mlir";
 
-/// `text` for a batch of `rows`.
+/// Returns `text` for a batch of `rows`.
 std::string forRows(std::string text, int64_t rows) {
   auto replace = [&](const std::string &word, const std::string &by) {
     for (size_t at; (at = text.find(word)) != std::string::npos;)
@@ -159,7 +160,7 @@ std::string forRows(std::string text, int64_t rows) {
   return text;
 }
 
-/// A compiled step, and what it takes and returns.
+/// A compiled step with its arguments and results.
 struct Step {
   compiler::ExecutableFunction about;
   std::unique_ptr<compiler::LoadedExecutable> code;
@@ -216,7 +217,7 @@ int64_t elementsOf(const compiler::TensorDescription &tensor) {
   return elements;
 }
 
-/// What a run leaves: all arguments that are state, and the last loss.
+/// The result of a run: all state arguments, and the last loss.
 struct Outcome {
   std::map<std::string, Tensor> state;
   float loss = 0;
@@ -226,7 +227,7 @@ struct Outcome {
 /// The whole batch of a step, by path.
 using Batch = std::map<std::string, Tensor>;
 
-/// Runs steps on the rows of one rank; state begins as given, else as zeros.
+/// Runs steps on the rows of one rank; state starts as given, else as zeros.
 Outcome runSteps(const Step &compiled, fp8_group *group, int64_t rank,
                  const Batch &initial, const std::vector<Batch> &batches) {
   Outcome outcome;
@@ -320,7 +321,7 @@ void expectEqualBits(const Outcome &a, const Outcome &b) {
 
 constexpr int64_t kRows = 8, kSteps = 3;
 
-/// N ranks beside one process, and one rank beside a step without ranks.
+/// Compares N ranks with one process, and one rank with a step without ranks.
 void compare(const char *text, const Batch &initial,
              const std::function<Batch(int64_t rows)> &makeBatch) {
   auto forRanks = load(forRows(text, kRows), /*dataParallel=*/true);
@@ -332,7 +333,7 @@ void compare(const char *text, const Batch &initial,
     auto alone = load(forRows(text, ranks * kRows), /*dataParallel=*/false);
     ASSERT_TRUE(alone);
     Outcome expected = runSteps(alone, nullptr, 0, initial, batches);
-    // It has moved.
+    // The state has changed.
     EXPECT_NE(expected.state.begin()->second, initial.begin()->second);
     std::vector<Outcome> found = runOnRanks(forRanks, ranks, initial, batches);
     for (const Outcome &outcome : found) {
@@ -357,8 +358,8 @@ TEST(DataParallel, ClippedGradientsAreThoseOfAllRows) {
 
 namespace {
 
-/// The same with momentum, and a weight large enough to have kernels of its
-/// own.
+/// Returns the same step with momentum, and with a weight large enough for
+/// kernels of its own.
 std::string withMomentum() {
   std::string text = kMLP;
   auto replace = [&](const std::string &from, const std::string &to) {
@@ -388,7 +389,7 @@ std::string withMomentum() {
           "tensor<f32>",
           "return %newu, %newv, %loss, %newmu, %newmv : tensor<16x32xf32>, "
           "tensor<32xf32>, tensor<f32>, tensor<16x32xf32>, tensor<32xf32>");
-  // Pages of 4096 bytes.
+  // The shards must fill pages of 4096 bytes.
   auto widen = [&](const std::string &from, const std::string &to) {
     for (size_t at; (at = text.find(from)) != std::string::npos;)
       text.replace(at, from.size(), to);
@@ -430,7 +431,7 @@ void compareDealt(const std::string &recipe,
     for (const Outcome &outcome : found) {
       expectEqualBits(outcome, expected.front());
       owned += outcome.memory.shards;
-      // What is not this rank's was not touched.
+      // Shards of other ranks were not touched.
       constexpr int64_t page = 4096;
       EXPECT_LE(outcome.memory.arguments_touched, outcome.memory.arguments +
                                                       outcome.memory.results +
@@ -445,7 +446,7 @@ void compareDealt(const std::string &recipe,
 } // namespace
 
 TEST(DataParallel, DealtStateIsUpdatedToTheSameBits) {
-  // Moments alone: the layers read the parameters as they are.
+  // Moments only: the layers read the parameters directly.
   compareDealt("none", {}, 2);
 }
 
@@ -462,13 +463,14 @@ TEST(DataParallel, MasksCountTheRowsOfAllRanks) {
 
 TEST(DataParallel, MicroBatchesAreSummedFirst) {
   Random random;
-  // Of one process they hold other rows, which sums do not tell.
+  // Micro-batches of one process hold other rows than the ranks', which does
+  // not affect sums.
   compare(kMicro, {{"params['w']", random.normal(16)}},
           [&](int64_t rows) { return Batch{{"x", random.normal(rows * 16)}}; });
 }
 
-/// Codes travel; what they become is the same everywhere, and near the exact
-/// sum.
+/// Codes are exchanged; the results are the same on all ranks, and close to the
+/// exact sum.
 TEST(DataParallel, GradientsTravelInFP8) {
   Random random;
   Batch initial{{"params['u']", random.normal(16 * 32)},
@@ -487,7 +489,7 @@ TEST(DataParallel, GradientsTravelInFP8) {
     for (const Outcome &outcome : found)
       expectEqualBits(outcome, found.front());
     for (const char *path : {"params['u']", "params['v']"}) {
-      // Its automatic scale is state.
+      // The automatic scale mu is state.
       const Tensor &mu =
           found.front().state.at("fp8." + std::string(path) + ".all_reduce.mu");
       ASSERT_EQ(mu.size(), 2u);
@@ -499,14 +501,14 @@ TEST(DataParallel, GradientsTravelInFP8) {
         error += std::pow(narrow[i] - wide[i], 2);
         moved += std::pow(wide[i] - old[i], 2);
       }
-      // Some error, and a signal 20 dB above it.
+      // The error is not zero, and the signal is 20 dB above it.
       EXPECT_GT(error, 0) << path;
       EXPECT_LT(error, moved / 100) << path << " " << tile;
     }
   }
 }
 
-/// Quantized for itself, each rank has its own scales; what is state is the
+/// Quantized independently, each rank has its own scales; the state is the
 /// same.
 TEST(DataParallel, StateOfDelayedScalingIsTheSameOnAllRanks) {
   Random random;

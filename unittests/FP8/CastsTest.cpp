@@ -1,8 +1,8 @@
 //===- CastsTest.cpp - Exactness of f8 casts and scales -------------------===//
 //
 // Compiles casts, quantizations and scales with the passes that lower them,
-// runs them, and compares with llvm::APFloat (casts) and with the formulas
-// written out (scales).
+// runs them, and compares with llvm::APFloat (casts) and with explicit formulas
+// (scales).
 //
 //===----------------------------------------------------------------------===//
 
@@ -115,8 +115,8 @@ private:
   std::unique_ptr<ExecutionEngine> engine;
 };
 
-/// Runs a function with subnormal f32 inputs and results taken as zero, as
-/// other software in the process may have set it.
+/// Runs a function with subnormal f32 inputs and results flushed to zero, as
+/// other software in the process may have configured.
 template <typename Fn> void flushingSubnormals(Fn &&run) {
 #if defined(__x86_64__)
   unsigned control = _mm_getcsr();
@@ -152,7 +152,7 @@ struct Format {
     value.convert(semantics(), APFloat::rmNearestTiesToEven, &lost);
     return value.bitcastToAPInt().getZExtValue();
   }
-  /// A plain cast. NaN payloads aside, APFloat's.
+  /// Returns APFloat's result of a plain cast, except for NaN payloads.
   uint8_t plain(float x) const {
     if (std::isnan(x)) {
       uint8_t sign =
@@ -161,14 +161,14 @@ struct Format {
     }
     return encode(APFloat(x));
   }
-  /// A saturating quantization.
+  /// Returns the result of a saturating quantization.
   uint8_t quantized(float x, float q) const {
     if (!std::isfinite(x))
       return canonicalNaN();
     float y = x * q;
     return encode(APFloat(std::min(std::max(y, -max()), max())));
   }
-  /// A quantization that lets overflow happen.
+  /// Returns the result of a quantization that overflows.
   uint8_t overflowing(float x, float q) const {
     float y = x * q;
     return std::isnan(y) ? canonicalNaN() : plain(y);
@@ -326,8 +326,8 @@ TEST_P(Casts, ThresholdsAndSpecials) {
                                kInf, 1.0f,    FLT_MIN / 2};
   for (uint32_t nan : {0x7fc00000u, 0x7f800001u, 0x7fbfffffu, 0x7fffffffu})
     values.push_back(floatOf(nan));
-  // Numbers, and the thresholds between them; the last one lies between the
-  // largest number and the one that would follow.
+  // Values and the thresholds between them; the last threshold is between the
+  // largest value and its would-be successor.
   auto valueOf = [&](int code) {
     if (code <= format.largest())
       return format.value(code).convertToFloat();
@@ -388,8 +388,8 @@ TEST_P(Casts, NeedNoSubnormals) {
 TEST_P(Casts, RandomPatterns) {
   ASSERT_NO_FATAL_FAILURE(compileEncoders());
   std::mt19937 random(7);
-  // 10 million bit patterns for the formats that train, a third of them where
-  // the format has numbers.
+  // 10 million bit patterns for the formats used in training, a third of them
+  // within the range of the format.
   StringRef name(GetParam().name);
   bool trains = name == "f8E4M3FN" || name == "f8E5M2";
   int64_t patterns = trains ? 10000000 : 1000000;
@@ -407,13 +407,13 @@ TEST_P(Casts, RandomPatterns) {
   }
 }
 
-/// All 2^32 inputs against the step function that the thresholds define (and
-/// ThresholdsAndSpecials checks them against APFloat, with their neighbours).
+/// Compares all 2^32 inputs with the step function that the thresholds define
+/// (ThresholdsAndSpecials checks these and their neighbours against APFloat).
 TEST_P(Casts, Exhaustive) {
   ASSERT_NO_FATAL_FAILURE(compileEncoders());
   const Format &format = GetParam();
-  // The first bit pattern of every run of equal codes, by bisection over the
-  // reference, which is monotone up to infinity.
+  // The first bit pattern of every run of equal codes, found by bisection over
+  // the reference, which is monotone up to infinity.
   auto runsOf = [&](auto &&reference) {
     std::vector<std::pair<uint64_t, uint8_t>> runs;
     uint64_t first = 0, end = bitsOf(kInf);
@@ -494,7 +494,8 @@ TEST_P(Casts, OtherSources) {
   std::mt19937_64 random(3);
   for (int64_t i = 0; i < kBlock; ++i) {
     bits[i] = i;
-    // Next to thresholds, where f32 would round onto them.
+    // Values next to thresholds, where rounding to f32 first would hit the
+    // threshold.
     int code = random() % format.largest();
     double low = format.value(code).convertToDouble();
     double high = format.value(code + 1).convertToDouble();
@@ -555,7 +556,7 @@ TEST(BF16Casts, NearestEven) {
   }
 }
 
-/// Compiles one compute_scale and runs it on single values.
+/// Compiles one compute_scale and runs it on scalars.
 struct Scale {
   Scale(StringRef rule, StringRef format, int margin) {
     jit.compile((R"mlir(
@@ -626,7 +627,8 @@ TEST(Scales, PowersOfTwo) {
         for (float amax : amaxes()) {
           if (!std::isfinite(amax) || amax == 0)
             continue;
-          // Smallest power of two with amax / 2^k <= max, in exact arithmetic.
+          // The smallest power of two with amax / 2^k <= max, in exact
+          // arithmetic.
           int k = -400;
           if (floor)
             k = std::ilogb(double(amax)) - std::ilogb(max);
@@ -672,8 +674,8 @@ TEST(Amax, SeesNonFinite) {
   EXPECT_TRUE(std::isnan(run()));
 }
 
-/// A batched dot of mixed formats whose operands lie as [b, k, m] and
-/// [n, b, k], against f64 on the dequantized operands.
+/// Compares a batched dot of mixed formats, with operands laid out as [b, k, m]
+/// and [n, b, k], with f64 on the dequantized operands.
 TEST(DotGeneral, IsTheDotOfTheDequantized) {
   Jit jit;
   ASSERT_NO_FATAL_FAILURE(jit.compile(R"mlir(

@@ -10,7 +10,7 @@
 using namespace fp8::emulator;
 
 // Thread 0 fills a ring of two stages with tiles of 8 rows of 128 bytes, two of
-// them side by side in a row of tiles; warp 1 takes the swizzle out and writes
+// them side by side in a row of tiles; warp 1 removes the swizzle and writes
 // them one after another.
 static const std::string ring = header + R"(
 @tiles = internal addrspace(3) global [2048 x i8] undef, align 1024
@@ -119,7 +119,8 @@ done:
 
 namespace {
 struct Bulk : testing::Test {
-  // 6 tiles of 2 columns; the tensor ends in the last ones of both directions.
+  // 6 tiles in 2 columns; the tensor ends within the last ones in both
+  // directions.
   static constexpr unsigned kWidth = 200, kHeight = 21, kStride = 208;
 
   Bulk() : source(kStride * kHeight) {
@@ -151,7 +152,7 @@ struct Bulk : testing::Test {
     result = device.download<uint8_t>(out, expected.size());
     return run;
   }
-  /// The faults that a mutation has in all schedules.
+  /// Returns the faults of a mutation over all schedules.
   std::set<Fault> faults(const std::string &from, const std::string &to) {
     std::set<Fault> all;
     for (Schedule schedule : schedules())
@@ -190,7 +191,7 @@ TEST_F(Bulk, MissingFencesAreCaught) {
   EXPECT_EQ(
       faults("  call void @llvm.nvvm.fence.proxy.async.shared_cta()\n", ""),
       std::set<Fault>{Fault::Race});
-  // Thread 0 makes the barriers behind its other fence.
+  // The other fence follows thread 0's initialization of the barriers.
   EXPECT_EQ(
       faults("  call void @llvm.nvvm.fence.mbarrier_init.release.cluster()\n",
              ""),
@@ -216,11 +217,11 @@ TEST_F(Bulk, AStageOffByOneIsCaught) {
 }
 
 TEST_F(Bulk, PhasesAreCounted) {
-  // Nothing is free that was not filled.
+  // A stage that was never filled never becomes free.
   EXPECT_EQ(faults("%before = xor i32 %odd, 1", "%before = or i32 %odd, 0"),
             std::set<Fault>{Fault::Deadlock});
-  // A stage is filled again while it is read, or phases go by that nobody has
-  // waited for, so that the parity is that of another one.
+  // A stage is refilled while it is read, or phases pass without a wait, so
+  // that the parity is that of a different phase.
   EXPECT_TRUE(isAmong(
       faults("  %free = call i1 "
              "@llvm.nvvm.mbarrier.try.wait.parity.scope.cta.space.cta(ptr "

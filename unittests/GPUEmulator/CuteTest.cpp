@@ -1,8 +1,8 @@
-//===- CuteTest.cpp - Fragments beside CuTe's layouts ---------------------===//
+//===- CuteTest.cpp - Fragments compared with CuTe's layouts --------------===//
 //
-// CuTe (PyPI's nvidia-cutlass) has the places of fragments as layouts:
-// functions of lane and element. They were written by others, and kernels that
-// use them have run on cards.
+// CuTe (PyPI's nvidia-cutlass) describes fragments as layouts: functions of
+// lane and element. They are an independent reference, and kernels that use
+// them have run on cards.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@
 
 using namespace fp8::emulator;
 
-/// CuTe counts an element of a matrix as row + rows * column.
+/// CuTe numbers an element of a matrix as row + rows * column.
 template <typename Atom> static void compare(unsigned perRegister) {
   using Traits = cute::MMA_Traits<Atom>;
   typename Traits::ALayout a;
@@ -34,7 +34,7 @@ template <typename Atom> static void compare(unsigned perRegister) {
       EXPECT_EQ(place.row + 16 * place.column, unsigned(a(lane, i)))
           << lane << " " << i;
     }
-    // Its rows are the columns of B.
+    // CuTe's rows are the columns of B.
     for (unsigned i = 0; i < cute::size<1>(b); ++i) {
       Place place = placeInB(lane, i, perRegister);
       EXPECT_EQ(place.column + 8 * place.row, unsigned(b(lane, i)))
@@ -58,7 +58,7 @@ TEST(Cute, FragmentsAreTheSame) {
   compare<cute::SM80_16x8x4_F32TF32TF32F32_TN>(1);
 }
 
-/// ldmatrix: CuTe counts bits, rows of 128 one after another.
+/// ldmatrix: CuTe counts bits, in consecutive rows of 128.
 TEST(Cute, MatricesAreLoadedTheSame) {
   typename cute::Copy_Traits<cute::SM75_U32x1_LDSM_N>::DstLayout plain;
   typename cute::Copy_Traits<cute::SM75_U16x2_LDSM_T>::DstLayout transposed;
@@ -73,7 +73,7 @@ TEST(Cute, MatricesAreLoadedTheSame) {
     }
 }
 
-/// CuTe's swizzles of bytes, as its layouts of operands of wgmma have them.
+/// Compares swizzles of bytes with those of CuTe's layouts of wgmma operands.
 TEST(Cute, SwizzlesAreTheSame) {
   for (unsigned address = 0; address < 4096; ++address) {
     EXPECT_EQ(swizzled(address, 0), address);
@@ -83,7 +83,7 @@ TEST(Cute, SwizzlesAreTheSame) {
   }
 }
 
-/// The fragments of wgmma, counted by the 128 threads of a warpgroup.
+/// Compares the fragments of wgmma, numbered by the 128 threads of a warpgroup.
 template <typename Atom> static void compareWgmma(unsigned perRegister) {
   using Traits = cute::MMA_Traits<Atom>;
   typename Traits::ALayout a;
@@ -125,7 +125,7 @@ static void compareDescriptor() {
   auto tile =
       cute::local_tile(whole, cute::Shape<cute::Int<rows>, cute::Int<k>>{},
                        cute::make_coord(0, 0));
-  // On the host it has no start address: 0.
+  // On the host the descriptor has no start address: 0.
   Descriptor descriptor(
       static_cast<uint64_t>(gmma::make_gmma_desc<major>(tile)));
   EXPECT_EQ(descriptor.invalid(), "");

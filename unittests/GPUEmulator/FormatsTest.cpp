@@ -1,4 +1,4 @@
-//===- FormatsTest.cpp - Small formats beside LLVM's APFloat --------------===//
+//===- FormatsTest.cpp - Small formats compared with LLVM's APFloat -------===//
 
 #include "Formats.h"
 
@@ -41,7 +41,7 @@ static void compare(Format format, const llvm::fltSemantics &semantics,
     EXPECT_EQ(std::signbit(got), std::signbit(expected)) << code;
     if (std::isinf(expected))
       continue;
-    // Each value, and what lies halfway to the next one and beside it.
+    // Each value, the midpoint to the next one, and that midpoint's neighbours.
     double next = fromAPFloat(semantics, bits, code + 1);
     float half = static_cast<float>((expected + next) / 2);
     for (float sample :

@@ -11,12 +11,12 @@
 
 namespace fp8::emulator {
 
-/// Shorter to print.
+/// Prints a fault as a number.
 inline void PrintTo(Fault fault, std::ostream *os) {
   *os << "fault " << static_cast<int>(fault);
 }
 
-/// `text` with `from`, which has to be in it, replaced once.
+/// Returns `text` with one occurrence of `from`, which must exist, replaced.
 inline std::string mutate(std::string text, const std::string &from,
                           const std::string &to) {
   size_t at = text.find(from);
@@ -52,8 +52,8 @@ public:
     return values;
   }
 
-  /// Launches the kernel `k` of a module with the buffers, in the order in
-  /// which they were made.
+  /// Launches the kernel `k` of a module with the buffers, in the order of
+  /// their allocation.
   Result launch(const std::string &text, unsigned blocks, unsigned threads,
                 Schedule schedule = {}, unsigned dynamicShared = 0) {
     std::string error;
@@ -76,11 +76,11 @@ public:
 
   DeviceMemory memory;
   std::vector<uint64_t> arguments;
-  /// The addresses of what is passed before the buffers.
+  /// The addresses of arguments that precede the buffers.
   std::vector<const void *> firstArguments;
 };
 
-/// Early, late and some random schedules.
+/// Returns early, late and some random schedules.
 inline std::vector<Schedule> schedules() {
   return {{1, Landing::Early},
           {2, Landing::Late},

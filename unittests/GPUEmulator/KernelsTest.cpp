@@ -8,7 +8,7 @@
 using namespace fp8::emulator;
 
 //===----------------------------------------------------------------------===//
-// One thread an element
+// One thread for each element
 //===----------------------------------------------------------------------===//
 
 static const std::string vectorAdd = header + R"(
@@ -59,7 +59,8 @@ TEST_F(VectorAdd, FindsWhatIsBeyondTheEnd) {
 }
 
 TEST_F(VectorAdd, FindsWhatIsBeyondAnArgument) {
-  // One allocation, as an arena is: only the parameter says where it ends.
+  // A single allocation, like an arena: only the parameter tells where an
+  // argument ends.
   Device arena;
   std::vector<float> values(256);
   uint64_t address = arena.upload(values);
@@ -175,14 +176,14 @@ TEST_F(BlockSum, NeedsItsBarrier) {
              "  ; call");
   for (Schedule schedule : schedules()) {
     Result run = device.launch(text, 1, 128, schedule);
-    // Which of the two it is depends on who comes first.
+    // Which of the two faults it is depends on the schedule.
     EXPECT_TRUE(run.fault == Fault::Race || run.fault == Fault::Unwritten)
         << run.message;
   }
 }
 
 TEST_F(BlockSum, NeedsAllWarps) {
-  // The fourth slot is not written.
+  // The fourth slot is never written.
   Result run = device.launch(blockSum, 1, 96);
   EXPECT_EQ(run.fault, Fault::Unwritten) << run.message;
 }
@@ -202,7 +203,7 @@ TEST_F(BlockSum, LanesOfAMaskHaveToCome) {
 }
 
 TEST_F(BlockSum, FindsDivergentBarriers) {
-  // Lane 0 of each warp is at another barrier than the rest of its warp.
+  // Lane 0 of each warp is at a different barrier than the rest of its warp.
   std::string text =
       mutate(blockSum, "  store float %more, ptr addrspace(3) %slot, align 4",
              "  store float %more, ptr addrspace(3) %slot, align 4\n"
@@ -213,7 +214,7 @@ TEST_F(BlockSum, FindsDivergentBarriers) {
 }
 
 TEST_F(BlockSum, FindsDeadlocks) {
-  // Warp 0 waits at one barrier, the others at another one.
+  // Warp 0 waits at one barrier, the others at a different one.
   std::string text =
       mutate(blockSum,
              "  call void @llvm.nvvm.barrier.cta.sync.aligned.all(i32 0)",
@@ -226,11 +227,11 @@ TEST_F(BlockSum, FindsDeadlocks) {
 }
 
 //===----------------------------------------------------------------------===//
-// Two buffers that are filled in turns
+// Two buffers that are filled alternately
 //===----------------------------------------------------------------------===//
 
-// Each of 32 threads copies 16 bytes of a tile of 512; the sum of what its
-// neighbour has copied is added up over 8 tiles.
+// Each of 32 threads copies 16 bytes of a tile of 512 bytes; the sum of its
+// neighbour's copy is accumulated over 8 tiles.
 static const std::string pipeline = header + R"(
 @stage = external addrspace(3) global [0 x i8], align 16
 define ptx_kernel void @k(ptr %a, ptr %sums) {
@@ -318,26 +319,26 @@ TEST_F(Pipeline, MutationsAreCaught) {
   std::string withoutSecond = pipeline;
   withoutSecond.erase(second, barrier.size());
   for (Schedule schedule : schedules()) {
-    // Waits for one group too few.
+    // It waits for one group too few.
     EXPECT_EQ(faultOf(mutate(pipeline, wait,
                              "call void @llvm.nvvm.cp.async.wait.group(i32 2)"),
                       schedule),
               Fault::Pending);
     EXPECT_EQ(faultOf(mutate(pipeline, wait, ""), schedule), Fault::Pending);
-    // What another thread has copied needs a barrier as well.
-    // (Which fault it is depends on who comes first.)
+    // Data copied by another thread needs a barrier as well. Which fault it is
+    // depends on the schedule.
     Fault fault = faultOf(mutate(pipeline, barrier, ""), schedule);
     EXPECT_TRUE(fault == Fault::Race || fault == Fault::Pending ||
                 fault == Fault::Unwritten);
-    // A stage is filled again while it is read.
+    // A stage is refilled while it is read.
     fault = faultOf(withoutSecond, schedule);
     EXPECT_TRUE(fault == Fault::Race || fault == Fault::Pending);
-    // The stage that is read is the one that is being filled.
+    // The stage being read is the one being filled.
     EXPECT_EQ(faultOf(mutate(pipeline, "%now = and i32 %i, 1",
                              "%now = and i32 %i1, 1"),
                       schedule),
               Fault::Pending);
-    // Not all of the tile is copied.
+    // The tile is copied only in part.
     EXPECT_EQ(faultOf(mutate(pipeline, "%mine = mul i32 %t, 16",
                              "%mine = mul i32 %t, 8"),
                       schedule),
@@ -353,8 +354,8 @@ TEST_F(Pipeline, NeedsItsSharedMemory) {
 // Warps that hand data over
 //===----------------------------------------------------------------------===//
 
-// Warp 0 fills an array and arrives; warp 1 waits, reads it, and is alone
-// there.
+// Warp 0 fills an array and arrives; warp 1 waits and reads it. Warp 0 does not
+// wait.
 static const std::string handOver = header + R"(
 @array = internal addrspace(3) global [32 x i32] undef, align 4
 declare void @llvm.nvvm.barrier.cta.sync.aligned.count(i32, i32)
@@ -403,7 +404,7 @@ TEST(HandOver, NeedsItsBarriers) {
     ASSERT_TRUE(run) << run.message;
     EXPECT_EQ(device.download<uint32_t>(out, 2),
               (std::vector<uint32_t>{31 * 32 / 2, 0x55555555}));
-    // The reader goes on with one warp of the two.
+    // The reader waits for one warp instead of two.
     Fault fault = device
                       .launch(mutate(handOver, "count(i32 1, i32 64)\n  %next",
                                      "count(i32 1, i32 32)\n  %next"),
@@ -411,11 +412,11 @@ TEST(HandOver, NeedsItsBarriers) {
                       .fault;
     EXPECT_TRUE(fault == Fault::Invalid || fault == Fault::Unwritten ||
                 fault == Fault::Race || fault == Fault::Deadlock);
-    // Its lanes write over what others have still to read.
+    // Lanes overwrite data that others have yet to read.
     fault =
         device.launch(mutate(handOver, warpBarrier, ""), 1, 64, schedule).fault;
     EXPECT_EQ(fault, Fault::Race);
-    // The writer waits for nobody, but it has to arrive.
+    // The writer does not wait, but it must arrive.
     fault = device
                 .launch(mutate(handOver,
                                "arrive.aligned.count(i32 1, i32 64)\n  ret",
@@ -448,7 +449,7 @@ define ptx_kernel void @k(ptr %n) {
 }
 
 //===----------------------------------------------------------------------===//
-// What is not known
+// Unknown instructions
 //===----------------------------------------------------------------------===//
 
 TEST(Unknown, IsNamed) {

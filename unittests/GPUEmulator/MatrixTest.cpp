@@ -8,7 +8,7 @@
 using namespace fp8::emulator;
 
 /// A warp multiplies A, 16 rows of 32 bytes, and B, 8 columns of 32 bytes: A
-/// goes through shared memory and ldmatrix, B's fragments are read as they are.
+/// goes through shared memory and ldmatrix, B's fragments are read directly.
 static std::string matrixKernel(const std::string &multiply) {
   return header + R"(
 @tile = internal addrspace(3) global [512 x i8] undef, align 16
@@ -83,7 +83,8 @@ static std::string declare(const std::string &a, const std::string &b) {
 
 namespace {
 struct Matrix : testing::Test {
-  /// Elements whose products and sums are exact in f32 whatever their order.
+  /// Fills operands with elements whose products and sums are exact in f32 in
+  /// any order.
   void fill(Format a, Format b) {
     std::mt19937 random(11);
     as.resize(512);
@@ -168,7 +169,7 @@ TEST_F(Matrix, RowsAreAligned) {
   EXPECT_EQ(run.fault, Fault::Misaligned) << run.message;
 }
 
-// ldmatrix.trans then stmatrix: a matrix of 8x8 comes out transposed.
+// ldmatrix.trans followed by stmatrix transposes an 8x8 matrix.
 TEST(Matrices, AreTransposed) {
   std::string text = header + R"(
 @tile = internal addrspace(3) global [64 x i16] undef, align 16

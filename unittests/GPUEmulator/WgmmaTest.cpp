@@ -9,7 +9,7 @@ using namespace fp8::emulator;
 
 namespace {
 /// A product of one warpgroup, D = A * B over `steps` wgmmas, whose operands
-/// lie in shared memory as `span` and `isTransposed` say.
+/// are in shared memory in the layout of `span` and `isTransposed`.
 struct Product {
   Format a = Format::E4M3, b = Format::E4M3;
   unsigned n = 16;
@@ -23,8 +23,8 @@ struct Product {
   unsigned k() const { return steps() * 32 / bytes(); }
   unsigned size(unsigned rows) const { return rows * k() * bytes(); }
 
-  // Written down on their own, beside Descriptor.h: the places of elements, and
-  // what a descriptor has to say of them.
+  // The layout of elements and the fields of a descriptor, written
+  // independently of Descriptor.h.
   unsigned placeOf(unsigned rows, unsigned row, unsigned i) const {
     unsigned byte = i * bytes();
     if (isTransposed && span) // 64 neighbours of 16 bits, 8 along k
@@ -78,7 +78,7 @@ static std::string repeat(unsigned count, const std::string &item) {
   return list;
 }
 
-/// The call of step `step`, as MLIR's NVVM dialect spells it.
+/// Returns the call of step `step`, in the form of MLIR's NVVM dialect.
 static std::string multiplyStep(const Product &product, unsigned step) {
   unsigned sums = product.n / 2, next = 2 * sums;
   std::string struct_ = "{" + repeat(sums, "float") + "}";
@@ -113,7 +113,7 @@ static std::string multiplyStep(const Product &product, unsigned step) {
           text(step * product.stepBytes(product.n) / 16) + "\n";
   std::string b = "$" + text(next++), keeps = "$" + text(next++);
   constraints += "l,n";
-  // Scales are operands, as MLIR has them, or numbers.
+  // Scales are operands, as in MLIR, or immediates.
   std::string flags = "p, -1, 1", scales;
   if (product.scaleA > 0) {
     flags = "p, $" + text(next) + ",  $" + text(next + 1);
@@ -216,7 +216,8 @@ multiply:
 
 namespace {
 struct Wgmma : testing::Test {
-  /// Elements whose products and sums are exact in f32 whatever their order.
+  /// Fills operands with elements whose products and sums are exact in f32 in
+  /// any order.
   std::vector<uint8_t> fill(unsigned rows, Format format, bool isInRegisters,
                             std::vector<double> &values) {
     std::vector<uint8_t> tile(product.size(rows));
@@ -258,7 +259,7 @@ struct Wgmma : testing::Test {
         << nameOfFormat(product.a) << " " << nameOfFormat(product.b) << " n "
         << product.n << " span " << product.span;
   }
-  /// The fault of a mutation, the same in all schedules.
+  /// Returns the fault of a mutation, which must be the same in all schedules.
   Fault faultOf(const std::string &from, const std::string &to,
                 unsigned threads = 128) {
     std::string code = mutate(kernelOf(product), from, to);
@@ -269,7 +270,7 @@ struct Wgmma : testing::Test {
     }
     return fault;
   }
-  /// A mutation that no rule forbids has another result.
+  /// Expects a wrong result from a mutation that violates no rule.
   void isWrong(const std::string &code) {
     Result run = launch(code);
     ASSERT_TRUE(run) << run.message;
@@ -319,7 +320,7 @@ TEST_F(Wgmma, MissingFencesAreCaught) {
   EXPECT_EQ(
       faultOf("  call void @llvm.nvvm.fence.proxy.async.shared_cta()\n", ""),
       Fault::Race);
-  // A wait ends what a fence has allowed.
+  // A wait ends what a fence has permitted.
   std::string second = "%d1 = call";
   EXPECT_EQ(faultOf(second, "call void "
                             "@llvm.nvvm.wgmma.wait_group.sync.aligned(i64 0)\n"
@@ -342,7 +343,7 @@ TEST_F(Wgmma, AWaitOffByOneIsCaught) {
                     "wait_group.sync.aligned(i64 1)"),
             Fault::Pending);
   EXPECT_EQ(faultOf(kWait, ""), Fault::Pending);
-  // The last one is in no group.
+  // The last wgmma is in no group.
   std::string code = kernelOf(product);
   code.erase(code.rfind(kCommit), kCommit.size());
   EXPECT_EQ(launch(code).fault, Fault::Pending);
@@ -356,7 +357,7 @@ TEST_F(Wgmma, OperandsAreNotWrittenBeforeAWait) {
       launch(mutate(kernelOf(product), kWait, barrier + write + kWait));
   EXPECT_EQ(run.fault, Fault::Pending) << run.message;
   EXPECT_NE(run.message.find("which a wgmma reads"), std::string::npos);
-  // Without the barrier another warp may still read.
+  // Without the barrier another warp may still be reading.
   EXPECT_NE(faultOf(kWait, kWait + write), Fault::None);
 }
 
@@ -368,7 +369,7 @@ TEST_F(Wgmma, WrongSwizzlesAreCaught) {
                  "or i64 %start.a, " +
                      text((product.descriptor(64) & ~(uint64_t(3) << 62)) |
                           uint64_t(2) << 62)));
-  // The stride of another swizzle.
+  // The stride of a different swizzle.
   isWrong(mutate(code, "or i64 %start.a, " + text(product.descriptor(64)),
                  "or i64 %start.a, " +
                      text((other.descriptor(64) & ~(uint64_t(3) << 62)) |

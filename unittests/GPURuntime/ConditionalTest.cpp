@@ -1,6 +1,6 @@
 //===- ConditionalTest.cpp - Rules of conditional nodes -------------------===//
 //
-// What the emulated driver accepts and refuses of graphs with conditions.
+// Tests which graphs with conditions the emulated driver accepts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,7 +15,7 @@ using namespace fp8::cuda;
 
 namespace {
 
-/// down: --n, and goes on while it is not 0. set: the handle to a number.
+/// down: --n, and repeats while n is not 0. set: sets the handle to a number.
 const char *const image = R"(
 target triple = "nvptx64-nvidia-cuda"
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -139,7 +139,7 @@ TEST_F(Conditional, ALoopRunsWhileItsConditionHolds) {
 }
 
 TEST_F(Conditional, TheDefaultIsThereAtEveryLaunch) {
-  // A branch whose body says that it is not to be taken again.
+  // A branch whose body sets its condition to false.
   ConditionalHandle handle = makeHandle(graph, 7, /*flags=*/1);
   Graph body = nullptr;
   ASSERT_EQ(addCondition(graph, handle, If, &body), Success);
@@ -206,7 +206,8 @@ TEST_F(Conditional, ABodyCopiesDeviceAndPinnedMemory) {
   EXPECT_EQ(value, 5);
 }
 
-// Each of these leaves the device unusable, so it is a process of its own.
+// Each of these tests leaves the device unusable, so it runs in its own
+// process.
 
 TEST_F(Conditional, FaultWhereNothingHasSetIt) {
   ASSERT_EQ(addCondition(graph, makeHandle(graph), While), Success);

@@ -1,4 +1,4 @@
-//===- CublasLtHeaderTest.cpp - CublasLt.h beside the toolkit's header ----===//
+//===- CublasLtHeaderTest.cpp - CublasLt.h and the toolkit's header -------===//
 
 #include <cublasLt.h>
 

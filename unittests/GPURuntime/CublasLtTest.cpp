@@ -1,7 +1,7 @@
 //===- CublasLtTest.cpp - Dots by cuBLASLt --------------------------------===//
 //
-// On the emulated driver, with a cuBLASLt of its own (test/lib/GPUEmulator)
-// that refuses what the documentation does not allow.
+// Uses the emulated driver with an emulated cuBLASLt (test/lib/GPUEmulator),
+// which rejects what the documentation does not allow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,7 +42,8 @@ fp8_gpu_dot dotOf(fp8_dtype lhs, fp8_dtype rhs, fp8_dtype result, bool scaled) {
   return dot;
 }
 
-/// What `entry` launches: a dot of the arguments, twice into the result.
+/// The kernel that `entry` launches: a dot of the arguments, computed twice
+/// into the result.
 fp8_gpu_kernel kernel;
 
 // External buffers: lhs, rhs, the scales, the result.

@@ -1,4 +1,4 @@
-//===- CudaHeaderTest.cpp - Cuda.h beside the toolkit's header ------------===//
+//===- CudaHeaderTest.cpp - Cuda.h and the toolkit's header ---------------===//
 
 #include <cuda.h>
 
@@ -16,7 +16,7 @@ constexpr auto sizesOf(Result (*)(Arguments...)) {
   return std::array<size_t, sizeof...(Arguments)>{sizeof(Arguments)...};
 }
 
-/// As many arguments, and of the same sizes.
+/// Returns whether both have the same number of arguments, of the same sizes.
 template <typename Ours, typename Theirs>
 constexpr bool haveOneForm(Ours *, Theirs *) {
   constexpr auto mine = sizesOf(static_cast<Ours *>(nullptr));
@@ -31,8 +31,8 @@ constexpr bool haveOneForm(Ours *, Theirs *) {
 
 } // namespace
 
-// The header declares this one with another name since CUDA 13, the library
-// exports both.
+// Since CUDA 13 the header declares this function under another name; the
+// library exports both.
 #undef cuEventElapsedTime
 extern "C" CUresult cuEventElapsedTime(float *, CUevent, CUevent);
 

@@ -23,13 +23,13 @@ constexpr int64_t elements = 64;
 // 4 a constant.
 void step(fp8_step *step) {
   start(step, 0, add, 2, {~0, ~1});
-  // The constant is two vectors; the loop adds the one, then the other.
+  // The constant is two vectors; the loop adds one after the other.
   for (int64_t i = 0; i < 2; ++i) {
     int64_t offsets[] = {0, i * elements * 4};
     start(step, 1, add, 2, {~0, ~4}, offsets);
   }
   start(step, 2, sum, 1, {~0, ~2});
-  // A scalar that the schedule writes, and a kernel that counts on.
+  // A scalar that the schedule writes and a kernel increments.
   uint64_t seven = 7ull << 32 | 5;
   fp8_write(step, 128, 4, 8, &seven);
   start(step, 3, count, 1, {132});
@@ -37,7 +37,7 @@ void step(fp8_step *step) {
   uint8_t byte = 1;
   fp8_write(step, 136, 1, 1, &byte);
   start(step, 4, count, 1, {136});
-  // Clears part of the large result, then copies what the arena holds.
+  // Clears part of the large result, then adds the state to it.
   uint32_t zero = 0;
   for (int64_t i = 0; i < 2048; ++i)
     fp8_write(step, ~3, i * 4, 4, &zero);
@@ -45,7 +45,7 @@ void step(fp8_step *step) {
   start(step, 5, add, 2, {~3, ~0}, offsets);
 }
 
-/// Counts at 0 until the GPU says 5: the host has to read it.
+/// Counts from 0 until the GPU returns 5: the host must read the value.
 void loop(fp8_step *step) {
   uint32_t zero = 0;
   fp8_write(step, 0, 0, 4, &zero);
@@ -132,7 +132,7 @@ TEST(Step, RunsAgainAndAgain) {
       loss += x[i];
     }
     EXPECT_EQ(*result<float>(step, 1), loss) << run;
-    // A look at the state costs a copy and changes nothing.
+    // Reading the state costs a copy and changes nothing.
     if (run % 2) {
       float *state = argument<float>(step, 0);
       EXPECT_EQ(std::vector<float>(state, state + elements), x);
@@ -160,7 +160,7 @@ TEST(Step, TheNextBatchIsWrittenWhileAStepRuns) {
   for (int run = 0; run < 6; ++run) {
     ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
     feed(run + 1);
-    // Staged again, after it was written once more.
+    // Stages again after writing once more.
     if (run % 2)
       feed(run + 1);
     std::vector<float> y = ramp(elements, static_cast<float>(run * 10));
@@ -171,7 +171,7 @@ TEST(Step, TheNextBatchIsWrittenWhileAStepRuns) {
       x[i] += function.constant[elements + i];
       loss += x[i];
     }
-    // Some steps are not looked at before the next one is told.
+    // Some results are not read before the next step starts.
     if (run % 3)
       EXPECT_EQ(*result<float>(step, 1), loss) << run;
   }
@@ -234,12 +234,12 @@ TEST(Step, MeasuresItsLaunches) {
 }
 
 //===----------------------------------------------------------------------===//
-// What the GPU decides
+// Control flow on the GPU
 //===----------------------------------------------------------------------===//
 
 namespace {
 
-/// How often the emulated driver did what (its fp8_emulator_counts).
+/// The emulated driver's counts of actions (its fp8_emulator_counts).
 struct Counts {
   uint64_t graphs, kernels, waits, pageable, branches, iterations;
 };
@@ -254,7 +254,8 @@ Counts driverCounts() {
   return counts;
 }
 
-/// Where launches are told one by one, nothing is decided on the GPU.
+/// With FP8_GPU_CHECK launches are made one by one, and the GPU decides
+/// nothing.
 bool isChecked() { return std::getenv("FP8_GPU_CHECK") != nullptr; }
 
 // External buffers: 0 the state x[3][4], 1 the batch y[3][4], 2 an integer n,
@@ -271,12 +272,12 @@ void decided(fp8_step *step) {
       fp8_write_moving(step, &put, ~4, 0, nullptr, 4, 7 + 100 * i - j, by);
     }
     fp8_end(step);
-    // What the one row of the loss is, a branch asks for: i < limit.
+    // A branch decides which of two counters is incremented: i < limit.
     const int64_t by[] = {1};
     fp8_write_moving(step, &put, 0, 0, nullptr, 4, i, by);
     start(step, 1, less, 1, {0, ~3, 64});
     fp8_keep(step, &keep, 0, 64, 0, nullptr, 1);
-    // The memory of a condition may be used again before anything asks.
+    // The memory of a condition may be overwritten before the branch.
     uint8_t other = 1;
     fp8_write(step, 64, 0, 1, &other);
     if (fp8_branch(step, &test, 0, 0, 0, 1)) {
@@ -335,7 +336,7 @@ TEST(Step, LoopsAndBranchesAreTheGPUs) {
     std::vector<float> y = ramp(12, static_cast<float>(run));
     std::copy(y.begin(), y.end(), argument<float>(step, 1));
     *argument<int32_t>(step, 3) = limit;
-    // A profile tells launches one by one, like FP8_GPU_CHECK.
+    // A profile makes launches one by one, like FP8_GPU_CHECK.
     fp8_step_set_profile(step, run == 1);
     Counts before = driverCounts();
     ASSERT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
@@ -363,7 +364,7 @@ TEST(Step, LoopsAndBranchesAreTheGPUs) {
   fp8_step_destroy(step);
 }
 
-/// Loops within more loops than there are counters.
+/// Nests more loops than there are counters.
 static void tooDeep(fp8_step *step) {
   for (int level = 0; level <= FP8_GPU_LOOPS; ++level)
     fp8_loop(step, &countLoop, 2);
@@ -392,7 +393,7 @@ TEST(Step, BadControlFlowIsAnError) {
 }
 
 //===----------------------------------------------------------------------===//
-// What can be missing
+// Missing drivers and devices
 //===----------------------------------------------------------------------===//
 
 static std::string failureOf(Function &function) {
@@ -427,10 +428,10 @@ TEST(Missing, Memory) {
 }
 
 //===----------------------------------------------------------------------===//
-// What can go wrong
+// Faults
 //===----------------------------------------------------------------------===//
 
-/// What is said of a function whose entry is `entry`.
+/// Returns the error of a function whose entry is `entry`.
 static std::string faultOf(fp8_entry_fn entry) {
   Trained function(entry);
   Executable executable(function.builder.build());
@@ -438,7 +439,7 @@ static std::string faultOf(fp8_entry_fn entry) {
   EXPECT_EQ(fp8_step_create(executable, 0, &step), FP8_OK) << fp8_last_error();
   EXPECT_NE(fp8_step_run(step), FP8_OK);
   std::string text = fp8_last_error();
-  // What comes after is told as well, and nothing hangs.
+  // Later runs fail as well, and nothing hangs.
   EXPECT_NE(fp8_step_run(step), FP8_OK);
   fp8_step_destroy(step);
   return text;
@@ -492,7 +493,7 @@ TEST(Fault, IsToldLater) {
   fp8_step_destroy(step);
 }
 
-/// Of a function whose one kernel is `kernel`.
+/// Returns the error of loading a function whose only kernel is `kernel`.
 static std::string loadingFailureOf(fp8_gpu_kernel kernel) {
   Trained function;
   const fp8_gpu_kernel *kernels[] = {&kernel};

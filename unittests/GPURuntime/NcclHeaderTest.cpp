@@ -1,4 +1,4 @@
-//===- NcclHeaderTest.cpp - Nccl.h beside NCCL's header -------------------===//
+//===- NcclHeaderTest.cpp - Nccl.h and NCCL's header ----------------------===//
 
 #include <nccl.h>
 
@@ -10,7 +10,7 @@
 
 namespace ours = fp8::nccl;
 
-/// A type of ours is one of NCCL's: as large, and passed alike.
+/// Returns whether two types have the same size and are passed alike.
 template <typename Ours, typename Theirs> constexpr bool isAlike() {
   return sizeof(Ours) == sizeof(Theirs) &&
          std::is_class_v<Ours> == std::is_class_v<Theirs> &&

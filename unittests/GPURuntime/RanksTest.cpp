@@ -1,7 +1,7 @@
-//===- RanksTest.cpp - Steps on GPUs that run together --------------------===//
+//===- RanksTest.cpp - Steps on the GPUs of several ranks -----------------===//
 //
-// Ranks are threads, which share the emulated GPU. What they reduce has the
-// bits of the same step on CPUs, whatever it travels as.
+// Ranks are threads that share the emulated GPU. Reductions have the same bits
+// as on CPUs, on every wire.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,12 +17,12 @@ namespace {
 
 constexpr int64_t elements = 320, threadsOfBlock = 32;
 
-/// What the entries below do; of this thread.
+/// The settings of the entries below, for this thread.
 struct Work {
   fp8_all_reduce what;
   bool isOnGpu = true, readsOnHost = false, reducesInLoop = false;
   const fp8_exchange *exchange = nullptr;
-  float control[2] = {0, 0};    // to begin with
+  float control[2] = {0, 0};    // initial value
   fp8_entry_fn entry = nullptr; // null: step, or exchangeStep
 };
 thread_local Work *work;
@@ -60,7 +60,7 @@ void step(fp8_step *step) {
   launchAdd(step, 3, ~3, ~4);
 }
 
-/// Runs `body` `trips` times, on a GPU in a loop that it counts.
+/// Runs `body` `trips` times; on a GPU in a loop that it counts.
 template <typename Body>
 void repeat(fp8_step *step, int64_t trips, const Body &body) {
   if (work->isOnGpu)
@@ -72,7 +72,7 @@ void repeat(fp8_step *step, int64_t trips, const Body &body) {
 }
 
 /// x += y; sum = reduced x, while z += 3 y; if y[0] is not negative, z += 2
-/// sum. Whether it is, a GPU keeps before the reduction and asks behind it.
+/// sum. A GPU keeps the condition before the reduction and reads it after.
 void decidingStep(fp8_step *step) {
   bool isTaken = false;
   if (work->isOnGpu)
@@ -99,7 +99,7 @@ void decidingStep(fp8_step *step) {
     fp8_end(step);
 }
 
-/// x += y, then the exchange of it for the result.
+/// x += y, then exchanges x into the result.
 void exchangeStep(fp8_step *step) {
   launchAdd(step, 0, ~0, ~1);
   const int64_t operands[2] = {~0, ~4};
@@ -108,7 +108,7 @@ void exchangeStep(fp8_step *step) {
   fp8_wait(step, 1);
 }
 
-/// What a run leaves, as bytes: x, control, z and the sum of every step.
+/// The result of a run, as bytes: x, control, z and the sum of every step.
 using Outcome = std::vector<std::string>;
 
 struct Options {
@@ -191,7 +191,7 @@ std::vector<Outcome> runOnRanks(int64_t ranks, const Work &mine,
   return outcomes;
 }
 
-/// Runs the same on GPUs and on CPUs.
+/// Runs the same step on GPUs and on CPUs, and compares the outcomes.
 void expectSame(int64_t ranks, Work mine, const Options &options = {}) {
   std::vector<Outcome> got = runOnRanks(ranks, mine, options);
   mine.isOnGpu = false;
@@ -234,7 +234,7 @@ namespace {
 
 constexpr int64_t plainBytes = 1280; // of a tensor
 
-/// Every type that ranks reduce, each way.
+/// Returns every type that can be reduced, with each reduction.
 std::vector<fp8_all_reduce> plainReductions() {
   std::vector<fp8_all_reduce> all;
   for (int dtype = 0; dtype <= FP8_DTYPE_F64; ++dtype)
@@ -262,7 +262,7 @@ void plainStep(fp8_step *step) {
     fp8_wait(step, static_cast<int64_t>(i));
 }
 
-/// Elements of any type: random, and none of them NaN.
+/// Fills a tensor of any type with random elements, none of them NaN.
 void fillPlainly(fp8_dtype dtype, Gradients &random, char *bytes) {
   auto fill = [&](auto convert) {
     using T = decltype(convert(0.0f));
@@ -421,10 +421,10 @@ TEST(Ranks, TellOfMistakes) {
 }
 
 //===----------------------------------------------------------------------===//
-// When a rank fails
+// Failures of ranks
 //===----------------------------------------------------------------------===//
 
-/// What two ranks say in the end of a run that one of them cannot go on with.
+/// Returns the errors of two ranks in a run that one of them cannot continue.
 static std::vector<Outcome> endOfRun(double timeout = 60, int64_t failAt = -1) {
   std::vector<Outcome> outcomes(2);
   Options options;
@@ -449,7 +449,7 @@ TEST(RanksFail, ByTheTransport) {
   EXPECT_EQ(outcomes[0], Outcome{"another rank has ended all"});
 }
 
-// By what FP8_EMULATOR_NCCL has rank 1 do.
+// FP8_EMULATOR_NCCL sets what rank 1 does.
 
 TEST(NcclFails, WhenItConnects) {
   EXPECT_EQ(endOfRun()[1],

@@ -1,4 +1,4 @@
-//===- TestKernels.h - Kernels that steps of tests launch -------*- C++ -*-===//
+//===- TestKernels.h - Kernels of the tests' steps --------------*- C++ -*-===//
 
 #ifndef FP8_UNITTESTS_GPURUNTIME_TESTKERNELS_H
 #define FP8_UNITTESTS_GPURUNTIME_TESTKERNELS_H
@@ -10,8 +10,8 @@
 
 namespace fp8::test {
 
-/// add: x += y, by blocks of 32 threads; its scratch memory holds y meanwhile.
-/// sum: s = x[0] + .. + x[63] in one thread. count: n += 1.
+/// add: x += y, in blocks of 32 threads, with y in scratch memory. sum: s =
+/// x[0] + .. + x[63] in one thread. count: n += 1.
 inline const std::string image = R"(
 target triple = "nvptx64-nvidia-cuda"
 declare i32 @llvm.nvvm.read.ptx.sreg.tid.x()
@@ -87,7 +87,8 @@ define ptx_kernel void @race(ptr %n) {
 }
 )";
 
-/// What decides, as fp8-plan-graph makes it (for integers of 1 and 4 bytes).
+/// The control kernels in fp8-plan-graph's form (for integers of 1 and 4
+/// bytes).
 inline const std::string controlImage = R"(
 target triple = "nvptx64-nvidia-cuda"
 declare void @cudaGraphSetConditional(i64, i32)

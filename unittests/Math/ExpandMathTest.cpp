@@ -100,8 +100,8 @@ protected:
     ASSERT_FALSE(bool(error));
   }
 
-  /// The distance of `got` from the true value, in units of the last place of
-  /// an f32 near the true value.
+  /// Returns the distance of `got` from the true value, in units in the last
+  /// place of an f32 near the true value.
   static double ulps(float got, double want) {
     if (std::isnan(want) || std::isnan(got))
       return std::isnan(want) && std::isnan(got) ? 0 : kInf;
@@ -109,7 +109,7 @@ protected:
     if (std::isinf(rounded) || std::isinf(got)) {
       if (got == rounded)
         return 0;
-      // Just below the largest float: either is a rounding of the value.
+      // Just below the largest float, both are valid roundings of the value.
       if (std::abs(want) > 3.4028234e38 && std::abs(want) < 3.402824e38)
         return 1;
       return kInf;
@@ -179,7 +179,7 @@ protected:
     return list;
   }
 
-  /// Every `step`th f32 by its bits, and the special values.
+  /// Returns every `step`th f32 by its bits, and the special values.
   static std::vector<float> samples(uint32_t step = 1021) {
     std::vector<float> list = specials();
     for (uint64_t bits = 0; bits < (uint64_t(1) << 32); bits += step) {
@@ -209,7 +209,7 @@ protected:
       auto draw = [&](float range) {
         return std::uniform_real_distribution<float>(-range, range)(random);
       };
-      // Moderate values, any bits, and integers as the second operand.
+      // Moderate values, arbitrary bits, and integers as the second operand.
       float x, y;
       uint32_t wx = random(), wy = random();
       std::memcpy(&x, &wx, 4);
@@ -234,7 +234,7 @@ protected:
     check(a, b, function, 2);
   }
 
-  /// The same in f64, against the long double function.
+  /// Checks the op in f64 against the long double function.
   void checkF64(StringRef op, long double (*function)(long double)) {
     compile(op, /*binary=*/false, "f64");
     std::vector<double> a = {0.0,    -0.0,    kInf,   -kInf, std::nan(""),
@@ -277,7 +277,8 @@ protected:
   std::unique_ptr<ExecutionEngine> engine;
 };
 
-// For the C library's overloaded names.
+// The C library's names are overloaded, so the function is given as an
+// expression.
 #define UNARY(TEST_NAME, OP, EXPRESSION)                                       \
   TEST_F(ExpandMathTest, TEST_NAME) {                                          \
     checkUnary(OP, [](double x) -> double { return EXPRESSION; });             \

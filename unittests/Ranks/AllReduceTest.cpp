@@ -10,7 +10,7 @@
 using namespace fp8::test;
 
 namespace {
-/// The same bytes on all ranks?
+/// Expects the same bytes on all ranks.
 template <typename T>
 void expectEqualRanks(const std::vector<std::vector<T>> &results) {
   for (const std::vector<T> &each : results)
@@ -95,7 +95,7 @@ TEST(AllReduce, DoublesAndNarrowFloats) {
   auto sums = reduceAll(describe(FP8_REDUCE_SUM, FP8_DTYPE_F64, 2), doubles);
   EXPECT_EQ(sums[1], (std::vector<double>{0, 1}));
 
-  // 256 + 1 + 1 in f32 is 258, which bf16 has; in bf16 it would be 256.
+  // 256 + 1 + 1 is 258 in f32, which bf16 represents; in bf16 it would be 256.
   std::vector<std::vector<uint16_t>> narrow = {{fp8::rt::encodeBFloat16(256)},
                                                {fp8::rt::encodeBFloat16(1)},
                                                {fp8::rt::encodeBFloat16(1)}};
@@ -148,7 +148,7 @@ TEST(AllReduce, BFloat16OnTheWire) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// The nearest of all codes, of equals the even one; saturates.
+/// Returns the nearest code, the even one on ties; saturates.
 template <typename Format> uint8_t nearestCode(float value) {
   uint8_t best = 0;
   double distance = INFINITY;
@@ -170,7 +170,7 @@ template <typename Format> void checkCodes() {
     float value = fp8::rt::decodeFloat8<Format>(static_cast<uint8_t>(code));
     if (std::isfinite(value)) {
       EXPECT_EQ(fp8::rt::encodeFloat8<Format>(value, saturated), code);
-      // Between two codes, at ties, and a little beside.
+      // Values between two codes, at ties, and close to them.
       for (float scale : {1.03f, 1.0625f, 1.125f, 1.1875f, 0.97f}) {
         float near = value * scale;
         EXPECT_EQ(fp8::rt::encodeFloat8<Format>(near, saturated),
@@ -183,7 +183,7 @@ template <typename Format> void checkCodes() {
   // All bf16 values.
   for (uint32_t bits = 0; bits < 65536; ++bits) {
     float value = fp8::rt::decodeBFloat16(static_cast<uint16_t>(bits));
-    // Beyond, doubles do not tell the distances apart.
+    // Doubles do not resolve the distances of larger values.
     if (!(std::fabs(value) < 1e6f))
       continue;
     ASSERT_EQ(fp8::rt::encodeFloat8<Format>(value, saturated),
@@ -210,7 +210,7 @@ TEST(Float8, IsTheNearestCode) {
 }
 
 namespace {
-/// Signal to noise of results beside exact sums, in dB.
+/// Returns the signal-to-noise ratio of results against exact sums, in dB.
 double snrOf(const std::vector<double> &exact, const std::vector<float> &got,
              double factor = 1) {
   double signal = 0, noise = 0;
@@ -246,7 +246,7 @@ TEST(Float8Wire, KeepsTheSignal) {
                          std::to_string(block),
                      std::to_string(snr));
       EXPECT_GE(snr, 25) << ranks << " ranks, blocks of " << block;
-      EXPECT_LE(snr, 40); // it is FP8 that travels
+      EXPECT_LE(snr, 40); // the wire is FP8
     }
 }
 
@@ -279,7 +279,7 @@ TEST(Float8Wire, WhatIsNotFiniteSurvives) {
       EXPECT_TRUE(std::isnan(results[0][7]));
       if (wire == FP8_WIRE_F8_E5M2)
         EXPECT_EQ(results[0][300], INFINITY);
-      // It is no sign of a scale that is too small.
+      // An infinity does not mean that the scale is too small.
       EXPECT_GE(controls[0][0], 1);
       values[1][7] = values[2][300] = 0;
       EXPECT_GE(snrOf(exactSums(values),
@@ -312,7 +312,7 @@ TEST(Float8Wire, ExtremeSizes) {
 TEST(Mu, DoublesInAThousandStepsAndHalvesWhenCodesSaturate) {
   // Equal values on all ranks: mu > 1 would saturate the largest.
   std::vector<std::vector<float>> equal(4, Gradients(5).tensor(256));
-  // With opposite signs nearly nothing is left, and mu may grow to N.
+  // With opposite signs almost nothing is left, and mu may grow to N.
   auto opposite = equal;
   for (size_t i = 0; i < 256; ++i)
     opposite[1][i] = opposite[3][i] = -0.99f * equal[0][i];
@@ -335,7 +335,7 @@ TEST(Mu, DoublesInAThousandStepsAndHalvesWhenCodesSaturate) {
       ASSERT_EQ(fp8_step_run(step), FP8_OK);
     EXPECT_NEAR(control[0], 2, 0.002);
     EXPECT_EQ(control[1], 1000);
-    // mu = 2: sums of equal values are beyond the largest code.
+    // mu = 2: sums of equal values exceed the largest code.
     work.tensors[0].in = reinterpret_cast<char *>(equal[rank].data());
     control[0] = 2;
     ASSERT_EQ(fp8_step_run(step), FP8_OK);
@@ -371,7 +371,7 @@ TEST(AllReduce, BytesOnTheWire) {
       return static_cast<double>(sent);
     };
     double f32 = bytes(FP8_WIRE_EXACT, 0), bf16 = bytes(FP8_WIRE_BF16, 0);
-    // Both ways, what the others need.
+    // Both transfers, of the other ranks' slices.
     EXPECT_NEAR(f32, 2.0 * 4 * elements * (ranks - 1) / ranks, 64);
     for (int64_t block : {0, 128}) {
       double f8 = bytes(FP8_WIRE_F8_E4M3FN, block);
@@ -382,7 +382,7 @@ TEST(AllReduce, BytesOnTheWire) {
 }
 
 namespace {
-/// Ten tensors of many types and sizes.
+/// Reduces tensors of many types and sizes.
 std::vector<std::vector<char>> reduceMany(int64_t bucketBytes,
                                           bool isWaitedOneByOne) {
   std::vector<std::vector<char>> results;
@@ -406,7 +406,7 @@ std::vector<std::vector<char>> reduceMany(int64_t bucketBytes,
               {describe(FP8_REDUCE_MEAN, FP8_DTYPE_F32, 1 + i * 311, wire,
                         i % 3 ? 128 : 0),
                reinterpret_cast<char *>(in[i].data()),
-               // Some in place.
+               // Some are in place.
                reinterpret_cast<char *>(i % 5 ? out[i].data() : in[i].data()),
                i % 2 ? controls[i].data() : nullptr});
         }
@@ -449,7 +449,8 @@ TEST(AllReduce, Profile) {
       ASSERT_EQ(fp8_step_run(step), FP8_OK);
     int64_t count = 0;
     const fp8_collective_stat *stats = fp8_step_collectives(step, &count);
-    // Both travel together: times are shared by size, bytes are each one's own.
+    // Both travel together: times are shared by size, bytes are counted for
+    // each.
     ASSERT_EQ(count, 2);
     for (int64_t i = 0; i < 2; ++i) {
       EXPECT_STREQ(stats[i].label, "gradient w");
@@ -480,7 +481,7 @@ TEST(Group, GatherBringsTheBytesOfAll) {
     ASSERT_EQ(fp8_group_gather(group, mine.data(), rank, keep, &all), FP8_OK);
     EXPECT_EQ(all, (std::vector<std::string>{"", "b", "cc"}));
   });
-  // Alone, and with nowhere to tell.
+  // Without a group, and without a callback.
   std::vector<std::string> all;
   EXPECT_EQ(fp8_group_gather(nullptr, "x", 1, keep, &all), FP8_OK);
   EXPECT_EQ(all, std::vector<std::string>{"x"});

@@ -1,4 +1,4 @@
-//===- ExchangeTest.cpp - Parts that ranks of groups exchange -------------===//
+//===- ExchangeTest.cpp - Exchanges of parts between ranks ----------------===//
 
 #include "RanksInMemory.h"
 
@@ -8,7 +8,7 @@ namespace {
 
 using Values = std::vector<std::vector<int32_t>>; // by rank
 
-/// What the entry below does; of this thread.
+/// The settings of the entry below, for this thread.
 struct ExchangeWork {
   fp8_exchange what;
   const std::vector<int32_t> *in;
@@ -17,7 +17,7 @@ struct ExchangeWork {
 };
 thread_local ExchangeWork *exchangeWork;
 
-/// Several exchanges of one number are under way at once, as in a loop.
+/// Several exchanges of one number are in flight at once, as in a loop.
 void exchangeEntry(fp8_step *step) {
   auto *arena = static_cast<char *>(fp8_operand(step, 0));
   auto inBytes = static_cast<int64_t>(exchangeWork->in->size() * 4);
@@ -57,7 +57,8 @@ fp8_exchange describe(fp8_exchange_kind kind, int64_t elements,
           groupSize,    ranks.data()};
 }
 
-/// The same by the two transports of the tests, which give the same.
+/// Runs the exchange over both transports of the tests and expects equal
+/// results.
 Values exchange(const fp8_exchange &what, const Values &in, size_t outSize) {
   Values results(in.size(), std::vector<int32_t>(outSize));
   runRanks(static_cast<int64_t>(in.size()), [&](fp8_group *group,
@@ -92,7 +93,8 @@ Values exchange(const fp8_exchange &what, const Values &in, size_t outSize) {
 } // namespace
 
 TEST(Exchange, Gather) {
-  // Groups of a mesh [2, 2] along its first axis; not in the order of ranks.
+  // Groups of a mesh [2, 2] along its first axis, in a different order than the
+  // ranks'.
   auto results = exchange(describe(FP8_EXCHANGE_GATHER, 2, {2, 0, 1, 3}, 2),
                           {{1, 2}, {11, 12}, {21, 22}, {31, 32}}, 4);
   EXPECT_EQ(
@@ -108,11 +110,11 @@ TEST(Exchange, AllToAll) {
 }
 
 TEST(Exchange, Permute) {
-  // A pipeline: nothing comes to the first rank.
+  // A pipeline: the first rank receives nothing.
   auto pipeline = exchange(describe(FP8_EXCHANGE_PERMUTE, 2, {0, 1, 1, 2}, 2),
                            {{1, 2}, {11, 12}, {21, 22}}, 2);
   EXPECT_EQ(pipeline, (Values{{0, 0}, {1, 2}, {11, 12}}));
-  // One rank sends to all, itself too.
+  // One rank sends to all, including itself.
   auto broadcast =
       exchange(describe(FP8_EXCHANGE_PERMUTE, 1, {1, 0, 1, 1, 1, 2}, 2),
                {{1}, {2}, {3}}, 1);

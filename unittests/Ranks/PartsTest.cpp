@@ -1,4 +1,4 @@
-//===- PartsTest.cpp - Arguments of which each rank has a part ------------===//
+//===- PartsTest.cpp - Arguments in parts ---------------------------------===//
 
 #include "RanksInMemory.h"
 
@@ -8,8 +8,8 @@ using namespace fp8::test;
 
 namespace {
 
-/// An executable of one argument, in parts of 3 x 2 of 6 x 4: ranks 0 and 2
-/// have the same one. Null where the parts are not in it.
+/// Returns an executable with one 6 x 4 argument in parts of 3 x 2: ranks 0 and
+/// 2 have the same part. Null if the parts are not inside the whole.
 fp8_executable *buildInParts(const std::vector<int64_t> &offsets) {
   static const int64_t part[] = {3, 2}, whole[] = {6, 4};
   fp8_tensor_info argument = {};
@@ -68,7 +68,7 @@ TEST(Parts, AreCutAndGathered) {
                                    "part, to be gathered");
     EXPECT_EQ(fp8_step_gather(step), FP8_OK) << fp8_last_error();
     EXPECT_EQ(read(fp8_step_whole(step, 0), 24), whole);
-    // What was gathered is of the step before.
+    // The gathered value is that of the previous step.
     EXPECT_EQ(fp8_step_run(step), FP8_OK) << fp8_last_error();
     EXPECT_EQ(fp8_step_whole(step, 0), nullptr);
     fp8_memory memory;

@@ -15,7 +15,7 @@
 
 namespace fp8::test {
 
-/// What all ranks of a test share: messages that were not received yet.
+/// The state that all ranks of a test share: messages not received yet.
 struct World {
   explicit World(int64_t ranks) : inboxes(ranks) {
     for (Inbox &inbox : inboxes)
@@ -114,8 +114,8 @@ struct MemoryRank {
   }
 };
 
-/// Calls body(group, rank) in a thread for each rank. failing: a rank whose
-/// transport fails at an exchange.
+/// Calls body(group, rank) in a thread for each rank. The transport of rank
+/// `failing` fails at exchange `failAt`.
 inline void runRanks(int64_t ranks,
                      const std::function<void(fp8_group *, int64_t)> &body,
                      fp8_group_options options = {}, int64_t failing = -1,
@@ -139,7 +139,7 @@ inline void runRanks(int64_t ranks,
     thread.join();
 }
 
-/// A tensor that ranks reduce, and where the bytes of this rank are.
+/// A tensor to reduce, with the addresses of this rank's data.
 struct ToReduce {
   fp8_all_reduce what;
   char *in;
@@ -147,14 +147,14 @@ struct ToReduce {
   float *control = nullptr;
 };
 
-/// What the entry below does; of this thread.
+/// The settings of the entry below, for this thread.
 struct ReduceWork {
   std::vector<ToReduce> tensors;
   bool isWaitedOneByOne = false;
 };
 inline thread_local ReduceWork *reduceWork;
 
-/// Copies all to the arena, reduces it there, and copies it back.
+/// Copies all tensors to the arena, reduces them there, and copies them back.
 inline void reduceEntry(fp8_step *step) {
   std::vector<int64_t> places;
   int64_t next = 0;
@@ -168,7 +168,7 @@ inline void reduceEntry(fp8_step *step) {
     int64_t bytes = tensor.what.elements *
                     fp8_dtype_size(static_cast<fp8_dtype>(tensor.what.dtype));
     put(tensor.in, bytes);
-    // In place where it is said to be.
+    // In place if the test says so.
     if (tensor.out == tensor.in)
       places.push_back(places.back());
     else
@@ -177,7 +177,7 @@ inline void reduceEntry(fp8_step *step) {
     put(tensor.control ? tensor.control : zeros, 8);
   }
   for (size_t i = 0; i < tensors.size(); ++i) {
-    // Each lies at an offset from one operand, as in a loop.
+    // Each is at an offset from one operand, as in a loop.
     const int64_t operands[3] = {0, 0, 0};
     const int64_t *offsets = places.data() + i * 3;
     fp8_all_reduce_start(step, 7 + static_cast<int64_t>(i), &tensors[i].what,
@@ -198,7 +198,7 @@ inline void reduceEntry(fp8_step *step) {
   }
 }
 
-/// An executable with the entry above.
+/// Returns an executable with the entry above.
 inline fp8_executable *buildReducer(int64_t arenaBytes) {
   Builder builder("reducer", reduceEntry);
   builder.desc.arena_bytes = arenaBytes;
@@ -226,7 +226,7 @@ inline fp8_all_reduce describe(fp8_reduction reduction, fp8_dtype dtype,
   return {"gradient w", reduction, wire, dtype, block, elements, 0};
 }
 
-/// Values of each rank in, values of each rank out.
+/// Reduces the values of all ranks; returns the result of each rank.
 template <typename T>
 std::vector<std::vector<T>>
 reduceAll(const fp8_all_reduce &what, std::vector<std::vector<T>> values,
@@ -251,7 +251,8 @@ reduceAll(const fp8_all_reduce &what, std::vector<std::vector<T>> values,
   return results;
 }
 
-/// Student's t with three degrees of freedom: like gradients, with heavy tails.
+/// Student's t distribution with three degrees of freedom: heavy tails, like
+/// those of gradients.
 class Gradients {
 public:
   explicit Gradients(unsigned seed) : engine(seed) {}

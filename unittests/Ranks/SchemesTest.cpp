@@ -1,8 +1,8 @@
-//===- SchemesTest.cpp - Sums of gradients in FP8, beside others' ---------===//
+//===- SchemesTest.cpp - Schemes for sums of gradients in FP8 -------------===//
 //
-// The same gradients summed as the runtime does, and as others do: scaled down
-// before they are rounded (by the number of ranks), not at all, or rounded
-// after every addition (a ring of FP8 sums). docs/Numerics.md has the numbers.
+// Sums the same gradients as the runtime does and by other schemes: scaled down
+// by the number of ranks before rounding, not scaled, or rounded after every
+// addition (a ring of FP8 sums). docs/Numerics.md has the results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,8 @@ namespace {
 
 constexpr int64_t elements = 1 << 15;
 
-/// Gradients of one step: ranks share a part of their variance, rho.
+/// Returns the gradients of one step; rho is the part of the variance that all
+/// ranks share.
 std::vector<std::vector<float>> makeGradients(int64_t ranks, float rho) {
   std::vector<float> common = Gradients(1).tensor(elements);
   std::vector<std::vector<float>> all;
@@ -62,8 +63,8 @@ std::vector<double> sumExactly(const std::vector<std::vector<float>> &all) {
   return sums;
 }
 
-/// One shared scale, gradients multiplied by mu before they are rounded; the
-/// sum in FP8 too: rounded once, or after every addition.
+/// Sums with one shared scale, gradients multiplied by mu before rounding; the
+/// sum is in FP8 too, rounded once or after every addition.
 Quality sumInFloat8(const std::vector<std::vector<float>> &all, float mu,
                     bool isRing) {
   float amax = 0;
@@ -116,19 +117,19 @@ TEST(Schemes, OnlySumsInF32KeepTheSignalEverywhere) {
                   pre.underflow * 100, post.snr, post.overflow * 100, root.snr,
                   ring.snr);
       EXPECT_GE(runtime, 25);
-      // Each of the others fails somewhere: rounding before the sum loses small
-      // gradients, ...
+      // Each of the other schemes fails somewhere: rounding before the sum
+      // loses small gradients, ...
       if (rho == 0 && ranks == 256) {
         EXPECT_GT(pre.underflow, 0.05);
         EXPECT_LT(pre.snr, runtime - 2);
       }
-      // ... no scaling saturates where gradients agree, ...
+      // ... without scaling, sums saturate if gradients agree, ...
       if (rho > 0) {
         EXPECT_GT(post.overflow, 0.001);
         EXPECT_LT(post.snr, 15);
         EXPECT_LT(root.snr, 25);
       }
-      // ... and sums of many in FP8 swallow what is added last.
+      // ... and long sums in FP8 lose the last terms.
       if (ranks >= 64) {
         EXPECT_LT(ring.snr, 18);
         if (rho > 0)

@@ -3,8 +3,8 @@
 // A transport for tests: processes that find each other by sockets in a
 // directory. It can be slow, stop answering, or end at a chosen exchange:
 //   dir=DIR,rank=R,ranks=N[,delay=MS][,stall=K][,kill=K][,fail=K]
-// delay: each exchange ends no sooner than so many milliseconds after it began.
-// stall, kill, fail: what happens at exchange K, counted from 0.
+// delay: each exchange takes at least this many milliseconds.
+// stall, kill, fail: the event at exchange K, counted from 0.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,15 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Goes before every message; of this length: a last message, why all end.
+/// Precedes every message; a length of abortMark announces a last message with
+/// the reason why all ranks end.
 struct Header {
   int64_t bytes;
 };
 constexpr int64_t abortMark = -1;
 constexpr int64_t abortBytes = 1024;
 
-/// The other end of one connection, and what is under way on it.
+/// The other end of a connection, with its transfers.
 struct Peer {
   int socket = -1;
   bool isClosed = false;
@@ -74,7 +75,8 @@ struct State {
   }
 };
 
-/// A message is its header, then its bytes.
+/// Returns the address of byte `at` of a message, which is its header followed
+/// by its bytes.
 char *placeOf(Header &header, const fp8_message &message, int64_t at,
               int64_t &left) {
   int64_t headerBytes = sizeof(Header);
@@ -128,7 +130,7 @@ void readAbort(State &state, int64_t rank) {
   state.fail(-1, text, true);
 }
 
-/// Moves what can be moved; false after a failure.
+/// Moves as many bytes as possible; returns false after a failure.
 bool advance(State &state, int64_t rank) {
   Peer &peer = state.peers[rank];
   while (peer.sent < peer.sendTotal) {
@@ -136,7 +138,7 @@ bool advance(State &state, int64_t rank) {
     char *data = placeOf(peer.sendHeader, peer.send, peer.sent, left);
     ssize_t n = send(peer.socket, data, left, MSG_NOSIGNAL | MSG_DONTWAIT);
     if (n < 0 && errno != EAGAIN && errno != EWOULDBLOCK)
-      break; // what it sent last may tell why
+      break; // its last message may have the reason
     if (n < 0)
       break;
     peer.sent += n;
@@ -168,7 +170,7 @@ bool advance(State &state, int64_t rank) {
   return true;
 }
 
-/// Between exchanges: has another rank said why all end?
+/// Returns, between exchanges, whether another rank has sent a last message.
 bool lookForAbort(State &state) {
   for (int64_t rank = 0; rank < state.ranks; ++rank) {
     Peer &peer = state.peers[rank];
@@ -225,7 +227,7 @@ void abortAll(void *opaque, const char *message) {
   std::memcpy(last.data(), &header, sizeof(header));
   std::snprintf(last.data() + sizeof(header), abortBytes, "%s", message);
   for (Peer &peer : state.peers)
-    // In the middle of a message it would be taken for a part of that.
+    // In the middle of a message it would be taken for a part of it.
     if (peer.socket >= 0 && (peer.sent == 0 || peer.sent == peer.sendTotal))
       (void)!send(peer.socket, last.data(), last.size(),
                   MSG_NOSIGNAL | MSG_DONTWAIT);
@@ -247,7 +249,7 @@ sockaddr_un addressOf(const State &state, int64_t rank) {
   return address;
 }
 
-/// Calls the lower ranks, and is called by the higher ones.
+/// Connects to the lower ranks and accepts the higher ones.
 std::string connectAll(State &state, double timeout) {
   Clock::time_point begin = Clock::now();
   int listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);

@@ -1,14 +1,14 @@
 //===- TrainOnRanks.cpp - A small training run, on ranks ------------------===//
 //
-// What the tests start on several ranks, by sockets or by an mpirun: it trains
-// a step that is written by hand.
+// The program that the tests start on several ranks, by sockets or by mpirun:
+// it trains a hand-written step.
 //   train-on-ranks OUT STEPS ROWS [KEY[=VALUE]...]
-// ROWS: of a batch of one rank. Keys: resume, text=FILE, timeout=S, backward=MS
-// (time that the step takes after it has started its reductions), every=N
-// (steps from checkpoint to checkpoint), profile, sharded (checkpoints), deal
-// (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (of each of two
-// more tensors that ranks own), and mistakes of one rank: differ=RANK (its
-// initial state), other=RANK (its file). wire=f8: so the gradient travels.
+// ROWS: rows of one rank's batch. Keys: resume, text=FILE, timeout=S,
+// backward=MS (duration of the step after it has started its reductions),
+// every=N (steps between checkpoints), profile, sharded (checkpoints), deal
+// (ranks own `seen` and `tokens`, as with ZeRO), ballast=MiB (size of each of
+// two more tensors that ranks own), and mistakes of one rank: differ=RANK (its
+// initial state), other=RANK (its file). wire=f8: the wire of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ template <typename T> T *operand(fp8_step *step, int64_t number) {
   return static_cast<T *>(fp8_operand(step, ~number));
 }
 
-/// The gradient of mean |w - x|^2 / 2 in the arena, then the step; and which
-/// rows and tokens it was fed.
+/// Computes the gradient of mean |w - x|^2 / 2 in the arena and takes the step;
+/// records its rows and tokens.
 void entry(fp8_step *step) {
   const float *x = operand<float>(step, X);
   float *w = operand<float>(step, W);
@@ -96,7 +96,7 @@ void entry(fp8_step *step) {
     *operand<int64_t>(step, Tokens) += *tokens;
 }
 
-/// The same loss of two rows, by w and x.
+/// Computes the same loss of two rows from w and x.
 void evaluate(fp8_step *step) {
   const float *w = operand<float>(step, 0), *x = operand<float>(step, 1);
   float sum = 0;
@@ -194,7 +194,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
   results.push_back(
       {"loss", FP8_DTYPE_F32, {}, FP8_KIND_LOSS, FP8_ROLE_STATE, -1});
   fp8_executable *step = build("step", entry, arguments, results);
-  // Zeros, but where one rank is to begin with something else.
+  // Zeros, except for a rank that must start differently.
   std::vector<Tensor> initial = state;
   for (Tensor &each : initial)
     each.kind = FP8_KIND_OUTPUT;
@@ -206,7 +206,7 @@ int train(fp8run::RunOptions &run, const char *out, int64_t steps) {
       },
       {}, initial);
 
-  // 15 batches, which no 2 ranks share alike.
+  // 15 batches, which two ranks cannot share evenly.
   fp8_executable *eval = build(
       "eval", evaluate,
       {state[W],

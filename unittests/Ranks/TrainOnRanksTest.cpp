@@ -21,7 +21,7 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-/// Words of a command line.
+/// The words of a command line.
 using Words = std::vector<std::string>;
 
 pid_t spawn(const Words &words, const Words &environment,
@@ -42,7 +42,8 @@ pid_t spawn(const Words &words, const Words &environment,
   _exit(127);
 }
 
-/// The exit status, -1 after a signal; kills what does not end.
+/// Returns the exit status, or -1 after a signal; kills processes that do not
+/// end.
 int statusOf(pid_t pid, double patience = 60) {
   Clock::time_point start = Clock::now();
   int status = 0;
@@ -63,10 +64,10 @@ protected:
     text = "text=" + (dir / "text");
   }
 
-  /// Of the ranks that are started next.
+  /// The environment of ranks started from now on.
   Words environment;
 
-  /// Starts ranks by sockets; faults: those of the transport, by rank.
+  /// Starts ranks over sockets; `faults`: faults of the transport, by rank.
   void start(int ranks, Words arguments, Words faults = {}) {
     pids.clear();
     count = ranks;
@@ -97,7 +98,7 @@ protected:
   std::string outputOf(int rank) const {
     return dir / ("output-" + std::to_string(rank));
   }
-  /// The errors of all ranks.
+  /// Returns the errors of all ranks.
   std::string errors() const {
     std::string all;
     for (int rank = 0; rank < count; ++rank) {
@@ -109,7 +110,7 @@ protected:
     return all;
   }
 
-  /// The bytes of a tensor in a checkpoint.
+  /// Returns the bytes of a tensor in a checkpoint.
   std::string tensor(const std::string &out, int step,
                      const std::string &name) const {
     fp8_tensors *tensors = nullptr;
@@ -159,7 +160,7 @@ TEST_F(TrainOnRanks, IsTrainingOnALargerBatch) {
     expectNear(tensor(out, 7, "w"), tensor("one", 7, "w"));
     EXPECT_EQ(tensor(out, 7, "seen"), tensor("one", 7, "seen"));
   }
-  // Rank 0 alone speaks and writes.
+  // Only rank 0 prints and writes.
   EXPECT_NE(read(outputOf(0)), "");
   EXPECT_EQ(read(outputOf(1)), "");
   EXPECT_TRUE(exists(dir / "three/log.jsonl"));
@@ -167,7 +168,7 @@ TEST_F(TrainOnRanks, IsTrainingOnALargerBatch) {
 
 TEST_F(TrainOnRanks, AnEvaluationIsDealtOut) {
   ASSERT_EQ(run(1, {dir / "out", "4", "2"}), std::vector<int>{0}) << errors();
-  // Nothing is left to train: the same state is evaluated once more.
+  // Nothing is left to train: the same state is evaluated again.
   auto heldOut = [&](int ranks) {
     EXPECT_EQ(run(ranks, {dir / "out", "4", "2", "resume"}),
               std::vector<int>(ranks, 0))
@@ -194,8 +195,8 @@ TEST_F(TrainOnRanks, BitsAreTheSameInEveryRun) {
 }
 
 TEST_F(TrainOnRanks, ResumesOnAnotherNumberOfRanks) {
-  // 12 batches of 2 rows: as 12 steps of one rank, or 3 of 2 ranks, then 6 of
-  // one; of 1 and then 3.
+  // 12 batches of 2 rows: as 12 steps of one rank; as 3 steps of 2 ranks, then
+  // 6 of one; and as steps of 1 rank, then 3.
   ASSERT_EQ(run(1, {dir / "one", "12", "2"}), std::vector<int>{0}) << errors();
   ASSERT_EQ(run(2, {dir / "two", "3", "2"}), (std::vector<int>{0, 0}));
   ASSERT_EQ(run(1, {dir / "two", "9", "2", "resume"}), std::vector<int>{0})
@@ -206,7 +207,7 @@ TEST_F(TrainOnRanks, ResumesOnAnotherNumberOfRanks) {
       << errors();
   EXPECT_EQ(tensor("two", 9, "seen"), tensor("one", 12, "seen"));
   EXPECT_EQ(tensor("three", 6, "seen"), tensor("one", 12, "seen"));
-  // Text too: the same windows.
+  // Text has the same windows too.
   EXPECT_EQ(tensor("two", 9, "tokens"), tensor("one", 12, "tokens"));
   EXPECT_EQ(tensor("three", 6, "tokens"), tensor("one", 12, "tokens"));
 }
@@ -222,7 +223,7 @@ TEST_F(TrainOnRanks, ARankThatIsKilledEndsAll) {
   std::string message = errors();
   EXPECT_EQ(message.find("rank 1 of 3: its process has ended"), 0u) << message;
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
-  // The last checkpoint is whole.
+  // The last checkpoint is complete.
   size_t at = message.find("the last checkpoint is ");
   ASSERT_NE(at, std::string::npos) << message;
   fp8_tensors *tensors = nullptr;
@@ -260,7 +261,7 @@ TEST_F(TrainOnRanks, AnErrorOfOneRankEndsAll) {
   EXPECT_NE(message.find("the transport fails on purpose"), std::string::npos)
       << message;
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
-  // A directory that rank 0 cannot write to.
+  // Rank 0 cannot write to this directory.
   write(dir / "file", "");
   EXPECT_EQ(run(3, {dir / "file/out", "3", "2"}), (std::vector<int>{1, 1, 1}));
   message = errors();
@@ -283,7 +284,7 @@ TEST_F(TrainOnRanks, OneSignalStopsAllAfterTheSameStep) {
 }
 
 TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
-  // All four reductions make a bucket, which leaves at once. Its two exchanges
+  // All four reductions form a bucket, which is sent at once. Its two exchanges
   // take 50 ms, the rest of the step 60 ms.
   environment = {"FP8_BUCKET_BYTES=508"};
   ASSERT_EQ(run(2, {dir / "out", "10", "2", "backward=60", "profile"},
@@ -298,7 +299,7 @@ TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
   EXPECT_LE(hidden, 1);
   EXPECT_NE(json.find("\"label\": \"gradient w\""), std::string::npos);
   EXPECT_NE(read(outputOf(0)).find("between ranks"), std::string::npos);
-  // The timeline shows it: a message a step, most of it beside the step.
+  // The timeline shows one message a step, mostly overlapped with the step.
   std::string timeline = read(dir / "out/timeline.json");
   size_t messages = 0;
   for (size_t place = 0; (place = timeline.find("\"cat\": \"network\"",
@@ -307,7 +308,7 @@ TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
     ++messages;
   EXPECT_EQ(messages, 10u) << timeline;
   EXPECT_NE(timeline.find("\"collectives\": 4"), std::string::npos);
-  // Nothing is done beside them: nothing is hidden.
+  // Without other work nothing is hidden.
   ASSERT_EQ(
       run(2, {dir / "none", "10", "2", "profile"}, {"delay=25", "delay=25"}),
       (std::vector<int>{0, 0}));
@@ -317,7 +318,7 @@ TEST_F(TrainOnRanks, ReductionsHideBehindTheRestOfTheStep) {
 }
 
 //===----------------------------------------------------------------------===//
-// Dealt state: a file of each rank, and an index
+// Dealt state: a file for each rank, and an index
 //===----------------------------------------------------------------------===//
 
 TEST_F(TrainOnRanks, DealtStateIsASetOfFiles) {
@@ -355,7 +356,7 @@ TEST_F(TrainOnRanks, ARankResumesWithItsOwnShardsAlone) {
   ASSERT_NE(at, std::string::npos) << json;
   double peak = std::atof(json.c_str() + at + 12) / (1 << 20);
   RecordProperty("peak", std::to_string(peak));
-  // The shard, and the file that it is read from; not the other rank's.
+  // Its shard and the mapped file, but not the other rank's shard.
   EXPECT_GT(peak, 32);
   EXPECT_LT(peak, 64 + 48);
   EXPECT_EQ(tensor("out", 4, "ballast 3").size(), 32u << 20);
@@ -367,7 +368,7 @@ TEST_F(TrainOnRanks, AnyStateIsASetOfFilesIfAskedFor) {
             (std::vector<int>{0, 0}))
       << errors();
   EXPECT_FALSE(exists(dir / "set/checkpoint-4.safetensors"));
-  // Four tensors of two ranks.
+  // Four tensors on two ranks.
   EXPECT_TRUE(exists(dir / "set/checkpoint-4-00002-of-00002.safetensors"));
   for (const char *name : {"w", "seen", "tokens", "control"})
     EXPECT_EQ(tensor("set", 4, name), tensor("whole", 4, name)) << name;
@@ -398,7 +399,7 @@ TEST_F(TrainOnRanks, ADamagedFileOfASetIsNamed) {
             "'" + part + "' belongs to another set than '" + index + "'");
   unlink(part.c_str());
   EXPECT_NE(errorOf().find(part), std::string::npos) << errorOf();
-  // The one before it is whole.
+  // The previous checkpoint is complete.
   ASSERT_EQ(run(2, {dir / "out", "4", "2", "deal", "resume"}),
             (std::vector<int>{0, 0}))
       << errors();
@@ -413,7 +414,7 @@ TEST_F(TrainOnRanks, ADamagedFileOfASetIsNamed) {
 }
 
 TEST_F(TrainOnRanks, ARankThatFailsWhileItWritesLeavesTheLastSet) {
-  // Where the second rank is to write, a folder stands.
+  // A folder blocks the path that the second rank writes.
   std::string part = "/checkpoint-4-00002-of-00002.safetensors.fp8-tmp";
   ASSERT_EQ(system(("mkdir -p " + (dir / ("out" + part))).c_str()), 0);
   EXPECT_EQ(run(2, {dir / "out", "6", "2", "every=2", "deal"}),
@@ -425,7 +426,7 @@ TEST_F(TrainOnRanks, ARankThatFailsWhileItWritesLeavesTheLastSet) {
             std::string::npos)
       << message;
   EXPECT_EQ(std::count(message.begin(), message.end(), '\n'), 1) << message;
-  // The other rank takes back what it has written.
+  // The other rank removes its file.
   EXPECT_FALSE(exists(dir / "out/checkpoint-4-00001-of-00002.safetensors"));
   EXPECT_FALSE(exists(dir / "out/checkpoint-4.safetensors.index.json"));
 }
@@ -433,7 +434,7 @@ TEST_F(TrainOnRanks, ARankThatFailsWhileItWritesLeavesTheLastSet) {
 TEST_F(TrainOnRanks, ARankThatIsKilledWhileItWritesLeavesTheLastSet) {
   ASSERT_EQ(run(2, {dir / "want", "6", "2", "every=2", "deal"}),
             (std::vector<int>{0, 0}));
-  // A pipe that nobody reads keeps the second rank where it writes.
+  // A pipe without a reader blocks the second rank while it writes.
   std::string part = dir / "out/checkpoint-4-00002-of-00002.safetensors";
   ASSERT_EQ(system(("mkdir " + (dir / "out")).c_str()), 0);
   ASSERT_EQ(mkfifo((part + ".fp8-tmp").c_str(), 0644), 0);
@@ -449,7 +450,8 @@ TEST_F(TrainOnRanks, ARankThatIsKilledWhileItWritesLeavesTheLastSet) {
   EXPECT_EQ(errors().find("rank 1 of 2: its process has ended"), 0u)
       << errors();
   EXPECT_FALSE(exists(dir / "out/checkpoint-4.safetensors.index.json"));
-  // What is half written goes, and the run ends as one that nobody killed.
+  // Incomplete files are removed, and the run ends as if nothing had been
+  // killed.
   ASSERT_EQ(run(2, {dir / "out", "6", "2", "deal", "resume"}),
             (std::vector<int>{0, 0}))
       << errors();
@@ -467,7 +469,7 @@ namespace {
 struct Mpi {
   const char *name;
   const char *launcher; // "": the plugin is not built
-  const char *shown;    // of its name
+  const char *shown;    // part of its name
 };
 
 class TrainOnMpi : public TrainOnRanks,
@@ -517,7 +519,7 @@ TEST_P(TrainOnMpi, AnErrorEndsAll) {
 TEST_P(TrainOnMpi, ARankThatIsKilledEndsAll) {
   pid_t launcher =
       startMpi(2, {dir / "out", "100000", "2", "backward=5", "every=5"});
-  // The line `ranks` has the processes.
+  // The line `ranks` lists the processes.
   pid_t victim = 0;
   for (int i = 0; i < 4000 && victim == 0; ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
@@ -531,7 +533,7 @@ TEST_P(TrainOnMpi, ARankThatIsKilledEndsAll) {
   Clock::time_point start = Clock::now();
   EXPECT_NE(statusOf(launcher), 0);
   EXPECT_LT(secondsSince(start), 5);
-  // Ours, or the launcher's, which names rank or process.
+  // Our message or the launcher's, which names the rank or the process.
   std::string output = read(outputOf(0));
   EXPECT_TRUE(output.find("rank 1 of 2: its process has ended") !=
                   std::string::npos ||

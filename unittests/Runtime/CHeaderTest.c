@@ -1,6 +1,6 @@
 /*===- CHeaderTest.c - Runtime.h is a C header ----------------------------===*\
 |*                                                                            *|
-|* Compiled as C: a whole use of the ABI, called from LaunchTest.cpp.         *|
+|* Compiled as C: a complete use of the ABI, called from LaunchTest.cpp.      *|
 |*                                                                            *|
 \*===----------------------------------------------------------------------===*/
 

@@ -1,5 +1,5 @@
-# Fails if LIBRARY, a shared library or a program, depends on anything but the C
-# and C++ runtimes and ours, or mentions LLVM in its dynamic symbols.
+# Fails if LIBRARY, a shared library or a program, depends on other libraries than
+# ours and the C and C++ runtimes, or mentions LLVM in its dynamic symbols.
 execute_process(COMMAND readelf -d ${LIBRARY} OUTPUT_VARIABLE dynamic
                 RESULT_VARIABLE failed)
 if(failed)

@@ -8,7 +8,8 @@
 
 using namespace fp8::test;
 
-/// A file with this header (its length in front) and so many data bytes.
+/// Returns a file with this header, preceded by its length, and `dataBytes`
+/// bytes of data.
 static std::string fileWith(const std::string &header, size_t dataBytes,
                             int64_t claimed = -1) {
   uint64_t size = claimed < 0 ? header.size() : claimed;
@@ -153,7 +154,7 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   std::string path = dir / "a.safetensors";
   ASSERT_EQ(saveSample(path, 4), FP8_OK);
   std::string before = read(path);
-  // A limit on file sizes fails in the middle of writing, as a full disk does.
+  // A limit on file sizes makes a write fail midway, like a full disk.
   auto oldHandler = std::signal(SIGXFSZ, SIG_IGN);
   rlimit old;
   getrlimit(RLIMIT_FSIZE, &old);
@@ -170,7 +171,7 @@ TEST(SafeTensors, FailedWriteKeepsTheOldFile) {
   EXPECT_EQ(saveSample(dir / "none/a.safetensors", 4), FP8_ERROR_IO);
 }
 
-/// An index of one file that holds "a", a tensor of two bytes.
+/// Returns the error of an index whose file holds "a", a tensor of two bytes.
 static std::string indexError(const std::string &index) {
   TempDir dir;
   write(dir / "part.safetensors",
@@ -188,7 +189,7 @@ static std::string indexError(const std::string &index) {
 }
 
 TEST(SafeTensors, AnIndexStandsForItsFiles) {
-  // As those of shared models are: no more is said of the set.
+  // An index like those of shared models, without our metadata.
   EXPECT_EQ(indexError(R"({"metadata": {"total_size": 2},
                            "weight_map": {"a": "part.safetensors"}})"),
             "");

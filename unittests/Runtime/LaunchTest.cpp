@@ -14,8 +14,8 @@ extern "C" int fp8RunFromC(void);
 TEST(CHeader, IsC) { EXPECT_TRUE(fp8RunFromC()); }
 
 namespace {
-// One launch after another of many sizes; each task mixes what the launch
-// before wrote, so that a task that is lost, doubled or early shows.
+// Many launches one after another; each task mixes the results of the previous
+// launch, so a lost, repeated or early task is detected.
 constexpr int64_t cells = 96;
 constexpr int launches = 400;
 
@@ -32,8 +32,8 @@ void mix(int64_t task, void *const *operands, void *scratch) {
 
 void mixEntry(fp8_step *step) {
   for (int i = 0; i < launches; ++i) {
-    // Ping-pong in the arena; launch 0 reads the argument, the last one writes
-    // the result.
+    // Alternates between two buffers of the arena; launch 0 reads the argument,
+    // the last one writes the result.
     int64_t in = i == 0 ? ~int64_t(0) : (i % 2) * 4096;
     int64_t out = i == launches - 1 ? ~int64_t(1) : ((i + 1) % 2) * 4096;
     const int64_t operands[2] = {in, out};
@@ -109,7 +109,7 @@ TEST(Launch, CostsLittle) {
                               .count());
   }
   RecordProperty("nanoseconds", static_cast<int>(best * 1e6));
-  // About 0.3 us on an idle machine; the bound allows for a busy one.
+  // It takes about 0.3 us on an idle machine; the bound allows for a busy one.
   EXPECT_LT(best / 1000, 100e-6);
   fp8_step_destroy(step);
 }
@@ -140,7 +140,7 @@ void countEntry(fp8_step *step) {
   fp8_launch(step, 0, count, 1, operands, nullptr, 3);
 }
 
-// Adds one array to the next one of a stack, as a loop over layers would.
+// Adds one array to the next one of a stack, like a loop over layers.
 void add(int64_t, void *const *operands, void *) {
   const int32_t *in = static_cast<const int32_t *>(operands[0]);
   int32_t *out = static_cast<int32_t *>(operands[1]);
@@ -155,7 +155,7 @@ void stackEntry(fp8_step *step) {
   }
 }
 
-// As a loop whose condition an earlier launch should have written.
+// A loop whose condition an earlier launch should have written.
 void waitEntry(fp8_step *step) {
   badOperand(step);
   while (*static_cast<int8_t *>(fp8_operand(step, ~int64_t(0))))
@@ -214,7 +214,7 @@ TEST(Launch, BadOperandIsAStatus) {
 
 TEST(Step, StateWithABufferOfItsOwnChangesPlaces) {
   alignas(64) static char storage[128];
-  // Not aligned to 64 bytes: copied.
+  // It is not aligned to 64 bytes, so it is copied.
   int32_t three = 3;
   std::memcpy(storage + 4, &three, 4);
   fp8_constant constant = {storage + 4, 4};
@@ -294,7 +294,7 @@ TEST(Limits, ArePlausible) {
   fp8_limits limits;
   ASSERT_EQ(fp8_measure_limits(2, &limits), FP8_OK) << fp8_last_error();
   EXPECT_EQ(limits.threads, 2);
-  // No machine of today is below the first or above the second.
+  // Current machines are within these bounds.
   EXPECT_GT(limits.f32_flops, 1e8);
   EXPECT_LT(limits.f32_flops, 1e12);
   EXPECT_GE(limits.bf16_flops, 0);

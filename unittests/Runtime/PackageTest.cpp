@@ -19,7 +19,7 @@ protected:
   }
   ~Package() override { fp8_package_close(package); }
 
-  /// Opens a directory with this manifest; the message of the failure.
+  /// Opens a directory with this manifest; returns the error.
   std::string failureOf(const std::string &manifest) {
     write(dir / "manifest.json", manifest);
     fp8_package *opened = nullptr;
@@ -123,7 +123,7 @@ TEST_F(Package, DamagedLibraryIsNotLoaded) {
             "expected '" + (dir / "code.so") +
                 "' to have the CRC-32 1 but got 3421780262: it is damaged, or "
                 "of another package than manifest.json");
-  // The CRC-32 of these digits; no library, though.
+  // The CRC-32 of these digits is valid, but the file is not a library.
   EXPECT_EQ(failureOf(manifest(9, 3421780262)).find("cannot load '"), 0u);
 }
 

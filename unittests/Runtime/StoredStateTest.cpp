@@ -1,7 +1,7 @@
-//===- StoredStateTest.cpp - State that is stored otherwise ---------------===//
+//===- StoredStateTest.cpp - State in another form ------------------------===//
 //
-// A hand-written step that keeps its weights as bf16 payloads and one scale,
-// beside the functions that lead from the user's f32 there and back.
+// A hand-written step that stores its weights as bf16 payloads and one scale,
+// with the functions that convert from and to the user's f32.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +22,7 @@ constexpr int64_t vocabulary = 256, rows = 4, window = 16;
 constexpr int64_t tokens = rows * window;
 using Weights = std::vector<float>;
 
-/// Called with the state inside every step.
+/// Called with the state in every step.
 std::function<void(int32_t count, uint16_t *payload, float *scale)> hook;
 
 void encode(const Weights &w, uint16_t *payload, float *scale) {
@@ -53,7 +53,7 @@ template <typename T> T *at(fp8_step *step, int64_t external) {
   return static_cast<T *>(fp8_operand(step, ~external));
 }
 
-/// A unigram model; the gradient goes into `w`.
+/// A unigram model; adds the gradient step to `w`.
 float train(Weights &w, const int32_t *x) {
   float sum = 0, loss = 0;
   for (float v : w)
@@ -157,7 +157,7 @@ fp8_executable *makeEval() {
       .build();
 }
 
-// The export: half the weights and a count of two changes.
+// The export: half the weights, and a count of two changes.
 void encodeEntry(fp8_step *step) {
   for (int64_t i = 0; i < vocabulary; ++i)
     at<float>(step, 1)[i] = at<float>(step, 0)[i] / 2;
@@ -283,10 +283,10 @@ TEST_F(StoredState, EvaluatesWhatLoadMakes) {
   std::string memory = read(out + "/memory.json");
   EXPECT_HAS(memory, "\"load\"");
   EXPECT_HAS(memory, "\"store\"");
-  // The arguments as they are stored: bf16[256], three scalars, the batch.
+  // The stored arguments: bf16[256], three scalars, the batch.
   EXPECT_EQ(summary.memory.arguments, 2 * vocabulary + 3 * 64 + 4 * tokens);
 
-  // A step that has the same weights as the user does.
+  // The loss equals that of a step with the decoded weights.
   fp8_tensors *tensors = nullptr;
   ASSERT_EQ(fp8_tensors_load(summary.checkpoint, &tensors), FP8_OK);
   const void *payload = nullptr, *scale = nullptr;
@@ -340,7 +340,7 @@ TEST_F(StoredState, TakesAStoredFileAsItIs) {
   options.init = nullptr;
   options.init_file = start.c_str();
   ASSERT_EQ(runTo("again"), FP8_OK) << error;
-  // Step and data aside, it is the same: the weights were not stored anew.
+  // Apart from step and data it is the same: the weights were not stored again.
   auto tensorBytes = [](const std::string &file) {
     return file.substr(8 + *reinterpret_cast<const int64_t *>(file.data()));
   };
@@ -432,7 +432,7 @@ TEST_F(StoredState, ExportsTheUsersTree) {
   EXPECT_HAS(json, "\"exported\": " + loss.str());
   EXPECT_HAS(json, "\"model\": " + loss.str());
 
-  // The same of a step of the caller's.
+  // The same with a step of the caller's.
   std::string before = read(file);
   fp8_step *own = nullptr;
   ASSERT_EQ(fp8_step_create(step, 2, &own), FP8_OK);
@@ -441,7 +441,7 @@ TEST_F(StoredState, ExportsTheUsersTree) {
   ASSERT_EQ(fp8_export_weights(&options, own, 20), FP8_OK) << fp8_last_error();
   EXPECT_EQ(read(file), before);
   EXPECT_EQ(read(weights + "/export.json"), json);
-  // Without data, nothing is said of the loss.
+  // Without data the manifest has no losses.
   options.num_data_files = 0;
   ASSERT_EQ(fp8_export_weights(&options, own, 21), FP8_OK) << fp8_last_error();
   EXPECT_EQ(read(file), before);
@@ -453,14 +453,14 @@ TEST_F(StoredState, ExportsTheUsersTree) {
   options.num_data_files = 1;
   fp8_step_destroy(own);
 
-  // Again from the checkpoint alone, without data.
+  // Again from the checkpoint only, without data.
   std::filesystem::remove_all(weights);
   options.resume = 1;
   options.init = options.eval = exported.eval = nullptr;
   options.num_data_files = 0;
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_EQ(read(file), before);
-  // More steps would need them.
+  // More steps would need data.
   options.steps = 21;
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "no data for batch argument 'x'");

@@ -17,7 +17,7 @@
 
 namespace fp8::test {
 
-/// A directory that goes when the test ends.
+/// A directory that is removed when the test ends.
 class TempDir {
 public:
   TempDir() {
@@ -51,7 +51,7 @@ inline bool exists(const std::string &path) {
   return std::filesystem::exists(path);
 }
 
-/// Bytes with a pattern that no two windows share.
+/// Returns text without repeated windows.
 inline std::string sampleText(size_t size, unsigned seed = 1) {
   std::string text(size, ' ');
   for (char &c : text) {
@@ -61,7 +61,7 @@ inline std::string sampleText(size_t size, unsigned seed = 1) {
   return text;
 }
 
-/// Collects what a description points to.
+/// Collects the data of a description.
 class Builder {
 public:
   explicit Builder(const char *name, fp8_entry_fn entry) {
@@ -89,7 +89,7 @@ public:
     arguments.push_back(argument);
     return *this;
   }
-  /// The last argument belongs to a shard.
+  /// Assigns the last argument to a shard.
   Builder &inShard(int64_t number) {
     arguments.back().shard = number;
     return *this;
@@ -123,7 +123,7 @@ private:
   std::vector<fp8_tensor_info> arguments, results;
 };
 
-/// Gives a step, which has run never, the state of a checkpoint.
+/// Sets the state of a step that has never run from a checkpoint.
 inline void restore(fp8_step *step, const fp8_executable *executable,
                     const std::string &path) {
   fp8_tensors *tensors = nullptr;

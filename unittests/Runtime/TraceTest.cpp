@@ -1,7 +1,7 @@
 //===- TraceTest.cpp - Traces and alarms in training ----------------------===//
 //
-// The step adds its batch, a number, to its state; the number is its loss too,
-// and the amax of the tensor that it tells of.
+// The step adds its batch, a single number, to its state. The number is also
+// its loss, and the amax of its traced tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t kSize = FP8_TRACE_QUANTIZATION_SIZE;
 
-// Arguments 0 sum, 1 x; results 2 sum (changes places with 0), 3 loss, 4 trace.
+// Arguments 0 sum, 1 x; results 2 sum (swapped with 0), 3 loss, 4 trace.
 void entry(fp8_step *step) {
   auto *before = static_cast<const float *>(fp8_operand(step, ~0));
   float x = *static_cast<const float *>(fp8_operand(step, ~1));
@@ -31,7 +31,7 @@ void entry(fp8_step *step) {
   *static_cast<float *>(fp8_operand(step, ~3)) = x;
   auto *rows = static_cast<double *>(fp8_operand(step, ~4));
   std::fill_n(rows, 2 * kSize, 0.0);
-  // The elements 1, 2, 3, 4 in layer 0; layer 1 is not computed if x < 0.
+  // Elements 1, 2, 3, 4 in layer 0; layer 1 is not computed if x < 0.
   for (int layer = 0; layer < (x < 0 ? 1 : 2); ++layer) {
     double *row = rows + layer * kSize;
     row[FP8_TRACE_AMAX] = x * (layer + 1);
@@ -102,7 +102,7 @@ protected:
     return fp8_train(&options, nullptr);
   }
 
-  /// The state of the newest checkpoint.
+  /// Returns the state of the newest checkpoint.
   std::vector<float> state() {
     fp8_tensors *tensors = nullptr;
     EXPECT_EQ(fp8_checkpoint_load(out.c_str(), &tensors), FP8_OK);
@@ -146,7 +146,7 @@ TEST_F(TraceTest, Lines) {
   EXPECT_HAS(said, "worst SNR 20.00 dB, a, layer 0 in step 1");
   EXPECT_HAS(said, "largest underflow 25 %, a, layer 0 in step 1");
   EXPECT_HAS(said, "trace.jsonl");
-  // Statistics are none of the user's metrics.
+  // Statistics are not among the user's metrics.
   EXPECT_EQ(read(out + "/log.jsonl").find("metrics"), std::string::npos);
 }
 
@@ -170,7 +170,7 @@ TEST_F(TraceTest, Resume) {
   ASSERT_EQ(run({1, 2, 3, 4}), FP8_OK);
   std::string whole = read(out + "/trace.jsonl");
   ASSERT_EQ(run({1, 2, 3, 4}, {}, 2), FP8_OK);
-  // Steps beyond the checkpoint, the last one cut off.
+  // Lines beyond the checkpoint, the last one incomplete.
   write(out + "/trace.jsonl", whole.substr(0, whole.size() - 20));
   options.resume = 1;
   ASSERT_EQ(run({1, 2, 3, 4}), FP8_OK) << fp8_last_error();
@@ -186,14 +186,15 @@ TEST_F(TraceTest, WarnsOnceUntilItIsOver) {
 
 TEST_F(TraceTest, WarnsOfPlaces) {
   ASSERT_EQ(run({1, 3, 6}, {"amax@a > 5 : warn"}), FP8_OK);
-  // Layer 1 has twice the amax of layer 0, which is the news in step 3.
+  // Layer 1 has twice the amax of layer 0; the alarm of layer 0 is new in step
+  // 3.
   EXPECT_HAS(said, "step 2: amax of a, layer 1 is 6, above 5 [");
   EXPECT_HAS(said, "step 3: amax of a, layer 0 is 6, above 5 (and 1 more) [");
   EXPECT_EQ(count("warning: step"), 2u) << said;
 }
 
 TEST_F(TraceTest, Below) {
-  // An exact tensor, as layer 1, has no SNR that could be too small.
+  // An exact tensor, such as layer 1, has no SNR that could be too small.
   ASSERT_EQ(run({1}, {"snr < 25 : warn"}), FP8_OK);
   EXPECT_HAS(said, "step 1: snr of a, layer 0 is 20, below 25 [");
 }
@@ -244,7 +245,7 @@ TEST_F(TraceTest, AlarmsAreInTheLog) {
   EXPECT_HAS(log, "\"skipped\": true, \"alarms\": [\"step 3: amax of a, layer "
                   "0 is 9, above 7 (and 1 more) [amax > 7 : warn]\",\"step 3: "
                   "loss is 9, above 5 [loss > 5 : skip]\"]}\n{\"step\": 4, ");
-  // A run that goes on keeps them.
+  // A resumed run keeps them.
   options.resume = 1;
   ASSERT_EQ(run({9, 1, 9, 1, 9, 8}), FP8_OK) << fp8_last_error();
   EXPECT_EQ(read(out + "/log.jsonl").find(log), 0u);
@@ -259,7 +260,8 @@ TEST_F(TraceTest, Sparkline) {
   for (int i = 0; i < 60; ++i)
     flat += "\u2581";
   EXPECT_HAS(said, "\n          " + flat + "\n");
-  // Two steps have no shape, and a terminal without UTF-8 no blocks.
+  // Two steps have no shape to show, and a terminal without UTF-8 has no
+  // blocks.
   ASSERT_EQ(run({8, 1}), FP8_OK);
   EXPECT_EQ(said.find("\u2581"), std::string::npos);
   setenv("LC_ALL", "C", 1);

@@ -1,7 +1,7 @@
 //===- TrainTest.cpp - Training, resuming, failing ------------------------===//
 //
 // The step is a hand-written byte unigram model (256 logits, SGD with
-// momentum), in the form that the compiler gives to its steps.
+// momentum), in the form of the compiler's steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@ namespace {
 constexpr int64_t vocabulary = 256, rows = 4, window = 16;
 constexpr int64_t tokens = rows * window;
 
-/// What a test does inside a step, by the count of steps done.
+/// Runs inside a step, with the number of finished steps.
 std::function<void(int32_t count, int32_t *batch)> hook;
 /// At this step the gradient is NaN (-1: never).
 int32_t poisonedStep = -1;
-/// So many launches more in every step, of nothing.
+/// The number of extra empty launches in every step.
 int extraLaunches = 0;
 
 // Arguments 0 w, 1 mu, 2 count, 3 x; results 4 loss, 5 norm; arena: 0 logsumexp
@@ -174,7 +174,8 @@ protected:
     error = status == FP8_OK ? "" : fp8_last_error();
     return status;
   }
-  /// Every row's step, loss and metric: what must not depend on interruptions.
+  /// Returns step, loss and metric of every row: these must not depend on
+  /// interruptions.
   static std::string losses(const std::string &dir) {
     std::istringstream log(read(dir + "/log.csv"));
     std::string line, result;
@@ -259,7 +260,7 @@ TEST_F(Train, ATimelineHasTheLastStepsThatFit) {
   EXPECT_GE(slices, 2 * (extraLaunches + 3));
   EXPECT_LE(slices, most);
   EXPECT_EQ(occurrences(text, "\"name\": \"launch 1\""), 2 * extraLaunches);
-  // A step that does not fit by itself says what is missing.
+  // A step that does not fit reports how much is missing.
   out = dir / "cut";
   options.out_dir = out.c_str();
   options.steps = 1;
@@ -358,12 +359,12 @@ TEST_F(Train, ResumesExactly) {
   std::string whole = read(out + "/checkpoint-40.safetensors");
   std::string wholeLog = losses(out);
 
-  // Stopped at 16 and gone on with; the second part says nothing of the seed.
+  // Stopped at step 16 and resumed; the second part gives no seed.
   out = dir / "parts";
   options.out_dir = out.c_str();
   options.steps = 16;
   ASSERT_EQ(run(), FP8_OK) << error;
-  // A killed run leaves a log beyond its checkpoint, and half a line.
+  // A killed run leaves a log beyond its checkpoint, and an incomplete line.
   write(out + "/log.jsonl", read(out + "/log.jsonl") +
                                 "{\"step\": 17, \"loss\": 1}\n{\"step\": 18,");
   options.steps = 40;
@@ -376,7 +377,7 @@ TEST_F(Train, ResumesExactly) {
   EXPECT_EQ(losses(out), wholeLog);
   EXPECT_HAS(said, "resuming from");
 
-  // Again: nothing is left to do.
+  // Nothing is left to do.
   ASSERT_EQ(run(), FP8_OK) << error;
   EXPECT_HAS(said, "nothing to train");
   EXPECT_EQ(losses(out), wholeLog);
@@ -417,7 +418,7 @@ TEST_F(Train, NonFiniteLossStops) {
   options.checkpoint_every = 10;
   poisonedStep = 24;
   EXPECT_EQ(run(), FP8_ERROR_NONFINITE);
-  // Step 25 poisons the state, step 26 shows it in its loss.
+  // Step 25 makes the state NaN; step 26 shows it in its loss.
   EXPECT_HAS(error, "step 26: the loss is nan; first non-finite value: "
                     "p['w'][0] is nan; the last good checkpoint is " +
                         out + "/checkpoint-20.safetensors");
@@ -473,7 +474,7 @@ TEST_F(Train, CheckpointOfAnotherRun) {
             "warning: the compiler is not that of the checkpoint ('compiler "
             "0.1 c', this is 'compiler 0.1 d'): the run may not continue "
             "exactly");
-  // As versions before wrote it: the module's hash and the recipe's name.
+  // Fingerprints of earlier versions: the module's hash and the recipe's name.
   options.resume = 0;
   options.overwrite = 1;
   EXPECT_EQ(saidBy("A1B2/x"), "");
@@ -543,7 +544,7 @@ TEST_F(Train, InitialValuesFromAFile) {
 }
 
 TEST_F(Train, FileAndInitializerTogether) {
-  // Only the parameter, by its bare name.
+  // Only the parameter, under its bare name.
   std::vector<float> w(vocabulary, 0.25f);
   Builder builder("", nullptr);
   fp8_tensor_info info = builder.info("w", FP8_DTYPE_F32, {vocabulary});
@@ -603,7 +604,7 @@ TEST_F(Train, BadData) {
   EXPECT_HAS(error, "is too short: it has 5 bytes but one row takes 16: at "
                     "least 16 are needed");
 
-  // Enough to train on, not enough to hold out.
+  // Enough to train on, but not to hold out.
   write(text, sampleText(100));
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "the held-out text is too short");
@@ -641,7 +642,7 @@ TEST_F(Train, TokenFiles) {
   std::string contents = sampleText(20000);
   ASSERT_EQ(run(), FP8_OK) << error;
   std::string expected = losses(out);
-  // The same tokens in other forms give the same run.
+  // The same tokens in other formats give the same run.
   std::string u16 = dir / "t.u16", npy = dir / "t.npy";
   std::string words, longs;
   for (char c : contents) {
@@ -670,7 +671,7 @@ TEST_F(Train, TokenFiles) {
 }
 
 TEST_F(Train, WindowsComeFromTheTrainingPartOfTheirFile) {
-  // Capitals are held out; neither they nor a seam between files may be fed.
+  // Capitals are held out; neither they nor windows across files may be fed.
   std::string other = dir / "other";
   write(text, std::string(900, 'a') + std::string(100, 'X'));
   write(other, std::string(450, 'b') + std::string(50, 'Y'));
@@ -690,7 +691,7 @@ TEST_F(Train, WindowsComeFromTheTrainingPartOfTheirFile) {
   ASSERT_EQ(run(), FP8_OK) << error;
   mixed -= ofA + ofB;
   EXPECT_EQ(mixed, 0);
-  // Two thirds of the positions are the first file's.
+  // Two thirds of the positions are in the first file.
   EXPECT_NEAR(static_cast<double>(ofA) / (ofA + ofB), 2.0 / 3, 0.06);
 }
 
@@ -706,7 +707,7 @@ TEST_F(Train, SeparateHeldOutFiles) {
 }
 
 namespace {
-// x and y: y is x one token later.
+// y is x shifted by one token.
 bool shifted;
 void pairEntry(fp8_step *step) {
   const uint8_t *x = static_cast<const uint8_t *>(fp8_operand(step, ~1));
@@ -738,7 +739,7 @@ TEST_F(Train, InputsTargetsArraysAndKeys) {
             FP8_OK);
   options.step = pair;
   options.init = options.eval = nullptr;
-  // A float batch takes no text.
+  // A float batch argument takes no text.
   EXPECT_EQ(run(), FP8_ERROR_DATA);
   EXPECT_HAS(error, "batch argument 'mask'");
   fp8_batch_source source = {"mask", file.c_str(), "m", nullptr, nullptr};
@@ -752,7 +753,7 @@ TEST_F(Train, InputsTargetsArraysAndKeys) {
   EXPECT_HAS(log, "1;1;");
   EXPECT_HAS(log, "3;3;");
   EXPECT_HAS(log, "4;1;"); // starts again
-  // Keys differ by step, and come again with the same seed.
+  // Keys differ by step, and repeat with the same seed.
   out = dir / "again";
   options.out_dir = out.c_str();
   ASSERT_EQ(run(), FP8_OK) << error;

@@ -1,6 +1,7 @@
 //===- StableHLOTest.cpp - C++ interface of the StableHLO subset ----------===//
 //
-// Builders that infer types, constants, and the text that attributes keep.
+// Tests builders that infer types, constants, and the text that attributes
+// keep.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,4 +1,4 @@
-//===- InternalErrorsTest.cpp - Whose mistake an error is -----------------===//
+//===- InternalErrorsTest.cpp - Internal errors ---------------------------===//
 
 #include "fp8/Support/InternalErrors.h"
 
@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace {
 
-/// What a pass does wrong.
+/// The mistake of a pass.
 enum class Fault { None, BreaksIR, RefusesInput, RefusesInputAndBreaksIR };
 
 struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
@@ -37,8 +37,8 @@ struct FaultyPass : PassWrapper<FaultyPass, OperationPass<func::FuncOp>> {
   StringRef argument;
 };
 
-/// The errors of a run of such a pass on two functions, in a stage or, without
-/// one, alone.
+/// Returns the errors of running such a pass on two functions, in a stage or,
+/// without one, in a plain pipeline.
 std::vector<std::string> run(Fault fault, StringRef argument = "faulty",
                              StringRef stage = "fp8") {
   MLIRContext context;

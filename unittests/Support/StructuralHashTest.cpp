@@ -20,7 +20,7 @@ protected:
                         func::FuncDialect>();
   }
 
-  /// The hash of the function in `text`.
+  /// Returns the hash of the function in `text`.
   std::string hashOf(StringRef text) {
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(text, &context);
     EXPECT_TRUE(module) << text.str();
@@ -48,7 +48,7 @@ TEST_F(StructuralHashTest, AttributesAndPropertiesHaveAPart) {
 
 TEST_F(StructuralHashTest, BytesOfResourcesHaveAPart) {
   auto constant = [&](StringRef bytes) {
-    // In a context of its own: the resource has the same name in both.
+    // Use separate contexts: the resource has the same name in both.
     MLIRContext own;
     own.loadDialect<arith::ArithDialect, func::FuncDialect>();
     OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
@@ -77,7 +77,7 @@ TEST_F(StructuralHashTest, SuccessorsHaveAPart) {
 }
 
 TEST_F(StructuralHashTest, UsesBeforeTheirDefinitionHaveAPart) {
-  // What dominates need not come first in the text.
+  // A definition that dominates its uses need not come first in the text.
   auto use = [&](StringRef used) {
     return hashOf(("func.func @f(%x: i32) -> i32 {\n"
                    "  cf.br ^b\n^a:\n  return " +

@@ -1,9 +1,9 @@
 //===- InternalErrors.h - Mistakes of the compiler --------------*- C++ -*-===//
 //
-// Most errors say what is wrong with the user's step. One from MLIR's verifier
-// after a pass of ours, or from the check that ends a stage, says that the
-// compiler is wrong, in words that help nobody else. These are told apart, and
-// it is said how to report them.
+// Most errors say what is wrong with the user's step. An error from MLIR's
+// verifier after a pass of ours, or from the check that ends a stage, is a bug
+// of the compiler, and its text helps no user. These functions recognize such
+// errors and add how to report them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,19 +18,19 @@ class PassManager;
 
 namespace fp8 {
 
-/// Has the runs of `pm`, the passes of one stage of a compile, say so behind an
-/// error that is the compiler's mistake. All that these passes leave is ours,
-/// and so is what the check at their end refuses.
+/// Makes runs of `pm`, the passes of one stage of a compile, add a note to
+/// every error that is the compiler's mistake: any error of the verifier, or of
+/// the check at the stage's end.
 void labelInternalErrors(PassManager &pm, StringRef stage);
 
-/// Verifies what the passes of a stage have left, and says the same behind an
-/// error. A compile asks the verifier once a stage: after every pass, it took a
-/// seventh of the whole.
+/// Verifies the result of a stage's passes and adds the same note to an error.
+/// A compile verifies once a stage: verifying after every pass took a seventh
+/// of the compile time.
 LogicalResult verifyStage(Operation *op, StringRef stage);
 
-/// The same for passes that somebody has put together: only what the verifier
-/// refuses after a pass of ours is our mistake. Other passes may be a plugin's,
-/// and a check may be asked about anything.
+/// Does the same for a pipeline that a user has composed: only an error of the
+/// verifier after a pass of ours is the compiler's mistake. Other passes may
+/// come from plugins, and a check may run on any IR.
 void labelInternalErrors(PassManager &pm);
 
 } // namespace fp8

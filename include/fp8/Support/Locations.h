@@ -1,4 +1,4 @@
-//===- Locations.h - Locations in words -------------------------*- C++ -*-===//
+//===- Locations.h - Locations as text --------------------------*- C++ -*-===//
 
 #ifndef FP8_SUPPORT_LOCATIONS_H
 #define FP8_SUPPORT_LOCATIONS_H
@@ -9,8 +9,7 @@
 
 namespace mlir::fp8 {
 
-/// `file:line:column (scope)` of what a location calls its place, as far as the
-/// location knows.
+/// Returns `file:line:column (scope)` of a location, as far as it is known.
 std::string describeLocation(Location loc);
 
 } // namespace mlir::fp8

@@ -1,4 +1,4 @@
-//===- Recipe.h - What becomes FP8, and how ---------------------*- C++ -*-===//
+//===- Recipe.h - Settings for quantization ---------------------*- C++ -*-===//
 //
 // A recipe is a small YAML file, checked strictly: an unknown key or value is
 // an error that names its line, the nearest valid spelling and all valid ones.
@@ -43,7 +43,7 @@ struct OperandRecipe {
   Rounding rounding = Rounding::NearestEven;
   Overflow overflow = Overflow::Saturate;
   Scaling scaling = Scaling::Current;
-  /// Of delayed scaling alone.
+  /// For delayed scaling only.
   int64_t history = 1024;
   AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
   InitialScale initial = InitialScale::Current;
@@ -54,7 +54,7 @@ struct OperandRecipe {
   }
 };
 
-/// What a dot sums its products in.
+/// The precision in which a dot accumulates its products.
 struct AccumulatorRecipe {
   /// 32, or fewer significand bits kept as an emulation: 14.
   int64_t bits = 32;
@@ -78,7 +78,7 @@ struct WgradRecipe {
   SecondPayload copy = SecondPayload::Saved;
 };
 
-/// A condition of a rule on a number.
+/// A rule's condition on a size of a dot.
 struct RecipeRange {
   std::optional<int64_t> min, max;
   bool empty() const { return !min && !max; }
@@ -87,31 +87,31 @@ struct RecipeRange {
   }
 };
 
-/// Decides about the dots that it matches: those that fulfill all of its
-/// conditions.
+/// A rule decides about the dots that fulfill all of its conditions.
 struct RecipeRule {
   bool keep = true;
   std::optional<ModelPart> part;
   std::optional<DotRole> role;
   /// A glob of the tree path of the layer's parameter.
   std::string path;
-  /// Numbers of layers; the first and the last ones.
+  /// Layers by number; the first and the last layers.
   SmallVector<int64_t> layers;
   std::optional<int64_t> first, last;
   RecipeRange m, n, k;
 
-  /// Its place in the list, counted from 1, and in the file.
+  /// The rule's position in the list, counted from 1, and in the file.
   unsigned number = 0;
   FileLineColLoc loc;
 
   /// The conditions as the recipe writes them.
   void print(llvm::raw_ostream &os) const;
   std::string getConditions() const;
-  /// Whether it names a layer by its number.
+  /// Whether it identifies layers by number.
   bool hasLayerNumber() const { return !layers.empty() || first || last; }
 };
 
-/// What everything else computes in and keeps for the backward pass.
+/// The precision of all other computation, and of what is saved for the
+/// backward pass.
 struct ComputeRecipe {
   ComputeFormat unquantizedDots = ComputeFormat::F32;
   AttentionFormat attention = AttentionFormat::Same;
@@ -119,11 +119,11 @@ struct ComputeRecipe {
   /// The inputs of norms and of gated units, in groups of 1x16 (COAT).
   SavedFormat savedNorms = SavedFormat::Same;
   SavedFormat savedGated = SavedFormat::Same;
-  /// Logits that take more bytes in f32 are computed in slices of rows that
-  /// take no more, if that is enough rows to work on; 0: never.
+  /// Logits larger than this in f32 are computed in slices of rows that are not
+  /// larger, if such slices have enough rows; 0: never.
   int64_t logitsBytes = 16 << 20;
 
-  /// What the dots of attention are to read, in one word.
+  /// Returns the format that the dots of attention read.
   AttentionFormat getAttention() const {
     if (attention != AttentionFormat::Same)
       return attention;
@@ -140,20 +140,20 @@ struct StorageRecipe {
   int64_t margin = 0;
   Rounding rounding = Rounding::NearestEven;
   Scaling scaling = Scaling::Current;
-  /// Of delayed scaling alone.
+  /// For delayed scaling only.
   int64_t history = 1;
   AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
-  /// COAT's range expansion, of groups.
+  /// COAT's dynamic range expansion of groups.
   bool expand = false;
 
-  /// Whether it is stored otherwise than as f32.
+  /// Whether the array is stored in another format than f32.
   bool changes() const { return format != StorageFormat::F32; }
   bool isFP8() const {
     return format == StorageFormat::F8E4M3FN || format == StorageFormat::F8E5M2;
   }
 };
 
-/// What the optimizer's state is stored in.
+/// The formats in which the optimizer's state is stored.
 struct OptimizerRecipe {
   StorageRecipe moment1, moment2, master;
   /// Smaller parameters and their moments stay as they are.
@@ -163,7 +163,7 @@ struct OptimizerRecipe {
   /// StableAdamW: the update is divided by max(1, RMS(g / sqrt(v))).
   bool clipUpdate = false;
 
-  /// Whether it leaves every step as it is.
+  /// Whether it leaves every step unchanged.
   bool changesNothing() const {
     return !moment1.changes() && !moment2.changes() && !master.changes() &&
            !clipUpdate;
@@ -176,16 +176,16 @@ struct SmoothRecipe {
   ScaleRule scale = ScaleRule::Pow2;
   int64_t margin = 0;
   Scaling scaling = Scaling::Current;
-  /// Of delayed scaling alone.
+  /// For delayed scaling only.
   int64_t history = 1;
   AmaxAlgorithm algorithm = AmaxAlgorithm::Max;
   InitialScale initial = InitialScale::Current;
 };
 
-/// How gradients travel between ranks.
+/// The format in which gradients travel between ranks.
 struct AllReduceRecipe {
   Wire format = Wire::None;
-  /// Tensor or Group128: the elements that share a scale, of f8 formats.
+  /// Tensor or Group128: the elements that share a scale, for f8 formats.
   StorageTiling tile = StorageTiling::None;
 
   bool isFP8() const {
@@ -198,17 +198,18 @@ struct Recipe {
   std::optional<ForwardRecipe> forward;
   std::optional<DgradRecipe> dgrad;
   std::optional<WgradRecipe> wgrad;
-  /// The first rule that matches a dot decides about it; a dot that none
+  /// The first rule that matches a dot decides about it; a dot that no rule
   /// matches is quantized.
   std::vector<RecipeRule> rules;
   ComputeRecipe compute;
   SmoothRecipe smooth;
   OptimizerRecipe optimizer;
-  /// What the gradients of the weights are stored and accumulated in.
+  /// The format in which the gradients of the weights are stored and
+  /// accumulated.
   StorageRecipe gradients;
   AllReduceRecipe allReduce;
   WeightCopyTime weightCopies = WeightCopyTime::Step;
-  /// Of stochastic rounding.
+  /// The seed of stochastic rounding.
   int64_t seed = 0;
 
   /// Writes the recipe with every default filled in, as YAML that
@@ -216,24 +217,24 @@ struct Recipe {
   void print(llvm::raw_ostream &os) const;
 };
 
-/// The element type of a stored array.
+/// Returns the element type of a stored array.
 FloatType getStorageType(StorageFormat format, MLIRContext *context);
 
-/// Whether the glob `pattern` matches a tree path: `*` is any text, `?` any
-/// letter, brackets are those of the path.
+/// Returns whether the glob `pattern` matches a tree path: `*` matches any
+/// text, `?` any character; brackets match themselves.
 bool matchesPath(StringRef pattern, StringRef path);
 
-/// The names of the recipes that are part of the binary, sorted.
+/// Returns the names of the built-in recipes, sorted.
 SmallVector<StringRef> getRecipeNames();
 
-/// Loads a recipe: a name of `getRecipeNames`, or the path of a file that ends
-/// in `.yaml`; then sets what `overrides` say, `key.key=value` each. Emits an
-/// error at the file's line and column, and fails, when the recipe is unknown
-/// or invalid.
+/// Loads a recipe by its name (see `getRecipeNames`) or from a file whose path
+/// ends in `.yaml`, then applies `overrides`, each `key.key=value`. If the
+/// recipe is unknown or invalid, emits an error at the file's line and column,
+/// and fails.
 FailureOr<Recipe> loadRecipe(StringRef nameOrFile, MLIRContext *context,
                              ArrayRef<std::string> overrides = {});
 
-/// Parses the text of a recipe; `fileName` is what errors call it.
+/// Parses the text of a recipe; errors refer to it as `fileName`.
 FailureOr<Recipe> parseRecipe(StringRef text, StringRef fileName,
                               MLIRContext *context);
 
@@ -241,12 +242,12 @@ FailureOr<Recipe> parseRecipe(StringRef text, StringRef fileName,
 LogicalResult overrideRecipe(Recipe &recipe, StringRef assignment,
                              MLIRContext *context);
 
-/// What `print` writes, as a tree of dictionaries, arrays and strings.
+/// Returns what `print` writes, as a tree of dictionaries, arrays and strings.
 DictionaryAttr getSettings(const Recipe &recipe, MLIRContext *context);
 
-/// The recipe with these settings, checked as strictly as a file; keys that are
-/// missing have their defaults. Its rules are at `ruleLocations`, if there are
-/// any.
+/// Returns the recipe with these settings, checked as strictly as a file;
+/// missing keys get their defaults. Its rules have the locations
+/// `ruleLocations`, if any.
 FailureOr<Recipe> parseSettings(DictionaryAttr settings,
                                 ArrayRef<FileLineColLoc> ruleLocations,
                                 function_ref<InFlightDiagnostic()> emitError);

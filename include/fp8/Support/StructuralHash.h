@@ -1,4 +1,4 @@
-//===- StructuralHash.h - Ops told apart by what they compute ---*- C++ -*-===//
+//===- StructuralHash.h - A hash of what an op computes ---------*- C++ -*-===//
 
 #ifndef FP8_SUPPORT_STRUCTURALHASH_H
 #define FP8_SUPPORT_STRUCTURALHASH_H
@@ -9,10 +9,11 @@
 
 namespace mlir::fp8 {
 
-/// 32 hexadecimal digits of the SHA-256 of `root`, which uses nothing from
-/// above: of its ops, types, attributes with the data of constants, and of how
-/// values and control flow. Its own symbol, locations and names of values have
-/// no part in it, nor have printing flags; it is the same in every process.
+/// Returns 32 hexadecimal digits of the SHA-256 of `root`, which must be
+/// isolated from above. The hash covers ops, types, attributes (with the data
+/// of constants), data flow and control flow. The symbol of `root`, locations,
+/// value names and printing flags do not affect it; it is the same in every
+/// process.
 std::string structuralHash(Operation *root);
 
 } // namespace mlir::fp8

@@ -11,7 +11,7 @@
 namespace fp8::rt {
 
 //===----------------------------------------------------------------------===//
-// What can be reduced
+// Valid reductions
 //===----------------------------------------------------------------------===//
 
 bool isFloat8(int64_t wire) {
@@ -93,10 +93,10 @@ Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
 
 namespace {
 
-/// Elements that are worked on at a time: they stay in the first cache.
+/// The number of elements processed at a time, which fit the L1 cache.
 constexpr int64_t chunkSize = 2048;
 
-/// A reduction with what it needs on the wire.
+/// A reduction with its state on the wire.
 struct Tensor {
   Tensor(const Reduction &reduction, int64_t ranks)
       : reduction(reduction), what(reduction.what),
@@ -119,11 +119,12 @@ struct Tensor {
     return reduction.control[0] > 0 ? reduction.control[0] : 1;
   }
 
-  /// Puts a slice of the operand on the wire.
+  /// Writes a slice of the operand to the wire.
   void encode(Slice slice, char *wire) const;
-  /// Reduces what all ranks have sent of a slice, and puts that on the wire.
+  /// Reduces the pieces of a slice from all ranks, and writes the result to the
+  /// wire.
   void reduce(Slice slice, const std::vector<const char *> &pieces, char *wire);
-  /// Takes a slice of the result from the wire.
+  /// Reads a slice of the result from the wire.
   void decode(Slice slice, const char *wire) const;
 
   const Reduction &reduction;
@@ -131,7 +132,7 @@ struct Tensor {
   fp8_dtype dtype;
   int64_t ranks, size;
   std::vector<int> exponents; // of scales, by block
-  int64_t saturated = 0;      // codes of the result, on all ranks in the end
+  int64_t saturated = 0;      // codes of the result; finally of all ranks
 
 private:
   template <typename Format> float scaleLimit() const { return Format::max; }
@@ -151,8 +152,8 @@ private:
 // Scales and mu
 //===----------------------------------------------------------------------===//
 
-/// Calls body(begin, count, block) for parts of a slice that lie in one block
-/// and in one chunk.
+/// Calls body(begin, count, block) for each part of a slice within one block
+/// and one chunk.
 template <typename Body> void Tensor::inBlocks(Slice slice, Body body) const {
   int64_t end = slice.begin + slice.count, length = blockElements(what);
   for (int64_t begin = slice.begin; begin < end;) {
@@ -164,7 +165,8 @@ template <typename Body> void Tensor::inBlocks(Slice slice, Body body) const {
   }
 }
 
-/// Of the finite elements: the others have codes of their own.
+/// Computes the amax of the finite elements of each block; the others have
+/// codes of their own.
 void Tensor::findAmaxes(float *amaxes) const {
   std::fill_n(amaxes, numBlocks(), 0.0f);
   float values[chunkSize];
@@ -189,10 +191,10 @@ void Tensor::setScales(const float *amaxes) {
 }
 
 //===----------------------------------------------------------------------===//
-// To the wire and from it
+// Encoding and decoding
 //===----------------------------------------------------------------------===//
 
-/// All codes' values.
+/// Returns the values of all codes.
 template <typename Format> static const std::array<float, 256> &float8Values() {
   static const std::array<float, 256> values = [] {
     std::array<float, 256> all;
@@ -237,7 +239,7 @@ void Tensor::reduceAs(Slice slice, const std::vector<const char *> &pieces,
   const std::array<float, 256> &valueOf = float8Values<Format>();
   float factor = mu() / static_cast<float>(ranks);
   float sums[chunkSize];
-  // All ranks have one scale: codes are summed, the scale is the result's.
+  // All ranks have the same scale: codes are summed, and the result has it too.
   for (int64_t begin = 0; begin < slice.count; begin += chunkSize) {
     int64_t count = std::min(chunkSize, slice.count - begin);
     for (size_t rank = 0; rank < pieces.size(); ++rank) {
@@ -354,7 +356,7 @@ Bucket::Bucket(fp8_group &group, const std::vector<Reduction> &reductions)
     tensors.emplace_back(reduction, group.size());
 }
 
-/// Of the slices that a rank reduces.
+/// Returns the bytes of the slices that a rank reduces.
 int64_t Bucket::bytesOf(int64_t rank) const {
   int64_t bytes = 0;
   for (const Tensor &tensor : tensors)
@@ -362,7 +364,7 @@ int64_t Bucket::bytesOf(int64_t rank) const {
   return bytes;
 }
 
-/// Of what it sends to all.
+/// Returns the bytes that a rank sends to all.
 int64_t Bucket::resultBytesOf(int64_t rank) const {
   int64_t bytes = static_cast<int64_t>(tensors.size() * sizeof(int64_t));
   for (const Tensor &tensor : tensors)
@@ -370,8 +372,8 @@ int64_t Bucket::resultBytesOf(int64_t rank) const {
   return bytes;
 }
 
-/// The most that it holds at a time: what comes in for its own slices, and what
-/// goes out before, or results after them.
+/// Returns the most bytes held at a time: the pieces received for this rank's
+/// slices, and either the pieces sent before or the results after.
 int64_t Bucket::bufferBytes() const {
   int64_t sent = 0, results = 0;
   for (int64_t rank = 0; rank < group.size(); ++rank) {
@@ -392,8 +394,8 @@ void Bucket::exchange(const Buffers &sends, Buffers &receives) {
   group.exchange(out, in);
 }
 
-/// The largest of each value over the ranks. Few values go to all ranks at
-/// once, many are dealt out like the tensors.
+/// Returns the maximum of each value over the ranks. Few values are sent to all
+/// ranks at once; many are reduced in slices, as the tensors are.
 std::vector<float> Bucket::largest(std::vector<float> values) {
   constexpr int64_t fewBytes = 4096;
   int64_t bytes = static_cast<int64_t>(values.size() * sizeof(float));
@@ -457,8 +459,8 @@ Bucket::Buffers Bucket::encode() {
   return sends;
 }
 
-/// What this rank sends to all: results, and behind them how many codes of each
-/// tensor saturated.
+/// Returns what this rank sends to all: results, followed by the number of
+/// saturated codes of each tensor.
 std::vector<char> Bucket::reduce(const Buffers &received) {
   std::vector<char> results(resultBytesOf(group.rank())), kept;
   char *counts = results.data() + results.size() -
@@ -536,7 +538,7 @@ void Bucket::run() {
   }
 }
 
-/// What a rank sends of one reduction to the others.
+/// Returns the bytes that a rank sends to the others for one reduction.
 static int64_t bytesSent(const Reduction &reduction, int64_t rank,
                          int64_t ranks) {
   int64_t elements = (ranks - 1) * resultOf(reduction, rank, ranks).count;

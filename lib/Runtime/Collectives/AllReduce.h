@@ -1,14 +1,14 @@
 //===- AllReduce.h - Reductions over ranks ----------------------*- C++ -*-===//
 //
 // Rank r reduces the r-th slice of every tensor: each rank sends every other
-// its slice, sums what it receives in the order of the ranks, and sends the
-// result to all. So all ranks hold the same bits, run after run.
+// rank its slice, sums what it receives in rank order, and sends the result to
+// all. So all ranks hold the same bits, in every run.
 //
-// On an f8 wire both ways carry codes. The scale of the first is agreed on (the
-// largest amax, rounded up to a power of two); the sum of N codes is rounded
-// once more, after a multiplication by mu / N: with mu = 1 it cannot saturate.
-// mu grows while it does not, and halves when it does (FP8-LM's automatic
-// scaling).
+// On an f8 wire both transfers carry f8 codes. The ranks agree on the scale of
+// the first (the largest amax, rounded up to a power of two). The sum of N
+// codes is multiplied by mu / N and rounded once more: with mu = 1 it cannot
+// saturate. mu grows while no code saturates, and halves when codes do
+// (FP8-LM's automatic scaling).
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,46 +19,48 @@
 
 namespace fp8::rt {
 
-/// One reduction, and where its operands are.
+/// A reduction with the addresses of its operands.
 struct Reduction {
   fp8_all_reduce what;
-  int64_t number; // among the launches of its step
+  int64_t number; // in the numbering of its step's launches
   const char *in;
   char *out;
-  float *control;     // mu and its steps; null on other wires
-  int64_t owner = -1; // the one rank that it goes to, or comes from
+  float *control;     // mu and its age in steps, on f8 wires; else null
+  int64_t owner = -1; // the rank that gets or sends the result, or -1
 
   bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
   bool isToOwner() const { return owner >= 0 && !isFromOwner(); }
 };
 
-/// Why no runtime can do this; "" if this one can.
+/// Returns why the reduction is invalid; "" if it is valid.
 std::string findMistake(const fp8_all_reduce &what);
 
 bool isFloat8(int64_t wire);
-/// Bytes of an element, and of all elements, on the wire.
+/// Return the bytes of one element, and of all elements, on the wire.
 int64_t wireSize(const fp8_all_reduce &what);
 int64_t wireBytes(const fp8_all_reduce &what);
-/// Scales on an f8 wire, and the elements that share one.
+/// Return the number of scales on an f8 wire, and the elements that share one.
 int64_t numBlocks(const fp8_all_reduce &what);
 int64_t blockElements(const fp8_all_reduce &what);
 
-/// Elements one after another.
+/// A range of consecutive elements.
 struct Slice {
   int64_t begin, count;
 };
-/// What a rank reduces, and what of the result it sends to all.
+/// Return the slice that a rank reduces, and the slice of the result that it
+/// sends to all.
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
-/// `sent` bytes of a rank, shared out to the reductions of a bucket: to each
-/// its own, and a share of what they have in common (scales, counts).
+/// Splits the `sent` bytes of a rank over the reductions of a bucket: each gets
+/// its own bytes, and a share of the common ones (scales, counts).
 std::vector<int64_t> shareOut(int64_t sent,
                               const std::vector<Reduction> &bucket,
                               int64_t rank, int64_t ranks);
 
-/// Does reductions together, as one bucket: a job of the group. Bits do not
-/// depend on what travels together. Returns the bytes that each has sent.
+/// Runs the reductions of a bucket together, in a job of the group. Bits do not
+/// depend on the bucket. Returns the bytes that this rank has sent for each
+/// reduction.
 std::vector<int64_t> allReduce(fp8_group &group,
                                const std::vector<Reduction> &bucket);
 

@@ -1,7 +1,7 @@
 //===- Arithmetic.h - One element of a reduction over ranks -----*- C++ -*-===//
 //
-// What the CPU and a GPU compute alike when ranks reduce. For GPUs, too:
-// nothing of the standard library is here.
+// The arithmetic that the CPU and a GPU share when ranks reduce. It also
+// compiles for GPUs, so it uses nothing of the standard library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +13,8 @@
 
 namespace fp8::rt {
 
-/// The value of two ranks, the first of them of the lower one. NaN is the
-/// largest and the smallest number; sums of integers wrap around.
+/// Combines the values of two ranks, the lower rank's first. NaN wins both
+/// maxima and minima; sums of integers wrap around.
 template <typename T> inline T combine(int64_t reduction, T first, T second) {
   constexpr bool isInteger = T(0.5) == T(0);
   if (reduction == FP8_REDUCE_MAX || reduction == FP8_REDUCE_MIN) {
@@ -32,27 +32,29 @@ template <typename T> inline T combine(int64_t reduction, T first, T second) {
     return first + second;
 }
 
-/// 2 to the power of -126 to 127.
+/// Returns 2 to the power of `exponent`, which is from -126 to 127.
 inline float powerOfTwo(int exponent) {
   return floatOf(static_cast<uint32_t>(127 + exponent) << 23);
 }
 
-/// The exponent of the scale of elements on an f8 wire whose largest magnitude
-/// is `amax`: a power of two, so that nothing is rounded but by codes.
+/// Returns the exponent of the scale of elements on an f8 wire with this amax.
+/// The scale is a power of two, so that only the codes are rounded.
 inline int scaleExponent(float amax, float largestCode) {
   int exponent = 0;
   if (amax > 0) {
     double quotient = static_cast<double>(amax) / largestCode;
-    auto bits = __builtin_bit_cast(uint64_t, quotient); // of a normal number
+    auto bits =
+        __builtin_bit_cast(uint64_t, quotient); // the quotient is normal
     exponent = static_cast<int>(bits >> 52) - 1023;
-    exponent += (bits << 12) != 0; // rounded up, but for a power of two
+    exponent += (bits << 12) != 0; // rounds up to a power of two
   }
   return exponent < -126 ? -126 : exponent; // its inverse is finite
 }
 
-/// Mu and its steps after a reduction in which `saturated` of `elements` codes
-/// did: half of it if these are more than 0.001 %, else twice as much in 1000
-/// steps (FP8-LM). Beyond the number of ranks it would gain nothing.
+/// Updates mu and its age after a reduction in which `saturated` of `elements`
+/// codes saturated: mu is halved if these are more than 0.001 %, otherwise it
+/// doubles in 1000 steps (FP8-LM). A mu above the number of ranks would gain
+/// nothing.
 inline void updateMu(float *control, int64_t saturated, int64_t elements,
                      int64_t ranks) {
   constexpr double tooMany = 1e-5;

@@ -1,8 +1,8 @@
-//===- Engine.h - Who carries out collectives -------------------*- C++ -*-===//
+//===- Engine.h - Where collectives run -------------------------*- C++ -*-===//
 //
-// The CPU does it with operands in its own memory. Those of a GPU lie in
-// memory that only the GPU's driver reaches: an engine of its own brings them
-// where they can be reduced.
+// The default engine runs collectives on the CPU, with operands in host memory.
+// Only the driver reaches the operands of a GPU: an engine of its own moves
+// them to where they can be reduced.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,19 +14,19 @@
 
 namespace fp8::rt {
 
-/// Addresses of operands are those of the engine's memory.
+/// Addresses of operands are addresses in the engine's memory.
 class Engine {
 public:
   virtual ~Engine() = default;
 
-  /// The place in the step's work where operands are complete.
+  /// A point in the step's work at which operands are complete.
   using Mark = std::shared_ptr<void>;
-  /// Of all that the step has been told to do so far. The step's thread calls
-  /// it; the CPU does at once what it is told, and needs no mark.
+  /// Returns a mark behind all work that the step has enqueued so far; the
+  /// step's thread calls it. The CPU works synchronously and needs no mark.
   virtual Mark mark() { return nullptr; }
 
-  /// Jobs of the group, which begin when `mark` is reached and return when
-  /// results lie in the engine's memory.
+  /// Jobs of the group. They begin when `mark` is reached and return when the
+  /// results are in the engine's memory.
   virtual std::vector<int64_t>
   reduce(fp8_group &group, const std::vector<Reduction> &bucket, const Mark &) {
     return allReduce(group, bucket);
@@ -35,9 +35,9 @@ public:
                         const Mark &) {
     runExchange(group, exchange);
   }
-  /// Bytes of host memory that it holds beside the group's.
+  /// Returns the bytes of host memory held in addition to the group's.
   virtual int64_t hostBytes() const { return 0; }
-  /// Who carries what travels, for people, where that is not the group's
+  /// Returns for people what transfers the data, if it is not the group's
   /// transport alone; else "".
   virtual std::string carrier() const { return ""; }
 };

@@ -1,9 +1,9 @@
-//===- Float8.h - The two formats of eight bits on the wire -----*- C++ -*-===//
+//===- Float8.h - The f8 formats on the wire --------------------*- C++ -*-===//
 //
-// Round to nearest, ties to even, saturating: what the compiler's own
-// conversions compute. What is not finite stays so. Without branches, so that
-// loops over it become vector code. For GPUs, too: nothing of the standard
-// library is here.
+// Rounds to nearest, ties to even, and saturates, as the compiler's own
+// conversions do. Infinities and NaN are preserved. The code has no branches,
+// so that loops over it vectorize. It also compiles for GPUs, so it uses
+// nothing of the standard library.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,14 +34,14 @@ struct E5M2 {
   static constexpr float max = 57344;
 };
 
-/// The code of `value`; *saturated grows by one if that is finite and rounds to
-/// beyond the largest code.
+/// Returns the code of `value`. If it is finite and rounds to more than the
+/// largest code, it saturates and `saturated` is incremented.
 template <typename Format>
 inline uint8_t encodeFloat8(float value, int64_t &saturated) {
   constexpr int dropped = 23 - Format::mantissa;
   constexpr uint32_t smallestNormal =
       static_cast<uint32_t>(127 + Format::minExponent) << 23;
-  // The last place of this number is the smallest code.
+  // The unit in the last place of this number is the smallest code.
   constexpr uint32_t magic =
       static_cast<uint32_t>(127 + Format::minExponent + dropped) << 23;
   uint32_t bits = bitsOf(value), sign = (bits >> 24) & 0x80;
@@ -79,7 +79,7 @@ template <typename Format> inline float decodeFloat8(uint8_t code) {
   return floatOf(sign | bitsOf(value));
 }
 
-/// bf16, to nearest, ties to even.
+/// Rounds to bf16, to nearest, ties to even.
 inline uint16_t encodeBFloat16(float value) {
   uint32_t bits = bitsOf(value);
   if ((bits & 0x7fffffff) > 0x7f800000)

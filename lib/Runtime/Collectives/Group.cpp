@@ -42,7 +42,7 @@ fp8_group::fp8_group(const fp8_transport &transport,
     throw Error(FP8_ERROR_INVALID,
                 str("expected a rank below their number but got rank ",
                     transport.rank, " of ", transport.ranks));
-  // Signals are the caller's business.
+  // The group's thread must not handle signals.
   sigset_t all, old;
   sigfillset(&all);
   pthread_sigmask(SIG_SETMASK, &all, &old);
@@ -51,7 +51,7 @@ fp8_group::fp8_group(const fp8_transport &transport,
   try {
     findProcesses();
   } catch (const Error &) {
-    // The destructor does not run.
+    // The destructor does not run when a constructor throws.
     abort("");
     transport.close(transport.state);
     throw;
@@ -63,7 +63,7 @@ fp8_group::~fp8_group() {
     return;
   if (failure && !isAborted)
     abort(failure->what());
-  // Jobs that are queued still run: isCancelled is not set.
+  // Queued jobs still run: isCancelled is not set.
   {
     std::lock_guard<std::mutex> lock(mutex);
     isStopping = true;
@@ -98,7 +98,7 @@ void fp8_group::run() {
     std::optional<Error> problem = failure;
     lock.unlock();
     job->begin = Clock::now();
-    // After a failure the ranks no longer know what the others send.
+    // After a failure the ranks no longer agree on what is sent.
     if (!problem) {
       try {
         job->work();
@@ -160,7 +160,7 @@ bool fp8_group::await(const std::function<bool()> &isDone,
   for (int64_t tries = 0; !isDone(); ++tries) {
     if (isCancelled)
       throw Error(FP8_ERROR_RANK, "this rank has ended");
-    // Ranks may have more threads than the machine has cores.
+    // Yield first: ranks may have more threads than the machine has cores.
     if (tries < 100) {
       sched_yield();
       continue;
@@ -198,7 +198,7 @@ void fp8_group::listen() {
 }
 
 void fp8_group::failSilent(const std::string &what) {
-  // Who waits as this one does asks the same.
+  // Ranks that wait in the same way run the same gather.
   gatherNow("");
   fail(-1, str(what, ": ", timeoutText(), ", though all ranks are there"),
        false);
@@ -277,7 +277,7 @@ std::vector<double> fp8_group::gather(double mine) {
 // Processes
 //===----------------------------------------------------------------------===//
 
-/// What two processes have in common that see each other's numbers.
+/// Returns what processes share if they can see each other's process ids.
 static std::string placeOfProcess() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -287,8 +287,8 @@ static std::string placeOfProcess() {
   return boot.empty() ? "" : boot + " " + space;
 }
 
-/// Where the launcher does not see that a process has ended, the ranks beside
-/// it do.
+/// Finds the ranks whose processes this one can see: it notices their end even
+/// if the launcher does not.
 void fp8_group::findProcesses() {
   nearProcesses.assign(size(), 0);
   allProcesses.assign(size(), 0);
@@ -310,7 +310,7 @@ bool fp8_group::isGone(int64_t other) const {
     return false;
   if (kill(static_cast<pid_t>(nearProcesses[other]), 0) != 0 && errno == ESRCH)
     return true;
-  // Ended, but nobody has asked how yet: state Z (or X), behind the name.
+  // The process has ended but was not reaped: state Z (or X), behind its name.
   std::ifstream file(str("/proc/", nearProcesses[other], "/stat"));
   std::string line;
   std::getline(file, line);
@@ -334,13 +334,13 @@ void fp8_group::stop() {
     thread.join();
 }
 
-/// All ranks that see a failure come here, and each waits longer than those
-/// before it: the first tells of it, then ends the others.
+/// Decides which rank reports a failure. All ranks that see it call this, and
+/// higher ranks wait longer: the first one reports it, then ends the others.
 bool fp8_group::claimFailure() {
   if (size() == 1)
     return true;
   stop();
-  // A launcher takes a moment to end the others.
+  // Give the launcher a moment to end the other ranks.
   double patience =
       rank() == 0 ? 0
                   : 1 + 0.5 * static_cast<double>(std::min<int64_t>(rank(), 3));

@@ -1,8 +1,8 @@
 //===- Group.h - Processes that run a step together -------------*- C++ -*-===//
 //
-// A group owns a transport and a thread: whatever talks to other ranks is a job
-// of that thread, and jobs run in the order in which they were submitted, which
-// is the same on all ranks.
+// A group owns a transport and a thread. All communication with other ranks is
+// a job of that thread. Jobs run in the order of submission, which is the same
+// on all ranks.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@
 
 namespace fp8::rt {
 
-/// Work of the group's thread.
+/// A job of the group's thread.
 struct GroupJob {
   std::function<void()> work;
   // Guarded by the group's mutex.
@@ -35,22 +35,22 @@ struct GroupJob {
 } // namespace fp8::rt
 
 struct fp8_group {
-  /// One rank alone.
+  /// Creates a group of one rank.
   fp8_group();
   fp8_group(const fp8_transport &transport, const fp8_group_options &options);
   ~fp8_group();
 
-  /// Joins the ranks that the options name.
+  /// Joins the ranks that the options describe.
   static std::unique_ptr<fp8_group> open(const fp8_group_options &options);
 
   int64_t rank() const { return transport.rank; }
   int64_t size() const { return transport.ranks; }
   std::string name() const { return transport.name; }
-  /// The numbers of the ranks' processes, each on its machine.
+  /// Returns the process ids of the ranks, each valid on its own machine.
   const std::vector<int64_t> &processes() const { return allProcesses; }
   int64_t bucketBytes() const { return bucketLimit; }
   int64_t bytesSent() const { return sent; }
-  /// The most bytes that a job has held in buffers of its own.
+  /// Returns the most bytes that a job has held in buffers of its own.
   int64_t bufferBytes() const { return largestBuffers; }
   void noteBuffers(int64_t bytes) {
     largestBuffers = std::max<int64_t>(largestBuffers, bytes);
@@ -58,32 +58,32 @@ struct fp8_group {
 
   using Job = std::shared_ptr<fp8::rt::GroupJob>;
   Job submit(std::function<void()> work);
-  /// Throws what went wrong.
+  /// Waits for a job and throws its error.
   void wait(const Job &job);
 
-  /// For jobs: sends a message to every other rank, and receives one of each.
+  /// For jobs: sends a message to every other rank, and receives one from each.
   void exchange(const std::vector<fp8_message> &sends,
                 const std::vector<fp8_message> &receives);
-  /// For jobs: asks until `isDone`, and throws if a process of the ranks that
-  /// it waits for has ended. False: it has waited for as long as it may.
+  /// For jobs: polls `isDone`, and throws if the process of a rank in `pending`
+  /// has ended. Returns false after the timeout.
   bool await(const std::function<bool()> &isDone,
              const std::vector<uint8_t> &pending);
-  /// For jobs between two exchanges: throws if another rank has told that all
+  /// For jobs, between two exchanges: throws if another rank has asked all to
   /// end.
   void listen();
-  /// For jobs that have waited in vain for messages that others carry: throws,
-  /// and names the rank that answers nobody.
+  /// For jobs that have waited in vain for messages that the transport does not
+  /// carry: throws, and names the rank that does not answer.
   [[noreturn]] void failSilent(const std::string &what);
-  /// Throws what went wrong with a rank (-1: of none in particular). told: that
-  /// rank has said so itself.
+  /// Throws an error about a rank (-1: about none in particular). told: that
+  /// rank has reported it itself.
   [[noreturn]] void fail(int64_t rank, const std::string &message, bool told);
-  /// The same as gather, for jobs.
+  /// Does the same as gather, for jobs.
   std::vector<std::string> gatherNow(const std::string &mine);
   void noteSent(int64_t bytes) { sent += bytes; }
 
-  /// What all ranks have given, by rank. Waits.
+  /// Returns what each rank has passed, by rank. Blocks.
   std::vector<std::string> gather(const std::string &mine);
-  /// The same of one number each.
+  /// Does the same for one number from each rank.
   std::vector<double> gather(double mine);
 
   bool claimFailure();
@@ -95,7 +95,8 @@ private:
   [[noreturn]] void failTransport();
   std::string timeoutText() const;
   void findProcesses();
-  /// Is the process of a rank gone, as far as this one can tell?
+  /// Returns whether the process of a rank has ended, as far as this one can
+  /// tell.
   bool isGone(int64_t rank) const;
 
   fp8_transport transport;
@@ -103,13 +104,14 @@ private:
   int64_t bucketLimit;
   std::atomic<int64_t> sent{0}, largestBuffers{0};
   std::vector<int64_t> allProcesses;
-  std::vector<int64_t> nearProcesses; // of ranks on this machine, else 0
+  std::vector<int64_t>
+      nearProcesses; // of ranks that this process can see, else 0
 
   std::mutex mutex;
   std::condition_variable changed;
   std::deque<Job> queue;
   std::optional<fp8::rt::Error> failure; // the first one
-  bool isToldElsewhere = false;          // by the rank that failed
+  bool isToldElsewhere = false;          // the rank that failed reports it
   bool isStopping = false, isAborted = false;
   std::atomic<bool> isCancelled{false};
   std::thread thread;

@@ -20,7 +20,7 @@ void InFlight::start(const Exchange &exchange) {
   add(bucket, {exchange.number, exchange.what.label,
                bytesToSend(exchange.what, group.rank())});
   bucket->bytesSent = {bucket->bytes};
-  // One rank alone has no thread.
+  // A single rank has no thread.
   if (group.size() == 1) {
     engine->exchange(group, exchange, engine->mark());
     bucket->job = std::make_shared<GroupJob>();
@@ -71,7 +71,7 @@ void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
   if (timeline)
     note(*bucket, begin, end);
 
-  // Those that travel together share the times, whichever is waited for first.
+  // Members of a bucket share the times, whichever is waited for first.
   for (const Member &member : bucket->members) {
     double share = bucket->bytes ? static_cast<double>(member.bytes) /
                                        static_cast<double>(bucket->bytes)
@@ -89,7 +89,7 @@ void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
 
 void InFlight::note(Bucket &bucket, Timeline::Clock::time_point begin,
                     Timeline::Clock::time_point end) {
-  // One rank alone waits for nothing.
+  // A single rank never waits.
   if (group.size() == 1)
     return;
   const char *label = bucket.members.front().label;
@@ -130,7 +130,7 @@ void InFlight::abandon() {
         if (bucket->job)
           group.wait(bucket->job);
       } catch (const Error &) {
-        // The first failure is the one to tell.
+        // Only the first failure is reported.
       }
   started.clear();
 }

@@ -1,9 +1,10 @@
 //===- InFlight.h - Collectives that a step has started ---------*- C++ -*-===//
 //
-// What a step starts goes into a bucket. The bucket leaves when it is full or
-// when the step waits for something in it: both follow from the calls alone, so
-// all ranks make the same buckets. An exchange of parts closes the bucket that
-// is open, and travels alone: its operands are large, or needed soon.
+// Reductions that a step starts are collected in a bucket. The bucket is sent
+// when it is full or when the step waits for one of its members: both depend
+// only on the calls, so all ranks form the same buckets. An exchange of parts
+// travels alone, since its operands are large or needed soon; it also sends the
+// open bucket first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +26,10 @@ public:
   fp8_group &ranks() const { return group; }
   void start(const Reduction &reduction);
   void start(const Exchange &exchange);
-  /// Wait for all of this number, or for everything. Throw what went wrong.
+  /// Wait for all collectives of this number, or for all. Throw their errors.
   void wait(int64_t number);
   void waitForAll();
-  /// Waits until nothing is under way any more, whatever happens to it.
+  /// Waits until nothing is in flight, ignoring errors.
   void abandon();
 
   const std::vector<fp8_collective_stat> &profile() const { return stats; }
@@ -37,12 +38,11 @@ public:
   int64_t hostBytes() const {
     return group.bufferBytes() + engine->hostBytes();
   }
-  /// Where what travels, and waiting for it, is noted, or null: of the next
-  /// run.
+  /// If not null, transfers and waits of the next run are recorded here.
   Timeline *timeline = nullptr;
 
 private:
-  /// What profiles say of a collective.
+  /// The entry of a collective in profiles.
   struct Member {
     int64_t number;
     const char *label;
@@ -50,10 +50,10 @@ private:
   };
   struct Bucket {
     std::vector<Member> members;
-    std::vector<Reduction> reductions; // none, or one for each member
+    std::vector<Reduction> reductions; // empty, or one for each member
     std::vector<int64_t> bytesSent;
     int64_t bytes = 0;    // on the wire
-    fp8_group::Job job;   // none: still open
+    fp8_group::Job job;   // null: still open
     bool isNoted = false; // in the timeline
   };
   void leave();
@@ -66,7 +66,7 @@ private:
   fp8_group &group;
   std::unique_ptr<Engine> engine;
   std::shared_ptr<Bucket> open;
-  /// By number: the buckets, and the place in each.
+  /// By number: the buckets, and the member's index in each.
   std::map<int64_t, std::vector<std::pair<std::shared_ptr<Bucket>, size_t>>>
       started;
   std::vector<fp8_collective_stat> stats;

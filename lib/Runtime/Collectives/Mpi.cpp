@@ -1,7 +1,7 @@
-//===- Mpi.cpp - The transport of an MPI ----------------------------------===//
+//===- Mpi.cpp - The MPI transport ----------------------------------------===//
 //
-// Compiled once against each MPI that is installed, as a plugin library of its
-// own (the ABIs of Open MPI and MPICH differ).
+// Compiled once against each installed MPI, as a plugin library of its own: the
+// ABIs of Open MPI and MPICH differ.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,13 +34,13 @@ struct State {
   }
 };
 
-/// A count in MPI is an int: large messages are sent in parts.
+/// A count in MPI is an int, so large messages are sent in parts.
 constexpr int64_t largestPart = int64_t(1) << 30;
 
 template <typename Post>
 bool postAll(State &state, const fp8_message *messages, Post post) {
   for (int step = 1; step < state.size; ++step) {
-    // Every rank begins with another one.
+    // Every rank begins with a different peer.
     int peer = (state.rank + step) % state.size;
     const fp8_message &message = messages[peer];
     for (int64_t at = 0; at < message.bytes; at += largestPart) {
@@ -100,10 +100,11 @@ const char *error(void *opaque, int64_t *rank, int32_t *told) {
 
 void abortAll(void *, const char *) {
   std::fflush(nullptr);
-  // MPICH's launcher drops what it has not passed on yet when it ends the
-  // ranks: the message of why they end.
+  // MPICH's launcher drops output that it has not forwarded yet when it ends
+  // the ranks, including the error message.
   usleep(300000);
-  // Not our copy: MPICH ends this process alone then.
+  // Abort MPI_COMM_WORLD, not our copy: with the copy MPICH ends only this
+  // process.
   MPI_Abort(MPI_COMM_WORLD, 1);
 }
 
@@ -114,7 +115,7 @@ void close(void *opaque) {
   delete state;
 }
 
-/// "Open MPI v4.1.4" of the many lines of some.
+/// Extracts "Open MPI v4.1.4" from the version text, which may have many lines.
 void readName(char *name, size_t size) {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -137,7 +138,7 @@ int32_t fp8_transport_open(const char *, double, fp8_transport *transport,
   if (isInitialized)
     return fail("expected MPI to be free for one group of ranks but it is in "
                 "use already");
-  // Calls come from two threads, one after another.
+  // Two threads call MPI, one at a time.
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &threads) !=
       MPI_SUCCESS)
     return fail("MPI cannot be initialized");

@@ -9,18 +9,18 @@
 
 namespace fp8::rt {
 
-/// Elements that are worked on at a time: they stay in the first cache.
+/// The number of elements processed at a time, which fit the L1 cache.
 static constexpr int64_t chunkSize = 2048;
 
 bool hasReduction(fp8_dtype dtype) {
-  return dtype <= FP8_DTYPE_F64; // without the rarer formats of eight bits
+  return dtype <= FP8_DTYPE_F64; // excludes the rarer f8 formats
 }
 
 //===----------------------------------------------------------------------===//
 // Floats
 //===----------------------------------------------------------------------===//
 
-/// Data need not be aligned.
+/// Reads an element, which need not be aligned.
 template <typename T> static T read(const char *data, int64_t index) {
   T value;
   std::memcpy(&value, data + index * sizeof(T), sizeof(T));
@@ -122,7 +122,7 @@ static void reduceAs(fp8_reduction reduction, int64_t count,
   }
 }
 
-/// Floats of less than 32 bits, which are rounded once.
+/// Reduces floats of less than 32 bits in f32 and rounds once.
 static void reduceNarrow(fp8_dtype dtype, fp8_reduction reduction,
                          int64_t count, const std::vector<const char *> &pieces,
                          char *result) {
@@ -141,7 +141,7 @@ static void reduceNarrow(fp8_dtype dtype, fp8_reduction reduction,
   }
 }
 
-/// Zeros and ones: a sum is whether there is a one.
+/// Reduces bools: a minimum is "all", anything else "any".
 static void reduceBools(fp8_reduction reduction, int64_t count,
                         const std::vector<const char *> &pieces, char *result) {
   for (int64_t i = 0; i < count; ++i) {

@@ -1,4 +1,4 @@
-//===- Plugin.cpp - Transports are opened at run time ---------------------===//
+//===- Plugin.cpp - Opening transports at run time ------------------------===//
 
 #include "Plugin.h"
 #include "../Support.h"
@@ -8,19 +8,19 @@
 namespace fp8::rt {
 
 namespace {
-/// An MPI: what its launcher sets in the environment, and our plugin for it.
+/// An MPI: an environment variable that its launcher sets, and our plugin.
 struct Launcher {
   const char *variable;
   const char *mpi;
   const char *plugin;
-  const char *package; // of Debian, to build the plugin with
+  const char *package; // Debian's, needed to build the plugin
 };
 constexpr Launcher launchers[] = {
     {"OMPI_COMM_WORLD_RANK", "Open MPI", "libfp8_openmpi.so", "libopenmpi-dev"},
     {"PMI_RANK", "MPICH", "libfp8_mpich.so", "libmpich-dev"}};
 } // namespace
 
-/// The directory that this library lies in.
+/// Returns the directory of this library.
 static std::string libraryDirectory() {
   Dl_info info;
   if (!dladdr(reinterpret_cast<void *>(&libraryDirectory), &info) ||
@@ -33,8 +33,8 @@ static std::string libraryDirectory() {
 
 static fp8_transport openPlugin(const std::string &file,
                                 const std::string &arguments, double timeout) {
-  // Where it is loaded once it stays. What it loads in turn (parts of an MPI)
-  // may look for its symbols.
+  // The library is never closed. Libraries that it loads in turn (parts of an
+  // MPI) may need its symbols.
   void *library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (!library)
     throw Error(FP8_ERROR_IO, str("cannot open the transport: ", dlerror()));

@@ -1,4 +1,4 @@
-//===- Plugin.h - Transports are opened at run time -------------*- C++ -*-===//
+//===- Plugin.h - Opening transports at run time ----------------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_COLLECTIVES_PLUGIN_H
 #define FP8_LIB_RUNTIME_COLLECTIVES_PLUGIN_H
@@ -10,9 +10,9 @@
 
 namespace fp8::rt {
 
-/// Opens the transport of `name`: the file of a plugin, and behind a colon its
-/// arguments. "": that of the MPI whose launcher has started the process;
-/// nothing if none has.
+/// Opens the transport called `name`: the file of a plugin, followed by a colon
+/// and its arguments. "" stands for the MPI whose launcher started the process;
+/// returns nothing if there is none.
 std::optional<fp8_transport> openTransport(const std::string &name,
                                            double timeout);
 

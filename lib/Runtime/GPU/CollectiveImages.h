@@ -5,8 +5,8 @@
 
 namespace fp8::rt::gpu {
 
-/// As PTX, which the driver compiles, and as LLVM IR, which an emulated GPU
-/// runs; text that ends in a zero.
+/// The kernels as PTX, which the driver compiles, and as LLVM IR, which an
+/// emulated GPU runs; both end in a zero byte.
 extern const char collectiveKernelsPTX[], collectiveKernelsIR[];
 
 } // namespace fp8::rt::gpu

@@ -1,9 +1,8 @@
 //===- CollectiveKernels.cpp - Reductions over ranks, on a GPU ------------===//
 //
-// What Collectives/AllReduce.cpp computes between messages, by the same
-// functions and in the same order, so that the bits are the same. The build
-// compiles this file for NVIDIA's GPUs with the compiler that it has: no
-// toolkit is needed.
+// The computations of Collectives/AllReduce.cpp, with the same functions in the
+// same order, so that the bits are the same. The build compiles this file for
+// NVIDIA GPUs with its own compiler: no toolkit is needed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +12,7 @@ using namespace fp8::rt;
 
 #define FP8_KERNEL extern "C" __attribute__((nvptx_kernel)) void
 
-/// The number of this thread among all of its grid.
+/// Returns the number of this thread in its grid.
 static int64_t threadNumber() {
   return static_cast<int64_t>(__nvvm_read_ptx_sreg_ctaid_x()) *
              __nvvm_read_ptx_sreg_ntid_x() +
@@ -63,8 +62,8 @@ static float muOf(const float *control) {
   return control[0] > 0 ? control[0] : 1;
 }
 
-/// The largest magnitude of the finite elements of each block, as bits of f32;
-/// `amaxes` begin as zeros. A thread has 64 elements.
+/// Computes the largest magnitude of the finite elements of each block, as f32
+/// bits; `amaxes` must be zeroed. A thread processes 64 elements.
 FP8_KERNEL fp8_collective_amax(int64_t dtype, const char *in, int64_t elements,
                                int64_t blockElements, uint32_t *amaxes) {
   constexpr int64_t perThread = 64;
@@ -83,7 +82,7 @@ FP8_KERNEL fp8_collective_amax(int64_t dtype, const char *in, int64_t elements,
   }
 }
 
-/// What all ranks have agreed on, as exponents of scales.
+/// Computes the exponents of the scales from the amaxes of all ranks.
 FP8_KERNEL fp8_collective_scales(int64_t wire, const float *amaxes,
                                  int64_t blocks, int32_t *exponents) {
   int64_t i = threadNumber();
@@ -92,7 +91,7 @@ FP8_KERNEL fp8_collective_scales(int64_t wire, const float *amaxes,
         amaxes[i], wire == FP8_WIRE_F8_E4M3FN ? E4M3FN::max : E5M2::max);
 }
 
-/// Elements to a wire that is narrower.
+/// Encodes elements for a narrower wire.
 FP8_KERNEL fp8_collective_encode(int64_t wire, int64_t dtype, const char *in,
                                  int64_t elements, int64_t blockElements,
                                  const int32_t *exponents, char *out) {
@@ -108,7 +107,7 @@ FP8_KERNEL fp8_collective_encode(int64_t wire, int64_t dtype, const char *in,
                                    : encodeFloat8<E5M2>(value, ignored));
 }
 
-/// Pieces of one slice, which lie `stride` bytes apart in the order of ranks.
+/// The pieces of one slice, `stride` bytes apart, in rank order.
 namespace {
 struct Pieces {
   const char *first;
@@ -162,8 +161,8 @@ static void reduceCodes(const Pieces &pieces, int64_t i, float mu, char *out,
                        __ATOMIC_RELAXED);
 }
 
-/// What all ranks have sent of a slice of `count` elements becomes its result,
-/// on the wire.
+/// Reduces the pieces of a slice of `count` elements from all ranks, and writes
+/// the result in the wire's format.
 FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
                                  const char *first, int64_t stride,
                                  int64_t ranks, int64_t count,
@@ -210,7 +209,7 @@ FP8_KERNEL fp8_collective_reduce(int64_t wire, int64_t dtype, int64_t reduction,
   }
 }
 
-/// Results from a wire that is narrower.
+/// Decodes results from a narrower wire.
 FP8_KERNEL fp8_collective_decode(int64_t wire, int64_t dtype, int64_t reduction,
                                  const char *in, int64_t elements,
                                  int64_t blockElements,
@@ -230,7 +229,7 @@ FP8_KERNEL fp8_collective_decode(int64_t wire, int64_t dtype, int64_t reduction,
   storeFloat(dtype, out, i, value);
 }
 
-/// Behind all else of a reduction.
+/// Updates mu, as the last kernel of a reduction.
 FP8_KERNEL fp8_collective_update(float *control, const int64_t *saturated,
                                  int64_t elements, int64_t ranks) {
   if (threadNumber() == 0)

@@ -1,4 +1,4 @@
-//===- CublasLt.cpp - Dots by NVIDIA's library ----------------------------===//
+//===- CublasLt.cpp - Dots by cuBLASLt ------------------------------------===//
 
 #include "CublasLt.h"
 
@@ -8,14 +8,15 @@ namespace fp8::rt::gpu {
 
 using namespace cublaslt;
 
-/// What the compiler promises of operands; buffers of the arena have more.
+/// The alignment that the compiler guarantees for operands; buffers of the
+/// arena have more.
 static constexpr uint32_t operandAlignment = 16;
 
 //===----------------------------------------------------------------------===//
 // The library
 //===----------------------------------------------------------------------===//
 
-/// A handle of the first version that there is.
+/// Returns a handle of the first version that can be opened.
 static void *openLibrary(const std::string &function) {
   std::string why;
   for (const char *name : {"libcublasLt.so.13", "libcublasLt.so.12"}) {
@@ -31,7 +32,7 @@ static void *openLibrary(const std::string &function) {
 }
 
 CublasLt::CublasLt(const std::string &function) {
-  // Like the driver it stays where it was loaded.
+  // Like the driver, the library is never closed.
   void *library = openLibrary(function);
   auto find = [&](const char *name) {
     return findFunction(library, name,
@@ -47,7 +48,7 @@ CublasLt::CublasLt(const std::string &function) {
 }
 
 const CublasLt &CublasLt::get(const std::string &function) {
-  // A constructor that throws runs again on the next use.
+  // If the constructor throws, the next call tries again.
   static const CublasLt library(function);
   return library;
 }
@@ -138,8 +139,8 @@ void LibraryDot::describe() {
   layout(d, dot.result, dot.columns, dot.rows);
 }
 
-/// The first that the library names: which that is follows from its version,
-/// the card and the dot, and is not measured.
+/// Chooses the first algorithm that the library proposes. It depends on the
+/// library's version, the card and the dot, not on measurements.
 void LibraryDot::chooseAlgorithm() {
   std::string what = str("find an algorithm for ", name);
   Preference preference = nullptr;

@@ -1,7 +1,7 @@
-//===- CublasLt.h - Dots by NVIDIA's library --------------------*- C++ -*-===//
+//===- CublasLt.h - Dots by cuBLASLt ----------------------------*- C++ -*-===//
 //
-// cuBLASLt's interface as far as it is used, and the library itself, which is
-// opened when the first function with such a dot is loaded.
+// Declares the part of cuBLASLt's interface that is used, and opens the library
+// when the first function with such a dot is loaded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,8 +70,8 @@ struct HeuristicResult {
   int reserved[4];
 };
 
-/// Every function that is used and returns a status: its name as the library
-/// exports it, and its arguments.
+/// Every function in use that returns a status: its exported name and its
+/// arguments.
 #define FP8_CUBLASLT_FUNCTIONS(X)                                              \
   X(cublasLtCreate, (Handle *))                                                \
   X(cublasLtMatmulDescCreate, (Desc *, ComputeType, DataType))                 \
@@ -106,12 +106,12 @@ struct Functions {
 
 namespace fp8::rt::gpu {
 
-/// The library, opened once for the process, on first use.
+/// The library, opened once per process on first use.
 struct CublasLt : cublaslt::Functions {
-  /// Throws where there is none; `function` needs it.
+  /// Returns the library; throws if `function` needs it and there is none.
   static const CublasLt &get(const std::string &function);
 
-  /// Throws what the library says of `status`, if it is no success.
+  /// Throws the library's error unless `status` is success.
   void check(cublaslt::Status status, const std::string &what) const;
 
   cublaslt::Handle handle = nullptr;
@@ -120,7 +120,7 @@ private:
   explicit CublasLt(const std::string &function);
 };
 
-/// A dot with the library's descriptors of it and the algorithm.
+/// A dot with its descriptors and its algorithm.
 class LibraryDot {
 public:
   LibraryDot(const std::string &function, const fp8_gpu_kernel &kernel);
@@ -128,7 +128,7 @@ public:
   LibraryDot(const LibraryDot &) = delete;
   LibraryDot &operator=(const LibraryDot &) = delete;
 
-  /// Tells `stream` to compute it, of operands as fp8_gpu_dot has them.
+  /// Enqueues the dot on `stream`; the operands are in fp8_gpu_dot's order.
   void run(cuda::Stream stream,
            const std::vector<cuda::DevicePointer> &operands) const;
 
@@ -141,8 +141,8 @@ private:
   const fp8_gpu_dot &dot;
   std::string name;
   cublaslt::Desc desc = nullptr;
-  // The library's matrices are column by column, so that it computes the
-  // result turned: its A is our rhs.
+  // The library's matrices are column-major, so it computes the transposed
+  // result: its A is our rhs.
   cublaslt::Layout a = nullptr, b = nullptr, d = nullptr;
   cublaslt::Algorithm algorithm = {};
 };

@@ -1,8 +1,9 @@
-//===- Cuda.h - What the runtime uses of NVIDIA's driver --------*- C++ -*-===//
+//===- Cuda.h - The part of NVIDIA's driver in use --------------*- C++ -*-===//
 //
-// The driver's interface as far as it is used here: names, numbers and layouts
-// of its ABI since version 12.4. The toolkit's headers are not needed to build;
-// where they are, a test compares them with this.
+// Declares the part of the driver's interface that is used: names, constants
+// and layouts of its ABI since version 12.4. The build does not need the
+// toolkit's headers; if they are installed, a test compares them with this
+// file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -128,7 +129,7 @@ struct MemcpyNodeParams {
   MemcpyParams copy;
 };
 
-/// The node has a copy of the graph.
+/// The node owns a copy of the graph.
 struct ChildGraphParams {
   Graph graph;
   int ownership;
@@ -137,12 +138,12 @@ struct ChildGraphParams {
 struct ConditionalParams {
   ConditionalHandle handle;
   ConditionalType type;
-  unsigned bodies; // how many
-  Graph *graphs;   // is set to them
+  unsigned bodies; // their number
+  Graph *graphs;   // the driver sets it to the bodies
   Context context;
 };
 
-/// Unused bytes are zeros.
+/// Unused bytes must be zero.
 struct NodeParams {
   NodeType type;
   int reserved0[3];
@@ -157,8 +158,7 @@ struct NodeParams {
   long long reserved1;
 };
 
-/// Every function that is used: its name as libcuda.so.1 exports it, and its
-/// arguments.
+/// Every function in use: its name in libcuda.so.1, and its arguments.
 #define FP8_CUDA_FUNCTIONS(X)                                                  \
   X(cuInit, (unsigned))                                                        \
   X(cuDriverGetVersion, (int *))                                               \

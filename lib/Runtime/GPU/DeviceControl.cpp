@@ -1,8 +1,8 @@
-//===- DeviceControl.cpp - Loops and branches that the GPU decides --------===//
+//===- DeviceControl.cpp - Control flow on the GPU ------------------------===//
 //
-// While the entry is written down, each of them is a conditional node, whose
-// body the entry runs once. Elsewhere the host reads the conditions and the
-// entry runs what the GPU has to.
+// While the entry is recorded, a loop or branch becomes a conditional node,
+// whose body the entry runs once. Otherwise the host reads the conditions, and
+// the entry runs bodies as often as the GPU would.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +11,7 @@
 
 namespace fp8::rt::gpu {
 
-/// Conditions lie together, so many of them.
+/// The number of conditions in one allocation.
 static constexpr int64_t conditionsTogether = 512;
 
 DeviceStep::DeviceMemory::DeviceMemory(const Driver &driver, int64_t bytes,
@@ -35,7 +35,7 @@ template <typename Action> void DeviceStep::attempt(const Action &action) {
   }
 }
 
-/// Of the loops that are open, and that the GPU counts, number `level`.
+/// Returns the address of the counter of open counted loop number `level`.
 cuda::DevicePointer DeviceStep::counter(int64_t level) {
   constexpr int64_t bytes = sizeof(int64_t);
   if (!counters)
@@ -55,7 +55,8 @@ cuda::DevicePointer DeviceStep::conditionPlace(int64_t condition) {
   return conditions[block]->address + condition % conditionsTogether * bytes;
 }
 
-/// As the host knows it, or else the GPU.
+/// Returns the value of a condition, reading it from the GPU if the host does
+/// not know it.
 int64_t DeviceStep::conditionValue(int64_t condition) {
   auto [known, isNew] = keptValues.try_emplace(condition, 0);
   if (isNew) {
@@ -79,7 +80,7 @@ int64_t DeviceStep::levelsOpen() const {
   return levels;
 }
 
-/// Launches a kernel that sets a handle, or what handles are set by.
+/// Launches a kernel that sets a handle, a counter or a condition.
 void DeviceStep::control(const fp8_gpu_kernel *kernel,
                          const std::vector<int64_t> &parameters) {
   const LoadedKernel &loaded =
@@ -87,7 +88,7 @@ void DeviceStep::control(const fp8_gpu_kernel *kernel,
   graph().launch(loaded, 1, {parameters.begin(), parameters.end()});
 }
 
-/// A stride for each loop that may be open.
+/// Appends a stride for each loop that may be open.
 static void append(std::vector<int64_t> &parameters, const int64_t *strides,
                    int64_t levels) {
   for (int64_t level = 0; level < FP8_GPU_LOOPS; ++level)
@@ -175,7 +176,7 @@ int64_t DeviceStep::repeats(const fp8_gpu_kernel *kernel, int64_t loop,
       runs = takes(condition, low, high, inverted);
       return;
     }
-    // Before the loop, and at the end of its body.
+    // The entry calls this before the loop and at the end of its body.
     runs = open.empty() || open.back().loop != loop;
     Open entered;
     entered.isNode = true;

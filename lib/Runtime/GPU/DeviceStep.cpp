@@ -11,11 +11,10 @@
 
 namespace fp8::rt::gpu {
 
-// Vector loads and TMA descriptors want no more.
-/// A step of more nodes than this runs kernel by kernel: so large a graph takes
-/// longer to build than it saves.
+// A step with more nodes runs kernel by kernel: a larger graph takes longer to
+// build than it saves.
 static constexpr int64_t maxNodes = 1 << 16;
-/// Results up to this size come back with every run.
+/// Results up to this size are copied to the host in every run.
 static constexpr int64_t fetchedBytes = 4096;
 
 //===----------------------------------------------------------------------===//
@@ -60,8 +59,8 @@ DeviceStep::~DeviceStep() {
     driver.cuMemFree_v2(memory);
 }
 
-/// Gives everything its place: the arena, the arguments, the results of their
-/// own, the constants.
+/// Assigns offsets to the arena, the arguments, the results with their own
+/// buffers, and the constants.
 void DeviceStep::layOut() {
   totalBytes = alignUp(executable.arenaBytes + 1, deviceAlignment);
   auto add = [&](const TensorInfo &tensor, bool isArgument, bool isState) {
@@ -79,7 +78,7 @@ void DeviceStep::layOut() {
       buffer.staging = totalBytes;
       totalBytes += alignUp(buffer.bytes, deviceAlignment);
     }
-    // State moves only when somebody asks for it.
+    // State moves only on demand.
     (isState ? mirrorBytes : pinnedBytes) +=
         alignUp(std::max<int64_t>(buffer.bytes, 1), deviceAlignment);
     buffers.push_back(buffer);
@@ -144,7 +143,7 @@ void DeviceStep::uploadConstants() {
                        memory + constantPlaces[i], executable.constants[i],
                        executable.constantSizes[i], stream),
                    "copy the constants");
-  // Results begin as zeros, as on the CPU.
+  // Results start as zeros, as on the CPU.
   for (Buffer &buffer : buffers)
     if (!buffer.isArgument && buffer.bytes > 0)
       driver.check(driver.cuMemsetD8Async(memory + buffer.place, 0,
@@ -163,7 +162,8 @@ void *DeviceStep::buffer(size_t number) {
   Buffer &buffer = buffers[number];
   std::string what = str("run '", executable.name, "'");
   if (buffer.staging >= 0) {
-    // It may be written while a run goes on.
+    // The mirror may be written while a run is in progress, but not during the
+    // copy.
     if (isCopying)
       driver.check(driver.cuEventSynchronize(uploaded), what);
     isCopying = false;
@@ -208,7 +208,7 @@ void DeviceStep::stage() {
   for (Buffer &buffer : buffers) {
     if (buffer.staging < 0 || !buffer.hostIsNewer)
       continue;
-    // The run before may have still to take what lies there.
+    // The previous run may not have read the staging buffer yet.
     if (!waits)
       driver.check(driver.cuStreamWaitEvent(copies, taken, 0),
                    "order its copies");
@@ -222,7 +222,7 @@ void DeviceStep::stage() {
   }
   if (!waits)
     return;
-  // (What went wrong before is told by whatever comes next.)
+  // Errors of earlier work are reported by the next call.
   driver.check(driver.cuEventRecord(uploaded, copies),
                str("run '", executable.name, "'"));
   isCopying = true;
@@ -230,7 +230,8 @@ void DeviceStep::stage() {
 
 void DeviceStep::upload() {
   stage();
-  // The run before reads the arguments until it ends; the stream has an order.
+  // The previous run reads the arguments until it ends; the stream keeps the
+  // order.
   driver.check(driver.cuStreamWaitEvent(stream, uploaded, 0),
                "order its copies");
   for (Buffer &buffer : buffers) {
@@ -248,7 +249,7 @@ void DeviceStep::upload() {
                str("run '", executable.name, "'"));
 }
 
-/// What belongs to every run beside its launches.
+/// Records what every run does after its launches: swaps and result copies.
 void DeviceStep::fetchResults() {
   for (const auto &[result, argument] : swaps)
     work().copy(memory + buffers[argument].place,
@@ -258,19 +259,19 @@ void DeviceStep::fetchResults() {
       work().copyToHost(buffer.mirror, memory + buffer.place, buffer.bytes);
 }
 
-/// The graph that is being written down: a call ends the one before.
+/// Returns the graph being recorded; a host call ends the previous one.
 GraphWork &DeviceStep::graph() {
   if (program.empty() || !program.back().graph)
     program.push_back({std::make_unique<GraphWork>(device, stream), nullptr});
   return *program.back().graph;
 }
 
-/// Where launches go now.
+/// Returns where launches go now: the graph or the stream.
 Work &DeviceStep::work() {
   return isRecording ? static_cast<Work &>(graph()) : *direct;
 }
 
-/// Is what comes next in a loop or branch that the GPU decides?
+/// Returns whether recording is inside a loop or branch that the GPU decides.
 bool DeviceStep::isInBody() const {
   return isRecording && !program.empty() && program.back().graph &&
          program.back().graph->isInBody();
@@ -283,7 +284,7 @@ int64_t DeviceStep::recordedNodes() const {
   return nodes;
 }
 
-/// Runs what is written down.
+/// Replays the recording.
 void DeviceStep::play() {
   for (Part &part : program)
     if (part.graph)
@@ -292,8 +293,8 @@ void DeviceStep::play() {
       part.call();
 }
 
-/// From here on the entry's calls are carried out as they come: it reads what
-/// the GPU computes, or makes too many launches for a graph.
+/// From here on the entry's calls run immediately: it reads values from the
+/// GPU, or makes too many launches for a graph.
 void DeviceStep::runDirectly() {
   isDynamic = true;
   if (!isRecording)
@@ -342,7 +343,7 @@ void DeviceStep::run(fp8_step &step) {
 }
 
 //===----------------------------------------------------------------------===//
-// What the entry calls
+// Calls by the entry
 //===----------------------------------------------------------------------===//
 
 std::string DeviceStep::labelOf(int64_t launch) const {
@@ -372,7 +373,7 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
                         const int64_t *offsets, const int64_t *strides,
                         int64_t numOperands) {
   if (failure)
-    return; // What follows would read what was not written.
+    return; // Later launches would read unwritten memory.
   // No exception may cross generated code.
   try {
     const LoadedKernel &loaded = find(kernel, numOperands);
@@ -402,7 +403,7 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
     if (isRecording && !isInBody() && recordedNodes() >= maxNodes)
       runDirectly();
     if (strides) {
-      // Where the host counts, the offsets say it all.
+      // If the host counts, the offsets are complete.
       bool moves = writesDown(kernel);
       parameters.push_back(counter(0));
       for (int64_t i = 0; i < numOperands * kernel->loops; ++i)
@@ -424,7 +425,7 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
 }
 
 const void *DeviceStep::read(int64_t operand, int64_t offset, int64_t bytes) {
-  // A zero ends a loop that would wait for what a failed step doesn't write.
+  // After a failure conditions read as zero, so that loops end.
   readValue.assign(static_cast<size_t>(std::max<int64_t>(bytes, 8)), 0);
   if (failure)
     return readValue.data();
@@ -510,7 +511,7 @@ void DeviceStep::forget() {
   program.clear();
 }
 
-/// Is the image LLVM IR, as bitcode or as text?
+/// Returns whether the image is LLVM IR, as bitcode or as text.
 static bool isIR(const fp8_gpu_kernel &kernel) {
   std::string_view image(static_cast<const char *>(kernel.image),
                          kernel.image_bytes);
@@ -519,7 +520,7 @@ static bool isIR(const fp8_gpu_kernel &kernel) {
 }
 
 std::unique_ptr<Engine> DeviceStep::makeEngine() const {
-  // What a GPU takes of the step's own kernels, it takes of the runtime's.
+  // The runtime's kernels must have the same form as the step's own.
   const fp8_gpu_kernel *kernel = nullptr;
   for (const fp8_gpu_kernel *each : executable.gpuKernels)
     if (each->image)

@@ -1,13 +1,12 @@
 //===- DeviceStep.h - A step on a GPU ---------------------------*- C++ -*-===//
 //
-// The arena, the buffers and the constants of a step in one allocation of the
-// GPU, beside a mirror of the buffers on the host. The entry, which is host
-// code, runs once and what it launches is written down as a graph; from then on
-// a run is one launch of that graph, or of several where the host begins
-// collectives or waits for them in between. Loops and branches that the GPU
-// decides are conditional nodes (DeviceControl.cpp). An entry that reads what
-// the GPU computes itself cannot be written down: it runs every time, and
-// launches kernel by kernel.
+// The arena, the buffers and the constants of a step are one GPU allocation;
+// the buffers have a mirror on the host. The entry, which is host code, runs
+// once, and its launches are recorded as a graph. From then on a run is one
+// launch of that graph, or of several if the host starts collectives or waits
+// for them in between. Loops and branches that the GPU decides are conditional
+// nodes (DeviceControl.cpp). An entry that itself reads values from the GPU
+// cannot be recorded: it runs every time, and launches kernel by kernel.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,16 +30,16 @@ public:
   DeviceStep(const DeviceStep &) = delete;
   DeviceStep &operator=(const DeviceStep &) = delete;
 
-  /// The mirror of external buffer `number` (an argument or a result), as the
-  /// last run has left it. What is written there until the next run, that run
-  /// finds in an argument.
+  /// Returns the mirror of external buffer `number` (an argument or a result)
+  /// with the values of the last run. The next run reads what is written to the
+  /// mirror of an argument.
   void *buffer(size_t number);
-  /// Begins to copy what was written to the mirrors of batches, beside a run
-  /// that may be under way; the next run has it.
+  /// Starts to copy batches from their mirrors, possibly beside a run in
+  /// progress; the next run reads them.
   void stage();
   void run(fp8_step &step);
 
-  /// What the entry calls.
+  /// Called by the entry.
   void launch(int64_t launch, const fp8_gpu_kernel *kernel, int64_t blocks,
               const int64_t *operands, const int64_t *offsets,
               const int64_t *strides, int64_t numOperands);
@@ -58,50 +57,51 @@ public:
                    int64_t offset, const int64_t *strides, int64_t bytes,
                    int64_t value, const int64_t *valueStrides);
 
-  /// What the host does behind all that was launched before: now, and in every
-  /// run that does not call the entry.
+  /// Runs `what` on the host behind all earlier launches: now, and in every
+  /// later run that replays the recording.
   void call(std::function<void()> what);
-  /// The same of a copy on the GPU.
+  /// Does the same for a copy on the GPU.
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes);
-  /// Where an operand lies; 0 after a failure.
+  /// Returns the address of an operand; 0 after a failure.
   cuda::DevicePointer addressOf(int64_t operand, int64_t offset,
                                 int64_t number);
   /// Fails the run.
   void fail(const Error &error);
   bool hasFailed() const { return failure.has_value(); }
 
-  /// What was written down depends on the ranks that run the step.
+  /// Drops the recording, which depends on the ranks that run the step.
   void forget();
-  /// What carries out the collectives of this step.
+  /// Makes the engine for the collectives of this step.
   std::unique_ptr<Engine> makeEngine() const;
 
   int64_t deviceBytes() const { return totalBytes; }
 
-  /// Measures every launch, which makes them wait for one another.
+  /// Measures every launch, which serializes them.
   bool profiling = false;
   std::vector<fp8_launch_stat> *profile = nullptr;
 
 private:
   struct Buffer {
-    int64_t place; // in the allocation
-    int64_t staging =
-        -1; // of a batch: where it comes while a run reads `place`
+    int64_t place; // offset in the allocation
+    // Of a batch: the offset at which the next one arrives while a run reads
+    // `place`; else -1.
+    int64_t staging = -1;
     int64_t bytes;
     char *mirror;
     bool isArgument, isState;
-    bool hostIsNewer = true; // or may be
+    bool hostIsNewer = true; // the mirror is, or may be, newer
     bool deviceIsNewer = false;
     bool isStaged = false;  // `staging` is newer than `place`
     bool isFetched = false; // every run copies it to the mirror
   };
 
-  /// A loop or branch that the entry is in.
+  /// A loop or branch that is being run or recorded.
   struct Open {
-    bool isNode = false;                    // of the graph
-    const fp8_gpu_kernel *counts = nullptr; // of a counted loop
+    bool isNode = false;                    // a node of the graph
+    const fp8_gpu_kernel *counts = nullptr; // set for a counted loop
     int64_t trips = 0, level = 0;
-    int64_t loop = -1; // of another loop: its number
+    int64_t loop = -1; // number of an uncounted loop
     cuda::ConditionalHandle handle = 0;
   };
 
@@ -122,11 +122,12 @@ private:
                            int64_t operands) const;
   void control(const fp8_gpu_kernel *kernel,
                const std::vector<int64_t> &parameters);
-  /// Are loops and branches with `kernel` nodes of the graph?
+  /// Returns whether loops and branches with `kernel` become nodes of the
+  /// graph.
   bool writesDown(const fp8_gpu_kernel *kernel) const {
     return kernel && isRecording;
   }
-  /// Runs `action`; what it throws fails the run.
+  /// Runs `action`; an error fails the run.
   template <typename Action> void attempt(const Action &action);
   cuda::DevicePointer counter(int64_t level);
   cuda::DevicePointer conditionPlace(int64_t condition);
@@ -145,33 +146,33 @@ private:
   int64_t scratchPlace = 0;
   std::vector<Buffer> buffers; // arguments, then own results
   std::vector<int64_t> constantPlaces;
-  Mapping mirrors;        // of what is large
-  char *pinned = nullptr; // of what every run moves
+  Mapping mirrors;        // of large buffers
+  char *pinned = nullptr; // of buffers that every run copies
   int64_t pinnedBytes = 0, mirrorBytes = 0;
   std::vector<std::pair<size_t, size_t>> swaps; // own result -> argument
   cuda::Stream stream = nullptr;
-  cuda::Stream copies = nullptr; // of batches, beside a run
-  // Batches have left the mirrors; have left their staging; a run has ended.
+  cuda::Stream copies = nullptr; // copies batches beside a run
+  // Recorded when batches have left the mirrors, when they have left their
+  // staging buffers, and when a run has ended.
   cuda::Event uploaded = nullptr, taken = nullptr, finished = nullptr;
-  bool isRunning = false; // something may be under way
-  bool isCopying = false; // batches may be
+  bool isRunning = false; // a run may be in progress
+  bool isCopying = false; // a copy of batches may be in progress
 
-  /// A graph, or something that the host does between two.
+  /// A graph, or a host call between two graphs.
   struct Part {
     std::unique_ptr<GraphWork> graph;
     std::function<void()> call;
   };
-  std::vector<Part> program; // all that a run does; empty: not known yet
+  std::vector<Part> program; // the recording; empty: none yet
   std::optional<StreamWork> direct;
   bool isRecording = false; // launches go to the program, not to the stream
   bool isDynamic = false;
   bool checksLaunches; // waits after each launch, to name the one that fails
-  std::optional<Error> failure; // of what the entry called
+  std::optional<Error> failure; // of a call by the entry
   std::vector<char> readValue;
 
   std::vector<Open> open;
-  /// What the GPU counts and the conditions that it has kept, once they are
-  /// asked for.
+  /// GPU memory for the counters and the conditions, allocated on first use.
   struct DeviceMemory {
     DeviceMemory(const Driver &driver, int64_t bytes, cuda::Stream stream);
     ~DeviceMemory();
@@ -180,7 +181,7 @@ private:
   };
   std::unique_ptr<DeviceMemory> counters;
   std::vector<std::unique_ptr<DeviceMemory>> conditions;
-  std::map<int64_t, int64_t> keptValues; // of conditions that the host read
+  std::map<int64_t, int64_t> keptValues; // values of conditions on the host
 };
 
 } // namespace fp8::rt::gpu

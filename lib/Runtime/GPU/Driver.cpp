@@ -1,4 +1,4 @@
-//===- Driver.cpp - NVIDIA's driver, opened when it is needed -------------===//
+//===- Driver.cpp - NVIDIA's driver, opened on first use ------------------===//
 
 #include "Driver.h"
 
@@ -20,8 +20,7 @@ void *findFunction(void *library, const char *name, const char *expected) {
 }
 
 Driver::Driver() {
-  // Where it is loaded once it stays: its threads and its state at exit are
-  // its own.
+  // The library is never closed: it has threads and exit handlers of its own.
   void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw noGpu(dlerror());
@@ -44,7 +43,7 @@ Driver::Driver() {
 }
 
 const Driver &Driver::get() {
-  // A constructor that throws runs again on the next use.
+  // If the constructor throws, the next call tries again.
   static const Driver driver;
   return driver;
 }

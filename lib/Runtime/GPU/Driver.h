@@ -1,4 +1,4 @@
-//===- Driver.h - NVIDIA's driver, opened when it is needed -----*- C++ -*-===//
+//===- Driver.h - NVIDIA's driver, opened on first use ----------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_GPU_DRIVER_H
 #define FP8_LIB_RUNTIME_GPU_DRIVER_H
@@ -8,24 +8,25 @@
 
 namespace fp8::rt::gpu {
 
-/// Places in memory of a GPU begin at multiples of it.
+/// The alignment of buffers in GPU memory: vector loads and TMA descriptors
+/// need no more.
 constexpr int64_t deviceAlignment = 256;
 
-/// A function of a library; without it an error that begins with `expected`,
-/// which says what library has it, and which has not.
+/// Returns a function of a library. If it is missing, throws an error that
+/// begins with `expected`, which names the library that should have it.
 void *findFunction(void *library, const char *name, const char *expected);
 
-/// The driver's functions. Opened once for the process, on first use.
+/// The driver's functions, loaded once per process on first use.
 struct Driver : cuda::Functions {
-  /// Throws where there is no driver or no GPU.
+  /// Throws if there is no driver or no GPU.
   static const Driver &get();
 
-  /// Throws what the driver says of `status`, if it is no success, after
-  /// `what` was tried.
+  /// Throws the driver's error unless `status` is success; `what` was
+  /// attempted.
   void check(cuda::Status status, const std::string &what) const;
-  /// "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access ...)".
+  /// Returns "CUDA_ERROR_ILLEGAL_ADDRESS (an illegal memory access ...)".
   std::string textOf(cuda::Status status) const;
-  /// Loads an image; `log` is what its compiler says of one that it refuses.
+  /// Loads an image; if the driver rejects it, `log` is its compiler's message.
   cuda::Status loadModule(const void *image, cuda::Module &module,
                           std::string &log) const;
 
@@ -38,11 +39,11 @@ class Device {
 public:
   static Device &get();
 
-  /// Which GPU `get` opens when it is first called (0): the number of this
-  /// process among those of the group on this machine. Where there are more of
-  /// these than GPUs they share them.
+  /// Sets which GPU `get` opens on its first call: `number` is this process's
+  /// index among the group's processes on this machine (default 0). If there
+  /// are more processes than GPUs, they share them.
   static void choose(int64_t number);
-  /// Has another process of the group this GPU, too?
+  /// Returns whether another process of the group uses this GPU, too.
   bool isShared() const { return shared; }
 
   const Driver &driver;
@@ -50,7 +51,7 @@ public:
   int capability = 0; // 89: 8.9
   int sharedBytes = 0;
 
-  /// Makes the context the calling thread's.
+  /// Makes the context current in the calling thread.
   void makeCurrent() const;
 
   cuda::Context context = nullptr;

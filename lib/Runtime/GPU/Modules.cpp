@@ -23,7 +23,7 @@ Modules::Modules(const std::string &function,
                                               kernel->name),
                    str("find kernel '", kernel->name, "' of '", function,
                        "' in its image"));
-      // Beyond 48 KiB a kernel has to ask.
+      // More than 48 KiB of shared memory must be requested.
       if (kernel->shared_bytes > 0)
         driver.check(driver.cuFuncSetAttribute(added.function,
                                                cuda::MaxDynamicSharedBytes,
@@ -50,7 +50,7 @@ void Modules::unload() {
 cuda::Module Modules::load(const fp8_gpu_kernel &kernel) {
   if (auto found = modules.find(kernel.image); found != modules.end())
     return found->second;
-  // The driver takes no length: text ends with a 0.
+  // The driver takes no length: a text image must end with a 0.
   std::vector<char> image(kernel.image_bytes + 16, 0);
   std::memcpy(image.data(), kernel.image, kernel.image_bytes);
   std::string log;

@@ -15,11 +15,11 @@ namespace fp8::rt::gpu {
 struct LoadedKernel {
   cuda::Function function = nullptr;
   const fp8_gpu_kernel *kernel = nullptr;
-  /// Of a kernel that is cuBLASLt's, which has no function.
+  /// Set for a dot that cuBLASLt computes, which has no function.
   std::unique_ptr<LibraryDot> dot;
 };
 
-/// The kernels of an executable. Images that several kernels share are loaded
+/// The kernels of an executable. An image that several kernels share is loaded
 /// once.
 class Modules {
 public:
@@ -29,7 +29,7 @@ public:
   Modules(const Modules &) = delete;
   Modules &operator=(const Modules &) = delete;
 
-  /// Null if it is not one of the executable's.
+  /// Returns null if the kernel is not one of the executable's.
   const LoadedKernel *find(const fp8_gpu_kernel *kernel) const {
     auto found = loaded.find(kernel);
     return found == loaded.end() ? nullptr : &found->second;

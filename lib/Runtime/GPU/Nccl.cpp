@@ -1,4 +1,4 @@
-//===- Nccl.cpp - NVIDIA's library for messages between GPUs --------------===//
+//===- Nccl.cpp - NCCL, opened on first use -------------------------------===//
 
 #include "Nccl.h"
 
@@ -7,7 +7,7 @@
 namespace fp8::rt::gpu {
 
 Nccl::Nccl() {
-  // Where it is loaded once it stays: it has threads of its own.
+  // The library is never closed: it has threads of its own.
   void *library = dlopen("libnccl.so.2", RTLD_NOW | RTLD_LOCAL);
   if (!library)
     throw Error(FP8_ERROR_IO, dlerror());
@@ -28,13 +28,13 @@ Nccl::Nccl() {
   if (status != nccl::Success)
     throw Error(FP8_ERROR_INTERNAL,
                 textOf(status, "tell its version", nullptr));
-  // 2.9 and later: 10000, 100, 1.
+  // Versions from 2.9 on are encoded as 10000, 100, 1.
   version = str(number / 10000, ".", number / 100 % 100, ".", number % 100);
 }
 
 const Nccl *Nccl::find(std::string *why) {
   try {
-    // A constructor that throws runs again on the next use.
+    // If the constructor throws, the next call tries again.
     static const Nccl library;
     return &library;
   } catch (const Error &error) {

@@ -1,8 +1,8 @@
-//===- Nccl.h - NVIDIA's library for messages between GPUs ------*- C++ -*-===//
+//===- Nccl.h - NCCL, opened on first use -----------------------*- C++ -*-===//
 //
-// NCCL's interface as far as it is used: names, numbers and layouts of its ABI
-// since version 2.14. Where its header is found, a test compares them with
-// this.
+// Declares the part of NCCL's interface that is used: names, constants and
+// layouts of its ABI since version 2.14. If its header is installed, a test
+// compares it with this file.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,17 +32,17 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// How to make a communicator: NCCL takes what was appended later to be at its
-/// default where `size` and `version` are older.
+/// The settings of a communicator. NCCL uses defaults for fields that versions
+/// newer than `version` have appended.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
   unsigned version = 21400;
-  int blocking = 0; // calls return at once, so that we can stop waiting
+  int blocking = 0; // calls return at once, so that waits can be aborted
 };
 
-/// Every function that is used and returns a status: its name as the library
-/// exports it, and its arguments.
+/// Every function in use that returns a status: its exported name and its
+/// arguments.
 #define FP8_NCCL_FUNCTIONS(X)                                                  \
   X(ncclGetVersion, (int *))                                                   \
   X(ncclGetUniqueId, (UniqueId *))                                             \
@@ -69,12 +69,12 @@ struct Functions {
 
 namespace fp8::rt::gpu {
 
-/// The library, opened once for the process, on first use.
+/// The library, opened once per process on first use.
 struct Nccl : nccl::Functions {
-  /// Null where there is none that can be used; *why says why then.
+  /// Returns null if there is no usable library; *why is then the reason.
   static const Nccl *find(std::string *why);
 
-  /// "cannot ...: unhandled system error (what it last said)".
+  /// Returns "cannot ...: unhandled system error (last error)".
   std::string textOf(nccl::Status status, const std::string &what,
                      nccl::Comm comm) const;
   std::string version; // "2.32.3"

@@ -13,8 +13,8 @@ static cuda::DevicePointer addressOf(const void *operand) {
   return reinterpret_cast<cuda::DevicePointer>(operand);
 }
 
-/// What travels comes from `wire`, arrives in `pieces`, which lie one behind
-/// the other by rank, and is reduced to `result`.
+/// `wire` holds the encoded operand, `pieces` the received pieces, one after
+/// another by rank, and `result` their reduction.
 struct NcclCollectives::Tensor {
   Reduction reduction;
   cuda::DevicePointer wire, pieces, result;
@@ -76,7 +76,7 @@ void NcclCollectives::loadKernels(bool takesIR) {
   kernels.update = find("fp8_collective_update");
 }
 
-/// Rank 0 says by the group's transport where the others find it.
+/// Connects the ranks. Rank 0 distributes NCCL's id over the group's transport.
 void NcclCollectives::open() {
   nccl::UniqueId id = {};
   if (group.rank() == 0)
@@ -91,7 +91,7 @@ void NcclCollectives::open() {
   settle("connect the ranks");
 }
 
-/// Ends what may be under way: its kernels wait for other ranks.
+/// Ends work that may be in flight: its kernels wait for other ranks.
 void NcclCollectives::abort() {
   if (comm)
     nccl.ncclCommAbort(comm);
@@ -118,7 +118,7 @@ void NcclCollectives::waitFor(const std::function<bool()> &isDone) {
     group.failSilent("NCCL");
 }
 
-/// Waits until what was asked for is enqueued.
+/// Waits until the messages are enqueued.
 void NcclCollectives::settle(const std::string &what) {
   waitFor([&] {
     nccl::Status status = nccl::Success;
@@ -144,7 +144,7 @@ void NcclCollectives::finish() {
 }
 
 //===----------------------------------------------------------------------===//
-// What the stream is told
+// Work of the stream
 //===----------------------------------------------------------------------===//
 
 void NcclCollectives::beginMessages() {
@@ -186,7 +186,7 @@ void NcclCollectives::clear(cuda::DevicePointer at, int64_t bytes) {
     driver.check(driver.cuMemsetD8Async(at, 0, bytes, stream), "clear memory");
 }
 
-/// Arguments are integers of 64 bits and addresses, as the kernels have them.
+/// Launches a kernel; its arguments are 64-bit integers and addresses.
 template <typename... Arguments>
 void NcclCollectives::launch(cuda::Function function, int64_t threads,
                              Arguments... arguments) {
@@ -210,8 +210,7 @@ void NcclCollectives::launch(cuda::Function function, int64_t threads,
 // Reductions
 //===----------------------------------------------------------------------===//
 
-/// Gives everything its place in memory of our own, which grows where it has
-/// to.
+/// Assigns every tensor its memory, in an allocation that grows as needed.
 std::vector<NcclCollectives::Tensor>
 NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
                           Tensor &saturated) {
@@ -266,7 +265,7 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
   placeEverything();
   if (bytes <= memoryBytes)
     return tensors;
-  // Nothing of a bucket before is under way.
+  // No earlier bucket is in flight.
   if (memory)
     driver.check(driver.cuMemFree_v2(memory), "free memory");
   memory = 0;
@@ -278,8 +277,8 @@ NcclCollectives::placeAll(const std::vector<Reduction> &bucket, Tensor &amaxes,
   return tensors;
 }
 
-/// Each rank sends every other its slice, reduces what it receives in the order
-/// of the ranks, and sends the result to all.
+/// Each rank sends every other its slice, reduces what it receives in rank
+/// order, and sends the result to all.
 void NcclCollectives::reduceSlices(const std::vector<Tensor> &tensors) {
   int64_t me = group.rank(), ranks = group.size();
   beginMessages();
@@ -322,7 +321,7 @@ void NcclCollectives::reduceSlices(const std::vector<Tensor> &tensors) {
   endMessages();
 }
 
-/// On an f8 wire.
+/// Computes the scales of tensors on an f8 wire, from the amaxes of all ranks.
 void NcclCollectives::agreeOnScales(std::vector<Tensor> &tensors,
                                     Tensor &amaxes) {
   constexpr int64_t perThread = 64; // elements, in the kernel
@@ -401,7 +400,7 @@ void NcclCollectives::exchange(const Exchange &exchange) {
     std::vector<Part> parts = partsOf(exchange, group.rank());
     bool receivesAny = std::any_of(parts.begin(), parts.end(),
                                    [](const Part &part) { return part.to; });
-    // As StableHLO says: zeros where nobody sends.
+    // StableHLO specifies zeros for ranks that receive nothing.
     if (!receivesAny)
       clear(addressOf(exchange.out), resultBytes(exchange.what));
     beginMessages();

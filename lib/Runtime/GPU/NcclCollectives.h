@@ -1,8 +1,8 @@
 //===- NcclCollectives.h - Collectives from GPU to GPU ----------*- C++ -*-===//
 //
-// What AllReduce.cpp and Exchange.cpp do, with messages of NCCL between the
-// memories of GPUs and kernels in between (CollectiveKernels.cpp): every rank
-// reduces its slice in the order of the ranks, so the bits are the CPU's.
+// Implements AllReduce.cpp and Exchange.cpp with NCCL messages between the
+// memories of GPUs and kernels in between (CollectiveKernels.cpp). Every rank
+// reduces its slice in rank order, so the bits are the CPU's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,15 +16,15 @@ namespace fp8::rt::gpu {
 
 class NcclCollectives {
 public:
-  /// A job of the group: all ranks come here. The kernels are LLVM IR where
-  /// `takesIR`, which is what an emulated GPU loads, else PTX.
+  /// A job of the group, which all ranks run. The kernels are loaded as LLVM IR
+  /// if `takesIR` (an emulated GPU), else as PTX.
   NcclCollectives(const Device &device, const Nccl &nccl, fp8_group &group,
                   bool takesIR);
   ~NcclCollectives();
   NcclCollectives(const NcclCollectives &) = delete;
   NcclCollectives &operator=(const NcclCollectives &) = delete;
 
-  /// Jobs of the group; operands are complete.
+  /// Jobs of the group; operands must be complete.
   std::vector<int64_t> reduce(const std::vector<Reduction> &bucket);
   void exchange(const Exchange &exchange);
 
@@ -33,7 +33,7 @@ private:
     cuda::Module module = nullptr;
     cuda::Function amax, scales, encode, reduce, decode, update;
   };
-  /// A reduction with its places on the GPU.
+  /// A reduction with its addresses on the GPU.
   struct Tensor;
   class Workspace;
 

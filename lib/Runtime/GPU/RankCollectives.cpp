@@ -1,4 +1,4 @@
-//===- RankCollectives.cpp - How GPUs of several ranks meet ---------------===//
+//===- RankCollectives.cpp - Collectives of GPUs --------------------------===//
 
 #include "RankCollectives.h"
 
@@ -6,7 +6,7 @@
 
 namespace fp8::rt::gpu {
 
-/// In the first job that all ranks have: they have to agree.
+/// Chooses in the first job, since all ranks must agree.
 void RankCollectives::choose(fp8_group &group) {
   if (hasChosen || group.size() == 1)
     return;

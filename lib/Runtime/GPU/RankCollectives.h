@@ -1,8 +1,8 @@
-//===- RankCollectives.h - How GPUs of several ranks meet -------*- C++ -*-===//
+//===- RankCollectives.h - Collectives of GPUs ------------------*- C++ -*-===//
 //
-// From GPU to GPU where every rank finds NCCL and has a GPU of its own, else by
-// way of the host: the bits are the same. FP8_GPU_COLLECTIVES says which it has
-// to be.
+// Transfers directly between GPUs if every rank finds NCCL and has a GPU of its
+// own, otherwise through the host: the bits are the same. FP8_GPU_COLLECTIVES
+// forces either.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace fp8::rt::gpu {
 
 class RankCollectives : public StagedCollectives {
 public:
-  /// As StagedCollectives and NcclCollectives have it.
+  /// See StagedCollectives and NcclCollectives.
   RankCollectives(const Device &device, cuda::Stream work, bool takesIR)
       : StagedCollectives(device, work), device(device), takesIR(takesIR) {}
 

@@ -1,4 +1,4 @@
-//===- StagedCollectives.cpp - Collectives by way of the host -------------===//
+//===- StagedCollectives.cpp - Collectives through the host ---------------===//
 
 #include "StagedCollectives.h"
 
@@ -45,15 +45,14 @@ Engine::Mark StagedCollectives::mark() {
   return mark;
 }
 
-/// In the group's thread: waits for the operands.
+/// Waits for the operands, in the group's thread.
 void StagedCollectives::begin(const Mark &mark) {
   device.makeCurrent();
   driver.check(driver.cuEventSynchronize(static_cast<cuda::Event>(mark.get())),
                "compute what ranks reduce");
 }
 
-/// Gives each part its place in the staging memory, which grows where it has
-/// to.
+/// Assigns each part its place in the staging memory, which grows as needed.
 void StagedCollectives::place(std::vector<Staged> &parts) {
   int64_t bytes = 0;
   for (const Staged &part : parts)
@@ -85,7 +84,8 @@ void StagedCollectives::fetch(const std::vector<Staged> &parts) {
   driver.check(driver.cuStreamSynchronize(copies), "copy what ranks reduce");
 }
 
-/// The step's work goes on when this has returned: no event is needed.
+/// The step's work continues only after this has returned, so no event is
+/// needed.
 void StagedCollectives::deliver(const std::vector<Staged> &parts) {
   for (const Staged &part : parts)
     if (part.isDelivered && part.bytes > 0)
@@ -99,8 +99,8 @@ void StagedCollectives::deliver(const std::vector<Staged> &parts) {
 std::vector<int64_t> StagedCollectives::reduce(
     fp8_group &group, const std::vector<Reduction> &bucket, const Mark &mark) {
   begin(mark);
-  // Values and result share a place, as the reduction allows. With an owner
-  // only one side has values, or a result.
+  // The operand and the result share memory, as the reduction allows. With an
+  // owner, only one side has an operand or a result.
   std::vector<Staged> operands, results, controls;
   for (const Reduction &each : bucket) {
     int64_t bytes = each.what.elements *

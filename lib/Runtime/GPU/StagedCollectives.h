@@ -1,8 +1,8 @@
-//===- StagedCollectives.h - Collectives by way of the host -----*- C++ -*-===//
+//===- StagedCollectives.h - Collectives through the host -------*- C++ -*-===//
 //
-// What ranks reduce or exchange is copied to pinned memory of the host, where
-// the group works on it as it does on the CPU's, and the results are copied
-// back: the bits are the CPU's, on any transport.
+// Operands are copied to pinned host memory, where the group processes them as
+// it does on the CPU, and the results are copied back. So the bits are the
+// CPU's, on any transport.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@ namespace fp8::rt::gpu {
 
 class StagedCollectives : public Engine {
 public:
-  /// Of a step whose work is `work`'s.
+  /// Serves a step whose work is enqueued on the stream `work`.
   StagedCollectives(const Device &device, cuda::Stream work);
   ~StagedCollectives() override;
   StagedCollectives(const StagedCollectives &) = delete;
@@ -36,7 +36,7 @@ protected:
   void begin(const Mark &mark);
 
 private:
-  /// A part of the staging memory, and where it belongs.
+  /// A part of the staging memory, and its address on the GPU.
   struct Staged {
     char *host;
     cuda::DevicePointer device;
@@ -52,7 +52,7 @@ private:
   cuda::Stream work, copies = nullptr;
   char *staging = nullptr; // pinned; one job uses it at a time
   std::atomic<int64_t> stagedBytes{0};
-  /// Marks are made and given back by two threads.
+  /// Two threads create and release marks.
   std::mutex mutex;
   std::vector<cuda::Event> freeEvents, allEvents;
 };

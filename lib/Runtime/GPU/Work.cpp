@@ -1,4 +1,4 @@
-//===- Work.cpp - What a GPU is told to do, in one order ------------------===//
+//===- Work.cpp - Ordered work for a GPU ----------------------------------===//
 
 #include "Work.h"
 
@@ -6,7 +6,7 @@
 
 namespace fp8::rt::gpu {
 
-/// The driver takes the address of each parameter.
+/// Returns the address of each parameter, as the driver expects.
 static std::vector<void *>
 addressesOf(const std::vector<cuda::DevicePointer> &parameters) {
   std::vector<void *> addresses;
@@ -16,7 +16,7 @@ addressesOf(const std::vector<cuda::DevicePointer> &parameters) {
 }
 
 namespace {
-/// A value as memset takes it.
+/// A value in the form that memset takes.
 struct Pattern {
   unsigned value = 0;
   unsigned elementBytes;
@@ -24,7 +24,8 @@ struct Pattern {
 };
 } // namespace
 
-/// 8 bytes are two words, which have to be set one by one if they differ.
+/// Splits a value into memset patterns: 8 bytes are two words, which are set
+/// one by one.
 static std::vector<Pattern> patternsOf(const void *value, int64_t bytes) {
   std::vector<Pattern> patterns;
   for (int64_t at = 0; at < bytes; at += 4) {
@@ -123,11 +124,11 @@ void GraphWork::launch(const LoadedKernel &kernel, unsigned blocks,
   add(params, str("kernel '", kernel.kernel->name, "'"));
 }
 
-/// What the library tells a stream becomes a graph of its own, and that a node.
+/// Captures the library's calls as a graph, and adds it as a node.
 void GraphWork::addDot(const LoadedKernel &kernel,
                        const std::vector<cuda::DevicePointer> &operands) {
   std::string dot = str("dot '", kernel.kernel->name, "'");
-  // Relaxed: the library may load its kernels on the way.
+  // Relaxed mode, since the library may load its kernels meanwhile.
   driver.check(driver.cuStreamBeginCapture_v2(stream, cuda::CaptureRelaxed),
                str("write down ", dot));
   cuda::Graph captured = nullptr;
@@ -197,7 +198,8 @@ void GraphWork::copy(cuda::DevicePointer target, cuda::DevicePointer source,
 
 cuda::ConditionalHandle GraphWork::makeHandle() {
   cuda::ConditionalHandle handle = 0;
-  // Without a value at launch: a loop in a loop would have it once alone.
+  // The handle has no launch value: for a nested loop it would be set only
+  // once.
   driver.check(driver.cuGraphConditionalHandleCreate(
                    &handle, levels.back().graph, context, 0, 0),
                "make a condition of a graph");

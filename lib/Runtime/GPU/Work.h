@@ -1,4 +1,4 @@
-//===- Work.h - What a GPU is told to do, in one order ----------*- C++ -*-===//
+//===- Work.h - Ordered work for a GPU --------------------------*- C++ -*-===//
 
 #ifndef FP8_LIB_RUNTIME_GPU_WORK_H
 #define FP8_LIB_RUNTIME_GPU_WORK_H
@@ -7,8 +7,8 @@
 
 namespace fp8::rt::gpu {
 
-/// Work for one GPU in one order: written down as a graph, node by node, or
-/// told to a stream at once.
+/// Ordered work for one GPU: recorded node by node as a graph, or enqueued on a
+/// stream at once.
 class Work {
 public:
   virtual ~Work() = default;
@@ -24,7 +24,7 @@ public:
                     int64_t bytes) = 0;
 };
 
-/// A stream's.
+/// Work that is enqueued on a stream.
 class StreamWork : public Work {
 public:
   StreamWork(const Device &device, cuda::Stream stream)
@@ -43,11 +43,11 @@ private:
   cuda::Stream stream;
 };
 
-/// A graph's. Every node comes after the one before it in its graph, which is
-/// that of the step or the body of a conditional node.
+/// Work that is recorded as a graph. Every node follows the one before it in
+/// its graph, which is the step's or the body of a conditional node.
 class GraphWork : public Work {
 public:
-  /// Calls of a library are captured from `stream`, which runs none of them.
+  /// Library calls are captured from `stream`, which does not run them.
   GraphWork(const Device &device, cuda::Stream stream);
   ~GraphWork() override;
   void launch(const LoadedKernel &kernel, unsigned blocks,
@@ -59,16 +59,16 @@ public:
   void copy(cuda::DevicePointer target, cuda::DevicePointer source,
             int64_t bytes) override;
 
-  /// A handle for one conditional node among those that come next.
+  /// Makes a handle for one of the next conditional nodes.
   cuda::ConditionalHandle makeHandle();
   /// Begins the body of a conditional node.
   void open(cuda::ConditionalType type, cuda::ConditionalHandle handle);
   void close() { levels.pop_back(); }
   bool isInBody() const { return levels.size() > 1; }
 
-  /// All of them, those of bodies too.
+  /// Returns the number of all nodes, including those of bodies.
   int64_t nodes() const { return count; }
-  /// Runs all of it; what is added after the first time is not run.
+  /// Runs the graph; nodes that are added after the first run are ignored.
   void run(cuda::Stream stream);
 
 private:
@@ -77,7 +77,7 @@ private:
   void addCopy(const cuda::MemcpyParams &copy);
   void add(cuda::NodeParams &params, const std::string &what);
 
-  /// A graph that nodes are added to.
+  /// A graph under construction.
   struct Level {
     cuda::Graph graph = nullptr;
     cuda::GraphNode last = nullptr;

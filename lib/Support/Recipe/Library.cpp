@@ -57,7 +57,7 @@ LogicalResult fp8::overrideRecipe(Recipe &recipe, StringRef assignment,
   if (path.trim().empty() || value.trim().empty())
     return emitError(UnknownLoc::get(context))
            << "expected key.key=value but got '" << assignment << "'";
-  // As the file would write it, and so with the same errors.
+  // Build the text that a file would have, so that errors are the same.
   SmallVector<StringRef> keys;
   path.split(keys, '.');
   std::string text;

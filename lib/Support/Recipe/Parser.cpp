@@ -15,13 +15,14 @@ static constexpr int64_t kMaxHistory = 1 << 20;
 static constexpr int64_t kMaxLayers = 1 << 20;
 static constexpr int64_t kMaxSize = int64_t(1) << 40;
 
-/// Rules that never saturate: stored values are to come back.
+/// Returns the rules that never saturate: stored values must survive a round
+/// trip.
 static SmallVector<ScaleRule> getStorageRules() {
   return {ScaleRule::Exact, ScaleRule::Pow2};
 }
 
 namespace {
-/// The keys of delayed scaling alone, as far as a file has them.
+/// The keys that only delayed scaling has; unset if the file lacks them.
 struct HistoryKeys {
   std::optional<int64_t> history;
   std::optional<AmaxAlgorithm> algorithm;
@@ -35,7 +36,7 @@ struct HistoryKeys {
   }
 };
 
-/// The keys of a stored array, as far as a file has them.
+/// The keys of a stored array; unset if the file lacks them.
 struct StorageKeys {
   std::optional<StorageFormat> format;
   std::optional<StorageTiling> tile;
@@ -98,7 +99,7 @@ private:
   LogicalResult parseGradients(Node *node);
   LogicalResult checkWeightCopies(llvm::SMRange range);
 
-  /// A key whose value a method reads.
+  /// Makes a key whose value a method reads.
   Key key(StringLiteral name, LogicalResult (RecipeParser::*parse)(Node *)) {
     return {name, /*required=*/false,
             [this, parse](Node *node) { return (this->*parse)(node); }};
@@ -139,7 +140,7 @@ LogicalResult RecipeParser::parseOperand(Node *node, StringRef what,
   return checkOperand(range, what, operand, history.any());
 }
 
-/// Keys that contradict each other.
+/// Reports keys that contradict each other.
 LogicalResult RecipeParser::checkOperand(llvm::SMRange range, StringRef what,
                                          const OperandRecipe &operand,
                                          bool historySet) {
@@ -197,7 +198,7 @@ RecipeParser::parseDot(Node *node, StringLiteral dot,
       return success();
     }
   }
-  // A dot that the overlaid recipe lacks must be given whole.
+  // A dot that the overlaid recipe lacks must be complete.
   bool complete = !overlay || !result;
   if (!result)
     result.emplace();
@@ -336,7 +337,7 @@ LogicalResult RecipeParser::parseSmooth(Node *node) {
 //===----------------------------------------------------------------------===//
 
 void StorageKeys::apply(StorageRecipe &storage) const {
-  // What another format was given means nothing for this one.
+  // Settings for another format do not apply to this one.
   if (format && *format != storage.format)
     storage = StorageRecipe();
   storage.format = format.value_or(storage.format);
@@ -372,7 +373,7 @@ LogicalResult RecipeParser::parseStorage(Node *node, StringRef what,
   return checkStorage(range, what, storage, keys);
 }
 
-/// Formats and tiles that do not go together.
+/// Reports formats and tiles that cannot be combined.
 LogicalResult RecipeParser::checkStorageTile(llvm::SMRange range,
                                              StringRef what,
                                              const StorageRecipe &storage) {
@@ -393,7 +394,7 @@ LogicalResult RecipeParser::checkStorageTile(llvm::SMRange range,
                       << stringifyStorageTiling(storage.tile);
 }
 
-/// Other keys that contradict each other.
+/// Reports other keys that contradict each other.
 LogicalResult RecipeParser::checkStorage(llvm::SMRange range, StringRef what,
                                          const StorageRecipe &storage,
                                          const StorageKeys &keys) {
@@ -484,8 +485,8 @@ LogicalResult RecipeParser::parseAllReduce(Node *node) {
 // The whole
 //===----------------------------------------------------------------------===//
 
-/// The next step's copy is made before the weight's amax is known, and is an
-/// array of the checkpoint.
+/// Checks `weight_copies`: the copy for the next step is made before the
+/// weight's amax is known, and is an array of the checkpoint.
 LogicalResult RecipeParser::checkWeightCopies(llvm::SMRange range) {
   if (recipe.weightCopies == WeightCopyTime::Step)
     return success();

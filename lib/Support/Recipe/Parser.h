@@ -10,8 +10,8 @@
 namespace mlir {
 namespace fp8 {
 
-/// Reads the text of a recipe into `recipe`; `fileName` is what locations call
-/// it. An overlay sets some keys of a complete recipe.
+/// Reads the text of a recipe into `recipe`; locations refer to it as
+/// `fileName`. An overlay sets some keys of a complete recipe.
 LogicalResult readRecipe(StringRef text, StringRef fileName,
                          MLIRContext *context, Recipe &recipe, bool overlay,
                          EmitRecipeError emitError);

@@ -20,7 +20,7 @@ static StringRef spell(bool value) { return value ? "true" : "false"; }
 // Dots
 //===----------------------------------------------------------------------===//
 
-/// What delayed scaling alone has.
+/// Prints the settings that only delayed scaling has.
 template <typename RecipeT>
 static void printHistory(llvm::raw_ostream &os, const RecipeT &recipe) {
   if (recipe.scaling == Scaling::Delayed)
@@ -122,8 +122,8 @@ static void printRules(llvm::raw_ostream &os, ArrayRef<RecipeRule> rules) {
 static void printCompute(llvm::raw_ostream &os, const ComputeRecipe &compute) {
   os << "compute: {unquantized_dots: "
      << stringifyEnum(compute.unquantizedDots);
-  // Recipes that say nothing of it print as they did before there was the key,
-  // for runs that go on.
+  // Recipes without this key print as they did before the key existed, so that
+  // runs made then can be resumed.
   if (compute.attention != AttentionFormat::Same)
     os << ", attention: " << stringifyEnum(compute.attention);
   os << ", saved: " << stringifyEnum(compute.saved)
@@ -182,7 +182,8 @@ void Recipe::print(llvm::raw_ostream &os) const {
   printSmooth(os, smooth);
   printOptimizer(os, optimizer);
   printStorage(os, "gradients", gradients);
-  // Only where there is one: a recipe without is what it was before ranks.
+  // Printed only if set: other recipes print as they did before there were
+  // ranks.
   if (allReduce.format != Wire::None)
     os << "all_reduce: {format: " << stringifyEnum(allReduce.format)
        << ", tile: " << stringifyEnum(allReduce.tile) << "}\n";

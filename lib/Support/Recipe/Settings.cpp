@@ -1,8 +1,7 @@
 //===- Settings.cpp - Recipes as attributes -------------------------------===//
 //
-// Settings are what a recipe prints, as a tree of dictionaries, arrays and
-// strings: the printer and the parser of recipe files are the only code that
-// knows their keys.
+// Settings are the printed recipe as a tree of dictionaries, arrays and
+// strings: only the printer and the parser of recipe files know the keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +24,7 @@ static std::string getText(llvm::yaml::Node *node) {
   return cast<llvm::yaml::ScalarNode>(node)->getValue(storage).str();
 }
 
-/// What a node that the printer has written stands for.
+/// Returns the attribute for a node that the printer has written.
 static Attribute getAttribute(Builder &b, llvm::yaml::Node *node) {
   if (auto *mapping = dyn_cast<llvm::yaml::MappingNode>(node)) {
     SmallVector<NamedAttribute> entries;
@@ -62,7 +61,7 @@ static void printText(llvm::raw_ostream &os, StringRef text) {
   os << '"' << llvm::yaml::escape(text) << '"';
 }
 
-/// Prints a tree of settings; false if it has other attributes in it.
+/// Prints a tree of settings; returns false if it contains other attributes.
 static bool printYAML(llvm::raw_ostream &os, Attribute attribute) {
   bool known = true;
   if (auto dictionary = dyn_cast<DictionaryAttr>(attribute)) {

@@ -15,8 +15,8 @@ using namespace mlir::fp8;
 // Errors
 //===----------------------------------------------------------------------===//
 
-/// The candidate with the smallest edit distance (the first of equals), letters
-/// compared without case.
+/// Returns the candidate with the smallest edit distance (the first of equals),
+/// ignoring case.
 static StringRef nearest(StringRef text, ArrayRef<StringRef> candidates) {
   StringRef best;
   unsigned bestDistance = ~0u;
@@ -45,14 +45,13 @@ FileLineColLoc YAMLReader::getLocation(llvm::SMRange range) {
 }
 
 InFlightDiagnostic YAMLReader::error(llvm::SMRange range) {
-  // What a syntax error left of the tree is not worth a second message.
+  // After a syntax error, errors about the rest of the tree are noise.
   if (syntaxError)
     return {};
   return emitErrorAt(getLocation(range));
 }
 
-/// Syntax errors of the YAML scanner become MLIR diagnostics too; one is
-/// enough.
+/// Turns the first syntax error of the YAML scanner into an MLIR diagnostic.
 void YAMLReader::handleSyntaxError(const llvm::SMDiagnostic &diag, void *data) {
   auto *reader = static_cast<YAMLReader *>(data);
   if (std::exchange(reader->syntaxError, true))
@@ -77,7 +76,7 @@ LogicalResult YAMLReader::read(function_ref<LogicalResult(Node *)> readRoot) {
   Node *root = document->getRoot();
   if (!root || stream.failed())
     return failure();
-  // The scanner is lazy: a syntax error may come up only while walking.
+  // The scanner is lazy: a syntax error may appear only during the walk.
   if (failed(readRoot(root)) || stream.failed())
     return failure();
   if (++document == stream.end())
@@ -112,7 +111,7 @@ LogicalResult YAMLReader::readEntry(llvm::yaml::KeyValueNode &entry,
   }
   if (std::exchange(seen[key - keys.begin()], true))
     return error(range) << "duplicate key '" << name << "' in " << what;
-  // The node of a missing value has no place of its own.
+  // The node of a missing value has no location of its own.
   Node *value = entry.getValue();
   if (!value || isa<llvm::yaml::NullNode>(value))
     return error(range) << "expected a value of key '" << name << "' in "

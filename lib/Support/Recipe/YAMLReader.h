@@ -1,8 +1,8 @@
 //===- YAMLReader.h - A strict reader of YAML -------------------*- C++ -*-===//
 //
-// Walks the nodes of LLVM's YAML parser instead of using its mapping traits:
-// those know a key only by name, while a useful error needs the key's place and
-// the keys that would have been valid there.
+// It walks the nodes of LLVM's YAML parser instead of using its mapping traits:
+// these know a key only by name, while a useful error needs the key's location
+// and the valid keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,15 +23,15 @@
 namespace mlir {
 namespace fp8 {
 
-/// Begins an error about a place in a recipe.
+/// Begins an error at a location in a recipe.
 using EmitRecipeError = std::function<InFlightDiagnostic(FileLineColLoc)>;
 
-/// Adds the nearest of the valid spellings, and all of them, to an error about
+/// Adds the nearest valid spelling, and all valid ones, to an error about
 /// `text`.
 void addChoices(InFlightDiagnostic &diag, StringRef text, StringRef what,
                 ArrayRef<StringRef> valid);
 
-/// All values of an enum of FP8Enums.td.
+/// Returns all values of an enum of FP8Enums.td.
 template <typename T> SmallVector<T> getEnumValues() {
   SmallVector<T> values;
   for (uint32_t i = 0; !stringifyEnum(static_cast<T>(i)).empty(); ++i)
@@ -48,11 +48,11 @@ public:
       : text(text), fileName(fileName), context(context),
         emitErrorAt(std::move(emitError)) {}
 
-  /// Reads the only document of the text: `readRoot` is given its root.
+  /// Reads the only document of the text: calls `readRoot` with its root.
   LogicalResult read(function_ref<LogicalResult(Node *)> readRoot);
 
 protected:
-  /// One key of a mapping, and what reads its value.
+  /// One key of a mapping, and the function that reads its value.
   struct Key {
     StringLiteral name;
     bool required;
@@ -66,7 +66,7 @@ protected:
   /// Reads a mapping whose keys must all be in `keys`. `what` names the mapping
   /// in errors.
   LogicalResult readMapping(Node *node, const Twine &what, ArrayRef<Key> keys);
-  /// Reads a list entry by entry; `expected` says what else would be an error.
+  /// Reads a list entry by entry; errors say that `expected` is expected.
   LogicalResult readList(Node *node, const Twine &expected,
                          function_ref<LogicalResult(Node *entry)> readEntry);
   FailureOr<StringRef> readScalar(Node *node, StringRef key,
@@ -74,7 +74,7 @@ protected:
   LogicalResult readString(Node *node, StringRef key, std::string &result);
   LogicalResult readInteger(Node *node, StringRef key, int64_t min, int64_t max,
                             int64_t &result);
-  /// Reads the index of one of the valid spellings.
+  /// Reads one of the valid spellings and returns its index.
   FailureOr<size_t> readChoice(Node *node, StringRef key,
                                ArrayRef<StringRef> valid);
 
@@ -85,7 +85,7 @@ protected:
   Key integerKey(StringLiteral name, int64_t min, int64_t max,
                  std::optional<int64_t> &result);
 
-  /// The value is the spelling of one of `valid`.
+  /// Makes a key whose value is the spelling of one of `valid`.
   template <typename T>
   Key enumKey(StringLiteral name, bool required, T &result,
               SmallVector<T> valid = getEnumValues<T>()) {

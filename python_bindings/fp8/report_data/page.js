@@ -1,10 +1,10 @@
 "use strict";
-// Draws the page from #data, which report_page.py wrote: JSON, deflated, in base64. All text from the data
-// becomes text nodes: tree paths may hold any character.
+// Draws the page from #data, which report_page.py writes: deflated JSON in base64. All text from the data
+// becomes text nodes, since tree paths may contain any character.
 
 let data, runs;
 const tip = document.getElementById("tip");
-let current = 0; // the run that the sections of one run show
+let current = 0; // index of the run that the sections about one run show
 
 //----------------------------------------------------------------------
 // Elements, numbers
@@ -49,10 +49,10 @@ const words = text => text.replace(/_/g, " ");
 const shortType = type => type.replace(/^f8/, "").replace(/FN(UZ)?$/, "");
 const shortName = path => { const keys = path.match(/'([^']*)'|\.(\w+)$/g); return keys ? keys[keys.length - 1].replace(/[.']/g, "") : path; };
 
-// A series whose values are all equal is written as that value.
+// A series of equal values is stored as that value.
 const at = (series, i) => Array.isArray(series) ? series[i] : series;
 
-/** A place as a link to the line of source, if the page has it. */
+/** Returns a location as a link to its source line, if the page has it. */
 function source(location) {
   const found = /^([^\s:]+):(\d+)/.exec(location || "");
   if (!found || !data.sources[found[1]]) return location || "unknown";
@@ -99,7 +99,7 @@ function section(id, title, hint, ...children) {
 // Charts
 //----------------------------------------------------------------------
 
-// Okabe and Ito's colours, which colour-blind readers tell apart; runs differ in dashes too.
+// Okabe and Ito's colours, which colour-blind readers can distinguish; runs differ in dashes too.
 const COLORS = { light: ["#0072b2", "#d55e00", "#009e73", "#b0568f", "#8a6d00", "#3a3f47"], dark: ["#56b4e9", "#e69f00", "#2fc39a", "#dd92bd", "#f0e442", "#c9d1db"] };
 const DASHES = [[], [7, 3], [2, 2], [9, 3, 2, 3], [4, 4], [1, 3]];
 const VIRIDIS = [[68, 1, 84], [72, 40, 120], [62, 74, 137], [49, 104, 142], [38, 130, 142], [31, 158, 137], [53, 183, 121], [110, 206, 88], [181, 222, 43], [253, 231, 37]];
@@ -112,9 +112,9 @@ function viridis(fraction) {
   return VIRIDIS[i].map((low, channel) => Math.round(low + (VIRIDIS[i + 1][channel] - low) * (position - i)));
 }
 
-const charts = new Map(); // canvas -> what makes its chart
+const charts = new Map(); // canvas -> the function that makes its chart
 
-/** A canvas that `config` fills; drawn anew when the colours change. */
+/** Returns a canvas with the chart of `config`; it is redrawn when the colours change. */
 function chart(height, label, config) {
   const canvas = h("canvas", { role: "img", "aria-label": label });
   const box = h("div", { class: "chart", style: `height:${height}px` }, canvas);
@@ -143,10 +143,10 @@ const legend = { position: "top", align: "start", labels: { usePointStyle: true,
 const shortened = (text, most) => text.length > most ? `${text.slice(0, most - 1)}…` : text;
 const compact = value => value !== 0 && (Math.abs(value) < 1e-3 || Math.abs(value) >= 1e6) ? value.toExponential(1).replace(".0e", "e").replace("e+", "e") : value.toLocaleString("en", { maximumFractionDigits: 4 });
 
-/** Lines over steps, each {label, steps, values, color, dash, width, points}. */
+/** Draws lines over steps, each {label, steps, values, color, dash, width, points}. */
 function lines(height, label, series, { y = "", logarithmic = false, showLegend = true, x = "step", suffix = "" } = {}) {
   const range = drawn => {
-    // A constant is drawn in the middle of an axis that fits it.
+    // Centre a constant on its axis.
     const values = drawn.flatMap(s => s.values).filter(value => value !== null && value !== undefined);
     const low = Math.min(...values), margin = Math.abs(low) * 0.1 || 1;
     return values.length && values.every(value => value === low) && !logarithmic ? { min: low ? low - margin : 0, max: low + margin } : {};
@@ -166,7 +166,7 @@ function lines(height, label, series, { y = "", logarithmic = false, showLegend 
   }));
 }
 
-/** An average over about a hundredth of the run. */
+/** Returns an average over about a hundredth of the run. */
 function smoothed(values) {
   const decay = Math.exp(-1 / Math.max(1, values.length / 100));
   let sum = 0, weight = 0;
@@ -337,7 +337,7 @@ const METRICS = {
   snr: ["SNR in dB", false], kurtosis: ["kurtosis", true], alignment_max: ["largest |cos(w1, w2)|", false], alignment_mean: ["mean |cos(w1, w2)|", false], update_rms: ["update RMS", true],
 };
 
-/** The colour of a value between those of all rows: logarithmic where all are positive and far apart. */
+/** Returns the colour of a value within the range of all rows: logarithmic if all are positive and far apart. */
 function colorScale(rows, columns, mayBeLogarithmic) {
   let low = Infinity, high = -Infinity, positive = Infinity;
   for (const { series } of rows)
@@ -521,7 +521,7 @@ function profileSection(run) {
   if (!profile) return section("profile", "Profile", "", h("p", { class: "hint" }, "The run has no profile.json: fp8-run --profile writes it."));
   const most = profile.groups.length ? profile.groups[0][2] : 1;
   const limits = profile.limits;
-  // What arithmetic or memory takes at least, and which of them.
+  // The least time that arithmetic or memory needs, and which of them limits.
   const limitOf = (arithmetic, memory) => limits ? { time: Math.max(arithmetic, memory), what: arithmetic > memory ? "arithmetic" : "memory" } : null;
   const limitText = (limit, total) => limit && limit.time > 0 ? ` · ${percent(limit.time / total)} of the ${limit.what} limit` : "";
   const bar = ([kind, place, total, launches, tasks, longest, flops, arithmetic, memory]) => h("div", { class: "bar", title: `${kind}: ${launches} launches, ${tasks} tasks, longest ${time(longest)}${limits ? `; at least ${time(arithmetic)} of arithmetic, ${time(memory)} of memory` : ""}` },

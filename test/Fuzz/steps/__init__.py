@@ -1,1 +1,1 @@
-"""Parts of which random_steps.py puts training steps together."""
+"""Parts from which random_steps.py builds training steps."""

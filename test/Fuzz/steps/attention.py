@@ -32,7 +32,7 @@ def rotate(x):
 
 
 def attend(c, p, x, memory=None, causal=True):
-    """Queries of x, keys and values of memory, x itself by default."""
+    """Attends with queries of x, and keys and values of memory, by default x itself."""
     memory = x if memory is None else memory
     heads = lambda h: h.reshape(*h.shape[:2], -1, SIZE)
     q = heads(linear(c, p["q"], x))

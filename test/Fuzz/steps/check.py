@@ -1,4 +1,4 @@
-"""What must hold of a step: see the top of random_steps.py."""
+"""Checks a step; random_steps.py describes the checks."""
 
 import json
 import re
@@ -15,18 +15,19 @@ from .reference import CHAOS_OF_SCALARS, CHAOTIC_TIMES, SUM, TIMES, Failure, Ref
 
 # Presets that store state in less than f32.
 STORED = {"fp8_lm", "scaling_fp8", "coat"}
-# Presets whose scales are of earlier steps, and two bits of room in those.
+# Presets with delayed scales, and options that give their scales two bits of headroom.
 DELAYED = {"delayed", "fp8_lm", "scaling_fp8"}
 ROOM = [f"--set={key}.margin=2" for key in ("forward.activation", "dgrad.gradient", "wgrad.activation", "wgrad.gradient")]
 
 
 def check_pairs(module):
-    """Every argument is replaced by the result that JAX puts in its place."""
+    """Checks that every argument is replaced by the same result as in JAX."""
     export = module.reference.export
     while True:
         more = [option for option in module.options if str(option).startswith(("--state=", "--role=", "--loss="))]
         explained = t.run([module.tools["run"], module.folder / "step.mlir", "--explain-signature", *module.options[:2], *more], check=False, timeout=module.timeout)
-        # Training is asked of a step; of a module alone it says "function" of some.
+        # A step must be recognized as training; a module without names may be taken for a plain
+        # function.
         if explained.returncode == 0 and not re.search(r"  state ", explained.stdout.partition("results:")[2]) and not more:
             argument, result = next(iter(export.replaced.items()))
             module.options.append(f"--state={module.names[argument]}={module.results[result]}")
@@ -42,10 +43,10 @@ def check_pairs(module):
     want = {argument: place[result] for argument, result in export.replaced.items()}
     got = {argument: got.get(module.names[argument]) for argument in want}
     called = lambda at: "nothing" if at is None else f"{module.result_order[at]} ({results[at][0]})"
-    # The loss may be a metric and the state of a step that goes back, too.
+    # The loss may also be a metric, and the returned state of a step that rolls back.
     same = lambda i, j: i is not None and all(np.array_equal(row.get(module.result_order[i], 0), row.get(module.result_order[j], 1), equal_nan=True) for row in export.scalars)
     wrong = [f"{argument} ({module.names[argument]}) gets {called(got[argument])} in place of {called(at)}" for argument, at in want.items() if got[argument] != at and not same(got[argument], at)]
-    # What JAX leaves as it is comes back as it came, if at all.
+    # Arguments that JAX does not replace must not be replaced here.
     alive = {name: path for path, name in module.names.items() if path not in want}
     wrong += [f"{alive[row[0]]} ({row[0]}) is replaced" for row in arguments if row[0] in alive and row[2] == "state"]
     if wrong:
@@ -53,7 +54,7 @@ def check_pairs(module):
 
 
 def check_none(module):
-    """Every state array and every scalar as in JAX."""
+    """Checks that every state array and every scalar equals JAX's."""
     reference, export = module.reference, module.reference.export
     log = module.run("none")
     if len(log) != STEPS:
@@ -68,7 +69,7 @@ def check_none(module):
             allowance = lambda apart: (CHAOTIC_TIMES if apart >= CHAOS_OF_SCALARS * np.ptp(finite) or reference.jumps() else TIMES) * apart + bound
             allowed = allowance(apart(reference.perturbed()))
             if not off <= allowed:
-                # What a search accepts may follow from the last bits of a sum.
+                # The decisions of a search may depend on the last bits of a sum.
                 allowed = max(allowed, allowance(apart([reference.optimized()])))
             if not off <= allowed:
                 raise Failure("none-scalar", f"{path}: expected {wanted.tolist()} but got {got.tolist()}, {off:.1e} apart, allowed {allowed:.1e}")
@@ -92,10 +93,10 @@ def check_none(module):
 
 
 def check_verdicts(module, recipe):
-    """Every dot of the imported step has its row."""
+    """Checks that every dot of the imported step has a verdict."""
     imported = t.run([module.tools["opt"], "--fp8-import", module.folder / "step.mlir"], check=False, timeout=module.timeout)
     if imported.returncode:
-        # It takes no options for what is ambiguous.
+        # fp8-opt has no options to resolve ambiguities.
         if module.ambiguous and "ambiguous" in imported.stderr:
             return
         raise Failure("import", first_error(imported.stderr))
@@ -109,19 +110,19 @@ def movement(first, last):
     return np.abs(np.asarray(last).astype(np.float64) - np.asarray(first).astype(np.float64))
 
 
-# Of an array in narrow state more than one element in so many must move in JAX.
+# In narrow state, more than one in FEW elements of an array must move in JAX.
 FEW = 100
 
 
 def check_moves(module, recipe):
-    """No array stands still that moves in JAX from the first step to the last. A search over
-    losses may take no step at all where FP8 has made these coarse."""
+    """Checks that every array that moves in JAX between the first and the last step moves here, too. A search
+    over losses may take no step at all if FP8 has made them coarse."""
     if module.reference.choices.optimizer in optimizers.SEARCHES:
         return
     export = module.reference.export
     one, six = (module.checkpoint(recipe, i) for i in (1, STEPS))
     for path, last in export.final.items():
-        # A number (a learning rate) may be what a search decides.
+        # A scalar (a learning rate) may depend on the decisions of a search.
         if last.ndim == 0 or not jnp.issubdtype(last.dtype, jnp.floating) or not np.isfinite(last.astype(np.float64)).all():
             continue
         early, name = export.early[path], module.names[path]
@@ -129,29 +130,29 @@ def check_moves(module, recipe):
         coarse = recipe in STORED or last.dtype != np.float32
         bound = np.maximum(size / 8, np.max(size, initial=0) / 64) if coarse else np.maximum(np.max(size, initial=0) * 1e-4, 1e-12)
         clear = moved > bound
-        # Narrow state that cannot resolve nearly all of an array says nothing about the rest, and one
-        # element nothing about an array: of a largest gradient so far it may be the only one that grows.
+        # If narrow state cannot resolve nearly all of an array, it says nothing about the rest. A single element
+        # says nothing about an array: in a maximum of gradients it may be the only one that grows.
         if clear.sum() <= (clear.size / FEW if coarse else clear.size > 1):
             continue
-        # A largest gradient so far moves where a later one is larger, which is elsewhere once FP8 has
-        # changed the first, or nowhere. Of a maximum of clipped gradients few elements are still below
-        # the clip then.
+        # A maximum of gradients moves where a later gradient is larger. FP8 changes the first gradient, so that
+        # may be elsewhere or nowhere: in a maximum of clipped gradients few elements are still below the clip.
         grows = (last.astype(np.float64) >= early.astype(np.float64)).all()
         if grows and clear.sum() * 2 <= clear.size:
             continue
         enough = clear.sum() / 2 if clear.sum() * 4 > clear.size and not grows else 1
         if name not in six:
             raise Failure("preset-missing", f"{recipe}: expected {path} ({name}) in the checkpoint")
-        # Payloads stay where a tensor only grows, as an average does at first.
+        # Payloads may stay the same if a tensor only grows, as an average does at first.
         before, after = (decode(tensors, name).astype(np.float64) for tensors in (one, six))
         changed = before != after
         if (changed & clear).sum() < enough:
-            # A gradient that is zero but for rounding, of a key's bias, moves with it.
+            # A gradient that is zero except for rounding, such as a key's bias, moves only by
+            # rounding.
             clear &= moved > tolerance(module.reference, path)
         changed &= clear
         if not coarse:
-            # A clipped gradient leaves adamax's maximum where it was; which few
-            # elements were below the clip differs.
+            # A clipped gradient does not change adamax's maximum; which few
+            # elements are below the clip differs.
             changed |= movement(before, after) > bound
         if changed.sum() < min(enough, clear.sum() / 2):
             raise Failure("preset-still", f"{recipe}: {path} ({name}): {clear.sum()} of {clear.size} elements move in JAX but {changed.sum()} here")
@@ -162,8 +163,8 @@ def losses(scalars, export):
 
 
 def loss_gap(module):
-    """What computing in bf16 changes in JAX's losses, in one run or, where a step amplifies
-    rounding, in any of eight whose initial weights are nearly the same."""
+    """Returns how much bf16 changes JAX's losses, in one run or, if a step amplifies
+    rounding, in any of eight runs with slightly different initial weights."""
     reference = module.reference
     if not hasattr(reference, "gap"):
         exact, half = (reference if reference.choices.dtype == dtype else Reference({**reference.drawn, "dtype": dtype}, reference.seed) for dtype in ("f32", "cast_inside"))
@@ -172,21 +173,21 @@ def loss_gap(module):
     return reference.gap
 
 
-# A dot in FP8 rounds weights, activations and gradients: that is noise like that of rounded
+# A dot in FP8 rounds weights, activations and gradients: this adds noise like that of rounded
 # weights three times. Of about sixty draws most were within 3 % of the largest loss, two-layer networks
-# within 5 %; further were only steps that rounding changes more in JAX, too. A
-# trained array that stands still is found by `check_moves`, so this is for gradients that go elsewhere.
+# within 5 %; only steps that amplify rounding in JAX, too, were further off. `check_moves` finds
+# trained arrays that do not move, so this check is for wrong gradients.
 FLOOR, MOST = 0.05, 0.3
-# Losses that grow so many times run away, each step by a multiple of what was off in the one before.
+# Losses that grow by this factor run away: each step multiplies the error of the previous one.
 RUNAWAY = 100
-# Beside such losses gradients span more than narrow moments hold: where a second moment is flushed and
-# the first is not, an update is the gradient over epsilon.
+# With such losses the range of gradients exceeds that of narrow moments: if a second moment is flushed to
+# zero and the first is not, an update is the gradient over epsilon.
 HUGE = 1e9
 
 
 def leaps_away(module, recipe, failure):
-    """Whether a run ended without a finite loss because its optimizer leaps: from the run's last checkpoint
-    the step as it is ends like that, too."""
+    """Returns whether a run ended without a finite loss because its optimizer leaps: then the original step also
+    ends like that when it starts from the run's last checkpoint."""
     if module.reference.choices.optimizer not in optimizers.LEAPING or "the loss is" not in str(failure):
         return False
     checkpoints = sorted((module.folder / recipe).glob("checkpoint-*.safetensors"))
@@ -200,12 +201,12 @@ def leaps_away(module, recipe, failure):
 
 
 def check_losses(module, recipe, log):
-    """Losses as near to JAX's as 5 % of the largest loss, or three times what JAX's own
-    losses change when its initial weights are rounded to E4M3, it computes in bf16 or its dots read E4M3: of a step that amplifies
-    what is rounded nothing else can be asked. Where that is more than the losses themselves, where they run away, where an optimizer
-    divides by an earlier gradient, and where a search over losses chooses the step, which FP8 makes
-    choose another, they need only be finite. Scales of earlier steps clip what grows in this one: where that is
-    what is off, two bits of room bring it near."""
+    """Checks that losses differ from JAX's by at most 5 % of the largest loss, or three times the change of JAX's own
+    losses when it rounds its initial weights to E4M3, computes in bf16, or reads E4M3 in its dots: a step that amplifies
+    rounding permits no tighter bound. Losses need only be finite if that bound exceeds the losses themselves, if losses run
+    away, if an optimizer divides by an earlier gradient, or if a search over losses chooses the step, since
+    FP8 changes its choice. Delayed scales clip values that grow in this step: if that
+    is the cause, two bits of headroom bring the losses close."""
     reference = module.reference
     want = losses(reference.export.scalars, reference.export)
     got = np.array([number(module.loss_of(row)) for row in log])
@@ -220,7 +221,7 @@ def check_losses(module, recipe, log):
     if off > allowed and recipe != "bf16":
         allowed = max(allowed, TIMES * distance(losses(reference.rounded_dots()[0], reference.export), want))
     if off > allowed and recipe != "bf16":
-        # The largest of four runs is what a fifth one exceeds now and then.
+        # A fifth run sometimes exceeds the largest of four runs.
         allowed = max(allowed, TIMES * max(distance(losses(play[0], reference.export), want) for play in reference.rounded(16)))
     optimizer = reference.choices.optimizer
     runs_away = size > RUNAWAY * np.abs(want[0])
@@ -236,7 +237,8 @@ def check_losses(module, recipe, log):
 
 
 def check_threads(module, recipe):
-    """Three threads and code that is not optimized give the bits of one thread and optimized code."""
+    """Checks that three threads with unoptimized code compute the same bits as one thread with
+    optimized code."""
     module.run(recipe, threads=3, optimize=False, out=f"{recipe}-3")
     one, three = (module.checkpoint(out, STEPS) for out in (recipe, f"{recipe}-3"))
     for name in one:
@@ -248,7 +250,7 @@ def check(drawn, seed, folder, tools):
     """Checks one draw; returns a line about it."""
     try:
         reference = Reference(drawn, seed)
-    except Exception as error:  # JAX's own complaint of the generator's step.
+    except Exception as error:  # JAX rejects the generator's step.
         raise Failure("generator", f"{type(error).__name__}: {str(error)[:1500]}") from error
     if tools["pairs"]:
         module = Module(reference, folder, tools)
@@ -262,7 +264,7 @@ def check(drawn, seed, folder, tools):
     except Failure as failure:
         if failure.kind not in ("none-state", "none-scalar"):
             raise
-        # The reason, if this is it.
+        # Wrong pairs may be the reason.
         check_pairs(module)
         try:
             stepwise.check(module)
@@ -284,7 +286,7 @@ def check(drawn, seed, folder, tools):
             continue
         check_verdicts(module, recipe)
         off, allowed = check_losses(module, recipe, log)
-        # Runs that went elsewhere, as JAX's do when its weights are rounded, move other things.
+        # Runs that diverge from JAX's, as JAX's own with rounded weights do, move other elements.
         if off <= MOST:
             check_moves(module, recipe)
         notes.append(f"{recipe} {off:.1e} of {allowed:.1e}")

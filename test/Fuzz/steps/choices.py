@@ -1,11 +1,11 @@
-"""What a draw chooses. Every choice is drawn on its own from a hash of the seed
-and its name, so that one can be overridden and the others stay."""
+"""The choices of a draw. Each is drawn independently from a hash of the seed
+and its name, so that one can be overridden without changing the others."""
 
 import hashlib
 import types
 
-# The first option of each is the simplest; a reduction goes there. The number
-# is how many times more often than one of the others it is drawn.
+# The first option of each is the simplest, to which a reduction goes. The number
+# is how many times more often it is drawn than each of the others.
 CHOICES = {
     "task": (["supervised", "byol", "td3", "gan", "distill"], 10),
     "model": (["dense", "transformer", "conv", "encdec", "rnn", "ssm"], 1),
@@ -83,7 +83,7 @@ def simplest(name):
 
 
 def reads(c):
-    """The choices that this draw's model and task look at."""
+    """Returns the choices that this draw's model and task use."""
     model = c["model"]
     attends = model in ("transformer", "encdec")
     unread = set()
@@ -105,26 +105,26 @@ def reads(c):
 
 
 def settle(c):
-    """The same choices, with those that exclude each other resolved. Which:
+    """Returns the choices with conflicts resolved:
 
-    - A choice that nothing reads (the attention of an MLP) is its simplest.
+    - An unused choice (the attention of an MLP) takes its simplest option.
     - Several whole updates a call, dynamic loss scaling and lookahead around
-      another optimizer are for one player.
-    - Optimizers that look for a step with the objective (line searches, L-BFGS)
-      see the objective itself: no micro-batches and no scaled loss, and stay
-      unwrapped, since wrappers drop or delay what they are told.
-    - GaLore does not know trees in two parts, lookahead no bf16 weights, adaptive
-      clipping no kernels stacked twice.
-    - Hand-written algorithms move parameters themselves: nothing of optax wraps
-      them.
-    - Shared layers have one set of weights: nothing to stack.
+      another optimizer require a single player.
+    - Optimizers that search for a step with the objective (line searches, L-BFGS)
+      use the objective itself: no micro-batches and no scaled loss. They are not
+      wrapped, since wrappers drop or delay their extra arguments.
+    - GaLore does not support trees in two parts, lookahead no bf16 weights, and
+      adaptive clipping no kernels stacked twice.
+    - Hand-written algorithms update parameters themselves: no optax wrapper
+      applies.
+    - Shared layers have a single set of weights, which cannot be stacked.
     """
     from . import optimizers
 
     c = types.SimpleNamespace(**{name: c[name] if name in reads(c) else simplest(name) for name in c})
     if c.spelling == "nested":
         c.depth = 4
-    # Attention written out takes long to compile, in JAX above all.
+    # Unrolled attention takes long to compile, especially in JAX.
     if c.model in ("transformer", "encdec") and c.spelling in ("unrolled", "unrolled_scan"):
         c.depth = min(c.depth, 1 if c.micro == "unrolled" else 2)
     if c.share == "layers" and c.spelling != "unrolled":
@@ -147,25 +147,25 @@ def settle(c):
         c.schedule = "constant"
         if c.frozen == "optimizer":
             c.frozen = "stop"
-        # A search has the objective several times.
+        # A search contains the objective several times.
         if c.model in ("transformer", "encdec") and c.spelling in ("unrolled", "unrolled_scan"):
             c.depth = 1
     if c.clip == "adaptive" and c.model == "conv" and c.spelling == "nested":
         c.clip = "global_norm"
     if c.frozen == "optimizer" and c.wrap in ("partition", "lookahead"):
         c.wrap = "none"
-    # It maps trees with None for leaves, which a tree in two parts has.
+    # GaLore maps trees with None as leaves, which a tree in two parts has.
     if c.optimizer == "galore" and c.frozen in ("argument", "returned"):
         c.frozen = "stop"
     # Its distances are bf16 before the first step and f32 after it.
     if c.optimizer == "distance_over_gradients" and c.dtype == "all_bf16":
         c.dtype = "masters"
-    # Its parameters are a pair, made of f32 ones.
+    # lookahead's parameters are a pair, made from f32 parameters.
     if c.wrap == "lookahead" and (c.dtype in ("masters", "all_bf16") or c.task != "supervised"):
         c.wrap = "none"
     return c
 
 
 def short(c):
-    """The choices that are not the simplest, as options."""
+    """Returns the choices that are not the simplest, as options."""
     return " ".join(f"{k}={v}" for k, v in c.items() if v != simplest(k))

@@ -1,4 +1,4 @@
-"""How a step takes its arguments and gives its results."""
+"""The containers in which a step takes its arguments and returns its results."""
 
 import collections
 import dataclasses
@@ -26,8 +26,8 @@ def _order(names, seed, what):
 
 
 class Arguments:
-    """The state in the draw's container: `pack` makes the arguments that hold it of a
-    dictionary of trees, `unpack` the dictionary of these."""
+    """The state in the draw's container: `pack` makes the arguments from a dictionary of
+    trees, `unpack` is its inverse."""
 
     def __init__(self, c, state, seed):
         self.names = names = list(state) if c.arguments != "permuted" else _order(state, seed, "state")
@@ -47,8 +47,8 @@ class Arguments:
 
 
 def make(c, task, seed):
-    """The Step of a task."""
-    # What no update gives is an argument of its own.
+    """Returns the Step of a task."""
+    # State that no update changes is an argument of its own.
     frozen = {n: task.state[n] for n in task.fixed}
     changing = {n: task.state[n] for n in task.changing}
     form = Arguments(c, changing, seed)

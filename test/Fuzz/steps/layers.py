@@ -1,4 +1,4 @@
-"""Linear layers, norms, gated units and experts, as a draw spells them."""
+"""Linear layers, norms, gated units and experts, in the forms that a draw chooses."""
 
 import jax
 import jax.numpy as jnp
@@ -20,7 +20,7 @@ def normal(random, *shape, scale=None):
 
 
 def linear_params(c, random, m, n):
-    """A weight of m inputs and n outputs, with what the draw puts beside it."""
+    """Returns a weight of m inputs and n outputs, with the additional parameters of the draw."""
     p = {"w": normal(random, m, n)}
     if c.transform == "transposed":
         p["w"] = p["w"].T
@@ -34,7 +34,7 @@ def linear_params(c, random, m, n):
 
 
 def transformed(c, p):
-    """The weight that multiplies."""
+    """Returns the weight that the layer multiplies by."""
     w = p["w"]
     if c.transform == "half":
         return w * 0.5
@@ -52,7 +52,7 @@ def transformed(c, p):
 
 
 def transform_all(c, tree):
-    """The tree with every linear layer's weight transformed."""
+    """Returns the tree with every linear layer's weight transformed."""
     if isinstance(tree, dict) and "w" in tree:
         axes = tree["w"].ndim - 2
         transform = lambda p: transformed(c, p)
@@ -126,8 +126,8 @@ def moe_params(c, random):
 
 
 def moe_dense(c, p, x):
-    """Every expert sees every row; the two best count."""
-    # Of logits that are nearly zero the gates may be equal, or not, by the last bit of an exponential.
+    """Every expert computes every row; the two best are combined."""
+    # With logits close to zero, the last bit of an exponential decides whether gates are equal.
     logits = (x @ p["router"]).astype(jnp.float32)
     best = jax.lax.top_k(logits, 2)[0][..., -1:]
     gates = jnp.where(logits >= best, jax.nn.softmax(logits), 0).astype(x.dtype)
@@ -136,7 +136,7 @@ def moe_dense(c, p, x):
 
 
 def moe_sorted(c, p, x):
-    """Rows sorted by their expert, a place of each expert for a fixed number of them."""
+    """Sorts rows by their expert; each expert has slots for a fixed number of rows."""
     rows = x.reshape(-1, x.shape[-1])
     logits = (rows @ p["router"]).astype(jnp.float32)
     gate, expert = jnp.max(jax.nn.softmax(logits), -1), jnp.argmax(logits, -1)

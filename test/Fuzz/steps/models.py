@@ -1,4 +1,4 @@
-"""Models: an input layer, a number of equal layers, and heads."""
+"""Models: an input layer, several equal layers, and heads."""
 
 import dataclasses
 from typing import Any, Callable
@@ -21,9 +21,9 @@ class Model:
     batches: dict
     # outputs(params, batch, drop) of the heads, the first (..., classes).
     outputs: Callable
-    # Targets of a batch, as integers of the shape of the outputs without classes.
+    # Targets of a batch, as integers with the shape of the outputs without classes.
     targets: Callable
-    # Another look at the inputs of a batch.
+    # A second view of the inputs of a batch.
     view: Callable
     # A vector for each example of a batch.
     features: Callable
@@ -33,13 +33,13 @@ class Model:
 
 
 def walks(random):
-    """Walks over a ring with noise."""
+    """Returns noisy walks over a ring."""
     moves = random.choice([1, 1, 1, 5], (STEPS, BATCH, LENGTH + 1))
     return (np.cumsum(moves, -1) % VOCAB).astype(np.int32)
 
 
 def clusters(random, *shape):
-    """Points around centres, and which."""
+    """Returns points around centres, with the index of each centre."""
     label = random.integers(0, CLASSES, (STEPS, BATCH)).astype(np.int32)
     centres = random.normal(0, 1, (CLASSES, *shape))
     return (centres[label] + random.normal(0, 0.3, (STEPS, BATCH, *shape))).astype(np.float32), label
@@ -120,7 +120,7 @@ def ssm_layer(c, random):
 
 
 def ssm_block(c, p, x):
-    """A diagonal state-space model over time, gated: with decays that depend on the input."""
+    """A gated diagonal state-space model over time, with decays that may depend on the input."""
     h = norm(c, p["norm"], x)
     u = linear(c, p["in"], h)
     decay = jax.nn.sigmoid(p["decay"] + (linear(c, p["rate"], h) if c.ssm == "gated" else jnp.zeros_like(u)))
@@ -142,7 +142,7 @@ BLOCKS = {"dense": dense_block, "transformer": attention_block, "conv": conv_blo
 
 
 def of_tokens(c, random):
-    """Decoders, and encoders with decoders, over tokens."""
+    """Makes decoders, and encoders with decoders, over tokens."""
     both = c.model == "encdec"
     params = {"embed": normal(random, VOCAB, WIDTH, scale=0.5), "norm": norm_params(c, WIDTH)}
     if c.position == "learned":
@@ -180,7 +180,7 @@ def of_tokens(c, random):
 
 
 def of_points(c, random):
-    """Models of points, pictures and sequences of points."""
+    """Makes models of points, pictures and sequences of points."""
     shape = {"dense": (FEATURES,), "conv": (4, 4, 3)}.get(c.model, (LENGTH, FEATURES))
     x, label = clusters(random, *shape)
     params = {"input": normal(random, 3, 3, 3, WIDTH, scale=0.2) if c.model == "conv" else linear_params(c, random, FEATURES, WIDTH)}
@@ -207,6 +207,6 @@ def make(c, seed):
     if c.transform_at == "layer":
         return made
     inner = made.outputs
-    # The draw transforms all weights before the model reads the first.
+    # Transform all weights before the model reads the first.
     made.outputs = lambda params, batch, drop: inner(layers.transform_all(c, params), batch, drop)
     return made

@@ -1,4 +1,4 @@
-"""A draw in fp8: its module and values in a folder, and how runs of it end."""
+"""A draw in fp8: its module and values in a folder, and the results of its runs."""
 
 import re
 import subprocess
@@ -10,12 +10,12 @@ from exporting import feeds
 from .models import STEPS
 from .reference import Failure
 
-# So few that the logits of any draw are cut into slices of rows, if they can be.
+# So small that the logits of any draw are cut into slices of rows, if possible.
 SLICE_BYTES = 256
 
 
 def number(value):
-    """A value of the log, which has no infinity: that is a NaN there, too."""
+    """Returns a value of the log, which has no infinity: that is NaN there, too."""
     return np.float64(np.nan if value is None or not np.isfinite(value) else value)
 
 
@@ -40,11 +40,12 @@ class Module:
         if c.logits == "sliced":
             self.options += ["--set", f"compute.logits_bytes={SLICE_BYTES}"]
         self.ambiguous = set()
-        # LLVM's optimizations take long and change no bit, which check_threads checks.
+        # LLVM's optimizations take long and change no bits, which check_threads checks.
         self.optimized = [] if reference.seed % 10 else ["none", reference.drawn["recipe"]]
 
     def run(self, recipe, threads=1, optimize=None, out=None, settings=()):
-        """fp8-run's log; ambiguities of what has no names are settled and counted."""
+        """Runs fp8-run and returns its log; resolves and counts ambiguities of modules without
+        names."""
         out = self.folder / (out or recipe)
         optimize = recipe in self.optimized if optimize is None else optimize
         more = ["--threads", threads, *([] if optimize else ["--no-optimize"]), *settings]
@@ -63,7 +64,7 @@ class Module:
                 raise Failure(f"{group(recipe)}-{kind_of(result)}", f"{fixed} exit {result.returncode}: {first_error(result.stderr)}")
 
     def settle(self, errors):
-        """Adds the option that an ambiguity asks for."""
+        """Adds the option that resolves an ambiguity; returns whether there was one."""
         export = self.reference.export
         for what in ("loss", "state"):
             if f"ambiguous {what}" in errors and what not in self.ambiguous and self.reference.choices.debug != "yes":
@@ -78,24 +79,26 @@ class Module:
         return False
 
     def checkpoint(self, out, step):
-        """The arrays after a step of a run."""
+        """Returns the arrays after a step of a run."""
         return t.load_tensors(self.folder / out / f"checkpoint-{step}.safetensors")
 
     def metrics(self):
-        """The paths of the scalars that a step returns and that are no state."""
+        """Returns the paths of the scalars that a step returns and that are not state."""
         state = set(self.reference.export.replaced.values())
         return [path for path in self.reference.export.scalars[0] if path not in state]
 
     def loss_of(self, row):
-        """A row's value of what JAX's step calls the loss: of several losses the compiler may call another one so."""
+        """Returns the value of a row for the loss of JAX's step: of several losses the compiler may have chosen
+        another one."""
         return row.get("metrics", {}).get(self.results[self.reference.export.loss], row["loss"])
 
     def scalars(self, log, path):
-        """What a run's log has of the scalar at `path`, a number a step."""
+        """Returns the values of the scalar at `path` in a run's log, one for each step."""
         export, name = self.reference.export, self.results[path]
         got = [self.loss_of(row) if path == export.loss else row.get("metrics", {}).get(name, "no") for row in log]
         if "no" in got:
-            # What is returned twice is a metric under one name. Else another scalar is called the loss.
+            # A scalar that is returned twice is a metric under one of its names. Otherwise this scalar
+            # was taken for the loss.
             twins = [self.results[other] for other in export.scalars[0] if all(row[other] == row[path] for row in export.scalars)]
             found = next((twin for twin in twins if all(twin in row.get("metrics", {}) for row in log)), None)
             got = [row["metrics"][found] if found else row["loss"] for row in log]

@@ -1,4 +1,5 @@
-"""Losses, and their gradients: in one piece or in micro-batches, in several types, scaled."""
+"""Losses and their gradients: whole or in micro-batches, in several types, with or without loss
+scaling."""
 
 import jax
 import jax.numpy as jnp
@@ -12,7 +13,7 @@ def cast(tree, dtype):
 
 
 def loss_of(c, logits, targets):
-    """One head's loss, its logits (..., classes) in f32."""
+    """Returns one head's loss; its logits (..., classes) are converted to f32."""
     logits = logits.astype(jnp.float32)
     hot = jax.nn.one_hot(targets, logits.shape[-1])
     logp = jax.nn.log_softmax(logits)
@@ -33,13 +34,13 @@ def loss_of(c, logits, targets):
 
 
 def supervised(c, model):
-    """loss(params, batch, key) -> loss, metrics."""
+    """Returns loss(params, batch, key) -> loss, metrics."""
 
     def loss(params, batch, key):
 
         def drop(x):
-            """x with some features dropped. A norm of nothing but zeros makes the gradients of an
-            example explode: these change no weight, but are what scales of whole tensors see."""
+            """Returns x with some features dropped. A norm of only zeros makes the gradients of an
+            example explode: these change no weight, but they determine per-tensor scales."""
             if key is None:
                 return x
             keep = jax.random.bernoulli(key, 0.9, (x.shape[0], *[1] * (x.ndim - 2), x.shape[-1]))
@@ -61,7 +62,7 @@ def pieces(batch):
 
 
 def gradients(c, loss, batch, key, scale=None):
-    """params -> ((loss, metrics), gradients), as the draw takes gradients."""
+    """Returns params -> ((loss, metrics), gradients), computed in the draw's way."""
     scale = STATIC_SCALE if c.scaling == "static" else scale
 
     def of_piece(params, batch, key):

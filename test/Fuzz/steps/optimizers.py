@@ -1,12 +1,12 @@
-"""Optimizers: every one of optax and optax.contrib that takes gradients, and some by hand.
+"""Optimizers: all of optax and optax.contrib that take gradients, and some hand-written ones.
 
 An algorithm is init(params) -> state and step(objective, params, state) ->
 params, state, (loss, metrics); objective(params) -> ((loss, metrics), gradients).
 
 Left out: lookahead and sam in opaque mode wrap others (see `wrap`),
-differentially private ones and per-example clipping want a gradient for each example, split_real_and_imaginary
-is for complex parameters, freeze and set_to_zero move nothing, nnls, and the
-Hessian estimator alone are no optimizers.
+differentially private ones and per-example clipping need a gradient for each example, split_real_and_imaginary
+is for complex parameters, freeze and set_to_zero do not move parameters, and nnls and the
+Hessian estimator alone are not optimizers.
 """
 
 import jax
@@ -99,11 +99,11 @@ OPTAX = {
     "sophia": (contrib.sophia, {"learning_rate": RATE}),
 }
 
-# They evaluate the objective in the update.
+# These evaluate the objective in the update.
 SEARCHES = {"lbfgs", "lbfgs_backtracking", "sgd_backtracking", "sgd_zoom", "sophia"}
-# They divide a gradient by an earlier one: where that was small by rounding the loss leaps, and comes back.
+# These divide a gradient by an earlier one: if rounding made that small, the loss leaps, and recovers.
 LEAPING = {"acprop"}
-# Their factories take no rate, or none that may change.
+# Their factories take no rate, or only a constant one.
 FIXED = {name for name, (_, options) in OPTAX.items() if options.get("learning_rate", 0) is not None}
 
 
@@ -118,7 +118,7 @@ def of_optax(tx, name):
     def step(objective, params, state):
         out, grads = objective(params)
         value = lambda p: objective(p)[0][0]
-        # Line searches pass on what they do not know, and sam refuses it.
+        # Line searches pass on unknown arguments, which sam rejects.
         asked = {"obj_fn": value} if name == "sophia" else {"value_fn": value}
         asked = {} if name == "sam" else {"value": out[0], "grad": grads, **asked}
         updates, state = tx.update(grads, state, params, **asked)
@@ -162,7 +162,7 @@ def fista(rate=RATE, shrink=1e-4):
 
 
 def svrg(rate=RATE, every=3):
-    """The gradient's difference from the snapshot's, the snapshot renewed every third step."""
+    """Corrects the gradient by the snapshot's; the snapshot is renewed every third step."""
 
     def step(objective, params, state):
         out, grads = objective(params)
@@ -191,7 +191,7 @@ def lookahead(rate=5 * RATE, every=3):
 
 
 def schedule_free(rate=5 * RATE, beta=0.9):
-    """Gradients at y, between the average x and the iterate z."""
+    """Takes gradients at y, between the average x and the iterate z."""
 
     def step(objective, params, state):
         between = lambda z, x: ((1 - beta) * z + beta * x).astype(z.dtype)
@@ -204,7 +204,7 @@ def schedule_free(rate=5 * RATE, beta=0.9):
 
 
 def rollback(rate=5 * RATE):
-    """Back to the last parameters where the loss is larger than it was."""
+    """Returns to the last parameters if the loss has increased."""
 
     def step(objective, params, state):
         out, grads = objective(params)
@@ -216,7 +216,7 @@ def rollback(rate=5 * RATE):
 
 
 def proximal(rate=5 * RATE):
-    """A pull to the parameters of the step before."""
+    """Pulls towards the parameters of the previous step."""
 
     def step(objective, params, state):
         out, grads = objective(params)
@@ -226,7 +226,7 @@ def proximal(rate=5 * RATE):
 
 
 def barzilai_borwein(rate=RATE):
-    """The rate from the last two points and gradients."""
+    """Computes the rate from the last two points and gradients."""
 
     def step(objective, params, state):
         out, grads = objective(params)
@@ -251,7 +251,7 @@ def sharpness_aware(rate=5 * RATE, radius=0.05):
 
 
 def error_feedback(rate=5 * RATE):
-    """Gradients in bf16's upper half, what was cut off added to the next."""
+    """Rounds gradients to fewer bits, and adds the rounding error to the next ones."""
 
     def step(objective, params, state):
         out, grads = objective(params)

@@ -1,4 +1,4 @@
-"""A failing draw made smaller: each choice in turn at its simplest."""
+"""Reduces a failing draw: tries the simplest option of each choice in turn."""
 
 import pathlib
 import shutil
@@ -9,7 +9,7 @@ from .reference import Failure
 
 
 def failure(drawn, seed, folder, tools):
-    """What fails, or None."""
+    """Returns the failure, or None."""
     try:
         check(drawn, seed, folder, tools)
     except Failure as error:
@@ -18,9 +18,9 @@ def failure(drawn, seed, folder, tools):
 
 
 def reduce(drawn, seed, error, folder, tools):
-    """The simplest choices found with the same kind of failure, and that failure."""
+    """Returns the simplest choices found with the same kind of failure, and that failure."""
     trial = pathlib.Path(folder) / "trial"
-    # Seeds divisible by ten check more: a failure found there is looked for there.
+    # Seeds divisible by ten check more, so the reduction keeps the seed.
     for name in choices.CHOICES:
         options = choices.CHOICES[name][0]
         if drawn[name] == options[0]:

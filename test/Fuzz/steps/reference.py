@@ -1,5 +1,5 @@
-"""A draw in JAX: what it gives, how far what else is the same in theory gives something
-else, and how far from it an array may be."""
+"""A draw in JAX: its results, how much theoretically equivalent variants differ from them, and the
+tolerance for an array."""
 
 import jax
 import jax.numpy as jnp
@@ -10,20 +10,20 @@ from . import choices, containers, rounding, sums, tasks
 from .models import STEPS
 
 PERTURBATIONS = 8
-# How many times what JAX's own runs are apart.
+# The factor for the differences between JAX's own runs.
 TIMES = 3
-# XLA may add up all elements of a mean one after another: with 1536 of them its f32 is
+# XLA may add all elements of a mean one after another: for 1536 of them its f32 result is
 # 1.7e-5 from f64.
 SUM = 3e-5
 ULPS = 4
-# What random_steps.py leaves out of XLA's compiling.
+# The XLA options that random_steps.py disables.
 OPTIMIZED = {"xla_backend_optimization_level": 3, "xla_llvm_disable_expensive_passes": False, "xla_cpu_use_fusion_emitters": True}
-# They round what they keep to fewer bits.
+# These round what they keep to fewer bits.
 ROUNDING = {"adam_bf16_moments", "hand_error_feedback"}
 
 
 class Failure(Exception):
-    """What went wrong, in a word that a reduction keeps, and in full."""
+    """A failure: its kind in one word, which a reduction keeps, and its description."""
 
     def __init__(self, kind, text):
         super().__init__(f"{kind}: {text}")
@@ -31,7 +31,7 @@ class Failure(Exception):
 
 
 class Reference:
-    """A draw in JAX: what it gives, and how far what else is the same in theory gives something else."""
+    """A draw in JAX: its results, and how much theoretically equivalent variants differ from them."""
 
     def __init__(self, drawn, seed):
         self.drawn, self.seed = drawn, seed
@@ -41,19 +41,19 @@ class Reference:
 
     def make(self, c):
         export = Export(containers.make(c, tasks.make(c, self.seed), self.seed), c.donate == "yes", STEPS)
-        export.text  # As it is before `widen`.
+        export.text  # Keep the text from before `widen`.
         sums.widen(export.lowered)
         return export
 
     def variant(self, **other):
-        """The same draw with other choices."""
+        """Returns the same draw with some other choices."""
         return self.make(choices.settle({**self.drawn, **other}))
 
     def nudged(self, state, random):
-        """The state with floats that are a few ulps away, up or down, which is what a sum in
-        another order or another exp changes. Where weights become bf16 that would be
-        lost: there they move by so much that one in 64 is rounded to another number,
-        and so does one in 64 of what is bf16 already."""
+        """Returns the state with floats moved by a few ulps, up or down, like the effect of
+        another order of summation or another exp. If weights become bf16 that would be
+        lost: then they move by so much that one in 64 is rounded differently,
+        and one in 64 of the bf16 values changes, too."""
         half = self.choices.dtype != "f32" or self.choices.transform == "round_trip" or self.choices.optimizer in ROUNDING
 
         def nudge(x):
@@ -70,21 +70,21 @@ class Reference:
         return changed(state, nudge)
 
     def perturbed(self, count=PERTURBATIONS):
-        """Plays of the step from initial states that are nudged."""
+        """Returns runs of the step from perturbed initial states."""
         random = np.random.default_rng(1)
         while len(self._moved) < count:
             self._moved.append(self.export.play(self.nudged(self.export.state, random)))
         return self._moved
 
     def jumps(self):
-        """Whether rounding decides in JAX what is one thing or another (the expert of a token, say): the
-        losses of one play are far from those of most."""
+        """Returns whether rounding decides between discrete alternatives in JAX (the expert of a token, for example): the
+        losses of one run are far from those of most."""
         losses = np.array([[row[self.export.loss] for row in scalars] for scalars in (self.export.scalars, *(play[0] for play in self.perturbed()))], np.float64)
         off = np.max(np.abs(losses - np.median(losses, axis=0)), axis=1)
         return np.max(off) > JUMP * np.median(off)
 
     def rounded(self, count=4):
-        """Plays of the step whose initial weights are rounded to E4M3, stochastically."""
+        """Returns runs of the step with initial weights rounded stochastically to E4M3."""
         random = np.random.default_rng(2)
 
         def to_fp8(x):
@@ -96,7 +96,7 @@ class Reference:
         return self._rounded
 
     def rounded_dots(self):
-        """A play of the step whose dots read E4M3."""
+        """Returns a run of the step whose dots read E4M3."""
         if self._rounded_dots is None:
             export = self.make(self.choices)
             rounding.round_dots(export.lowered)
@@ -104,7 +104,8 @@ class Reference:
         return self._rounded_dots
 
     def optimized(self):
-        """The step's play as XLA compiles it by default, which sums in other orders."""
+        """Returns a run of the step compiled with XLA's default options, which sums in other
+        orders."""
         if self._optimized is None:
             export = self.make(self.choices)
             export.compiled = export.lowered.compile(compiler_options=OPTIMIZED)
@@ -113,19 +114,19 @@ class Reference:
 
 
 def changed(state, change):
-    """The state with every array changed, but for keys."""
+    """Returns the state with every array changed, except for keys."""
     is_key = lambda x: jnp.issubdtype(x.dtype, jax.dtypes.prng_key)
     return jax.tree.map(lambda x: x if is_key(x) else jnp.asarray(change(x)), state)
 
 
 def to_e4m3(x, random):
-    """x with three bits of mantissa, each element up or down by how near it is to either."""
+    """Returns x with three mantissa bits, rounded stochastically."""
     mantissa, exponent = np.frexp(x)
     return np.ldexp(np.floor(mantissa * 16 + random.random(x.shape)) / 16, exponent)
 
 
 def distance(a, b):
-    """The largest difference, infinite where one is finite and the other is not."""
+    """Returns the largest difference; infinite if only one of two elements is finite."""
     a, b = (np.asarray(x).astype(np.float64) for x in (a, b))
     if a.shape != b.shape:
         return np.inf
@@ -136,7 +137,7 @@ def distance(a, b):
 
 
 def ulp(x):
-    """One ulp of an array's largest entry, in its own type."""
+    """Returns one ulp of an array's largest element, in its type."""
     x = np.asarray(x)
     if not jnp.issubdtype(x.dtype, jnp.floating):
         return 0.0
@@ -145,8 +146,8 @@ def ulp(x):
 
 
 def tight(reference, path, want=None, before=None, steps=STEPS):
-    """A thousandth of a percent of what an array moves in these steps (all of JAX's run), half an ulp
-    for each of them, and what is no normal number, which XLA may take for zero."""
+    """Returns 1e-5 of an array's movement in these steps (by default JAX's whole run), plus half an ulp
+    for each step, plus the smallest normal number, since XLA may flush subnormals to zero."""
     if want is None:
         want, before = reference.export.final[path], reference.export.initial[path]
     if not jnp.issubdtype(want.dtype, jnp.floating):
@@ -155,32 +156,32 @@ def tight(reference, path, want=None, before=None, steps=STEPS):
     return 1e-5 * (moved if np.isfinite(moved) else 0) + steps / 2 * (ulp(want) + difference_ulp(reference, path)) + float(jnp.finfo(want.dtype).tiny)
 
 
-# State that is a difference of other state has an ulp of that.
+# State that is a difference of other state has that state's ulp.
 DIFFERENCES = (".diff_params_memory",)
 
 
 def difference_ulp(reference, path):
-    """An ulp of the weights whose differences the array at `path` has."""
+    """Returns an ulp of the weights whose differences the array at `path` holds."""
     suffix = next((path.partition(name)[2] for name in DIFFERENCES if name in path), None)
     return 0.0 if suffix is None else max((ulp(x) for other, x in reference.export.final.items() if other.endswith(suffix)), default=0.0)
 
 
-# Where JAX's own runs are as far from each other as an array moves, rounding decides every
-# number of it and all that is left of it is its size. That is a product of factors that
-# the runs do not share either, of every layer that the gradient has come through: of eight runs
-# the largest may be sixty times the smallest, and all arrays below such a factor have it.
-# Rprop's step sizes are multiplied by 1.2 or by a half, as the sign of a gradient says:
-# where any element's sign is one of rounding in JAX's runs, it may be another element's here.
-# A scalar is one number of a step: the runs may be near each other by chance where they diverge.
+# If JAX's own runs differ from each other by as much as an array moves, rounding decides every
+# element, and only the magnitude remains. That is a product of factors from every layer that the
+# gradient has passed, which the runs do not share either: of eight runs the largest may be
+# sixty times the smallest, in all arrays below such a factor.
+# Rprop multiplies its step sizes by 1.2 or by a half, depending on the sign of a gradient:
+# if rounding decides the sign of any element in JAX's runs, it may decide another element's here.
+# A scalar is one number for each step: diverging runs may be close to each other by chance.
 CHAOS, CHAOS_OF_SIGNS, CHAOS_OF_SCALARS, CHAOTIC_TIMES = 0.5, 0.1, 0.1, 10
-# Losses of a play that are so many times as far off as those of most have jumped.
+# The losses of a run have jumped if they are this many times as far off as those of most.
 JUMP = 8
 SIGNS = (".step_sizes",)
 
 
 def tolerance(reference, path, optimized=False):
-    """How far an array may be from JAX's; with `optimized`, from both of what JAX makes of the
-    step: an element whose gradient is nearly zero may be far in one of them alone."""
+    """Returns how far an array may be from JAX's; with `optimized`, from both of JAX's compilations of the
+    step: an element whose gradient is nearly zero may be far off in only one of them."""
     want = reference.export.final[path]
     plays = [*reference.perturbed(), *([reference.optimized()] if optimized else [])]
     apart = max(distance(play[3][path], want) for play in plays)
@@ -190,7 +191,8 @@ def tolerance(reference, path, optimized=False):
 
 
 def diverges(export):
-    """Whether a loss is no number or a state array overflows: then rounding decides which do."""
+    """Returns whether a loss is not finite or a state array overflows: then rounding decides which
+    elements do."""
     wide = lambda x: np.asarray(x).astype(np.float64)
     floats = [path for path, last in export.final.items() if jnp.issubdtype(last.dtype, jnp.floating)]
     overflows = any((np.isinf(wide(export.final[path])) & np.isfinite(wide(export.initial[path]))).any() for path in floats)

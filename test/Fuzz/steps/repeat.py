@@ -1,11 +1,11 @@
-"""How layers follow each other: written out, scanned, indexed, recomputed."""
+"""Sequences of layers: unrolled, scanned, indexed, recomputed."""
 
 import jax
 import jax.numpy as jnp
 
 
 def store(c, layers):
-    """The layers' parameters as the spelling keeps them."""
+    """Returns the layers' parameters in the form of the spelling."""
     if c.share == "layers":
         return layers[0]
     if c.spelling == "unrolled":
@@ -25,7 +25,7 @@ def recomputed(c, block):
 
 
 def run(c, stored, block, x):
-    """x after `block(p, x)` of every layer."""
+    """Returns x after `block(p, x)` of every layer."""
     block = recomputed(c, block)
     body = lambda x, p: (block(p, x), None)
     index = lambda i: jax.tree.map(lambda w: w[i], stored)

@@ -1,4 +1,5 @@
-"""JAX's own step with every dot of tensors that went through E4M3: how much of a loss such dots change."""
+"""Rounds the operands of every dot of JAX's own step to E4M3, to measure how much such dots change a loss.
+"""
 
 from jax._src.lib.mlir import ir
 from jax._src.lib.mlir.dialects import hlo
@@ -21,7 +22,7 @@ def _constant(number):
 
 
 def _largest(value, rank):
-    """The largest magnitude of an f32 tensor."""
+    """Returns the amax of an f32 tensor."""
     scalar = ir.RankedTensorType.get([], ir.F32Type.get())
     reduce = hlo.ReduceOp([scalar], [hlo.abs(value)], [_constant(1e-30)], ir.DenseI64ArrayAttr.get(list(range(rank))))
     with ir.InsertionPoint(reduce.regions[0].blocks.append(scalar, scalar)) as at:
@@ -30,7 +31,7 @@ def _largest(value, rank):
 
 
 def _rounded(value):
-    """The value as E4M3 with one scale has it."""
+    """Returns the value rounded to E4M3 with one scale."""
     type = ir.RankedTensorType(value.type)
     f32, f8 = (ir.RankedTensorType.get(type.shape, element.get()) for element in (ir.F32Type, ir.Float8E4M3FNType))
     wide = hlo.convert(f32, value)
@@ -40,7 +41,7 @@ def _rounded(value):
 
 
 def round_dots(lowered):
-    """Changes the module of what jit lowered, in place."""
+    """Changes the module that jit lowered, in place."""
     module = lowered.compiler_ir("stablehlo")
     with module.context, ir.Location.unknown():
         for op in list(_dots(module.operation)):

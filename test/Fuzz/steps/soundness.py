@@ -1,9 +1,9 @@
-"""Whether the checks themselves make sense, in JAX alone:
+"""Checks the checks themselves, in JAX alone:
 
-- the step is the same one whatever container, order of results and donation are;
-- losses are finite, and what learns moves;
-- the tolerance of every array that moves is smaller than its movement: an array
-  that stood still would be found."""
+- the step is the same for every container, order of results and donation;
+- losses are finite, and trained arrays move;
+- the tolerance of every array that moves is smaller than its movement, so that an
+  array that does not move is found."""
 
 import jax.numpy as jnp
 import numpy as np

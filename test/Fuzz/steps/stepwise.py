@@ -1,9 +1,9 @@
-"""Each step of a run on its own: from the state that the run has before it, JAX gives the one after it.
+"""Checks each step of a run alone: JAX computes the state after it from the run's state before it.
 
-Where a step amplifies rounding (a search that accepts what another play rejects, games
-of two players in bf16), six steps take two plays as far apart as they like. What one
-step does to the same state is asked of it here, and all steps together begin where
-JAX's run does."""
+If a step amplifies rounding (a search that accepts what another run rejects, games
+of two players in bf16), two runs may diverge arbitrarily in six steps. This check only
+compares one step from the same state; all steps together start from
+JAX's initial state."""
 
 import numpy as np
 
@@ -23,7 +23,8 @@ def check(module):
 
 
 def check_step(module, i, before, after, row):
-    """That step i makes `after` of the arrays `before` and returns the scalars of `row`."""
+    """Checks that step i computes `after` from the arrays `before` and returns the scalars of
+    `row`."""
     reference, export = module.reference, module.reference.export
     start, random = export.state_of(before), np.random.default_rng(3)
     results, state = export.advance(start, i)

@@ -1,8 +1,8 @@
-"""Sums of bf16 as everyone but XLA's CPU backend has them: in f32, rounded once.
+"""Accumulates sums of bf16 in f32 and rounds once, as everything but XLA's CPU backend does.
 
-StableHLO leaves order and type of a sum's partial sums open. XLA on a CPU rounds after every
-addition, in order, which makes a gradient of a hundred examples wrong by a few percent, and always by the same:
-perturbing the values a little tells nothing about it. So the reference sums in f32."""
+StableHLO does not specify the order and type of a sum's partial sums. XLA on a CPU rounds after every
+addition, in order. That makes a gradient of a hundred examples wrong by a few percent, always in the same way, so
+perturbing the values does not reveal it. The reference therefore sums in f32."""
 
 from jax._src.lib.mlir import ir
 from jax._src.lib.mlir.dialects import hlo
@@ -13,7 +13,7 @@ def _retyped(type, element):
 
 
 def _is_sum(op):
-    """Whether it is one sum of bf16."""
+    """Returns whether the op is a single sum of bf16."""
     if len(op.results) != 1 or not isinstance(ir.RankedTensorType(op.results[0].type).element_type, ir.BF16Type):
         return False
     body = list(op.regions[0].blocks[0].operations)
@@ -31,7 +31,7 @@ def _sums(op):
 
 
 def widen(lowered):
-    """Changes the module of what jit lowered, in place; call it when its text was taken."""
+    """Changes the module that jit lowered, in place; call it after taking its text."""
     module = lowered.compiler_ir("stablehlo")
     with module.context, ir.Location.unknown():
         f32 = ir.F32Type.get()

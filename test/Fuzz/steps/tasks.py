@@ -1,7 +1,7 @@
-"""What a step does: one player, or several, each with its optimizer.
+"""What a step trains: one or several players, each with its optimizer.
 
 A task is its state, by name, and update(state, batch, key) -> new state, loss,
-metrics. State that the update does not give is frozen."""
+metrics. State that the update does not return is frozen."""
 
 import dataclasses
 from typing import Any, Callable
@@ -21,7 +21,7 @@ class Task:
     state: dict
     batches: dict
     update: Callable
-    # The parts of the state that no update gives.
+    # The parts of the state that no update returns.
     fixed: tuple = ()
 
     @property
@@ -45,7 +45,7 @@ def where(ok, new, old):
 
 
 def is_frozen(c, path):
-    """Beside adapters all weights, else the input layer."""
+    """Returns whether a weight is frozen: with adapters all base weights, else the input layer."""
     text = jax.tree_util.keystr(path)
     if c.transform.startswith("lora"):
         return text.endswith("['w']")
@@ -53,7 +53,8 @@ def is_frozen(c, path):
 
 
 def parts(c, params):
-    """The tree of what learns and the tree of what does not, None for the others' leaves."""
+    """Returns the tree of trained and the tree of frozen weights, with None for the other's leaves.
+    """
     pick = lambda frozen: jax.tree_util.tree_map_with_path(lambda path, p: p if is_frozen(c, path) == frozen else None, params)
     return pick(False), pick(True)
 
@@ -71,7 +72,7 @@ def supervised(c, seed, distill=False):
     keep = lambda path: not is_frozen(c, path)
     init, step, first = wrappers.algorithm(c, keep)
     params = first(initial)
-    # Masters and moments start where the parameters are.
+    # Masters and moments start from the parameters.
     state = {"params": params, "opt": init(first(initial) if c.dtype == "all_bf16" else initial)}
     if rest is not None:
         state["frozen"] = rest
@@ -118,7 +119,7 @@ def supervised(c, seed, distill=False):
             grown = jnp.where(good % 3 == 0, old["scale"] * 2, old["scale"])
             new["scale"] = {"scale": jnp.where(ok, grown, old["scale"] / 2), "good": good}
         if c.metrics == "many":
-            # Inside of a line search's loop gradients are no results.
+            # Gradients inside a line search's loop cannot be returned.
             metrics = metrics | {"grad_norm": norm(seen[0])}
         if c.ema != "none":
             fast = new["params"].fast if c.wrap == "lookahead" else new["params"]
@@ -137,7 +138,7 @@ def norm(tree):
 
 
 def state_count(opt):
-    """The first integer scalar of an optimizer, or 1."""
+    """Returns the first integer scalar of an optimizer, or 1."""
     counts = [x for x in jax.tree.leaves(opt) if x.ndim == 0 and jnp.issubdtype(x.dtype, jnp.integer)]
     return counts[0].astype(jnp.float32) if counts else jnp.float32(1)
 
@@ -152,7 +153,7 @@ def player(c, params):
 
 
 def byol(c, seed):
-    """An online network learns what a slow copy of it says of another view."""
+    """An online network learns to predict its slow copy's output for another view."""
     model = models.make(c, seed)
     same = lambda x: x
     params, opt, step = player(c, model.params)
@@ -161,7 +162,7 @@ def byol(c, seed):
     def update(state, batch, key):
         def loss(p, batch, key):
             target = objective.cast(state["target"], jax.tree.leaves(p)[0].dtype)
-            # (The norm of zeros, which FP8 makes of small outputs, has no gradient.)
+            # The norm of zeros, which FP8 makes from small outputs, has no gradient.
             unit = lambda h: h * jax.lax.rsqrt(jnp.sum(jnp.square(h), -1, keepdims=True) + 1e-6)
             online = unit(model.outputs(p, batch, same)[0].astype(jnp.float32))
             slow = unit(model.outputs(target, model.view(batch), same)[0].astype(jnp.float32))
@@ -185,11 +186,12 @@ def mlp(p, x):
 
 
 def actor_of(model):
-    """An action for each example: the model's outputs, averaged over what is no example."""
+    """Returns a function to an action for each example: the model's outputs, averaged over all
+    other dimensions."""
 
     def act(p, batch):
         out = model.outputs(p, batch, lambda x: x)[0].astype(jnp.float32)
-        # (The gradient of a saturated tanh is the rounding of its last bit.)
+        # The gradient of a saturated tanh would be the rounding of its last bit.
         out = out / (1 + jnp.abs(out))
         return out.mean(tuple(range(1, out.ndim - 1)))
 
@@ -197,7 +199,7 @@ def actor_of(model):
 
 
 def td3(c, seed):
-    """A critic with a target, and an actor that only the critic's judgement teaches."""
+    """A critic with a target, and an actor that is trained only through the critic."""
     random = np.random.default_rng(number(seed, "players"))
     model = models.make(c, seed)
     act = actor_of(model)
@@ -231,7 +233,7 @@ def td3(c, seed):
 
 
 def gan(c, seed):
-    """A generator of feature vectors, and a discriminator of them."""
+    """A generator of feature vectors, and a discriminator for them."""
     random = np.random.default_rng(number(seed, "players"))
     model = models.make(c, seed)
     one = tm(lambda b: jnp.asarray(b[0]), model.batches)
@@ -268,7 +270,7 @@ TASKS = {"supervised": supervised, "distill": lambda c, seed: supervised(c, seed
 
 
 def several_updates(task):
-    """Two whole updates a call, in a scan."""
+    """Returns the task with two whole updates a call, in a scan."""
 
     def update(state, batch, key):
         def body(changing, batch):

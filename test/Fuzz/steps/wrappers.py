@@ -1,4 +1,4 @@
-"""What goes around an optimizer of optax, and around an algorithm."""
+"""Wrappers around an optax optimizer, and around an algorithm."""
 
 import inspect
 
@@ -23,14 +23,15 @@ def _labels(params):
 def _wrapped(c):
     factory, options = optimizers.optax_factory(c)
     if c.wrap == "inject" and options:
-        # Of the others some must be known while tracing; a type or function by default seems a schedule.
+        # Other options must be known while tracing; a type or function as default would be taken for a
+        # schedule.
         defaults = {name: parameter.default for name, parameter in inspect.signature(factory).parameters.items()}
         static = {name for name in options if "learning_rate" not in name}
         static |= {name for name, value in defaults.items() if name not in options and value is not inspect.Parameter.empty and callable(value)}
         return optax.inject_hyperparams(factory, static_args=static)(**options)
     tx = factory(**options)
     if c.wrap == "multi_steps":
-        # Its own gradient_transformation() loses what searches and polyak_sgd are passed.
+        # Its own gradient_transformation() drops the extra arguments of searches and polyak_sgd.
         multi = optax.MultiSteps(tx, every_k_schedule=2)
         return optax.GradientTransformationExtraArgs(multi.init, multi.update)
     if c.wrap == "apply_if_finite":
@@ -53,17 +54,17 @@ CLIPS = {
 
 
 def frozen_by_optimizer(tx, keep):
-    """Zero updates where keep(path) is false."""
+    """Sets updates to zero where keep(path) is false."""
     label = lambda params: jax.tree_util.tree_map_with_path(lambda path, _: "train" if keep(path) else "freeze", params)
     return optax.partition({"train": tx, "freeze": optax.set_to_zero()}, label)
 
 
 def lookahead(tx, name):
-    """optax.lookahead, whose parameters are a pair."""
+    """Wraps in optax.lookahead, whose parameters are a pair."""
     tx = optax.with_extra_args_support(tx)
 
     def around(**asked):
-        # It does not pass on the value, which momo needs; sam refuses it.
+        # It does not pass on the value, which momo needs; sam rejects it.
         asked = {} if name == "sam" else asked
         fast = optax.GradientTransformation(tx.init, lambda updates, state, params: tx.update(updates, state, params, **asked))
         return optax.lookahead(fast, sync_period=3, slow_step_size=0.5)
@@ -79,7 +80,7 @@ def lookahead(tx, name):
 
 
 def algorithm(c, keep=None):
-    """init, step and what becomes of parameters first."""
+    """Returns init, step and the conversion of the initial parameters."""
     same = lambda params: params
     if optimizers.by_hand(c.optimizer):
         init, step = optimizers.BY_HAND[c.optimizer]()
@@ -96,14 +97,14 @@ def algorithm(c, keep=None):
 
 
 def with_types(c, init, step, first):
-    """Parameters in the draw's types: bf16, with f32 masters or without."""
+    """Converts parameters to the draw's types: bf16, with or without f32 masters."""
     if c.dtype == "all_bf16":
         return init, step, lambda params: first(cast(params, jnp.bfloat16))
     if c.dtype != "masters":
         return init, step, first
 
     def init_masters(params):
-        # The step gets bf16 parameters; masters start where these are.
+        # The step gets bf16 parameters; masters start from them.
         masters = cast(params, jnp.float32)
         return {"inner": init(masters), "masters": masters}
 

@@ -1,9 +1,9 @@
-"""What the papers found about the formats of optimizer state, found again: a
-second moment in E4M3 with one scale diverges, E5M2, groups with range expansion
-and f16 hold, a master in FP8 breaks the run, range expansion errs less than plain
-groups.
+"""Reproduces what papers found about the formats of optimizer state: with a second
+moment in E4M3 with one scale the run diverges; with E5M2, groups with range expansion
+or f16 it holds; a master in FP8 breaks it; and range expansion has a smaller error
+than plain groups.
 
-The set-up is pinned, eps = 1e-8 above all: with 1e-6 nothing diverges. A language
+The set-up is fixed, eps = 1e-8 above all: with 1e-6 nothing diverges. A language
 model of 68 thousand parameters learns a Markov chain whose words follow Zipf's law.
 
     ablations.py fp8-run FOLDER [NAME...]
@@ -22,7 +22,7 @@ import fp8_testing as t
 
 WORDS, CONTEXT, EMBEDDING, HIDDEN, BATCH = 512, 3, 24, 96, 64
 STEPS, TAIL = 400, 50
-# What two runs that differ in rounding alone differ by, in nats, is about 0.015.
+# The losses of two runs that differ only in rounding differ by about 0.015 nats.
 HOLDS, BREAKS = 0.10, 1.0
 
 
@@ -30,7 +30,7 @@ HOLDS, BREAKS = 0.10, 1.0
 
 
 def markov_chain(count):
-    """Words, each of which is mostly followed by one of four others."""
+    """Returns words of which 70% follow one of four successors of the word before."""
     random = np.random.default_rng(7)
     zipf = 1 / np.arange(1, WORDS + 1) ** 1.2
     zipf /= zipf.sum()
@@ -73,7 +73,7 @@ def step(params, opt_state, words):
 
 
 def write_set_up(folder):
-    """The step, its initial values and its data."""
+    """Writes the step, its initial values and its data."""
     folder.mkdir(parents=True)
     params = initial_params()
     opt_state = optimizer.init(params)
@@ -116,7 +116,7 @@ class SetUp:
         write_set_up(folder)
 
     def recipe(self, name):
-        """A recipe that quantizes no dot."""
+        """Writes and returns a recipe that quantizes no dot."""
         file = self.folder / f"{name}.yaml"
         optimizer = OPTIMIZERS[name]
         # JSON is YAML.
@@ -124,7 +124,7 @@ class SetUp:
         return file
 
     def train(self, name, steps, out, init):
-        """Losses up to the end or to what is not finite."""
+        """Returns the losses up to the end, or up to a value that is not finite."""
         result = t.run(
             [self.fp8_run, self.folder / "step.mlir", "--init", init, "--data", self.folder / "words.u16",
              "--recipe", self.recipe(name), "--steps", steps, "--seed", 5, "--quiet", "--out", out], check=False)  # fmt: skip
@@ -132,7 +132,7 @@ class SetUp:
         return np.array(t.losses(t.read_log(out))), result.returncode == 0
 
     def run(self, name):
-        """(losses, did the run come to its end), once a name."""
+        """Returns (losses, whether the run reached its end); runs each name once."""
         if name not in self.finished:
             out = self.folder / name
             self.finished[name] = self.train(name, STEPS, out, self.folder / "init.safetensors")
@@ -151,8 +151,8 @@ def diverges(*names):
     def case(setup):
         for name in names:
             losses, ended = setup.run(name)
-            # The mean, for the first steps with their small learning rates differ
-            # from the initial loss by the batch alone.
+            # The mean, because with their small learning rates the first steps differ from the
+            # initial loss only by the batch.
             ten = min((i for i in range(10, len(losses) - 9) if losses[i : i + 10].mean() > losses[0] + 0.5), default=None)
             assert not ended or ten is not None, f"{name}: expected divergence but the loss went to {losses[-TAIL:].mean():.4f}"
             at = len(losses) if ten is None else ten
@@ -176,16 +176,16 @@ def master_breaks(setup):
     assert gap > BREAKS, f"expected a loss at least {BREAKS} above that of an f32 master but got {gap:+.4f}"
 
 
-# ------------------------------------------------------ the error of one storing
+# ------------------------------------------------ the error of storing once
 
 
 def read_stored(file, path):
-    """What an array of a checkpoint stands for, in f64: payload, scale, and the
-    center and exponent of an expansion."""
+    """Returns the values that an array of a checkpoint represents, in f64: payload times scale,
+    with the center and exponent of an expansion applied."""
     tensors = t.load_tensors(file)
     parts = {part: tensors[f"{path}.{part}"].astype(np.float64) for part in ("scale", "center", "exponent") if f"{path}.{part}" in tensors}
     values = tensors[path].astype(np.float64)
-    # A group's number for each of its elements.
+    # Repeats a group's number for each of its elements.
     spread = {part: np.repeat(value, 128, axis=-1)[:, : values.shape[-1]] for part, value in parts.items()}
     values = values * spread.get("scale", 1.0)
     if "center" in spread:
@@ -194,9 +194,9 @@ def read_stored(file, path):
 
 
 def expansion_errs_less(setup):
-    """What one storing does to the update m / sqrt(v), in groups with expansion
-    and without. The layer is linear and its input the identity, so that the gradient
-    is the batch itself: the fresh moments follow from the stored ones before."""
+    """Measures the error that storing once adds to the update m / sqrt(v), in groups with and
+    without expansion. The layer is linear and its input is the identity, so that the gradient is
+    the batch itself: the new moments follow from the moments stored before."""
     folder, shape = setup.folder / "moments", (256, 512)
     folder.mkdir()
     adam = optax.adam(1e-6, b1=0.9, b2=0.95, eps=1e-8)
@@ -214,7 +214,7 @@ def expansion_errs_less(setup):
     (folder / "step.mlir").write_text(lowered.as_text(debug_info=True))
 
     for spread in (0.5, 1.0, 2.0):
-        # Rows have different magnitudes, lognormal, and so have the elements of a row.
+        # The magnitudes of rows, and of the elements in a row, are lognormal.
         size = 1e-4 * np.exp(spread * random.normal(size=(shape[0], 1)) + 0.5 * random.normal(size=shape))
         m, v = 0.3 * size * random.normal(size=shape), size**2
         state = (opt_state[0]._replace(mu={"w": m.astype(np.float32)}, nu={"w": v.astype(np.float32)}), *opt_state[1:])

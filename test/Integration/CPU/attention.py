@@ -1,13 +1,13 @@
-"""Attention in the spellings that people use: what becomes one op in the forward
-pass and one in the backward pass, and that the step's numbers are JAX's.
+"""Attention in the spellings that people use: which softmaxes become one op in the
+forward pass and one in the backward pass, and that the step computes what JAX does.
 
     attention.py fp8-opt fp8-run FOLDER [CASE...]
 
-Each case is a training step of plain gradient descent with so large a rate that
-what moves is the gradient. It is compared with JAX in f64: the error is at most
-twice that of JAX in the step's own types, or 1e-6 of the gradient, both by the norm of the
-difference. (The ops compute what the step does, in another order of sums.)
-The gradients of some are compared with differences of the loss, in f64.
+Each case is a training step of plain gradient descent whose rate is so large that the
+update consists of the gradient. It is compared with JAX in f64: the norm of the error
+is at most twice that of JAX in the step's own types, or 1e-6 of the gradient's norm.
+(The ops compute what the step does, but sum in another order.) For some cases the
+gradients are also compared with finite differences of the loss, in f64.
 """
 
 import dataclasses
@@ -31,9 +31,9 @@ RATE = 2.0**16
 
 @dataclass
 class Case:
-    """`attend(q, k, v, extra)` of [batch, length, heads, depth]; heads of keys
-    and values; other inputs of the step; how many softmaxes are to become
-    ops in the forward and in the backward pass."""
+    """`attend(q, k, v, extra)` takes arrays of [batch, length, heads, depth]. `kv_heads`
+    is the number of heads of keys and values, and `extra` makes other inputs of the step.
+    `forward` and `backward` are the numbers of attention ops expected in each pass."""
 
     attend: Callable
     kv_heads: int = HEADS
@@ -48,7 +48,7 @@ class Case:
     parameters: Callable = lambda random: {}
     wide: bool = True
     width: int = WIDTH
-    # Numbers of keys that the code of a tile exists for.
+    # The counts of keys for which the plan of a tile has code.
     key_counts: str = ""
 
 
@@ -81,19 +81,19 @@ def tril(q, k, v, extra):
 
 
 def float_mask(q, k, v, extra):
-    """A mask of numbers, as Flax makes it."""
+    """A mask of floats, as Flax makes it."""
     mask = nn.make_causal_mask(jnp.ones((q.shape[0], q.shape[1])))
     return softmax_attention(q, k, v, mask=mask > 0, low=jnp.finfo(jnp.float32).min)
 
 
 def later(q, k, v, extra):
-    """Queries that are the last ones of the keys."""
+    """The queries are the last positions of the keys."""
     rows, columns = positions(q, k)
     return softmax_attention(q, k, v, mask=columns < rows + (k.shape[1] - q.shape[1] + 1))
 
 
 def causal_and_padded(q, k, v, extra):
-    """Rows of padding have no key; they are the mean of all."""
+    """Rows of padding have no key; their result is the mean of all values."""
     rows, columns = positions(q, k)
     valid = columns >= extra["padding"][:, None, None, None]
     return softmax_attention(q, k, v, mask=(rows >= columns) & valid)
@@ -116,7 +116,7 @@ def alibi(q, k, v, extra):
 
 
 def grouped(q, k, v, extra):
-    """The einsum of groups of queries that share keys and values."""
+    """The einsum in which groups of queries share keys and values."""
     batch, length, heads, depth = q.shape
     q = q.reshape(batch, length, k.shape[2], heads // k.shape[2], depth)
     scores = jnp.einsum("bqkgd,bskd->bkgqs", q, k) * depth**-0.5
@@ -145,7 +145,7 @@ def jax_nn(**options):
 
 
 def divided_after(q, k, v, extra):
-    """exp, the product, and the division at the end."""
+    """Computes exp, then the product, and divides at the end."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
     e = jnp.exp(scores - jax.lax.stop_gradient(scores.max(-1, keepdims=True)))
     total = e.sum(-1)
@@ -174,7 +174,7 @@ def packed(q, k, v, extra):
 
 def masks(random):
     mask = random.random((BATCH, 1, QUERIES, KEYS)) < 0.5
-    mask[:, :, 3] = False  # a row without any key: the mean of all
+    mask[:, :, 3] = False  # a row without any key: the mean of all values
     mask[:, :, 5] = False
     mask[:, :, 5, 7] = True  # a row with one key
     return {"mask": mask}
@@ -185,7 +185,7 @@ def given_mask(q, k, v, extra):
 
 
 def zero_rows(q, k, v, extra):
-    """Rows without any key give zeros, as some libraries write it."""
+    """Rows without any key give zeros, as some libraries define it."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k)
     weights = jax.nn.softmax(jnp.where(extra["mask"], scores, -1e30), axis=-1)
     return jnp.einsum("bhqk,bkhd->bqhd", jnp.where(extra["mask"], weights, 0.0), v)
@@ -215,13 +215,13 @@ def steep(q, k, v, extra):
 
 
 def ties(q, k, v, extra):
-    """Every key twice: the largest score of a row is not the only one."""
+    """Each key occurs twice, so that the largest score of a row is not unique."""
     twice = lambda x: jnp.concatenate([x[:, : x.shape[1] // 2]] * 2, axis=1)
     return softmax_attention(q, twice(k), twice(v))
 
 
 def subnormal(q, k, v, extra):
-    """Weights of every other key are as small as floats can be, or nothing."""
+    """The weights of every other key are subnormal or zero."""
     _, columns = positions(q, k)
     return softmax_attention(q, k, v, bias=jnp.where(columns % 2 == 0, 0.0, -95.0))
 
@@ -236,7 +236,7 @@ def no_softmax(q, k, v, extra):
 
 
 def returned(q, k, v, extra):
-    """Weights that something else reads cannot stay inside."""
+    """Weights that another op reads must be materialized."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) * q.shape[-1] ** -0.5
     weights = jax.nn.softmax(scores, axis=-1)
     out = jnp.einsum("bhqk,bkhd->bqhd", weights, v)
@@ -255,7 +255,7 @@ CASES = {
     "mask": Case(given_mask, extra=masks),
     "zero rows": Case(zero_rows, extra=masks),
     "bias": Case(given_bias, extra=biases),
-    # Other numbers are drawn in f64.
+    # In f64 JAX draws other random numbers.
     "dropout": Case(dropout, extra=keys_for_dropout, wide=False),
     "grouped": Case(grouped, kv_heads=1),
     "repeated": Case(repeated, kv_heads=1),
@@ -273,10 +273,10 @@ CASES = {
     "unrolled": Case(causal, layers="unrolled", forward=2, backward=2),
     "one row": Case(causal, batch=1),
     "heads of one": Case(causal, width=HEADS),
-    # Sums over queries in several blocks, the last one smaller.
+    # Sums over several blocks of queries, of which the last is smaller.
     "long": Case(causal, queries=200, keys=200),
     "long grouped": Case(grouped, kv_heads=1, queries=200, keys=72),
-    # Keys that no query of a tile sees are left out, if all rows have others.
+    # Keys that no query of a tile attends to are skipped, if each row has other keys.
     "long causal": Case(causal, queries=600, keys=600, key_counts="[256, 512, 600]"),
     "long tril": Case(tril, queries=300, keys=300, key_counts="[256, 300]"),
     "long float mask": Case(float_mask, queries=300, keys=300, key_counts="[256, 300]"),
@@ -338,7 +338,7 @@ def widen(tree):
 
 
 def distance(a, b):
-    """The norm of the difference of two trees."""
+    """Returns the norm of the difference of two trees."""
     return float(np.sqrt(sum(np.sum((np.asarray(a[k], np.float64) - np.asarray(b[k], np.float64)) ** 2) for k in a)))
 
 
@@ -353,7 +353,7 @@ def count_ops(fp8_opt, path, recipe="none"):
 
 
 def key_counts(fp8_opt, path):
-    """The numbers of keys in the plans of the step's kernels."""
+    """Returns the counts of keys in the plans of the step's kernels."""
     text = t.run([fp8_opt, "--fp8-import", "--fp8-quantize=recipe=none", "--fp8-structure", "--fp8-kernels", "--fp8-target=cpu=x86-64-v3", "--fp8-plan-tiles", path]).stdout
     return re.findall(r"cpu_plan<tile = [^>]*, keys = (\[[0-9, ]*\])>", text)
 
@@ -398,7 +398,7 @@ def check(name, fp8_opt, fp8_run, folder):
 
 
 def check_differences(name, fp8_opt, fp8_run, folder):
-    """In f64, gradients are what the loss of the same step changes by."""
+    """Compares the gradient in f64 with finite differences of the step's loss."""
     case, random = CASES[name], np.random.default_rng(len(name))
     folder = folder / f"differences_{name.replace(' ', '_')}"
     folder.mkdir(parents=True, exist_ok=True)
@@ -411,14 +411,14 @@ def check_differences(name, fp8_opt, fp8_run, folder):
     assert (found := count_ops(fp8_opt, folder / "step.mlir")) == (case.forward, case.backward), f"expected {(case.forward, case.backward)} ops of attention but got {found}"
 
     def run(distance):
-        """The loss at a distance, and what it changes by along the way."""
+        """Returns the loss at a distance along `along`, and its slope from the gradient."""
         moved = {key: value + distance * along[key] for key, value in params.items()}
         t.save_tree(folder / "in.safetensors", params=moved, x=x, memory=memory)
         t.run([fp8_run, folder / "step.mlir", "--entry", "main", "--inputs", folder / "in.safetensors", "--outputs", folder / "out.safetensors", "--recipe", "none"])
         out = t.load_tensors(folder / "out.safetensors")
         return out["result[1]"], sum(np.sum((moved[key] - out[f"result[0]['{key}']"]) * along[key]) for key in params)
 
-    # Fourth order: what is left out is less than the rounding of the loss.
+    # Fourth order: the truncation error is smaller than the rounding of the loss.
     h = 1e-5
     losses = {distance: run(distance * h)[0] for distance in (-2, -1, 1, 2)}
     difference = (8 * (losses[1] - losses[-1]) - (losses[2] - losses[-2])) / (12 * h)

@@ -1,11 +1,11 @@
-"""Recipes' `compute.attention`: what the dots of an attention read, and how exact that is.
+"""The recipe key `compute.attention`: what the dots of an attention read, and how exact the result is.
 
     attention_formats.py fp8-opt fp8-run FOLDER
 
 The output and the gradients of q, k and v of a causal attention are compared with the same in
-f64, as signal to noise; with `f8` also with an emulation in f64 that rounds what the compiler
-says it rounds: q, k, v and dO in blocks of 64 tokens of a head, weights by row, the gradient
-of the scores to bf16. Both attentions are in one step: f32 and bf16 models.
+f64, as a signal-to-noise ratio. With `f8` they are also compared with an emulation in f64 that
+rounds what the compiler says it rounds: q, k, v and dO in blocks of 64 tokens of a head, weights
+by row, and the gradient of the scores to bf16. The model runs in f32 and in bf16.
 """
 
 import pathlib
@@ -23,9 +23,10 @@ import fp8_testing as t
 BATCH, TOKENS, HEADS, DEPTH = 2, 480, 2, 32
 WIDTH = HEADS * DEPTH
 LOSS = "result[1]"
-# Decibels that are at least expected beside f64.
+# The least signal-to-noise ratio beside f64, in decibels.
 BOUNDS = {"f32": 100, "bf16": 40, "f8": 20}
-# And beside the emulation (a number may round the other way), which does not round scores to bf16 as the bf16 model itself does.
+# The same beside the emulation, where a value may round the other way. The emulation does not round scores to bf16 as the bf16
+# model does.
 EMULATED = {"float32": 70, "bfloat16": 28}
 
 
@@ -38,9 +39,9 @@ def attend(q, k, v):
 
 
 def step(params, batch):
-    """q, k and v are the data through weights that change nothing, plus a parameter of zeros,
-    whose gradient is theirs. So is one that is added to the gradient of the output: its own is
-    the output."""
+    """q, k and v are the data times identity weights, plus a parameter of zeros whose gradient is
+    that of q, k or v. A parameter that is added to the gradient of the output has the output as its
+    gradient."""
 
     def loss(p):
         out = attend(*(batch[name] @ p["w" + name] + p["b" + name] for name in "qkv"))
@@ -51,7 +52,7 @@ def step(params, batch):
 
 
 def blocks(x):
-    """[batch, tokens, heads, depth] in E4M3, a scale for 64 tokens of a head."""
+    """Rounds [batch, tokens, heads, depth] to E4M3, with a scale for each 64 tokens of a head."""
     x, out = x.astype(ml_dtypes.bfloat16).astype(np.float64), np.zeros(x.shape)
     for begin in range(0, x.shape[1], 64):
         part = x[:, begin : begin + 64]
@@ -61,14 +62,15 @@ def blocks(x):
 
 
 def rows(p):
-    """Weights in E4M3, the power of two that is next to the largest of a row taken to 256."""
+    """Rounds weights to E4M3, with a scale that maps the power of two nearest to a row's amax to
+    256."""
     amax = np.maximum(p.max(axis=-1, keepdims=True), 2.0**-100)
     power = amax.astype(np.float32).astype(ml_dtypes.float8_e8m0fnu).astype(np.float64)
     return (p * (256 / power)).astype(ml_dtypes.float8_e4m3fn).astype(np.float64) * (power / 256)
 
 
 def reference(x, g, emulate):
-    """Output and gradients in f64, as rows of `WIDTH`."""
+    """Returns output and gradients in f64, with rows of `WIDTH`."""
     round_blocks, round_rows = (blocks, rows) if emulate else (lambda y: y, lambda y: y)
     round_bf16 = lambda y: y.astype(ml_dtypes.bfloat16).astype(np.float64) if emulate else y
     q, k, v, d = (round_blocks(y.astype(np.float64).reshape(BATCH, TOKENS, HEADS, DEPTH)) for y in (x["q"], x["k"], x["v"], g))
@@ -90,7 +92,7 @@ def snr(got, want):
 
 
 def assert_keys_left_out(fp8_opt, path):
-    """Keys that the causal mask hides are still left out, forward and backward."""
+    """Checks that the plans skip keys that the causal mask hides, forward and backward."""
     text = t.run([fp8_opt, f"--fp8-import=loss={LOSS}", "--fp8-quantize=recipe=none set=compute.attention=f8", "--fp8-structure", "--fp8-kernels",
                   "--fp8-target=cpu=x86-64-v3", "--fp8-plan-tiles", path]).stdout  # fmt: skip
     plans = re.findall(r"cpu_plan<tile = [^>]*, keys = (\[[0-9, ]*\])>", text)
@@ -102,7 +104,7 @@ def main():
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(5)
     draw = lambda: random.standard_normal((BATCH, TOKENS, WIDTH)).astype(ml_dtypes.bfloat16).astype(np.float32)
-    # Tokens of many sizes: a block has its own scale.
+    # Tokens differ in magnitude, so that each block has its own scale.
     x = {name: draw() * 2.0 ** random.integers(-3, 2, (BATCH, TOKENS, 1)).astype(np.float32) for name in "qkv"}
     g = draw()
     for dtype in ("float32", "bfloat16"):

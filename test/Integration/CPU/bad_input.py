@@ -1,5 +1,5 @@
-"""Whatever is wrong with the input, there is one clear message, a non-zero exit
-code, no stack trace, and nothing is lost.
+"""Whatever is wrong with the input, fp8-run prints one clear message and no stack
+trace, exits with a non-zero code, and loses no data.
 
     python bad_input.py FP8_RUN FOLDER [CASE...]
 """
@@ -26,7 +26,7 @@ def case(function):
 
 
 class Fixture:
-    """A tiny exported model, a text, and fp8-run."""
+    """A tiny exported model, a text, and the path of fp8-run."""
 
     def __init__(self, fp8_run, folder):
         self.fp8_run, self.folder = fp8_run, folder
@@ -178,7 +178,7 @@ def tokens_outside_the_vocabulary(f):
 
 
 def checkpoint(f):
-    """The checkpoint of a short run, once."""
+    """Returns the checkpoint of a short run, which is made once."""
     path = f.path("good") / "checkpoint-3.safetensors"
     if not path.exists():
         f.works(out="good")
@@ -263,7 +263,7 @@ def output_of_an_earlier_run_stays(f):
 
 @case
 def nan_loss(f):
-    """Diverges by its learning rate; the last good checkpoint stays."""
+    """A large learning rate makes the run diverge; the last good checkpoint stays."""
     t.export_model(f.path("hot"), **{**t.TINY, "learning_rate": 1e38, "warmup_steps": 6})
     f.fails(r"step \d+: ", r"not finite|first non-finite value: \S+ is ", r"last good checkpoint is", out="nan", steps=20, checkpoint_every=1, recipe="none",
             step=f.path("hot") / "step.mlir", init=f.path("hot") / "init.mlir")  # fmt: skip
@@ -278,7 +278,7 @@ def nan_loss(f):
 
 @case
 def ctrl_c(f):
-    """Finishes the step, writes the checkpoint; a resume ends where an
+    """An interrupt lets the step finish and writes the checkpoint; a resumed run ends where an
     uninterrupted run does."""
     command = [str(part) for part in f.command("ctrl-c", steps=100000)]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -314,7 +314,7 @@ def resume_that_ends_before_the_checkpoint(f):
 
 @case
 def other_recipe_on_resume(f):
-    """Is possible, but said, even to --quiet."""
+    """Another recipe is allowed on resume, but gives a warning, even with --quiet."""
     f.works(out="recipe")
     result = f.works(out="recipe", steps=4, resume=True, recipe="none", quiet=True)
     assert re.fullmatch(r"warning: module or recipe .*\n", result.stderr), result.stderr
@@ -348,7 +348,7 @@ def numbers_out_of_range(f):
 
 @case
 def numbers_that_are_none(f):
-    """In our words, in one line."""
+    """The message is fp8's own, in one line."""
     for option, value in (("steps", "abc"), ("seed", -1), ("threads", 1.5), ("holdout", "x"), ("eval_every", "")):
         result = f.fails(rf"expected --{option.replace('_', '-')} to be a .*number.* but got '{value}'", **{option: value})
         assert result.stderr.count("\n") == 1, result.stderr
@@ -373,7 +373,7 @@ def step_before_after_and_missing(f):
 
 @case
 def step_from_a_pipe(f):
-    """Which can be read only once, fingerprint and all."""
+    """A pipe can be read only once, yet the fingerprint of the step is needed too."""
     t.run(f.command("pipe", step="/dev/stdin"), input=f.step.read_text())
     result = f.works(out="pipe", steps=4, resume=True)
     assert "warning" not in result.stderr, result.stderr

@@ -1,6 +1,6 @@
-"""Arrays of any type feed steps and evaluations: which rows, in which order, across
-epochs and resumes; keys that a step does not return are `fold_in(key, step)`; all
-scalars are logged; mistakes are one clear error.
+"""Arrays of any type feed steps and evaluations: which rows are read, in which order,
+across epochs and resumes. Keys that a step does not return are `fold_in(key, step)`,
+all scalars are logged, and mistakes give one clear error.
 
     python batches.py FP8_RUN FOLDER
 """
@@ -22,7 +22,7 @@ STEPS = 13
 
 
 def step(params, batch, key, rate):
-    """Tells through its metrics what it was fed."""
+    """Reports in its metrics which rows it was fed."""
     rows = batch["rows"]
 
     def loss_of(params):
@@ -48,7 +48,7 @@ class Fixture:
         rows = np.arange(ROWS)
         x = np.random.default_rng(0).normal(size=(ROWS, WIDTH)).astype(np.float32)
         x[:, 0] = rows
-        # Types as they come: i64 for i32, u8 for booleans, f64 is no f32.
+        # Types that are converted: i64 for i32, u8 for booleans; f64 is not accepted for f32.
         self.arrays = {"rows": rows.astype(np.int64), "mask": (rows % 3 > 0).astype(np.uint8), "weight": rows.astype(ml_dtypes.bfloat16)}
         np.save(folder / "x.npy", x)
         np.save(folder / "rate.npy", np.linspace(1e-3, 2e-3, 5, dtype=np.float32))
@@ -85,7 +85,7 @@ class Fixture:
 
 
 def fed(log):
-    """The rows in the order in which they were read."""
+    """Returns the rows in the order in which they were read."""
     assert t.metric(log, "agree") == [1] * len(log), "the arrays do not go together"
     return np.stack([t.metric(log, f"row{i}") for i in range(BATCH)], axis=1).astype(int).ravel()
 
@@ -103,7 +103,7 @@ def rows_and_epochs(f):
     np.testing.assert_array_equal(fed(log), np.arange(STEPS * BATCH) % ROWS)
     np.testing.assert_allclose(t.metric(log, "rate"), np.resize(np.load(f.folder / "rate.npy"), STEPS))
     assert "10 rows, 4 a step, in their order" in stdout, stdout
-    # A metric that is not a number stops nothing; everything is in the files.
+    # A metric that is NaN does not stop the run; the log files have everything.
     assert all(row["metrics"]["result[1]['nan']"] is None for row in log)
     header = (f.folder / "ordered" / "log.csv").read_text().splitlines()[0]
     assert "result[1]['row3']" in header and "result[1]['key']['a']" in header, header
@@ -121,7 +121,7 @@ def rows_and_epochs(f):
 def resumes(f):
     whole, _ = f.train("shuffled", "--shuffle", "--seed", 7, "--overwrite", init="keyed")
     f.train("parts", "--shuffle", "--seed", 7, init="keyed", steps=6)
-    # The seed and the key are the checkpoint's.
+    # The seed and the key come from the checkpoint.
     parts, stdout = f.train("parts", "--shuffle", "--resume", init="keyed")
     assert "at row 4 of epoch 2" in stdout, stdout
     for row in whole + parts:
@@ -133,7 +133,7 @@ def resumes(f):
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])
     expected = {"step": "13", "data_epoch": "5", "data_index": "2", "shuffle_seed": "7"}
     assert expected.items() <= header["__metadata__"].items(), header["__metadata__"]
-    # Another way through the data is said.
+    # A resume that reads the data in another order gives a warning.
     result = t.run(f.command("parts", "--resume", init="keyed", steps=STEPS + 1))
     assert "the checkpoint's run shuffled its data, this one does not" in result.stderr, result.stderr
 
@@ -147,7 +147,7 @@ def keys_advance(f):
     log, _ = f.train("seeded", "--seed", 123456)
     assert keys_of(log) == folded(jax.random.key(123456), STEPS), keys_of(log)
 
-    # Four words are two keys that advance alike, as JAX has it.
+    # Four words are two keys that advance together, as in JAX.
     def wide(w, x, key):
         loss = jnp.mean((x - w) ** 2)
         return w - 0.1 * jax.grad(lambda w: jnp.mean((x - w) ** 2))(w), loss, {str(i): key[i] for i in range(4)}
@@ -162,7 +162,7 @@ def keys_advance(f):
 
 
 def micro_batches(f):
-    """Two leading dimensions take as many examples as both count."""
+    """With two leading dimensions a step takes the product of both as its number of rows."""
 
     def accumulate(w, x):
         def loss_of(w, x):
@@ -184,7 +184,7 @@ def evaluates(f):
     evaluation = ["--eval", f.folder / "eval.mlir", *f.sources("--eval-batch", ("mask", "x")), "--eval-every", 5]
     log, stdout = f.train("evaluated", "--seed", 3, *evaluation)
     assert [row["step"] for row in log if "heldout_loss" in row] == [5, 10, 13]
-    # Nothing that trains is touched.
+    # Evaluation does not change training.
     plain, _ = f.train("plain", "--seed", 3)
     assert t.losses(plain) == t.losses(log)
     params = load_file(f.folder / "evaluated" / f"checkpoint-{STEPS}.safetensors")["params['w']"]

@@ -1,6 +1,6 @@
-"""Any pytree goes from JAX to fp8-run and back: every kind of container and type
-bit for bit, and a run that changes from JAX to fp8-run and back to JAX has the
-losses of one that does not. Pretrained weights come in by a map of names.
+"""A pytree goes from JAX to fp8-run and back: every kind of container and type is kept
+bit for bit, and a run that changes from JAX to fp8-run and back to JAX has the losses
+of one that does not. Pretrained weights are loaded by a map of names.
 
     python bridge.py FP8_RUN FOLDER
 """
@@ -34,7 +34,7 @@ class Pair(typing.NamedTuple):
 
 
 def every_kind(folder):
-    """Containers and types that steps have in their states."""
+    """Saves and loads the containers and types that steps have in their states."""
     keys = jax.random.split(jax.random.key(3), 4)
     floats = jax.random.normal(keys[0], (3, 5))
     state = TrainState.create(apply_fn=None, params={"w": floats, "a.b": [floats[0]]}, tx=optax.adamw(1e-3))
@@ -55,7 +55,7 @@ def every_kind(folder):
         x, y = bridge.to_array(a), bridge.to_array(b)
         assert bridge.is_key(a) == bridge.is_key(b) and (x.dtype, x.shape) == (y.dtype, y.shape), where
         assert x.tobytes() == y.tobytes(), f"{where}: expected {x} but got {y}"
-    # Other readers of the format agree.
+    # Other readers of the format give the same values.
     with safe_open(path, framework="np") as theirs:
         assert set(theirs.keys()) == set(bridge.read(path))
         np.testing.assert_array_equal(theirs.get_tensor("tree['state'].params['a.b'][0]"), tree["state"].params["a.b"][0])
@@ -105,14 +105,14 @@ def there_and_back(fp8_run, folder):
     def run_jax(state, begin, end):
         losses = []
         for i in range(begin, end):
-            # Every third has a key of its own, as the run of fp8-run has.
+            # Every third of the run has its own key, because fp8-run's part is a run of its own.
             key = jax.random.fold_in(jax.random.key(i // third), i % third)
             state, metrics = compiled(state, tokens[i], weights[i], key)
             losses.append(float(metrics["loss"]))
         return state, losses
 
     def run_fp8(state, begin, end):
-        # Each part is a run of its own, with its part of the data.
+        # Each part is a run of its own on its part of the data.
         save_file({"tokens": tokens[begin:end], "weights": weights[begin:end]}, folder / "data.safetensors")
         bridge.save(folder / "init.safetensors", state=state)
         log = t.train(fp8_run, folder, folder / "out", "--init", folder / "init.safetensors", "--recipe", "none", "--overwrite",

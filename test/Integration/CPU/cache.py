@@ -1,6 +1,5 @@
-"""The cache on disk: a second start compiles nothing, another step only the
-kernels that it does not share, and whatever happens to the cache, the numbers
-stay."""
+"""The cache on disk: a second start compiles nothing, another step compiles only the kernels that
+it does not share, and results do not change, whatever happens to the cache."""
 
 import os
 import pathlib
@@ -22,7 +21,7 @@ def command(model, out, *options):
 
 
 def run(model, out, *options, **environment):
-    """Returns what it says, and for step and init how many kernels were compiled."""
+    """Returns the finished process, and how many kernels were compiled for step and init."""
     environment = {**os.environ, "FP8_CACHE_DIR": str(CACHE), **environment}
     result = subprocess.run(command(model, out, *options), capture_output=True, text=True, env=environment)
     assert result.returncode == 0, result.stderr
@@ -42,7 +41,7 @@ TEXT.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:50000])
 t.export_model(FOLDER / "small", **t.TINY)
 t.export_model(FOLDER / "deeper", **{**t.TINY, "layers": 3})
 
-# Without a cache, and with one that is empty, full, and full once more.
+# Without a cache, with an empty one, with a full one, and with a full one again.
 _, compiled = run("small", "without", "--no-cache", "--recipe", "tensorwise")
 assert not CACHE.exists() and compiled["step"] > 20 and compiled["init"] > 2, compiled
 kernels = compiled["step"]
@@ -52,12 +51,12 @@ for out, expected in (("cold", compiled["init"]), ("warm", 0), ("again", 0)):
     assert state(out) == state("without"), out
     assert (FOLDER / out / "verdicts.json").read_bytes() == (FOLDER / "without" / "verdicts.json").read_bytes()
 
-# Who wants to see the stages gets them.
+# --dump-ir writes the stages even when the step comes from the cache.
 _, compiled = run("small", "dumped", "--recipe", "tensorwise", "--dump-ir", str(FOLDER / "ir"))
 assert compiled["step"] == 0 and (FOLDER / "ir" / "step-llvm.mlir").exists(), compiled
 
-# Another step shares kernels with this one: most with more layers of the same
-# kind, those outside of dots with another recipe.
+# Another step shares kernels with this one: most of them if it has more layers of the same kind,
+# and those outside of dots if it has another recipe.
 _, compiled = run("deeper", "deeper", "--recipe", "tensorwise")
 assert compiled["step"] < kernels / 3, (compiled, kernels)
 run("deeper", "deeper-without", "--no-cache", "--recipe", "tensorwise")
@@ -67,7 +66,7 @@ assert 0 < compiled["step"] < kernels, (compiled, kernels)
 run("small", "rowwise-without", "--no-cache", "--recipe", "rowwise")
 assert state("rowwise") == state("rowwise-without")
 
-# An option or a recipe that is edited is another step.
+# A step with a changed option or an edited recipe is another step.
 recipe = FOLDER / "own.yaml"
 recipe.write_text("name: own\nforward:\n  activation: {format: f8E4M3FN, tile: tensor}\n  weight: {format: f8E4M3FN, tile: tensor}\n")
 own = ["--recipe", str(recipe)]
@@ -79,7 +78,7 @@ result, compiled = run("small", "own", *own, "--resume")
 assert "read step" not in result.stdout
 assert re.fullmatch(r"warning: module or recipe are not those of the checkpoint \('recipe own \w+', this is 'recipe own \w+'\): .*\n", result.stderr), result.stderr
 
-# Damaged entries are compiled anew, and whole again after that.
+# Damaged entries are compiled and written again.
 damages = [lambda data: data[: len(data) // 2], lambda data: b"", lambda data: data[:-200] + b"!" + data[-199:], lambda data: b"?" * len(data)]
 for first in (0, 1):
     for i, file in enumerate(sorted(CACHE.iterdir())):
@@ -89,7 +88,7 @@ for first in (0, 1):
     _, compiled = run("small", "damaged", "--overwrite", "--recipe", "tensorwise")
     assert compiled["step"] == 0 and state("damaged") == state("without"), compiled
 
-# Many processes at once fill one cache.
+# Many processes fill one cache at the same time.
 environment = {**os.environ, "FP8_CACHE_DIR": str(FOLDER / "shared")}
 outs = [f"process-{i}" for i in range(3)]
 processes = [subprocess.Popen(command("small", out, "--recipe", "tensorwise", "--quiet"), env=environment) for out in outs]
@@ -98,7 +97,7 @@ assert all(state(out) == state("without") for out in outs)
 _, compiled = run("small", "after", "--recipe", "tensorwise", FP8_CACHE_DIR=str(FOLDER / "shared"))
 assert compiled == {"init": 0, "step": 0} and state("after") == state("without"), compiled
 
-# It stays within its bound; one that cannot be written is none.
+# The cache stays within its bound; a run goes on without a cache that it cannot write.
 run("small", "bounded", "--recipe", "delayed", FP8_CACHE_SIZE="300KB")
 assert sum(file.stat().st_size for file in CACHE.iterdir()) <= 300_000
 run("small", "read-only", "--recipe", "tensorwise", FP8_CACHE_DIR="/proc/none")

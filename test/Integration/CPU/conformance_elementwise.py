@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Every elementwise operation on every type, on edges and at random.
+"""Every elementwise operation on every type, at edge cases and random points.
 
     conformance_elementwise.py FP8_RUN FOLDER [--points N] [--table] [--only TYPE]
 
 Integer results and correctly rounded floats must be exact: the references are
 Python's integers and IEEE arithmetic. Functions are compared with their true
 value (mpmath, 200 bits); --table prints the largest errors found, in units in
-the last place. By hand, more --points look for larger ones.
+the last place. Larger values of --points search for larger errors.
 """
 
 import argparse
@@ -23,8 +23,8 @@ inf, nan = float("inf"), float("nan")
 
 # Largest error allowed, in units in the last place of the result's type.
 BOUNDS = {"f32": 2.0, "bf16": 1.0, "f16": 1.0, "f64": 4.0}
-# Close to a root the argument's own rounding is larger than this: there the
-# unit is that of 1/4. In f64, Lanczos' series cancels.
+# Near a root the rounding of the argument matters more than these bounds: there the unit is that of
+# 1/4. In f64, Lanczos' series cancels.
 ROOTS = {"lgamma", "digamma"}
 F64_ROOTS_BOUND = 64.0
 
@@ -104,7 +104,7 @@ def binary_points(element, count, rng):
 
 
 def wrapped(values, element):
-    """Python integers modulo the type's width."""
+    """Returns Python integers modulo the type's width."""
     if element == "i1":
         return np.array([bool(v & 1) for v in values])
     info = np.iinfo(DTYPES[element])
@@ -137,7 +137,7 @@ def shift(kind, bits, signed):
     mask = (1 << bits) - 1
 
     def function(x, n):
-        n &= mask  # the amount is read as unsigned
+        n &= mask  # the amount is unsigned
         if kind == "left":
             return x << n if n < bits else 0
         if kind == "logical":
@@ -150,7 +150,7 @@ def shift(kind, bits, signed):
 
 
 def in_double(function, element, *arrays):
-    """Rounds once: f64 has more than twice the bits of every narrower type."""
+    """Computes in f64 and rounds once: f64 has more than twice the bits of every narrower type."""
     with np.errstate(all="ignore"):
         if element in ("f32", "f64"):
             return function(*arrays).astype(DTYPES[element])
@@ -173,14 +173,14 @@ def away(x):
 
 
 def total_order(x):
-    """Ranks of floats by their bits."""
+    """Returns the ranks of floats in the total order, from their bits."""
     unsigned = x.view(f"u{x.dtype.itemsize}").astype(object)
     sign = 1 << (8 * x.dtype.itemsize - 1)
     return np.array([-(int(b) - sign) - 1 if int(b) & sign else int(b) for b in unsigned], object)
 
 
 def reduce_precision(x, exponent, mantissa):
-    """By exact rational arithmetic."""
+    """Computes the reference from the definition of rounding, with ties to even."""
     bias = (1 << (exponent - 1)) - 1
 
     def one(v):
@@ -229,7 +229,7 @@ def mp_power(x, y):
 
 
 def mp_erfinv(x):
-    """Newton's iteration from f64, on the side where nothing cancels."""
+    """Refines a value in f64 with Newton's method, on the side where nothing cancels."""
     from scipy import special
 
     a = abs(x)
@@ -249,7 +249,8 @@ def between(low, high, function):
 
 
 def saturating(function, limit=2000):
-    """exp and its kin: beyond the limit the result is out of every range."""
+    """Clamps the argument of exp and similar functions: beyond the limit the result overflows or
+    underflows in every type."""
     return lambda x: function(max(min(x, mp.mpf(limit)), mp.mpf(-limit)))
 
 
@@ -257,7 +258,7 @@ def numpy_power(x, y):
     return np.float_power(x, y)
 
 
-# True values of finite nonzero arguments; values at 0, infinity and NaN.
+# The true values for finite nonzero arguments, and the values at 0, infinity and NaN.
 FUNCTIONS = {
     "stablehlo.exponential": (saturating(mp.exp), np.exp),
     "stablehlo.exponential_minus_one": (saturating(mp.expm1), np.expm1),
@@ -290,14 +291,14 @@ FUNCTIONS = {
     "stablehlo.atan2": (mp.atan2, np.arctan2),
 }  # fmt: skip
 
-# From here on f64 rounds to infinity.
+# From this value on, f64 rounds to infinity.
 OVERFLOW = mpmath.mpf(2) ** 1024 - mpmath.mpf(2) ** 970
 
 worst = {}  # (function, element) -> (error in units, arguments)
 
 
 def true_values(function, special, arrays):
-    """The true value as a sum of two f64, `high` infinite or NaN where it is."""
+    """Returns the true value as a sum of two f64; `high` is infinite or NaN where the value is."""
     high, low = [], []
     with np.errstate(all="ignore"):
         doubles = [a.astype(np.float64) for a in arrays]
@@ -329,7 +330,7 @@ def unit_in_last_place(value, element):
 
 
 def near(name, element, high, low, arrays):
-    """Within the type's bound of the true value; an overflow counts as the
+    """Checks that results are within the type's bound of the true value. An overflow counts as the
     power of two after the largest number."""
     info = finfo(element)
     limit = inf if element == "f64" else 2.0**info.maxexp
@@ -491,13 +492,13 @@ def exact_float_ops(module, element, count, rng):
         if mantissa >= own.nmant and exponent >= own_exponent:
             continue  # more bits than the type has
         want = reduce_precision(wide, min(exponent, 11), min(mantissa, 52))
-        # With all exponents kept, subnormal numbers keep their last place.
+        # If all exponent bits are kept, subnormal numbers keep their last place.
         keeps = (1 << (exponent - 1)) - 2 >= smallest
         with np.errstate(all="ignore"):
             module.op(f"reduce_precision e{exponent}m{mantissa} {element}",
                       f"stablehlo.reduce_precision {{0}}, format = e{exponent}m{mantissa} : {{types}}",
                       [one], one.shape, element, subnormals_apart(want.astype(one.dtype), one, keeps))  # fmt: skip
-    # NaN stays NaN also where no mantissa bit is left to tell it from infinity.
+    # NaN stays NaN even if no mantissa bit distinguishes it from infinity.
     module.op(f"reduce_precision e5m0 {element}", "stablehlo.reduce_precision {0}, format = e5m0 : {types}",
               [one], one.shape, element, nan_where(np.isnan(wide), one))  # fmt: skip
     after = next_after(x, y)
@@ -507,7 +508,8 @@ def exact_float_ops(module, element, count, rng):
 
 
 def subnormals_apart(want, array, keeps_exponent):
-    """With all exponent bits kept, subnormal numbers keep their place value."""
+    """Compares all but subnormal numbers if all exponent bits are kept: these keep their place
+    value."""
     skip = np.zeros(array.shape, bool)
     if keeps_exponent:
         skip = np.abs(array.astype(np.float64)) < float(ml_dtypes.finfo(array.dtype).tiny)
@@ -519,7 +521,7 @@ def subnormals_apart(want, array, keeps_exponent):
 
 
 def nan_where(want, array):
-    """NaN at these places at least: some formats have no infinity."""
+    """Checks only that results are NaN where `want` is: some formats have no infinity."""
 
     def check(got):
         return first_wrong(want & ~np.isnan(got.astype(np.float64)), got, np.where(want, np.nan, 0), [array])
@@ -528,7 +530,7 @@ def nan_where(want, array):
 
 
 def next_after(x, y):
-    """By bits, which order floats of one sign."""
+    """Steps the bits, which are ordered like floats of one sign."""
     bits = x.view(f"i{x.dtype.itemsize}").copy()
     with np.errstate(all="ignore"):
         wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)
@@ -558,7 +560,7 @@ def functions(module, element, count, rng):
 
 
 def f8_functions(module, element):
-    """Every value: as if rounded once from the true value."""
+    """Checks every value: the result is the true value rounded once."""
     one = unary_points(element, 0, None)
     for name in ["exponential", "log", "tanh", "logistic", "sine", "rsqrt", "cbrt"]:
         function, special = FUNCTIONS["stablehlo." + name]
@@ -569,7 +571,7 @@ def f8_functions(module, element):
 
 
 def round_to(value, element):
-    """The integer nearest... as a float of the type: to nearest, ties to even."""
+    """Returns an integer rounded to a float of the type, to nearest, ties to even."""
     info = finfo(element)
     bits = info.nmant + 1
     drop = max(abs(value).bit_length() - bits, 0)
@@ -581,8 +583,8 @@ def round_to(value, element):
 
 
 def round_to_odd(x):
-    """f64 as f32, an inexact one with an odd last bit: rounded once more to
-    fewer bits it is as if rounded once."""
+    """Returns f64 as f32, with an odd last bit if inexact, so that rounding it again to fewer bits
+    gives the same as rounding once."""
     nearest = x.astype(np.float32)
     back = nearest.astype(np.float64)
     bits = nearest.view(np.int32)
@@ -598,7 +600,7 @@ def converted(array, to):
                 return array != 0
             if dtype.kind in "iu":
                 return wrapped([int(v) for v in array], to)
-            # Exact in f64 after a first rounding to the type's own precision.
+            # Rounds to the type's own precision first; the result is exact in f64.
             return np.array([round_to(int(v), to) for v in array], np.float64).astype(dtype)
         wide = array.astype(np.float64)
         if to == "i1":
@@ -608,13 +610,13 @@ def converted(array, to):
             return np.array([0 if np.isnan(v) else info.max if v >= float(info.max) else info.min if v <= info.min
                              else int(v) for v in wide], dtype)  # fmt: skip
         if source == "f64" and to in F8 + ["bf16"]:
-            wide = round_to_odd(array)  # ml_dtypes rounds twice, by way of f32
+            wide = round_to_odd(array)  # ml_dtypes rounds twice, through f32
         return wide.astype(dtype)
 
 
 def halfway(element, rng):
-    """f64 values at, just above and just below the middle of neighbours in a
-    type, where rounding twice goes wrong."""
+    """Returns f64 values at, just above and just below the midpoints of neighbours in a type, where
+    rounding twice is wrong."""
     dtype = DTYPES[element]
     count = 60
     bits = rng.integers(0, 256, (count, dtype.itemsize), np.uint8).view(dtype).ravel()
@@ -640,9 +642,9 @@ def converts(module, count, rng):
             array = np.concatenate([array, np.array(ties, array.dtype)])
         for to in targets:
             if to == "f8E8M0FNU" and source != "f8E8M0FNU" and array.dtype.kind in "biu":
-                continue  # rounding of integers to powers of two: see from f32
+                continue  # rounding to powers of two is tested from f32
             if to == "f8E8M0FNU" and source in ("f32", "f64", "bf16"):
-                # ml_dtypes does not take the nearest of those that f32 has as subnormals.
+                # For values that are subnormal in f32, ml_dtypes does not round to nearest.
                 with np.errstate(all="ignore"):
                     array = array[~(np.abs(array.astype(np.float64)) < 2.0**-126) | (array == 0)]
             module.op(f"convert {source} to {to}", "stablehlo.convert {0} : ({types}) -> {out}", [array], array.shape, to,
@@ -679,7 +681,7 @@ def modules(count, only):
             continue
         module = Module("elementwise_" + element)
         if element == "f8E8M0FNU":
-            continue  # a type of scales: converted only
+            continue  # a type of scales, which is only converted
         if element in F8:
             exact_float_ops(module, element, count, rng)
             f8_functions(module, element)

@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
-"""Operations that move, index, window, reduce and contract, with attributes at
-random, and long sums.
+"""Operations that move, index, window, reduce and contract, with random attributes,
+and long sums.
 
     conformance_structural.py FP8_RUN FOLDER [--seed N] [--cases N] [--only GROUP]
 
-A case is a function of arrays, traced by JAX, and a reference, which is the same
-function unless it says otherwise, evaluated by JAX in f64. Moves and integers
-are exact. Sums and dots: |error| <= 1e-6 * sum |a b| and half of the result
-type's last place, the sum of magnitudes being the same function of the inputs'
-magnitudes. All cases of a group are one module; if that fails, each alone.
+A case is a function of arrays that JAX traces, and a reference, which is the same
+function unless the case gives another, evaluated by JAX in f64. Moves and integers
+are exact. For sums and dots the error is at most 1e-6 * sum |a b| plus half of the
+result type's last place; the sum of magnitudes is the same function of the inputs'
+magnitudes. All cases of a group are one module; if that fails, each runs alone.
 """
 
 import argparse
@@ -39,7 +39,7 @@ def wide(array):
 
 
 def evaluate(cases, arrays_of):
-    """The references of all cases as one compiled function."""
+    """Evaluates the references of all cases as one compiled function."""
     arrays = [arrays_of(case) for case in cases]
 
     def everything(arrays):
@@ -115,7 +115,7 @@ class Generator:
         return self.np.standard_normal(shape).astype(np.float32)
 
     def whole(self, *shape, dtype=np.float32, low=-9, high=9):
-        """Small integers as floats: sums of them are exact in any order."""
+        """Returns small integers as floats: their sums are exact in any order."""
         return self.np.integers(low, high + 1, shape).astype(dtype)
 
     def any(self, shape, elements=None):
@@ -138,7 +138,7 @@ class Generator:
 
     def moves(self):
         shape = self.shape()
-        x = self.any(shape, [e for e in DTYPES if e not in F8])  # the file has no f8
+        x = self.any(shape, [e for e in DTYPES if e not in F8])  # the file format has no f8
         rank = len(shape)
         choice = self.rng.choice(
             "slice pad reverse concatenate dynamic_slice dynamic_update_slice transpose broadcast reshape select".split()
@@ -176,7 +176,7 @@ class Generator:
             starts = [np.array(self.rng.randint(low, d + 3), kind) for d in shape]
             label += f" {sizes} at {[int(s) for s in starts]}"
 
-            def begins(at):  # clamped here too: JAX itself reads negative ones from the end
+            def begins(at):  # clamped here too, because JAX counts negative indices from the end
                 return [jnp.clip(i, 0, d - n).astype(jnp.int32) for i, d, n in zip(at, shape, sizes)]
 
             if choice == "dynamic_slice":
@@ -201,7 +201,7 @@ class Generator:
             kept = kept if self.rng.random() < 0.7 else self.shuffled(kept)
             small = [1 if self.rng.random() < 0.3 else shape[d] for d in kept]
             x = self.any(small, [name_of(x.dtype)])
-            if kept != sorted(kept):  # JAX prints only sorted ones
+            if kept != sorted(kept):  # JAX prints only sorted dimensions
                 order = np.argsort(kept)
                 return Case(
                     f"{label} {kept}",
@@ -220,7 +220,7 @@ class Generator:
     # Indexing -------------------------------------------------------------------
 
     def indexed(self):
-        """Random dimension numbers of gather, and of scatter by the same rule."""
+        """Makes a gather or scatter with random dimension numbers."""
         rank = self.rng.randint(1, 4)
         shape = self.shape(rank, 6)
         dims = self.shuffled(range(rank))
@@ -253,8 +253,8 @@ class Generator:
                 [x, indices],
                 reference=lambda x, i: lax.gather(x, i, numbers, sizes, mode="clip"),
             )
-        # Windows in part out of bounds: element by element by the specification, as a
-        # whole in XLA. Here they are inside or far outside.
+        # If a window is partly out of bounds, the specification decides for each element, but XLA
+        # for the whole window. Here windows are inside or far outside.
         room = [max(0, shape[d] - sizes[d]) for d in mapped]
         indices = np.minimum(np.maximum(indices, 0), np.array(room, kind))
         indices = np.where(self.np.random(batch_shape)[..., None] < 0.2, kind(self.rng.choice([-40, 40])), indices)
@@ -277,7 +277,7 @@ class Generator:
     # Windows and reductions -----------------------------------------------------
 
     def combiner(self):
-        """(name, operand arrays' maker, init values, computation)"""
+        """Returns (name, a maker of operands, initial values, computation)."""
         def variadic(a, b):
             better = (a[0] > b[0]) | ((a[0] == b[0]) & (a[1] < b[1]))
             return jnp.where(better, a[0], b[0]), jnp.where(better, a[1], b[1])
@@ -385,7 +385,7 @@ class Generator:
         x_sizes = dict(zip(letters, self.shape(spatial, 8))) | {"N": n, "C": inputs * groups}
         k_sizes = dict(zip(letters, self.shape(spatial, 3))) | {"I": inputs, "O": outputs}
         specs = ["".join(self.shuffled(s)) for s in (letters + "NC", letters + "IO", letters + "NC")]
-        letters = [c for c in specs[1] if c in letters]  # the order that JAX counts them in
+        letters = [c for c in specs[1] if c in letters]  # in the order in which JAX counts them
         strides = [self.rng.randint(1, 3) for _ in letters]
         lhs, rhs = ([self.rng.choice([1, 1, 2]) for _ in letters] for _ in range(2))
         padding = [[self.rng.randint(-1, 3) if x_sizes[c] > 2 else 0, self.rng.randint(0, 3)] for c in letters]
@@ -403,14 +403,16 @@ class Generator:
                 preferred_element_type=out if x.dtype != np.float64 else np.float64)  # fmt: skip
 
         label = f"convolution {kind} {x.shape} {k.shape} {specs} {strides} {padding} {lhs} {rhs} groups {groups} {batch_groups} reverse {reverse}"
-        # JAX has no reversal: it is put into the text, and into the reference.
+        # JAX has no window reversal: it is added to the text, and the reference reverses the
+        # kernel.
         case = Case(label, lambda x, k: convolution(x, k, False), [x, k], "sum", lambda x, k: convolution(x, k, True))
         case.reverse = reverse
         return case
 
 
 def reverse_windows(text, cases):
-    """JAX writes no reversals: the cases' own, in the order of the text."""
+    """Adds each case's window reversal to the text, in the text's order, because JAX writes none.
+    """
     flags = [case.reverse for case in cases if hasattr(case, "reverse")]
     if not flags:
         return text
@@ -424,8 +426,8 @@ def reverse_windows(text, cases):
 
 
 def long_sums(g):
-    """Where a sum in sequence misses the bound: millions of terms, all of one sign
-    or not, along every axis."""
+    """Sums of millions of terms, of one sign or both, along every axis: summed in sequence they
+    exceed the bound."""
     def total(axes):
         return lambda x: lax.reduce(x, np.asarray(0, x.dtype), lax.add, axes)
 
@@ -455,7 +457,7 @@ def long_sums(g):
         return lax.reduce((x, y), (np.asarray(0, x.dtype), np.asarray(-9, y.dtype)),
                           lambda a, b: (a[0] + b[0], lax.max(a[1], b[1])), (0,))  # fmt: skip
 
-    def crossed(x, y):  # two sums whose bodies read each other's operand
+    def crossed(x, y):  # two sums, each of which reads the other's operand
         zero = np.asarray(0, x.dtype)
         return lax.reduce((x, y), (zero, zero), lambda a, b: (a[0] + b[0], a[1] + b[1] + a[0] * 0 + b[0] * 0), (0,))
 
@@ -471,7 +473,7 @@ def long_sums(g):
                [positive(100_000, 2)], "sum")  # fmt: skip
     yield Case("segment sum", lambda x, i: jnp.zeros((3,), x.dtype).at[i].add(x),
                [positive(3000), g.np.integers(0, 3, 3000).astype(np.int32)], "sum")  # fmt: skip
-    # What overflows is infinite and stays so: clipping by a norm divides by it.
+    # A sum that overflows is infinite and stays infinite: clipping by a norm divides by it.
     infinite = lambda sign, *shape: lambda x: jnp.full(shape, sign * jnp.inf)  # noqa: E731
     for sign in (1, -1):
         large = lambda *shape, sign=sign: np.full(shape, sign * 1e35, np.float32)  # noqa: E731

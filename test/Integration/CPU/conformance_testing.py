@@ -1,5 +1,5 @@
-"""What the conformance tests share: many operations in one module, run once by
-fp8-run, and every result handed to its own check."""
+"""Shared by the conformance tests: a module of many operations that fp8-run runs once, with a check
+for each result."""
 
 import json
 import math
@@ -41,7 +41,7 @@ def tensor_type(shape, element):
 
 
 def write_safetensors(path, arrays):
-    """Arrays of any type that the format has, bf16 too."""
+    """Writes arrays of any type that the format has, including bf16."""
     header, offset, parts = {}, 0, []
     for name, array in arrays.items():
         data = np.ascontiguousarray(array).tobytes()
@@ -71,13 +71,13 @@ def read_safetensors(path):
 
 
 class Module:
-    """One function of many independent operations. Arrays of f8 types travel as
-    bytes: not every f8 type has a name in the file format."""
+    """One function of many independent operations. Arrays of f8 types are stored as bytes, because
+    the file format does not name every f8 type."""
 
     def __init__(self, name):
         self.name = name
-        self.arguments = []  # arrays as they travel
-        self.known = {}  # id of an array -> (the array itself, so that it lives, its value)
+        self.arguments = []  # arrays as they are stored
+        self.known = {}  # id of an array -> (the array, to keep it alive, its value)
         self.lines = []
         self.results = []  # (label, value, type, dtype, check)
         self.count = 0
@@ -106,7 +106,7 @@ class Module:
         return value
 
     def result(self, label, value, shape, element, check):
-        """`check(got)` returns what is wrong, or nothing."""
+        """Adds a result; `check(got)` returns a description of what is wrong, or nothing."""
         dtype = DTYPES[element]
         if element in F8:
             value = self.emit(
@@ -116,7 +116,8 @@ class Module:
         self.results.append((label, value, tensor_type(shape, element), dtype, check))
 
     def op(self, label, text, arrays, shape, element, check):
-        """`text` has {0}, {1}, ... for the arrays' values and {types} for their types."""
+        """Adds an op; `text` has {0}, {1}, ... for the arrays' values and {types} for their types.
+        """
         values = [self.input(array) for array in arrays]
         types = ", ".join(tensor_type(array.shape, name_of(array.dtype)) for array in arrays)
         out = tensor_type(shape, element)
@@ -135,7 +136,7 @@ class Module:
         )
 
     def run(self, fp8_run, folder):
-        """Failures as text, one a result."""
+        """Returns the failures as text, one for each result."""
         folder = pathlib.Path(folder)
         folder.mkdir(parents=True, exist_ok=True)
         found = run_function(
@@ -153,7 +154,7 @@ class Module:
 
 
 def run_function(fp8_run, stem, text, arrays, flags=()):
-    """The results by name, or the tool's error."""
+    """Returns the results by name, or the tool's error."""
     stem = pathlib.Path(stem)
     source, inputs, outputs = (stem.with_suffix(s) for s in (".mlir", ".in.safetensors", ".out.safetensors"))
     source.write_text(text)
@@ -178,7 +179,7 @@ def first_wrong(wrong, got, want, arrays):
 
 
 def same(got, want):
-    """Equal, NaN equal to NaN, zeros by sign."""
+    """Compares elements: NaN equals NaN, and zeros differ by sign."""
     if got.dtype.kind in "biu":
         return got == want
     with np.errstate(all="ignore"):

@@ -1,13 +1,13 @@
-"""Loops and branches as JAX writes them, compiled, against JAX: scans forward,
+"""Compares compiled loops and branches, as JAX writes them, with JAX: scans forward,
 in reverse, unrolled, nested and rematerialized, loops with bounds of all kinds,
-branches, random numbers, optimizers with branches, and functions made of nested
-control flow at random.
+branches, random numbers, optimizers with branches, and functions of randomly nested
+control flow.
 
     python3 control_flow.py FP8_RUN WORK_DIR [--seeds N:M] [--driver DIR] [GROUP...]
 
 A group is one function: all its cases run at once. With --driver, the directory
-of the emulator's libcuda.so.1, they run on its GPU, as one graph that decides
-everything itself.
+of the emulator's libcuda.so.1, they run on its GPU, as one graph that decides all
+control flow on the device.
 """
 
 import argparse
@@ -131,9 +131,9 @@ case("random", "permutation", lambda k: jax.random.permutation(k, 50), key)
 case("random", "dropout in a scan", lambda k, x: lax.scan(lambda c, _: ((jax.random.split(c[0])[0], c[1] * jax.random.bernoulli(c[0], 0.5, (4, 5))), None), (k, x), None, length=3)[0], key, f32(4, 5))
 
 
-# Optimizers that update only sometimes.
+# Optimizers that do not update in every call.
 def shift(x):
-    """Sums of concatenations, so many that they are more than one kernel."""
+    """Adds so many concatenations that they need more than one kernel."""
     for _ in range(5):
         x = jnp.roll(x, 1, 0) + jnp.roll(x, -1, 1)
     return x
@@ -162,7 +162,7 @@ case("optimizers", "not finite", step_of(finite), parameters, finite.init(parame
 
 
 def random_function(seed):
-    """Control flow, nested at random, of arrays of one shape."""
+    """Returns a function of arrays of one shape with randomly nested control flow."""
     choice = random.Random(seed)
     extent = choice.choice([3, 5, 6, 7])
 
@@ -193,7 +193,7 @@ def random_function(seed):
         v, state = choice.choice(values), choice.getstate()
 
         def body(*more):
-            # JAX traces a body more than once: the same each time.
+            # JAX traces a body more than once: each trace must make the same choices.
             choice.setstate(state)
             return jnp.tanh(block(values + list(more), depth))
 
@@ -222,7 +222,7 @@ def random_function(seed):
             read = lambda i, c: c * 0.5 + body(stack[i], stack[extent - 1 - i], stack[(i * 2) % extent]) * 0.3
             out = lax.fori_loop(0, extent, read, v)
         else:
-            # Reverse mode knows no while: only expressions inside.
+            # Reverse mode does not support while: the body has only expressions.
             def recomputed(x):
                 choice.setstate(state)
                 return jnp.tanh(block(values + [x], 0)).sum()
@@ -243,7 +243,7 @@ def random_function(seed):
 
 
 def run_group(name, cases):
-    """The number of results that are not those of JAX."""
+    """Returns the number of results that differ from JAX's."""
 
     def function(*args):
         return [f(*a) for (_, f, _), a in zip(cases, args)]

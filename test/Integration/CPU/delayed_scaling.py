@@ -1,6 +1,6 @@
-"""Delayed scaling is state: its histories roll as Transformer Engine's, layers
-of a loop have one each, a step that is not taken changes none, and a resumed run
-goes on bit for bit.
+"""Delayed scaling is state: its histories roll as Transformer Engine's do, each layer
+of a loop has its own, a skipped update changes none, and a resumed run continues bit
+for bit.
 
     delayed_scaling.py fp8-run FOLDER
 """
@@ -21,7 +21,7 @@ MAX = {"activation": 448.0, "weight": 448.0, "gradient": 57344.0}  # E4M3FN, E5M
 
 
 def train(fp8_run, model, out, *args):
-    """fp8-run on the example model and some text."""
+    """Runs fp8-run on the example model and some text."""
     data = t.write_text(out.parent / "text.txt")
     return t.train(fp8_run, model, out, "--init", model / "init.mlir", "--data", data, *args)
 
@@ -45,7 +45,7 @@ def write_recipe(path, history, algorithm, margin=0, scale="exact", initial="cur
 
 
 def states(folder, step):
-    """name -> (history, quantizer) after `step` steps."""
+    """Returns name -> (history, quantizer) after `step` steps."""
     tensors = t.load_tensors(next(folder.glob(f"checkpoint-*{step}.safetensors")))
     names = {name[: -len(".amax_history")] for name in tensors if name.endswith(".amax_history")}
     assert names, "expected scale states in the checkpoint"
@@ -53,8 +53,8 @@ def states(folder, step):
 
 
 def te_update(history, amax, quantizer, maximum, algorithm, margin):
-    """_default_get_amax_and_update_history and _default_sf_compute of
-    Transformer Engine, in f32: the next history and quantizer (its `scale`)."""
+    """Computes the next history and quantizer (Transformer Engine's `scale`) in f32, as its
+    _default_get_amax_and_update_history and _default_sf_compute do."""
     history = history.copy()
     history[0] = amax
     largest = history.max(axis=0) if algorithm == "max" else history[0].copy()
@@ -69,8 +69,8 @@ def te_update(history, amax, quantizer, maximum, algorithm, margin):
 
 
 def check_rolls(fp8_run, folder, model, steps=7):
-    """Every step's state follows from the one before and this step's amax,
-    which is the last entry of a rolled history."""
+    """Every step's state follows from the state before and this step's amax, which is the last
+    entry of a rolled history."""
     for history, algorithm, margin in [
         (4, "max", 0),
         (16, "most_recent", 1),
@@ -93,7 +93,7 @@ def check_rolls(fp8_run, folder, model, steps=7):
 
 
 def check_one_entry(fp8_run, folder, model):
-    """With one entry, max and most_recent are the same."""
+    """With a history of one entry, max and most_recent are the same."""
     logs = []
     for history, algorithm in [(1, "max"), (1, "most_recent"), (4, "most_recent")]:
         recipe = write_recipe(folder / "recipe.yaml", history, algorithm)
@@ -104,8 +104,7 @@ def check_one_entry(fp8_run, folder, model):
 
 
 def check_first_step(fp8_run, folder, model):
-    """The first step scales by the tensor at hand, as current scaling does, or
-    by one."""
+    """The first step scales by the tensor's own amax, as current scaling does, or by one."""
     first = {}
     for name, args in {
         "current": ("--recipe", "tensorwise", "--set", "compute.unquantized_dots=f32"),
@@ -119,8 +118,8 @@ def check_first_step(fp8_run, folder, model):
 
 
 def check_loops(fp8_run, folder, unrolled, scan, remat):
-    """Layers of a scan have a history each, forwards and backwards; what is
-    computed again is scaled as the first time."""
+    """Each layer of a scan has its own history, forward and backward; recomputed values have the
+    scales of the first computation."""
     recipe = write_recipe(folder / "recipe.yaml", 4, "max")
     found = {}
     for name, model in {"unrolled": unrolled, "scan": scan, "remat": remat}.items():
@@ -130,7 +129,7 @@ def check_loops(fp8_run, folder, unrolled, scan, remat):
     for name, (history, quantizer) in found["scan"].items():
         for mine, other in zip((history, quantizer), found["remat"][name]):
             assert mine.tobytes() == other.tobytes(), f"{name}: expected the same state with rematerialization"
-        # fp8.params['layers']['wq'].weight: amaxes of weights have a slot a layer too.
+        # In fp8.params['layers']['wq'].weight, amaxes of weights have a slot for each layer too.
         for layer in range(2):
             single = name.replace("['layers']", f"['layers'][{layer}]")
             want_history, want_quantizer = found["unrolled"][single]
@@ -152,8 +151,8 @@ def check_resume(fp8_run, folder, model):
 
 
 def check_micro_batches(fp8_run, folder):
-    """One history for all micro-batches, of their maximum; a step whose gradient
-    overflows is not taken and changes no scale."""
+    """All micro-batches share one history, of their maximum; a step whose gradient overflows is
+    skipped and changes no scale."""
     tx = optax.apply_if_finite(optax.sgd(1e-4), max_consecutive_errors=5)
     rng = np.random.default_rng(0)
     params = {"w1": rng.normal(size=(16, 32)).astype(np.float32), "w2": rng.normal(size=(32, 16)).astype(np.float32)}
@@ -182,14 +181,14 @@ def check_micro_batches(fp8_run, folder):
     x = rng.normal(size=(steps, micros, rows, 16)).astype(np.float32)
     x *= rng.uniform(0.5, 2, size=(steps, micros, 1, 1)).astype(np.float32)
     y = rng.normal(size=(steps, micros, rows, 16)).astype(np.float32)
-    # In the fourth step gradients overflow.
+    # The gradients of the fourth step overflow.
     blow_up = np.array([1, 1, 1, 3e38, 1, 1], np.float32)
     (folder / "micro.mlir").write_text(
         jax.jit(step).lower(params, state, x[0], y[0], blow_up[0]).as_text(debug_info=True)
     )
     save_file({"x": x, "y": y, "blow_up": blow_up}, folder / "data.safetensors")
     t.save_tree(folder / "init.safetensors", params=params, state=state)
-    # The second layer would be a head: nothing after it.
+    # The second layer would count as a head, because nothing follows it.
     recipe = write_recipe(folder / "recipe.yaml", 4, "max")
     recipe.write_text(recipe.read_text().replace("rules:\n  - keep: {part: head}\n", ""))
     batches = [f"--batch={name}={folder}/data.safetensors:{name}" for name in ("x", "y", "blow_up")]
@@ -201,7 +200,7 @@ def check_micro_batches(fp8_run, folder):
     name = "fp8.params['w1'].activation"
     for step in range(1, steps + 1):
         history, quantizer = states(out, step)[name]
-        # Newest last: this step's, unless it was not taken.
+        # The newest amax is last: that of this step, unless it was skipped.
         taken = [i for i in range(step) if i != 3]
         amaxes = [np.abs(x[i]).max() for i in taken][-3:]
         expected = np.array([0.0] * (4 - len(amaxes)) + amaxes, np.float32)
@@ -214,10 +213,9 @@ def check_micro_batches(fp8_run, folder):
 
 
 def check_together(fp8_run, folder, width=32, steps=4):
-    """Where a gradient overflows, and the step is skipped for it, the scales of
-    dots, smoothing factors and stored state all stay as they are; where the step
-    takes its update nevertheless, those of dots stay and the others follow what
-    they saw."""
+    """If a gradient overflows and the step is skipped, the scales of dots, smoothing factors and
+    stored state all stay. If the step updates nevertheless, the scales of dots stay and the others
+    follow the values they were given."""
     rng = np.random.default_rng(0)
     shapes = {"gate": (width, 48), "up": (width, 48), "down": (48, width), "head": (width, 16)}
     params = {k: (rng.normal(size=s) * s[0] ** -0.5).astype(np.float32) for k, s in shapes.items()}
@@ -277,10 +275,10 @@ def check_together(fp8_run, folder, width=32, steps=4):
 
 
 def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
-    """optax.MultiSteps, whose micro-batches are calls of the step: entry 0 is
-    the largest amax of the window so far, and the history rolls in the call that
-    updates the parameters. A micro-batch that is skipped changes nothing, and a
-    run that is cut within a window goes on bit for bit."""
+    """With optax.MultiSteps micro-batches are calls of the step: entry 0 is the largest amax of the
+    window so far, and the history rolls in the call that updates the parameters. A skipped
+    micro-batch changes nothing, and a run that is interrupted within a window continues bit for
+    bit."""
     tx = optax.MultiSteps(optax.adam(1e-2), window, should_skip_update_fn=optax.skip_not_finite)
     rng = np.random.default_rng(0)
     params = {
@@ -330,7 +328,7 @@ def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
         for name, (history, quantizer) in after.items():
             old_history, old_quantizer = before[name]
             want_history, want_quantizer = old_history.copy(), old_quantizer
-            # What is known of the amaxes: data and weights.
+            # The amaxes of data and weights are known.
             if name == "fp8.params['first'].activation":
                 amax = np.abs(x[call]).max()
             elif name in weights:
@@ -357,7 +355,7 @@ def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
         before = after
     assert rolls == 2, f"expected two updates but got {rolls}"
 
-    # Cut after the first call of the second window.
+    # The run stops after the first call of the second window.
     train(folder / "calls-parts", "--steps", "4")
     train(folder / "calls-parts", "--steps", str(calls), "--resume")
     whole, parts = (
@@ -365,7 +363,7 @@ def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
     )
     assert whole == parts, "expected the checkpoint of an uninterrupted run"
 
-    # Copies of weights as state change in the calls that update the weights.
+    # Copies of weights that are state change in the calls that update the weights.
     copies = folder / "calls-copies"
     train(copies, "--set", "weight_copies=state", "--steps", str(calls), "--checkpoint-every", "1")
     assert t.losses(t.read_log(copies)) == t.losses(t.read_log(out)), "expected the losses of weight_copies: step"
@@ -385,14 +383,14 @@ def check_calls(fp8_run, folder, window=3, calls=8, layers=2, width=16):
 
 
 def memory(out):
-    """What memory.json says of a run."""
+    """Returns the contents of a run's memory.json."""
     return json.loads((out / "memory.json").read_text())
 
 
 def check_saved_payloads(fp8_run, folder, scan):
-    """In a loop without rematerialization the backward pass reads the payloads
-    of the forward pass, not what they were quantized from: the same losses as
-    where every payload is made anew, in less memory."""
+    """In a loop without rematerialization the backward pass reads the payloads of the forward pass,
+    not the values that were quantized: the losses equal those with every payload recomputed, in
+    less memory."""
     recipe = write_recipe(folder / "recipe.yaml", 4, "max")
     found = {}
     for copy in ("saved", "recomputed"):
@@ -409,8 +407,8 @@ def check_saved_payloads(fp8_run, folder, scan):
 
 
 def check_weight_copies(fp8_run, folder, unrolled, scan):
-    """Weights that the update quantizes for the next step, and those that every
-    step quantizes anew, are the same; a run that is cut goes on bit for bit."""
+    """Weights that the update quantizes for the next step equal those that every step quantizes
+    anew; an interrupted run continues bit for bit."""
     args = {}
     for name, model, recipe in (
         ("unrolled", unrolled, write_recipe(folder / "recipe.yaml", 4, "max")),

@@ -1,6 +1,6 @@
-"""--export-weights: a file that other programs read, with the values of the
-checkpoint, in f32, bf16 and FP8; what export.json says about it; and the factors
-of gated units, which change no number that the model computes.
+"""--export-weights writes a file that other programs read, with the values of the
+checkpoint, in f32, bf16 and FP8. The tests also check export.json, and that folding
+the factors of gated units changes nothing that the model computes.
 
     python export_weights.py FP8_RUN FOLDER [CASE...]
 """
@@ -44,7 +44,7 @@ class Fixture:
         return result, self.folder / out
 
     def export(self, trained, name, form, *args, loop="unrolled"):
-        """Of a run that is through, without its data unless they are in `args`."""
+        """Exports a finished run, without its data unless `args` has it."""
         folder = self.folder / f"{name}-{form}"
         result = t.run([self.fp8_run, self.folder / loop / "step.mlir", "--resume", "--out", self.folder / trained,
                         "--export-weights", folder, "--export-format", form, *args])  # fmt: skip
@@ -60,12 +60,12 @@ def manifest_of(weights):
 
 
 def dotted(path):
-    """layers.0.up of params['layers'][0]['up']."""
+    """Returns layers.0.up for params['layers'][0]['up']."""
     return ".".join(re.findall(r"\['?([^\]']*)'?\]", path))
 
 
 def parameters(out):
-    """Those of a run's checkpoint, by dotted name."""
+    """Returns the parameters of a run's checkpoint, by dotted name."""
     arrays = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     return {dotted(name): array for name, array in arrays.items() if name.startswith("params")}
 
@@ -75,7 +75,7 @@ def same_bits(a, b):
 
 
 def quantized(w, axis):
-    """Payload and scale as the exact rule has them, in f32."""
+    """Returns payload and scale of the exact rule, in f32."""
     amax = np.max(np.abs(w), axis=axis, keepdims=True)
     q = np.float32(448) / amax
     return np.clip(w * q, -448, 448).astype(ml_dtypes.float8_e4m3fn), np.float32(1) / q
@@ -86,7 +86,7 @@ def is_linear(name):
 
 
 def check_formats(f, out, loop, export):
-    """All three formats of a run without factors."""
+    """Checks all three formats of a run without factors."""
     expected = parameters(out)
     for form in ("f32", "bf16", "f8E4M3FN"):
         _, weights = export(form)
@@ -114,7 +114,7 @@ def check_formats(f, out, loop, export):
 
 @case
 def formats(f):
-    """Of one run, which is not changed by it."""
+    """Exports one run in all formats, which does not change the run."""
     evaluation = f.evaluation()
     result, out = f.train("run", *evaluation[:2], "--export-weights", f.folder / "run-of-training")
     before = {path.name: path.read_bytes() for path in out.glob("checkpoint-*")}
@@ -128,7 +128,8 @@ def formats(f):
 
     check_formats(f, out, "unrolled", export)
     assert {path.name: path.read_bytes() for path in out.glob("checkpoint-*")} == before
-    # The run's own file is that of the checkpoint, and loads as others load it.
+    # The file that the run itself exported equals that of the checkpoint, and other libraries load
+    # it.
     assert (f.folder / "run-of-training" / "model.safetensors").read_bytes() == (f.folder / "run-f32" / "model.safetensors").read_bytes()
     with safe_open(f.folder / "run-f32" / "model.safetensors", "numpy") as file:
         assert file.metadata() == {"format": "pt"}
@@ -143,7 +144,7 @@ def formats(f):
 
 
 def factors(out):
-    """s of every gated unit: layers first."""
+    """Returns s of every gated unit; the first dimension is the layer."""
     arrays = t.load_tensors(out / f"checkpoint-{STEPS}.safetensors")
     found = {name: 1 / np.where(array == 0, 1, array) for name, array in arrays.items() if name.endswith(".smooth.quantizer")}
     assert found and all(np.any(s != 1) and np.all(np.frexp(s)[0] == 0.5) for s in found.values()), found
@@ -152,7 +153,7 @@ def factors(out):
 
 @case
 def factors_are_folded(f):
-    """Exactly: what comes out is the model's loss to the bit."""
+    """Folding is exact: the exported model has the same loss, bit for bit."""
     for loop in ("unrolled", "scan"):
         evaluation = f.evaluation(loop)
         result, out = f.train(f"smooth-{loop}", *SMOOTH, *evaluation[:2], "--export-weights", f.folder / f"smooth-{loop}-f32", loop=loop)
@@ -177,7 +178,7 @@ def factors_are_folded(f):
 
 @case
 def factors_of_a_fused_projection(f):
-    """1/s goes into the half that the product is linear in, and into its bias."""
+    """1/s is folded into the half in which the product is linear, and into its bias."""
     evaluation = f.evaluation("fused")
     _, out = f.train("fused-run", *SMOOTH, *evaluation[:2], "--export-weights", f.folder / "fused-f32", loop="fused")
     expected, (s,) = parameters(out), factors(out).values()
@@ -193,8 +194,8 @@ def factors_of_a_fused_projection(f):
 
 @case
 def factors_in_fp8(f):
-    """The scales of the linear branch carry s: its codes stay. Those of the layer
-    that reads the product cannot: what changes is counted."""
+    """The scales of the linear branch absorb s, so that its codes stay. The layer that reads the
+    product is quantized again, and its changed codes are counted."""
     if not (f.folder / "smooth-unrolled").exists():
         f.train("smooth-unrolled", *SMOOTH)
     out = f.folder / "smooth-unrolled"

@@ -1,5 +1,5 @@
-"""Arguments and results of every one-byte float: all 256 values of each format
-are read and written, and widened to f32, bit for bit as ml_dtypes has them."""
+"""Arguments and results of every one-byte float: all 256 values of each format are read, written,
+and widened to f32 with the bits that ml_dtypes gives."""
 
 import json
 import pathlib
@@ -14,7 +14,7 @@ import numpy as np
 
 import fp8_testing as t
 
-# What safetensors calls them; of the others it holds bytes.
+# The names that safetensors has for the formats; it holds the others as bytes.
 FORMATS = {"float8_e4m3fn": "F8_E4M3", "float8_e5m2": "F8_E5M2", "float8_e4m3fnuz": "F8_E4M3FNUZ", "float8_e5m2fnuz": "F8_E5M2FNUZ",
            "float8_e8m0fnu": "F8_E8M0", "float8_e4m3": None, "float8_e3m4": None, "float8_e4m3b11fnuz": None}  # fmt: skip
 
@@ -54,7 +54,7 @@ def main():
         assert same.all(), f"{name}: {np.flatnonzero(~same)}: got {got['wide'][~same]}, expected {wide[~same]}"
         print(f"{name}: ok")
 
-    # Metadata that name a type wrongly are no reason to guess.
+    # Wrong type names in the metadata give an error, not a guess.
     for metadata, message in (({"fp8.dtypes": '{"y": "float8_e3m4"}'}, "expected the type of a tensor of bytes but got 'y'"),
                               ({"fp8.dtypes": '{"x": "F32"}'}, "expected the type of a tensor of bytes but got 'x'"),
                               ({"fp8.dtypes": "["}, "metadata 'fp8.dtypes': not valid JSON"),

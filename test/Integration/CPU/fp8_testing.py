@@ -1,5 +1,5 @@
-"""What the Python-driven tests and the benchmarks share: exporting the example
-model in any size, running fp8-run, reading what it wrote."""
+"""Shared by the Python tests and the benchmarks: exports the example model in any size, runs
+fp8-run, and reads its output files."""
 
 import json
 import os
@@ -12,17 +12,17 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "examples" / "llama"))
 
-# Compiling is what is tested and measured.
+# No cache by default: the tests and benchmarks are about compiling.
 os.environ.setdefault("FP8_CACHE_DIR", "")
 
-# A model of a few thousand parameters; everything the example's graph has.
+# A model of a few thousand parameters with everything that the example's graph has.
 TINY = dict(width=32, layers=2, heads=2, ffn=48, batch=2, sequence=16, warmup_steps=5, schedule_steps=40)
 
 FORTUNES = pathlib.Path("/usr/share/games/fortunes")
 
 
 def fortunes():
-    """The text files of Debian's fortunes package."""
+    """Returns the text files of Debian's fortunes package."""
     files = sorted(f for f in FORTUNES.iterdir() if f.suffix not in (".dat", ".u8"))
     assert files, "expected the text of Debian's package fortunes"
     return files
@@ -52,8 +52,8 @@ def save_tree(path, **trees):
 
 
 def load_tensors(path):
-    """All tensors of a safetensors file, those of types that NumPy does not know too.
-    Where an index stands beside the name, those of all its files."""
+    """Returns all tensors of a safetensors file, including types that NumPy does not have. If there
+    is an index beside the file, returns the tensors of all its files."""
     import struct
 
     index = pathlib.Path(f"{path}.index.json")
@@ -71,7 +71,7 @@ def load_tensors(path):
     (length,) = struct.unpack("<Q", data[:8])
     tensors = {}
     header = json.loads(data[8 : 8 + length])
-    # Types for which safetensors has no name.
+    # The types that safetensors does not name.
     named = json.loads(header.pop("__metadata__", {}).get("fp8.dtypes", "{}"))
     for name, entry in header.items():
         begin, end = (8 + length + offset for offset in entry["data_offsets"])
@@ -81,7 +81,7 @@ def load_tensors(path):
 
 
 def split_list(text):
-    """The parts of `text` between commas that no bracket or string encloses."""
+    """Splits `text` at the commas that are outside of brackets and strings."""
     parts, depth, quoted, begin = [], 0, False, 0
     for i, c in enumerate(text):
         if c == '"':
@@ -97,7 +97,7 @@ def split_list(text):
 
 
 def _enclosed(text, begin):
-    """The end of the parenthesis that opens at `begin`."""
+    """Returns the end of the parenthesis that opens at `begin`."""
     depth, quoted = 0, False
     for i in range(begin, len(text)):
         if text[i] == '"':
@@ -110,17 +110,16 @@ def _enclosed(text, begin):
 
 
 def main_arguments(text):
-    """The text of the arguments of main."""
+    """Returns the text of the arguments of main."""
     _, found, rest = text.partition("func.func public @main(")
     assert found, "expected a public function main"
     return rest[: _enclosed("(" + rest, 0) - 1]
 
 
 def strip_names(text, seed=0, donated=True):
-    """A module as `lower(...).as_text()` prints it, without any name that tells
-    something and with the arguments and results of main in random order; not
-    `donated`: without a word of donation too. Returns the text, the old
-    positions of the arguments in their new order, and those of the results."""
+    """Returns a module, as `lower(...).as_text()` prints it, without informative names and with the
+    arguments and results of main in random order; without `donated` also without donation. Also
+    returns the old positions of the arguments in their new order, and those of the results."""
     import numpy as np
 
     assert "loc(" not in text, "expected a module printed without debug info"
@@ -147,7 +146,7 @@ def strip_names(text, seed=0, donated=True):
             kept.append(attribute)
         return typed + (f" {{{', '.join(kept)}}}" if kept else "")
 
-    # JAX prints main first, its last operation at the indentation of a body.
+    # JAX prints main first; its closing brace ends the body.
     body, _, others = rest.partition("\n  }\n")
     before, _, last = body.rpartition("\n    return ")
     values, types = (split_list(part) for part in last.split(" : "))
@@ -161,7 +160,7 @@ def strip_names(text, seed=0, donated=True):
 
 
 def write_text(path, size=20000):
-    """Some deterministic English-like text without any other file."""
+    """Writes deterministic English-like text that depends on no other file."""
     words = "the model predicts each byte of a text from those before it and learns with every step".split()
     state, out = 1, []
     while sum(map(len, out)) + len(out) < size:
@@ -172,7 +171,7 @@ def write_text(path, size=20000):
 
 
 def run(command, check=True, timeout=600, **kwargs):
-    """Runs a command; without `check`, failures are the caller's to judge."""
+    """Runs a command; without `check`, the caller judges failures."""
     command = [str(part) for part in command]
     result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **kwargs)
     if check and result.returncode != 0:
@@ -182,7 +181,7 @@ def run(command, check=True, timeout=600, **kwargs):
 
 
 def run_cases(cases, names, fixture, before=lambda: None):
-    """Runs the cases of these names, or all; a failure does not stop the others."""
+    """Runs the cases with these names, or all cases; a failure does not stop the others."""
     names, failed = names or list(cases), []
     for name in names:
         before()
@@ -198,14 +197,14 @@ def run_cases(cases, names, fixture, before=lambda: None):
 
 
 def train(fp8_run, model, out, *args, **kwargs):
-    """fp8-run on an exported model; returns its log as a list of dicts."""
+    """Runs fp8-run on an exported model; returns its log as a list of dicts."""
     result = run([fp8_run, pathlib.Path(model) / "step.mlir", *args, "--out", out], **kwargs)
     (pathlib.Path(out) / "stdout.txt").write_text(result.stdout)
     return read_log(out)
 
 
 def read_log(out):
-    """The steps' rows of log.jsonl."""
+    """Returns the steps' rows of log.jsonl."""
     rows = [json.loads(line) for line in (pathlib.Path(out) / "log.jsonl").read_text().splitlines()]
     return [row for row in rows if "step" in row]
 
@@ -215,7 +214,7 @@ def losses(log):
 
 
 def metric(log, name):
-    """A metric's values, whatever root its path has: grad_norm may be
+    """Returns a metric's values, whatever the root of its path: grad_norm may be
     result[2]['grad_norm']."""
     values = []
     for row in log:
@@ -227,20 +226,20 @@ def metric(log, name):
 
 
 def heldout(out):
-    """The last held-out loss of a run."""
+    """Returns the last held-out loss of a run."""
     values = [row["heldout_loss"] for row in read_log(out) if "heldout_loss" in row]
     assert values, f"expected a held-out loss in {out}/log.jsonl"
     return values[-1]
 
 
 def step_seconds(log):
-    """The time of each step, logging included."""
+    """Returns the time of each step, logging included."""
     ends = [0.0] + [row["seconds"] for row in log]
     return [end - begin for begin, end in zip(ends, ends[1:])]
 
 
 def report(out):
-    """Compile time and memory of a run."""
+    """Returns compile time and memory of a run."""
     out = pathlib.Path(out)
     compiled = re.search(r"compiled step in ([0-9.]+) s", (out / "stdout.txt").read_text())
     memory = json.loads((out / "memory.json").read_text())

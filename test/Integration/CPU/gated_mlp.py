@@ -1,5 +1,5 @@
-"""A byte model without attention, small enough to be compiled many times: gated
-layers, AdamW, and what examples/llama has besides: init, step, evaluate."""
+"""A byte model without attention that compiles quickly: gated layers, AdamW, and the init, step and
+evaluation functions that examples/llama has too."""
 
 import pathlib
 
@@ -30,7 +30,7 @@ def loss_fn(loop, params, tokens):
 
 
 def functions(loop="unrolled", ffn=64, optimizer=None, fused=False):
-    """`fused`: one projection for gate and up, with a bias."""
+    """Returns init, step and evaluate; with `fused` gate and up are one projection with a bias."""
     optimizer = optimizer or optax.adamw(3e-3, weight_decay=0.1)
 
     def init(seed):
@@ -59,7 +59,7 @@ def functions(loop="unrolled", ffn=64, optimizer=None, fused=False):
 
 
 def lowered(loop="unrolled", donated=True, **options):
-    """The three functions, by file name, and the leaves of their state by path."""
+    """Returns the three lowered functions by file name, and the leaves of their state by path."""
     init, step, evaluate = functions(loop, **options)
     seed, tokens = jax.ShapeDtypeStruct((), jnp.uint32), jax.ShapeDtypeStruct((BATCH, SEQUENCE + 1), jnp.int32)
     params, state = jax.eval_shape(init, seed)

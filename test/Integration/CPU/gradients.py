@@ -1,6 +1,6 @@
-"""Gradients stored in FP8: the sums over micro-batches are those of an
-independent reference bit for bit, in loops, unrolled and for stacked layers, and
-their error is set beside that of sums in bf16.
+"""Gradients stored in FP8: the sums over micro-batches equal those of an independent
+reference bit for bit, in loops, unrolled and for stacked layers, and their error is
+compared with that of sums in bf16.
 
     gradients.py fp8-run FOLDER [CASE...]
 """
@@ -17,13 +17,13 @@ from safetensors.numpy import load_file, save_file
 
 import fp8_testing as t
 
-RATE = 2.0**-12  # so that learning loses no bit
+RATE = 2.0**-12  # a power of two, so that the update is exact
 MICRO, ROWS, IN, OUT, LAYERS = 4, 8, 64, 96, 3
 FORMATS = {"f8E4M3FN": (ml_dtypes.float8_e4m3fn, 448.0), "f8E5M2": (ml_dtypes.float8_e5m2, 57344.0)}
 
 
 def quantized(x, fmt, layered):
-    """Quantized by a power of two of its amax and dequantized, in f32."""
+    """Returns x quantized with a power-of-two scale of its amax and dequantized, in f32."""
     dtype, largest = FORMATS[fmt]
     axes = tuple(range(1 if layered else 0, x.ndim))
     amax = np.abs(x).max(axis=axes, keepdims=True).astype(np.float64)
@@ -33,7 +33,7 @@ def quantized(x, fmt, layered):
 
 
 def stored(gradients, fmt, layered=False):
-    """The sum of micro-batches' gradients as FP8-LM accumulates them."""
+    """Returns the sum of the micro-batches' gradients as FP8-LM accumulates them."""
     if fmt == "bf16":
         total = np.zeros_like(gradients[0])
         for gradient in gradients:
@@ -46,20 +46,19 @@ def stored(gradients, fmt, layered=False):
     return total
 
 
-# Whole numbers, small enough for every dot to be exact: the order of a sum
-# tells nothing.
+# Whole numbers small enough that every dot is exact, so that the order of a sum does not matter.
 def whole(random, shape, largest=3):
     return random.integers(-largest, largest + 1, shape).astype(np.float32)
 
 
 def linear_loss(params, x, y):
-    # A factor that makes micro-batches unlike.
+    # A scale factor makes the micro-batches differ.
     out = x @ params["w"]
     return 0.5 * jnp.sum((out - y) ** 2)
 
 
 def stacked_loss(params, x, y):
-    """Layers beside each other, so that whole numbers stay small."""
+    """Layers in parallel, not in sequence, so that whole numbers stay small."""
 
     def layer(total, w):
         out = x @ w
@@ -92,13 +91,13 @@ def unrolled(loss):
 
 
 def updates(fixture, name, step, shape, fmt):
-    """The step's update of w for one format, and the exact gradients."""
+    """Returns the step's update of w for one format, and the exact gradients."""
     fp8_run, folder = fixture
     folder = folder / f"{name}-{fmt}"
     folder.mkdir(parents=True, exist_ok=True)
     random = np.random.default_rng(7)
     params = {"w": whole(random, shape)}
-    # Each micro-batch is larger than the one before.
+    # Each micro-batch is larger than the previous one.
     xs = np.stack([whole(random, (ROWS, IN)) * (i + 1) for i in range(MICRO)])
     ys = whole(random, (MICRO, ROWS, OUT), 9)
     text = jax.jit(step, donate_argnums=0).lower(params, xs, ys).as_text(debug_info=True)
@@ -132,8 +131,8 @@ def check(fixture, name, step, shape):
 
 
 def check_calls(fixture):
-    """Under optax.MultiSteps micro-batches are calls: the sum is state, stored
-    between them."""
+    """With optax.MultiSteps micro-batches are calls: the sum is state that is stored between them.
+    """
     fp8_run, folder = fixture
     folder = folder / "calls"
     folder.mkdir(parents=True, exist_ok=True)
@@ -169,7 +168,7 @@ def check_calls(fixture):
     held = first[name].astype(np.float32) * first[name + ".scale"]
     assert np.array_equal(held, total), "the sum is not what the reference stores"
     assert np.array_equal(first["params['w']"], params["w"]), "a call that takes no update changed the weights"
-    # Adam's first update is the sign of the mean, nearly.
+    # Adam's first update is approximately the sign of the mean.
     mean = total + (narrow[1] - total) / np.float32(2)
     expected = params["w"] - rate * mean / (np.abs(mean) + 1e-8)
     assert np.abs(second["params['w']"] - expected).max() < 1e-6, "another update than the reference's"

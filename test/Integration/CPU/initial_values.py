@@ -1,6 +1,5 @@
-"""What the initial values hold is no data: arguments that no result replaces are
-frozen or constant where the initializer, the file or the checkpoint has a value
-for them, batch where it has none.
+"""Arguments that no result replaces are frozen or constant if the initializer, the
+file or the checkpoint has a value for them, and batch otherwise.
 
     python initial_values.py FP8_RUN FOLDER
 """
@@ -24,8 +23,8 @@ def loss_of(w, scale, shift, places, mask, x, y):
 
 
 def step(w, scale, shift, places, mask, x, y):
-    """`scale` and `shift` meet data one by one, `places` and `mask` are integers:
-    they may be set once as well as be data."""
+    """`scale` and `shift` are combined with data elementwise, and `places` and `mask` are integers:
+    each could be set once or be data."""
     loss, grads = jax.value_and_grad(loss_of)(w, scale, shift, places, mask, x, y)
     return jax.tree.map(lambda p, g: p - 0.05 * g, w, grads), loss
 
@@ -63,7 +62,7 @@ def main():
     whole, bare = folder / "whole.safetensors", folder / "bare.safetensors"
     save_file(state | fixed, whole)
     save_file(state | {"statistics": matrix(ROWS, WIDTH), "order": fixed["places"]}, bare)
-    # Results of a function in a tuple have no names: type and place tell.
+    # Results of a function that returns a tuple have no names: they match by type and position.
     init = folder / "init.mlir"
     values = jax.tree.map(jnp.asarray, (w, *fixed.values()))
     init.write_text(jax.jit(lambda seed: jax.tree.map(lambda a: a + 0 * seed.astype(a.dtype) if a.dtype != bool else a, values))
@@ -74,7 +73,7 @@ def main():
     set_once = {"scale": "frozen", "shift": "frozen", "places": "constant", "mask": "constant"}
     for source in (whole, init):
         expect(roles(fp8_run, module, "--init", source), trained | set_once | batch, source.name)
-    # Other names of the same type stand for nothing here.
+    # Tensors of the same type with other names do not match.
     expect(roles(fp8_run, module, "--init", bare), trained | dict.fromkeys(fixed, "batch") | batch, "a file without them")
     expect(roles(fp8_run, module, "--init", whole, "--role", "mask=batch", "--role", "x=frozen"),
            trained | set_once | batch | {"mask": "batch", "x": "frozen"}, "--role")  # fmt: skip
@@ -92,11 +91,11 @@ def main():
     for i in range(STEPS):
         p, loss = jax.jit(step)(p, **fixed, x=data["x"][i], y=data["y"][i])
         expected.append(float(loss))
-    # A run goes on from its checkpoint, which tells roles as the file did.
+    # A resumed run takes the roles from its checkpoint, as it took them from the file.
     train("half", [], "--init", whole, "--steps", STEPS // 2)
     np.testing.assert_allclose(train("half", [], "--resume", "--steps", STEPS), expected, rtol=1e-5)
     np.testing.assert_allclose(train("init", [], "--init", init, "--steps", STEPS), expected, rtol=1e-5)
-    # What is fed is data, and the checkpoint of such a run has none of it.
+    # Arguments that are fed are data, and the checkpoint of such a run does not have them.
     np.testing.assert_allclose(train("fed", fixed, "--init", whole, "--steps", STEPS), expected, rtol=1e-5)
     train("bare", fixed, "--init", bare, "--steps", STEPS // 2)
     np.testing.assert_allclose(train("bare", fixed, "--resume", "--init", bare, "--steps", STEPS), expected, rtol=1e-5)

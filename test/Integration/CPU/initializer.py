@@ -28,7 +28,7 @@ def main():
         leaves = jax.tree_util.tree_flatten_with_path(expected)[0]
         assert len(got) == len(leaves), f"expected {len(leaves)} tensors but got {sorted(got)}"
         for path, leaf in leaves:
-            # JAX calls the results result[0]['embed'], ...; bind by suffix.
+            # JAX names the results result[0]['embed'], ...; they are matched by suffix.
             suffix = jax.tree_util.keystr(path)
             names = [name for name in got if name.endswith(suffix)]
             assert len(names) == 1, f"expected one tensor for {suffix} but got {names}"

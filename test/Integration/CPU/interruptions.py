@@ -1,6 +1,6 @@
-"""Whatever stops a run, nothing is lost but the steps since its last checkpoint: a
-full disk, an output directory that is read-only or vanishes, a checkpoint of
-another version of the model, SIGKILL at any moment.
+"""Whatever stops a run, only the steps since its last checkpoint are lost: a full
+disk, an output directory that is read-only or vanishes, a checkpoint of another
+version of the model, SIGKILL at any moment.
 
     python interruptions.py FP8_RUN FOLDER [CASE...]
 """
@@ -29,8 +29,8 @@ def case(function):
 
 
 class Fixture:
-    """A step whose state is megabytes, so that writing it takes a while, and the
-    run that nothing stops."""
+    """A step whose state has megabytes, so that writing it takes a while, and an uninterrupted run.
+    """
 
     def __init__(self, fp8_run, folder):
         self.fp8_run, self.folder = fp8_run, folder
@@ -54,7 +54,7 @@ class Fixture:
         model.mkdir()
         (model / "step.mlir").write_text(jax.jit(step).lower(params, jnp.zeros((8, width))).as_text(debug_info=True))
         t.save_tree(model / "init.safetensors", params=params)
-        (model / "init.safetensors").chmod(0o644)  # for the user who may not write
+        (model / "init.safetensors").chmod(0o644)  # read by the user without write permission
         return model
 
     def command(self, out, *args, steps=STEPS, model="model"):
@@ -69,7 +69,7 @@ class Fixture:
         return t.run(self.command(out, *args, **kwargs), check=check, **user)
 
     def check_resumes(self, out):
-        """A resumed run ends where the one that nothing stopped ends, to the bit."""
+        """A resumed run ends with the state of the uninterrupted run, bit for bit."""
         self.run(out, "--resume")
         self.check_same(out)
 
@@ -94,8 +94,7 @@ def steps_of(out):
 
 @case
 def file_size_limit(f):
-    """What a disk quota does: no file grows beyond a size. Not one checkpoint
-    fits, the log does."""
+    """A limit on the size of a file, as a disk quota has: no checkpoint fits, but the log does."""
     f.run("quota", steps=10)
     good = {step: (f.path("quota") / f"checkpoint-{step}.safetensors").read_bytes() for step in (5, 10)}
     limited = ["sh", "-c", 'ulimit -f 200 && exec "$@"', "sh"]
@@ -126,7 +125,7 @@ def full_disk(f):
 
 @case
 def read_only_directory(f):
-    """As a user who may not write; root may everything."""
+    """Runs as a user without write permission, because root may write everywhere."""
     out = f.path("locked")
     f.run("locked", steps=5)
     for path in (f.folder, *f.folder.parents):
@@ -158,7 +157,7 @@ def wait_for(condition, process, what):
 
 @case
 def vanished_directory(f):
-    """The run says so, and does not write elsewhere."""
+    """The run reports the missing directory and writes nowhere else."""
     out = f.path("vanishing")
     process = start(f, out, steps=100000)
     wait_for(lambda: len(steps_of(out)) > 1, process, "checkpoints")
@@ -167,7 +166,7 @@ def vanished_directory(f):
     assert process.returncode == 1 and stderr.count("error:") == 1, stderr
     assert f"cannot write '{out}/" in stderr and "No such file or directory" in stderr, stderr
     assert not out.exists(), "expected no new directory"
-    # Its checkpoints are good, wherever it is.
+    # The checkpoints in the moved directory are intact.
     saved = steps_of(f.path("moved"))[-1]
     f.run("moved", "--resume", steps=saved + 5)
     assert steps_of(f.path("moved"))[-1] == saved + 5
@@ -175,7 +174,7 @@ def vanished_directory(f):
 
 @case
 def checkpoint_of_another_version(f):
-    """All that differs is listed, and nothing is touched."""
+    """All differences are listed, and no file changes."""
     f.run("versions", steps=5)
     before = {path.name: path.read_bytes() for path in f.path("versions").iterdir()}
 
@@ -208,13 +207,13 @@ def checkpoint_of_another_version(f):
 
 @case
 def killed_at_any_moment(f):
-    """SIGKILL again and again, at random moments, until the run is through."""
+    """Kills the run with SIGKILL at random moments until it reaches its end."""
     chance = random.Random(5)
     kills, best = 0, 0
     while True:
         resume = ["--resume"] if f.path("killed").exists() and steps_of(f.path("killed")) else ["--overwrite"]
         process = start(f, "killed", *resume)
-        # Far enough that it gets on, but no two runs equally far.
+        # Each run advances, by a different number of steps.
         target = best + chance.randint(1, 16)
         log = f.path("killed") / "log.csv"
         while process.poll() is None and kills < 8 and (not log.exists() or log.read_text().count("\n") <= target):
@@ -232,20 +231,20 @@ def killed_at_any_moment(f):
         if process.returncode == 0:
             break
         assert process.returncode == -signal.SIGKILL, f"{process.returncode}: {stderr}"
-    # On a busy machine a run may get through before it is looked at.
+    # On a busy machine a run may end before it can be killed.
     assert kills >= 1, "expected a kill in the middle"
     f.check_same("killed")
 
 
 @case
 def killed_while_it_writes(f):
-    """SIGKILL while the checkpoint's temporary file is there."""
+    """Kills the run with SIGKILL while the checkpoint's temporary file exists."""
     out = f.path("torn")
     torn = 0
     for attempt in range(20):
         shutil.rmtree(out, ignore_errors=True)
         process = start(f, out)
-        # The second one: the first must be whole then.
+        # At the second checkpoint, so that the first must be complete.
         wait_for(lambda: (out / "checkpoint-10.safetensors.fp8-tmp").exists() or (out / "checkpoint-15.safetensors").exists(), process, "a checkpoint")
         process.kill()
         process.communicate()

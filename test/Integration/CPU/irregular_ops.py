@@ -1,6 +1,6 @@
-"""Ops whose places depend on data, or that no formula gives: sort, top_k,
+"""Ops whose indices depend on data or follow no affine formula: sort, top_k,
 select_and_scatter, reduce_window, gather, scatter, random bits, dots of all
-types. Compiled kernels against JAX, bit for bit unless a bound is given.
+types. Compiled kernels must equal JAX, bit for bit unless a case has a bound.
 
     python3 irregular_ops.py FP8_RUN WORK_DIR [GROUP...]
 
@@ -27,8 +27,8 @@ bf16 = ml_dtypes.bfloat16
 
 
 def case(group, name, function, *args, bound=None, want=None):
-    """`bound(*args)`: how far a float may be off; else results are equal, to
-    those of JAX or of `want`."""
+    """Adds a case. `bound(*args)` limits the error of floats; without it results must equal those
+    of JAX, or of `want`."""
     groups.setdefault(group, []).append((name, function, [np.asarray(a) for a in args], bound, want))
 
 
@@ -128,7 +128,7 @@ case("window", "variadic reduce_window", lambda x, y: lax.reduce_window(
 case("window", "cumulative", lambda x: (lax.cumsum(x, 1), lax.cumprod(x, 0), lax.cummax(x, 1, reverse=True), lax.cummin(x, 0)), i7)
 
 
-# Parts of rows of what has one dimension before.
+# Gradients of cumulative and associative scans along dimension 0.
 def weighted(scan):
     weights = lambda y: jnp.cos(jnp.arange(y.size, dtype=jnp.float32)).reshape(y.shape)
     return jax.value_and_grad(lambda x: jnp.sum(scan(x) * weights(x)))
@@ -196,7 +196,8 @@ for mode in ("clip", "drop"):
 
 
 def scattered_windows(table, where, updates):
-    """By the specification the elements of a window that lie inside are updated; XLA skips such a window."""
+    """Updates the elements of a window that are inside, as the specification says; XLA skips such a window.
+    """
     result = table.copy()
     for n, (at1, at0) in enumerate(where):
         for i in range(updates.shape[0]):
@@ -227,7 +228,7 @@ case("scatter", "segments", lambda x, i: jax.ops.segment_sum(x, i, 6), ints(0, 9
 
 # Dots.
 def summed(l, r):
-    """1e-6 of the sum of absolute products."""
+    """Returns 1e-6 of the sum of absolute products."""
     return 1e-6 * (np.abs(np.float64(l)) @ np.abs(np.float64(r)))
 
 
@@ -258,7 +259,7 @@ def text_of(function, args):
 
 
 def run(group, cases):
-    """Failures as text."""
+    """Returns the failures as text."""
 
     def together(*flat):
         flat, results = list(flat), []
@@ -295,7 +296,8 @@ def run(group, cases):
 
 
 def f64_accumulation():
-    """An algorithm that JAX does not write on CPUs: sums that cancel, in f64."""
+    """Runs a dot whose sums cancel, with accumulation in f64, an algorithm that JAX does not write
+    for CPUs."""
     l, r = f32(5, 7) * 1e4, f32(7, 4)
     l[:, 1], r[1] = -l[:, 0], r[0]
     text = """func.func public @main(%x: tensor<5x7xf32>, %y: tensor<7x4xf32>) -> tensor<5x4xf32> {

@@ -1,11 +1,11 @@
-"""Losses over logits in the spellings that people use: which are computed in
-slices of rows, and that gradients are JAX's.
+"""Losses over logits in the spellings that people use: which of them are computed in
+slices of rows, and that gradients equal JAX's.
 
     logits.py fp8-opt fp8-run FOLDER [CASE...]
 
-A case is a step of plain gradient descent with so large a rate that what moves
-is the gradient. Beside the gradient of JAX in f64, the error is at most twice that of JAX
-in the step's own types, or 1e-6 of the gradient, by the norm of the difference.
+A case is a step of plain gradient descent whose rate is so large that the update
+consists of the gradient. Relative to the gradient of JAX in f64, the norm of the error
+is at most twice that of JAX in the step's own types, or 1e-6 of the gradient's norm.
 """
 
 import dataclasses
@@ -29,15 +29,15 @@ RATE = 2.0**16
 
 @dataclass
 class Case:
-    """`loss(params, h, labels)` of activations [batch, sequence, width]; how many
-    slices its logits are computed in (0: they are whole)."""
+    """`loss(params, h, labels)` takes activations [batch, sequence, width]; `slices` has the number
+    of slices of each op that computes logits (empty: none is sliced)."""
 
     loss: Callable
     slices: tuple = (8,)
     dtype: str = "float32"
     # The step sums the gradients of two halves of the batch in a loop.
     micro_batches: bool = False
-    # More results of the step.
+    # Adds results to the step.
     metrics: Callable = lambda params, h, labels: ()
 
 
@@ -148,22 +148,22 @@ CASES = {
     "transposed weight": Case(transposed),
     "vocabulary first": Case(vocabulary_first),
     "flat rows": Case(flat_rows),
-    # Rows of a token would lie apart: slices are of the batch.
+    # The rows of a token are not contiguous, so that slices are of the batch.
     "flat logits": Case(flat_logits, (4,)),
     "soft cap": Case(soft_capped),
     "shifted": Case(shifted, (4,)),
     "binary": Case(binary),
     "micro-batches": Case(optax_loss, (4,), micro_batches=True),
-    # In the forward pass and in the backward pass.
+    # Slices in the forward pass and in the backward pass.
     "recomputed": Case(checkpointed, (8, 8)),
     "chunks": Case(chunks, (4, 4)),
     "two heads": Case(two_heads, (8, 8)),
     "accuracy": Case(optax_loss, metrics=accuracy),
     "bf16": Case(optax_loss, dtype="bfloat16"),
-    # The gradient of each row needs the loss of all; the op for sorting takes whole tensors.
+    # The gradient of each row depends on the loss of all rows; sorting needs whole tensors.
     "weighted by the loss": Case(weighted_by_loss, ()),
     "sorted": Case(sorted_logits, ()),
-    # The loop keeps all of them for the backward pass.
+    # The loop stores all logits for the backward pass.
     "stacked": Case(stacked, ()),
 }
 

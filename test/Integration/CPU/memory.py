@@ -1,4 +1,4 @@
-"""The memory report says what the process does, and what other steps would take.
+"""The memory report matches what the process uses, and predicts the memory of other steps.
 
     python memory.py FP8_RUN FP8_OPT FOLDER
 """
@@ -11,12 +11,12 @@ import fp8_testing as t
 
 BF16 = ["compute.saved=bf16"]
 COAT = [*BF16, "compute.saved_norms=f8E4M3FN", "compute.saved_gated=f8E4M3FN"]
-# The example's shape in small: eight heads, a gated unit of 8/3 of the width.
+# The example's shape in small: four heads and a gated unit of 8/3 of the width.
 BLOCK = dict(width=192, heads=4, ffn=512, layers=3, batch=8, sequence=64, vocab=128)
 
 
 def used_as_planned(fp8_run, folder):
-    """Of the arena that was planned, every page is touched and none beyond it."""
+    """Every page of the planned arena is touched, and no page beyond it."""
     cfg = t.export_model(folder, **{**t.TINY, "width": 128, "ffn": 344, "batch": 4, "sequence": 64})
     text = t.write_text(folder / "text.txt")
     losses = t.losses(t.train(fp8_run, folder, folder / "out", "--init", folder / "init.mlir", "--data", text,
@@ -35,7 +35,7 @@ def used_as_planned(fp8_run, folder):
     batch = 4 * cfg.batch * (cfg.sequence + 1)
     least = 3 * 4 * count + batch + 8
     assert least <= step["arguments"] <= least + 64 * 3 * 64, (least, step)
-    # The report accounts for all of it, by what it is.
+    # The report splits all of the arena and the state by kind.
     assert plan["arena_bytes"] == planned and plan["parameters"] == count, plan
     assert plan["state_bytes"]["master"] == 4 * count
     assert plan["state_bytes"]["moment1"] == plan["state_bytes"]["moment2"] == 4 * count
@@ -53,7 +53,7 @@ def export(folder, **config):
 
 
 def report(fp8_opt, model, settings, budget=None, recipe="tensorwise"):
-    """What `--report-memory` says of an exported step."""
+    """Returns what `--report-memory` prints of an exported step."""
     out = model / "report.json"
     options = f"recipe={recipe} set={','.join(settings)} file={out}" + (f" budget={budget}" if budget else "")
     t.run([fp8_opt, model / "step.mlir", f"--report-memory={options}", "-o", "/dev/null"])
@@ -61,9 +61,9 @@ def report(fp8_opt, model, settings, budget=None, recipe="tensorwise"):
 
 
 def block_in_units(fp8_opt, folder):
-    """What one block saves, in units of B*S*H*2 bytes, attention's scores apart.
-    In bf16 without FP8 COAT counts 22.66, with FP8 linear layers 18.33, with its
-    own saved activations 13.33."""
+    """Measures what one block saves, in units of B*S*H*2 bytes, without attention's scores. COAT
+    counts 22.66 in bf16 without FP8, 18.33 with FP8 linear layers, and 13.33 with its own saved
+    activations."""
     for loop, compute, most_linear, most_saved in [
         ("unrolled", "float32", 18.4, 13.5),
         ("unrolled", "bfloat16", 18.4, 13.5),
@@ -79,8 +79,8 @@ def block_in_units(fp8_opt, folder):
 
 
 def wgrad_copies(fp8_opt, folder):
-    """Payloads of the inputs of a block's dots along their other dimension: those
-    of two norms, of the attention and of the gated unit."""
+    """The payloads of a block's dot inputs along the other dimension: those of two norms, of the
+    attention and of the gated unit."""
     model = export(folder)
     saved, made_later = (report(fp8_opt, model, [f"wgrad.copy={copy}"], recipe="blockwise") for copy in ("saved", "recomputed"))
     tokens = BLOCK["batch"] * BLOCK["sequence"]
@@ -89,7 +89,7 @@ def wgrad_copies(fp8_opt, folder):
 
 
 def linear_model(fp8_opt, folder):
-    """From one step's plan to others': within 2 %."""
+    """The plan of one step predicts the memory of larger ones to 2%."""
     base = export(folder / "base")
     for config, key, of in [(dict(batch=20), "tokens_factor", 2.5), (dict(layers=7), "layers_factor", 7 / 3)]:
         other = report(fp8_opt, export(folder / "other", **config), BF16)
@@ -99,8 +99,8 @@ def linear_model(fp8_opt, folder):
 
 
 def thin_stacks(fp8_run, folder):
-    """What the backward loop computes instead of reading it from a stack has the
-    same bits. The model has no norm that the key could narrow."""
+    """A value that the backward loop recomputes instead of reading it from a stack has the same
+    bits. The model has no norm that the key could narrow."""
     import jax
     import jax.numpy as jnp
     import numpy as np

@@ -1,11 +1,11 @@
-"""What a step gathers from several ranks travels as what is read of it: payloads, or bf16.
+"""Values that a step gathers from several ranks are sent in the type in which they are read: payloads, or bf16.
 
     python narrow_gathers.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-Rows of all devices (sequence parallelism) and weights whose parts lie on several devices are
-gathered in front of dots. Each case is a step twice: as it is, and with the largest entry of
-what is gathered as a metric, so that something else reads it and it travels whole. Losses and
-parameters of both are the same bits, and those of `none` are JAX's.
+Rows of all devices (sequence parallelism) and weights that are split over several devices are
+gathered in front of dots. Each case runs a step twice: as it is, and with the largest gathered
+entry as a metric, so that another op reads the value and it is sent whole. Losses and parameters
+of both have the same bits, and those of `none` equal JAX's.
 """
 
 import functools
@@ -24,7 +24,7 @@ import optax
 from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 
-# A rank's part is not small.
+# With this batch a rank's part is not small.
 shard_map.BATCH = BATCH = 64
 WIDTH, HIDDEN, CLASSES = shard_map.WIDTH, 256, shard_map.CLASSES
 gather = functools.partial(lax.all_gather, axis_name="devices", tiled=True)
@@ -35,14 +35,15 @@ def parameters(random):
 
 
 def rows(p, b):
-    """Columns of a dot on the rows of all devices, then rows of the next dot."""
+    """A dot that is split by columns on the rows of all devices, then a dot that is split by rows.
+    """
     x = gather(jax.nn.gelu(b["x"] @ p["in"]), axis=0)
     h = jax.nn.gelu(x @ part(p["mid"], 1)) @ part(p["out"], 0)
     return lax.psum_scatter(h, "devices", scatter_dimension=0, tiled=True), x
 
 
 def positions(p, b):
-    """The same where rows are sequences, whose second half the other device has."""
+    """The same where rows are sequences of which another device has the second half."""
     x = jax.nn.gelu(b["x"] @ p["in"]).reshape(-1, 4, HIDDEN)
     x = gather(x, axis=1)
     h = (jax.nn.gelu(x @ part(p["mid"], 1)) @ part(p["out"], 0)).reshape(-1, 2, 4, CLASSES)
@@ -50,21 +51,21 @@ def positions(p, b):
 
 
 def weights(p, b):
-    """Weights that are whole for a dot alone."""
+    """Weights that are gathered for one dot only."""
     mid = gather(part(p["mid"], 0), axis=0)
     return jax.nn.gelu(jax.nn.gelu(b["x"] @ p["in"]) @ mid) @ p["out"], mid
 
 
 def columns(p, b):
-    """Weights whose columns lie on several devices."""
+    """Weights whose columns are split over several devices."""
     mid = gather(part(p["mid"], 1), axis=1)
     return jax.nn.gelu(jax.nn.gelu(b["x"] @ p["in"]) @ mid) @ p["out"], mid
 
 
 CASES = {f.__name__: f for f in (rows, positions, weights, columns)}
-# What travels of what is gathered in front of the dot with `mid`, where it is read by that alone.
+# The type in which the input of the dot with `mid` is sent if only the dot reads it.
 WIRES = {"none": "f32", "bf16": "bf16"} | dict.fromkeys(("tensorwise", "rowwise", "blockwise", "delayed", "mxfp8"), "f8E4M3FN")
-# Tiles of all tokens in their order have some of several devices.
+# Here a tile of consecutive tokens has tokens of several devices, so that the input is sent whole.
 WHOLE = ("positions-blockwise",)
 
 

@@ -1,5 +1,5 @@
-"""`--recipe none` computes what JAX computes: the same losses for 20 steps, from
-the same initial values and the same batches, to 1e-4 relative in f32.
+"""`--recipe none` computes what JAX computes: the same losses for 20 steps, from the
+same initial values and batches, to a relative error of 1e-4 in f32.
 
     python none_equals_jax.py FP8_RUN FOLDER tiny|example
 """
@@ -20,7 +20,7 @@ def main():
     import export
 
     if size == "example":
-        # The committed files, so that these are what is compared.
+        # Compares the committed files.
         cfg, model = export.Config(), t.ROOT / "examples" / "llama"
     else:
         cfg, model = t.export_model(folder, **t.TINY), folder
@@ -54,7 +54,7 @@ def main():
     print("largest relative differences:", worst)
     assert worst["loss"] <= 1e-4, f"expected losses\n{expected['loss']}\nbut got\n{got['loss']}"
     assert worst["learning_rate"] <= 1e-5, f"expected {expected['learning_rate']} but got {got['learning_rate']}"
-    # The norm is no average: rounding differences show more in it.
+    # The norm is not an average, so that rounding differences are larger.
     assert worst["grad_norm"] <= 2e-3, f"expected {expected['grad_norm']} but got {got['grad_norm']}"
 
 

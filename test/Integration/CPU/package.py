@@ -1,5 +1,5 @@
-"""Packages: what fp8-run --emit-package writes trains as fp8-run does, bit for
-bit, with fp8-train and with a program in C, and in one process with others."""
+"""A package that fp8-run --emit-package writes trains as fp8-run does, bit for bit, with fp8-train,
+with a program in C, and in one process with other packages."""
 
 import ctypes
 import json
@@ -17,12 +17,12 @@ SOURCE, BUILD, FOLDER = map(pathlib.Path, sys.argv[4:7])
 MODEL = FOLDER / "model"
 TEXT = FOLDER / "text.txt"
 FILES = [str(MODEL / "step.mlir"), "--init", str(MODEL / "init.mlir"), "--eval", str(MODEL / "eval.mlir")]
-RECIPE = ["--recipe", "coat", "--trace", "--export-weights", "unused"]  # store, load, export, import and check too
+RECIPE = ["--recipe", "coat", "--trace", "--export-weights", "unused"]  # the package then also has store, load, export, import and check
 RUNNING = ["--data", str(TEXT), "--threads", "2"]
 
 
 def call(*command, fails=None, **environment):
-    """Runs it; with `fails` it has to fail and say that. Returns stdout."""
+    """Runs a command and returns its stdout; with `fails` it must fail with that message."""
     result = subprocess.run([str(part) for part in command], capture_output=True, text=True, env={**os.environ, **environment})
     if fails is None:
         assert result.returncode == 0, f"{command}: {result.stderr}"
@@ -33,7 +33,7 @@ def call(*command, fails=None, **environment):
 
 
 def rows(out):
-    """The log without what is about time."""
+    """Returns the log without the columns that depend on time."""
     return [{key: value for key, value in row.items() if key not in ("seconds", "tokens_per_second")} for row in t.read_log(out)]
 
 
@@ -51,7 +51,7 @@ TEXT.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:50000])
 package = FOLDER / "package"
 print(call(RUN, *FILES, *RECIPE, "--emit-package", package))
 
-# Ten steps, and ten more of both after a resume; by the compiler and without.
+# Runs ten steps, resumes, and runs ten more, once with the compiler and once with the package.
 jit, packaged = FOLDER / "jit", FOLDER / "packaged"
 for steps in (["--steps", "10", "--eval-every", "5"], ["--steps", "20", "--resume", "--export-weights", ""]):
     for out, command in ((jit, [RUN, *FILES, *RECIPE[:3]]), (packaged, [TRAIN, package, "--trace"])):
@@ -61,26 +61,25 @@ for steps in (["--steps", "10", "--eval-every", "5"], ["--steps", "20", "--resum
 for name in ("model.safetensors", "export.json"):
     assert (FOLDER / "jit-weights" / name).read_bytes() == (FOLDER / "packaged-weights" / name).read_bytes(), name
 
-# Either goes on where the other one stopped, without a warning.
+# Each tool resumes the other's run, without a warning.
 crossed = FOLDER / "crossed"
 call(RUN, *FILES, *RECIPE[:3], *RUNNING, "--steps", "10", "--eval-every", "5", "--out", crossed)
 result = subprocess.run([TRAIN, package, "--trace", *RUNNING, "--steps", "20", "--resume", "--out", crossed], capture_output=True, text=True)
 assert result.returncode == 0 and result.stderr == "", result.stderr
 assert rows(crossed) == rows(jit)
 
-# For ranks it must be made.
+# A package runs on ranks only if it was compiled for them.
 call(TRAIN, package, *RUNNING, "--steps", "1", "--out", FOLDER / "ranks", "--data-parallel", fails="expected a step that was compiled for several ranks")
 assert not (FOLDER / "ranks").exists()
 
-# In plain C.
+# Training from a program in C.
 program = FOLDER / "train"
 call(CC, "-std=c99", "-Wall", "-Werror", f"-I{SOURCE}/include", f"{SOURCE}/examples/c/train.c", "-o", program,
      f"-L{BUILD}/lib", "-lfp8_runtime", f"-Wl,-rpath,{BUILD}/lib")  # fmt: skip
 call(program, package, TEXT, FOLDER / "c", 10)
 assert t.losses(t.read_log(FOLDER / "c")) == t.losses(t.read_log(jit))[:10]
 
-# Two packages in one process, each with its own step; and their headers in one
-# C file.
+# Two packages in one process, each with its own step, and their headers in one C file.
 other = FOLDER / "other"
 call(RUN, *FILES, "--recipe", "none", "--emit-package", other)
 both = FOLDER / "both.c"
@@ -118,14 +117,14 @@ call(RUN, *FILES, "--recipe", "none", *RUNNING, "--steps", "3", "--out", FOLDER 
 assert t.losses(t.read_log(FOLDER / "two-a")) == t.losses(t.read_log(jit))[:3]
 assert t.losses(t.read_log(FOLDER / "two-b")) == t.losses(t.read_log(FOLDER / "none"))
 
-# The library exports one symbol and needs the C library alone.
+# The library exports one symbol and needs only the C library.
 symbols = call("nm", "-D", "--defined-only", package / "package.so").split()
 version = re.search(r"#define FP8_ABI_VERSION (\d+)", (SOURCE / "include/fp8-c/Runtime.h").read_text())[1]
 assert symbols[2::3] == [f"fp8_package_v{version}"], symbols
 needed = [line for line in call("readelf", "-d", package / "package.so").splitlines() if "NEEDED" in line]
 assert all("[libc.so.6]" in line or "[libm.so.6]" in line for line in needed), needed
 
-# It runs where the runtime was loaded for one user alone, as Python does it.
+# A package also runs if the runtime's symbols are local to one library, as in Python.
 runtime = ctypes.CDLL(BUILD / "lib" / "libfp8_runtime.so")
 runtime.fp8_package_function.restype = ctypes.c_void_p
 opened, initializer = ctypes.c_void_p(), ctypes.c_void_p()
@@ -135,7 +134,7 @@ assert runtime.fp8_step_create(function, 1, ctypes.byref(initializer)) == 0 and 
 runtime.fp8_step_destroy(initializer)
 runtime.fp8_package_close(opened)
 
-# What is wrong is one line.
+# Each mistake gives a message of one line.
 for options, message in (
     ([], "expected --steps N with N > 0"),
     (["--steps", "x"], "expected --steps to be a whole number but got 'x'"),
@@ -157,7 +156,7 @@ call(TRAIN, other, *run, fails="bytes but got")
 (other / "package.so").write_bytes(whole[:5000] + b"?" + whole[5001:])
 call(TRAIN, other, *run, fails="it is damaged")
 
-# A bare linker will do; without any, what was a package is none.
+# A linker alone is enough; without any linker an older package is removed.
 linkers = FOLDER / "linkers"
 linkers.mkdir()
 (linkers / "ld").symlink_to(shutil.which("ld"))

@@ -1,8 +1,7 @@
-"""State that is a copy of other state, or a step away from it: heavy ball,
-Nesterov, FISTA, rollback, a proximal anchor, averages. What replaces what is
-found alike with names and without, with results in the order of the arguments
-and in any other, as a tuple, a dictionary and a data class, in f32 and in bf16,
-and the step then does what JAX does:
+"""State that is a copy of other state, or one step from it: heavy ball, Nesterov, FISTA,
+rollback, a proximal anchor, averages. The results that replace it are found with names
+and without, with results in the order of the arguments and reversed, as a tuple, a
+dictionary and a data class, in f32 and in bf16, and the step then computes what JAX does.
 
     python pairing.py FP8_RUN FOLDER [CASE...]
 """
@@ -15,7 +14,7 @@ import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "steps"))
-# Most of the time here is XLA's compiling for a few small steps.
+# Most of the time of this test is XLA's compile time for small steps.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import families  # noqa: E402
@@ -27,7 +26,7 @@ import exporting  # noqa: E402
 
 STEPS, WIDTH, CLASSES, BATCH = 6, 16, 4, 8
 RATE, MOMENTUM = 0.05, 0.9
-# Of the largest entry: roundings of six steps.
+# Error bounds relative to the largest entry, after the roundings of six steps.
 BOUND = {jnp.float32: 1e-5, jnp.bfloat16: 4e-2}
 
 UPDATES = {}
@@ -35,9 +34,9 @@ tree = jax.tree.map
 
 
 def update(function):
-    """Marks `update(state, gradient_of)`, which returns the new state by name;
-    `gradient_of(params)` gives loss and gradients. The parameters of the
-    function's default values name the state."""
+    """Registers `update(gradient_of, *state)`, which returns the loss and the new state by name;
+    `gradient_of(params)` gives loss and gradients. The names of the function's parameters name the
+    state."""
     UPDATES[function.__name__] = function
     return function
 
@@ -87,7 +86,7 @@ def average(gradient_of, p, ema):
 
 @update
 def last_gradient(gradient_of, p, last):
-    """Optimistic descent."""
+    """Optimistic gradient descent."""
     loss, g = gradient_of(p)
     return loss, {"p": tree(lambda p, g, h: p - 2 * RATE * g + RATE * h, p, g, last), "last": g}
 
@@ -117,7 +116,7 @@ def zeros(params):
 
 
 def make_result(container, values):
-    """The values, (name, value) in order, in one container."""
+    """Returns (name, value) pairs in one container, in their order."""
     if container == "tuple":
         return tuple(value for _, value in values)
     if container == "dict":
@@ -128,7 +127,7 @@ def make_result(container, values):
 
 
 def make_step(update, names, container, permuted, dtype):
-    """A families.Step; `permuted`: the results in reverse, the loss first."""
+    """Returns a families.Step; with `permuted` the results are reversed, with the loss first."""
     params, loss_of = model(dtype)
     random = np.random.default_rng(1)
     x = random.normal(0, 1, (STEPS, BATCH, WIDTH)).astype(np.float32)
@@ -141,7 +140,7 @@ def make_step(update, names, container, permuted, dtype):
         values = [(name, new[name]) for name in names] + [("loss", loss)]
         return make_result(container, values[::-1] if permuted else values)
 
-    # Export asks for the names of the arguments.
+    # Export reads the names of the arguments from the signature.
     import inspect
 
     step.__signature__ = inspect.Signature(
@@ -181,7 +180,7 @@ def run(fp8_run, folder, name):
     names = update.__code__.co_varnames[1 : update.__code__.co_argcount]
     variants = itertools.product((True, False), ("tuple", "dict", "dataclass"), (False, True), (jnp.float32, jnp.bfloat16))
     for named, container, permuted, dtype in variants:
-        # Without names a container leaves no trace; bf16 only rounds.
+        # Without names containers do not differ, and bf16 only adds rounding.
         if (not named and container != "tuple") or (dtype == jnp.bfloat16 and (container != "tuple" or named == permuted)):
             continue
         label = f"{name}, {'named' if named else 'stripped'}, {container}, {'permuted' if permuted else 'in order'}, {dtype.__name__}"

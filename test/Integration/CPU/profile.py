@@ -1,5 +1,5 @@
-"""--profile prints a table of what launches took and writes a timeline in Chrome's
-trace event format, which both say what profile.json and cost.json say; losses keep
+"""--profile prints a table of the time of launches and writes a timeline in Chrome's
+trace event format. Both must agree with profile.json and cost.json, and losses keep
 their bits.
 
     profile.py fp8-run FOLDER [CASE...]
@@ -17,7 +17,7 @@ STEPS, THREADS = 4, 2
 
 
 class Run:
-    """A run with a profile: its files and what it said."""
+    """A run with a profile: its files and its output."""
 
     def __init__(self, fp8_run, model, out, *args, threads=THREADS):
         common = ["--init", model / "init.mlir", "--data", t.write_text(model / "text.txt"), "--steps", STEPS, "--recipe", "tensorwise", "--threads", threads]
@@ -32,7 +32,8 @@ class Run:
         self.others = [event for event in events if event["ph"] not in "XM"]
 
     def table(self):
-        """name -> its columns: calls, milliseconds, percent, rate, its unit and percent of the limit (or -)."""
+        """Returns name -> the columns: calls, milliseconds, percent, rate, unit, and percent of the limit (or
+        -)."""
         lines = self.said[self.said.index("profile   limits of") :].splitlines()[1:]
         assert lines[0].split() == "kernel calls ms a step time rate of limit".split(), f"expected the table's head but got {lines[0]}"
         row = re.compile(r" {10}(\S.*?) +(\d+) +([\d.]+) +([\d.]+) % +(?:([\d.]+) (GFLOP/s|GB/s) +(\d+) %|- +-)$")
@@ -77,7 +78,7 @@ def test_slices_of_a_track_follow_each_other(runs):
             for event in events:
                 assert event["ts"] >= end - 1e-3 and event["dur"] >= 0, f"{event} begins before {end}, where the one before ends"
                 end = event["ts"] + event["dur"]
-        # Each launch lies within a step, and what other threads have of it within the launch.
+        # Each launch lies within a step, and the slices of other threads within the launch.
         for event in run.slices:
             inside = [step for step in run.steps if step["ts"] <= event["ts"] and event["ts"] + event["dur"] <= step["ts"] + step["dur"] + 2e-3]
             assert len(inside) == 1, f"{event} lies in {len(inside)} steps"
@@ -106,7 +107,7 @@ def test_sums_are_those_of_the_profile(runs):
             index, count = launch["launch"], launch["runs"]
             assert launches[index] == count
             if count:
-                # The profile has a mean, to a tenth of a microsecond.
+                # The profile has a mean, rounded to a tenth of a microsecond.
                 assert abs(time[index] / count - launch["microseconds"]) <= 0.051, f"launch {index}: {time[index] / count} and {launch}"
                 assert tasks[index] == count * launch["tasks"], f"launch {index}: {tasks[index]} tasks and {launch}"
 
@@ -134,12 +135,12 @@ def test_the_table_says_what_the_files_say(runs):
                 continue
             group = groups[name]
             assert abs(calls - group["calls"]) <= 0.5, f"{name}: {calls} calls and {group}"
-            # The profile's times have a tenth of a microsecond, the table's less.
+            # The profile's times are rounded to a tenth of a microsecond, the table's to less.
             assert abs(ms - group["ms"]) <= 1e-3 * group["ms"] + 1e-3 + 5e-5 * group["calls"], f"{name}: {ms} ms and {group}"
             assert abs(percent - 100 * group["ms"] / groups["in all"]["ms"]) <= 0.2
             least = max(group["arithmetic"], group["traffic"])
             if group["ms"] < 0.05 or not least:
-                continue  # rounded too much to be divided by
+                continue  # too coarsely rounded for a quotient
             assert unit == ("GFLOP/s" if group["arithmetic"] >= group["traffic"] else "GB/s"), f"{name}: {unit} and {group}"
             expected = group["flops" if unit == "GFLOP/s" else "bytes"] / group["ms"] / 1e6
             assert abs(rate - expected) <= 0.05 * expected + 0.06, f"{name}: {rate} {unit} but expected {expected}"

@@ -1,13 +1,12 @@
-"""Steps for one device on several ranks: with half of the rows on each of two
-ranks a step trains as it does with all of them in one process, dropout and other
-random numbers for rows included.
+"""Steps for one device on several ranks: with half of the rows on each of two ranks a
+step trains as it does with all of them in one process, including dropout and other
+random numbers for rows.
 
     python ranks.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-LAUNCHER is an mpirun. With `none` parameters are within 1e-6 of the largest entry
-of each, moments within 5e-6 (sums are in another order, and there are five steps
-of them); with FP8, where each rank has scales of its own rows, losses are as near
-as those of f32 are.
+LAUNCHER is an mpirun. With `none` parameters are within 1e-6 of the largest entry of
+each, and moments within 5e-6, because sums have another order over five steps. With
+FP8, where each rank has scales of its own rows, losses are as near as those of f32.
 """
 
 import dataclasses
@@ -36,9 +35,10 @@ WIDTH, CLASSES, LENGTH = 32, 16, 8
 
 @dataclasses.dataclass
 class Case:
-    """`loss(params, batch)`, initial parameters, all rows, and the optimizer; a key,
-    if the loss reads one too. `micro`: micro-batches, which the step cuts or
-    (`stacked`) the batch has. `careful`: rows decide how far the step goes."""
+    """Has `loss(params, batch)`, initial parameters, all rows, the optimizer, and a key if the loss
+    reads one. `micro` is the number of micro-batches, which the step cuts out of the batch unless
+    the batch has them as a dimension (`stacked`). With `careful` the rows decide the size of the
+    update."""
 
     loss: Callable
     params: Any
@@ -50,10 +50,10 @@ class Case:
     careful: bool = False
 
     def rows(self, ranks):
-        """All rows, as one of so many ranks is fed them."""
+        """Returns all rows in the order in which this number of ranks reads them."""
         if not self.stacked:
             return self.batch
-        # Micro-batch i of a step is that of all ranks together.
+        # Micro-batch i of a step consists of micro-batch i of all ranks.
         split = lambda x: x.reshape(-1, 2, self.micro, BATCH, *x.shape[1:])
         if ranks == 2:
             return {key: split(x).reshape(-1, BATCH, *x.shape[1:]) for key, x in self.batch.items()}
@@ -73,7 +73,7 @@ def apply(params, x):
 
 
 def regression():
-    """Adam behind a norm of all gradients: neither is linear."""
+    """Adam after clipping by the norm of all gradients: neither is linear."""
     random = np.random.default_rng(0)
     batch = {"x": random.standard_normal((ROWS, WIDTH)).astype(np.float32), "y": random.standard_normal((ROWS, CLASSES)).astype(np.float32)}
     loss = lambda params, batch: jnp.mean(jnp.square(apply(params, batch["x"]) - batch["y"]))
@@ -85,9 +85,9 @@ def micro_batches():
 
 
 def sequences():
-    """A causal model of tokens, in a scan over layers. Masks leave another number
-    of tokens to each rank: the loss is divided by all of them. With a key there is
-    dropout in each layer, whose masks the backward pass reads from a stack."""
+    """A causal model of tokens, in a scan over layers. The masks leave each rank a different number
+    of tokens, and the loss is divided by the total. With a key each layer has dropout, whose masks
+    the backward pass reads from a stack."""
     random = np.random.default_rng(1)
     tokens = random.integers(0, CLASSES, (ROWS, LENGTH + 1)).astype(np.int32)
     mask = (np.arange(LENGTH)[None] < random.integers(2, LENGTH + 1, (ROWS, 1))).astype(np.float32)
@@ -118,13 +118,13 @@ def sequences():
 
 
 def averaged():
-    """A running average of the weights, and gradients summed over two calls."""
+    """A running average of the weights, with gradients summed over two calls."""
     return dataclasses.replace(regression(), optimizer=optax.MultiSteps(optax.chain(optax.sgd(0.1, momentum=0.9), optax.ema(0.5)), 2))
 
 
 def with_dropout(draws=None):
-    """Masks, noise, and one key for every example: of a rank's rows in the batch of
-    all ranks. `draws`: another generator than threefry."""
+    """Masks, noise, and one key for every example: a rank's rows get those of their positions in
+    the whole batch. `draws` selects another generator than threefry."""
     case = regression()
 
     def loss(params, batch, key):
@@ -176,7 +176,7 @@ class Fixture:
         self.fp8_run, self.folder, self.launcher = fp8_run, folder, launcher
 
     def prepare(self, name):
-        """The step for the rows of a rank and for those of all ranks."""
+        """Writes the step for the rows of one rank and that for the rows of all ranks."""
         case, folder = CASES[name](), self.folder / name
         folder.mkdir(parents=True, exist_ok=True)
         opt = case.optimizer.init(case.params)
@@ -201,7 +201,7 @@ class Fixture:
         return subprocess.Popen([str(part) for part in command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=os.environ | allowed)
 
     def run(self, folder, ranks, recipe, *options, steps=STEPS, name="", resume=False):
-        """Losses, and the state after the last step."""
+        """Returns the losses, and the state after the last step."""
         out = folder / (name or f"{recipe}{ranks}")
         process = self.start(folder, ranks, recipe, out, "--resume" if resume else "--overwrite", *options, steps=steps)
         output, errors = process.communicate(timeout=300)
@@ -239,7 +239,7 @@ def in_fp8(name, recipe, fixture):
 
 
 def of_all_rows(name, recipe, fixture):
-    """Current scales of all ranks' rows: what is left is the order of sums."""
+    """With current scales of all ranks' rows only the order of sums differs."""
     folder = fixture.prepare(name)
     (one, _), (own, _) = (fixture.run(folder, ranks, recipe) for ranks in (1, 2))
     (all_rows, _) = fixture.run(folder, 2, recipe, "--global-amax", name=f"{recipe}-global")
@@ -255,7 +255,8 @@ def of_all_rows(name, recipe, fixture):
 
 
 def dealt(name, recipe, fixture):
-    """ZeRO-1: the same bits, in files of each rank that any number of ranks goes on with."""
+    """ZeRO-1 gives the same bits; each rank writes a file, and any number of ranks resumes from the
+    files."""
     folder = fixture.prepare(name)
     (plain, want) = fixture.run(folder, 2, recipe)
     zero = f"{recipe}-zero"
@@ -272,7 +273,7 @@ def dealt(name, recipe, fixture):
     memory = json.loads((folder / zero / "memory.json").read_text())
     shares, step = memory["shards_by_rank"], memory["step"]
     assert len(shares) == 2 and min(shares) > 0 and step["shards"] == shares[0], f"expected shards on both ranks but got {memory['shards_by_rank']}"
-    # One process takes the checkpoint, and two without ZeRO.
+    # One process reads the checkpoint, and so do two without ZeRO.
     for ranks in (1, 2):
         (more, _) = fixture.run(folder, ranks, recipe, *(["--data-parallel"] if ranks == 1 else []), steps=STEPS + 1, name=zero, resume=True)
         assert np.isfinite(more[-1]["loss"]) and len(more) == STEPS + 1
@@ -280,14 +281,14 @@ def dealt(name, recipe, fixture):
 
 
 def killed(fixture):
-    """A rank dies while it writes its file of a checkpoint: the one before is whole,
-    and the run goes on from it as if nothing had been."""
+    """If a rank dies while it writes its file of a checkpoint, the previous checkpoint is complete,
+    and the run resumes from it with the same results."""
     folder = fixture.prepare("regression")
     (rows, want) = fixture.run(folder, 2, "none", "--zero", 1, name="none-zero")
     out = folder / "killed"
     shutil.rmtree(out, ignore_errors=True)
     out.mkdir()
-    # A pipe that nobody reads keeps the second rank where it writes.
+    # A pipe without a reader blocks the second rank while it writes.
     first, second = (out / f"checkpoint-4-0000{i}-of-00002.safetensors" for i in (1, 2))
     pipe = pathlib.Path(f"{second}.fp8-tmp")
     os.mkfifo(pipe)
@@ -308,7 +309,7 @@ def killed(fixture):
 
 
 def profiled(fixture):
-    """collectives.json, the table and the timeline say the same of what travels."""
+    """collectives.json, the table and the timeline agree on what is sent."""
     folder = fixture.prepare("sequences")
     out = folder / "profiled"
     process = fixture.start(folder, 2, "fp8_lm", out, "--zero", 1, "--profile", "--overwrite")
@@ -325,14 +326,14 @@ def profiled(fixture):
         assert abs(total - step[key]) <= 1e-6 * total, f"expected {key} {total} a step but got {step[key]}"
     assert all(0 <= row["hidden"] <= 1 and row["runs"] % STEPS == 0 for row in rows) and 0 <= found["hidden"] <= 1
 
-    # The table has a row for each, layers together, and the same sums.
+    # The table has a row for each collective, with layers summed, and the same sums.
     table = said[said.index("between ranks") :].splitlines()[1:]
     table = {match[1]: [float(value) for value in match.groups()[1:]] for match in map(re.compile(r" {10}(\S.*?) +(\d+) +([\d.]+) +(\d+) % +([\d.]+)$").match, table) if match}
     calls, milliseconds, hidden, kilobytes = table["in all"]
     assert calls == sum(row["runs"] for row in rows) / STEPS and abs(hidden - 100 * found["hidden"]) <= 0.5
     assert abs(milliseconds - 1e-3 * step["microseconds"]) <= 1e-3 and abs(kilobytes - 1e-3 * step["bytes"]) <= 0.1
 
-    # Messages on the network follow each other, within steps; what is waited for is on the track of the thread that launches.
+    # Messages on the network follow each other, within steps; waits are on the track of the launching thread.
     events = json.loads((out / "timeline.json").read_text())["traceEvents"]
     assert {event["tid"]: event["args"]["name"] for event in events if event["name"] == "thread_name"} == {0: "thread 0, which launches", 1: "network"}
     messages, waits, steps, launches = ([event for event in events if event["ph"] == "X" and event["cat"] == kind] for kind in ("network", "wait", "step", "launch"))

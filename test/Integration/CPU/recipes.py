@@ -1,7 +1,7 @@
-"""Trains a small model with every recipe and some of their variants: losses end
-near those without FP8, and no two differ in nothing.
+"""Trains a small model with every recipe and some of their variants: losses end near
+those without FP8, and no two runs have the same losses.
 
-Sizes are no multiples of tiles: 160 and 224 end in partial blocks of 128.
+Sizes are not multiples of tiles: 160 and 224 end in partial blocks of 128.
 Usage: recipes.py FP8_RUN FOLDER [NAME...]"""
 
 import json
@@ -16,7 +16,7 @@ MODEL = dict(width=160, layers=1, heads=2, ffn=224, batch=1, sequence=160, warmu
 CURRENT = [f"{dot}.scaling=current" for dot in ("forward.activation", "forward.weight", "dgrad.gradient",
                                                 "dgrad.weight", "wgrad.activation", "wgrad.gradient")]
 E4M3_GRADIENTS = "gradients={format: f8E4M3FN, scale: pow2}"
-# What a recipe may lose after these few steps, in nats.
+# The largest difference from the loss without FP8 after these few steps, in nats.
 GAP = 0.03
 RUNS = {
     "none": ("none", []),
@@ -28,11 +28,11 @@ RUNS = {
     "switchback": ("switchback", []),
     "blockwise": ("blockwise", []),
     "mxfp8": ("mxfp8", []),
-    # The recipes of delayed scaling, their other choices with current scales.
+    # The recipes of delayed scaling with current scales, which tests their other keys.
     "delayed, current": ("delayed", [*CURRENT, "forward.weight.margin=1"]),
     "scaling_fp8, current": ("scaling_fp8", CURRENT),
     "fp8_lm, current": ("fp8_lm", CURRENT),
-    # FP8-LM's levels, as docs/Recipes.md has them.
+    # FP8-LM's levels, as in docs/Recipes.md.
     "fp8_lm O1": ("fp8_lm", [E4M3_GRADIENTS, "optimizer={moment1: {format: f32}, moment2: {format: f32}, master: {format: f32}}"]),
     "fp8_lm O2": ("fp8_lm", [E4M3_GRADIENTS]),
     "requantized": ("rowwise", ["wgrad.copy=requantized"]),

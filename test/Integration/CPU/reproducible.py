@@ -1,5 +1,5 @@
-"""Training is bit-exact: from run to run, for 1 and 2 threads, and across a
-resume, data position included. Checked on every tensor of the checkpoint.
+"""Training is bit-exact from run to run, with 1 and 2 threads, and across a resume,
+including the position in the data. Every tensor of the checkpoint is compared.
 
     python reproducible.py FP8_RUN FOLDER
 """
@@ -22,7 +22,7 @@ def same(name, a, b):
 
 def main():
     fp8_run, folder = sys.argv[1], pathlib.Path(sys.argv[2])
-    # Big enough that work is split into many tasks.
+    # Large enough that work is split into many tasks.
     t.export_model(folder, **{**t.TINY, "width": 128, "ffn": 344, "batch": 4, "sequence": 64})
     text = t.write_text(folder / "text.txt")
 
@@ -41,7 +41,7 @@ def main():
         same("resumed", two, resumed)
     other = train("seed", "--steps", 12, "--seed", 1)
     assert t.losses(t.read_log(other)) != t.losses(t.read_log(folder / "tensorwise-two")), "the seed has no effect"
-    # FP8 has an effect, and a small one.
+    # FP8 changes the losses, but only slightly.
     a, b = (np.array(t.losses(t.read_log(folder / f"{recipe}-two"))) for recipe in ("none", "tensorwise"))
     assert (a != b).any() and np.abs(a - b).max() < 0.1, f"none {a}\ntensorwise {b}"
 

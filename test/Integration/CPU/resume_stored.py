@@ -1,6 +1,6 @@
-"""Runs whose optimizer state is stored in FP8: what is in memory and in the
-checkpoints; that a run goes on from these to the bit whatever stopped it; that
-everybody else sees the state as the user has it.
+"""Runs whose optimizer state is stored in FP8: what memory and checkpoints hold, that
+an interrupted run resumes bit for bit, and that initial values, evaluations and
+messages see the state in the user's types.
 
     python resume_stored.py FP8_RUN FOLDER [CASE...]
 """
@@ -22,7 +22,7 @@ from safetensors import safe_open
 from safetensors.numpy import load_file, save_file
 
 STEPS = 8
-# The parameter, the first and the second moment.
+# The types and arrays of the parameter, the first and the second moment.
 EXPECTED = {
     "scaling_fp8": (("F16", ".scale"), ("F8_E4M3", ".scale"), ("F8_E5M2", ".scale")),
     "fp8_lm": (("F16", ".scale"), ("F8_E4M3", ".scale"), ("F16", ".scale")),
@@ -38,8 +38,8 @@ def case(function):
 
 
 class Fixture:
-    """A regression with AdamW: two weights of 4096 elements and a bias, which is
-    too small to be stored otherwise."""
+    """A regression with AdamW: two weights of 4096 elements and a bias, which is too small to be
+    stored in another format."""
 
     def __init__(self, fp8_run, folder):
         self.fp8_run, self.folder = fp8_run, folder
@@ -85,7 +85,7 @@ def same(out, whole):
 
 
 def tensors(path):
-    """Types and shapes by name, and the metadata."""
+    """Returns types and shapes by name, and the metadata."""
     with safe_open(path, "numpy") as file:
         slices = {name: file.get_slice(name) for name in file.keys()}
         return {name: (each.get_dtype(), tuple(each.get_shape())) for name, each in slices.items()}, file.metadata()
@@ -115,7 +115,7 @@ def what_is_stored(f):
             assert dtype == expected[kind][0] and user[path] == {"dtype": "F32", "shape": [64, 64]}, (path, dtype)
             names = {path, *(path + suffix for suffix in expected[kind][1:])}
             assert names <= set(found) and names <= set(stored), (path, stored)
-        # Memory holds what the checkpoint does and the batch, in whole 64 bytes.
+        # Memory holds the arrays of the checkpoint and the batch, each rounded up to 64 bytes.
         rounded = lambda dtype, shape: (int(np.prod(shape)) * SIZES[dtype] + 63) // 64 * 64
         expected_bytes = sum(rounded(*each) for each in found.values()) + rounded("F32", (16, 64))
         memory = json.loads((out / "memory.json").read_text())["step"]
@@ -123,13 +123,13 @@ def what_is_stored(f):
 
 
 def kill(command, out):
-    """Starts a run and kills it once it has saved a step in the middle."""
+    """Starts a run and kills it after it has saved step 4."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     while process.poll() is None and not (out / "checkpoint-4.safetensors").exists():
         time.sleep(0.0005)
     process.kill()
     process.communicate()
-    for late in (6, STEPS):  # on a busy machine it may have come this far
+    for late in (6, STEPS):  # on a busy machine the run may have written these too
         (out / f"checkpoint-{late}.safetensors").unlink(missing_ok=True)
     assert (out / "checkpoint-4.safetensors").exists()
 
@@ -143,7 +143,7 @@ def killed_and_resumed(f):
 
 @case
 def layers_in_a_loop(f):
-    """Stacked layers, computed again for the backward pass."""
+    """Stacked layers that the backward pass recomputes."""
     model = f.folder / "remat"
     gated_mlp.write(model, loop="remat")
     command = lambda out, *args: [str(part) for part in (f.fp8_run, model / "step.mlir", "--init", model / "init.mlir", "--data", f.text, "--recipe", "coat",
@@ -170,7 +170,7 @@ def truncated_checkpoint(f):
 
 @case
 def checkpoint_as_initial_values(f):
-    """Taken as it is stored: the first loss is that of the step after it."""
+    """The stored values are taken as they are: the first loss is that of the next step."""
     start = f.whole("scaling_fp8") / "checkpoint-4.safetensors"
     save = {"x": np.roll(load_file(f.folder / "x.safetensors")["x"], -4 * 16, axis=0)}
     save_file(save, f.folder / "later.safetensors")
@@ -182,7 +182,7 @@ def checkpoint_as_initial_values(f):
 
 @case
 def another_recipe(f):
-    """Is refused, and says which of the two stores what."""
+    """Another recipe is refused, with a message that names both recipes and their types."""
     out = f.folder / "other-recipe"
     shutil.copytree(f.whole("coat"), out)
     result = f.run("other-recipe", "none", "--resume", check=False, steps=STEPS + 2)
@@ -205,7 +205,7 @@ def misfits_are_told_of_the_users_tree(f):
 
 @case
 def names_stripped(f):
-    """Steps without names, in another order, donated or not, store the same."""
+    """Steps without names, in another order, with and without donation store the same."""
     values = list(paths_of(f.state).values())
     for donated in (True, False):
         text, order, _ = t.strip_names(f.lowered[donated].as_text(), seed=1, donated=donated)
@@ -222,7 +222,7 @@ def names_stripped(f):
 
 @case
 def evaluation(f):
-    """Gets the weights as the user has them: of what is stored at the end."""
+    """The evaluation gets the weights in the user's types, dequantized from the stored ones."""
     out = f.run("evaluated", "scaling_fp8", "--eval", f.folder / "eval.mlir", "--eval-batch", f"x={f.folder}/x.safetensors:x")
     arrays = {}
     with safe_open(out / f"checkpoint-{STEPS}.safetensors", "numpy") as file:

@@ -1,13 +1,13 @@
-"""Steps written with jax.shard_map on several ranks: as JAX trains on as many
-host devices.
+"""Steps written with jax.shard_map on several ranks train as JAX does on as many host
+devices.
 
     python shard_map.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-Weights are whole on every device and rows are split; what a case does between is
-its own: sums of gradients, features gathered from all devices, columns and rows
-of dots, heads sent to and fro, and stages of a pipeline. With `none` losses are
-within 1e-6 of JAX's, parameters within 1e-6 of the largest entry of each, by SGD and
-by AdamW with an epsilon above rounding, which it divides by itself otherwise.
+Weights are whole on every device and rows are split. Each case communicates in its
+own way: it sums gradients, gathers features from all devices, splits dots by columns
+and rows, exchanges heads, or runs stages of a pipeline. With `none` losses are within
+1e-6 of JAX's, and parameters within 1e-6 of the largest entry of each, for SGD and for
+AdamW with an epsilon above the rounding error, by which Adam would divide otherwise.
 """
 
 import functools
@@ -38,7 +38,7 @@ def dense(random, *shape):
 
 
 def part(x, dim):
-    """This device's part of a value that is whole on all of them."""
+    """Returns this device's part of a value that is whole on all devices."""
     size = x.shape[dim] // RANKS
     return lax.dynamic_slice_in_dim(x, lax.axis_index("devices") * size, size, dim)
 
@@ -48,13 +48,13 @@ def mean_of_all(x):
 
 
 def data(random):
-    """Gradients of the mean over all devices."""
+    """Data parallelism: gradients of the mean over all devices."""
     params = {"in": dense(random, WIDTH, HIDDEN), "out": dense(random, HIDDEN, CLASSES)}
     return params, lambda p, b: mean_of_all(jnp.square(jax.nn.gelu(b["x"] @ p["in"]) @ p["out"] - b["y"]))
 
 
 def contrastive(random):
-    """Every row beside the rows of all devices."""
+    """Compares every row with the rows of all devices."""
     params = {"x": dense(random, WIDTH, CLASSES), "y": dense(random, CLASSES, CLASSES)}
 
     def loss(p, b):
@@ -67,7 +67,7 @@ def contrastive(random):
 
 
 def tensor(random):
-    """Columns of the first dot, rows of the second, on the rows of all devices."""
+    """Splits the first dot by columns and the second by rows, on the rows of all devices."""
     params = {"in": dense(random, WIDTH, HIDDEN), "out": dense(random, HIDDEN, CLASSES)}
 
     def loss(p, b):
@@ -80,7 +80,7 @@ def tensor(random):
 
 
 def heads(random):
-    """All positions of some heads, where a device has some rows of all heads."""
+    """Exchanges some rows of all heads for all rows of some heads, and back."""
     params = {"in": dense(random, WIDTH, HIDDEN), "mix": dense(random, BATCH, BATCH), "out": dense(random, HIDDEN, CLASSES)}
 
     def loss(p, b):
@@ -94,7 +94,7 @@ def heads(random):
 
 
 def pipeline(random):
-    """A stage a device; micro-batches go from one to the next in a loop."""
+    """Each device is a stage; micro-batches go from one stage to the next in a loop."""
     params = {"stages": dense(random, RANKS, WIDTH, WIDTH), "out": dense(random, WIDTH, CLASSES)}
     forward = [(i, i + 1) for i in range(RANKS - 1)]
 
@@ -123,7 +123,7 @@ class Fixture:
         self.fp8_run, self.folder, self.launcher = fp8_run, folder, launcher
 
     def build(self, name, random):
-        """Parameters, state of the optimizer and the step."""
+        """Returns the parameters, the state of the optimizer and the step."""
         case, _, algorithm = name.partition("-")
         params, loss = CASES[case](random)
         update = optax.adamw(1e-2, eps=1e-3) if algorithm == "adamw" else optax.sgd(0.3, momentum=0.9)
@@ -139,7 +139,7 @@ class Fixture:
         return params, optimizer.init(params), jitted
 
     def prepare(self, name):
-        """The step, its initial values and rows; what JAX makes of them."""
+        """Writes the step, its initial values and rows; returns the folder and JAX's results."""
         random = np.random.default_rng(0)
         params, opt, jitted = self.build(name, random)
         folder = self.folder / name
@@ -194,7 +194,7 @@ def compare(losses, out, want, state):
 
 
 def in_fp8(recipe, fixture):
-    """Scales of a device's own values; amaxes in histories are those of all."""
+    """Scales are of a device's own values; amaxes in histories are of all devices."""
     folder, want, _ = fixture.prepare("tensor")
     losses, _ = fixture.losses(folder, recipe)
     apart = max(abs(a - b) for a, b in zip(losses, want, strict=True))

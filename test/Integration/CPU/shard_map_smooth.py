@@ -1,10 +1,10 @@
-"""Smooth-SwiGLU on two ranks that have half of a gated unit's channels each, beside one
-process that has all.
+"""Smooth-SwiGLU on two ranks that have half of a gated unit's channels each, compared
+with one process that has all of them.
 
     python shard_map_smooth.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-The second half of the linear branch is 64 times as large as the first: a rank with the
-first alone would find other factors of tokens.
+The second half of the linear branch is 64 times as large as the first: a rank with only
+the first half would compute other factors of tokens.
 """
 
 import functools
@@ -24,7 +24,8 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 from safetensors.numpy import load_file
 
-# The dots in front of the product are not quantized: then linear branches are the same bits.
+# The dots in front of the product are not quantized, so that the linear branches have the same
+# bits.
 RECIPE = """
 name: smooth
 forward:
@@ -47,7 +48,7 @@ def unit(x, p, cut=lambda w, dim: w):
 
 
 def of_ranks(p, b):
-    """Columns of the gate and the linear branch, rows of the down projection."""
+    """Splits the gate and the linear branch by columns, and the down projection by rows."""
     x = lax.all_gather(b["x"] @ p["in"], "devices", axis=0, tiled=True)
     y = lax.psum_scatter(unit(x, p, part), "devices", scatter_dimension=0, tiled=True)
     return mean_of_all(jnp.square(y @ p["out"] - b["y"]))
@@ -77,7 +78,7 @@ class Smoothing(shard_map.Fixture):
         return params, optimizer.init(params), jax.jit(step)
 
     def both(self, *options, steps=STEPS):
-        """Losses and folders of ranks and of one process, and JAX's losses."""
+        """Returns losses and folders of the ranks and of one process, and JAX's losses."""
         found = []
         self.folder.mkdir(parents=True, exist_ok=True)
         recipe = self.folder / "smooth.yaml"
@@ -92,7 +93,7 @@ class Smoothing(shard_map.Fixture):
 
 
 def first_tokens(folder):
-    """The first step's product and linear branch, of all tokens in f64."""
+    """Returns the first step's product and linear branch, of all tokens in f64."""
     p = {key.split("'")[1]: np.float64(value) for key, value in load_file(folder / "init.safetensors").items() if key.startswith("params")}
     x = np.float64(load_file(folder / "rows.safetensors")["x"][: shard_map.BATCH]) @ p["in"]
     gate, linear = x @ p["gate"], x @ p["up"]
@@ -104,7 +105,7 @@ def factors(linear):
 
 
 def current(fixture):
-    """Rank 0 has the small half, and quantizes it as small as one process does."""
+    """Rank 0 has the small half, and quantizes it with the factors that one process has."""
     (losses, out), (alone, _), want = fixture.both(*SMOOTH, "--trace")
     product, linear = first_tokens(fixture.folder / "ranks")
     half = np.abs(product[:, : HIDDEN // 2])
@@ -120,7 +121,7 @@ def current(fixture):
 
 
 def delayed(fixture):
-    """The state has the factor of every token, the same bits as in one process."""
+    """The state has the factor of every token, with the bits of one process."""
     options = (*SMOOTH, "--set", "smooth_swiglu.scaling=delayed")
     (_, out), (_, other), _ = fixture.both(*options, steps=1)
     _, linear = first_tokens(fixture.folder / "ranks")
@@ -132,14 +133,15 @@ def delayed(fixture):
 
 
 def channel(fixture):
-    """A channel's factor is its rank's: nothing travels for it."""
+    """A channel's factor needs only its own rank: nothing is sent for it."""
     (losses, out), (alone, _), want = fixture.both("--set", "smooth_swiglu.granularity=channel")
     assert "amax of" not in json.dumps(json.loads((out / "verdicts.json").read_text())["collectives"])
     near(losses, alone, want)
 
 
 def near(losses, alone, want):
-    """Ranks are no further from one process than four times what that is from JAX in f32."""
+    """The ranks' losses differ from one process by at most four times its difference from JAX in
+    f32."""
     gap = max(abs(a - b) for a, b in zip(alone, want, strict=True))
     apart = max(abs(a - b) for a, b in zip(losses, alone, strict=True))
     print(f"one process at most {gap:.2e} from f32, ranks at most {apart:.2e} from one process")

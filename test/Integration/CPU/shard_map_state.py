@@ -1,11 +1,11 @@
-"""Steps written with jax.shard_map whose weights and state are split over devices:
-on four ranks as JAX trains on as many host devices.
+"""Steps written with jax.shard_map whose weights and state are split over devices train
+on four ranks as JAX does on as many host devices.
 
     python shard_map_state.py FP8_RUN FOLDER LAUNCHER [CASE...]
 
-Two devices share rows, two share weights. What is outside of shard_map is all of the
-optimizer in some cases. A rank holds its part of weights and moments; checkpoints hold
-whole tensors, and other meshes, or one process, go on with them.
+Two devices share rows, and two share weights. In some cases the whole optimizer is
+outside of shard_map. A rank holds its part of weights and moments. Checkpoints hold
+whole tensors, from which other meshes, or one process, resume.
 """
 
 import functools
@@ -34,7 +34,7 @@ LAYERS = {"in": (WIDTH, HIDDEN), "out": (HIDDEN, CLASSES)}
 
 
 def tensor(p, b):
-    """Columns of the first dot, rows of the second."""
+    """Splits the first dot by columns and the second by rows."""
     y = lax.psum(jax.nn.gelu(b["x"] @ p["in"]) @ p["out"], "tensor")
     return lax.pmean(jnp.mean(jnp.square(y - b["y"])), "data")
 
@@ -44,14 +44,14 @@ def alone(p, b):
 
 
 def sequence(p, b):
-    """Between dots each device has rows of its own."""
+    """Between dots each device has its own rows."""
     x = lax.all_gather(b["x"], "tensor", axis=0, tiled=True)
     y = lax.psum_scatter(jax.nn.gelu(x @ p["in"]) @ p["out"], "tensor", scatter_dimension=0, tiled=True)
     return lax.pmean(jnp.mean(jnp.square(y - b["y"])), ("data", "tensor"))
 
 
 def pipeline(p, b):
-    """A stage a device; micro-batches go from one to the next in a loop."""
+    """Each device is a stage; micro-batches go from one stage to the next in a loop."""
     index, stages = lax.axis_index("tensor"), MESH.shape["tensor"]
     micro = b["x"].reshape(2, -1, WIDTH)
     micro = jnp.concatenate([micro, jnp.zeros((stages - 1, *micro.shape[1:]), micro.dtype)])
@@ -67,7 +67,7 @@ def pipeline(p, b):
 
 
 def two(p, b):
-    """A shard_map for each dot; differentiated from outside."""
+    """Has a shard_map for each dot, and is differentiated from outside."""
     first = jax.shard_map(jnp.matmul, mesh=MESH, in_specs=(P("data"), P(None, "tensor")), out_specs=P("data", "tensor"))
     second = jax.shard_map(
         lambda x, w: lax.psum(x @ w, "tensor"), mesh=MESH, in_specs=(P("data", "tensor"), P("tensor")), out_specs=P("data")
@@ -75,15 +75,16 @@ def two(p, b):
     return jnp.mean(jnp.square(second(jax.nn.gelu(first(b["x"], p["in"])), p["out"]) - b["y"]))
 
 
-# Both moments in FP8, with a scale each, and the first one's are as large as can be.
+# Both moments in FP8, with one scale each.
 STORED = [word for moment, form in (("moment1", "f8E4M3FN"), ("moment2", "f8E5M2"))
           for word in ("--set", f"optimizer.{moment}.format={form}", "--set", f"optimizer.{moment}.tile=tensor")]  # fmt: skip
 SGD = optax.sgd(0.1, momentum=0.9)
-# With a smaller epsilon Adam divides rounding by itself.
+# With a smaller epsilon Adam would divide by rounding errors.
 ADAMW = optax.adamw(1e-2, eps=1e-3)
 OUTSIDE = optax.chain(optax.clip_by_global_norm(0.3), ADAMW)
 STAGES = {"stages": (2, WIDTH, WIDTH), "out": (WIDTH, CLASSES)}
-# Loss, shapes of parameters and how they are split, rows, optimizer (and where it is).
+# The loss, the shapes of parameters and how they are split, how rows are split, the optimizer and
+# where it is.
 CASES = {
     "tensor": (tensor, LAYERS, COLUMNS_AND_ROWS, P("data"), SGD, "inside"),
     "tensor-adamw": (tensor, LAYERS, COLUMNS_AND_ROWS, P("data"), ADAMW, "inside"),
@@ -129,7 +130,7 @@ def exact(name, *options_and_fixture):
 
 
 def in_fp8(recipe, fixture):
-    """Scales of a device's own parts."""
+    """Scales are of a device's own parts."""
     folder, want, _ = fixture.prepare("tensor")
     losses, _ = fixture.losses(folder, recipe)
     apart = max(abs(a - b) for a, b in zip(losses, want, strict=True))
@@ -172,7 +173,8 @@ def evaluated(fixture):
 
 
 def moved(fixture):
-    """Other numbers of ranks go on where four ranks stopped, and four where they did."""
+    """Runs on other numbers of ranks resume where four ranks stopped, and four ranks resume theirs.
+    """
     folder, want, state = fixture.prepare("tensor-adamw")
     done, first = fixture.run(folder, "none", steps=3)
     assert done.returncode == 0, done.stderr[-3000:]
@@ -192,7 +194,7 @@ def moved(fixture):
 
 
 def packaged(fixture):
-    """A package knows the parts too; of other numbers of ranks it is an error."""
+    """A package has the parts too; another number of ranks is an error."""
     folder, want, state = fixture.prepare("tensor-adamw")
     t.run([fixture.fp8_run, folder / "step.mlir", "--recipe", "none", "--data-parallel", "--emit-package", folder / "package"])
     shutil.rmtree(folder / "none", ignore_errors=True)
@@ -206,8 +208,8 @@ def packaged(fixture):
 
 
 def stored(name, fixture):
-    """Moments in FP8: their parts have the scale of the whole, which is what a checkpoint
-    has, and a file of these begins a run as values in f32 do."""
+    """Moments in FP8: all parts have the scale of the whole, which the checkpoint stores. A run can
+    begin from such a file as from values in f32."""
     folder, want, _ = fixture.prepare(name)
     options = ("--set", "optimizer.min_elements=1024", *STORED)
     losses, out = fixture.losses(folder, "none", *options)
@@ -223,14 +225,14 @@ def stored(name, fixture):
     assert len(names) == 4, f"expected scales of four moments but got {names}"
     rows = json.loads((out / "verdicts.json").read_text())["collectives"]
     assert "all_gather" not in [row["what"] for row in rows] and sum(row["what"].startswith("amax") for row in rows) == 4, rows
-    # Stored values are rounded once on their way to four ranks.
+    # The four ranks round their parts of the stored values once.
     done, again = fixture.run(folder, "none", steps=STEPS + 1, options=("--resume", *options))
     assert done.returncode == 0, done.stderr[-3000:]
 
 
 def grouped(fixture):
-    """Groups of 128 along the last dimension, as one process stores them: no two ranks have
-    some of a group of 'out'; those of 'in' span ranks, which stays as it is."""
+    """Groups of 128 along the last dimension are stored as by one process. No group of 'out' is
+    split over ranks; groups of 'in' would be, so that it stays in f32."""
     options = ("--set", "optimizer.min_elements=1024", *(word.replace("tile=tensor", "tile=1x128") for word in STORED))
     found = []
     for name, ranks in (("tensor-adamw", 4), ("on-one", 1)):
@@ -244,7 +246,7 @@ def grouped(fixture):
         assert parts[path].dtype == whole[path].dtype and parts[path].dtype.itemsize == 1, (parts[path].dtype, whole[path].dtype)
         (ours, theirs), (a, b) = ([each[p] for each in found] for p in (path, f"{path}.scale"))
         assert a.shape == b.shape == (HIDDEN, 1) and np.all(np.abs(a - b) <= 1e-4 * b), (a, b)
-        # Gradients are summed in another order, which moves few of them to the next code.
+        # Gradients are summed in another order, which changes few codes, by one step.
         assert np.mean(ours == theirs) > 0.98, f"expected the codes of one process for {path} but got {np.mean(ours == theirs)} of them"
         assert parts[f"opt[0].{kind}['in']"].dtype == np.float32
 
@@ -263,7 +265,7 @@ def resumed(fixture):
 
 
 def automatic(fixture):
-    """A jit with shardings and without shard_map."""
+    """A jit with shardings and without shard_map is refused."""
     folder, _, _ = fixture.prepare("two")
     shardings = NamedSharding(MESH, P("tensor")), NamedSharding(MESH, P("data"))
     step = jax.jit(lambda w, x: (w * jnp.mean(x @ w), jnp.mean(x @ w)), in_shardings=shardings)
@@ -278,7 +280,8 @@ if __name__ == "__main__":
     fixture = Fixture(sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3])
     cases = {name: functools.partial(exact, name) for name in CASES}
     cases |= {recipe: functools.partial(in_fp8, recipe) for recipe in ("tensorwise", "delayed")}
-    # Owners update what all ranks read as a whole; what they read parts of, all do.
+    # With ZeRO owners update the weights that are whole on all ranks; all ranks update their parts
+    # of split ones.
     cases |= {f"{name}-zero": functools.partial(exact, name, "--zero", "1") for name in ("tensor-adamw", "outside")}
     cases |= {f"{name}-parts": functools.partial(in_parts, name) for name in ("tensor-adamw", "outside", "pipeline")}
     cases |= {f"{name}-stored": functools.partial(stored, name) for name in ("tensor-adamw", "outside")}

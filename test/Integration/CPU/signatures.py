@@ -1,7 +1,7 @@
-"""Training steps of many kinds, live from JAX, as JAX names them, and with every
-name stripped and the arguments and results in random order: what fp8-run takes each argument for, what
-replaces it, and which scalar is the loss are what the Python source says. All
-layers have matrices of one shape, so that shapes tell nothing.
+"""Training steps of many kinds, traced by JAX, with JAX's names and with every name
+stripped and the arguments and results in random order: the role that fp8-run finds for
+each argument, the result that replaces it, and the loss must be those of the Python
+source. All layers have matrices of one shape, so that shapes do not distinguish them.
 
     python signatures.py FP8_RUN FOLDER [CASE...]
 """
@@ -30,10 +30,10 @@ def case(function):
 
 
 class Case(NamedTuple):
-    """`step(**args)` gives the new values of the arguments named in `state`, as
-    a dictionary, and a dictionary of everything else. `kinds` has pairs of a
-    regular expression for a path and the kind of the state it names, the first
-    that fits counts; `roles` those of arguments that are not state."""
+    """`step(**args)` returns a dictionary of the new values of the arguments named in `state`, and
+    a dictionary of everything else. `kinds` has pairs of a regular expression for a path and the
+    kind of the state at that path; the first match counts. `roles` has the roles of arguments that
+    are not state."""
 
     step: Any
     args: dict
@@ -41,9 +41,9 @@ class Case(NamedTuple):
     kinds: list
     roles: dict
     loss: str = "['loss']"
-    # What could be state as well without names: an error that options settle.
+    # Arguments that could be state without names: an error that options resolve.
     unclear: tuple = ()
-    # State that results of one value replace, in any order.
+    # Matches state that results with the same value replace, in any order.
     alike: str = "$^"
 
 
@@ -114,7 +114,7 @@ TOKENS = jnp.zeros((BATCH, LENGTH + 1), jnp.int32)
 
 
 def optimized(tx, params=None, kinds=(), loss_of=loss_of, more=lambda grads: {}):
-    """The plainest step with the optimizer `tx`."""
+    """The simplest step with the optimizer `tx`."""
     params = init_params() if params is None else params
 
     def step(params, opt, tokens):
@@ -163,7 +163,7 @@ def rmsprop():
 
 @case
 def coupled_decay():
-    """The decay goes into the moments."""
+    """The decay goes through the moments."""
     return optimized(optax.chain(optax.add_decayed_weights(0.1), optax.adam(1e-3)), kinds=ADAM)
 
 
@@ -179,7 +179,7 @@ def multi_steps():
 
 @case
 def multi_steps_descent():
-    """The sum is all the state that there is: it starts from zero again."""
+    """The sum is the only state; it starts from zero again."""
     return over_calls(optax.sgd(1e-2), [])
 
 
@@ -215,7 +215,7 @@ def remat():
 
 @case
 def low_rank():
-    """Two optimizers by label, one of which changes nothing; the base is frozen."""
+    """Two low-rank factors for each layer learn; the base is frozen."""
     random = np.random.default_rng(1)
     base = init_params()
     lora = {"a": [matrix(random, WIDTH, 2) for _ in range(LAYERS)], "b": [matrix(random, 2, WIDTH) for _ in range(LAYERS)]}
@@ -236,7 +236,7 @@ def low_rank():
 
 @case
 def multi_transform():
-    """Half of the tensors learn, the other half is returned as it came."""
+    """Half of the tensors learn, and the other half is returned unchanged."""
     label = lambda path, _: "learn" if "layers" in str(path) else "freeze"
     labels = jax.tree_util.tree_map_with_path(label, init_params())
     tx = optax.multi_transform({"learn": optax.adam(1e-3), "freeze": optax.set_to_zero()}, labels)
@@ -260,7 +260,7 @@ def averaged_weights():
 
 @case
 def train_state():
-    """Flax, metrics and outputs beside the loss."""
+    """Flax's TrainState, with metrics and outputs beside the loss."""
     state = TrainState.create(apply_fn=logits_of, params=init_params(), tx=optax.adamw(1e-3))
 
     def step(state, batch):
@@ -306,7 +306,7 @@ def bf16_masters_scanned():
 
 
 def scaled_loss(skip):
-    """f16 compute, a dynamic scale; a step that overflows changes nothing."""
+    """f16 compute with a dynamic scale; a step that overflows changes nothing."""
     tx = optax.adam(1e-3)
     params = init_params()
 
@@ -422,7 +422,8 @@ def raw_key_returned():
 
 @case
 def step_keyed():
-    """The key is folded with the step; Python's own optimizer; a z-loss; a rate from outside."""
+    """The key is folded with the step. The optimizer is written out, the loss has a z-loss, and the
+    rate is an argument."""
     params = init_params()
 
     def step(params, m, v, step, key, rate, tokens):
@@ -442,13 +443,14 @@ def step_keyed():
     zeros = jax.tree.map(jnp.zeros_like, params)
     args = {"params": params, "m": zeros, "v": zeros, "step": jnp.int32(0), "key": jax.random.key(0), "rate": jnp.float32(1e-3), "tokens": TOKENS}
     kinds = [(r"^m\b", "moment1"), (r"^v\b", "moment2"), (r"^step", "step"), PARAMETER]
-    # The weights' norm follows from the rate.
+    # The returned norm of the weights depends on the rate.
     return Case(step, args, ["params", "m", "v", "step"], kinds, {"key": "key", "rate": "constant", "tokens": "batch"}, unclear=("rate",))
 
 
 @case
 def images():
-    """Patches by convolution, labels of two ui32 that are no key, float data, residuals returned."""
+    """Patches by convolution, labels of two ui32 that are not a key, float data, and residuals that
+    are returned."""
     random = np.random.default_rng(0)
     tx = optax.sgd(1e-2, momentum=0.9)
     params = {"patch": matrix(random, 2, 2, 3, WIDTH), "layers": [matrix(random, WIDTH, WIDTH) for _ in range(LAYERS)], "head": matrix(random, WIDTH, VOCAB)}
@@ -471,7 +473,7 @@ def images():
 
 @case
 def regression():
-    """No integers: which floats are data only their use tells."""
+    """Without integers only the use of floats shows which of them are data."""
     random = np.random.default_rng(0)
     tx = optax.adam(1e-2)
     base = [matrix(random, WIDTH, WIDTH) for _ in range(LAYERS)]
@@ -508,7 +510,7 @@ def lookahead():
 
 @case
 def weighted_with_history():
-    """The loss that is returned has no weights; a history is written in place; the old step is a metric."""
+    """The returned loss is unweighted; a history is updated in place; the old step is a metric."""
     tx = optax.adam(1e-3)
     params = init_params()
 
@@ -528,7 +530,7 @@ def weighted_with_history():
 
 @case
 def noisy_images():
-    """Data whose first factor is noise; the key is state, and stays what it is."""
+    """The data's first factor is noise; the key is state."""
     random = np.random.default_rng(0)
     tx = optax.adam(1e-3)
     params = {"a": matrix(random, WIDTH, WIDTH), "b": matrix(random, WIDTH, VOCAB)}
@@ -550,7 +552,7 @@ def noisy_images():
 
 @case
 def sharpness_aware():
-    """Two gradients a step, the second one of perturbed weights."""
+    """Two gradients a step, the second with perturbed weights."""
     tx = optax.sgd(1e-2, momentum=0.9)
     params = init_params()
 
@@ -602,7 +604,7 @@ def lamb():
 
 @case
 def schedule_free():
-    """The iterate z steps by the gradient and does not decay: weights."""
+    """The iterate z moves by the gradient and does not decay, as weights do."""
     from optax.contrib import schedule_free_adamw
 
     return optimized(schedule_free_adamw(1e-3), kinds=[(r"count", "step"), (r"\.z\b", "other"), (r"\.nu\b", "moment2"), (r"^opt", None)])
@@ -620,8 +622,8 @@ COCOB = [(r"^opt", None)]
 
 @case
 def coin_betting():
-    """COCOB: p + (-p + start + bet), with the start returned as it came and the
-    gradient multiplied by how far p is from it."""
+    """COCOB: p + (-p + start + bet), where the start is returned unchanged and the gradient is
+    multiplied by the distance of p from it."""
     return optimized(optax.contrib.cocob(), kinds=COCOB)
 
 
@@ -632,7 +634,7 @@ def coin_betting_with_decay():
 
 @case
 def coin_betting_averaged():
-    """An average of p has p and -p in it, too."""
+    """An average of p contains p and -p too."""
     tx = optax.contrib.cocob()
     params = init_params()
 
@@ -649,7 +651,7 @@ def coin_betting_averaged():
 
 @case
 def coin_betting_masters():
-    """Nothing but the sum says which of master and start moves."""
+    """Only the sum shows which of master and start changes."""
     return masters(jnp.bfloat16, optax.contrib.cocob(), COCOB)
 
 
@@ -658,7 +660,7 @@ def freeze_layers(params):
 
 
 def accelerated(prox, loss_of):
-    """Gradients at y, which runs ahead of the iterate x; `x` evaluated, too."""
+    """Takes gradients at y, which runs ahead of the iterate x, and evaluates x too."""
     x = init_params()
 
     def step(x, y, tokens):
@@ -673,21 +675,21 @@ def accelerated(prox, loss_of):
 
 @case
 def nesterov_evaluated():
-    """Both points look up the same tokens, so that the gradient looks like that of either."""
+    """Both points look up the same tokens, so that the gradient could be that of either."""
     return accelerated(lambda x: x, loss_of)
 
 
 @case
 def fista_partly_frozen():
-    """Without a gradient nothing but its own chain says what a proximal step starts from."""
+    """Without a gradient only its own chain shows from which point a proximal step starts."""
     shrink = lambda x: jnp.sign(x) * jnp.maximum(jnp.abs(x) - 1e-4, 0)
     return accelerated(shrink, lambda params, tokens: loss_of(freeze_layers(params), tokens))
 
 
 @case
 def rollback_partly_frozen():
-    """A frozen weight and its last value change places where the step goes back: only
-    the others say which of the two the step returns as it came."""
+    """A frozen weight and its last value are exchanged if the step goes back: only the other
+    weights show which of the two the step returns unchanged."""
     params = init_params()
 
     def step(params, old, limit, tokens):
@@ -701,7 +703,8 @@ def rollback_partly_frozen():
 
 @case
 def anchor_partly_frozen_scaled():
-    """The gradient of frozen weights is a sum of zeros over the scale of the loss, which is no constant."""
+    """The gradient of frozen weights is a sum of zeros over the scale of the loss, which is not constant.
+    """
     params = init_params()
 
     def step(params, anchor, scale, tokens):
@@ -722,8 +725,8 @@ def anchor_partly_frozen_scaled():
 
 @case
 def two_players_error_feedback():
-    """What a judge's masters become has a part in the other player's gradients; their
-    own gradient follows from the judge in bf16 alone."""
+    """The judge's new masters contribute to the other player's gradients; their own gradient
+    depends only on the judge in bf16."""
     random = np.random.default_rng(0)
     make = lambda: {"a": matrix(random, WIDTH, WIDTH), "b": jnp.zeros(WIDTH), "c": matrix(random, WIDTH, WIDTH)}
     judge, maker = make(), make()
@@ -752,8 +755,8 @@ def two_players_error_feedback():
 
 @case
 def one_element():
-    """The gradient of a judge's last bias is a scalar until it is reshaped, and what
-    the judge becomes has a part in the gradients of who is judged."""
+    """The gradient of a judge's last bias is a scalar until it is reshaped, and the new judge
+    contributes to the gradients of the player that it judges."""
     random = np.random.default_rng(0)
     judge = {"a": matrix(random, WIDTH, WIDTH), "b": jnp.zeros(WIDTH), "c": matrix(random, WIDTH, 1), "d": jnp.zeros(1)}
     maker = {"a": matrix(random, WIDTH, WIDTH)}
@@ -776,13 +779,14 @@ def one_element():
 
 @case
 def last_gradient_with_decay():
-    """The last gradient has a share of the weights in it, and a flag stands beside many of another kind."""
+    """The last gradient contains a share of the weights, and a flag is beside many flags of another kind.
+    """
     return optimized(optax.chain(optax.add_decayed_weights(1e-2), optax.zero_nans(), optax.optimistic_gradient_descent(1e-2)), kinds=[(r"^opt", None)])
 
 
 @case
 def layers_by_index():
-    """Plain gradient descent on a stack whose layers are read one by one."""
+    """Plain gradient descent on a stack whose layers are indexed one by one."""
     random = np.random.default_rng(0)
 
     def step(w, x, y):
@@ -801,7 +805,7 @@ def layers_by_index():
 
 @case
 def lookahead_partly_frozen():
-    """A frozen weight has a gradient of zeros over averages of its rows and columns."""
+    """A frozen weight has a gradient of zeros, divided by averages of its rows and columns."""
     tx = optax.lookahead(optax.adafactor(1e-2, min_dim_size_to_factor=4), 3, 0.5)
     params = optax.LookaheadParams.init_synced(init_params())
 
@@ -821,7 +825,7 @@ def norms_with_injected_decay():
 
 @case
 def pruned():
-    """The loss reads weights through a select of masks that stay."""
+    """The loss reads weights through a select with masks that stay constant."""
     tx = optax.adam(1e-3)
     params = init_params()
 
@@ -837,7 +841,7 @@ def pruned():
 
 @case
 def read_through_select():
-    """A flag chooses between the weights and their average."""
+    """A flag selects the weights or their average."""
     tx = optax.sgd(1e-2, momentum=0.9)
     params = init_params()
 
@@ -853,7 +857,7 @@ def read_through_select():
 
 @case
 def flags_that_one_constant_replaces():
-    """Optimistic descent of two groups: each has a flag for its first step."""
+    """Optimistic descent of two groups, each with a flag for its first step."""
     labels = jax.tree_util.tree_map_with_path(lambda path, _: "layers" if "layers" in str(path) else "rest", init_params())
     tx = optax.partition({name: optax.optimistic_gradient_descent(1e-2) for name in ("layers", "rest")}, labels)
     return optimized(tx, kinds=[(r"^opt", None)])._replace(alike="is_initial_step")
@@ -861,13 +865,14 @@ def flags_that_one_constant_replaces():
 
 @case
 def adamax():
-    """The divisor is a magnitude, not linear in the gradient."""
+    """The divisor is a magnitude, which is not linear in the gradient."""
     return optimized(optax.adamax(1e-3), kinds=ADAM)
 
 
 @case
 def slow_average():
-    """AdEMAMix: of two averages of the gradient the slow one is no moment for narrow formats."""
+    """AdEMAMix has two averages of the gradient, of which the slow one is not a moment for narrow
+    formats."""
     from optax.contrib import ademamix
 
     return optimized(ademamix(1e-3), kinds=[(r"count", "step"), (r"\.m1\b", "moment1"), (r"\.m2\b", "other"), (r"\.nu\b", "moment2")])
@@ -875,7 +880,7 @@ def slow_average():
 
 @case
 def sums_of_gradients():
-    """MADGRAD adds up all of the training's gradients."""
+    """MADGRAD sums all gradients of the training."""
     from optax.contrib import madgrad
 
     return optimized(madgrad(1e-3), kinds=[(r"\.count", "step"), (r"grad_sum_sq", "moment2"), (r"\.s\b", "other"), (r"^opt", None)])
@@ -883,7 +888,7 @@ def sums_of_gradients():
 
 @case
 def error_feedback():
-    """What rounding the gradient to its sign has left out is added to the next one."""
+    """The error of rounding the gradient to its sign is added to the next gradient."""
     params = init_params()
 
     def step(params, left, tokens):
@@ -898,7 +903,7 @@ def error_feedback():
 
 
 def follower(follow):
-    """A teacher that the loss reads and no gradient reaches."""
+    """The loss reads a teacher that no gradient reaches."""
     tx = optax.adam(1e-3)
     params = init_params()
 
@@ -929,7 +934,7 @@ def copied_teacher():
 
 @case
 def two_players():
-    """The actor's loss reads the critic that has just been updated."""
+    """The actor's loss reads the updated critic."""
     critic, actor = init_params(), init_params()
     tx = optax.adam(1e-3)
 
@@ -996,7 +1001,7 @@ def distilled():
 
 @case
 def statistics():
-    """Batch normalization keeps averages of activations; the tokens come back."""
+    """Batch normalization keeps averages of activations; the tokens are returned."""
     tx = optax.adam(1e-3)
     params = {"embed": init_params()["embed"], "layers": [{"w": layer["q"], "scale": layer["scale1"], "bias": layer["bias1"]} for layer in init_params()["layers"]], "head": init_params()["head"]}
     stats = [{"mean": jnp.zeros(WIDTH), "var": jnp.ones(WIDTH)} for _ in range(LAYERS)]
@@ -1021,7 +1026,7 @@ def statistics():
 
 @case
 def micro_batches_dropout_remat_scan():
-    """Everything at once: loops in loops, keys, multiple steps, a skip on overflow."""
+    """Everything at once: nested loops, keys, multiple steps, and a skip on overflow."""
     tx = optax.apply_if_finite(optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(optax.cosine_decay_schedule(1e-3, 10))), 3)
     params = init_params(stacked=True)
 
@@ -1050,12 +1055,13 @@ def micro_batches_dropout_remat_scan():
 
 
 def labels_of(tree):
-    """The paths of the leaves of a dictionary of arguments, named as arguments."""
+    """Returns the paths of the leaves of a dictionary of arguments, each with its argument's name.
+    """
     return [name + jax.tree_util.keystr(keys) for name, value in tree.items() for keys, _ in jax.tree_util.tree_flatten_with_path(value)[0]]
 
 
 def explain(fp8_run, path, *options):
-    """What fp8-run says of each argument and result: (path, role, kind or state)."""
+    """Returns what fp8-run prints of each argument and result: (path, role, kind or state)."""
     lines = t.run([fp8_run, path, "--explain-signature", *options]).stdout.splitlines()
     split = lines.index("results:")
     arguments = [re.split(r"  +", line.strip())[:4] for line in lines[1:split]]
@@ -1077,7 +1083,7 @@ def check(name, fp8_run, folder):
         new_state, out = case.step(**dict(zip(case.args, args)))
         return [new_state[key] for key in case.state], out
 
-    # One export; without hints of donation its text is that of another one.
+    # Exports once: without donation the stripped text equals that of an export without donation.
     donate = [i for i, key in enumerate(case.args) if key in case.state]
     lowered = jax.jit(flat, donate_argnums=donate).lower(*case.args.values())
     kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
@@ -1143,7 +1149,7 @@ def main():
             return [str(error)]
 
     names = only or list(CASES)
-    # Two at once: one is traced while the other's signature is read.
+    # Two threads: one case is traced while fp8-run reads another.
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = list(pool.map(attempt, names))
     for name, problems in zip(names, found):

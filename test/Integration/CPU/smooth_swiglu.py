@@ -1,5 +1,5 @@
-"""Smooth-SwiGLU: gated units are found in whatever way they are written, the
-transformation alone changes no bit, and it holds what an outlier breaks.
+"""Smooth-SwiGLU: gated units are found in all their spellings, the transformation alone
+changes no bit, and it keeps the accuracy that an outlier destroys.
 
     smooth_swiglu.py FP8_OPT FP8_RUN FOLDER CASE...
 """
@@ -28,7 +28,7 @@ def normal(seed, *shape, std=1.0):
 
 
 def sgd_step(model, rate=1.0):
-    """A step of plain gradient descent on sum(sin(model(p, x) @ head))."""
+    """Returns a step of plain gradient descent on sum(sin(model(p, x) @ head))."""
 
     def loss(p, x):
         return jnp.sum(jnp.sin(model(p, x).astype(jnp.float32) @ p["head"]))
@@ -51,7 +51,7 @@ def optimize(x, text, folder, *passes):
 
 
 def gated_units(x, text, folder, recipe="tensorwise", *sets):
-    """The section of the verdict report."""
+    """Returns the gated units of the verdict report."""
     report = folder / "verdicts.json"
     settings = " ".join(f"set={s}" for s in ("smooth_swiglu.granularity=channel", *sets))
     optimize(x, text, folder, "--fp8-import", f"--fp8-quantize=recipe={recipe} {settings} report={report}", "-o", "/dev/null")
@@ -62,7 +62,7 @@ def gated_units(x, text, folder, recipe="tensorwise", *sets):
 
 
 def two(p, x, f):
-    """Gate and linear layer as two arrays; `f` makes the product."""
+    """Gate and linear layer are two arrays; `f` computes the product."""
     return f(x @ p["a"], x @ p["b"]) @ p["c"]
 
 
@@ -82,7 +82,7 @@ def stacked(p, x, f):
 
 
 def across(p, x, f):
-    """Weights as PyTorch has them."""
+    """Weights are transposed, as in PyTorch."""
     return f(x @ p["at"].T, x @ p["bt"].T) @ p["ct"].T
 
 
@@ -153,8 +153,8 @@ def parameters(names, seed=0):
 
 
 def check_recognition(x):
-    """Every spelling in one layout, and one spelling in every layout; names, and
-    the order of arguments and results, play no part."""
+    """Finds every spelling in one layout, and one spelling in every layout; names and the order of
+    arguments and results do not matter."""
     cases = [(two, name, f) for name, fs in SPELLINGS.items() for f in fs]
     cases += [(layout, "silu", SPELLINGS["silu"][0]) for layout in PARTS if layout is not two]
     data = normal(99, 2, TOKENS // 2, WIDTH)
@@ -172,7 +172,7 @@ def check_recognition(x):
         nameless = gated_units(x, stripped, x.folder)
         same = lambda units: [{k: u[k] for k in ("activation", "channels", "granularity")} for u in units]
         assert same(units) == same(nameless), f"{what}: expected the same without names but got {nameless}"
-        # arg<N> of the stripped step is argument order[N] of the other.
+        # arg<N> of the stripped step is argument order[N] of the original.
         names = [path for path in sorted(p)] + ["x"]
         for part in ("gate", "linear", "down"):
             old, new = unit[part], nameless[0][part]
@@ -182,7 +182,7 @@ def check_recognition(x):
 
 
 def check_channels(x):
-    """The places that the report gives are those of the channels."""
+    """The report gives the channels' dimensions, starts and strides."""
     f = SPELLINGS["silu"][0]
     want = {
         halves: {"gate": ("ab", [1], [0, FFN], 1), "linear": ("ab", [1], [0, 0], 1), "down": ("c", [0], [0, 0], 1)},
@@ -203,7 +203,7 @@ def check_channels(x):
 
 
 def check_flax(x):
-    """Modules of Flax, two of them, behind norms and in a residual stream."""
+    """Two modules of Flax, behind norms and in a residual stream."""
 
     class Block(nn.Module):
         act: str
@@ -235,7 +235,7 @@ def check_flax(x):
 
 
 def run_function(x, text, folder, inputs):
-    """The results of main by path; inputs by the paths of the arguments."""
+    """Returns the results of main by path; `inputs` has the arguments by path."""
     source = folder / "function.mlir"
     source.write_text(text)
     save_file({name: np.ascontiguousarray(v) for name, v in inputs.items()}, str(folder / "inputs.safetensors"))
@@ -244,10 +244,10 @@ def run_function(x, text, folder, inputs):
 
 
 def smooth_alone(x, text, *sets):
-    """The step smoothed with all dots in high precision."""
+    """Returns the smoothed step, with all dots in high precision."""
     settings = " ".join(f"set=smooth_swiglu.{s}" for s in sets)
     smoothed = optimize(x, text, x.folder, "--fp8-import", f"--fp8-resolve-recipe=recipe=none {settings}", "--fp8-smooth-swiglu=all-dots")
-    # What runs it has a recipe of its own.
+    # The run that follows has a recipe of its own.
     return re.sub(r"fp8\.recipe = #fp8\.recipe<.*>(, )?", "", smoothed, count=1)
 
 
@@ -256,9 +256,9 @@ def named(p, data):
 
 
 def together(models, rate=1.0):
-    """One step of several models, {name: (model, parameters, data)}, each with
-    its own loss; returns it with its arguments. The gradient of one model's
-    parameters knows nothing of the others."""
+    """Returns one step of several models, {name: (model, parameters, data)}, each with its own
+    loss, and its arguments. The gradients of a model's parameters do not depend on the other
+    models."""
 
     def losses(p, x):
         return [jnp.sum(jnp.sin(m(p[n], x[n]).astype(jnp.float32) @ p[n]["head"])) for n, (m, _, _) in models.items()]
@@ -277,8 +277,8 @@ def together(models, rate=1.0):
 
 
 def check_exact(x):
-    """With powers of two every result of a step is the same bit for bit: the
-    loss, and by the new parameters all gradients."""
+    """With powers of two every result of a step keeps its bits: the loss and, through the new
+    parameters, all gradients."""
     data, f = normal(7, 2, TOKENS // 2, WIDTH), SPELLINGS["silu"][0]
     layouts = (two, halves, rematerialized, flat_tokens, in_bf16)
     models = {m.__name__: (lambda p, x, m=m: m(p, x, f), parameters(PARTS[m], seed=3), data) for m in layouts}
@@ -287,8 +287,8 @@ def check_exact(x):
     assert all(np.isfinite(value).all() for value in plain.values())
     for granularity in ("channel", "token"):
         smoothed = smooth_alone(x, text, f"granularity={granularity}")
-        # The product, once more where it is computed again, the weight or the
-        # gradient, and two results.
+        # The product, which is rescaled again if it is recomputed, the weight or the gradient, and
+        # two results.
         found, want = smoothed.count("fp8.rescale"), 4 * len(layouts) + 1
         assert found == want, f"{granularity}: expected {want} rescalings but got {found}"
         got = run_function(x, smoothed, x.folder, inputs)
@@ -300,8 +300,8 @@ def check_exact(x):
 
 
 def check_bound(x):
-    """With other factors the error of y = (h/s) · (s w) is at most
-    4 · 2^-24 · sum |h w|: here of one product, so that nothing else rounds."""
+    """With other factors the error of y = (h/s) · (s w) is at most 4 · 2^-24 · sum |h w|: here for
+    one product, so that nothing else rounds."""
     rng = np.random.default_rng(11)
     p = {"a": np.float32([[1.0]]), "b": np.float32([[1.0]]), "c": normal(12, 1, 64), "head": np.eye(64, dtype=np.float32)}
     data = np.exp(rng.uniform(-3, 3, (4096, 1))).astype(np.float32)
@@ -309,7 +309,7 @@ def check_bound(x):
     def model(p, x):
         return ((x @ p["a"]) * (x @ p["b"])) @ p["c"]
 
-    # The result itself, by an argument that is added to.
+    # The step returns the result itself too.
     def step(p, x):
         value, grads = jax.value_and_grad(lambda p: jnp.sum(jnp.sin(model(p, x) @ p["head"])))(p)
         return jax.tree.map(lambda w, g: w - g, p, grads), value, model(p, x)
@@ -325,8 +325,8 @@ def check_bound(x):
 
 
 def check_guards(x):
-    """Channels and tokens of zeros, and ones with NaN and infinity, give what
-    they give without smoothing."""
+    """Channels and tokens of zeros, and those with NaN and infinity, give the same results as
+    without smoothing."""
     f, models = (lambda a, b: jax.nn.relu(a) * b), {}
     for what, poison in {"zero": 0.0, "nan": np.nan, "inf": np.inf}.items():
         p, data = parameters(PARTS[two], seed=5), np.abs(normal(8, TOKENS, WIDTH))
@@ -366,8 +366,7 @@ def scan_parameters():
 
 
 def check_loops(x):
-    """Layers in a loop: exact again, and each tensor is rescaled where it costs
-    least."""
+    """Layers in a loop are exact too, and each tensor is rescaled where that costs least."""
     wraps = {"scan": lambda f: f, "remat": jax.checkpoint}
     data = normal(6, TOKENS, WIDTH)
     models = {n: (lambda p, x, w=w: scanned(p, x, w), scan_parameters(), data) for n, w in wraps.items()}
@@ -380,16 +379,15 @@ def check_loops(x):
 
     for kind, entry in models.items():
         text, _ = together({kind: entry})
-        # A product that the backward loop reads from a stack was divided by s
-        # before it was stored.
+        # A product that the backward loop reads from a stack is divided by s before it is stored.
         for granularity, want in {"scan": {"channel": 5, "token": 4}, "remat": {"channel": 6, "token": 5}}[kind].items():
             found = smooth_alone(x, text, f"granularity={granularity}").count("fp8.rescale")
             assert found == want, f"{kind}, {granularity}: expected {want} rescalings but got {found}"
         (unit,) = gated_units(x, text, x.folder)
         assert unit["down"]["layers"] == [0] and unit["down"]["dimensions"] == [1], f"{kind}: got {unit}"
 
-        # What the backward loop needs of the product are payloads, and with
-        # delayed factors all weights are rescaled and quantized outside.
+        # The backward loop needs only payloads of the product, and with delayed factors all weights
+        # are rescaled and quantized outside of the loop.
         stacks = optimize(x, text, x.folder, "--fp8-import", "--fp8-quantize=recipe=tensorwise set=smooth_swiglu.granularity=channel")
         assert f"3x{TOKENS}x{FFN}xf8E4M3FN" in stacks or kind == "remat", f"{kind}: expected a stack of payloads"
         settings = " ".join(f"set=smooth_swiglu.{s}" for s in ("granularity=channel", "scaling=delayed", "initial=one"))
@@ -401,9 +399,9 @@ def check_loops(x):
 
 
 def check_traffic(x):
-    """With delayed or per-token factors (and delayed scales) one kernel makes
-    the product from the dot of a branch, rescales and quantizes it: in f32 it
-    is never stored. (Its branches are, for the backward pass.)"""
+    """With delayed or per-token factors (and delayed scales) one kernel computes the product from
+    the dot of a branch, rescales and quantizes it, and never stores it in f32. (The branches are
+    stored, for the backward pass.)"""
     p = parameters(PARTS[two])
     text = lowered(sgd_step(lambda p, x: two(p, x, SPELLINGS["silu"][0])), p, normal(99, TOKENS, WIDTH)).as_text(debug_info=True)
     recipe = "recipe=delayed " + " ".join(f"set={o}.initial=one" for o in ("forward.activation", "wgrad.activation"))
@@ -420,19 +418,19 @@ def check_traffic(x):
 
 
 def on_grid(w):
-    """To four significant bits: what E4M3 holds, so that the weights round to themselves."""
+    """Rounds to four significant bits, which E4M3 holds, so that the weights are exact in it."""
     fraction, exponent = np.frexp(w)
     return np.ldexp(np.round(fraction * 16) / 16, exponent).astype(np.float32)
 
 
 def aligned(width=256, ffn=512, tokens=128, gain=16.0, channel=7, outlier=5):
-    """The papers' setting: in one channel the columns of gate and linear layer
-    are equal and large, and in the second step one token points along them.
-    Returns parameters, two batches and the results in f64."""
+    """The papers' setting: in one channel the columns of gate and linear layer are equal and large,
+    and in the second step one token is parallel to them. Returns parameters, two batches, the
+    results in f64 and the token's index."""
     p = {"a": normal(1, width, ffn, std=width**-0.5), "b": normal(2, width, ffn, std=width**-0.5)}
     p["a"][:, channel] = p["b"][:, channel] = gain * p["b"][:, channel]
     p["c"] = on_grid(normal(3, ffn, 32, std=ffn**-0.5))
-    # Or else what the other tokens give would be that channel's alone.
+    # Otherwise that channel would dominate the results of the other tokens too.
     p["c"][channel] /= 4
     p["head"] = normal(4, 32, OUT)
     data = normal(5, 2, tokens, width)
@@ -442,9 +440,9 @@ def aligned(width=256, ffn=512, tokens=128, gain=16.0, channel=7, outlier=5):
 
 
 def check_aligned(x):
-    """One token that points along an aligned channel: with one scale for the
-    tensor the others lose their bits, with delayed scaling that token is lost;
-    smoothed, the others keep what E4M3 has."""
+    """One token is parallel to an aligned channel. With one scale for the tensor the other tokens
+    lose their bits, and with delayed scaling that token saturates. With smoothing the others keep
+    E4M3's precision."""
     p, data, want, outlier = aligned()
     def step(p, x, want):
         def loss(p):
@@ -492,12 +490,12 @@ def check_aligned(x):
         snr, lost = run(f"{granularity}", "current", f"granularity: {granularity}")
         assert snr >= 30, f"{granularity}: expected at least 30 dB of the others but got {snr:.1f}"
         assert lost < 0.1, f"{granularity}: expected the token to keep its value but its error is {lost:.3f}"
-    # Delayed factors with delayed scales: the others are safe, and the token of
-    # this step is lost, for its channel's factor is that of the step before.
+    # With delayed factors and delayed scales the other tokens are safe. The token of this step
+    # saturates, because its channel's factor is that of the previous step.
     snr, lost = run("channel-delayed", "delayed", f"granularity: channel, {delayed}")
     assert snr >= 30, f"delayed factors: expected at least 30 dB of the others but got {snr:.1f}"
 
-    # The state that step leaves: 1/s of every channel, from this step's maxima.
+    # The state after that step: 1/s of every channel, from this step's maxima.
     state = load_file(next((x.folder / "channel-delayed").glob("checkpoint-*2.safetensors")))["fp8.p['c'].smooth.quantizer"]
     a, b = (np.float64(data[1]) @ np.float64(p[name]) for name in "ab")
     amax = np.max(np.abs(a * b / (1 + np.exp(-a))), axis=0)
@@ -509,9 +507,8 @@ def check_aligned(x):
 
 
 def check_optimizers(x):
-    """Where not every call takes its update: with optax.MultiSteps and
-    apply_if_finite a step trains as it does unsmoothed, and delayed factors are
-    learned from what it saw."""
+    """Where not every call updates: with optax.MultiSteps and apply_if_finite a step trains as it
+    does without smoothing, and delayed factors follow the values of the calls."""
     text = t.write_text(x.folder / "text.txt")
     for name, tx in {"calls": optax.MultiSteps(optax.adamw(3e-3), 2), "finite": optax.apply_if_finite(optax.adamw(3e-3), 3)}.items():
         model = x.folder / name

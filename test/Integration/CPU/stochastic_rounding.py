@@ -1,5 +1,5 @@
-"""What stochastic rounding draws, in NumPy: a hash of seed, step, loop
-iterations, tensor and element (docs of fp8.mix_seed and fp8.quantize)."""
+"""The random numbers of stochastic rounding, in NumPy: a hash of seed, step, loop iterations,
+tensor and element (see fp8.mix_seed and fp8.quantize)."""
 
 import math
 
@@ -18,7 +18,7 @@ def mix_seed(seed, counter):
 
 
 def random_numbers(seed, tensor, shape):
-    """The numbers of the elements of a tensor, in [0, 1)."""
+    """Returns the random numbers of the elements of a tensor, in [0, 1)."""
     key = mix_seed(seed, tensor)
     x = np.arange(math.prod(shape), dtype=np.uint32) ^ np.uint32(key % 2**32)
     x = (x ^ x >> np.uint32(17)) * np.uint32(0xED5AD4BB)
@@ -29,8 +29,8 @@ def random_numbers(seed, tensor, shape):
 
 
 def round_by(x, random, dtype):
-    """x rounded up in magnitude where the random number is below the fraction of
-    the way up. Beyond the largest number that is infinity."""
+    """Rounds the magnitude of x up if the random number is below the fraction between its
+    neighbours, otherwise down. Beyond the largest number the result is infinity."""
     info, x = ml_dtypes.finfo(dtype), x.astype(np.float64)
     exponent = np.maximum(np.frexp(np.abs(x))[1] - 1, int(info.minexp))
     distance = np.exp2(exponent - int(info.nmant))

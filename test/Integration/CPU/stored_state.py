@@ -1,14 +1,13 @@
 """The optimizer's state as a recipe stores it: after each step payloads, scales,
-centers and exponents are, bit for bit, those of an independent computation in
-NumPy and ml_dtypes from the step before and the gradients; updates that are not
-taken change no bit; a resumed run goes on bit for bit.
+centers and exponents equal, bit for bit, those of an independent computation in NumPy
+and ml_dtypes from the previous step and the gradients. Updates that are not taken
+change no bit, and a resumed run continues bit for bit.
 
     stored_state.py fp8-run FOLDER [CASE...]
 
-The steps here return their gradients as state, so that the reference can start
-from them: what it checks is the update and its storage.
+The steps here return their gradients as state, so that the reference can start from
+them: the test checks the update and its storage, not the gradients.
 """
-
 import json
 import math
 import pathlib
@@ -35,7 +34,7 @@ def largest(fmt):
 
 
 def scale_of(amax, fmt, rule="exact"):
-    """Scale and quantizer of a group."""
+    """Returns scale and quantizer of a group."""
     if amax == 0 or not np.isfinite(amax):
         return F32(1), F32(1)
     if rule == "exact":
@@ -62,8 +61,8 @@ def expansion(group):
 
 
 def encode(x, storage, quantizer=None, random=None):
-    """The arrays that x is stored in, by suffix; `quantizer`: of a delayed scale,
-    0 if it was never set."""
+    """Returns the arrays that store x, by suffix; `quantizer` is that of a delayed scale, or 0 if
+    it was never set."""
     fmt, tile = storage["format"], storage.get("tile", "tensor" if storage["format"].startswith("f8") else "none")
     dtype = FORMATS.get(fmt, np.float32)
     if tile == "none":
@@ -95,7 +94,7 @@ def encode(x, storage, quantizer=None, random=None):
 
 
 def decode(tensors, path):
-    """What the arrays at `path` stand for, in f32."""
+    """Returns the values of the arrays at `path`, in f32."""
     values = tensors[path].astype(np.float32)
     if path + ".scale" not in tensors:
         return values
@@ -148,8 +147,8 @@ def loss(params, x, y):
 
 
 def make_step(update, moments, dtype=jnp.float32, every=None):
-    """A step that returns its gradients as state; with `every`, one that takes
-    its update in every so many calls only."""
+    """Returns a step that returns its gradients as state; with `every` it updates only once in so
+    many calls."""
 
     def step(params, state, grads, count, x, y):
         value, g = jax.value_and_grad(loss)(params, x, y)
@@ -181,7 +180,7 @@ class Fixture:
         self.fp8_run, self.folder = fp8_run, pathlib.Path(folder)
         self.folder.mkdir(parents=True, exist_ok=True)
         rng = np.random.default_rng(1)
-        # The small gradients of an outlier's neighbours: moments span a lot.
+        # Small gradients beside an outlier: the moments have a wide range.
         self.x = (rng.standard_normal((8, 32, 24)) * np.exp(rng.standard_normal((8, 1, 24)))).astype(np.float32)
         self.y = rng.standard_normal((8, 32, 16)).astype(np.float32)
         save_file({"x": self.x, "y": self.y}, str(self.folder / "data.safetensors"))
@@ -195,13 +194,13 @@ class Fixture:
         return found
 
     def fail(self, *arguments):
-        """What a run says that does not get to its end."""
+        """Returns the messages of a run that fails with exit code 3."""
         result = self.train(*arguments, check=False)
         assert result.returncode == 3, f"expected exit code 3 but got {result.returncode}: {result.stderr[-300:]}"
         return result.stderr
 
     def resume_without(self, name, steps, counter):
-        """A run whose checkpoint has no such counter of its steps goes on as it did."""
+        """A run whose checkpoint lacks the counter of its steps resumes with the same results."""
         folder = self.folder / name
         whole = folder / "out" / f"checkpoint-{steps}.safetensors"
         expected = t.load_tensors(whole)
@@ -228,7 +227,7 @@ class Fixture:
 
 
 def without(path, name):
-    """Takes a tensor out of a safetensors file."""
+    """Removes a tensor from a safetensors file."""
     data = path.read_bytes()
     length = int.from_bytes(data[:8], "little")
     header, body, kept = json.loads(data[8 : 8 + length]), data[8 + length :], b""
@@ -250,13 +249,13 @@ def same(label, got, want):
 
 
 def storage_of(optimizer, what, array):
-    """How the recipe stores a kind of array; null where it stays f32."""
+    """Returns how the recipe stores a kind of array, or None where it stays f32."""
     storage = optimizer.get(what)
     return storage if storage and array.size >= optimizer["min_elements"] else None
 
 
 def check_updates(f, name, optimizer, steps=4, dtype=np.float32):
-    """Every checkpoint follows from the one before and its gradients."""
+    """Every checkpoint follows from the previous one and its gradients."""
     update, moments = OPTIMIZERS[name.split("-")[0]]
     step, initial = make_step(update, moments, dtype)
     checkpoints = f.run(name, step, initial, optimizer, steps)
@@ -265,7 +264,7 @@ def check_updates(f, name, optimizer, steps=4, dtype=np.float32):
         kind = "master" if root.startswith("params") else KEYS.get(root.split("'")[1]) if root.startswith("state") else None
         storage = storage_of(optimizer, kind, array)
         before |= {root + suffix: a for suffix, a in encode(np.asarray(array, np.float32), storage).items()} if storage else {root: array}
-    # JAX sorts arguments that are given by name.
+    # JAX sorts arguments that are passed by name.
     arguments = list(leaves_of(dict(sorted(initial.items()))))
     compared = 0
     for number in range(1, steps + 1):
@@ -295,7 +294,7 @@ def check_updates(f, name, optimizer, steps=4, dtype=np.float32):
 
 
 def leaves_of(trees):
-    """The leaves by path."""
+    """Returns the leaves by path."""
     out = {}
     for root, tree in trees.items():
         for keys, leaf in jax.tree_util.tree_flatten_with_path(tree)[0]:
@@ -309,7 +308,7 @@ F16 = {"format": "f16", "tile": "tensor"}
 
 
 def updates(f):
-    """Per tensor, in groups, expanded, delayed, unscaled; what is small stays."""
+    """Tests tensors, groups, expansion, delayed scales and casts; small arrays stay as they are."""
     least = {"min_elements": 1000}
     check_updates(f, "adamw-scaled", {"moment1": E4M3, "moment2": E5M2, "master": F16, **least})
     check_updates(f, "adamw-expanded", {"moment1": {**GROUPS, "expand": True}, "moment2": {**GROUPS, "expand": True}, **least})
@@ -317,14 +316,14 @@ def updates(f):
                                     "master": {"format": "bf16", "rounding": "stochastic"}, **least})  # fmt: skip
     check_updates(f, "adamw-delayed", {"moment1": {**E4M3, "scaling": "delayed"}, "moment2": {**E5M2, "scaling": "delayed"},
                                        "master": {**F16, "scaling": "delayed"}, **least})  # fmt: skip
-    # Weights in bf16: stored with more bits than they are read with, from the sum in f32.
+    # Weights in bf16 are stored with more bits than the step reads, from the sum in f32.
     check_updates(f, "adamw-bf16", {"moment1": E4M3, "moment2": E5M2, "master": F16, **least}, dtype=ml_dtypes.bfloat16)
     check_updates(f, "momentum-groups", {"moment1": GROUPS, "min_elements": 0})
     check_updates(f, "lion-scaled", {"moment1": {**E5M2, "scale": "pow2", "rounding": "stochastic"}, "master": F16, **least})
 
 
 def skipped(f):
-    """An update that is not taken leaves every bit of what is stored."""
+    """An update that is skipped leaves every stored bit."""
     optimizer = {"moment1": E4M3, "moment2": {**GROUPS, "expand": True}, "master": F16, "min_elements": 1000}
     step, initial = make_step(adamw, "mv", every=3)
     check_skips(f.run("cond", step, initial, optimizer, 7), lambda number: number % 3 == 0, 2 + 4 + 2)
@@ -333,7 +332,7 @@ def skipped(f):
 
 
 def accumulated(f, name, tx, optimizer):
-    """Checkpoints of seven calls, of which every third one updates."""
+    """Returns checkpoints of seven calls, every third of which updates."""
     tx = optax.MultiSteps(tx, 3)
     _, initial = make_step(adamw, "mv")
 
@@ -347,7 +346,8 @@ def accumulated(f, name, tx, optimizer):
 
 
 def check_skips(checkpoints, takes, arrays):
-    """`arrays`: how many there are of each of the two weights' state."""
+    """Stored arrays change only in steps that update; `arrays` is the number of arrays for each of
+    the two weights."""
     stored = [n for n, a in checkpoints[1].items() if n + ".scale" in checkpoints[1] or n.endswith((".scale", ".center", ".exponent"))]
     assert len(stored) == 2 * arrays, f"expected payloads and scales but got {stored}"
     changes = 0
@@ -360,8 +360,7 @@ def check_skips(checkpoints, takes, arrays):
 
 
 def bounded(f):
-    """Where no update is taken a lower bound of what is added to the weights
-    still moves them."""
+    """If no update is taken, a lower bound on what is added to the weights still changes them."""
 
     def step(params, state, grads, count, x, y):
         value, g = jax.value_and_grad(loss)(params, x, y)
@@ -384,8 +383,8 @@ def bounded(f):
 
 
 def overflowed(f):
-    """A micro-batch whose gradients overflow: zero times infinity is NaN, in
-    what is stored as in JAX, and a run does not go on from there."""
+    """A micro-batch's gradients overflow: zero times infinity is NaN, in the stored state as in
+    JAX, and the run does not continue from there."""
 
     def step(params, state, grads, count, x, y):
         value, g = jax.value_and_grad(loss)(params, x, y)
@@ -409,8 +408,8 @@ def overflowed(f):
 
 
 def drawn(f):
-    """Every call draws other numbers, whatever the optimizer counts: a weight
-    that moves by an eighth of the distance to its neighbour gets there."""
+    """Every call draws new random numbers, whatever the optimizer counts: a weight that moves by an
+    eighth of the distance to its neighbour reaches it in time."""
     calls, rate = 40, 2.0**-12
     adam, sign = optax.adam(rate, b1=0, b2=0), optax.chain(optax.scale_by_sign(), optax.scale(-rate))
     optimizers = {
@@ -422,7 +421,7 @@ def drawn(f):
         "several": optax.apply_if_finite(adam, 3),
     }
     rng = np.random.default_rng(3)
-    # bf16 is 2^-9 apart there.
+    # In this range bf16 numbers are 2^-9 apart.
     params = {k: np.float32(rng.uniform(0.26, 0.49, s) * rng.choice([-1, 1], s)) for k, s in SHAPES.items()}
     params = {k: a.astype(FORMATS["bf16"]).astype(np.float32) for k, a in params.items()}
     for name, tx in optimizers.items():
@@ -455,10 +454,10 @@ def drawn(f):
 
 
 def clipped(f):
-    """StableAdamW: the update, without its decay, is divided by max(1, RMS(g / sqrt(v)))."""
+    """StableAdamW divides the update, without its decay, by max(1, RMS(g / sqrt(v)))."""
     steps = 4
     step, initial = make_step(adamw, "mv")
-    # Gradients that grow from batch to batch: v underestimates their squares.
+    # Gradients grow from batch to batch, so that v underestimates their squares.
     save_file({"x": f.x, "y": f.y * np.float32(3) ** np.arange(8, dtype=np.float32)[:, None, None]}, str(f.folder / "growing.safetensors"))
     checkpoints = f.run("clipped", step, initial, {"clip_update": True}, steps, data=f.folder / "growing.safetensors")
     before, largest_rms = leaves_of(initial), 0

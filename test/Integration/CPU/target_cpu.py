@@ -1,5 +1,5 @@
-"""Code for other CPUs than this one: those that this machine can run train as
-`native` does, those that it cannot are refused by what the machine lacks.
+"""Code for other CPUs than this one: if this machine can run it, it trains as `native`
+does; otherwise it is refused, with a message that names what the machine lacks.
 
     python target_cpu.py FP8_RUN FOLDER
 """
@@ -14,7 +14,7 @@ import numpy as np
 
 CPUS = {"x86_64": ["x86-64-v2", "x86-64-v3", "x86-64-v4", "znver4"], "aarch64": ["generic", "neoverse-v2"]}
 OTHER = {"x86_64": "neoverse-v2", "aarch64": "x86-64-v3"}
-# f32 sums in another order, three steps of a small model.
+# Sums in f32 have another order, over three steps of a small model.
 TOLERANCE = 1e-5
 
 

@@ -1,6 +1,6 @@
-"""--trace tells of every quantized tensor what NumPy tells of it and changes no
-bit of the losses; --alarm reacts to a spike: a step that is skipped leaves the
-state as it was.
+"""--trace records the same statistics of every quantized tensor as NumPy computes, and
+changes no bit of the losses. --alarm reacts to a spike: a skipped step leaves the
+state unchanged.
 
     trace.py fp8-run FOLDER [CASE...]
 """
@@ -41,7 +41,7 @@ METRICS = SCHEMA["properties"]["tensors"]["additionalProperties"]["properties"]
 
 
 def read_trace(out):
-    """step -> tensor -> metric -> value, checked against the schema."""
+    """Returns step -> tensor -> metric -> value, checked against the schema."""
 
     def check_values(value):
         if isinstance(value, list):
@@ -62,7 +62,7 @@ def checkpoint(out, step):
 
 
 class Model:
-    """Layers of one shape, y = tanh(x w), by themselves or in loops, on arrays."""
+    """Layers of one shape, y = tanh(x w), unrolled or in loops, and their data."""
 
     def __init__(self, folder, name, layers=2, scan=False, micros=0, spike=None, optimizer=None):
         self.folder, self.name = folder, name
@@ -71,7 +71,7 @@ class Model:
         self.params = {"w": w} if scan else {"w": [w[i] for i in range(layers)]}
         shape = (STEPS, micros, ROWS, WIDTH) if micros else (STEPS, ROWS, WIDTH)
         self.x = rng.normal(size=shape).astype(F32)
-        # Each step and micro-batch has another range, and some zeros.
+        # Each step and micro-batch has its own range, and some zeros.
         self.x *= rng.uniform(0.5, 3, size=shape[:-2] + (1, 1)).astype(F32)
         self.x[..., 3] = 0
         self.x[..., 5] *= 1e-5
@@ -91,7 +91,7 @@ class Model:
             return x
 
         def loss_fn(params, x, y):
-            # The size of the data is in the loss too, to have spikes there.
+            # The loss contains the magnitude of the data, so that it has spikes too.
             return jnp.mean((forward(params, x) * jnp.max(jnp.abs(x)) - y) ** 2)
 
         def step(params, state, x, y):
@@ -129,7 +129,8 @@ class Model:
 
 
 def quantize(x, fmt, axis=None, pow2=False, scale=None):
-    """What x becomes, and the scale(s): the current one of the recipe's rule."""
+    """Returns the codes of x and its scales; the default is the current scale of the recipe's rule.
+    """
     dtype, maximum, _ = FORMATS[fmt]
     amax = np.abs(x).max(axis=axis, keepdims=axis is not None).astype(F32)
     if scale is not None:
@@ -145,7 +146,7 @@ def quantize(x, fmt, axis=None, pow2=False, scale=None):
 
 
 def statistics(parts, fmt):
-    """Of pairs of a tensor and its (codes, scale), taken as one tensor."""
+    """Returns statistics of pairs of a tensor and its (codes, scale), taken as one tensor."""
     x = np.concatenate([part.ravel() for part, _ in parts])
     codes = np.concatenate([codes.ravel() for _, (codes, _) in parts])
     back = np.concatenate([(codes * scale).ravel() for _, (codes, scale) in parts])
@@ -171,7 +172,7 @@ def check_equal(found, want, what):
 
 
 def check_numpy(fp8_run, folder):
-    """Inputs and initial weights are what NumPy knows too."""
+    """NumPy can compute the statistics of inputs and initial weights."""
     model = Model(folder, "plain")
     for name, axis, operand in [
         ("exact", None, dict(scale="exact")),
@@ -189,17 +190,17 @@ def check_numpy(fp8_run, folder):
             assert want["underflow"] > 0
             check_equal(tensors["params['w'][0].activation"], want, f"{name}, step {step}")
         for i, w in enumerate(model.params["w"]):
-            # Rows of a weight lie along the contraction.
+            # The rows of a weight are along the contraction.
             want = statistics([(w, quantize(w, "f8E4M3FN", None if axis is None else 0, pow2))], "f8E4M3FN")
             check_equal(trace[1][f"params['w'][{i}].weight"], want, f"{name}, weight {i}")
-        # With rows each of the two kinds of dots has a tensor of its own.
+        # With row tiles the forward pass and wgrad have a tensor each.
         for part in ("activation", "activation.wgrad", "weight", "gradient"):
             assert (f"params['w'][1].{part}" in trace[1]) == (axis is not None or part != "activation.wgrad"), sorted(trace[1])
         print(f"{name}: {len(trace[1])} tensors")
 
 
 def check_saturation(fp8_run, folder):
-    """A scale from the step before is too small for a larger batch."""
+    """A scale from the previous step is too small for a larger batch."""
     model = Model(folder, "larger", spike=(2, 8))
     recipe = write_recipe(folder / "most_recent.yaml", scaling="delayed", history=1, algorithm="most_recent")
     out, result = model.run(fp8_run, "larger", "--trace", recipe=recipe, steps=3)
@@ -212,7 +213,7 @@ def check_saturation(fp8_run, folder):
 
 
 def check_loops(fp8_run, folder):
-    """A value for each layer; micro-batches are one tensor."""
+    """A loop has a value for each layer; micro-batches count as one tensor."""
     recipe = write_recipe(folder / "exact.yaml", scale="exact")
     single, _ = Model(folder, "single").run(fp8_run, "single", "--trace", recipe=recipe, steps=3)
     scan, _ = Model(folder, "scan", scan=True).run(fp8_run, "scan", "--trace", recipe=recipe, steps=3)
@@ -242,7 +243,7 @@ def check_loops(fp8_run, folder):
 
 
 def check_updates(fp8_run, folder):
-    """The root of the mean of g^2 / v, both from the moments in checkpoints."""
+    """update_rms is the root of the mean of g^2 / v, both from the moments in checkpoints."""
     decay, steps = 0.9, 4
     model = Model(folder, "adam", optimizer=optax.chain(optax.clip_by_global_norm(0.1), optax.adam(1e-2, b2=decay)))
     recipe = write_recipe(folder / "exact.yaml", scale="exact")
@@ -254,14 +255,15 @@ def check_updates(fp8_run, folder):
             (name,) = [name for name in checkpoint(out, step) if name.endswith(f".nu['w'][{i}]")]
             after = checkpoint(out, step)[name].astype(np.float64)
             squares = (after - decay * before) / (1 - decay)
-            # Inputs that are zero leave gradients that are.
+            # Inputs of zero give gradients of zero.
             want = np.sqrt(np.mean(squares / np.maximum(after / (1 - decay**step), 1e-37)))
             check_equal(trace[step][f"params['w'][{i}]"], {"update_rms": want}, f"step {step}, {name}")
             before = after
 
 
 def compare_bits(fp8_run, run, what):
-    """run(args, name) trains; returns the trace and its folder."""
+    """`run(args, name)` trains; compares runs with and without --trace, and returns the trace and
+    its folder."""
     found = []
     for args, name in ((["--trace"], "with"), ([], "without")):
         out = run(args, f"{what}-{name}")
@@ -273,7 +275,7 @@ def compare_bits(fp8_run, run, what):
     out = out.parent / f"{what}-with"
     trace = read_trace(out)
     for name, metrics in max(trace.items())[1].items():
-        # Where a delayed scale is too small nothing is sure.
+        # The SNR is only predictable if the scale did not saturate.
         sure = np.ravel(metrics.get("saturation", 1)) == 0
         for value in np.ravel(metrics.get("snr", 30))[sure]:
             assert 10 < value < 60, f"{what}: expected a plausible SNR of {name} but got {value}"
@@ -282,16 +284,16 @@ def compare_bits(fp8_run, run, what):
 
 
 def check_bits(fp8_run, folder):
-    """Losses and state have the bits that they have without a trace."""
+    """Losses and state have the same bits with and without a trace."""
     for recipe, config in [("tensorwise", {}), ("delayed", dict(micros=MICROS)), ("blockwise", dict(scan=True, micros=MICROS))]:
-        # (The recipes keep the last layer, a head.)
+        # (The recipes keep the last layer, which counts as a head.)
         model = Model(folder, recipe, layers=3, **config)
         compare_bits(fp8_run, lambda args, name: model.run(fp8_run, name, *args, recipe=recipe, steps=4)[0], recipe)
 
 
 def check_example(fp8_run, folder):
-    """So has the example model; of its gated units the trace tells the cosines
-    of gate and up weights that a step begins with."""
+    """The example model keeps its bits too, and the trace has the cosines of its gate and up
+    weights at the beginning of a step."""
     data, model = t.write_text(folder / "text.txt"), folder / "model"
     t.export_model(model, **t.TINY, loop="scan")
 
@@ -313,13 +315,13 @@ def check_example(fp8_run, folder):
 
 
 def check_resume(fp8_run, folder):
-    """A resumed run goes on with the file; steps taken twice are there once."""
+    """A resumed run continues the file; repeated steps occur once."""
     model = Model(folder, "resumed")
     recipe = write_recipe(folder / "exact.yaml", scale="exact")
     whole, _ = model.run(fp8_run, "whole", "--trace", recipe=recipe, steps=6)
     out, _ = model.run(fp8_run, "parts", "--trace", recipe=recipe, steps=3)
     lines = (out / "trace.jsonl").read_text()
-    # As if the run had gone on and died.
+    # As if the run had continued and then died.
     (out / "trace.jsonl").write_text(lines + lines.splitlines()[-1].replace('"step": 3', '"step": 4') + "\n" + '{"step": 5, "ten')
     model.run(fp8_run, "parts", "--trace", "--resume", recipe=recipe, steps=6)
     assert (out / "trace.jsonl").read_text() == (whole / "trace.jsonl").read_text()
@@ -353,8 +355,8 @@ def check_stop(fp8_run, folder):
 
 
 def check_skip(fp8_run, folder):
-    """The state has the bits of the step before, and training goes on with the
-    next batch; even if the step is not finite."""
+    """A skipped step keeps the bits of the previous state, and training continues with the next
+    batch, even if the step is not finite."""
     for factor, alarm in [(100, "amax@*.activation > 100 : skip"), (np.inf, "loss > 1e6:skip")]:
         model = Model(folder, "skipped", spike=(5, factor))
         recipe = write_recipe(folder / "delayed.yaml", scaling="delayed", history=4)

@@ -1,5 +1,5 @@
-"""Attention of the spellings in Integration/CPU/attention.py on a GPU: every
-kernel of the step agrees with the CPU's, in the emulator.
+"""The attention spellings of Integration/CPU/attention.py on the GPU emulator: every
+kernel of the step agrees with the CPU's.
 
     attention.py FP8_CHECK_GPU_KERNELS FP8_OPT FOLDER [all | CASE...]
 """
@@ -14,7 +14,7 @@ import fp8_testing as t  # noqa: E402
 import jax  # noqa: E402
 import numpy as np  # noqa: E402
 
-# With so many keys scores lie in global memory, those of the last queries too.
+# With this many keys scores are in global memory, for the last block of queries too.
 CASES = attention.CASES | {"many keys": attention.Case(attention.grouped, kv_heads=1, queries=40, keys=1700, batch=1)}
 CASES["many tiles"] = attention.Case(CASES["full"].attend, queries=64, keys=1700, batch=70)
 SOME = ["causal", "soft cap", "mask", "bias", "packed", "dropout", "grouped", "cross", "bf16", "f32 softmax of bf16", "one row", "long",

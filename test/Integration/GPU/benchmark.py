@@ -20,7 +20,7 @@ subprocess.run([sys.executable, ROOT / "benchmarks/gpu/make-bundle", bundle, "--
 
 
 def run(parts, code, driver=driver):
-    """The results of some parts; the copy in the bundle is what runs."""
+    """Runs some parts with the bundle's copy of the script, and returns the results."""
     command = [sys.executable, bundle / "run", "--out", folder / "results.json", "--work", folder / "runs", "--parts", parts]
     done = subprocess.run(command, env={**os.environ, "LD_LIBRARY_PATH": driver}, capture_output=True, text=True)
     print(done.stdout, done.stderr)
@@ -42,7 +42,7 @@ assert any(kernel["label"].startswith("attention ") for kernel in kernels)
 assert results["example"]["tensorwise"]["agrees"] and results["example"]["tensorwise"]["bit_equal"]
 assert {"bf16", "tensorwise"} <= set(results["models"]["tiny"]) and results["models"]["tiny"]["bf16"]["tokens_per_second"] > 0
 
-# What is wrong is told: a sample, a loss.
+# A wrong sample and a wrong loss are reported.
 path = bundle / "kernels" / "dot-64-128-96" / "kernels.json"
 manifest = json.loads(path.read_text())
 result = next(argument for argument in manifest["kernels"][0]["arguments"] if "samples" in argument)
@@ -52,7 +52,7 @@ description = json.loads((bundle / "bundle.json").read_text())
 description["example"]["tensorwise"][1] += 0.02
 (bundle / "bundle.json").write_text(json.dumps(description))
 changes = {
-    "fragments-bf16": lambda data: data[4:8] + data[:4] + data[8:],  # two sums change places
+    "fragments-bf16": lambda data: data[4:8] + data[:4] + data[8:],  # exchanges two sums
     "sums-e4m3-e4m3": lambda data: struct.pack("<f", 1e6) + data[4:],
     "to-e5m2": lambda data: data[:77] + bytes((data[77] ^ 1,)) + data[78:],
 }
@@ -65,11 +65,12 @@ results = run("kernels,example", 1)
 assert results["kernels"]["bad"] == ["dot_64x128x96"], results["kernels"]["bad"]
 assert results["example"]["tensorwise"]["agrees"] is False
 
-# Without a driver every part says so.
+# Without a driver every part reports it.
 results = run("device,copy,models", 1, driver="")
 assert "expected an NVIDIA driver" in results["device"]["failure"] and "expected an NVIDIA driver" in results["copy"]["failure"], results
 
-# The figures of a card (on the emulator no time passes): an FP8 dot of 1e12 flops and a quantization of 1e9 bytes, on an H100.
+# Tests how a card's figures are computed (in the emulator no time passes): an FP8 dot of 1e12 flops and a quantization of 1e9
+# bytes, on an H100.
 loader = importlib.machinery.SourceFileLoader("gpu_run", str(ROOT / "benchmarks/gpu/run"))
 gpu_run = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_run", loader))
 loader.exec_module(gpu_run)

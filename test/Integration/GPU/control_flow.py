@@ -1,7 +1,7 @@
-"""What a step decides while it runs: whether an update is skipped, how often a
-loop runs, and many micro-batches. On the emulated driver all of it is one graph,
-for which no call of the driver waits, and has the bits of the CPU and of a run
-whose conditions the host reads.
+"""Decisions of a step at run time: whether an update is skipped, the trip count of a
+loop, and many micro-batches. On the emulated driver all of it is one graph, during
+which no call of the driver waits. It has the bits of the CPU and of a run in which
+the host reads the conditions.
 
     python3 control_flow.py FP8_RUN WORK_DIR DRIVER_DIR
 """
@@ -30,7 +30,7 @@ several = optax.MultiSteps(adam, 2)
 
 
 def loss_of(w, x):
-    # (Without a dot, whose sums have another order.)
+    # (No dot, because its sums would have another order.)
     return ((x * w).sum(-1) ** 2).mean()
 
 
@@ -44,7 +44,7 @@ def step_of(optimizer):
 
 
 def skips(w, state, x):
-    """A step that is left out where gradients are not finite, by a branch."""
+    """A branch skips the update if gradients are not finite."""
     loss, gradient = jax.value_and_grad(loss_of)(w, x)
 
     def update():
@@ -56,7 +56,7 @@ def skips(w, state, x):
 
 
 def accumulates(w, x):
-    """Gradients of more micro-batches than a graph has room for."""
+    """Accumulates gradients of more micro-batches than a graph has room for."""
 
     def micro(carry, batch):
         index, sums = carry
@@ -68,7 +68,7 @@ def accumulates(w, x):
 
 
 def halves(n, x):
-    """As often as an argument says, in a loop that a value ends."""
+    """A loop whose trip count is an argument, and that may end on a value."""
 
     def outer(carry):
         i, x, steps = carry
@@ -102,7 +102,7 @@ def check(name, function, *args, flags=()):
             assert value.tobytes() == other[key].tobytes(), f"{name}, {key}: expected {value} but got with {what} {other[key]}"
     assert counts["graphs"] == 1 and counts["kernels"] == 0, f"{name}: expected one graph but got {counts}"
     assert host_counts["graphs"] == 0 and host_counts["kernels"] > 0, f"{name}: {host_counts}"
-    # Constants are there before the run; results are waited for behind it.
+    # Constants are loaded before the run; the host waits for results after it.
     print(f"{name}: {counts}")
     return counts
 
@@ -130,5 +130,5 @@ looped = check("loops", halves, np.int32(5), f32(4, 7) * 10)
 assert looped["iterations"] > 5, looped
 none = check("no-iteration", halves, np.int32(0), f32(4, 7) * 10)
 assert none["iterations"] == 0, none
-# A step waits as often whatever it decides.
+# The number of waits does not depend on what the step decides.
 assert taken["waits"] == skipped["waits"] and looped["waits"] == none["waits"]

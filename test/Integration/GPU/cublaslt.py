@@ -1,5 +1,5 @@
-"""Steps of a tiny model whose dots cuBLASLt computes, beside the CPU: losses, a
-package, the table of choices, and what is said where the library is missing.
+"""Steps of a tiny model whose dots cuBLASLt computes, compared with the CPU: losses, a
+package, the table of choices, and the message if the library is missing.
 
     python3 cublaslt.py FP8_RUN WORK_DIR DRIVER_DIR
 
@@ -45,7 +45,7 @@ def run(out, target, recipe, steps):
 
 
 def compare(what, expected, got):
-    # Sums are added in another order, and some results are rounded to bf16 between a dot and what follows.
+    # Sums have another order, and some results are rounded to bf16 between a dot and the op that follows.
     differences = [abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True)]
     print(f"{what}: largest relative difference {max(differences):.1e}")
     assert max(differences) <= 1e-5, f"{what}: expected {expected} but got {got}"
@@ -54,11 +54,11 @@ def compare(what, expected, got):
 target = "nvptx:sm_90a,cublaslt=all"
 for recipe, steps in (("tensorwise", 2), ("bf16", 1)):
     compare(recipe, run(f"cpu-{recipe}", "cpu", recipe, steps), run(f"gpu-{recipe}", target, recipe, steps))
-# What is rounded at another place shows in the state, so that the library has computed something.
+# Other rounding shows in the state, which proves that the library has computed something.
 state = [(folder / out / "checkpoint-2.safetensors").read_bytes() for out in ("cpu-tensorwise", "gpu-tensorwise")]
 assert state[0] != state[1]
 
-# A package has the table; the library is asked for when it is run.
+# A package has the table; the runtime loads the library.
 package = folder / "package"
 done = call(fp8_run, folder / "step.mlir", "--init", folder / "init.mlir", "--recipe", "tensorwise", "--emit-package", package, "--target", target,
             "--gpu-image", "bitcode", libraries=without)  # fmt: skip

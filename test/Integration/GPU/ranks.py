@@ -1,12 +1,12 @@
-"""Two ranks, each with an emulated GPU, beside two ranks on CPUs: the same bits where
-a step has no dots, in shard_map too, the losses of a tiny Llama within what dots may
-differ by. Ranks meet by way of the host and by the NCCL of the tests, which also fails
-on purpose.
+"""Two ranks, each with an emulated GPU, compared with two ranks on CPUs: the same bits
+if a step has no dots, in shard_map too, and for a tiny Llama losses within the error of
+dots. Ranks communicate through the host and through the NCCL of the tests, which also
+fails on purpose.
 
     python3 ranks.py FP8_RUN WORK_DIR DRIVER_DIR TRANSPORT [all]
 
-DRIVER_DIR has the emulator's libcuda.so.1, its folder `nccl` a libnccl.so.2. TRANSPORT is the plugin of the unit tests,
-which needs no MPI. `all` takes every recipe.
+DRIVER_DIR has the emulator's libcuda.so.1, and its folder `nccl` a libnccl.so.2. TRANSPORT is the plugin of the unit tests,
+which needs no MPI. `all` runs every recipe.
 """
 
 import json
@@ -38,9 +38,9 @@ NCCL = {"LD_LIBRARY_PATH": f"{driver}/nccl:{driver}", "FP8_EMULATOR_DEVICES": "2
 
 
 def start(out, files, options, settings, ranks=2):
-    """One process a rank; what each said, and its exit status."""
+    """Starts one process for each rank; returns the output and exit status of each."""
     processes = []
-    # (The path of a socket is short.)
+    # (The path of a socket must be short.)
     with tempfile.TemporaryDirectory() as sockets:
         for rank in range(ranks):
             environment = {**os.environ, "LD_LIBRARY_PATH": driver, "FP8_EMULATOR_SEED": str(rank), "FP8_EMULATOR_LANDING": "random"}
@@ -53,7 +53,7 @@ def start(out, files, options, settings, ranks=2):
         ended = []
         for process in processes:
             try:
-                # (One that is stopped does not end by itself.)
+                # (A process that was stopped does not end.)
                 output = process.communicate(timeout=10 if ended and ended[0][1] != 0 else 500)[0]
             except subprocess.TimeoutExpired:
                 process.kill()
@@ -75,9 +75,9 @@ def checkpoint(out):
 
 
 def elementwise(kind=""):
-    """Scales and shifts of columns, clipped by the norm of all gradients: no dot.
-    "sharded": a step in shard_map, whose rows are those of all ranks; "decides": one that
-    leaves out the second of three updates."""
+    """Returns a step that scales and shifts columns, clipped by the norm of all gradients, without
+    dots. "sharded" is a step in shard_map, whose rows are those of all ranks; "decides" skips the
+    second of three updates."""
     sharded = kind == "sharded"
     random = np.random.default_rng(0)
     params = {"scale": random.standard_normal(200).astype(np.float32), "shift": np.zeros(200, np.float32)}
@@ -120,7 +120,7 @@ def recipe(name, *all_reduce):
     return path
 
 
-# The bits of CPUs, whatever gradients travel as, and with shards of the state.
+# The bits of CPUs, whatever the wire format of gradients, and with shards of the state.
 wires = {"exact": [], "bf16-wire": ["all_reduce: {format: bf16}"], "e4m3-wire": ["all_reduce: {format: f8E4M3FN}"], "e5m2-wire": ["all_reduce: {format: f8E5M2, tile: 1x128}"]}
 cases = {name: ["--recipe", recipe(name, *lines)] for name, lines in wires.items()}
 cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"], "decides": cases["exact"]}
@@ -142,7 +142,7 @@ for name, options in cases.items():
     assert got == expected and want.keys() == found.keys() and not different, f"{name}: expected NCCL's losses to be {expected} but got {got}, and others for {different}"
 
 
-# Who carried what is told with a profile, for which kernels run one by one.
+# A profile names the transport, but runs kernels one by one.
 for settings, expected in [(NCCL, "NCCL 2.27.3"), ({}, "the host, for rank 1: it shares its GPU with another rank")]:
     got = run(folder / "profiled", elementwise(), "--recipe", "none", "--profile", *GPU, settings=settings)
     carrier = json.loads((folder / "profiled" / "collectives.json").read_text())["carrier"]
@@ -150,7 +150,7 @@ for settings, expected in [(NCCL, "NCCL 2.27.3"), ({}, "the host, for rank 1: it
 
 
 def fails(message, settings, *options):
-    """Both ranks end, and one of them says this."""
+    """Both ranks fail, and one of them prints this message."""
     ended = start(folder / "failed", elementwise(), ["--recipe", "none", "--overwrite", *GPU, *options], settings)
     told = sum(message in output for output, _ in ended)
     assert told == 1 and ended[0][1] == 1 and ended[1][1] != 0, f"expected '{message}' once but got {ended}"
@@ -158,14 +158,14 @@ def fails(message, settings, *options):
 
 fails("rank 1 of 2: its process has ended", NCCL | {"FP8_EMULATOR_NCCL": "1:kill:5"})
 fails("rank 1 of 2: no answer for 2 s", NCCL | {"FP8_EMULATOR_NCCL": "1:stop:5"}, "--rank-timeout", 2)
-# A file of this name that is no library hides a real one.
+# A file of this name that is not a library hides a real one.
 (folder / "libnccl.so.2").write_text("")
 hidden = NCCL | {"LD_LIBRARY_PATH": f"{folder}:{driver}"}
 fails("this rank cannot use it: ", hidden)
 fails("rank 1 of 2: FP8_GPU_COLLECTIVES asks for NCCL, but this rank cannot use it: it shares its GPU", NCCL | {"FP8_EMULATOR_DEVICES": "1"})
 fails("expected FP8_GPU_COLLECTIVES to be nccl or host but got 'mpi'", {"FP8_GPU_COLLECTIVES": "mpi"})
 
-# A model with dots, whose sums are in another order.
+# In a model with dots the sums have another order.
 t.export_model(folder, **t.TINY)
 text = folder / "text.txt"
 text.write_bytes(b"".join(f.read_bytes() for f in t.fortunes())[:20000])

@@ -1,9 +1,9 @@
-"""Whole steps of a tiny model on the GPU emulator, beside the CPU: the losses of
-each recipe, a run that goes on from one to the other, and what the host reads.
+"""Whole steps of a tiny model on the GPU emulator, compared with the CPU: the losses of
+each recipe, a run that resumes on the other device, and what the host reads.
 
     python3 steps.py FP8_RUN WORK_DIR DRIVER_DIR [all]
 
-DRIVER_DIR has the emulator's libcuda.so.1. `all` takes 20 steps of every recipe.
+DRIVER_DIR has the emulator's libcuda.so.1. `all` runs 20 steps of every recipe.
 """
 
 import os
@@ -36,8 +36,8 @@ def run(out, target, recipe, steps, *options, landing="random"):
 
 
 def compare(what, expected, got):
-    # Dots add in another order; everything else has the same bits. Sooner or later a number lies so near to the middle of two codes
-    # that it becomes the other one, and what follows from that grows.
+    # Dots sum in another order; everything else has the same bits. Sooner or later a value is so near to the midpoint of two codes
+    # that it is rounded to the other one, and the difference grows from there.
     differences = [abs(a - b) / abs(a) for a, b in zip(expected, got, strict=True)]
     print(f"{what}: largest relative differences of {len(got)} losses {max(differences[:5]):.1e}, {max(differences):.1e}")
     assert max(differences[:5]) <= 1e-5 and max(differences) <= 1e-2, f"{what}: expected {expected} but got {got}"
@@ -48,13 +48,13 @@ for recipe in recipes if everything else ["tensorwise", "blockwise", "scaling_fp
     steps = 20 if everything or recipe == "tensorwise" else 2
     compare(recipe, run(f"cpu-{recipe}", "cpu", recipe, steps), run(f"gpu-{recipe}", "nvptx:sm_89", recipe, steps))
 
-# From the one to the other, with state in its buffers, and other landings.
+# A run resumes on the other device, with state in its buffers and other landings.
 expected = run("whole", "cpu", "delayed", 3)
 run("both", "nvptx:sm_89", "delayed", 1, landing="early")
 run("both", "cpu", "delayed", 2, "--resume")
 compare("resumed", expected, run("both", "nvptx:sm_90a", "delayed", 3, "--resume", landing="late"))
 
-# A package holds the kernels' images, and needs no compiler to run them.
+# A package holds the kernels' images and needs no compiler to run them.
 package = folder / "package"
 environment = {**os.environ, "LD_LIBRARY_PATH": driver}
 for command in (

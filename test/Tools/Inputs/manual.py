@@ -1,4 +1,4 @@
-"""Checks the pages for man beside --help."""
+"""Compares the man pages with --help."""
 
 import pathlib
 import re
@@ -12,7 +12,7 @@ for name, least in (("fp8-opt", 60), ("fp8-run", 40), ("fp8-train", 20), ("fp8-r
     help = subprocess.run([name, "--help"], check=True, capture_output=True, text=True).stdout
     listed = [line.replace("\\-", "-").split("=")[0].split(" ")[0] for line in re.findall(r"^\.TP\n\.B (.*)$", text, re.MULTILINE)]
     options = set(re.findall(r"^(?:  |      )(--?[\w.-]+)", help, re.MULTILINE))
-    if name in ("fp8-opt", "fp8-lsp-server"):  # LLVM's own are left out
+    if name in ("fp8-opt", "fp8-lsp-server"):  # LLVM's own options are left out
         options = {option for option in options if re.match(r"--(fp8-|help$|version$)", option)} if name == "fp8-opt" else {"--help", "--version"}
     missing = sorted(options - set(listed))
     assert not missing, f"{page}: expected {', '.join(missing)}"

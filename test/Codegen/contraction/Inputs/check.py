@@ -1,5 +1,5 @@
-"""Compiles contractions with test-fp8-contraction, runs them and compares with
-float64: |error| <= 1e-6 * sum |a b|. With --bench prints GFLOP/s."""
+"""Compiles contractions with test-fp8-contraction, runs them and compares them with float64:
+|error| <= 1e-6 * sum |a b|. With --bench it prints GFLOP/s."""
 
 import argparse
 import ctypes
@@ -39,9 +39,9 @@ def run(command, **kwargs):
 
 
 class Case:
-    """dims: {letter: extent}; lhs, rhs, out: letters in the order in memory.
-    tiles: for lhs and rhs None, or {letter: how many elements share a scale}
-    (all of them along letters that are missing)."""
+    """`dims` is {letter: extent}; `lhs`, `rhs` and `out` have letters in memory order.
+    `tiles` has None or {letter: number of elements that share a scale} for lhs and rhs;
+    along a missing letter all elements share a scale."""
 
     def __init__(self, name, lhs, rhs, out, types, tiles=(None, None), promote=None, **dims):
         self.tiles, self.promote = tiles, promote
@@ -49,7 +49,7 @@ class Case:
         self.types, self.dims = types, dims
         self.order = out + "".join(c for c in lhs if c not in out)
         if len(out) > 1 and out[0] in rhs and out[0] not in lhs:
-            # A transposed result: loops in the order of lhs first.
+            # The result is transposed: its loops have the order of lhs first.
             self.order = "".join(c for c in lhs + rhs if c in out)
             self.order = "".join(dict.fromkeys(self.order + lhs))
 
@@ -57,7 +57,7 @@ class Case:
         return [self.dims[c] for c in letters]
 
     def operands(self):
-        """Letters, and tiles or None, of the inputs in order."""
+        """Returns the letters, and the tiles or None, of the inputs in order."""
         both = [(self.lhs, None), (self.rhs, None)]
         return both + [(x, t) for x, t in zip((self.lhs, self.rhs), self.tiles) if t is not None]
 
@@ -147,7 +147,7 @@ def compile_cases(cases, arguments, directory, timing=False):
 def values(rng, shape, element, edges):
     x = rng.standard_normal(shape).astype(np.float32)
     if element.startswith("f8") and edges:
-        # Every finite code, subnormals too.
+        # Every finite code, including subnormals.
         codes = np.arange(256, dtype=np.uint8)
         codes = codes[np.isfinite(codes.view(TYPES[element]).astype(np.float32))]
         return rng.choice(codes, shape).view(TYPES[element])
@@ -157,7 +157,7 @@ def values(rng, shape, element, edges):
 def check(case, library, rng):
     a = values(rng, case.shape(case.lhs), case.types[0], True)
     b = values(rng, case.shape(case.rhs), case.types[1], True)
-    # What lies behind the result must not be written.
+    # Memory after the result must not be written.
     guard = 64
     size = int(np.prod(case.shape(case.out)))
     c = np.full(size + guard, np.nan, np.float32)
@@ -188,7 +188,7 @@ def call(case, library, *arrays):
 
 
 def check_codes(library, case, element):
-    """Every code by itself, times one: exact, also NaN and infinity."""
+    """Multiplies every code by one: the result is exact, for NaN and infinity too."""
     codes = np.arange(256, dtype=np.uint8).view(TYPES[element])
     one = np.ones(1, TYPES[case.types[1 if case.dims["n"] == 1 else 0]])
     c = np.zeros(case.shape(case.out), np.float32)
@@ -221,7 +221,7 @@ def test_cases():
     # Attention: [B, S, H, D] operands.
     cases.append(Case("scores", "bshd", "bthd", "bhst", f8, b=2, s=24, t=40, h=3, d=16))
     cases.append(Case("context", "bhst", "bthd", "bhsd", ("f32", "f8E4M3FN"), b=2, s=24, t=40, h=3, d=16))
-    # The result with heads inside: two groups that do not nest.
+    # The result has heads inside: two groups of dimensions that do not nest.
     cases.append(Case("heads", "bhst", "bthd", "bshd", ("f32", "f32"), b=2, s=9, t=33, h=3, d=20))
     cases.append(Case("wgrad", "bsm", "bsn", "mn", f8, b=3, s=50, m=33, n=65))
     cases.append(Case("wgrad_heads", "bsm", "bhsd", "mhd", f8, b=3, s=20, m=33, h=2, d=24))
@@ -242,7 +242,7 @@ def test_cases():
     cases.append(Case("blocks_right", "mk", "nk", "mn", ("bf16", "f8E4M3FN"), (None, blocks[1]), m=30, n=130, k=300))
     cases.append(Case("blocks_mixed", "mk", "nk", "mn", f8, ({"k": 96, "m": 1}, {"k": 64}), m=30, n=30, k=400))
     cases.append(Case("blocks_batch", "bmk", "bkn", "bmn", f8, ({"b": 1, "k": 64}, {"b": 1, "n": 4}), b=3, m=20, n=30, k=160))
-    # Rows of two dimensions; a contraction over two, blocks along one or both.
+    # Rows of two dimensions; a contraction over two dimensions, with blocks along one or both.
     cases.append(Case("blocks_rows", "bsk", "kn", "bsn", f8, ({"b": 1, "s": 1, "k": 128}, blocks[1]), b=3, s=20, k=200, n=40))
     cases.append(Case("blocks_wgrad", "bsm", "bsn", "mn", f8, ({"b": 1, "s": 128, "m": 1}, {"b": 1, "s": 128, "n": 1}),
                       b=3, s=256, m=33, n=65))
@@ -260,8 +260,8 @@ def main():
                         help="run fp8-expand-casts, for targets without f16 conversions")
     parser.add_argument("--cpu", default="native")
     parser.add_argument("--bench", action="store_true")
-    parser.add_argument("--only", default="", help="cases whose names have this in them")
-    parser.add_argument("--every", type=int, default=1, help="only every n-th of the cases")
+    parser.add_argument("--only", default="", help="only cases whose names contain this")
+    parser.add_argument("--every", type=int, default=1, help="only every n-th case")
     parser.add_argument("--keep", default="")
     arguments = parser.parse_args()
     rng = np.random.default_rng(0)

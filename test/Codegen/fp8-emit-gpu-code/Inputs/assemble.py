@@ -1,4 +1,4 @@
-"""Assembles all kernels of a module of stage 4 for GPUs, and counts those with spills."""
+"""Assembles all GPU kernels of a module of stage 4, and counts those with spills."""
 
 import csv
 import pathlib

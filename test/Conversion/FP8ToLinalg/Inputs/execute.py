@@ -1,8 +1,7 @@
 """Compiles functions of fp8 ops with the stages that follow them, runs them and
-compares with an independent reference in NumPy and ml_dtypes: amax, scales and
-payloads bit for bit, dots with float64 on the dequantized operands,
+compares them with an independent reference in NumPy and ml_dtypes: amax, scales and
+payloads bit for bit, dots with float64 on the dequantized operands, with
 |error| <= 1e-6 * sum |a b|."""
-
 import argparse
 import ctypes
 import math
@@ -29,8 +28,8 @@ FORMATS = {
 NAN_CODES = {"f8E4M3FN": 0x7F, "f8E5M2": 0x7E, "f8E4M3": 0x7C, "f8E4M3FNUZ": 0x80, "f8E5M2FNUZ": 0x80}
 NUMPY = {"f32": np.float32, "f8E8M0FNU": np.uint8, "i64": np.int64, "i32": np.int32,
          "f16": np.float16, "bf16": ml_dtypes.bfloat16}
-# What the runtime does with a compiled schedule, in a few lines: see
-# fp8_launch and fp8_operand in include/fp8-c/Runtime.h.
+# A minimal runtime for a compiled schedule: see fp8_launch and fp8_operand in
+# include/fp8-c/Runtime.h.
 RUNTIME = """
 #include <stdint.h>
 struct step { char *arena, *scratch; char **external; };
@@ -57,7 +56,7 @@ def aligned(size):
     return memory[-memory.ctypes.data % 64 :]
 
 
-# The reference: how the words of the dialect's documentation compute.
+# The reference computes as the dialect's documentation says.
 
 
 def largest(fmt):
@@ -67,7 +66,7 @@ def largest(fmt):
 
 
 def blocks(shape, tile):
-    """The slices of every tile, with the index of its scale."""
+    """Yields the slices of every tile, with the index of its scale."""
     extents = [n if t == "*" else min(t, n) for n, t in zip(shape, tile)]
     counts = [max(1, -(-n // e)) for n, e in zip(shape, extents)]
     for index in np.ndindex(*counts):
@@ -89,7 +88,7 @@ def amax_of(x, tile):
 
 
 def scale_of(amax, rule, fmt, margin):
-    """(scale, quantizer) of one amax, in exact arithmetic where it matters."""
+    """Returns (scale, quantizer) of one amax, in exact arithmetic where rounding would matter."""
     one = np.float32(1)
     if not np.isfinite(amax) or amax == 0:
         return one, one
@@ -114,7 +113,7 @@ def scales_of(amax, rule, fmt, margin):
 
 
 def spread(scale, shape, tile):
-    """A scale for every element."""
+    """Returns the scale of every element."""
     scale = np.asarray(scale).reshape(scale_shape(shape, tile) or (1,) * len(shape))
     result = np.empty(shape, scale.dtype)
     for index, part in blocks(shape, tile):
@@ -152,13 +151,14 @@ def scaled(shape, fmt, tile, element="f32"):
 
 
 class Program:
-    """Functions, compiled together and called by name with arrays."""
+    """Functions that are compiled together and called by name with arrays."""
 
     def __init__(self):
         self.text, self.results = "", {}
 
     def add(self, name, arguments, results, body):
-        """arguments: (shape, element) of %0, %1, ...; body: lines, the last returns."""
+        """`arguments` has (shape, element) of %0, %1, ...; `body` has lines, of which the last
+        returns."""
         signature = ", ".join(f"%{i}: {tensor(*a)}" for i, a in enumerate(arguments))
         types = ", ".join(tensor(*r) for r in results)
         self.text += f"func.func @{name}({signature}) -> ({types}) {{\n{body}\n}}\n"
@@ -166,7 +166,7 @@ class Program:
 
     def compile(self, compiler, directory):
         stem = os.path.join(directory, "program")
-        # One module a function: a schedule is of one function.
+        # Each function is a module, because a schedule belongs to one function.
         functions = [f + "}\n" for f in self.text.split("\n}\n") if f.strip()]
         self.libraries = {}
 
@@ -194,7 +194,7 @@ class Program:
             for command in commands:
                 run(command, function)
                 if command[0] == "mlir-translate":
-                    # The runtime hands constants on: they must be found.
+                    # The runtime finds constants by their symbols.
                     text = pathlib.Path(path + ".ll").read_text()
                     pathlib.Path(path + ".ll").write_text(text.replace(" = private constant ", " = constant "))
             loops = open(path + ".loops.mlir").read()
@@ -219,7 +219,7 @@ class Program:
 
 
 def nasty(rng, shape, kind):
-    """Random f32 data, some of it adversarial."""
+    """Returns random f32 data, some of it adversarial."""
     x = rng.standard_normal(shape).astype(np.float32)
     if kind == "wide":
         x *= np.exp2(rng.integers(-20, 20, shape)).astype(np.float32)
@@ -253,7 +253,7 @@ def same(name, got, want):
 
 
 def quantize_body(value, shape, fmt, tile, rule, margin, element, overflow="saturate", tag=""):
-    """Lines that measure, scale and quantize %value into %x{tag}."""
+    """Returns lines that measure, scale and quantize %value into %x{tag}."""
     small = tensor(scale_shape(shape, tile), "f32")
     scale = tensor(scale_shape(shape, tile), element)
     attr = "" if all(t == "*" for t in tile) else f" tile = [{', '.join(map(str, tile))}]"
@@ -308,8 +308,8 @@ def check_quantize(compiler, directory, rng):
             with np.errstate(over="ignore", invalid="ignore"):
                 want = codes.view(FORMATS[fmt]).astype(np.float32) * spread(want_scale, shape, tile)
             same(label + " dequantized", values, want)
-            # Nothing saturates that is scaled by its own amax: the largest code
-            # comes from the tile's amax alone.
+            # A tensor with the scale of its own amax does not saturate: only the tile's amax has
+            # the largest code.
             if rule != "ocp_floor" and kind not in ("nonfinite", "subnormal"):
                 y = np.abs(x * spread(want_quantizer, shape, tile))
                 if (y > largest(fmt) * (1 + 2e-7)).any():
@@ -317,7 +317,8 @@ def check_quantize(compiler, directory, rng):
 
 
 def dot_cases():
-    """(name, lhs letters, rhs letters, batch, dims, lhs (fmt, tile, rule, scale), rhs)"""
+    """Returns (name, lhs letters, rhs letters, batch, dims, lhs (fmt, tile, rule, scale), rhs)
+    tuples."""
     f32, e8 = "f32", "f8E8M0FNU"
     e4, e5 = "f8E4M3FN", "f8E5M2"
     return [
@@ -365,16 +366,16 @@ def check_dots(compiler, directory, rng, cases):
             with np.errstate(invalid="ignore"):
                 want = np.einsum(spec, *values, optimize=True)
                 bound = 1e-6 * np.einsum(spec, *map(np.abs, values), optimize=True)
-                # Results below the normal numbers are as exact as those are.
+                # Subnormal results have the absolute error of the smallest normal numbers.
                 wrong = ~(np.abs(got - want) <= bound + 2.0**-140)
-            # Non-finite elements reach exactly what depends on them.
+            # Non-finite elements affect exactly the results that depend on them.
             if (np.isfinite(got) != np.isfinite(want)).any() or (wrong & np.isfinite(want)).any():
                 fail(f"{name} {kind}: error {np.nanmax(np.abs(got - want) / np.maximum(bound, 1e-300)):.3g} of the bound, "
                      f"{wrong.sum()} of {wrong.size}")
 
 
 def check_layouts(compiler, directory, rng):
-    """Payload and scale go through layout ops together."""
+    """Layout ops transform payload and scale together."""
     shape, fmt, tile = (6, 20, 300), "f8E4M3FN", [1, 1, 128]
     program = Program()
     steps = [("slice", ", [1, 4, 128] to [5, 20, 300]", (4, 16, 172), tile),
@@ -396,7 +397,7 @@ def check_layouts(compiler, directory, rng):
 
 
 def neighbours(y, fmt):
-    """The codes' values on both sides of every y (equal where y is one)."""
+    """Returns the codes' values on both sides of every y (both equal to y if y is such a value)."""
     values = np.arange(256, dtype=np.uint8).view(FORMATS[fmt]).astype(np.float64)
     values = np.unique(values[np.isfinite(values)])
     up = values[np.searchsorted(values, y)]
@@ -414,7 +415,7 @@ def check_stochastic(compiler, directory, rng):
   %p, %s = fp8.unpack %x : {kind}
   return %p : {tensor(shape, fmt)}"""
         program.add("s" + fmt, [(shape, "f32"), ((), "f32"), ((), "i64"), ((), "i32")], [(shape, fmt)], body)
-    # The same rounding where the product is fused and the payload rearranged.
+    # The rounding is the same if the product is fused and the payload rearranged.
     kind, flat = scaled(shape, "f8E5M2", ["*", "*"]), scaled((500, 2000), "f8E5M2", ["*", "*"])
     program.add("fused", [(shape, "f32"), ((), "i64")], [(shape, "f8E5M2"), ((500, 2000), "f8E5M2")], f"""
   %one = arith.constant dense<1.0> : tensor<f32>
@@ -440,7 +441,7 @@ def check_stochastic(compiler, directory, rng):
             (codes,) = program("s" + fmt, x, one, np.int64(seed), np.int32(step))
             return codes, codes.view(FORMATS[fmt]).astype(np.float64)
 
-        # The two neighbours and no other, in all binades and below them.
+        # Only the two neighbours occur, in all binades and below them.
         x = nasty(rng, shape, "wide")
         x[0] = np.float32(largest(fmt)) * np.linspace(-1.1, 1.1, 1000, dtype=np.float32)
         codes, values = round(x, 1)
@@ -451,8 +452,8 @@ def check_stochastic(compiler, directory, rng):
         for other in [round(x, 2)[0], round(x, 1, 1)[0]]:
             if (other == codes).mean() > 0.99:
                 fail(f"stochastic {fmt}: another seed gives the same roundings")
-        # A million draws of one number: the mean is right within 4 sigma, for
-        # all of them, and along rows and columns no more than luck allows.
+        # A million draws of one number: the mean is within 4 sigma of it, for all of them, and
+        # along rows and columns as far as chance allows.
         for y in [1.1, -3.3, 0.7e-3, largest(fmt) * 0.97]:
             y = float(np.float32(y))
             _, values = round(np.full(shape, y, np.float32), 5)
@@ -466,7 +467,7 @@ def check_stochastic(compiler, directory, rng):
                 z = (values.mean(axis) - y) / (sigma / math.sqrt(1000))
                 if np.abs(z).max() > 5.5 or not 0.8 < z.std() < 1.2:
                     fail(f"stochastic {fmt}: rows or columns are not independent: {np.abs(z).max()}, {z.std()}")
-        # Numbers of the format stay what they are.
+        # Numbers that the format has do not change.
         exact = np.resize(np.arange(256, dtype=np.uint8), shape)
         exact = np.where(np.isfinite(exact.view(FORMATS[fmt]).astype(np.float32)), exact, 0).astype(np.uint8)
         same(f"stochastic {fmt} exact", round(exact.view(FORMATS[fmt]).astype(np.float32), 9)[0], exact)
@@ -478,7 +479,8 @@ def check_stochastic(compiler, directory, rng):
 
 
 def check_accumulators(compiler, directory, rng):
-    """What an accumulator of 14 bits loses at K = 4096, and promotion saves."""
+    """Measures the accuracy that an accumulator of 14 bits loses at K = 4096, and that promotion
+    regains."""
     program, shape, fmt = Program(), (32, 4096), "f8E4M3FN"
     cases = {"narrow": ("accumulator_bits = 14", ["*", "*"]),
              "promoted": ("accumulator_bits = 14, promote_every = 128", ["*", "*"]),
@@ -507,7 +509,8 @@ def check_accumulators(compiler, directory, rng):
 
 
 def check_round(compiler, directory, rng):
-    """fp8.round: to nearest even as ml_dtypes does, and by the random numbers."""
+    """fp8.round rounds to nearest even as ml_dtypes does, and stochastically with the random
+    numbers."""
     program, shape = Program(), (37, 352)
     for element in ("bf16", "f16"):
         result = tensor(shape, element)
@@ -534,7 +537,7 @@ def check_round(compiler, directory, rng):
 
 
 def check_f16(compiler, directory, rng):
-    """A scaled f16 payload."""
+    """A scaled payload in f16."""
     program, shape = Program(), (37, 352)
     kind = scaled(shape, "f16", ["*", "*"])
     for rule in ("exact", "pow2"):
@@ -558,8 +561,8 @@ def check_f16(compiler, directory, rng):
 
 
 def expansion_of(x, tile, fmt):
-    """Center and exponent of every tile, as COAT defines them; powers, roots and
-    logarithms rounded to f32 from f64."""
+    """Returns center and exponent of every tile, as COAT defines them, with powers, roots and
+    logarithms computed in f64 and rounded to f32."""
     f32 = np.float32
     shape = scale_shape(x.shape, tile) or (1,) * x.ndim
     center, exponent = np.ones(shape, f32), np.ones(shape, f32)
@@ -583,8 +586,8 @@ def power(x, y):
 
 
 def check_expansion(compiler, directory, rng):
-    """Range expansion: groups of nothing, of one value, of one size, partial
-    ones; what it gains over plain groups."""
+    """Range expansion: groups of zeros, of one value, of one magnitude, and partial groups; and its
+    gain over plain groups."""
     program, cases = Program(), [("e0", (24, 300), [1, 128]), ("e1", (24, 300), ["*", "*"]), ("e2", (700,), [128])]
     fmt = "f8E4M3FN"
     for name, shape, tile in cases:
@@ -611,7 +614,7 @@ def check_expansion(compiler, directory, rng):
                 if len(shape) > 1:
                     x[5, :128] = np.float32(1.0) + np.arange(128, dtype=np.float32) * np.float32(2**-23)
                     x[6, :128], x[6, 3], x[6, 4] = 0, 1e38, 1e-42
-                    # Second moments down to the smallest number: the ratio is no f32.
+                    # Second moments down to the smallest number: their ratio exceeds f32.
                     spread_out = np.exp2(rng.uniform(-149, 0, 128)).astype(np.float32)
                     x[7, :128], x[7, 0], x[7, 1] = spread_out, 0.5, np.float32(2.0**-149)
                     x[8, :128], x[8, 0], x[8, 1] = spread_out * np.float32(1e20), 3e38, np.float32(2.0**-120)
@@ -641,7 +644,7 @@ def check_expansion(compiler, directory, rng):
             if kind == "special" and not np.isfinite(values).all():
                 fail(label + ": not finite")
             if kind == "special" and len(shape) > 1 and tile[0] == 1:
-                # Each is off by the format's half step to the power of 1/k.
+                # Each element is off by half a step of the format to the power of 1/k.
                 for row, k in (7, 1 / 16), (8, 1 / 16):
                     if exponent[row, 0] != k:
                         fail(f"{label}: expected an exponent of {k} but got {exponent[row, 0]}")
@@ -649,8 +652,8 @@ def check_expansion(compiler, directory, rng):
                     normal = wide[row, :128].astype(np.float64) / scale[row, 0] >= 2.0**-6
                     if off[normal].max() > np.log2(1 + 2.0**-4) / k + 1e-3:
                         fail(f"{label}: off by {off[normal].max()} octaves with k = {k}")
-    # A moment's groups span about three binades more than the format tells
-    # apart well: what is lost is little beside plain groups.
+    # A moment's groups span about three binades more than the format represents well: expansion
+    # loses little compared with plain groups.
     x = (rng.standard_normal((24, 300)) * np.exp(rng.standard_normal((24, 1)))).astype(np.float32)
     values = program("e0", x)[-1].astype(np.float64)
     s, q = scales_of(amax_of(x, [1, 128]), "exact", fmt, 0)

@@ -3,9 +3,9 @@
 usage: compare.py FP8_OPT WORK_DIR
 
 Every case is a JAX function with example arguments. Its StableHLO goes through
-`fp8-structure` and upstream's bufferization and loops into one shared object,
-and its results are compared with JAX's (or, for functions that XLA computes less
-accurately, with numpy's in f64). Integers must be equal, floats within `ulps`.
+`fp8-structure` and upstream's bufferization and loops into one shared object. Its
+results are compared with JAX's or, for functions that XLA computes less accurately,
+with NumPy's in f64. Integers must be equal, and floats within `ulps`.
 """
 
 import ctypes
@@ -24,7 +24,7 @@ from jax import lax
 fp8_opt, work = sys.argv[1:3]
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_enable_x64", True)
-# Of all tools with these names, those of the same LLVM.
+# Takes the tools of the LLVM that mlir-translate belongs to.
 tools = os.path.dirname(shutil.which("mlir-translate"))
 rng = np.random.default_rng(0)
 cases = []
@@ -35,7 +35,7 @@ def case(name, function, *args, ulps=0, atol=0.0, want=None):
 
 
 def raw(name, body, reference, *args):
-    """A case in StableHLO's own text, for what JAX does not write."""
+    """Adds a case in StableHLO's own text, for ops that JAX does not write."""
     cases.append((name, (body, reference), [np.asarray(a) for a in args], 0, 0.0, None))
 
 
@@ -65,7 +65,7 @@ a, b = [x.ravel() for x in np.meshgrid(special, special)]
 ints = np.array([0, 1, -1, 2, -2, 3, 7, 31, 32, 33, 100, -100, 2**31 - 1, -(2**31), 12345, -54321], np.int32)
 p, q = [x.ravel() for x in np.meshgrid(ints, ints)]
 
-# XLA flushes subnormals to zero, so numpy says what is right.
+# XLA flushes subnormals to zero, so that NumPy is the reference.
 tiny = np.array([1e-40, -1e-40, 3e-45, 1e-38, 1.0, -3e9, 0.0, 1e30], np.float32)
 s, t = [x.ravel() for x in np.meshgrid(tiny, tiny)]
 for name, ref in [("add", np.add), ("mul", np.multiply), ("div", np.divide), ("max", np.maximum)]:
@@ -146,7 +146,7 @@ from scipy import special as sp
 case("erf_inv", lax.erf_inv, rng.uniform(-1, 1, 3000).astype(np.float32), ulps=2, want=sp.erfinv)
 case("erf_inv_edge", lax.erf_inv, np.array([1, -1, 0.99999994, 1e-30, 0, -0.9999], np.float32), ulps=2,
      want=sp.erfinv)
-# Near a root an f32 argument does not say the result to 2 ulp.
+# Near a root the rounding of an f32 argument changes the result by more than 2 ulp.
 for name, ref in [("lgamma", sp.gammaln), ("digamma", sp.psi)]:
     points = np.concatenate([wide, special[special > -np.inf], [3e4, -0.0, 1.0, 2.0, np.inf]]).astype(np.float32)
     case(name, getattr(lax, name), points[~(np.abs(ref(points.astype(np.float64))) < 1e-2)], ulps=2, want=ref)
@@ -260,12 +260,12 @@ def text_of(i, function, args):
     if isinstance(function, tuple):
         return "func.func @case%d%s" % (i, function[0])
     text = jax.jit(function).lower(*args).as_text()
-    if "func.func private" in text:  # all that main does is to call it
+    if "func.func private" in text:  # main only calls it
         text = re.sub(r"func.func public @main.*?\n  }\n", "", text, flags=re.S)
         text = re.sub(r"func.func private @\w+", "func.func @main", text)
     inner = text[text.index("func.func"):text.rindex("}")]
     inner = re.sub(r"@([A-Za-z_][\w.]*)", lambda m: "@case%d" % i if m[1] == "main" else "@case%d_%s" % (i, m[1]), inner)
-    # Attributes of the module's signature that nothing here reads.
+    # Removes attributes of the module's signature that nothing here reads.
     return re.sub(r" \{jax\.result_info = \"[^\"]*\"\}", "", inner)
 
 
@@ -338,7 +338,7 @@ for i, (name, function, args, ulps, atol, want) in enumerate(cases):
                 unit = np.maximum(np.abs(np.spacing(np.abs(e).astype(kind)).astype(np.float64)), 0)
                 error = np.abs(got.astype(np.float64) - reference)
                 close = (got == e) | (np.isnan(got) & np.isnan(e)) | (error <= ulps * unit + atol)
-            # Results that XLA flushes to zero are right when they are subnormal.
+            # Subnormal results that XLA flushes to zero are right.
             flushed = float(ml_dtypes.finfo(kind).tiny)
             close |= (e == 0) & (np.abs(got.astype(np.float64)) < flushed) & (kind != np.float64)
             good = bool(np.all(close))

@@ -1,9 +1,9 @@
-"""docs/StableHLOSubset.md says what the dialects and the compiler do.
+"""docs/StableHLOSubset.md agrees with the dialects and the compiler.
 
     python3 subset.py FP8_OPT LLVM_TBLGEN SOURCE_ROOT
 
 Every op of the TableGen files has one row and every row an op, and "Compiled"
-is what happens to the op's own example on its way to structured form.
+says what happens to the op's own example on its way to structured form.
 """
 
 import concurrent.futures
@@ -13,7 +13,7 @@ import re
 import subprocess
 import sys
 
-# The imported file lies in the source tree.
+# The imported file is in the source tree, which gets no cache.
 sys.dont_write_bytecode = True
 fp8_opt, tblgen, root = sys.argv[1], sys.argv[2], pathlib.Path(sys.argv[3])
 spec = importlib.util.spec_from_file_location("ods_examples", root / "test/Docs/ods_examples.py")
@@ -24,7 +24,7 @@ PASSES = ["--stablehlo-drop-sharding", "--stablehlo-inline-calls", "--stablehlo-
 
 
 def examples():
-    """(op, its example) for every op of the three dialects."""
+    """Returns (op, its example) for every op of the three dialects."""
     include = root / "include/fp8"
     for path in sorted((include / "Dialect/StableHLO/IR").glob("*.td")):
         for where, record in ods.definitions(tblgen, include, path):
@@ -39,7 +39,8 @@ def is_gone(op, text, passes):
 
 
 def compiled_as(example):
-    """What the page may say of an op of an example, or None where there is nothing to compile."""
+    """Returns the entries that the page may have for an op, or None if its example has nothing to
+    compile."""
     op, text = example
     if "func.func" not in text:
         return op, None

@@ -1,5 +1,5 @@
-"""Micro-batches in a scan, and weights that the loss changes before it reads
-them: what the loop computes of them is the same in every iteration."""
+"""Micro-batches in a scan, with weights that the loss transforms before it uses them: the
+transformation is the same in every iteration."""
 
 import jax
 import jax.numpy as jnp
@@ -8,7 +8,7 @@ import optax
 from families import Step, step
 from models import STEPS, normal, zeros
 
-# Wide enough that what is computed of a weight stays in the loop.
+# Wide enough that the transformation of a weight stays in the loop.
 INPUTS, OUTPUTS, PARTS = 64, 16, 4
 
 
@@ -53,19 +53,20 @@ def weights(*names, seed=0):
 
 @step
 def cast():
-    """Master weights in f32, the loss reads bf16."""
+    """Master weights in f32; the loss reads them in bf16."""
 
     def model(p, x):
         p = jax.tree.map(lambda w: w.astype(jnp.bfloat16), p)
         return (residual([p["a"], p["b"]], x, jnp.bfloat16).astype(jnp.bfloat16) @ p["out"]).astype(jnp.float32)
 
-    # XLA rounds dots of bf16 elsewhere, and second moments are squares of small numbers.
+    # XLA rounds dots of bf16 at other places, and second moments are squares of small numbers.
     return micro_batched(model, weights("a", "b"), bound=0.5, loss_bound=1e-2, gap=0.5)
 
 
 @step
 def arithmetic():
-    """Rounded and back, transposed, scaled, normalized, masked, and with an adapter of low rank."""
+    """Weights are rounded and widened, transposed, scaled, normalized, masked, or added to a
+    low-rank adapter."""
     mask = jnp.asarray(np.random.default_rng(1).integers(0, 2, (INPUTS, INPUTS)), jnp.float32)
 
     def model(p, x):

@@ -1,4 +1,5 @@
-"""A training step as JAX lowers it, what it gives there, and its values as files."""
+"""Exports training steps as JAX lowers them, with JAX's results, and writes their values to files.
+"""
 
 import functools
 import inspect
@@ -20,7 +21,7 @@ def to_numpy(leaf):
 
 
 def by_path(trees):
-    """The leaves of {argument: tree} by path, as JAX names them."""
+    """Returns the leaves of {argument: tree} by path, as JAX names them."""
     return {
         name + jax.tree_util.keystr(keys): leaf
         for name, tree in trees.items()
@@ -29,12 +30,12 @@ def by_path(trees):
 
 
 def paths_of(tree, root):
-    """The tree with every leaf's path in its place."""
+    """Returns the tree with each leaf replaced by its path."""
     return jax.tree_util.tree_map_with_path(lambda keys, _: root + jax.tree_util.keystr(keys), tree)
 
 
 def apart(got, want):
-    """The difference of two tensors relative to the second's largest entry."""
+    """Returns the largest difference of two tensors relative to the second's largest entry."""
     got, want = (np.asarray(x) for x in (got, want))
     assert got.shape == want.shape, f"expected shape {want.shape} but got {got.shape}"
     if not jnp.issubdtype(want.dtype, jnp.floating):
@@ -58,7 +59,7 @@ def read(path):
 
 
 class Export:
-    """A step as JAX lowers it, and what it gives there."""
+    """A step as JAX lowers it, and its results in JAX."""
 
     def __init__(self, made, donate, steps):
         self.parameters = list(inspect.signature(made.function).parameters)
@@ -73,7 +74,7 @@ class Export:
         donated = tuple(i for i, name in enumerate(self.parameters) if name in carried) if donate else ()
         lowered = jax.jit(made.function, donate_argnums=donated).lower(*self.arguments(state, 0))
         self.debug = lowered.as_text(debug_info=True)
-        # What jit prunes is no argument.
+        # jit prunes unused arguments.
         self.paths = re.findall(r'loc\("((?:[^"\\]|\\.)*)"\)', t.main_arguments(self.debug))
         self.replaced = {
             to: by_path({"": carried[name]})[to[len(name) :]]
@@ -96,18 +97,19 @@ class Export:
     def played(self):
         return self.play(self.state)
 
-    # Rows of every step's scalars, the first step's results, the state after the
-    # first step and after the last.
+    # The scalars of every step, the first step's results, and the state after the first and after
+    # the last step.
     scalars, outputs, early, final = (property(lambda self, i=i: self.played[i]) for i in range(4))
 
     def arguments(self, state, i):
-        """The arguments of step i."""
+        """Returns the arguments of step i."""
         feed = jax.tree.map(lambda b: jnp.asarray(b[i]), self.step.batches)
         keys = {name: jax.random.fold_in(state[name], i) for name in self.step.keys}
         return [{**state, **feed, **keys}[name] for name in self.parameters]
 
     def play(self, state):
-        """The scalars of every step from this state on, all results of the first, and the state after the first and the last."""
+        """Returns the scalars of every step from this state on, all results of the first step, and the state after the first and
+        the last."""
         scalars, outputs = [], {}
         for i in range(self.steps):
             leaves, state = self.advance(state, i)
@@ -117,18 +119,18 @@ class Export:
         return scalars, outputs, early, self.replaced_in(state)
 
     def advance(self, state, i):
-        """The results of step i from this state, by path, and the state after it."""
-        # What JAX donates is gone after the call.
+        """Returns the results of step i from this state, by path, and the state after it."""
+        # Donated arrays are deleted by the call.
         got = self.compiled(*self.arguments(jax.tree.map(jnp.copy, state), i))
         leaves = {path: to_numpy(leaf) for path, leaf in by_path({"result": got}).items()}
         return leaves, {**state, **self.step.carry(got)}
 
     def replaced_in(self, state):
-        """The arrays of a state that a step replaces, by path."""
+        """Returns the arrays of a state that a step replaces, by path."""
         return {path: to_numpy(leaf) for path, leaf in by_path(state).items() if path in self.replaced}
 
     def state_of(self, values):
-        """The state with these arrays, by path, and the initial ones elsewhere."""
+        """Returns the state with these arrays, by path, and the initial ones elsewhere."""
 
         def leaf(path, initial):
             if path not in values:
@@ -143,13 +145,14 @@ class Export:
         }
 
     def has_outputs(self):
-        """Whether it returns arrays that are no state."""
+        """Returns whether the step returns arrays that are not state."""
         state = set(self.replaced.values())
         return any(leaf.ndim and path not in state for path, leaf in self.outputs.items())
 
 
 def feeds(folder, export, name_of):
-    """The options that give initial values and data, with names as the module has them."""
+    """Writes initial values and data; returns the options that pass them, with the module's names.
+    """
     from safetensors.numpy import save_file
 
     values = {name_of(p): export.initial[p] for p in export.paths if p in export.initial}

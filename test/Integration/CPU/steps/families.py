@@ -1,4 +1,4 @@
-"""What a family of the zoo is made of: functions marked with `@step`, each of
+"""The parts of the zoo's families: a family consists of functions marked with `@step`, each of
 which makes a training step with its initial values and data."""
 
 import importlib
@@ -10,13 +10,14 @@ REGISTRY = {}
 
 
 def step(function):
-    """Marks a function that makes a Step; its docstring says what is special."""
+    """Registers a function that makes a Step; its docstring says what is special about it."""
     REGISTRY.setdefault(function.__module__, {})[function.__name__] = function
     return function
 
 
 def steps_of(names, only=()):
-    """(number in its family, name, function that makes the Step) of these families' steps, or of those in `only`."""
+    """Yields (number in its family, name, function that makes the Step) for the steps of these families, or for
+    those in `only`."""
     for family in names:
         importlib.import_module(family)
         for i, (name, make) in enumerate(REGISTRY[family].items()):
@@ -39,32 +40,31 @@ def run_checks(checks):
 @dataclass
 class Step:
     function: Callable
-    # Initial values and, with a leading dimension for the step, data; both by
-    # name of the function's argument.
+    # Initial values and data, by name of the function's argument. Data has a leading dimension for
+    # the step.
     state: dict
     batches: dict
-    # The loss among the results, and what replaces the state, by name again.
-    # State that nothing replaces is frozen.
+    # Select the loss among the results, and the results that replace the state, by name too. State
+    # that nothing replaces is frozen.
     loss: Callable
     carry: Callable
-    # Relative bound of the losses, and of the other results in the maximum norm
-    # of each tensor.
+    # Bound of the losses' relative error, and of the error of other results in the maximum norm of
+    # each tensor.
     loss_bound: float = 1e-4
     bound: float = 1e-3
-    # Weights of linear layers: a number, or of forward, dgrad and wgrad dots.
+    # The number of weights of linear layers, or of their forward, dgrad and wgrad dots.
     linear: Optional[Union[int, tuple]] = None
-    # Dots that JAX writes again with the same operands, which are one.
+    # The number of dots that JAX repeats with the same operands, and that become one.
     repeated: int = 0
-    # What tensorwise may lose, in nats.
+    # The largest loss of tensorwise above that of none, in nats.
     gap: float = 0.05
-    # Arguments that are keys which the step does not return: step s has
-    # fold_in(key, s).
+    # Arguments that are keys which the step does not return: step s gets fold_in(key, s).
     keys: tuple = ()
-    # Parts of paths of tensors that are rounding errors and not compared: the
-    # bias of a key has no gradient, since a softmax does not change with it.
+    # Parts of paths of tensors that consist of rounding errors and are not compared: the bias of a
+    # key has no gradient, since a softmax does not depend on it.
     noise: tuple = ()
-    # Shapes of the scales that a recipe keeps, by parts of their names: the
-    # layers of the loops that the tensor is quantized in.
+    # Shapes of the scales that a recipe keeps, by parts of their names: the trip counts of the
+    # layer loops in which the tensor is quantized.
     scales: dict = field(default_factory=dict)
-    # Settings that a preset is trained with as well, by the preset's name.
+    # Additional settings with which a preset is trained, by the preset's name.
     settings: dict = field(default_factory=dict)

@@ -1,5 +1,5 @@
-"""Modules of Flax as people write them: attention, scanned and rematerialized
-layers, batch statistics, dropout."""
+"""Modules of Flax as people write them: attention, scanned and rematerialized layers, batch
+statistics, dropout."""
 
 import flax.linen as nn
 import jax
@@ -38,7 +38,7 @@ class Block(nn.Module):
 
 
 class ScannedBlock(nn.Module):
-    """A block as nn.scan wants it: from carry to carry."""
+    """A block as nn.scan needs it: from carry to carry."""
 
     @nn.compact
     def __call__(self, x, mask):
@@ -104,7 +104,7 @@ def classifier():
     image, label = clusters()
     params = jax.jit(model.init)(jax.random.key(0), image[0])["params"]
     state = TrainState.create(apply_fn=model.apply, params=params, tx=optax.adam(3e-3, eps=1e-6))
-    # The head stays, the first layer has no input gradient.
+    # The head is not quantized, and the first layer has no input gradient.
     return Step(train, {"state": state}, {"image": image, "label": label}, lambda r: r[1], lambda r: {"state": r[0]}, linear=(2, 1, 2))
 
 
@@ -117,13 +117,13 @@ def decoder():
 @step
 def decoder_bf16():
     """Modules with dtype=bfloat16 and f32 parameters."""
-    # Gradients of biases have few digits in bf16, and Adam makes them all of one size.
+    # Gradients of biases have few digits in bf16, and Adam scales them all to one magnitude.
     return decoder_step(Decoder(dtype=jnp.bfloat16), loss_bound=2e-2, bound=0.5, linear=6 * 2)
 
 
 @step
 def decoder_remat():
-    """Each layer computed again in the backward pass."""
+    """The backward pass recomputes each layer."""
     return decoder_step(Decoder(remat=True), linear=(22, 12, 12))
 
 
@@ -141,7 +141,7 @@ def decoder_scanned_remat():
 
 @step
 def decoder_dropout():
-    """Dropout of attention weights too, its key in a TrainState of one's own."""
+    """Dropout, also of attention weights, with the key in a custom TrainState."""
     model = Decoder(dropout=0.1, layers=1)
 
     class State(TrainState):
@@ -160,7 +160,7 @@ def decoder_dropout():
 
 @step
 def nnx_model():
-    """The newer interface: graph definition apart, all state in one tree."""
+    """Flax NNX: the graph definition is separate, and all state is in one tree."""
     from flax import nnx
 
     class MLP(nnx.Module):

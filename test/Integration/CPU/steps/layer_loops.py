@@ -1,5 +1,5 @@
-"""Loops over layers: what they read from outside, how they find their weights,
-loops in loops. Every tensor has one scale for each layer that it belongs to."""
+"""Loops over layers: the values that they read from outside, how they index their weights, nested
+loops. Every tensor has one scale for each layer that it belongs to."""
 
 import jax
 import jax.numpy as jnp
@@ -27,7 +27,7 @@ def trained(loss, params, **options):
 
 
 def weights(seed=0, **layers):
-    """Square weights with leading dimensions for their layers."""
+    """Returns square weights with leading dimensions for their layers."""
     r = np.random.default_rng(seed)
     params = {name: normal(r, *lead, INPUTS, INPUTS, scale=INPUTS**-0.5) for name, lead in layers.items()}
     return params | {"out": normal(r, INPUTS, OUTPUTS)}
@@ -38,7 +38,7 @@ def scan(block, x, layers):
 
 
 def of(layers, *names):
-    """The scales of tensors that have an entry for each of `layers`."""
+    """Returns the shapes of the scales of tensors that have an entry for each of `layers`."""
     return {f"params['{name}'].{tensor}": layers for name in names for tensor in ("activation", "gradient")}
 
 
@@ -47,7 +47,7 @@ def of(layers, *names):
 
 @step
 def cross_attention():
-    """Keys of every layer read what an encoder has made."""
+    """The keys of every layer read an encoder's output."""
 
     def loss(p, x):
         memory = relu(x @ p["encoder"])
@@ -59,7 +59,7 @@ def cross_attention():
 
 @step
 def cross_attention_remat():
-    """The same, in another layout and computed again for the backward pass."""
+    """The same in another layout, recomputed in the backward pass."""
 
     def loss(p, x):
         memory = relu(x @ p["encoder"]).reshape(2, -1, INPUTS)
@@ -90,7 +90,7 @@ def experts():
 
 @step
 def conditioning():
-    """Every layer is modulated by one embedding."""
+    """One embedding modulates every layer."""
 
     def loss(p, x):
         condition = relu(jnp.mean(x, 0, keepdims=True) @ p["encoder"])
@@ -102,7 +102,7 @@ def conditioning():
 
 @step
 def shared_weight():
-    """One weight that all layers share: its activations differ."""
+    """All layers share one weight, with different activations."""
 
     def loss(p, x):
         return scan(lambda h, w: h + relu(relu(h @ w) @ p["shared"]), x, p["layer"])
@@ -130,7 +130,7 @@ def gated_scales(layers):
 
 @step
 def nested_scans():
-    """Blocks of layers: a scan in a scan."""
+    """Blocks of layers are a scan in a scan."""
 
     def loss(p, x):
         return scan(lambda h, block: scan(gated, h, block), x, p["layers"])
@@ -141,7 +141,7 @@ def nested_scans():
 
 @step
 def nested_scans_remat():
-    """The same, blocks and layers computed again for the backward pass."""
+    """The same, with blocks and layers recomputed in the backward pass."""
 
     def loss(p, x):
         return scan(jax.checkpoint(lambda h, block: scan(jax.checkpoint(gated), h, block)), x, p["layers"])
@@ -192,7 +192,7 @@ def nested_indices():
 
 @step
 def layers_in_an_order():
-    """The iterations are the layers where a table says which weight is whose."""
+    """The iterations visit the layers in the order of a table."""
     return indexed(lambda p, x: scan(lambda h, i: block(p, h, i), x, jnp.array([2, 0, 1])))
 
 

@@ -1,4 +1,4 @@
-"""Loops in the step: over layers, micro-batches, time and iterations."""
+"""Loops in a step: over layers, micro-batches, time and iterations."""
 
 from functools import partial
 
@@ -48,13 +48,13 @@ def layers():
 @step
 def layers_remat():
     """scan over jax.checkpoint of a layer."""
-    # The backward pass computes all but the last product again.
+    # The backward pass recomputes all dots but the last.
     return scanned(scan_remat, linear=(9, 5, 5))
 
 
 @step
 def layers_remat_saving_dots():
-    """A policy saves the products, so the loop hands on more than its carry."""
+    """A policy saves the dots' results, so that the loop's body returns more than its carry."""
     return scanned(scan_remat_dots, linear=5)
 
 
@@ -66,7 +66,7 @@ def layers_unrolled_in_pairs():
 
 @step
 def layers_backwards():
-    """reverse=True, and an output of every layer that the loss reads."""
+    """A scan with reverse=True, and an output of every layer that the loss reads."""
     opt = tx()
 
     def train(params, opt_state, tokens):
@@ -90,7 +90,7 @@ def layers_backwards():
 
 
 def microbatched(objective, params, tokens, parts):
-    """Loss and gradients summed over parts of the batch in a scan."""
+    """Returns loss and gradients, summed over parts of the batch in a scan."""
     split = tokens.reshape(parts, -1, *tokens.shape[1:])
 
     def body(carry, part):
@@ -133,7 +133,7 @@ def micro_batches_of_scanned_layers():
 
 @step
 def several_updates_in_one_step():
-    """The whole training step in a scan: three batches at once."""
+    """The whole training step is in a scan over three batches."""
     opt = tx()
 
     def train(state, tokens):
@@ -182,7 +182,8 @@ def recurrent():
 
 @step
 def loss_in_chunks():
-    """lax.map over chunks of the positions, so that not all logits are there at once; blocks of attention by fori_loop."""
+    """lax.map over chunks of the positions, so that not all logits are in memory at once, and blocks of attention in a
+    fori_loop."""
     opt = tx()
 
     def train(params, opt_state, tokens):
@@ -206,7 +207,7 @@ def loss_in_chunks():
 
 @step
 def rate_by_cases():
-    """lax.switch chooses the rate, lax.cond whether to decay."""
+    """lax.switch selects the rate, and lax.cond decides whether to decay."""
 
     def train(params, momentum, count, x, y):
         loss, grads = jax.value_and_grad(lambda p: class_loss(mlp(p, x), y))(params)
@@ -225,7 +226,7 @@ def rate_by_cases():
 
 @step
 def deep_equilibrium():
-    """The layer is a while loop to its fixed point, with an implicit gradient that is one too (custom_vjp)."""
+    """The layer is a while loop to a fixed point; its gradient (custom_vjp) is one too."""
 
     def solve(f, start):
         body = lambda c: (c[1], f(c[1]), c[2] + 1)

@@ -4,20 +4,19 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-# The data of every step that the zoo takes, and more than once: 50 steps go
-# through them.
+# Every step of the zoo uses data of this size. The 50 steps read the data more than once.
 STEPS, VOCAB, WIDTH, HEADS, BATCH, LENGTH = 50, 64, 32, 4, 4, 16
 
 
 def tokens(batch=BATCH, length=LENGTH + 1):
-    """A walk over a ring with noise: something to learn."""
+    """Returns noisy walks over a ring, which a model can learn."""
     random = np.random.default_rng(3)
     moves = random.choice([1, 1, 1, 5, 17], (STEPS, batch, length))
     return (np.cumsum(moves, axis=-1) % VOCAB).astype(np.int32)
 
 
 def clusters(classes=10, width=32, batch=16):
-    """Points around centres, and which."""
+    """Returns points around centres, and the number of each point's centre."""
     random = np.random.default_rng(5)
     centres = random.normal(0, 1, (classes, width))
     label = random.integers(0, classes, (STEPS, batch)).astype(np.int32)
@@ -25,7 +24,7 @@ def clusters(classes=10, width=32, batch=16):
 
 
 def images(classes=8, size=8, channels=3, batch=8):
-    """Noisy copies of a picture for each class, and which."""
+    """Returns noisy copies of a picture for each class, and the classes."""
     points, label = clusters(classes, size * size * channels, batch)
     return points.reshape(STEPS, batch, size, size, channels), label
 
@@ -132,7 +131,7 @@ def gpt_block(p, x, dropout=lambda x, place: x, approximate=True):
 
 
 def gpt(params, inputs, approximate=True, dropout=lambda x, place: x):
-    """`dropout(x, place)` drops parts of x; places are numbers."""
+    """`dropout(x, place)` drops parts of x; `place` numbers the calls."""
     x = params["wte"][inputs] + params["wpe"][: inputs.shape[1]]
     x = dropout(x, 0)
     for i in range(sum(name.startswith("h") and name != "head" for name in params)):
@@ -154,7 +153,7 @@ def llama_layer(r, kv_heads=2, ffn=48):
 
 
 def llama_params(seed=0, layers=2, stacked=False, **sizes):
-    """`stacked`: the layers' parameters as one tree of arrays with a leading dimension."""
+    """With `stacked` the layers' parameters are one tree of arrays with a leading dimension."""
     r = np.random.default_rng(seed)
     params = {"embed": normal(r, VOCAB, WIDTH, scale=1.0), "norm": jnp.ones(WIDTH), "lm_head": normal(r, WIDTH, VOCAB)}
     params["layers"] = [llama_layer(r, **sizes) for _ in range(layers)]

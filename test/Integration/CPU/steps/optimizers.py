@@ -1,4 +1,4 @@
-"""Optimizers beside Adam, from optax and written by hand."""
+"""Optimizers other than Adam, from optax and written by hand."""
 
 import jax
 import jax.numpy as jnp
@@ -20,13 +20,13 @@ def with_optax(tx, model=llama_params, loss=llama_loss, **options):
 
 @step
 def sgd():
-    """No state but the parameters."""
+    """The parameters are the only state."""
     return with_optax(optax.sgd(0.2))
 
 
 @step
 def adafactor():
-    """Factored second moments, clipping by block, scaled by the parameters."""
+    """Factored second moments, clipping by block, updates scaled by the parameters."""
     return with_optax(optax.adafactor(1e-2, min_dim_size_to_factor=16, momentum=0.9))
 
 
@@ -39,28 +39,31 @@ def lion():
 
 @step
 def novograd():
-    """Second moments are one scalar a tensor."""
+    """Each tensor has a scalar second moment."""
     return with_optax(optax.novograd(2e-2))
 
 
 @step
 def lamb_with_lookahead_norms():
-    """Trust ratios, and gradients centralized and clipped by block."""
+    """Trust ratios, with gradients centralized and clipped by block."""
     return with_optax(optax.chain(optax.centralize(), optax.adaptive_grad_clip(0.5), optax.lamb(1e-2, eps=1e-5)))
 
 
 @step
 def muon():
-    """optax.contrib.muon: Newton-Schulz iterations of the momentum in a loop, Adam for the rest."""
+    """optax.contrib.muon: Newton-Schulz iterations of the momentum in a loop, and Adam for other
+    parameters."""
     return with_optax(optax.contrib.muon(2e-2, eps=1e-6, adam_learning_rate=3e-3))
 
 
 @step
 def shampoo_by_hand():
-    """Preconditioners L and R by a coupled Newton iteration, a while loop until it converges."""
+    """The inverse roots of L and R come from a coupled Newton iteration, a while loop until it
+    converges."""
 
     def inverse_root(matrix):
-        """The inverse square root of a positive matrix, iterated until it is one to 1e-4 or 12 times."""
+        """Returns the inverse square root of a positive matrix, after an error of at most 1e-4 or 12
+        iterations."""
         n = matrix.shape[0]
         scale = jnp.trace(matrix)
         eye = jnp.eye(n)
@@ -81,7 +84,7 @@ def shampoo_by_hand():
         for p, f, g in zip(params, factors, grads):
             left = 0.9 * f["l"] + 0.1 * g["w"] @ g["w"].T
             right = 0.9 * f["r"] + 0.1 * g["w"].T @ g["w"]
-            # Damped, so that few iterations do.
+            # Damped, so that few iterations are enough.
             damp = lambda m: m + (0.1 * jnp.trace(m) / m.shape[0] + 1e-6) * jnp.eye(m.shape[0])
             update = inverse_root(damp(left)) @ g["w"] @ inverse_root(damp(right))
             new_params.append({"w": p["w"] - 5e-3 * update, "b": p["b"] - 0.1 * g["b"]})
@@ -97,7 +100,7 @@ def shampoo_by_hand():
 
 @step
 def line_search_by_hand():
-    """Backtracking: a while loop halves the rate until the loss has fallen enough; the model runs in its condition."""
+    """Backtracking: a while loop, whose condition runs the model, halves the rate until the loss has fallen enough."""
 
     def train(params, x, y):
         objective = lambda p: class_loss(mlp(p, x), y)
@@ -114,7 +117,8 @@ def line_search_by_hand():
 
 @step
 def rates_and_rules_for_groups():
-    """multi_transform: one optimizer for matrices, another for vectors; the rate is state (inject_hyperparams)."""
+    """multi_transform has one optimizer for matrices and another for vectors; the rate is state
+    (inject_hyperparams)."""
     matrices = optax.inject_hyperparams(optax.adamw)(learning_rate=optax.cosine_decay_schedule(3e-3, 60), eps=1e-6)
     labels = lambda p: jax.tree.map(lambda x: "matrix" if x.ndim > 1 else "vector", p)
     return with_optax(optax.multi_transform({"matrix": matrices, "vector": optax.rmsprop(1e-3, eps=1e-5)}, labels))
@@ -122,13 +126,14 @@ def rates_and_rules_for_groups():
 
 @step
 def schedule_free():
-    """The parameters that are trained are neither those that gradients are of nor the average."""
+    """The trained parameters differ from those at which gradients are taken and from the average.
+    """
     return with_optax(optax.contrib.schedule_free_adamw(3e-3, warmup_steps=5, eps=1e-6))
 
 
 @step
 def sharpness_aware():
-    """Two gradients a step, the second where the loss is worst nearby."""
+    """Two gradients a step, the second at the point nearby where the loss is largest."""
 
     def train(params, momentum, x, y):
         objective = jax.value_and_grad(lambda p: class_loss(mlp(p, x), y))

@@ -1,13 +1,13 @@
-"""Every preset on steps of other people's kinds, exported live from JAX:
+"""Every preset on training steps in many styles, exported from JAX:
 
     python presets.py FP8_RUN FOLDER FAMILY... [--only STEP...] [--recipe RECIPE...]
 
-Families and steps are those of zoo.py. Of each step this checks that
+Families and steps are those of zoo.py. For each step this checks that
 
  1. `--recipe none` gives JAX's losses and state;
  2. every other preset compiles and its losses stay near JAX's;
  3. the scales that a preset keeps from step to step have the dimensions that
-    the step says: one entry for each layer of a loop.
+    the step expects: one entry for each layer of a loop.
 """
 
 import argparse
@@ -31,19 +31,21 @@ PRESETS = sorted(path.stem for path in (HERE.parents[3] / "recipes").glob("*.yam
 
 
 def shapes(path):
-    """Of all tensors of a safetensors file, whatever their format."""
+    """Returns the shapes of all tensors of a safetensors file, whatever their format."""
     with open(path, "rb") as file:
         header = json.loads(file.read(struct.unpack("<Q", file.read(8))[0]))
     return {name: tuple(entry["shape"]) for name, entry in header.items() if name != "__metadata__"}
 
 
 def check_scales(expected, found):
-    """`expected` has shapes by parts of names: those of what a preset keeps of a tensor's scale."""
+    """Compares the shapes of the scales that a preset keeps; `expected` has shapes by parts of
+    names."""
     kept = {name: shape for name, shape in found.items() if name.startswith("fp8.") and name.endswith(".quantizer")}
     for name, shape in kept.items():
         for part, want in expected.items():
             assert part not in name or shape == want, f"expected {name} of shape {want} but got {shape}"
-    # Those of weights may be current while others are delayed, and only some presets smooth.
+    # Weights may have current scales while other tensors have delayed ones, and only some presets
+    # smooth.
     for part in expected if kept else ():
         assert part.endswith((".weight", ".smooth")) or any(part in name for name in kept), f"expected a scale of {part} but got {sorted(kept)}"
     return len(kept)
@@ -90,13 +92,13 @@ def main():
     parser.add_argument("fp8_run")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("family", nargs="+")
-    parser.add_argument("--only", nargs="+", default=[], help="these steps alone")
-    parser.add_argument("--recipe", nargs="+", default=PRESETS, help="these presets alone")
+    parser.add_argument("--only", nargs="+", default=[], help="only these steps")
+    parser.add_argument("--recipe", nargs="+", default=PRESETS, help="only these presets")
     args = parser.parse_args()
 
     def run(i, name, make):
         step = make()
-        # Names tell whose scales they are.
+        # Names are needed to match scales to tensors.
         check(args.fp8_run, args.folder / name, name, step, i % 2 == 0, bool(step.scales) or i % 3 == 0, args.recipe)
 
     families.run_checks((name, functools.partial(run, i, name, make)) for i, name, make in families.steps_of(args.family, args.only))

@@ -1,4 +1,4 @@
-"""Dropout, noise and the keys they need."""
+"""Dropout and noise, with keys of all kinds."""
 
 import jax
 import jax.numpy as jnp
@@ -22,7 +22,7 @@ def dropper(key, rate=0.1):
 
 @step
 def gpt_dropout_typed_key():
-    """GPT-2 with dropout; a typed key is split each step and returned."""
+    """GPT-2 with dropout; each step splits a typed key and returns it."""
     opt = tx()
 
     def train(state, key, tokens):
@@ -95,7 +95,7 @@ def old_key_in_state_noise_everywhere():
 
 @step
 def philox_key():
-    """The generator of the hardware's kind, rng_bit_generator (unsafe_rbg)."""
+    """The hardware's generator, rng_bit_generator (unsafe_rbg)."""
     opt = tx()
 
     def train(params, opt_state, key, tokens):

@@ -1,5 +1,5 @@
-"""What steps carry from one to the next: train states, counters, masters,
-averages, frozen parameters, scales, and wrappers of optimizers."""
+"""The state that steps carry: train states, counters, masters, averages, frozen parameters, scales,
+and wrappers of optimizers."""
 
 import dataclasses
 from typing import Any, NamedTuple
@@ -18,7 +18,7 @@ def adam(rate=3e-3):
 
 @step
 def train_state_with_counters():
-    """A Flax TrainState, several i32 counters beside it, running metrics that are state, and a history."""
+    """A Flax TrainState, with several i32 counters, running metrics that are state, and a history."""
     from flax.training.train_state import TrainState
 
     def train(state, counters, tokens):
@@ -42,7 +42,8 @@ def train_state_with_counters():
 
 @step
 def bf16_parameters_f32_masters():
-    """Parameters and gradients in bf16; the optimizer keeps f32 masters that the parameters are copies of."""
+    """Parameters and gradients in bf16; the optimizer keeps f32 masters, of which the parameters are copies.
+    """
 
     class Masters(NamedTuple):
         params: Any
@@ -65,7 +66,7 @@ def bf16_parameters_f32_masters():
 
 @step
 def bf16_activations():
-    """Parameters in f32, everything between in bf16."""
+    """Parameters in f32, activations in bf16."""
     tx = adam()
 
     def train(params, opt_state, tokens):
@@ -80,7 +81,7 @@ def bf16_activations():
 
 @step
 def nested_trees():
-    """Tuples, lists, dictionaries, named tuples and data classes in each other, None among the leaves."""
+    """Nested tuples, lists, dictionaries, named tuples and data classes, with None among the leaves."""
 
     class Layer(NamedTuple):
         attention: dict
@@ -119,7 +120,7 @@ def nested_trees():
         counts = (everything.counts[0] + 1, [everything.counts[1][0] + 2])
         return {"new": Everything(optax.apply_updates(everything.model, updates), opt, counts), "info": [(loss,), counts[0] * 2]}
 
-    # Keys of one dictionary must compare.
+    # JAX sorts a dictionary's keys, which must be comparable.
     model = split(llama_params())
     model = ({"embed": model[0]["embed"], "none": None}, model[1])
     counts = (jnp.zeros((), jnp.int32), [jnp.ones((), jnp.int32)])
@@ -129,7 +130,7 @@ def nested_trees():
 
 @step
 def average_of_weights():
-    """EMA of the parameters, with the loss that it gives as a metric."""
+    """EMA of the parameters, with the loss of the averaged parameters as a metric."""
     tx = adam()
 
     def train(params, ema, opt_state, tokens):
@@ -146,7 +147,7 @@ def average_of_weights():
 
 @step
 def low_rank_adapters():
-    """LoRA: the model is frozen and not returned, two adapters a layer learn."""
+    """LoRA: the model is frozen and not returned; two adapters a layer learn."""
     tx = adam(2e-2)
 
     def adapt(frozen, adapters):
@@ -171,7 +172,7 @@ def low_rank_adapters():
 
 @step
 def parallel_adapters_and_frozen_layers():
-    """LoRA beside the layer, x w + (x a) b; embedding and first layer frozen by optax.multi_transform."""
+    """LoRA beside the layer, x w + (x a) b; optax.multi_transform freezes embedding and first layer."""
     labels = lambda p: jax.tree_util.tree_map_with_path(
         lambda path, _: "adam" if "lora" in jax.tree_util.keystr(path) or "head" in jax.tree_util.keystr(path) else "freeze", p
     )
@@ -198,7 +199,8 @@ def parallel_adapters_and_frozen_layers():
 
 @step
 def arguments_pruned_by_jit():
-    """Arguments that nothing reads, which jit drops: of the batch, of the state, a whole tree."""
+    """Arguments that nothing reads, which jit drops: of the batch, of the state, and a whole tree.
+    """
     tx = adam()
 
     def train(config, params, opt_state, batch, unused):
@@ -215,7 +217,7 @@ def arguments_pruned_by_jit():
 
 @step
 def f16_loss_scaling():
-    """Compute in f16, the loss scaled; the scale falls when a gradient overflows and grows after some good steps."""
+    """Compute in f16 with a scaled loss; the scale falls if a gradient overflows and grows after some good steps."""
     tx = optax.sgd(0.1, momentum=0.9)
 
     def train(params, opt_state, scale, good, tokens):
@@ -234,14 +236,15 @@ def f16_loss_scaling():
         return params, opt_state, scale, good, {"loss": loss, "finite": finite}
 
     p = llama_params()
-    # So large that the first steps overflow.
+    # The initial scale is so large that the first steps overflow.
     state = {"params": p, "opt_state": tx.init(p), "scale": jnp.float32(2.0**22), "good": jnp.zeros((), jnp.int32)}
     return Step(train, state, {"tokens": tokens()}, lambda r: r[4]["loss"], lambda r: dict(zip(state, r)),
                 loss_bound=5e-3, bound=2e-2, linear=5 * 2)  # fmt: skip
 
 
 def poisoned(every):
-    """Points around centres; now and then one is infinite, so that its gradient is no number."""
+    """Returns points around centres, and weights of which one is infinite in every `every`-th step,
+    so that its gradients are not finite."""
     x, y = clusters()
     weight = np.ones((STEPS, 16), np.float32)
     weight[every::every, 3] = np.inf
@@ -271,7 +274,7 @@ def apply_if_finite():
 
 @step
 def multi_steps():
-    """optax.MultiSteps updates every third step (a case)."""
+    """optax.MultiSteps updates in every third step, by a case."""
     tx = optax.MultiSteps(optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-2, eps=1e-6)), every_k_schedule=3)
 
     def train(params, opt_state, tokens):
@@ -286,7 +289,7 @@ def multi_steps():
 
 @step
 def gradient_accumulators():
-    """Gradients summed in the state by hand, applied by lax.cond every fourth step."""
+    """Gradients are summed in the state by hand and applied by lax.cond in every fourth step."""
     tx = optax.sgd(0.2, momentum=0.9)
 
     def train(state, tokens):
@@ -308,7 +311,8 @@ def gradient_accumulators():
 
 @step
 def two_losses_two_optimizers():
-    """Two models with an optimizer each: a teacher's softened output is the student's target, and both learn."""
+    """Two models with an optimizer each: the teacher's softened output is the student's target, and both learn.
+    """
     one, two = optax.adam(3e-3, eps=1e-6), optax.sgd(0.05)
 
     def train(teacher, student, x, y):

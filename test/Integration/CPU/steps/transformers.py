@@ -1,5 +1,5 @@
-"""Transformers in plain JAX: heads, norms, activations and losses of many
-kinds, and steps that order their arguments and results as they like."""
+"""Transformers in plain JAX: heads, norms, activations and losses of many kinds, and steps with
+arguments and results in many orders."""
 
 import jax
 import jax.numpy as jnp
@@ -8,14 +8,14 @@ import optax
 from families import Step, step
 from models import *
 
-# Keys' biases have no gradient but rounding errors (a softmax does not change
-# with them), which Adam enlarges.
+# Keys' biases have no gradient but rounding errors (a softmax does not depend on them), which Adam
+# enlarges.
 KEY_BIASES = 1e-2
 
 
 @step
 def gpt_tied_fused_qkv_hand_adam():
-    """Tied head, fused QKV with biases, learned positions, moments as arguments of their own."""
+    """Tied head, fused QKV with biases, learned positions, and moments as separate arguments."""
 
     def train(params, m, v, count, tokens):
         loss, grads = jax.value_and_grad(lambda p: next_token_loss(gpt(p, tokens[:, :-1]), tokens[:, 1:]))(params)
@@ -29,7 +29,7 @@ def gpt_tied_fused_qkv_hand_adam():
 
 @step
 def gpt_exact_gelu_masked_decay_smoothing():
-    """Untied head, exact GELU, label smoothing, weight decay of matrices only, no clipping."""
+    """Untied head, exact GELU, label smoothing, weight decay of matrices only, without clipping."""
     tx = optax.adamw(3e-3, eps=1e-6, weight_decay=0.1, mask=lambda p: jax.tree.map(lambda x: x.ndim > 1, p))
 
     def train(params, opt_state, x, y):
@@ -45,7 +45,7 @@ def gpt_exact_gelu_masked_decay_smoothing():
 
 @step
 def results_in_any_order():
-    """Loss first, then the optimizer, then parameters; the batch comes first among the arguments."""
+    """The loss comes first, then the optimizer, then parameters; the batch is the first argument."""
     tx = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(3e-3, eps=1e-6))
 
     def train(tokens, opt_state, params):
@@ -82,7 +82,8 @@ def grouped_query_metrics_dictionary():
 
 @step
 def geglu_qk_norm_softcap_z_loss():
-    """GeGLU, one key-value head, soft-capped logits, a z-loss and a float mask of the data; logits and losses of each token are returned."""
+    """GeGLU, one key-value head, soft-capped logits, a z-loss and a float mask in the data; the step returns logits and losses of each
+    token."""
     tx = optax.adamw(3e-3, eps=1e-6)
 
     def train(params, opt_state, inputs, targets, mask):
@@ -107,7 +108,7 @@ def geglu_qk_norm_softcap_z_loss():
 
 @step
 def boolean_mask_and_segments():
-    """Packed sequences: segment ids and a boolean mask, as data of their own types."""
+    """Packed sequences: segment ids and a boolean mask are data."""
     tx = optax.adam(3e-3, eps=1e-6)
 
     def train(state, batch):
@@ -144,7 +145,7 @@ def boolean_mask_and_segments():
 
 @step
 def cross_entropy_with_custom_gradient():
-    """The loss has a gradient of its own (custom_vjp), the norm too (custom_jvp)."""
+    """The loss (custom_vjp) and the norm (custom_jvp) have custom gradients."""
 
     @jax.custom_vjp
     def cross_entropy(logits, targets):
@@ -170,7 +171,7 @@ def cross_entropy_with_custom_gradient():
     def train(params, opt_state, tokens):
         def objective(p):
             logits = llama(p, tokens[:, :-1])
-            # A penalty for confident tokens, by its logarithm.
+            # A penalty for confident tokens, by the logarithm of their probability.
             peak = jnp.max(jax.nn.softmax(logits), -1)
             return cross_entropy(logits, tokens[:, 1:]) + 0.01 * jnp.mean(safe_log(peak))
 

@@ -1,4 +1,4 @@
-"""Images: patches by a convolution, small convolutional networks."""
+"""Images: patches by a convolution, and small convolutional networks."""
 
 import flax.linen as nn
 import jax

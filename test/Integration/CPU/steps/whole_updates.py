@@ -35,7 +35,7 @@ def llama_layer_of_one():
 
 @step
 def gpt_layer_of_one():
-    # A bias of keys has no gradient.
+    # The bias of keys has no gradient.
     made = several(lambda p, t: next_token_loss(gpt(p, t[:, :-1]), t[:, 1:]), gpt_params(layers=1), optax.adam(1e-3, eps=1e-6), batches())
     made.noise = ("qkv_b",)
     return made
@@ -43,7 +43,7 @@ def gpt_layer_of_one():
 
 @step
 def scanned_layers_and_micro_batches():
-    """Loops in the loop: two micro-batches of an update, rematerialized layers of each."""
+    """Nested loops: two micro-batches of an update, with rematerialized layers in each."""
 
     def loss(p, pair):
         block = jax.checkpoint(lambda x, layer: (llama_block(layer, x), None))
@@ -59,7 +59,7 @@ def scanned_layers_and_micro_batches():
 
 @step
 def rectified_norms():
-    """A convolution saves a rectified norm: its mask, too, which no preset narrows."""
+    """A convolution saves a rectified norm and its mask, which no preset narrows."""
     random = np.random.default_rng(0)
     params = {"k": [normal(random, 3, 3, 16, 16, scale=0.1) for _ in range(2)], "scale": jnp.ones((2, 16)), "in": normal(random, 3, 16), "out": normal(random, 16, 8)}
 

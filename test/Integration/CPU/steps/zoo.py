@@ -1,16 +1,16 @@
-"""Training steps of other people's kinds, exported live from JAX:
+"""Training steps in many styles, exported from JAX:
 
     python zoo.py FP8_RUN FOLDER FAMILY... [--only STEP...] [--every-variant]
 
 A family is a module beside this file; its steps are functions marked with
-`@step` that return a Step. Of each step this checks that
+`@step` that return a Step. For each step this checks that
 
- 1. `--recipe none` gives JAX's results: loss and every other scalar of each
-    step, all state by path after JAX_STEPS of them, within stated bounds, and
-    where a step returns other arrays too, these after one step;
+ 1. `--recipe none` gives JAX's results within the step's bounds: the loss and
+    all other scalars of each step, all state by path after JAX_STEPS steps, and
+    other arrays that the step returns after one step;
  2. `--recipe tensorwise` accounts for every dot and trains as well;
- 3. without any name, with arguments and results in random order and nothing
-    donated, it has the same roles and trains the same.
+ 3. without names, with arguments and results in random order and without
+    donation, the step has the same roles and trains the same.
 
 Half of the steps are exported with donated arguments, half with debug info, and
 a quarter trains without names; --every-variant exports each step in all four
@@ -29,7 +29,7 @@ from collections import Counter
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
-# Most of the time here is XLA's compiling for a few small steps.
+# Most of the time of this test is XLA's compile time for small steps.
 os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import families  # noqa: E402
@@ -49,7 +49,8 @@ def train(fp8_run, folder, recipe, steps, options):
 
 
 def check_none(export, log, folder, name_of):
-    """Every result of a run is JAX's; returns the largest differences of losses and others."""
+    """Compares every result of a run with JAX's; returns the largest differences of losses and of
+    other results."""
     assert len(log) == STEPS, f"expected {STEPS} steps but got {len(log)}"
     worst = {"loss": 0.0}
     for row, want in zip(log, export.scalars):
@@ -77,7 +78,7 @@ def check_none(export, log, folder, name_of):
 
 
 def check_outputs(fp8_run, export, folder, name_of):
-    """One call of the function gives every result by path."""
+    """Compares the results of one call of the function with JAX's, by path."""
     from safetensors.numpy import save_file
 
     first = {path: to_numpy(leaf)[0] for path, leaf in export.data.items()}
@@ -92,7 +93,7 @@ def check_outputs(fp8_run, export, folder, name_of):
 
 
 def dots_of(text):
-    """The number of dots of main, calls counted as often as they are made."""
+    """Returns the number of dots of main, counted once for each call of their function."""
     functions = re.split(r"^  func\.func (?:public |private )?@", text, flags=re.M)[1:]
     bodies = {re.match(r'"[^"]*"|[\w.$-]+', f).group(): f for f in functions}
     count = lambda name: bodies[name].count("stablehlo.dot_general") + sum(
@@ -102,7 +103,7 @@ def dots_of(text):
 
 
 def check_tensorwise(export, log, none, folder):
-    """Every dot has a verdict, linear ones FP8, and the loss is as good."""
+    """Every dot has a verdict, linear ones are FP8, and the loss is as good."""
     report = json.loads((folder / "tensorwise" / "verdicts.json").read_text())["dots"]
     for row in report:
         assert row["verdict"] == "fp8" or row["reason"], f"expected a reason in {row}"
@@ -129,8 +130,8 @@ def check_tensorwise(export, log, none, folder):
 
 
 def signature(fp8_run, module):
-    """The roles of arguments and what becomes of results, in order, positions in
-    place of names."""
+    """Returns the roles of arguments and the uses of results, in order, with positions instead of
+    names."""
     text = t.run([fp8_run, module, "--explain-signature"]).stdout
     arguments, results = (
         [line.split() for line in part.splitlines() if line.startswith("  ")]
@@ -141,7 +142,7 @@ def signature(fp8_run, module):
 
 
 def check_stripped(fp8_run, export, none, folder, name_of, train_too):
-    """Without names and in another order it has the same roles, and trains the same."""
+    """Without names and in another order the step has the same roles and trains the same."""
     text, order, result_order = t.strip_names(export.text, seed=len(export.paths), donated=False)
     folder_of = folder / "stripped"
     folder_of.mkdir(exist_ok=True)
@@ -188,8 +189,8 @@ def main():
     parser.add_argument("fp8_run")
     parser.add_argument("folder", type=pathlib.Path)
     parser.add_argument("family", nargs="+")
-    parser.add_argument("--only", nargs="+", default=[], help="these steps alone")
-    parser.add_argument("--every-variant", action="store_true", help="donated or not, with debug info or not, all four")
+    parser.add_argument("--only", nargs="+", default=[], help="only these steps")
+    parser.add_argument("--every-variant", action="store_true", help="export each step with and without donation and debug info")
     args = parser.parse_args()
 
     def checks():

@@ -1,4 +1,4 @@
-"""Changing any key of a recipe changes the IR, or is refused by name.
+"""Each change of a recipe's key changes the IR, and each changes it in another way.
 Usage: every_key.py FP8_OPT STEP.mlir"""
 
 import subprocess
@@ -31,7 +31,7 @@ seen = {}
 
 
 def changes(recipe, *settings):
-    """The settings change the recipe's IR, all of them otherwise."""
+    """Checks that these settings give an IR that no other settings give."""
     text = quantized(recipe, *settings)
     assert text not in seen, f"{recipe} {settings} does the same as {seen.get(text)}"
     seen[text] = (recipe, *settings)
@@ -39,7 +39,7 @@ def changes(recipe, *settings):
 
 changes("tensorwise")
 for operand in OPERANDS:
-    # What is the recipe's own already is left out.
+    # The recipe's own format is left out.
     formats = {"f8E4M3FN", "f8E5M2", "f8E4M3", "f8E4M3FNUZ", "f8E5M2FNUZ"}
     formats -= {"f8E5M2" if operand.endswith("gradient") else "f8E4M3FN"}
     for value in sorted(formats):
@@ -63,14 +63,14 @@ changes("rowwise", "wgrad.copy=recomputed")
 changes("rowwise", "wgrad.copy=requantized")
 changes("mxfp8", "forward.weight.scale=ocp_floor")
 
-# Delayed scaling: its keys too.
+# The keys of delayed scaling.
 for recipe in ("delayed", "scaling_fp8", "fp8_lm"):
     changes(recipe)
 for setting in ("history=16", "algorithm=most_recent", "initial=one", "margin=1", "scale=pow2", "scaling=current"):
     changes("delayed", f"forward.activation.{setting}")
 changes("delayed", "weight_copies=state")
 
-# Every recipe, printed, is read back as the same.
+# Every printed recipe is read back as the same recipe.
 names = subprocess.run([OPT, STEP, "--fp8-quantize=recipe=?"], capture_output=True, text=True).stderr
 for recipe in names.split("valid recipes: ")[1].split(", or")[0].split(", "):
     options = f"recipe={recipe} print-recipe"

@@ -1,5 +1,5 @@
-"""Runs the passes of the fp8 stage one by one, each on the text that the one
-before has printed, and compares with the pipeline. Usage:
+"""Runs the passes of the fp8 stage one by one, each on the text that the previous one
+printed, and compares the result with the pipeline's. Usage:
 passes.py FP8_OPT TEST_DIRECTORY_OF_THE_PASSES OUTPUT_DIRECTORY"""
 
 import pathlib
@@ -13,7 +13,7 @@ STEPS = {
     "gated-scan": (TESTS / "fp8-save-activations/Inputs/gated_scan.mlir", ["--fp8-import"]),
     "micro-batches": (TESTS / "fp8-store-state/Inputs/micro_batches.mlir", ["--fp8-import"]),
 }
-# What differs in loops is what the recipe does to state and to saved values.
+# Recipes that treat state and saved values differently, which matters in loops.
 IN_LOOPS = ["coat", "delayed", "fp8_lm", "scaling_fp8"]
 SETTINGS = ["set=optimizer.min_elements=1", "set=compute.saved=bf16", "set=gradients.format=f8E5M2", "set=rules=[]"]
 
@@ -25,7 +25,7 @@ def opt(source, *options):
 
 
 def passes_of(pipeline):
-    """The options of each pass in a pipeline, as --dump-pass-pipeline prints it."""
+    """Returns the options of each pass in a pipeline, as --dump-pass-pipeline prints it."""
     text = re.fullmatch(r"builtin\.module\((.*)\)", pipeline.strip(), re.S)[1]
     parts, depth, begin = [], 0, 0
     for i, letter in enumerate(text + ","):
@@ -51,7 +51,7 @@ def check(name, recipe, source):
     text = OUT / f"{name}.mlir"
     current = source
     for single in passes_of(dump(options, source)):
-        # The report names places of dots.
+        # The report has the locations of dots.
         text.write_text(opt(current, single, "--mlir-print-debuginfo"))
         current = text
     assert opt(text) == whole, f"{name}, {recipe}: another module"

@@ -1,5 +1,5 @@
-"""Exports training steps of one small Transformer, written in the ways that
-models are written in. Usage: variants.py OUTPUT_DIRECTORY"""
+"""Exports training steps of one small Transformer, written in different styles.
+Usage: variants.py OUTPUT_DIRECTORY"""
 
 import math
 import os

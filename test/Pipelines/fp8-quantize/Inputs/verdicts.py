@@ -1,5 +1,5 @@
-"""What the verdicts of the variants say, beyond their summaries; the reports
-against their schema; and how often tensors are quantized.
+"""Checks details of the variants' verdicts, the reports against their schema, and how
+often tensors are quantized.
 Usage: verdicts.py FP8_OPT SCHEMA DIRECTORY"""
 
 import json
@@ -13,7 +13,7 @@ TYPES = {"object": dict, "array": list, "string": str, "integer": int, "boolean"
 
 
 def check(value, schema, where="report"):
-    """The part of JSON Schema that ours uses."""
+    """Checks a value against the subset of JSON Schema that our schema uses."""
     if "$ref" in schema:
         return check(value, SCHEMA["$defs"][schema["$ref"].removeprefix("#/$defs/")], where)
     assert not (schema.keys() - {"$schema", "$defs", "title", "description", "type", "additionalProperties", "required",
@@ -22,7 +22,7 @@ def check(value, schema, where="report"):
         assert value in schema["enum"], f"{where}: {value!r} is none of {schema['enum']}"
     types = schema.get("type", [])
     types = [types] if isinstance(types, str) else types
-    # To Python a bool is an int.
+    # In Python a bool is an int.
     assert not types or any(type(value) is TYPES[t] for t in types), f"{where}: expected {types} but got {value!r}"
     if "minimum" in schema and value is not None:
         assert value >= schema["minimum"], f"{where}: {value} is below {schema['minimum']}"
@@ -37,7 +37,7 @@ def check(value, schema, where="report"):
 
 
 def check_softmaxes(name, verdicts):
-    """A forward and a backward pass of each, whose scores are a dot's result."""
+    """Each softmax has a forward and a backward pass, whose scores are a dot's result."""
     softmaxes = verdicts["softmaxes"]
     assert softmaxes and all(s["scores"] == "tiled" for s in softmaxes), f"{name}: {softmaxes}"
     passes = [s["pass"] for s in softmaxes]
@@ -49,7 +49,7 @@ def check_softmaxes(name, verdicts):
 
 
 def quantize(name, recipe="tensorwise", setting=""):
-    """The report of a variant, and its IR."""
+    """Returns the report of a variant, and its IR."""
     report = DIRECTORY / f"{name}.{recipe}.json"
     result = subprocess.run(
         [OPT, DIRECTORY / f"{name}.mlir", "--fp8-import",
@@ -59,7 +59,7 @@ def quantize(name, recipe="tensorwise", setting=""):
     verdicts = json.loads(report.read_text())
     check(verdicts, SCHEMA)
     check_softmaxes(name, verdicts)
-    # Remarks say the same, at the dot.
+    # The remarks agree with the report, at the dots' locations.
     remarks = [line for line in result.stderr.splitlines() if ": remark: " in line and "gated unit" not in line]
     assert len(remarks) == verdicts["total"] == len(verdicts["dots"])
     for dot, remark in zip(verdicts["dots"], remarks):
@@ -81,7 +81,7 @@ def roles(dots):
 
 THREE = ["dgrad", "forward", "wgrad"]
 
-# Smoothed or not, the same dots become FP8; a smoothed one says so.
+# Smoothing does not change which dots become FP8; a smoothed dot has a note.
 for variant in ("plain", "fused"):
     plain, _ = quantize(variant)
     for granularity in ("channel", "token"):
@@ -90,13 +90,13 @@ for variant in ("plain", "fused"):
         note = f"smoothed per {granularity}, pow2, current"
         assert roles([d for d in dots if note in d["notes"]]) == sorted(2 * THREE), f"{variant}: expected two smoothed layers"
 
-# One fused weight is one layer with one of each dot.
+# One fused weight is one layer with one dot of each role.
 dots, _ = quantize("fused")
 assert roles(linear(dots, "[0]['wqkv']", verdict="fp8")) == roles(linear(dots, "[1]['w13']", verdict="fp8")) == THREE
-# Fewer keys and values than queries.
+# There are fewer keys and values than queries.
 dots, _ = quantize("plain")
 assert roles(linear(dots, "[0]['wk']", verdict="fp8")) == THREE and linear(dots, "['wk']", role="forward")[0]["n"] == 32
-# Weights that stand left, or transposed.
+# Weights that are the left operand, or transposed.
 dots, _ = quantize("swapped")
 for weight in ("wq", "wk", "wv"):
     assert roles(linear(dots, f"[1]['{weight}']", verdict="fp8")) == THREE, weight
@@ -104,18 +104,18 @@ for weight in ("wq", "wk", "wv"):
 dots, _ = quantize("heads")
 for weight in ("wq", "wv", "wo"):
     assert roles(linear(dots, f"[0]['{weight}']", verdict="fp8")) == THREE, weight
-# The head reads the embedding: it is the head all the same.
+# A head that reads the embedding still counts as the head.
 dots, _ = quantize("tied")
 assert roles(linear(dots, "['emb']", category="head", verdict="high_precision", rule=1)) == THREE
-# bf16 activations with f32 parameters: a conversion hides nothing.
+# bf16 activations with f32 parameters: the analysis looks through a conversion.
 dots, _ = quantize("bf16")
 assert roles(linear(dots, "[1]['w2']", verdict="fp8")) == THREE
 assert linear(dots, "['head']", role="forward")[0]["lhs"] == "bf16"
-# A bias is no other layer.
+# A bias is not a layer.
 dots, _ = quantize("bias")
 assert roles(linear(dots, "[0]['wq']", verdict="fp8")) == THREE and not linear(dots, "['bq']")
 
-# Loops: one dot for all iterations, and the report says how many.
+# A loop has one dot for all iterations, and the report has their number.
 dots, _ = quantize("scan")
 assert roles(linear(dots, "['layers']['wq']", loops=[2], verdict="fp8")) == THREE
 assert all("in a loop of 2 iterations" in d["notes"] for d in linear(dots, "['layers']['wq']"))
@@ -128,13 +128,13 @@ assert roles(linear(dots, "['layers']['wq']", recomputed=True)) == ["forward"]
 dots, _ = quantize("if")
 assert roles(linear(dots, "[0]['w3']", in_branch=True, verdict="fp8")) == THREE
 
-# E5M2 x E5M2 runs nowhere natively, and the report says so.
+# No target has a native dot for E5M2 x E5M2, and the report says so.
 dots, _ = quantize("plain", setting="set=wgrad.activation.format=f8E5M2")
 assert "f8E5M2 x f8E5M2 has no native dot in cuBLASLt (NVIDIA GPUs)" in linear(dots, "[0]['wq']", role="wgrad")[0]["notes"]
 
 
 def count(text):
-    """Quantizations outside of loops, and in them."""
+    """Returns the numbers of quantizations outside of loops and in them."""
     lines = [line for line in text.splitlines() if " = fp8.quantize " in line]
     outside = [line for line in lines if re.match(r"    %", line)]
     return len(outside), len(lines) - len(outside)
@@ -146,13 +146,13 @@ def count(text):
 # backward loop reads the payloads of the forward loop.
 assert count(quantize("plain")[1]) == (2 * 18, 0)
 assert count(quantize("scan")[1]) == (7, 4 + 7)
-# Also with micro-batches around: once a step, not once a micro-batch.
+# With micro-batches around them too: once a step, not once a micro-batch.
 assert count(quantize("micro-scan")[1]) == (7, 4 + 7)
 assert count(quantize("micro")[1]) == (14, 2 * 11)
-# Weights of one scale a row are quantized once for each direction.
+# Weights with one scale a row are quantized once for each direction.
 assert count(quantize("scan", "rowwise_gw_hp")[1]) == (14, 4 + 7)
-# The other tiling of the inputs, for the weight gradients, is saved by the
-# forward loop or made in the backward loop.
+# The forward loop saves the inputs with the other tiling, for the weight gradients, or the backward
+# loop computes them.
 saved, recomputed = (quantize("scan", "rowwise", f"set=wgrad.copy={copy}")[1] for copy in ("saved", "recomputed"))
 assert count(saved) == count(recomputed) == (14, 2 * 4 + 2 * 7)
 stacks = lambda text: len(re.findall(r"dynamic_update_slice .* : \(tensor<2x2x32x\d+xf8E4M3FN>", text))

@@ -1,7 +1,7 @@
 """Writes the steps that the tests read: python export.py, in this folder.
 
-Locations of ops are left out, since they hold paths of this machine; those of
-arguments stay, since they are the tree paths.
+Locations of ops are removed, because they hold paths of this machine; those of
+arguments stay, because they are the tree paths.
 """
 
 import math
@@ -36,7 +36,7 @@ def update(p, o, tok):
 
 
 def loss_first(p, o, tok):
-    # The first result of the shape of p['b'] is mu['b']: donation misleads.
+    # The first result with the shape of p['b'] is mu['b'], so that donation is misleading.
     p, o, loss, _ = update(p, o, tok)
     return loss, o, p
 
@@ -59,7 +59,7 @@ def metrics(p, o, tok):
 
 
 def hand_adam(v, m, w, x, y):
-    # One tensor a role and no tree to tell them apart; w has L2 decay in m.
+    # Each role has one tensor, without a tree; w has L2 decay in m.
     def squared_error(w):
         return jnp.mean((x @ w - y) ** 2)
 
@@ -79,7 +79,7 @@ def masters(p16, p, o, tok):
 
 
 def multi_steps(p, o, average, tok):
-    # Gradients of four steps are accumulated; an average of weights is kept.
+    # Gradients of four steps are accumulated, and an average of weights is kept.
     loss, g = jax.value_and_grad(loss_fn)(p, tok)
     u, o = accumulating.update(g, o, p)
     p = optax.apply_updates(p, u)
