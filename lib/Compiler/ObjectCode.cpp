@@ -12,6 +12,10 @@
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/CodeGen/CodeGenTargetMachineImpl.h"
+#include "llvm/CodeGen/MachineModuleInfo.h"
+#include "llvm/CodeGen/Passes.h"
+#include "llvm/CodeGen/TargetPassConfig.h"
 #include "llvm/ExecutionEngine/Orc/JITTargetMachineBuilder.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -116,9 +120,7 @@ public:
     if (optimize)
       if (llvm::Error error = compiler->makePipeline())
         return std::move(error);
-    if (compiler->machine->addPassesToEmitFile(
-            compiler->codegen, compiler->stream, nullptr,
-            llvm::CodeGenFileType::ObjectFile))
+    if (!compiler->makeCodegen())
       return llvm::createStringError("the target cannot emit object files");
     return compiler;
   }
@@ -162,6 +164,29 @@ private:
   void setTarget(llvm::Module &module) {
     module.setDataLayout(machine->createDataLayout());
     module.setTargetTriple(machine->getTargetTriple());
+  }
+
+  /// Adds the passes of `TargetMachine::addPassesToEmitFile` without those that
+  /// schedule machine instructions: they take a twelfth of the compile time of
+  /// a step and make no kernel faster, since CPUs execute out of order.
+  bool makeCodegen() {
+    auto &target = static_cast<llvm::CodeGenTargetMachineImpl &>(*machine);
+    llvm::TargetPassConfig *config = target.createPassConfig(codegen);
+    config->disablePass(&llvm::MachineSchedulerID);
+    config->disablePass(&llvm::PostRASchedulerID);
+    auto *info = new llvm::MachineModuleInfoWrapperPass(&target);
+    codegen.add(config);
+    codegen.add(info);
+    if (config->addISelPasses())
+      return false;
+    config->addMachinePasses();
+    config->setInitialized();
+    if (target.addAsmPrinter(codegen, stream, nullptr,
+                             llvm::CodeGenFileType::ObjectFile,
+                             info->getMMI().getContext()))
+      return false;
+    codegen.add(llvm::createFreeMachineFunctionPass());
+    return true;
   }
 
   llvm::Error makePipeline() {

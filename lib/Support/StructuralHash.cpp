@@ -7,8 +7,8 @@
 #include "mlir/IR/DialectResourceBlobManager.h"
 #include "mlir/IR/SymbolTable.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/BLAKE3.h"
 #include "llvm/Support/Endian.h"
-#include "llvm/Support/SHA256.h"
 
 using namespace mlir;
 using namespace mlir::fp8;
@@ -31,7 +31,7 @@ public:
     // values and blocks.
     number(*root);
     add(*root);
-    return llvm::toHex(sha.final(), /*LowerCase=*/true).substr(0, 32);
+    return llvm::toHex(blake.final<16>(), /*LowerCase=*/true);
   }
 
 private:
@@ -40,11 +40,11 @@ private:
   void add(uint64_t number) {
     uint8_t bytes[8];
     llvm::support::endian::write64le(bytes, number);
-    sha.update(ArrayRef<uint8_t>(bytes));
+    blake.update(ArrayRef<uint8_t>(bytes));
   }
   void add(StringRef text) {
     add(text.size());
-    sha.update(text);
+    blake.update(text);
   }
   void add(ArrayRef<char> data) { add(StringRef(data.data(), data.size())); }
   void add(Type type) { addOnce(types, type); }
@@ -69,7 +69,7 @@ private:
   }
 
   Operation *root;
-  llvm::SHA256 sha;
+  llvm::BLAKE3 blake;
   AsmState state;
   DenseMap<Type, uint64_t> types;
   DenseMap<Attribute, uint64_t> attributes;

@@ -10,13 +10,11 @@
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
 #include "fp8/Dialect/FP8/Transforms/ExpandCasts.h"
+#include "fp8/Init.h"
 
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
 #include "mlir/IR/BuiltinOps.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
-#include "mlir/InitAllPasses.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Pass/PassRegistry.h"
@@ -63,15 +61,12 @@ public:
     static bool once = [] {
       llvm::InitializeNativeTarget();
       llvm::InitializeNativeTargetAsmPrinter();
-      registerAllPasses();
-      fp8::registerFP8ToLinalgPasses();
-      fp8::registerFP8ExpandCastsPasses();
+      fp8::registerAllPasses();
       return true;
     }();
     (void)once;
     DialectRegistry registry;
-    registerAllDialects(registry);
-    registerAllExtensions(registry);
+    fp8::registerAllDialects(registry);
     registerAllToLLVMIRTranslations(registry);
     registry.insert<fp8::FP8Dialect>();
     context.appendDialectRegistry(registry);

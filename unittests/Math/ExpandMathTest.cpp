@@ -6,13 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "fp8/Conversion/ExpandMath/ExpandMath.h"
+#include "fp8/Init.h"
 
 #include "mlir/Conversion/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/ExecutionEngine/ExecutionEngine.h"
 #include "mlir/ExecutionEngine/OptUtils.h"
-#include "mlir/InitAllDialects.h"
-#include "mlir/InitAllExtensions.h"
 #include "mlir/Parser/Parser.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Target/LLVMIR/Dialect/All.h"
@@ -42,8 +41,7 @@ protected:
 
   ExpandMathTest() {
     DialectRegistry registry;
-    registerAllDialects(registry);
-    registerAllExtensions(registry);
+    fp8::registerAllDialects(registry);
     registerAllToLLVMIRTranslations(registry);
     context.appendDialectRegistry(registry);
     context.loadAllAvailableDialects();
