@@ -125,8 +125,8 @@ LogicalResult SignatureAnalyzer::readStates() {
       return emitError(func.getLoc())
              << "state: expected '" << resultPath << "' to have the type of '"
              << argPath << "', " << arg->type << ", but got " << result->type;
-    to[arg->index] = result->index;
-    from[result->index] = arg->index;
+    resultOfArg[arg->index] = result->index;
+    argOfResult[result->index] = arg->index;
     pairedBy[arg->index] = kSetByUser.str();
   }
   return success();
@@ -151,8 +151,8 @@ LogicalResult SignatureAnalyzer::readLoss() {
 }
 
 LogicalResult SignatureAnalyzer::readOptions() {
-  to.resize(signature.args.size());
-  from.resize(signature.results.size());
+  resultOfArg.resize(signature.args.size());
+  argOfResult.resize(signature.results.size());
   pairedBy.resize(signature.args.size());
   return failure(failed(readRoles()) || failed(readStates()) ||
                  failed(readLoss()));
@@ -164,10 +164,11 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
   std::vector<ArgumentUse> uses;
   for (const SignatureArg &arg : signature.args) {
     bool returnedAsIs =
-        to[arg.index] && returned[*to[arg.index]] == argument(arg.index);
+        resultOfArg[arg.index] &&
+        returned[*resultOfArg[arg.index]] == argument(arg.index);
     if (isScalar(arg.type) || isKeyType(arg.type))
       uses.push_back(ArgumentUse::Neither);
-    else if (to[arg.index] && !(returnedAsIs && isFloat(arg.type)))
+    else if (resultOfArg[arg.index] && !(returnedAsIs && isFloat(arg.type)))
       uses.push_back(ArgumentUse::Weights);
     else if (!isFloat(arg.type))
       uses.push_back(ArgumentUse::Data);
@@ -200,7 +201,7 @@ std::vector<ArgumentUse> SignatureAnalyzer::findUses() {
 SignatureAnalyzer::Evidence SignatureAnalyzer::findEvidence() {
   Evidence evidence;
   for (const SignatureArg &arg : signature.args) {
-    if (to[arg.index]) {
+    if (resultOfArg[arg.index]) {
       evidence.stateRoots.insert(rootOf(arg.path));
     } else if (!isFloat(arg.type) && !isScalar(arg.type) &&
                !drawsBits(argument(arg.index))) {
@@ -212,11 +213,12 @@ SignatureAnalyzer::Evidence SignatureAnalyzer::findEvidence() {
   evidence.uses = findUses();
   evidence.updates.resize(signature.args.size());
   for (const SignatureArg &arg : signature.args)
-    if (to[arg.index])
-      onArguments.dependsOnAny(returned[*to[arg.index]], [&](unsigned source) {
-        evidence.updates[source] = true;
-        return false;
-      });
+    if (resultOfArg[arg.index])
+      onArguments.dependsOnAny(returned[*resultOfArg[arg.index]],
+                               [&](unsigned source) {
+                                 evidence.updates[source] = true;
+                                 return false;
+                               });
   return evidence;
 }
 
@@ -227,7 +229,7 @@ bool SignatureAnalyzer::masksState(Value flags) {
     return false;
   auto isState = [&](Value value) {
     std::optional<unsigned> arg = argumentIndex(value);
-    return arg && to[*arg];
+    return arg && resultOfArg[*arg];
   };
   auto meetsState = [&](Operation *user) {
     return isa<stablehlo::SelectOp, stablehlo::MulOp>(user) &&
@@ -291,7 +293,7 @@ void SignatureAnalyzer::setRole(unsigned index, ArgRole role, StringRef why) {
 void SignatureAnalyzer::findOtherArgs() {
   Evidence evidence = findEvidence();
   for (const SignatureArg &arg : signature.args) {
-    if (to[arg.index])
+    if (resultOfArg[arg.index])
       continue;
     if (std::optional<RoleGuess> guess = guessRole(arg, evidence)) {
       setRole(arg.index, guess->role, guess->why);
@@ -398,9 +400,9 @@ void SignatureAnalyzer::readInitialValues() {
 
 void SignatureAnalyzer::findOtherResults() {
   for (SignatureResult &result : signature.results) {
-    if (from[result.index]) {
+    if (argOfResult[result.index]) {
       result.kind = ResultKind::State;
-      result.statePath = signature.args[*from[result.index]].path;
+      result.statePath = signature.args[*argOfResult[result.index]].path;
     } else if (loss && *loss == result.index) {
       result.kind = ResultKind::Loss;
       result.why = lossWhy;
@@ -418,8 +420,8 @@ void SignatureAnalyzer::findOtherResults() {
 /// Describes an initializer, an evaluation or any other function, in which
 /// nothing is replaced.
 void SignatureAnalyzer::describeFunction() {
-  to.assign(signature.args.size(), std::nullopt);
-  from.assign(signature.results.size(), std::nullopt);
+  resultOfArg.assign(signature.args.size(), std::nullopt);
+  argOfResult.assign(signature.results.size(), std::nullopt);
   bool hasFloat = llvm::any_of(signature.args, [](const SignatureArg &arg) {
     return isFloat(arg.type);
   });

@@ -50,14 +50,14 @@ Gradients::Gradients(func::FuncOp func) {
 unsigned Gradients::fresh(Value value) {
   unsigned number = forms.size();
   forms.emplace_back();
-  forms.back().says = !isScalar(value.getType()) && !isConstant(value);
+  forms.back().isEvidence = !isScalar(value.getType()) && !isConstant(value);
   forms.back().isConstant = isConstant(value);
   if (auto type = dyn_cast<ShapedType>(value.getType()))
     forms.back().elements = type.getNumElements();
   partners.emplace_back();
   terms.emplace_back();
   sums.emplace_back();
-  measured.emplace_back();
+  innerProductPartners.emplace_back();
   numbers[value] = number;
   return number;
 }
@@ -93,7 +93,7 @@ void Gradients::define(Value value, Form form) {
                      llvm::all_of(form.operands, [&](unsigned operand) {
                        return forms[operand].isConstant;
                      }));
-  form.says = forms[number].says && !form.isConstant;
+  form.isEvidence = forms[number].isEvidence && !form.isConstant;
   form.elements = forms[number].elements;
   forms[number] = std::move(form);
 }
@@ -161,29 +161,30 @@ void Gradients::visit(Operation &op) {
   Form form;
   for (Value operand : op.getOperands())
     form.operands.push_back(numberOf(operand));
-  auto meet = [&](unsigned a, unsigned b) {
-    auto &met = isInnerProduct(op) ? measured : partners;
-    if (forms[b].says)
+  auto addPartners = [&](unsigned a, unsigned b) {
+    auto &met = isInnerProduct(op) ? innerProductPartners : partners;
+    if (forms[b].isEvidence)
       met[a].push_back(b);
-    if (forms[a].says)
+    if (forms[a].isEvidence)
       met[b].push_back(a);
   };
   // A scalar factor does not change what a tensor is.
   if (isa<stablehlo::MulOp, stablehlo::DivOp>(op))
     for (unsigned i = 0, e = isa<stablehlo::MulOp>(op) ? 2 : 1; i < e; ++i)
-      if (forms[form.operands[i]].says && !forms[form.operands[1 - i]].says) {
+      if (forms[form.operands[i]].isEvidence &&
+          !forms[form.operands[1 - i]].isEvidence) {
         numbers[op.getResult(0)] = form.operands[i];
         return;
       }
   if (isa<stablehlo::DotGeneralOp, stablehlo::ConvolutionOp, stablehlo::MulOp,
           stablehlo::DivOp, stablehlo::GatherOp>(op)) {
     form.kind = Form::Product;
-    meet(form.operands[0], form.operands[1]);
+    addPartners(form.operands[0], form.operands[1]);
   } else if (isa<stablehlo::ScatterOp>(op) && op.getNumOperands() == 3) {
     // The gradient of a lookup is a product of the indices and the updates.
     form.kind = Form::Product;
     form.operands.erase(form.operands.begin());
-    meet(form.operands[0], form.operands[1]);
+    addPartners(form.operands[0], form.operands[1]);
   } else if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op)) {
     form.kind = Form::Sum;
   } else if (isa<stablehlo::SelectOp>(op)) {
@@ -204,7 +205,7 @@ void Gradients::visit(Operation &op) {
     // Weights that are masked, or selected by a flag.
     if (isa<stablehlo::SelectOp>(op))
       for (unsigned own : form.operands)
-        if (forms[own].says)
+        if (forms[own].isEvidence)
           sums[own].push_back(numbers[result]);
     if (!isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
       continue;
@@ -212,7 +213,7 @@ void Gradients::visit(Operation &op) {
     unsigned sum = numbers[result];
     for (unsigned i : {0, 1}) {
       unsigned own = form.operands[i], other = form.operands[1 - i];
-      if (!forms[own].says || !forms[other].says)
+      if (!forms[own].isEvidence || !forms[other].isEvidence)
         continue;
       if (forms[own].elements == forms[sum].elements)
         sums[own].push_back(sum);
@@ -236,7 +237,7 @@ Gradients::Factors Gradients::factorsOf(unsigned start) const {
       queue.push_back({number, weight});
   };
   auto add = [&](unsigned number, double weight) {
-    if (forms[number].says && llvm::none_of(factors, [&](auto &entry) {
+    if (forms[number].isEvidence && llvm::none_of(factors, [&](auto &entry) {
           return entry.first == number;
         }))
       factors.push_back({number, weight});
@@ -295,7 +296,7 @@ Gradients::Factors Gradients::partnersOf(Value tensor) const {
     for (auto [factor, weight] : factorsOf(term))
       add(factor, weight);
   if (out.empty())
-    for (unsigned partner : measured[it->second])
+    for (unsigned partner : innerProductPartners[it->second])
       add(partner, 1);
   return out;
 }
@@ -328,7 +329,8 @@ double Gradients::evidence(Value tensor, const Factors &partners,
   // A loss that is an inner product contains an activation. A gradient has two
   // factors that are partners of the tensor, one in the forward and one in the
   // backward pass.
-  if (llvm::is_contained(measured[own->second], other->second) && sum < 2)
+  if (llvm::is_contained(innerProductPartners[own->second], other->second) &&
+      sum < 2)
     return 0;
   return sum;
 }

@@ -47,7 +47,7 @@ private:
     SmallVector<unsigned, 2> operands;
     /// False for scalars and constants, which occur in too many products to be
     /// evidence.
-    bool says = true;
+    bool isEvidence = true;
     bool isConstant = false;
     int64_t elements = 0;
   };
@@ -69,7 +69,7 @@ private:
   std::vector<SmallVector<unsigned, 2>> partners, terms, sums;
   /// Partners in inner products, which often only measure something: an
   /// optimizer may compute that of weights and their gradient.
-  std::vector<SmallVector<unsigned, 2>> measured;
+  std::vector<SmallVector<unsigned, 2>> innerProductPartners;
 };
 
 } // namespace fp8

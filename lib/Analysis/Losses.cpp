@@ -11,7 +11,7 @@ using namespace mlir::fp8;
 void SignatureAnalyzer::findGradients() {
   ValueSet seen;
   for (const SignatureArg &arg : signature.args) {
-    if (!to[arg.index] || !isFloat(arg.type))
+    if (!resultOfArg[arg.index] || !isFloat(arg.type))
       continue;
     Gradients::Factors partners = gradients.partnersOf(argument(arg.index));
     if (partners.empty())
@@ -20,7 +20,8 @@ void SignatureAnalyzer::findGradients() {
       if (!isa<BlockArgument>(source) &&
           gradients.evidence(argument(arg.index), partners, source) > 0) {
         learning.insert(arg.index);
-        if (Value next = returned[*to[arg.index]]; !isa<BlockArgument>(next))
+        if (Value next = returned[*resultOfArg[arg.index]];
+            !isa<BlockArgument>(next))
           updated.insert(next);
         if (seen.insert(source).second)
           gradientValues.push_back(source);
@@ -34,7 +35,7 @@ void SignatureAnalyzer::findGradients() {
       auto arg = argumentIndex(initial);
       if (!arg || !learning.empty())
         return arg && learning.contains(*arg);
-      if (!to[*arg] || !isFloat(initial.getType()) ||
+      if (!resultOfArg[*arg] || !isFloat(initial.getType()) ||
           isScalar(initial.getType()))
         return false;
       const Chain &chain = updateOf(*arg);
@@ -44,10 +45,10 @@ void SignatureAnalyzer::findGradients() {
     });
     for (auto [i, initial] : llvm::enumerate(loop->getOperands())) {
       auto arg = argumentIndex(initial);
-      if (!arg || (!trains && !to[*arg]))
+      if (!arg || (!trains && !resultOfArg[*arg]))
         continue;
       bool averages = false;
-      if (to[*arg]) {
+      if (resultOfArg[*arg]) {
         const Chain &chain = updateOf(*arg);
         auto self = chain.find(initial);
         averages = self != chain.end() && self->second.scaled;
@@ -73,8 +74,8 @@ bool SignatureAnalyzer::trains() {
   // An optimizer may do more with a gradient than sums and products.
   llvm::SmallDenseSet<unsigned> replaced;
   for (const SignatureArg &arg : signature.args)
-    if (to[arg.index] && isFloat(arg.type) && !isScalar(arg.type) &&
-        returned[*to[arg.index]] != argument(arg.index))
+    if (resultOfArg[arg.index] && isFloat(arg.type) && !isScalar(arg.type) &&
+        returned[*resultOfArg[arg.index]] != argument(arg.index))
       replaced.insert(arg.index);
   return !findGradientDots(replaced).empty();
 }
@@ -115,14 +116,15 @@ SignatureAnalyzer::findLossCandidates(const Dependence &onGradients,
                                       function_ref<bool(unsigned)> learns) {
   std::vector<Candidate> candidates;
   for (const SignatureResult &result : signature.results) {
-    if (from[result.index] || !isScalar(result.type) || !isFloat(result.type) ||
+    if (argOfResult[result.index] || !isScalar(result.type) ||
+        !isFloat(result.type) ||
         onGradients.dependsOnAny(returned[result.index]))
       continue;
     Candidate candidate{result.index, returned[result.index], {}, {}};
     candidate.gradient =
         differentiableSliceOf(candidate.value, carried, updated);
     for (const SignatureArg &arg : signature.args)
-      if (to[arg.index] && isFloat(arg.type) && learns(arg.index) &&
+      if (resultOfArg[arg.index] && isFloat(arg.type) && learns(arg.index) &&
           candidate.gradient.contains(argument(arg.index)))
         candidate.params.push_back(arg.index);
     if (!candidate.params.empty())
@@ -147,7 +149,7 @@ SignatureAnalyzer::findLossCandidates() {
     return candidates;
   Dependence onAll(func, gradientValues, carried, /*together=*/true);
   return findLossCandidates(onGradients, [&](unsigned arg) {
-    return onAll.dependsOnAny(returned[*to[arg]]);
+    return onAll.dependsOnAny(returned[*resultOfArg[arg]]);
   });
 }
 
@@ -186,8 +188,8 @@ void SignatureAnalyzer::dropHiddenStates(std::vector<Candidate> &candidates) {
 /// weights.
 void SignatureAnalyzer::dropWithoutBatch(std::vector<Candidate> &candidates) {
   auto readsBatch = [&](const Candidate &candidate) {
-    return onArguments.dependsOnAny(candidate.value,
-                                    [&](unsigned arg) { return !to[arg]; });
+    return onArguments.dependsOnAny(
+        candidate.value, [&](unsigned arg) { return !resultOfArg[arg]; });
   };
   if (llvm::any_of(candidates, readsBatch))
     llvm::erase_if(candidates,
@@ -231,8 +233,8 @@ void SignatureAnalyzer::dropFunctionsOfOthers(
 void SignatureAnalyzer::dropUnused(std::vector<Candidate> &candidates) {
   SmallVector<Value> updates;
   for (const SignatureArg &arg : signature.args)
-    if (to[arg.index])
-      updates.push_back(returned[*to[arg.index]]);
+    if (resultOfArg[arg.index])
+      updates.push_back(returned[*resultOfArg[arg.index]]);
   ValueSet used = sliceOf(updates, {});
   auto isRefuted = [&](const Candidate &candidate) {
     ValueSet seen{candidate.value};
@@ -330,7 +332,7 @@ void SignatureAnalyzer::chooseFirstOfSeveral(
 InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
   InFlightDiagnostic diag =
       emitError(func.getLoc())
-      << (llvm::all_of(to, [](auto &result) { return !result; })
+      << (llvm::all_of(resultOfArg, [](auto &result) { return !result; })
               ? "no loss found: no argument is replaced by a result, so that "
                 "this is no training step; scalar results are: "
               : "no loss found: expected a scalar floating-point result "
@@ -338,7 +340,7 @@ InFlightDiagnostic SignatureAnalyzer::emitNoLoss() {
                 "scalar results are: ");
   SmallVector<StringRef> names;
   for (const SignatureResult &result : signature.results)
-    if (isScalar(result.type) && !from[result.index])
+    if (isScalar(result.type) && !argOfResult[result.index])
       names.push_back(result.path);
   if (names.empty())
     diag << "none";

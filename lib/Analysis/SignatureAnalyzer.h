@@ -48,15 +48,15 @@ private:
   LogicalResult pairState();
   bool dependsOnArrays(Value value);
   bool isAddedAlone(Value sum, Value scalar);
-  double likeness(unsigned arg, unsigned result);
-  double flowLikeness(unsigned arg, unsigned result);
-  bool looksLikeOutput(unsigned arg, unsigned result, Reach self);
+  double pairScore(unsigned arg, unsigned result);
+  double flowScore(unsigned arg, unsigned result);
+  bool isProbablyOutput(unsigned arg, unsigned result, Reach self);
   ValueSet findUpdates();
   void findFeeding();
   void findLearning();
   ValueSet findStepped(unsigned update);
-  void findHomeless();
-  void addHomes(unsigned arg, unsigned update);
+  void findUnreplaced();
+  void addReplacements(unsigned arg, unsigned update);
   void addCarries();
   void addOldValues(unsigned arg, unsigned update);
   double hint(unsigned arg, unsigned result);
@@ -73,7 +73,7 @@ private:
   LogicalResult checkFrozen();
   bool areToldApart(unsigned arg, unsigned result) const;
   bool mayReplaceScalar(unsigned arg, unsigned result);
-  bool meets(Value scalar, Value other);
+  bool isComparedWith(Value scalar, Value other);
   void pair(unsigned arg, unsigned result, const Twine &why);
   void unpair(unsigned arg);
   void reportAmbiguities(ArrayRef<unsigned> args, ArrayRef<unsigned> results,
@@ -122,7 +122,7 @@ private:
   };
   SmallVector<Trained> findTrained(ArrayRef<unsigned> params);
   /// State that the gradient of a parameter feeds.
-  struct Fed {
+  struct GradientState {
     unsigned arg, param;
     uint8_t degree;
     bool decays;
@@ -135,15 +135,15 @@ private:
   };
   DenseMap<unsigned, SmallVector<Trained>>
   findReaders(ArrayRef<Trained> trained);
-  Fed describeFed(unsigned arg, const Trained &trained);
-  SmallVector<Fed> findFed(ArrayRef<Trained> trained);
+  GradientState describeGradientState(unsigned arg, const Trained &trained);
+  SmallVector<GradientState> findGradientState(ArrayRef<Trained> trained);
   bool isResetSum(unsigned arg);
-  DenseSet<unsigned> findAccumulators(ArrayRef<Fed> fed);
-  DenseSet<unsigned> findSquares(ArrayRef<Fed> fed,
+  DenseSet<unsigned> findAccumulators(ArrayRef<GradientState> states);
+  DenseSet<unsigned> findSquares(ArrayRef<GradientState> states,
                                  const DenseSet<unsigned> &accumulators);
-  void setOwned(const Fed &entry, StateKind kind, StringRef why);
-  void findMoments(ArrayRef<Fed> fed);
-  std::optional<unsigned> findShown(unsigned arg);
+  void setOwned(const GradientState &entry, StateKind kind, StringRef why);
+  void findMoments(ArrayRef<GradientState> states);
+  std::optional<unsigned> unchangedArgument(unsigned arg);
   LogicalResult checkThatStateChanges();
   std::vector<ArgumentUse> findUses();
   /// The evidence for the roles of arguments that no result replaces.
@@ -190,7 +190,9 @@ private:
     return best;
   }
 
-  const Chain &updateOf(unsigned arg) { return chains.of(returned[*to[arg]]); }
+  const Chain &updateOf(unsigned arg) {
+    return chains.of(returned[*resultOfArg[arg]]);
+  }
   /// Returns the index of an argument of the function.
   std::optional<unsigned> argumentIndex(Value value) {
     auto argument = dyn_cast<BlockArgument>(value);
@@ -228,7 +230,7 @@ private:
   DenseMap<unsigned, SmallVector<unsigned, 2>> steppedBy;
   /// For each argument that only updates of other state read: results that may
   /// replace it.
-  DenseMap<unsigned, SmallVector<unsigned>> homes;
+  DenseMap<unsigned, SmallVector<unsigned>> replacements;
   /// Pairs of an argument and a result that a loop over whole steps carries.
   DenseSet<std::pair<unsigned, unsigned>> carries;
   /// Arguments whose gradient is in the value that replaces them, and these
@@ -242,7 +244,7 @@ private:
   /// The values that the loss is computed from.
   ValueSet forward;
   /// For each argument the result that replaces it, and vice versa.
-  SmallVector<std::optional<unsigned>> to, from;
+  SmallVector<std::optional<unsigned>> resultOfArg, argOfResult;
   SmallVector<std::string> pairedBy;
   SmallVector<std::string> ambiguities;
   DenseMap<unsigned, ArgRole> forcedRoles;

@@ -28,7 +28,8 @@ llvm::StringSet<> SignatureAnalyzer::findChangingSubtrees() {
   if (!argsAreNamed || !resultsAreNamed)
     return changing;
   for (const SignatureArg &arg : signature.args)
-    if (to[arg.index] && returned[*to[arg.index]] != argument(arg.index))
+    if (resultOfArg[arg.index] &&
+        returned[*resultOfArg[arg.index]] != argument(arg.index))
       forEachSubtree(arg.path,
                      [&](StringRef subtree) { changing.insert(subtree); });
   return changing;
@@ -48,7 +49,8 @@ bool SignatureAnalyzer::isSumOfForward(const SignatureArg &arg) {
   const Chain &chain = updateOf(arg.index);
   auto self = chain.find(argument(arg.index));
   return self != chain.end() && isFloat(arg.type) && !self->second.scaled &&
-         !isSameLeaf(arg.path, signature.results[*to[arg.index]].path) &&
+         !isSameLeaf(arg.path,
+                     signature.results[*resultOfArg[arg.index]].path) &&
          addsForwardOnly(chain);
 }
 
@@ -60,7 +62,7 @@ void SignatureAnalyzer::dropOutputs() {
   std::vector<ArgumentUse> uses = findUses();
   for (const SignatureArg &arg : signature.args) {
     unsigned index = arg.index;
-    if (!to[index] || isScalar(arg.type) || isKeyType(arg.type) ||
+    if (!resultOfArg[index] || isScalar(arg.type) || isKeyType(arg.type) ||
         pairedBy[index] == kSetByUser || learning.contains(index) ||
         !forward.contains(argument(index)))
       continue;
@@ -68,7 +70,7 @@ void SignatureAnalyzer::dropOutputs() {
     forEachSubtree(arg.path, [&](StringRef subtree) {
       named |= changing.contains(subtree);
     });
-    bool isReturnedAsIs = returned[*to[index]] == argument(index);
+    bool isReturnedAsIs = returned[*resultOfArg[index]] == argument(index);
     bool isData = !isFloat(arg.type) || uses[index] == ArgumentUse::Data;
     if (isReturnedAsIs ? !named && isData : isSumOfForward(arg))
       unpair(index);
@@ -116,7 +118,7 @@ bool SignatureAnalyzer::isCounter(const SignatureArg &arg) {
   auto self = chain.find(argument(arg.index));
   return isScalar(arg.type) && !elementOf(argument(arg.index)).isInteger(1) &&
          self != chain.end() && self->second.strength >= 2 && !hasLeaf(chain) &&
-         returned[*to[arg.index]] != argument(arg.index);
+         returned[*resultOfArg[arg.index]] != argument(arg.index);
 }
 
 /// Returns true if gradients flow to the argument; `isRead` tells whether the
@@ -136,7 +138,7 @@ SmallVector<unsigned> SignatureAnalyzer::findParameters() {
     gradient.insert_range(differentiableSliceOf(value, carried, updated));
   SmallVector<unsigned> params;
   for (SignatureArg &arg : signature.args) {
-    if (!to[arg.index])
+    if (!resultOfArg[arg.index])
       continue;
     arg.role = ArgRole::State;
     setKind(arg.index, StateKind::Other, "none of the known kinds of state");
@@ -175,7 +177,7 @@ SignatureAnalyzer::findTrained(ArrayRef<unsigned> params) {
     }
     for (auto &[source, reach] : chain) {
       auto master = argumentIndex(source);
-      if (!master || reach.strength < 3 || !to[*master])
+      if (!master || reach.strength < 3 || !resultOfArg[*master])
         continue;
       trained.push_back({param, *master});
       setKind(*master, StateKind::Other,
@@ -202,33 +204,33 @@ SignatureAnalyzer::findReaders(ArrayRef<Trained> trained) {
 
 /// Describes how a parameter's gradient feeds an argument; degree 0 if it does
 /// not.
-SignatureAnalyzer::Fed SignatureAnalyzer::describeFed(unsigned arg,
-                                                      const Trained &trained) {
+SignatureAnalyzer::GradientState
+SignatureAnalyzer::describeGradientState(unsigned arg, const Trained &trained) {
   const Chain &chain = updateOf(arg);
   const Reach &self = chain.find(argument(arg))->second;
   const Chain &update = updateOf(trained.updated);
-  Fed fed{arg, trained.param, 0, self.decays, self.factor, {}};
+  GradientState state{arg, trained.param, 0, self.decays, self.factor, {}};
   for (auto &[source, reach] : chain) {
     if (auto other = argumentIndex(source)) {
       if (*other != arg && *other != trained.updated)
-        fed.others.push_back(*other);
+        state.others.push_back(*other);
     } else if (update.count(source)) {
-      fed.degree = std::max(fed.degree, reach.degree);
+      state.degree = std::max(state.degree, reach.degree);
     }
   }
-  return fed;
+  return state;
 }
 
 /// Finds state that has a parameter's shape, that the same gradient feeds, and
 /// that the parameter's update reads multiplied by a rate. State that also
 /// reads other state is an average of weights, or reads gradients from an
 /// accumulator, or divides them by another moment.
-SmallVector<SignatureAnalyzer::Fed>
-SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
-  SmallVector<Fed> fed;
+SmallVector<SignatureAnalyzer::GradientState>
+SignatureAnalyzer::findGradientState(ArrayRef<Trained> trained) {
+  SmallVector<GradientState> states;
   DenseMap<unsigned, SmallVector<Trained>> readers = findReaders(trained);
   for (SignatureArg &arg : signature.args) {
-    if (!to[arg.index] || !isFloat(arg.type) ||
+    if (!resultOfArg[arg.index] || !isFloat(arg.type) ||
         arg.kind == StateKind::Parameter || arg.kind == StateKind::Average)
       continue;
     const Chain &chain = updateOf(arg.index);
@@ -247,16 +249,16 @@ SignatureAnalyzer::findFed(ArrayRef<Trained> trained) {
     auto owner = llvm::find_if(own, isOwner);
     if (owner == own.end())
       continue;
-    Fed entry = describeFed(arg.index, *owner);
+    GradientState entry = describeGradientState(arg.index, *owner);
     if (entry.degree > 0)
-      fed.push_back(entry);
+      states.push_back(entry);
   }
-  return fed;
+  return states;
 }
 
 /// Returns true if the sum restarts from zero and does not decay before.
 bool SignatureAnalyzer::isResetSum(unsigned arg) {
-  Value before = getBeforeReset(returned[*to[arg]]);
+  Value before = getBeforeReset(returned[*resultOfArg[arg]]);
   if (!before)
     return false;
   const Chain &chain = chains.of(before);
@@ -265,24 +267,25 @@ bool SignatureAnalyzer::isResetSum(unsigned arg) {
 }
 
 /// Finds sums of gradients over several calls.
-DenseSet<unsigned> SignatureAnalyzer::findAccumulators(ArrayRef<Fed> fed) {
+DenseSet<unsigned>
+SignatureAnalyzer::findAccumulators(ArrayRef<GradientState> states) {
   DenseSet<unsigned> linear, sums, readByLinear, accumulators;
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (entry.degree == 1 && entry.others.empty())
       (entry.decays ? linear : sums).insert(entry.arg);
   // Linear state that a square reads is such a sum if it never decays, or if
   // another linear state reads it, too. A square that reads the first moment
   // (for its distance to the gradient) does not make that one a sum.
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (entry.degree == 1)
       readByLinear.insert(entry.others.begin(), entry.others.end());
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (entry.degree > 1)
       for (unsigned other : entry.others)
         if (sums.contains(other) ||
             (linear.contains(other) && readByLinear.contains(other)))
           accumulators.insert(other);
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (entry.degree == 1 && entry.others.empty() && isResetSum(entry.arg))
       accumulators.insert(entry.arg);
   return accumulators;
@@ -295,13 +298,13 @@ static bool isSlow(double decay) { return decay > 0.995; }
 /// Finds squares of gradients, which are read from accumulators, from first
 /// moments or directly.
 DenseSet<unsigned>
-SignatureAnalyzer::findSquares(ArrayRef<Fed> fed,
+SignatureAnalyzer::findSquares(ArrayRef<GradientState> states,
                                const DenseSet<unsigned> &accumulators) {
   DenseSet<unsigned> linear, squares;
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (entry.degree == 1 && entry.decays && entry.others.empty())
       linear.insert(entry.arg);
-  for (const Fed &entry : fed)
+  for (const GradientState &entry : states)
     if (!entry.isLinear() && llvm::all_of(entry.others, [&](unsigned other) {
           return accumulators.contains(other) || linear.contains(other);
         }))
@@ -309,19 +312,19 @@ SignatureAnalyzer::findSquares(ArrayRef<Fed> fed,
   return squares;
 }
 
-void SignatureAnalyzer::setOwned(const Fed &entry, StateKind kind,
+void SignatureAnalyzer::setOwned(const GradientState &entry, StateKind kind,
                                  StringRef why) {
   const std::string &param = signature.args[entry.param].path;
   setKind(entry.arg, kind, why + param);
   signature.args[entry.arg].parameter = param;
 }
 
-void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
-  DenseSet<unsigned> accumulators = findAccumulators(fed);
-  DenseSet<unsigned> squares = findSquares(fed, accumulators);
+void SignatureAnalyzer::findMoments(ArrayRef<GradientState> states) {
+  DenseSet<unsigned> accumulators = findAccumulators(states);
+  DenseSet<unsigned> squares = findSquares(states, accumulators);
   // A moment decays, and only gradients feed it. State that adds gradients
   // without decay is weights, or a sum over the whole training.
-  auto isFirstMoment = [&](const Fed &entry) {
+  auto isFirstMoment = [&](const GradientState &entry) {
     return entry.isLinear() && entry.decays &&
            !accumulators.contains(entry.arg) && !isSlow(entry.decay) &&
            llvm::all_of(entry.others, [&](unsigned other) {
@@ -330,13 +333,14 @@ void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
   };
   // Of two averages of one gradient, the one with a constant decay is the
   // moment. The decay of the other one is scheduled because it is slow.
-  auto hasConstantSibling = [&](const Fed &entry) {
-    return std::isnan(entry.decay) && llvm::any_of(fed, [&](const Fed &other) {
+  auto hasConstantSibling = [&](const GradientState &entry) {
+    return std::isnan(entry.decay) &&
+           llvm::any_of(states, [&](const GradientState &other) {
              return other.arg != entry.arg && other.param == entry.param &&
                     isFirstMoment(other) && !std::isnan(other.decay);
            });
   };
-  for (const Fed &entry : fed) {
+  for (const GradientState &entry : states) {
     const std::string &param = signature.args[entry.param].path;
     if (accumulators.contains(entry.arg))
       setOwned(entry, StateKind::Gradient, "accumulates the gradient of ");
@@ -354,13 +358,13 @@ void SignatureAnalyzer::findMoments(ArrayRef<Fed> fed) {
 
 void SignatureAnalyzer::findStateKinds() {
   SmallVector<unsigned> params = findParameters();
-  findMoments(findFed(findTrained(params)));
+  findMoments(findGradientState(findTrained(params)));
 }
 
 /// Returns the argument that the step returns unchanged as the next value of
 /// `arg`, if any.
-std::optional<unsigned> SignatureAnalyzer::findShown(unsigned arg) {
-  Value value = returned[*to[arg]];
+std::optional<unsigned> SignatureAnalyzer::unchangedArgument(unsigned arg) {
+  Value value = returned[*resultOfArg[arg]];
   while (auto barrier = value.getDefiningOp<stablehlo::OptimizationBarrierOp>())
     value = barrier->getOperand(cast<OpResult>(value).getResultNumber());
   return argumentIndex(value);
@@ -372,20 +376,20 @@ LogicalResult SignatureAnalyzer::checkThatStateChanges() {
   bool anyParameter = false, anyChanges = false;
   std::string wrong;
   for (SignatureArg &arg : signature.args) {
-    if (arg.role != ArgRole::State || !to[arg.index])
+    if (arg.role != ArgRole::State || !resultOfArg[arg.index])
       continue;
-    std::optional<unsigned> shown = findShown(arg.index);
-    if (shown == arg.index)
+    std::optional<unsigned> unchanged = unchangedArgument(arg.index);
+    if (unchanged == arg.index)
       arg.why = "never changes; " + arg.why;
     if (arg.kind != StateKind::Parameter)
       continue;
     anyParameter = true;
-    anyChanges |= !shown;
-    if (shown && wrong.empty())
+    anyChanges |= !unchanged;
+    if (unchanged && wrong.empty())
       wrong = "'" + arg.path + "' would be replaced by '" +
-              signature.results[*to[arg.index]].path +
-              "', which is the old value of '" + signature.args[*shown].path +
-              "'";
+              signature.results[*resultOfArg[arg.index]].path +
+              "', which is the old value of '" +
+              signature.args[*unchanged].path + "'";
   }
   if (!anyParameter || anyChanges)
     return success();

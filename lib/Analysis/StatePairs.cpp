@@ -15,16 +15,16 @@ static bool haveSamePlace(StringRef a, StringRef b) {
 }
 
 void SignatureAnalyzer::pair(unsigned arg, unsigned result, const Twine &why) {
-  to[arg] = result;
-  from[result] = arg;
+  resultOfArg[arg] = result;
+  argOfResult[result] = arg;
   pairedBy[arg] =
       ("replaced by " + signature.results[result].path + " (" + why + ")")
           .str();
 }
 
 void SignatureAnalyzer::unpair(unsigned arg) {
-  from[*to[arg]].reset();
-  to[arg].reset();
+  argOfResult[*resultOfArg[arg]].reset();
+  resultOfArg[arg].reset();
   pairedBy[arg].clear();
 }
 
@@ -32,16 +32,16 @@ LogicalResult SignatureAnalyzer::pairState() {
   SmallVector<unsigned> args, results;
   for (const SignatureArg &arg : signature.args) {
     auto forced = forcedRoles.find(arg.index);
-    if (!to[arg.index] &&
+    if (!resultOfArg[arg.index] &&
         (forced == forcedRoles.end() || forced->second == ArgRole::State))
       args.push_back(arg.index);
   }
   for (const SignatureResult &result : signature.results)
-    if (!from[result.index] && (!loss || *loss != result.index))
+    if (!argOfResult[result.index] && (!loss || *loss != result.index))
       results.push_back(result.index);
   findFeeding();
   findLearning();
-  findHomeless();
+  findUnreplaced();
   if (argsAreNamed && resultsAreNamed)
     pairByTrees(args, results);
   else
@@ -49,7 +49,7 @@ LogicalResult SignatureAnalyzer::pairState() {
   pairCopies();
   pairRest();
   for (auto &[arg, role] : forcedRoles)
-    if (role == ArgRole::State && !to[arg])
+    if (role == ArgRole::State && !resultOfArg[arg])
       return emitError(func.getLoc())
              << "role: no result replaces '" << signature.args[arg].path
              << "'; name it with a state option";
@@ -137,8 +137,8 @@ void SignatureAnalyzer::findFeeding() {
 /// activations of one shape, such as the difference of outputs and targets. An
 /// update of the targets would depend on them through the gradient. Decaying
 /// averages of activations are state, not outputs.
-bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
-                                        Reach self) {
+bool SignatureAnalyzer::isProbablyOutput(unsigned arg, unsigned result,
+                                         Reach self) {
   Value value = returned[result];
   if (isScalar(value.getType()) || !isFloat(value.getType()) ||
       value == argument(arg) || !feeding[arg])
@@ -169,7 +169,7 @@ bool SignatureAnalyzer::looksLikeOutput(unsigned arg, unsigned result,
   });
 }
 
-/// Likeness of pairs that does not come from the strength of an update chain. A
+/// Scores of pairs that do not come from the strength of an update chain. A
 /// result that returns an argument unchanged may be a metric, such as the step
 /// number.
 constexpr double kReturnedAsItCame = 0.5;
@@ -177,7 +177,7 @@ constexpr double kReturnedAsItCame = 0.5;
 constexpr double kOldValue = 0.1;
 /// An update reads the argument, but no chain leads from it to the result: the
 /// argument may be the previous value of another one.
-constexpr double kHome = 0.2;
+constexpr double kReplacement = 0.2;
 /// Both have the same position in trees of state, and there is no other
 /// evidence.
 constexpr double kSamePlace = 0.02;
@@ -239,7 +239,7 @@ bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
 
 /// Returns how much a result looks like an update of an argument by its chain;
 /// 0 means not at all.
-double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
+double SignatureAnalyzer::flowScore(unsigned arg, unsigned result) {
   const Chain &chain = chains.of(returned[result]);
   auto it = chain.find(argument(arg));
   if (it == chain.end())
@@ -261,7 +261,7 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
   bool sameName =
       argsAreNamed && resultsAreNamed &&
       isSameLeaf(signature.args[arg].path, signature.results[result].path);
-  if (!sameName && looksLikeOutput(arg, result, it->second))
+  if (!sameName && isProbablyOutput(arg, result, it->second))
     return 0;
   if (it->second.cancels)
     return kMovedToTarget;
@@ -274,7 +274,7 @@ double SignatureAnalyzer::flowLikeness(unsigned arg, unsigned result) {
 }
 
 /// Returns how much a result looks like the next value of an argument.
-double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
+double SignatureAnalyzer::pairScore(unsigned arg, unsigned result) {
   if (signature.args[arg].type != signature.results[result].type)
     return 0;
   if (carries.contains({arg, result}))
@@ -283,10 +283,10 @@ double SignatureAnalyzer::likeness(unsigned arg, unsigned result) {
   if (isKeyType(signature.args[arg].type) &&
       onArguments.depends(returned[result], arg) && drawsBits(argument(arg)))
     return 1;
-  if (double flow = flowLikeness(arg, result))
+  if (double flow = flowScore(arg, result))
     return flow;
-  if (llvm::is_contained(homes.lookup(arg), result))
-    return kHome;
+  if (llvm::is_contained(replacements.lookup(arg), result))
+    return kReplacement;
   // An argument that no gradient depends on is no data: a result at the same
   // position may be its next value, however it is computed.
   return !feeding[arg] && argsAreNamed && resultsAreNamed &&
@@ -376,7 +376,7 @@ ValueSet SignatureAnalyzer::findStepped(unsigned update) {
 /// reads: the unchanged weights replace heavy ball's last weights, a step from
 /// the other weights replaces Nesterov's, and the new gradient replaces the
 /// last one.
-void SignatureAnalyzer::findHomeless() {
+void SignatureAnalyzer::findUnreplaced() {
   DenseMap<unsigned, SmallVector<unsigned>> readers;
   for (auto [r, value] : llvm::enumerate(returned))
     for (auto &[source, reach] : chains.of(value))
@@ -391,11 +391,11 @@ void SignatureAnalyzer::findHomeless() {
     if (llvm::any_of(results, [&](unsigned result) {
           return signature.results[result].type == arg.type &&
                  learnedBy[result].empty() &&
-                 flowLikeness(arg.index, result) > kNonlinear;
+                 flowScore(arg.index, result) > kNonlinear;
         }))
       continue;
     for (unsigned update : results)
-      addHomes(arg.index, update);
+      addReplacements(arg.index, update);
     // State that only determines the step size, such as the last point and
     // gradient of a Barzilai-Borwein rate, is in no chain. Data is excluded:
     // gradients depend on it.
@@ -404,7 +404,7 @@ void SignatureAnalyzer::findHomeless() {
         if (!learnedBy[update].empty() &&
             returned[update].getType() == arg.type &&
             onArguments.depends(returned[update], arg.index))
-          addHomes(arg.index, update);
+          addReplacements(arg.index, update);
   }
   addCarries();
 }
@@ -428,29 +428,30 @@ void SignatureAnalyzer::addCarries() {
     if (auto arg = carryOf(result);
         arg && training.contains(returned[result].getDefiningOp())) {
       carries.insert({*arg, result});
-      if (!llvm::is_contained(homes[*arg], result))
-        homes[*arg].push_back(result);
+      if (!llvm::is_contained(replacements[*arg], result))
+        replacements[*arg].push_back(result);
     }
 }
 
-/// Adds as homes of `arg` the results that return the old value of another
-/// source that `update` adds unscaled: a step may go back to the previous
-/// point. An average, which only contains fractions of its sources, does not
-/// count.
+/// Adds as replacements of `arg` the results that return the old value of
+/// another source that `update` adds unscaled: a step may go back to the
+/// previous point. An average, which only contains fractions of its sources,
+/// does not count.
 void SignatureAnalyzer::addOldValues(unsigned arg, unsigned update) {
   for (auto &[source, reach] : chains.of(returned[update])) {
     if (!argumentIndex(source) || source == argument(arg) || reach.scaled ||
         source.getType() != argument(arg).getType())
       continue;
     for (unsigned result = 0; result < signature.results.size(); ++result)
-      if (returned[result] == source && !llvm::is_contained(homes[arg], result))
-        homes[arg].push_back(result);
+      if (returned[result] == source &&
+          !llvm::is_contained(replacements[arg], result))
+        replacements[arg].push_back(result);
   }
 }
 
-/// Adds as homes of `arg` the results that depend on the values that `update`
-/// steps, or that are the gradients it steps by.
-void SignatureAnalyzer::addHomes(unsigned arg, unsigned update) {
+/// Adds as replacements of `arg` the results that depend on the values that
+/// `update` steps, or that are the gradients it steps by.
+void SignatureAnalyzer::addReplacements(unsigned arg, unsigned update) {
   const Chain &reader = chains.of(returned[update]);
   ValueSet stepped = findStepped(update);
   // After a threshold nothing is added unscaled, and the gradient of a
@@ -472,8 +473,9 @@ void SignatureAnalyzer::addHomes(unsigned arg, unsigned update) {
     });
     if (result != update && (follows || isGradient) &&
         value.getType() == signature.args[arg].type &&
-        !chain.count(argument(arg)) && !llvm::is_contained(homes[arg], result))
-      homes[arg].push_back(result);
+        !chain.count(argument(arg)) &&
+        !llvm::is_contained(replacements[arg], result))
+      replacements[arg].push_back(result);
   }
 }
 
@@ -486,7 +488,7 @@ void SignatureAnalyzer::pairByTrees(ArrayRef<unsigned> args,
     resultLeaves.push_back(
         {signature.results[result].path, signature.results[result].type});
   auto score = [&](unsigned arg, unsigned result) {
-    return likeness(args[arg], results[result]);
+    return pairScore(args[arg], results[result]);
   };
   SmallVector<std::optional<unsigned>> partners = matchTrees(
       argLeaves, resultLeaves, score,
@@ -518,7 +520,7 @@ void SignatureAnalyzer::reportAmbiguities(ArrayRef<unsigned> args,
   }
 }
 
-/// Pairs arguments and results without names by the highest total likeness.
+/// Pairs arguments and results without names by the highest total score.
 void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
                                    ArrayRef<unsigned> results) {
   DenseMap<unsigned, unsigned> position;
@@ -530,7 +532,7 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
   }
   std::vector<WeightedPair> pairs;
   auto add = [&](unsigned arg, unsigned r) {
-    if (double weight = likeness(arg, results[r]); weight > 0)
+    if (double weight = pairScore(arg, results[r]); weight > 0)
       pairs.push_back({position[arg], r, weight});
   };
   for (auto [r, result] : llvm::enumerate(results)) {
@@ -543,7 +545,7 @@ void SignatureAnalyzer::pairByFlow(ArrayRef<unsigned> args,
       if (auto arg = argumentIndex(source); arg && position.count(*arg))
         add(*arg, r);
   }
-  for (auto &[arg, found] : homes)
+  for (auto &[arg, found] : replacements)
     for (unsigned result : found)
       if (const unsigned *r = llvm::find(results, result);
           r != results.end() && position.count(arg))
@@ -602,11 +604,12 @@ void SignatureAnalyzer::addByPlace(ArrayRef<unsigned> args,
 void SignatureAnalyzer::pairCopies() {
   llvm::MapVector<Type, SmallVector<unsigned>> copies;
   for (const SignatureResult &result : signature.results) {
-    if (from[result.index] || !isFloat(result.type) || isScalar(result.type) ||
+    if (argOfResult[result.index] || !isFloat(result.type) ||
+        isScalar(result.type) ||
         elementOf(returned[result.index]).getIntOrFloatBitWidth() > 16)
       continue;
     for (auto &[source, reach] : chains.of(returned[result.index]))
-      if (auto arg = argumentIndex(source); arg && to[*arg] &&
+      if (auto arg = argumentIndex(source); arg && resultOfArg[*arg] &&
                                             reach.strength == 3 &&
                                             source.getType() != result.type) {
         copies[result.type].push_back(result.index);
@@ -616,7 +619,7 @@ void SignatureAnalyzer::pairCopies() {
   for (auto &[type, results] : copies) {
     SmallVector<unsigned> args;
     for (const SignatureArg &arg : signature.args)
-      if (!to[arg.index] && arg.type == type)
+      if (!resultOfArg[arg.index] && arg.type == type)
         args.push_back(arg.index);
     if (args.size() == 1 && results.size() == 1) {
       pair(args.front(), results.front(),
@@ -661,8 +664,8 @@ void SignatureAnalyzer::pairCopies() {
         pair(args[i], results[*result],
              "copy of other state, which its gradient updates");
     reportAmbiguities(args, results, found);
-    auto isFree = [&](unsigned arg) { return !to[arg]; };
-    auto isUnclaimed = [&](unsigned result) { return !from[result]; };
+    auto isFree = [&](unsigned arg) { return !resultOfArg[arg]; };
+    auto isUnclaimed = [&](unsigned result) { return !argOfResult[result]; };
     if (llvm::any_of(args, isFree) && llvm::any_of(results, isUnclaimed)) {
       std::string message;
       for (unsigned result : llvm::make_filter_range(results, isUnclaimed))
@@ -686,9 +689,9 @@ void SignatureAnalyzer::pairRest() {
     });
   SmallVector<unsigned> count(signature.results.size());
   auto fits = [&](const SignatureArg &arg) {
-    return !to[arg.index] && !isScalar(arg.type) &&
+    return !resultOfArg[arg.index] && !isScalar(arg.type) &&
            !forcedRoles.count(arg.index) && readers[arg.index].size() == 1 &&
-           !from[readers[arg.index].front()] &&
+           !argOfResult[readers[arg.index].front()] &&
            signature.results[readers[arg.index].front()].type == arg.type;
   };
   SmallVector<unsigned> found;
@@ -709,7 +712,7 @@ void SignatureAnalyzer::pairRest() {
 /// arguments.
 bool SignatureAnalyzer::pairsAreInOrder() {
   SmallVector<unsigned> order;
-  for (std::optional<unsigned> result : to)
+  for (std::optional<unsigned> result : resultOfArg)
     if (result)
       order.push_back(*result);
   return llvm::is_sorted(order);
@@ -738,7 +741,7 @@ void SignatureAnalyzer::pairByPlace() {
   bool inOrder = pairsAreInOrder();
   llvm::MapVector<Type, SmallVector<unsigned>> open;
   for (const SignatureArg &arg : signature.args) {
-    if (to[arg.index])
+    if (resultOfArg[arg.index])
       continue;
     bool isOpen = isScalar(arg.type) ? !isFloat(arg.type)
                                      : isFloat(arg.type) && !feeding[arg.index];
@@ -756,7 +759,7 @@ void SignatureAnalyzer::pairByPlace() {
   for (auto &[type, args] : open) {
     SmallVector<unsigned> results;
     for (const SignatureResult &result : signature.results)
-      if (!from[result.index] && result.type == type &&
+      if (!argOfResult[result.index] && result.type == type &&
           !(isScalar(type) &&
             onArguments.dependsOnAny(returned[result.index], isArray)))
         results.push_back(result.index);
@@ -792,11 +795,11 @@ static Value withoutConstant(Value scalar) {
 /// `arg`, and results next to the loss in a tree of results without state.
 bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
   bool isProduct = chains.of(returned[result]).count(argument(arg)) &&
-                   !flowLikeness(arg, result);
+                   !flowScore(arg, result);
   bool follows = onArguments.depends(returned[result], arg);
   for (Value number = returned[result]; number && !follows;
        number = withoutConstant(number))
-    follows = meets(argument(arg), number);
+    follows = isComparedWith(argument(arg), number);
   if (isProduct || !follows)
     return false;
   SmallVector<std::string> path = splitTreePath(signature.results[result].path);
@@ -808,7 +811,7 @@ bool SignatureAnalyzer::mayReplaceScalar(unsigned arg, unsigned result) {
   };
   return !resultsAreNamed || !loss || !isBeside(*loss) ||
          llvm::any_of(signature.results, [&](const SignatureResult &other) {
-           return from[other.index] && isBeside(other.index);
+           return argOfResult[other.index] && isBeside(other.index);
          });
 }
 
@@ -836,7 +839,7 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
       continue;
     SmallVector<StringRef> results;
     for (const SignatureResult &result : signature.results)
-      if (!from[result.index] && result.type == arg.type &&
+      if (!argOfResult[result.index] && result.type == arg.type &&
           (!loss || *loss != result.index) &&
           !areToldApart(arg.index, result.index) &&
           (isScalar(arg.type)
@@ -863,21 +866,22 @@ LogicalResult SignatureAnalyzer::checkFrozen() {
 /// one of the two is the next value of the scalar, the last loss.
 void SignatureAnalyzer::pairLastValues() {
   for (const SignatureArg &arg : signature.args) {
-    if (to[arg.index] || !isScalar(arg.type) || !isFloat(arg.type) ||
+    if (resultOfArg[arg.index] || !isScalar(arg.type) || !isFloat(arg.type) ||
         forcedRoles.count(arg.index))
       continue;
     SmallVector<unsigned> same;
     for (const SignatureResult &result : signature.results)
-      if (result.type == arg.type && !from[result.index] &&
+      if (result.type == arg.type && !argOfResult[result.index] &&
           (!loss || *loss != result.index) &&
-          meets(argument(arg.index), returned[result.index]))
+          isComparedWith(argument(arg.index), returned[result.index]))
         same.push_back(result.index);
     if (same.size() != 2 || returned[same[0]] != returned[same[1]])
       continue;
     // Choose the one next to other state.
-    bool firstIsBeside =
-        (arg.index > 0 && same[0] > 0 && to[arg.index - 1] == same[0] - 1) ||
-        (arg.index + 1 < to.size() && to[arg.index + 1] == same[0] + 1);
+    bool firstIsBeside = (arg.index > 0 && same[0] > 0 &&
+                          resultOfArg[arg.index - 1] == same[0] - 1) ||
+                         (arg.index + 1 < resultOfArg.size() &&
+                          resultOfArg[arg.index + 1] == same[0] + 1);
     pair(arg.index, same[firstIsBeside ? 0 : 1],
          "it is compared with this number, which is returned twice");
   }
@@ -886,7 +890,7 @@ void SignatureAnalyzer::pairLastValues() {
 /// Returns true if an op compares `scalar`, perhaps after arithmetic with other
 /// values, with `other`, or computes their difference. (A factor does not
 /// count: it may be any number.)
-bool SignatureAnalyzer::meets(Value scalar, Value other) {
+bool SignatureAnalyzer::isComparedWith(Value scalar, Value other) {
   SmallVector<Value> stack{scalar};
   ValueSet seen{scalar};
   while (!stack.empty())

@@ -82,7 +82,7 @@ private:
   enum class Origin { Constant, Data, Weights, Unknown };
   Origin originOf(Value value) const;
   void visit(OpOperand &use, bool spread);
-  void meet(Value other, Value result, bool spread);
+  void combineWith(Value other, Value result, bool spread);
   void push(Value value, bool spread) {
     if (forward.contains(value) && seen.insert(value).second)
       stack.push_back({value, spread});
@@ -126,7 +126,7 @@ static bool isSpread(Value value) {
 }
 
 /// Handles an elementwise operation on the argument and `other`.
-void UseReader::meet(Value other, Value result, bool spread) {
+void UseReader::combineWith(Value other, Value result, bool spread) {
   switch (originOf(other)) {
   case Origin::Constant:
     return push(result, spread);
@@ -171,12 +171,12 @@ void UseReader::visit(OpOperand &use, bool spread) {
   if (isa<stablehlo::SelectOp>(op)) {
     if (i == 0)
       return push(result, spread);
-    return meet(op->getOperand(3 - i), result, spread);
+    return combineWith(op->getOperand(3 - i), result, spread);
   }
   if (op->getNumOperands() == 2 &&
       op->getOperand(0).getType() == op->getOperand(1).getType() &&
       op->hasTrait<OpTrait::Elementwise>())
-    return meet(op->getOperand(1 - i), result, spread);
+    return combineWith(op->getOperand(1 - i), result, spread);
   for (Value next : op->getResults())
     push(next, spread || isSpread(next));
 }

@@ -317,7 +317,7 @@ FailureOr<func::FuncOp> publicFunction(ModuleOp module) {
 
 /// Moves the function with this `fp8.entry`, if there is one, to a module of
 /// its own.
-OwningOpRef<ModuleOp> takeEntry(ModuleOp module, StringRef entry) {
+OwningOpRef<ModuleOp> extractEntry(ModuleOp module, StringRef entry) {
   for (auto func : module.getOps<func::FuncOp>()) {
     auto attr = func->getAttrOfType<StringAttr>(FP8Dialect::kEntryAttrName);
     if (!attr || attr.getValue() != entry)
@@ -589,9 +589,9 @@ void addText(Executable &executable, StringRef name,
 }
 
 /// Adds the texts about the step.
-void addTexts(Executable &executable, const VerdictReport &verdicts,
-              const MemoryReport &memory, const CostReport &cost,
-              bool dataParallel) {
+void addReports(Executable &executable, const VerdictReport &verdicts,
+                const MemoryReport &memory, const CostReport &cost,
+                bool dataParallel) {
   addText(executable, "verdicts.json",
           [&](raw_ostream &os) { verdicts.printJSON(os); });
   addText(executable, "verdicts.txt",
@@ -651,7 +651,7 @@ LogicalResult compileFunction(OwningOpRef<ModuleOp> module, StringRef name,
 LogicalResult compileEntries(ModuleOp module, const CompileOptions &options,
                              Executable &executable) {
   for (StringRef name : {"store", "load"}) {
-    OwningOpRef<ModuleOp> entry = takeEntry(module, name);
+    OwningOpRef<ModuleOp> entry = extractEntry(module, name);
     if (entry &&
         failed(compileFunction(std::move(entry), name, options, executable)))
       return failure();
@@ -761,7 +761,7 @@ FailureOr<Executable> fp8::compile(ModuleOp module,
                                     *result))) ||
       failed(addFunction(module, options, stats, memory, cost, *result)))
     return failure();
-  addTexts(*result, verdicts, memory, cost, options.dataParallel);
+  addReports(*result, verdicts, memory, cost, options.dataParallel);
   // The main function comes first.
   std::rotate(result->functions.begin(), std::prev(result->functions.end()),
               result->functions.end());

@@ -46,7 +46,7 @@ struct Known {
   static Known constant(double number) { return {Constant, number}; }
   bool is(double other) const { return kind == Constant && number == other; }
   bool isHidden() const { return kind == Constant && number <= kHidden; }
-  bool isTame() const {
+  bool isFiniteScore() const {
     return kind == Score || (kind == Constant && std::abs(number) < -kHidden);
   }
 };
@@ -73,7 +73,7 @@ public:
   std::optional<CausalKeys> run();
 
 private:
-  bool suppose(linalg::GenericOp op, arith::CmpIOp compare);
+  bool setHypothesis(linalg::GenericOp op, arith::CmpIOp compare);
   bool findKeyLoops(linalg::GenericOp start, unsigned loop);
   bool prove();
   bool proveOp(linalg::GenericOp op);
@@ -183,7 +183,7 @@ static std::optional<Mask> asMask(linalg::GenericOp op, arith::CmpIOp compare) {
 }
 
 /// Takes `compare` as the hypothetical causal mask.
-bool Finder::suppose(linalg::GenericOp op, arith::CmpIOp compare) {
+bool Finder::setHypothesis(linalg::GenericOp op, arith::CmpIOp compare) {
   std::optional<Mask> mask = asMask(op, compare);
   // With an offset of at least 0, every row has a visible key.
   if (!mask || mask->offset < 0)
@@ -328,7 +328,7 @@ static Known multiply(const Known &a, const Known &b, bool isQuotient) {
   if (a.kind == Known::Constant && b.kind == Known::Constant)
     return Known::constant(isQuotient ? a.number / b.number
                                       : a.number * b.number);
-  if (a.isTame() && b.isTame())
+  if (a.isFiniteScore() && b.isFiniteScore())
     return {Known::Score};
   bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
                   (b.kind == Known::Row || b.kind == Known::Constant);
@@ -342,7 +342,7 @@ static Known add(const Known &a, const Known &b, bool isDifference) {
                                         : a.number + b.number);
   if (a.isHidden() && isDifference && b.kind == Known::Row)
     return {Known::Lowest};
-  if (a.isTame() && b.isTame())
+  if (a.isFiniteScore() && b.isFiniteScore())
     return {Known::Score};
   bool areOfRow = (a.kind == Known::Row || a.kind == Known::Constant) &&
                   (b.kind == Known::Row || b.kind == Known::Constant);
@@ -416,7 +416,7 @@ Known Finder::evaluate(Operation &op, unsigned which,
       .Case<math::ExpOp, math::Exp2Op>(
           [&](Operation *) { return exponentiate(known(0)); })
       .Case<math::TanhOp>([&](Operation *) -> Known {
-        return known(0).isTame() ? Known{Known::Score} : Known();
+        return known(0).isFiniteScore() ? Known{Known::Score} : Known();
       })
       .Default([](Operation *) { return Known(); });
 }
@@ -546,7 +546,7 @@ bool Finder::prove() {
 std::optional<CausalKeys> Finder::run() {
   for (auto op : kernel.getOps<linalg::GenericOp>())
     for (auto compare : op.getBody()->getOps<arith::CmpIOp>())
-      if (suppose(op, compare) && prove())
+      if (setHypothesis(op, compare) && prove())
         return found;
   return std::nullopt;
 }

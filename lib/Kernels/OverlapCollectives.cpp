@@ -19,12 +19,13 @@ using namespace mlir::fp8;
 namespace {
 
 /// The memory that a collective reads, and the memory that it writes.
-struct Held {
+struct CollectiveMemory {
   Value input;
   SmallVector<Value, 2> written;
 
   /// Operand 0 of a start op is read, the others are written.
-  explicit Held(Operation *start) : input(memoryOf(start->getOperand(0))) {
+  explicit CollectiveMemory(Operation *start)
+      : input(memoryOf(start->getOperand(0))) {
     for (Value operand : start->getOperands().drop_front())
       written.push_back(memoryOf(operand));
   }
@@ -57,13 +58,13 @@ bool isStart(Operation *op) {
 }
 
 /// Returns true if `op` only computes the location of a buffer.
-bool isPlace(Operation *op) {
+bool isAddressComputation(Operation *op) {
   return isa<ViewLikeOpInterface, memref::AllocOp>(op) ||
          (isa<arith::ArithDialect>(op->getDialect()) && isPure(op));
 }
 
 /// Moves `start` up, with the ops that compute the locations of its operands.
-void moveUp(Operation *start, const Held &held) {
+void moveUp(Operation *start, const CollectiveMemory &memory) {
   llvm::SmallPtrSet<Operation *, 8> moved{start};
   Operation *first = start;
   while (Operation *before = first->getPrevNode()) {
@@ -71,21 +72,21 @@ void moveUp(Operation *start, const Held &held) {
       return moved.contains(user);
     });
     if (isUsed) {
-      if (!isPlace(before))
+      if (!isAddressComputation(before))
         return;
       moved.insert(before);
       first = before;
       continue;
     }
-    if (isStart(before) || held.conflicts(before))
+    if (isStart(before) || memory.conflicts(before))
       return;
     before->moveAfter(start);
   }
 }
 
-void moveDown(WaitOp wait, const Held &held) {
+void moveDown(WaitOp wait, const CollectiveMemory &memory) {
   while (Operation *after = wait->getNextNode()) {
-    if (after->hasTrait<OpTrait::IsTerminator>() || held.conflicts(after))
+    if (after->hasTrait<OpTrait::IsTerminator>() || memory.conflicts(after))
       return;
     wait->moveAfter(after);
   }
@@ -101,9 +102,9 @@ public:
         starts.push_back(op);
     });
     for (Operation *start : starts)
-      moveUp(start, Held(start));
+      moveUp(start, CollectiveMemory(start));
     for (Operation *start : llvm::reverse(starts))
-      moveDown(cast<WaitOp>(*start->user_begin()), Held(start));
+      moveDown(cast<WaitOp>(*start->user_begin()), CollectiveMemory(start));
   }
 };
 

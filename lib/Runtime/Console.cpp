@@ -135,10 +135,10 @@ std::vector<std::string> shortNames(const std::vector<std::string> &paths) {
 Console::Console(const fp8_train_options &options)
     : options(options),
       terminal(options.live > 0 || (options.live == 0 && isatty(1))),
-      isMute(fp8_group_rank(options.group) != 0) {}
+      anotherRankPrints(fp8_group_rank(options.group) != 0) {}
 
-void Console::say(const std::string &text) {
-  if (options.quiet || isMute)
+void Console::print(const std::string &text) {
+  if (options.quiet || anotherRankPrints)
     return;
   if (options.message) {
     options.message(options.user, text.c_str());
@@ -148,32 +148,32 @@ void Console::say(const std::string &text) {
   std::fflush(stdout);
 }
 
-void Console::sayLine(const std::string &text) {
+void Console::printLine(const std::string &text) {
   endLiveLine();
-  say(text + "\n");
+  print(text + "\n");
 }
 
 void Console::showProgress(std::string line) {
   if (!terminal) {
-    say(line + "\n");
+    print(line + "\n");
     return;
   }
   // A live line must not be longer than the terminal is wide.
   struct winsize size = {};
   if (ioctl(1, TIOCGWINSZ, &size) == 0 && size.ws_col > 0)
     line.resize(std::min<size_t>(line.size(), size.ws_col - 1));
-  say("\r" + line + "\x1b[K");
+  print("\r" + line + "\x1b[K");
   lineIsLive = true;
 }
 
 void Console::endLiveLine() {
   if (lineIsLive)
-    say("\n");
+    print("\n");
   lineIsLive = false;
 }
 
 void Console::warn(const std::string &text) {
-  if (isMute)
+  if (anotherRankPrints)
     return;
   if (options.message)
     options.message(options.user, (text + "\n").c_str());

@@ -17,7 +17,7 @@ public:
   explicit Console(const fp8_train_options &options);
 
   /// Prints a whole line, below the live one if there is one.
-  void sayLine(const std::string &text);
+  void printLine(const std::string &text);
   /// Prints a progress line; on a terminal, a later one overwrites it.
   void showProgress(std::string line);
   /// Keeps the live line and begins a new one.
@@ -28,11 +28,11 @@ public:
   bool isTerminal() const { return terminal; }
 
 private:
-  void say(const std::string &text);
+  void print(const std::string &text);
 
   const fp8_train_options &options;
   bool terminal;
-  bool isMute; // another rank prints
+  bool anotherRankPrints;
   bool lineIsLive = false;
 };
 

@@ -416,10 +416,10 @@ void fp8_step::failCollective(int64_t number, const char *label,
     failure = text;
 }
 
-std::vector<char *> fp8_step::placesOf(const int64_t *operands,
-                                       const int64_t *offsets,
-                                       int64_t numOperands, int64_t number) {
-  std::vector<char *> places;
+std::vector<char *> fp8_step::addressesOf(const int64_t *operands,
+                                          const int64_t *offsets,
+                                          int64_t numOperands, int64_t number) {
+  std::vector<char *> addresses;
   for (int64_t i = 0; i < numOperands; ++i) {
     int64_t offset = offsets ? offsets[i] : 0;
     char *base = device ? reinterpret_cast<char *>(
@@ -427,9 +427,9 @@ std::vector<char *> fp8_step::placesOf(const int64_t *operands,
                         : static_cast<char *>(resolve(operands[i], number));
     if (!base)
       return {};
-    places.push_back(device ? base : base + offset);
+    addresses.push_back(device ? base : base + offset);
   }
-  return places;
+  return addresses;
 }
 
 void fp8_step::copy(char *target, const char *source, int64_t bytes) {
@@ -471,19 +471,21 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
         str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
   if (!mistake.empty())
     return failCollective(number, what.label, mistake);
-  std::vector<char *> places = placesOf(operands, offsets, numOperands, number);
-  if (places.empty())
+  std::vector<char *> addresses =
+      addressesOf(operands, offsets, numOperands, number);
+  if (addresses.empty())
     return;
   // With one rank the operand is the result.
   if (numRanks() == 1)
-    return copy(places[1], places[0],
+    return copy(addresses[1], addresses[0],
                 what.elements *
                     fp8_dtype_size(static_cast<fp8_dtype>(what.dtype)));
   Reduction reduction{what,
                       number,
-                      places[0],
-                      places[1],
-                      isNarrow ? reinterpret_cast<float *>(places[2]) : nullptr,
+                      addresses[0],
+                      addresses[1],
+                      isNarrow ? reinterpret_cast<float *>(addresses[2])
+                               : nullptr,
                       what.shard ? ownerOf(what.shard) : -1};
   call([this, reduction] { inFlight->start(reduction); });
 }
@@ -498,10 +500,11 @@ void fp8_step::startExchange(int64_t number, const fp8_exchange &what,
     mistake = str("expected 2 operands but got ", numOperands);
   if (!mistake.empty())
     return failCollective(number, what.label, mistake);
-  std::vector<char *> places = placesOf(operands, offsets, numOperands, number);
-  if (places.empty())
+  std::vector<char *> addresses =
+      addressesOf(operands, offsets, numOperands, number);
+  if (addresses.empty())
     return;
-  Exchange exchange{what, number, places[0], places[1]};
+  Exchange exchange{what, number, addresses[0], addresses[1]};
   if (!inFlight) {
     alone = std::make_unique<fp8_group>();
     inFlight.emplace(*alone, makeEngine());
@@ -518,7 +521,7 @@ void fp8_step::setGroup(fp8_group *group) {
   inFlight.reset();
   owners.clear();
   if (device)
-    device->forget();
+    device->dropRecording();
   if (!group)
     return;
   inFlight.emplace(*group, makeEngine());
@@ -656,8 +659,8 @@ int64_t fp8_branch(fp8_step *step, const fp8_gpu_kernel *kernel,
 int64_t fp8_while(fp8_step *step, const fp8_gpu_kernel *kernel, int64_t loop,
                   int64_t condition, int64_t low, int64_t high,
                   int64_t inverted) {
-  return step->onGPU().repeats(kernel, loop, condition, low, high,
-                               inverted != 0);
+  return step->onGPU().testWhile(kernel, loop, condition, low, high,
+                                 inverted != 0);
 }
 
 void fp8_end(fp8_step *step) { step->onGPU().end(); }

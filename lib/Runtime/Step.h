@@ -143,8 +143,9 @@ private:
 
   /// Returns the addresses of a collective's operands where the step runs; none
   /// after a failure.
-  std::vector<char *> placesOf(const int64_t *operands, const int64_t *offsets,
-                               int64_t numOperands, int64_t number);
+  std::vector<char *> addressesOf(const int64_t *operands,
+                                  const int64_t *offsets, int64_t numOperands,
+                                  int64_t number);
   void copy(char *target, const char *source, int64_t bytes);
   /// Runs the host's part of a collective, in the order of the step.
   void call(std::function<void()> what);

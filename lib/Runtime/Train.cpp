@@ -87,7 +87,7 @@ LogRow Trainer::readRow(Clock::time_point start) {
 
 bool Trainer::isEvaluationDue(const LogRow &row, bool isTaken,
                               bool isLast) const {
-  if (!evaluation || isToEnd() || (!std::isfinite(row.loss) && isTaken))
+  if (!evaluation || shouldStop() || (!std::isfinite(row.loss) && isTaken))
     return false;
   return isLast ||
          (options.eval_every > 0 && position.step % options.eval_every == 0);
@@ -177,7 +177,7 @@ bool Trainer::heedAlarms(LogRow &row) {
 
 void Trainer::loop() {
   beginTime = lastProgress = Clock::now();
-  while (position.step < options.steps && !isToEnd() && !stopReason) {
+  while (position.step < options.steps && !shouldStop() && !stopReason) {
     if (feedFailure)
       throw Error(*feedFailure);
     if (!isFed)
@@ -196,7 +196,7 @@ void Trainer::loop() {
     report->append(row);
     if (isTaken)
       checkFinite(row);
-    sayProgress(row, isLast || isToEnd());
+    printProgress(row, isLast || shouldStop());
     if (options.checkpoint_every > 0 &&
         position.step % options.checkpoint_every == 0) {
       saveCheckpoint();
@@ -210,7 +210,7 @@ void Trainer::loop() {
 void Trainer::trainAndSave() {
   bool isDone = position.step >= options.steps;
   if (isDone)
-    console.sayLine(
+    console.printLine(
         str("nothing to train: the checkpoint is of step ", position.step));
   try {
     loop();
@@ -278,19 +278,19 @@ void Trainer::run() {
   if (!options.resume && options.overwrite && isWriter())
     removeOldCheckpoints();
   openLogs();
-  sayRanks();
-  sayData();
+  printRanks();
+  printData();
   trainAndSave();
 
   summarize();
   report->writePicture();
   writeMemory(); // fills the summary, too
   writeProfile();
-  saySummary();
+  printSummary();
   if (stopReason)
     throw Error(FP8_STOPPED, str("stopped by an alarm: ", *stopReason,
                                  "; resume from ", checkpoint));
-  if (isToEnd() && position.step < options.steps)
+  if (shouldStop() && position.step < options.steps)
     throw Error(FP8_INTERRUPTED,
                 str("interrupted after step ", position.step, " of ",
                     options.steps, "; resume from ", checkpoint));

@@ -14,7 +14,7 @@ namespace fp8::rt {
 
 /// Prints the process of each rank: a launcher may report a failure by process
 /// id.
-void Trainer::sayRanks() {
+void Trainer::printRanks() {
   if (numRanks() == 1)
     return;
   constexpr size_t kShown = 8;
@@ -22,14 +22,14 @@ void Trainer::sayRanks() {
   const std::vector<int64_t> &all = options.group->processes();
   for (size_t i = 0; i < std::min(all.size(), kShown); ++i)
     processes += str(" ", all[i]);
-  console.sayLine(str("ranks     ", numRanks(), ", by ", options.group->name(),
-                      "; processes", processes,
-                      all.size() > kShown ? " ..." : ""));
+  console.printLine(str("ranks     ", numRanks(), ", by ",
+                        options.group->name(), "; processes", processes,
+                        all.size() > kShown ? " ..." : ""));
 }
 
-void Trainer::sayData() {
+void Trainer::printData() {
   if (trainingData)
-    console.sayLine(
+    console.printLine(
         str("data      ", groupedText(trainingData->trainingTokens()), " ",
             trainingData->unit(), " to train on, ",
             groupedText((separateEvalData ? *separateEvalData : *trainingData)
@@ -43,7 +43,7 @@ void Trainer::sayData() {
   if (position.rows.epoch > 0 || position.rows.index > 0)
     where = str("; at row ", groupedText(position.rows.index), " of epoch ",
                 position.rows.epoch);
-  console.sayLine(str(
+  console.printLine(str(
       "arrays    ", groupedText(arrays.rows()), " rows, ",
       groupedText(arrays.rowsPerStep()), " a step, ",
       position.shuffle ? "shuffled in every epoch" : "in their order", where));
@@ -58,7 +58,7 @@ bool Trainer::isProgressDue(const LogRow &row, bool isLast) const {
   return row.step % every == 0 || row.step == summary.first_step + 1;
 }
 
-void Trainer::sayProgress(const LogRow &row, bool isLast) {
+void Trainer::printProgress(const LogRow &row, bool isLast) {
   if (!isProgressDue(row, isLast))
     return;
   lastProgress = Clock::now();
@@ -82,69 +82,70 @@ void Trainer::sayProgress(const LogRow &row, bool isLast) {
 // After the loop
 //===----------------------------------------------------------------------===//
 
-void Trainer::saySummary() {
+void Trainer::printSummary() {
   console.endLiveLine();
   const std::vector<LogRow> &rows = report->rows();
   if (!rows.empty())
-    console.sayLine(str("loss      ", lossText(summary.first_loss), " -> ",
-                        lossText(summary.last_loss), " in ", summary.last_step,
-                        " steps (mean of the last 10 ",
-                        lossText(summary.mean_loss_10), ", of the last 20 ",
-                        lossText(summary.mean_loss_20), ")"));
+    console.printLine(str("loss      ", lossText(summary.first_loss), " -> ",
+                          lossText(summary.last_loss), " in ",
+                          summary.last_step, " steps (mean of the last 10 ",
+                          lossText(summary.mean_loss_10), ", of the last 20 ",
+                          lossText(summary.mean_loss_20), ")"));
   std::vector<double> losses;
   for (const LogRow &row : rows)
     losses.push_back(row.loss);
   if (std::string line = sparkline(losses, 60); !line.empty())
-    console.sayLine("          " + line);
+    console.printLine("          " + line);
   if (!rows.empty() && !metricLabels.empty())
-    console.sayLine("metrics " + metricText(metricLabels, rows.back().metrics));
+    console.printLine("metrics " +
+                      metricText(metricLabels, rows.back().metrics));
   if (skippedSteps > 0)
-    console.sayLine(str("skipped   ", skippedSteps, " of ",
-                        summary.last_step - summary.first_step, " steps"));
-  sayAlarms();
+    console.printLine(str("skipped   ", skippedSteps, " of ",
+                          summary.last_step - summary.first_step, " steps"));
+  printAlarms();
   std::vector<std::string> traceLines = traceSummary.lines();
   for (size_t i = 0; i < traceLines.size(); ++i)
-    console.sayLine((i ? "          " : "trace     ") + traceLines[i]);
-  sayHeldOut();
-  saySpeed();
-  sayProfile();
-  sayMemory();
-  sayFiles();
+    console.printLine((i ? "          " : "trace     ") + traceLines[i]);
+  printHeldOut();
+  printSpeed();
+  printProfile();
+  printMemory();
+  printFiles();
 }
 
 /// Prints the first alarms of the run: later ones often follow from them.
-void Trainer::sayAlarms() {
+void Trainer::printAlarms() {
   constexpr size_t kShown = 3;
   size_t count = 0, steps = 0;
   for (const LogRow &row : report->rows()) {
     steps += !row.alarms.empty();
     for (const std::string &alarm : row.alarms)
       if (count++ < kShown)
-        console.sayLine((count == 1 ? "alarms    " : "          ") + alarm);
+        console.printLine((count == 1 ? "alarms    " : "          ") + alarm);
   }
   if (count > kShown)
-    console.sayLine(str("          and ", count - kShown, " more, in ", steps,
-                        " steps in all: log.jsonl has them"));
+    console.printLine(str("          and ", count - kShown, " more, in ", steps,
+                          " steps in all: log.jsonl has them"));
 }
 
-void Trainer::sayHeldOut() {
+void Trainer::printHeldOut() {
   if (evaluation && lastEvaluated.hasHeldOut)
-    console.sayLine(str("held out  ", lossText(lastEvaluated.heldOut),
-                        lossUnit.empty() ? "" : " " + lossUnit, ", on ",
-                        evaluation->dataText(),
-                        metricText(evalLabels, lastEvaluated.evalMetrics)));
+    console.printLine(str("held out  ", lossText(lastEvaluated.heldOut),
+                          lossUnit.empty() ? "" : " " + lossUnit, ", on ",
+                          evaluation->dataText(),
+                          metricText(evalLabels, lastEvaluated.evalMetrics)));
 }
 
-void Trainer::saySpeed() {
+void Trainer::printSpeed() {
   if (!stepSeconds.empty())
-    console.sayLine(str(
+    console.printLine(str(
         "speed     ", groupedText(std::llround(summary.tokens_per_second)),
         " tokens/s, ", numberText(std::round(summary.step_seconds * 1e5) / 1e2),
         " ms a step (medians), ", step->threads(),
         step->threads() == 1 ? " thread" : " threads"));
 }
 
-void Trainer::sayProfile() {
+void Trainer::printProfile() {
   if (!options.profile || stepSeconds.empty())
     return;
   if (limits.threads > 0) {
@@ -154,45 +155,45 @@ void Trainer::sayProfile() {
     std::string bf16 = limits.bf16_flops > 0
                            ? giga(limits.bf16_flops) + " GFLOP/s of bf16 dots, "
                            : "";
-    console.sayLine(str("profile   limits of ", limits.threads,
-                        limits.threads == 1 ? " thread: " : " threads: ",
-                        giga(limits.f32_flops), " GFLOP/s of f32, ", bf16,
-                        giga(limits.bytes), " GB/s"));
+    console.printLine(str("profile   limits of ", limits.threads,
+                          limits.threads == 1 ? " thread: " : " threads: ",
+                          giga(limits.f32_flops), " GFLOP/s of f32, ", bf16,
+                          giga(limits.bytes), " GB/s"));
   }
   std::vector<std::string> lines =
       profileTable(step->profile, options.cost, limits,
                    static_cast<int64_t>(stepSeconds.size()));
   for (size_t i = 0; i < lines.size(); ++i)
-    console.sayLine((i || limits.threads > 0 ? "          " : "profile   ") +
-                    lines[i]);
+    console.printLine((i || limits.threads > 0 ? "          " : "profile   ") +
+                      lines[i]);
   if (numRanks() == 1)
     return;
   for (const std::string &line : collectiveTable(
            step->collectives(), static_cast<int64_t>(stepSeconds.size())))
-    console.sayLine("          " + line);
+    console.printLine("          " + line);
 }
 
 /// Prints the planned memory beside what the process used.
-void Trainer::sayMemory() {
+void Trainer::printMemory() {
   const fp8_memory &memory = summary.memory;
   double agreement = memory.arena_planned
                          ? 100.0 * memory.arena_touched / memory.arena_planned
                          : 100;
-  console.sayLine(str("memory    arena ", bytesText(memory.arena_planned),
-                      " planned, ", bytesText(memory.arena_touched),
-                      " touched (", numberText(std::round(agreement * 10) / 10),
-                      " %); arguments ", bytesText(memory.arguments),
-                      ", results ", bytesText(memory.results), ", constants ",
-                      bytesText(memory.constants), ", scratch ",
-                      bytesText(memory.scratch)));
-  console.sayLine(str("          the process at most ",
-                      bytesText(memory.peak_rss), ", of these ",
-                      bytesText(restOfProcess()),
-                      " beside the step: code, compiler, data, heap"));
+  console.printLine(
+      str("memory    arena ", bytesText(memory.arena_planned), " planned, ",
+          bytesText(memory.arena_touched), " touched (",
+          numberText(std::round(agreement * 10) / 10), " %); arguments ",
+          bytesText(memory.arguments), ", results ", bytesText(memory.results),
+          ", constants ", bytesText(memory.constants), ", scratch ",
+          bytesText(memory.scratch)));
+  console.printLine(str("          the process at most ",
+                        bytesText(memory.peak_rss), ", of these ",
+                        bytesText(restOfProcess()),
+                        " beside the step: code, compiler, data, heap"));
 }
 
-void Trainer::sayFiles() {
-  console.sayLine(str(
+void Trainer::printFiles() {
+  console.printLine(str(
       "files     ", directory, "/log.csv, log.jsonl, loss.svg, memory.json",
       options.verdicts ? ", verdicts.json" : "",
       options.recipe ? ", recipe.yaml" : "", traceFile ? ", trace.jsonl" : "",
@@ -200,21 +201,21 @@ void Trainer::sayFiles() {
       step->timeline ? ", timeline.json" : "",
       options.profile && numRanks() > 1 ? ", collectives.json" : ""));
   if (!checkpoint.empty())
-    console.sayLine(str("          ", checkpoint));
+    console.printLine(str("          ", checkpoint));
 }
 
-void Trainer::sayExport(const std::optional<WeightExport::Check> &check) {
-  console.sayLine(str("export    ", exporter->file(), ", ",
-                      bytesText(exporter->bytes()), "; export.json"));
+void Trainer::printExport(const std::optional<WeightExport::Check> &check) {
+  console.printLine(str("export    ", exporter->file(), ", ",
+                        bytesText(exporter->bytes()), "; export.json"));
   if (!check)
     return;
   std::string snr;
   if (check->logitsSNR && std::isfinite(*check->logitsSNR))
     snr = str(", logits at ",
               numberText(std::round(*check->logitsSNR * 10) / 10), " dB");
-  console.sayLine(str("          held out ", lossText(check->model),
-                      " as trained, ", lossText(check->exported),
-                      " as exported", snr));
+  console.printLine(str("          held out ", lossText(check->model),
+                        " as trained, ", lossText(check->exported),
+                        " as exported", snr));
 }
 
 } // namespace fp8::rt

@@ -268,7 +268,7 @@ void Trainer::exportWeights() {
   if (exportEvaluation)
     check = exporter->check(*exportEvaluation, isInterrupted);
   exporter->writeManifest(position.step, check);
-  sayExport(check);
+  printExport(check);
 }
 
 } // namespace fp8::rt

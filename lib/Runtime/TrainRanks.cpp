@@ -100,7 +100,7 @@ void Trainer::checkStateIsSame(bool withShards) {
 }
 
 /// A single process may end after any step.
-bool Trainer::isToEnd() const {
+bool Trainer::shouldStop() const {
   return isEnding || (numRanks() == 1 && isInterrupted());
 }
 

@@ -1,8 +1,8 @@
 //===- Trainer.h - One run of the training loop -----------------*- C++ -*-===//
 //
 // The parts of a run share the state of a Trainer, and each part is a file:
-// inputs (TrainInputs.cpp), initial state (TrainBegin.cpp), the loop
-// (Train.cpp), values that are not finite (TrainFinite.cpp), output files
+// inputs (TrainInputs.cpp), initial state (TrainInitialState.cpp), the loop
+// (Train.cpp), values that are not finite (TrainNonFinite.cpp), output files
 // (TrainFiles.cpp), messages (TrainConsole.cpp), and ranks that train together
 // (TrainRanks.cpp).
 //
@@ -75,7 +75,7 @@ private:
   void checkRanks();
   void checkStateIsSame(bool withShards = false);
   bool isInterruptedAnywhere();
-  bool isToEnd() const;
+  bool shouldStop() const;
 
   // The loop.
   void trainAndSave();
@@ -114,18 +114,18 @@ private:
   void copyCheckpointPath();
 
   // Messages.
-  void sayRanks();
-  void sayData();
-  void sayProgress(const LogRow &row, bool isLast);
+  void printRanks();
+  void printData();
+  void printProgress(const LogRow &row, bool isLast);
   bool isProgressDue(const LogRow &row, bool isLast) const;
-  void saySummary();
-  void sayAlarms();
-  void sayHeldOut();
-  void saySpeed();
-  void sayProfile();
-  void sayMemory();
-  void sayFiles();
-  void sayExport(const std::optional<WeightExport::Check> &check);
+  void printSummary();
+  void printAlarms();
+  void printHeldOut();
+  void printSpeed();
+  void printProfile();
+  void printMemory();
+  void printFiles();
+  void printExport(const std::optional<WeightExport::Check> &check);
   int64_t restOfProcess() const;
 
   const Infos &arguments() const { return step->executable.arguments; }

@@ -66,7 +66,8 @@ private:
                            DenseMap<Value, Dependence> &known);
   bool reads(Value value, unsigned number, DenseMap<Value, bool> &known);
 
-  bool step(Value &value, Index &index, SmallVectorImpl<Value> &slots);
+  bool stepToSource(Value &value, Index &index,
+                    SmallVectorImpl<Value> &loopStarts);
   bool traceTo(Value &value, Index &index, unsigned number);
   bool traceToParameter(Value value, Index index, Value &parameter, Index &at,
                         SmallVectorImpl<int64_t> &layerDims);
@@ -264,10 +265,11 @@ static ArrayRef<int64_t> shapeOf(Value value) {
 }
 
 /// Goes from an element of a view to the same element of its source. If the
-/// view is a slice, `slots` are the start indices that depend on a loop's
+/// view is a slice, `loopStarts` are the start indices that depend on a loop's
 /// counter, by dimension of the source (null elsewhere).
-bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
-  slots.clear();
+bool Finder::stepToSource(Value &value, Index &index,
+                          SmallVectorImpl<Value> &loopStarts) {
+  loopStarts.clear();
   Operation *op = value.getDefiningOp();
   if (!op) {
     value = getLoopInvariant(cast<BlockArgument>(value));
@@ -297,7 +299,7 @@ bool Finder::step(Value &value, Index &index, SmallVectorImpl<Value> &slots) {
                                                  slice.getSliceSizes())) {
       std::optional<int64_t> constant = stablehlo::matchConstantInteger(start);
       // (A dynamic slice of several elements is the part of a rank.)
-      slots.push_back(constant || size != 1 ? Value() : start);
+      loopStarts.push_back(constant || size != 1 ? Value() : start);
       i += constant.value_or(0);
     }
   } else if (!isa<stablehlo::ConvertOp, stablehlo::OptimizationBarrierOp>(op)) {
@@ -335,7 +337,7 @@ bool Finder::reads(Value value, unsigned number, DenseMap<Value, bool> &known) {
 /// value with this number.
 bool Finder::traceTo(Value &value, Index &index, unsigned number) {
   DenseMap<Value, bool> known;
-  SmallVector<Value> slots;
+  SmallVector<Value> loopStarts;
   while (numbers.get(value) != number) {
     Operation *op = value.getDefiningOp();
     if (op && stablehlo::worksByElement(op) && !isa<stablehlo::ConvertOp>(op)) {
@@ -346,7 +348,7 @@ bool Finder::traceTo(Value &value, Index &index, unsigned number) {
       if (next == op->operand_end())
         return false;
       value = *next;
-    } else if (!step(value, index, slots)) {
+    } else if (!stepToSource(value, index, loopStarts)) {
       return false;
     }
   }
@@ -357,17 +359,17 @@ bool Finder::traceTo(Value &value, Index &index, unsigned number) {
 bool Finder::traceToParameter(Value value, Index index, Value &parameter,
                               Index &at, SmallVectorImpl<int64_t> &layerDims) {
   layerDims.clear();
-  SmallVector<Value> slots;
+  SmallVector<Value> loopStarts;
   while (true) {
     auto arg = dyn_cast<BlockArgument>(value);
     if (arg && (arg.getOwner() == &function.getBody().front() ||
                 origins.isCarriedParameter(arg)))
       break;
-    if (!step(value, index, slots))
+    if (!stepToSource(value, index, loopStarts))
       return false;
     // A slice of a slice of a stack does not belong to a loop over layers.
-    for (auto [dim, slot] : llvm::enumerate(slots))
-      if (slot)
+    for (auto [dim, start] : llvm::enumerate(loopStarts))
+      if (start)
         layerDims.push_back(dim);
   }
   parameter = value;

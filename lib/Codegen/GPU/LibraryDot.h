@@ -35,7 +35,9 @@ struct LibraryDot {
   bool isFP8() const { return elementOf(0).getIntOrFloatBitWidth() == 8; }
   /// Returns true for an FP8 operand that must be transposed, because the
   /// library needs it contiguous along k.
-  bool isTurned(unsigned operand) const { return isFP8() && !alongK[operand]; }
+  bool needsTranspose(unsigned operand) const {
+    return isFP8() && !alongK[operand];
+  }
 
   /// Returns the dot of `kernel`, which has exactly one. Returns nullopt and
   /// sets `reason` if the library cannot compute it.

@@ -25,11 +25,11 @@ using namespace mlir::fp8::gpu_codegen;
 namespace {
 
 /// The alignment of buffers at the end of the arena, in bytes.
-constexpr int64_t kPlaceAlignment = 256;
+constexpr int64_t kBufferAlignment = 256;
 /// The alignment of addresses that the library requires.
 constexpr int64_t kLibraryAlignment = 16;
 /// The side of the square that a block transposes.
-constexpr int64_t kTurnTile = 64;
+constexpr int64_t kTransposeTile = 64;
 
 /// The sizes from which on the library computes dots, by GPU and by the bits of
 /// an operand. Below them, a kernel that does everything in one launch has less
@@ -65,7 +65,7 @@ bool isInTable(StringRef chip, const LibraryDot &dot) {
 }
 
 /// A buffer at the end of the arena that the parts of a kernel share.
-struct Place {
+struct ArenaBuffer {
   int64_t offset;
   MemRefType type;
 };
@@ -73,12 +73,13 @@ struct Place {
 /// The kernels that a kernel is split into, and what launching them needs.
 struct Parts {
   LibraryDot dot;
-  std::array<KernelOp, 2> turns; // null: that operand is contiguous along k
-  std::array<Place, 2> turned;
+  /// Null for an operand that is contiguous along k.
+  std::array<KernelOp, 2> transposes;
+  std::array<ArenaBuffer, 2> transposed;
   KernelOp library, rest; // null: there is no rest
   SmallVector<unsigned> restArguments;
-  std::optional<Place> result; // none: the result is an argument
-  Place workspace;
+  std::optional<ArenaBuffer> result; // none: the result is an argument
+  ArenaBuffer workspace;
 };
 
 class UseCublasLt : public fp8::impl::UseCublasLtBase<UseCublasLt> {
@@ -131,7 +132,7 @@ private:
   bool isAligned(const LibraryDot &dot, ArrayRef<LaunchOp> users) {
     SmallVector<BlockArgument> arguments;
     for (unsigned i = 0; i < 2; ++i)
-      if (!dot.isTurned(i))
+      if (!dot.needsTranspose(i))
         arguments.push_back(dot.operands[i]);
     if (auto result = dyn_cast<BlockArgument>(dot.result))
       arguments.push_back(result);
@@ -201,21 +202,21 @@ private:
   }
 
   /// Creates the kernel that transposes a matrix.
-  KernelOp makeTurn(Location loc, MemRefType to) {
+  KernelOp makeTranspose(Location loc, MemRefType to) {
     ArrayRef<int64_t> shape = to.getShape();
     auto from = MemRefType::get({shape[1], shape[0]}, to.getElementType());
     SmallVector<int64_t> tile;
     for (int64_t extent : shape)
-      tile.push_back(std::min(extent, kTurnTile));
+      tile.push_back(std::min(extent, kTransposeTile));
     auto plan =
         GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false);
     auto fill = [&](OpBuilder &builder, ValueRange arguments) {
       auto identity = builder.getMultiDimIdentityMap(2);
-      auto turned =
+      auto transposed =
           AffineMap::getPermutationMap(ArrayRef<unsigned>{1, 0}, &getContext());
       auto generic = linalg::GenericOp::create(
           builder, loc, arguments[0], arguments[1],
-          ArrayRef<AffineMap>{turned, identity},
+          ArrayRef<AffineMap>{transposed, identity},
           SmallVector<utils::IteratorType>(2, utils::IteratorType::parallel),
           [](OpBuilder &nested, Location at, ValueRange values) {
             linalg::YieldOp::create(nested, at, values[0]);
@@ -237,7 +238,7 @@ private:
     std::array<bool, 2> alongK;
     for (unsigned i = 0; i < 2; ++i) {
       int64_t across = i ? dot.columns : dot.rows;
-      alongK[i] = dot.alongK[i] || dot.isTurned(i);
+      alongK[i] = dot.alongK[i] || dot.needsTranspose(i);
       arguments.push_back(alongK[i]
                               ? matrix(across, dot.depth, dot.elementOf(i))
                               : matrix(dot.depth, across, dot.elementOf(i)));
@@ -374,23 +375,23 @@ private:
     parts.dot = dot;
     Location loc = kernel.getLoc();
     int64_t end = 0;
-    auto place = [&](MemRefType type) {
-      Place place{end, type};
+    auto allocate = [&](MemRefType type) {
+      ArenaBuffer buffer{end, type};
       end +=
-          static_cast<int64_t>(llvm::alignTo(byteSize(type), kPlaceAlignment));
-      return place;
+          static_cast<int64_t>(llvm::alignTo(byteSize(type), kBufferAlignment));
+      return buffer;
     };
     Type i8 = IntegerType::get(&getContext(), 8);
     parts.workspace =
-        place(MemRefType::get({workspaceOf(target.getChip())}, i8));
+        allocate(MemRefType::get({workspaceOf(target.getChip())}, i8));
     for (unsigned i = 0; i < 2; ++i)
-      if (dot.isTurned(i)) {
-        parts.turned[i] = place(MemRefType::get(
+      if (dot.needsTranspose(i)) {
+        parts.transposed[i] = allocate(MemRefType::get(
             {i ? dot.columns : dot.rows, dot.depth}, dot.elementOf(i)));
-        parts.turns[i] = makeTurn(loc, parts.turned[i].type);
+        parts.transposes[i] = makeTranspose(loc, parts.transposed[i].type);
       }
     if (!isa<BlockArgument>(dot.result))
-      parts.result = place(cast<MemRefType>(dot.result.getType()));
+      parts.result = allocate(cast<MemRefType>(dot.result.getType()));
     parts.library = makeLibrary(parts, loc);
     parts.rest = makeRest(kernel, dot, parts.restArguments);
     sharedBytes = std::max(sharedBytes, end);
@@ -428,11 +429,11 @@ private:
     Arena &arena =
         arenas.try_emplace(schedule, Arena{arenaBytes, 0}).first->second;
     auto begin =
-        static_cast<int64_t>(llvm::alignTo(arena.before, kPlaceAlignment));
+        static_cast<int64_t>(llvm::alignTo(arena.before, kBufferAlignment));
     arena.after = std::max(arena.after, begin + sharedBytes);
-    auto viewOf = [&](const Place &place, MemRefType type) -> Value {
+    auto viewOf = [&](const ArenaBuffer &buffer, MemRefType type) -> Value {
       Value offset =
-          arith::ConstantIndexOp::create(builder, loc, begin + place.offset);
+          arith::ConstantIndexOp::create(builder, loc, begin + buffer.offset);
       return memref::ViewOp::create(builder, loc, type, schedule.getArena(),
                                     offset, ValueRange{});
     };
@@ -448,15 +449,15 @@ private:
     for (unsigned i = 0; i < 2; ++i) {
       Value operand = launch.getOperand(dot.operands[i].getArgNumber());
       auto type = cast<MemRefType>(parts.library.getArgumentTypes()[i]);
-      if (!parts.turns[i]) {
+      if (!parts.transposes[i]) {
         operands.push_back(reshape(builder, operand, type));
         continue;
       }
       Value from =
           reshape(builder, operand,
-                  cast<MemRefType>(parts.turns[i].getArgumentTypes()[0]));
-      operands.push_back(viewOf(parts.turned[i], type));
-      start(parts.turns[i], {from, operands.back()}, "turn for " + label);
+                  cast<MemRefType>(parts.transposes[i].getArgumentTypes()[0]));
+      operands.push_back(viewOf(parts.transposed[i], type));
+      start(parts.transposes[i], {from, operands.back()}, "turn for " + label);
     }
     for (BlockArgument scale : dot.scales)
       if (scale)

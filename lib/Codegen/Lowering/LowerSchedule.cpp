@@ -27,7 +27,7 @@ namespace {
 
 /// The address of a buffer: an operand code (see fp8_launch) and, for a part
 /// whose position is only known at run time, an offset in bytes.
-struct Place {
+struct OperandAddress {
   int64_t code;
   Value offset; // i64 or null
 };
@@ -66,7 +66,7 @@ public:
   LogicalResult run();
 
 private:
-  FailureOr<Place> placeOf(Value buffer);
+  FailureOr<OperandAddress> operandAddressOf(Value buffer);
   Operation *ifOwner(int64_t shard, Location loc);
   LogicalResult lowerLaunch(LaunchOp op);
   // Runs of launches.
@@ -93,9 +93,9 @@ private:
   // Control flow on the GPU.
   void decideOnGPU();
   LogicalResult lowerKeep(memref::LoadOp load);
-  bool lowerMovingStore(memref::StoreOp store, const Place &place);
-  Value ask(const Condition &condition, StringRef function,
-            ArrayRef<Value> what, Location loc);
+  bool lowerMovingStore(memref::StoreOp store, const OperandAddress &place);
+  Value callConditionFunction(const Condition &condition, StringRef function,
+                              ArrayRef<Value> what, Location loc);
   void branchOnGPU(const Condition &condition, Region &region, Operation *op);
   Value strideTable(ArrayRef<int64_t> strides, Location loc);
   Value strideTable(Value buffer, Operation *access);
@@ -151,7 +151,7 @@ Value ScheduleLowering::bytesOf(SubbufferOp part) {
       loc, elements, arith::ConstantIntOp::create(builder, loc, i64, bytes));
 }
 
-FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
+FailureOr<OperandAddress> ScheduleLowering::operandAddressOf(Value buffer) {
   Value offset;
   Operation *def;
   // Look through views of the same bytes, and of a part of them.
@@ -167,20 +167,20 @@ FailureOr<Place> ScheduleLowering::placeOf(Value buffer) {
   if (!def) {
     // The arena is argument 0. A view of the whole arena as bytes folds to it.
     int64_t number = cast<BlockArgument>(buffer).getArgNumber();
-    return Place{number == 0 ? 0 : ~(number - 1), offset};
+    return OperandAddress{number == 0 ? 0 : ~(number - 1), offset};
   }
   if (auto view = dyn_cast<memref::ViewOp>(def)) {
     auto shift = view.getByteShift().getDefiningOp<arith::ConstantIndexOp>();
     if (view.getSource() != schedule.getArgument(0) || !shift)
       return def->emitOpError("expected a constant offset into the arena");
-    return Place{shift.value(), offset};
+    return OperandAddress{shift.value(), offset};
   }
   if (auto global = dyn_cast<memref::GetGlobalOp>(def)) {
     auto number = constants.find(global.getName());
     if (number == constants.end())
       return def->emitOpError("expected a constant with '")
              << FP8Dialect::kNumberAttrName << "', as fp8-plan-memory gives it";
-    return Place{~number->second, offset};
+    return OperandAddress{~number->second, offset};
   }
   return def->emitOpError("expected a view of the arena, an argument or a "
                           "constant as operand of a kernel");
@@ -319,7 +319,7 @@ FailureOr<OperandTables> ScheduleLowering::tablesOf(Operation *op) {
   SmallVector<int64_t> codes;
   SmallVector<Value> offsets;
   for (Value operand : op->getOperands()) {
-    FailureOr<Place> place = placeOf(operand);
+    FailureOr<OperandAddress> place = operandAddressOf(operand);
     if (failed(place))
       return failure();
     codes.push_back(place->code);
@@ -425,7 +425,7 @@ LogicalResult ScheduleLowering::lowerRun(ArrayRef<LaunchOp> launches) {
       return failure();
     int64_t begin = table.codes.size();
     for (Value operand : op.getOperands()) {
-      FailureOr<Place> place = placeOf(operand);
+      FailureOr<OperandAddress> place = operandAddressOf(operand);
       if (failed(place))
         return failure();
       table.codes.push_back(place->code);
@@ -514,7 +514,7 @@ Value ScheduleLowering::strideTable(Value buffer, Operation *access) {
 LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
   builder.setInsertionPoint(load);
   Location loc = load.getLoc();
-  FailureOr<Place> place = placeOf(load.getMemRef());
+  FailureOr<OperandAddress> place = operandAddressOf(load.getMemRef());
   if (failed(place))
     return failure();
   Type i64 = builder.getI64Type();
@@ -538,8 +538,10 @@ LogicalResult ScheduleLowering::lowerKeep(memref::LoadOp load) {
 }
 
 /// Calls `function` with the condition after `what`; returns its answer.
-Value ScheduleLowering::ask(const Condition &condition, StringRef function,
-                            ArrayRef<Value> what, Location loc) {
+Value ScheduleLowering::callConditionFunction(const Condition &condition,
+                                              StringRef function,
+                                              ArrayRef<Value> what,
+                                              Location loc) {
   Type i64 = builder.getI64Type();
   SmallVector<Value> arguments{step,
                                addressOf(descriptionOf(kTestKernel, loc), loc)};
@@ -564,7 +566,7 @@ void ScheduleLowering::branchOnGPU(const Condition &condition, Region &region,
     return;
   Location loc = op->getLoc();
   builder.setInsertionPoint(op);
-  Value runs = ask(condition, "fp8_branch", {}, loc);
+  Value runs = callConditionFunction(condition, "fp8_branch", {}, loc);
   auto branch =
       scf::IfOp::create(builder, loc, TypeRange(), runs,
                         /*addThenBlock=*/false, /*addElseBlock=*/false);
@@ -601,8 +603,8 @@ void ScheduleLowering::decideOnGPU() {
     } else if (auto end = dyn_cast<scf::ConditionOp>(op)) {
       builder.setInsertionPoint(op);
       Condition condition = *conditionOf(end.getCondition());
-      end.getConditionMutable().assign(
-          ask(condition, "fp8_while", {constant(loops++, loc)}, loc));
+      end.getConditionMutable().assign(callConditionFunction(
+          condition, "fp8_while", {constant(loops++, loc)}, loc));
     } else if (auto loop = dyn_cast<scf::ForOp>(op);
                loop && loop->hasAttr(kDeviceLoopAttr)) {
       builder.setInsertionPoint(op);
@@ -635,7 +637,7 @@ void ScheduleLowering::decideOnGPU() {
 /// Lowers a store of an integer that depends on a counter, or whose address
 /// does. Returns false for other stores.
 bool ScheduleLowering::lowerMovingStore(memref::StoreOp store,
-                                        const Place &place) {
+                                        const OperandAddress &place) {
   SmallVector<scf::ForOp> loops = deviceLoopsAround(store);
   Value value = store.getValueToStore();
   if (loops.empty() || !value.getType().isSignlessInteger())
@@ -856,7 +858,7 @@ void ScheduleLowering::lowerRank(RankOp op) {
 FailureOr<Value> ScheduleLowering::address(Operation *access, Value buffer) {
   builder.setInsertionPoint(access);
   Location loc = access->getLoc();
-  FailureOr<Place> place = placeOf(buffer);
+  FailureOr<OperandAddress> place = operandAddressOf(buffer);
   if (failed(place))
     return failure();
   Value base =
@@ -875,7 +877,7 @@ LogicalResult ScheduleLowering::lowerAccessOnGPU(Operation *access,
                                                  Value buffer) {
   builder.setInsertionPoint(access);
   Location loc = access->getLoc();
-  FailureOr<Place> place = placeOf(buffer);
+  FailureOr<OperandAddress> place = operandAddressOf(buffer);
   if (failed(place))
     return failure();
   if (auto store = dyn_cast<memref::StoreOp>(access);

@@ -53,7 +53,7 @@ private:
                                  const Loop &leader) const;
   bool sumsAtTheEnd(linalg::GenericOp generic) const;
   linalg::GenericOp sumBefore(linalg::GenericOp last) const;
-  void takeOutLast();
+  void moveEpiloguesOut();
   linalg::GenericOp copyOutside(linalg::GenericOp last, Value sum);
   enum class Kind { None, Parallel, Summed };
   Kind kindOf(const Loop &leader) const;
@@ -236,7 +236,7 @@ linalg::GenericOp AttentionOutliner::sumBefore(linalg::GenericOp last) const {
 
 /// A sum over queries is complete only after the last block of them. Moves the
 /// elementwise ops on such sums out of the kernel.
-void AttentionOutliner::takeOutLast() {
+void AttentionOutliner::moveEpiloguesOut() {
   matchLoops();
   bool changed = false;
   Operation *end = body.getTerminator();
@@ -423,7 +423,7 @@ LogicalResult AttentionOutliner::run(StringRef name) {
   prepareForGrouping(blocks);
   if (failed(check()))
     return failure();
-  takeOutLast();
+  moveEpiloguesOut();
   chooseDomain();
   SmallVector<Value> operands(op->getOperands());
   SmallVector<Type> types(body.getTerminator()->getOperandTypes());

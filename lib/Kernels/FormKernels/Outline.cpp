@@ -39,7 +39,7 @@ private:
   bool beginsPart(linalg::GenericOp op, OpOperand &init);
   void findResults();
   bool isUpdate(OpOperand &operand);
-  bool goesOnFromInput(OpOperand &operand);
+  bool startsFromInput(OpOperand &operand);
   void addInput(Value value);
   void findInputs();
   KernelOp createKernel(StringRef name);
@@ -137,7 +137,7 @@ bool Outliner::isUpdate(OpOperand &operand) {
 
 /// Returns true if an op of the kernel starts from the value of an input and
 /// its result stays inside the kernel.
-bool Outliner::goesOnFromInput(OpOperand &operand) {
+bool Outliner::startsFromInput(OpOperand &operand) {
   auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
   return generic && generic.isDpsInit(&operand) && !isUpdate(operand) &&
          inputs.contains(operand.get()) &&
@@ -220,7 +220,7 @@ void Outliner::cloneNode(unsigned node, IRMapping &mapping,
     if (!mapping.contains(attached->getResult(0)))
       builder.clone(*attached, mapping);
   for (OpOperand &operand : original.op->getOpOperands())
-    if (goesOnFromInput(operand))
+    if (startsFromInput(operand))
       locals[operand.getOperandNumber()] =
           localCopy(operand, mapping.lookup(operand.get()), loops);
   Operation *copy = builder.clone(*original.op, mapping);

@@ -2,7 +2,7 @@
 
 #include "AllReduce.h"
 #include "Arithmetic.h"
-#include "Numbers.h"
+#include "ElementArithmetic.h"
 
 #include <algorithm>
 #include <array>
@@ -548,9 +548,9 @@ static int64_t bytesSent(const Reduction &reduction, int64_t rank,
   return elements * wireSize(reduction.what);
 }
 
-std::vector<int64_t> shareOut(int64_t sent,
-                              const std::vector<Reduction> &bucket,
-                              int64_t rank, int64_t ranks) {
+std::vector<int64_t> splitSentBytes(int64_t sent,
+                                    const std::vector<Reduction> &bucket,
+                                    int64_t rank, int64_t ranks) {
   std::vector<int64_t> bytes;
   int64_t common = sent;
   for (const Reduction &each : bucket) {
@@ -567,8 +567,8 @@ std::vector<int64_t> allReduce(fp8_group &group,
                                const std::vector<Reduction> &bucket) {
   int64_t before = group.bytesSent();
   Bucket(group, bucket).run();
-  return shareOut(group.bytesSent() - before, bucket, group.rank(),
-                  group.size());
+  return splitSentBytes(group.bytesSent() - before, bucket, group.rank(),
+                        group.size());
 }
 
 } // namespace fp8::rt

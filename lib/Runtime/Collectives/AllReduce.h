@@ -54,9 +54,9 @@ Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 
 /// Splits the `sent` bytes of a rank over the reductions of a bucket: each gets
 /// its own bytes, and a share of the common ones (scales, counts).
-std::vector<int64_t> shareOut(int64_t sent,
-                              const std::vector<Reduction> &bucket,
-                              int64_t rank, int64_t ranks);
+std::vector<int64_t> splitSentBytes(int64_t sent,
+                                    const std::vector<Reduction> &bucket,
+                                    int64_t rank, int64_t ranks);
 
 /// Runs the reductions of a bucket together, in a job of the group. Bits do not
 /// depend on the bucket. Returns the bytes that this rank has sent for each

@@ -191,7 +191,7 @@ void fp8_group::failTransport() {
   fail(which, message, told != 0);
 }
 
-void fp8_group::listen() {
+void fp8_group::checkForAbort() {
   std::vector<uint8_t> pending(size(), 0);
   if (transport.test(transport.state, pending.data()) < 0)
     failTransport();

@@ -70,7 +70,7 @@ struct fp8_group {
              const std::vector<uint8_t> &pending);
   /// For jobs, between two exchanges: throws if another rank has asked all to
   /// end.
-  void listen();
+  void checkForAbort();
   /// For jobs that have waited in vain for messages that the transport does not
   /// carry: throws, and names the rank that does not answer.
   [[noreturn]] void failSilent(const std::string &what);

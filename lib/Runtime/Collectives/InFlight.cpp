@@ -15,7 +15,7 @@ void InFlight::add(const std::shared_ptr<Bucket> &bucket,
 
 void InFlight::start(const Exchange &exchange) {
   if (open)
-    leave();
+    sendBucket();
   auto bucket = std::make_shared<Bucket>();
   add(bucket, {exchange.number, exchange.what.label,
                bytesToSend(exchange.what, group.rank())});
@@ -39,10 +39,10 @@ void InFlight::start(const Reduction &reduction) {
       {reduction.number, reduction.what.label, wireBytes(reduction.what)});
   open->reductions.push_back(reduction);
   if (open->bytes >= group.bucketBytes())
-    leave();
+    sendBucket();
 }
 
-void InFlight::leave() {
+void InFlight::sendBucket() {
   std::shared_ptr<Bucket> bucket = std::move(open);
   open = nullptr;
   bucket->job = group.submit([this, bucket, mark = engine->mark()] {
@@ -64,7 +64,7 @@ fp8_collective_stat &InFlight::statOf(const Member &member) {
 void InFlight::waitFor(const std::shared_ptr<Bucket> &bucket, size_t index) {
   using Seconds = std::chrono::duration<double>;
   if (!bucket->job)
-    leave();
+    sendBucket();
   auto begin = Timeline::Clock::now();
   group.wait(bucket->job);
   auto end = Timeline::Clock::now();

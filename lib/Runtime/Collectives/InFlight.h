@@ -56,7 +56,7 @@ private:
     fp8_group::Job job;   // null: still open
     bool isNoted = false; // in the timeline
   };
-  void leave();
+  void sendBucket();
   void add(const std::shared_ptr<Bucket> &bucket, const Member &member);
   void waitFor(const std::shared_ptr<Bucket> &bucket, size_t index);
   fp8_collective_stat &statOf(const Member &member);

@@ -44,7 +44,7 @@ cuda::DevicePointer DeviceStep::counter(int64_t level) {
   return counters->address + level * bytes;
 }
 
-cuda::DevicePointer DeviceStep::conditionPlace(int64_t condition) {
+cuda::DevicePointer DeviceStep::conditionAddress(int64_t condition) {
   constexpr int64_t bytes = sizeof(int64_t);
   auto block = static_cast<size_t>(condition / conditionsTogether);
   if (block >= conditions.size())
@@ -60,15 +60,15 @@ cuda::DevicePointer DeviceStep::conditionPlace(int64_t condition) {
 int64_t DeviceStep::conditionValue(int64_t condition) {
   auto [known, isNew] = keptValues.try_emplace(condition, 0);
   if (isNew) {
-    direct->copyToHost(&known->second, conditionPlace(condition),
+    direct->copyToHost(&known->second, conditionAddress(condition),
                        sizeof(int64_t));
     waitFor(str("read a condition of '", executable.name, "'"));
   }
   return known->second;
 }
 
-bool DeviceStep::takes(int64_t condition, int64_t low, int64_t high,
-                       bool inverted) {
+bool DeviceStep::isConditionTrue(int64_t condition, int64_t low, int64_t high,
+                                 bool inverted) {
   int64_t value = conditionValue(condition);
   return (low <= value && value <= high) != inverted;
 }
@@ -98,7 +98,7 @@ static void append(std::vector<int64_t> &parameters, const int64_t *strides,
 int64_t DeviceStep::beginLoop(const fp8_gpu_kernel *kernel, int64_t trips) {
   Open loop;
   attempt([&] {
-    if (!writesDown(kernel) || trips <= 0)
+    if (!isRecordedFor(kernel) || trips <= 0)
       return;
     loop.counts = kernel;
     loop.trips = trips;
@@ -126,7 +126,7 @@ void DeviceStep::keep(const fp8_gpu_kernel *kernel, int64_t condition,
       throw Error(
           FP8_ERROR_INTERNAL,
           str("expected a condition of 1, 2, 4 or 8 bytes but got ", bytes));
-    if (!writesDown(kernel)) {
+    if (!isRecordedFor(kernel)) {
       if (isRecording)
         runDirectly();
       int64_t value = 0;
@@ -138,7 +138,7 @@ void DeviceStep::keep(const fp8_gpu_kernel *kernel, int64_t condition,
       return;
     }
     std::vector<int64_t> parameters = {
-        static_cast<int64_t>(conditionPlace(condition)),
+        static_cast<int64_t>(conditionAddress(condition)),
         static_cast<int64_t>(resolve(operand, -1) + offset), bytes,
         static_cast<int64_t>(counter(0))};
     append(parameters, strides, levelsOpen());
@@ -152,14 +152,14 @@ int64_t DeviceStep::beginBranch(const fp8_gpu_kernel *kernel, int64_t condition,
   bool isTaken = false;
   attempt([&] {
     Open branch;
-    if (writesDown(kernel)) {
+    if (isRecordedFor(kernel)) {
       branch.handle = graph().makeHandle();
-      control(kernel, {static_cast<int64_t>(conditionPlace(condition)), low,
+      control(kernel, {static_cast<int64_t>(conditionAddress(condition)), low,
                        high, inverted, static_cast<int64_t>(branch.handle)});
       graph().open(cuda::If, branch.handle);
       branch.isNode = isTaken = true;
     } else {
-      isTaken = takes(condition, low, high, inverted);
+      isTaken = isConditionTrue(condition, low, high, inverted);
     }
     if (isTaken)
       open.push_back(branch);
@@ -167,13 +167,13 @@ int64_t DeviceStep::beginBranch(const fp8_gpu_kernel *kernel, int64_t condition,
   return isTaken;
 }
 
-int64_t DeviceStep::repeats(const fp8_gpu_kernel *kernel, int64_t loop,
-                            int64_t condition, int64_t low, int64_t high,
-                            bool inverted) {
+int64_t DeviceStep::testWhile(const fp8_gpu_kernel *kernel, int64_t loop,
+                              int64_t condition, int64_t low, int64_t high,
+                              bool inverted) {
   bool runs = false;
   attempt([&] {
-    if (!writesDown(kernel)) {
-      runs = takes(condition, low, high, inverted);
+    if (!isRecordedFor(kernel)) {
+      runs = isConditionTrue(condition, low, high, inverted);
       return;
     }
     // The entry calls this before the loop and at the end of its body.
@@ -182,8 +182,8 @@ int64_t DeviceStep::repeats(const fp8_gpu_kernel *kernel, int64_t loop,
     entered.isNode = true;
     entered.loop = loop;
     entered.handle = runs ? graph().makeHandle() : open.back().handle;
-    control(kernel, {static_cast<int64_t>(conditionPlace(condition)), low, high,
-                     inverted, static_cast<int64_t>(entered.handle)});
+    control(kernel, {static_cast<int64_t>(conditionAddress(condition)), low,
+                     high, inverted, static_cast<int64_t>(entered.handle)});
     if (runs) {
       graph().open(cuda::While, entered.handle);
       open.push_back(entered);
@@ -217,7 +217,7 @@ void DeviceStep::writeMoving(const fp8_gpu_kernel *kernel, int64_t operand,
                              int64_t offset, const int64_t *strides,
                              int64_t bytes, int64_t value,
                              const int64_t *valueStrides) {
-  if (!writesDown(kernel))
+  if (!isRecordedFor(kernel))
     return write(operand, offset, bytes, &value);
   attempt([&] {
     std::vector<int64_t> parameters = {

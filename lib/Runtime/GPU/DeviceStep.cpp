@@ -285,7 +285,7 @@ int64_t DeviceStep::recordedNodes() const {
 }
 
 /// Replays the recording.
-void DeviceStep::play() {
+void DeviceStep::replay() {
   for (Part &part : program)
     if (part.graph)
       part.graph->run(stream);
@@ -300,7 +300,7 @@ void DeviceStep::runDirectly() {
   if (!isRecording)
     return;
   isRecording = false;
-  play();
+  replay();
   waitFor(str("run '", executable.name, "'"));
   program.clear();
 }
@@ -311,7 +311,7 @@ void DeviceStep::run(fp8_step &step) {
   bool launchesOneByOne = isDynamic || profiling || checksLaunches;
   isRunning = true;
   if (!program.empty() && !launchesOneByOne) {
-    play();
+    replay();
   } else {
     failure.reset();
     open.clear();
@@ -329,7 +329,7 @@ void DeviceStep::run(fp8_step &step) {
       throw Error(*failure);
     }
     if (isWhole)
-      play();
+      replay();
     if (launchesOneByOne)
       program = std::move(kept);
   }
@@ -381,7 +381,7 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
       throw Error(FP8_ERROR_INTERNAL,
                   str("expected at most 2^31 - 1 blocks but got ", blocks));
     if ((kernel->loops > 0) != (strides != nullptr) ||
-        (strides && writesDown(kernel) && kernel->loops != levelsOpen()))
+        (strides && isRecordedFor(kernel) && kernel->loops != levelsOpen()))
       throw Error(FP8_ERROR_INTERNAL,
                   str("expected operands that move in ", kernel->loops,
                       " loops, as those of kernel '", kernel->name,
@@ -404,7 +404,7 @@ void DeviceStep::launch(int64_t launch, const fp8_gpu_kernel *kernel,
       runDirectly();
     if (strides) {
       // If the host counts, the offsets are complete.
-      bool moves = writesDown(kernel);
+      bool moves = isRecordedFor(kernel);
       parameters.push_back(counter(0));
       for (int64_t i = 0; i < numOperands * kernel->loops; ++i)
         parameters.push_back(moves ? strides[i] : 0);
@@ -505,7 +505,7 @@ void DeviceStep::fail(const Error &error) {
     failure = error;
 }
 
-void DeviceStep::forget() {
+void DeviceStep::dropRecording() {
   device.makeCurrent();
   waitFor(str("run '", executable.name, "'"));
   program.clear();

@@ -50,8 +50,9 @@ public:
             int64_t offset, const int64_t *strides, int64_t bytes);
   int64_t beginBranch(const fp8_gpu_kernel *kernel, int64_t condition,
                       int64_t low, int64_t high, bool inverted);
-  int64_t repeats(const fp8_gpu_kernel *kernel, int64_t loop, int64_t condition,
-                  int64_t low, int64_t high, bool inverted);
+  int64_t testWhile(const fp8_gpu_kernel *kernel, int64_t loop,
+                    int64_t condition, int64_t low, int64_t high,
+                    bool inverted);
   void end();
   void writeMoving(const fp8_gpu_kernel *kernel, int64_t operand,
                    int64_t offset, const int64_t *strides, int64_t bytes,
@@ -71,7 +72,7 @@ public:
   bool hasFailed() const { return failure.has_value(); }
 
   /// Drops the recording, which depends on the ranks that run the step.
-  void forget();
+  void dropRecording();
   /// Makes the engine for the collectives of this step.
   std::unique_ptr<Engine> makeEngine() const;
 
@@ -116,7 +117,7 @@ private:
   Work &work();
   bool isInBody() const;
   int64_t recordedNodes() const;
-  void play();
+  void replay();
   void runDirectly();
   const LoadedKernel &find(const fp8_gpu_kernel *kernel,
                            int64_t operands) const;
@@ -124,15 +125,16 @@ private:
                const std::vector<int64_t> &parameters);
   /// Returns whether loops and branches with `kernel` become nodes of the
   /// graph.
-  bool writesDown(const fp8_gpu_kernel *kernel) const {
+  bool isRecordedFor(const fp8_gpu_kernel *kernel) const {
     return kernel && isRecording;
   }
   /// Runs `action`; an error fails the run.
   template <typename Action> void attempt(const Action &action);
   cuda::DevicePointer counter(int64_t level);
-  cuda::DevicePointer conditionPlace(int64_t condition);
+  cuda::DevicePointer conditionAddress(int64_t condition);
   int64_t conditionValue(int64_t condition);
-  bool takes(int64_t condition, int64_t low, int64_t high, bool inverted);
+  bool isConditionTrue(int64_t condition, int64_t low, int64_t high,
+                       bool inverted);
   int64_t levelsOpen() const;
   void waitFor(const std::string &what);
   std::string labelOf(int64_t launch) const;

@@ -111,7 +111,7 @@ void NcclCollectives::waitFor(const std::function<bool()> &isDone) {
   std::vector<uint8_t> others(group.size(), 1);
   others[group.rank()] = 0;
   auto hasEnded = [&] {
-    group.listen();
+    group.checkForAbort();
     return isDone();
   };
   if (!group.await(hasEnded, others))
@@ -386,7 +386,7 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
     throw;
   }
   group.noteSent(sent);
-  return shareOut(sent, bucket, group.rank(), group.size());
+  return splitSentBytes(sent, bucket, group.rank(), group.size());
 }
 
 //===----------------------------------------------------------------------===//

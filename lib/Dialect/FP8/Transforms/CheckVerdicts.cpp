@@ -39,7 +39,7 @@ static LogicalResult checkFallbacks(func::FuncOp function,
 
 /// Whether the only condition of a rule is the part of the model. Such a rule
 /// is about heads in general and need not match any dot.
-static bool namesPartAlone(const RecipeRule &rule) {
+static bool hasOnlyPartCondition(const RecipeRule &rule) {
   RecipeRule partAlone;
   partAlone.part = rule.part;
   return rule.getConditions() == partAlone.getConditions();
@@ -56,7 +56,7 @@ static LogicalResult checkRules(func::FuncOp function, const Recipe &recipe) {
   });
   LogicalResult result = success();
   for (const RecipeRule &rule : recipe.rules) {
-    if (used.contains(rule.number) || namesPartAlone(rule))
+    if (used.contains(rule.number) || hasOnlyPartCondition(rule))
       continue;
     InFlightDiagnostic diag = emitError(rule.loc)
                               << "rule " << rule.number << " ("

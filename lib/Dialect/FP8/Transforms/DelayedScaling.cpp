@@ -196,7 +196,7 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   SmallVector<int64_t> rowShape{1};
   llvm::append_range(rowShape, state.type.getShape());
   // The maximum of all calls since the last roll.
-  if (when.waits())
+  if (when.accumulatesCalls())
     amax = stablehlo::MaxOp::create(
         builder, loc, amax,
         makeReshape(builder, loc, makeRows(builder, loc, state.history, 0, 1),
@@ -239,7 +239,7 @@ void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
   if (length > 1)
     rolled.push_back(row);
   Value history = state.history;
-  if (when.waits()) {
+  if (when.accumulatesCalls()) {
     SmallVector<Value> noted{row};
     if (length > 1)
       noted.push_back(makeRows(builder, loc, state.history, 1, length));
@@ -309,9 +309,9 @@ void DelayedScaling::addResults(TakenUpdate when) {
                      .getResult()
                : allFinite;
   };
-  bool waits = when.waits();
+  bool accumulatesCalls = when.accumulatesCalls();
   when.taken = andFinite(when.taken);
-  when.valid = waits ? andFinite(when.valid) : when.taken;
+  when.valid = accumulatesCalls ? andFinite(when.valid) : when.taken;
   for (auto [state, amax] : llvm::zip(states, largestOf))
     update(state, amax, when);
 }

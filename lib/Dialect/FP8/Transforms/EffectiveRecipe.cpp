@@ -37,7 +37,7 @@ LogicalResult fp8::verifyDecided(ModuleOp module) {
   return failure(result.wasInterrupted());
 }
 
-LogicalResult fp8::verifySomeDecided(ModuleOp module) {
+LogicalResult fp8::verifyAnyVerdict(ModuleOp module) {
   WalkResult result = module.walk([](Operation *op) {
     return getVerdict(op) ? WalkResult::interrupt() : WalkResult::advance();
   });

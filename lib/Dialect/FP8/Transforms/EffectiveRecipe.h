@@ -30,7 +30,7 @@ LogicalResult verifyDecided(ModuleOp module);
 
 /// Emits an error at the first dot if no dot has a verdict: passes that have
 /// run since may have added dots without one.
-LogicalResult verifySomeDecided(ModuleOp module);
+LogicalResult verifyAnyVerdict(ModuleOp module);
 
 /// Emits an error at the first dot that is to become FP8 and is not FP8 yet.
 LogicalResult verifyDotsQuantized(ModuleOp module);

@@ -28,7 +28,7 @@ static bool isCheap(Operation *op) {
              PackOp, RescaleOp>(op);
 }
 
-Recomputation::Recomputation(Value value)
+FirstScaleClone::FirstScaleClone(Value value)
     : value(value), block(value.getParentBlock()) {
   collect(/*throughDots=*/true);
   // Other values that are read may come after a dot, as the norm of all
@@ -39,19 +39,19 @@ Recomputation::Recomputation(Value value)
     collect(/*throughDots=*/false);
 }
 
-void Recomputation::collect(bool throughDots) {
+void FirstScaleClone::collect(bool throughDots) {
   ops.clear();
   last = nullptr;
   visit(value, throughDots);
 }
 
-void Recomputation::noteRead(Value value) {
+void FirstScaleClone::noteRead(Value value) {
   Operation *op = value.getDefiningOp();
   if (op && op->getBlock() == block && (!last || last->isBeforeInBlock(op)))
     last = op;
 }
 
-void Recomputation::visit(Value value, bool throughDots) {
+void FirstScaleClone::visit(Value value, bool throughDots) {
   Operation *op = value.getDefiningOp();
   if (op && ops.contains(op))
     return;
@@ -64,14 +64,14 @@ void Recomputation::visit(Value value, bool throughDots) {
   ops.insert(op);
 }
 
-void Recomputation::setInsertionPoint(OpBuilder &builder) const {
+void FirstScaleClone::setInsertionPoint(OpBuilder &builder) const {
   if (last)
     builder.setInsertionPointAfter(last);
   else
     builder.setInsertionPointToStart(block);
 }
 
-Value Recomputation::clone(OpBuilder &builder) const {
+Value FirstScaleClone::clone(OpBuilder &builder) const {
   IRMapping mapping;
   for (Operation *op : ops) {
     // The report and traces list the original dot, not this copy.
@@ -101,7 +101,7 @@ fp8::makeFirstScale(OpBuilder &builder, Location loc, Value unset,
 }
 
 DelayedScaling::Scale fp8::makeFirstScale(OpBuilder &builder, Value unset,
-                                          const Recomputation &value,
+                                          const FirstScaleClone &value,
                                           ScaledType scaled,
                                           ComputeScaleOp current) {
   Location loc = current.getLoc();

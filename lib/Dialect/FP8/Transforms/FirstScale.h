@@ -19,9 +19,9 @@ namespace mlir {
 namespace fp8 {
 
 /// The ops that recompute a value.
-class Recomputation {
+class FirstScaleClone {
 public:
-  explicit Recomputation(Value value);
+  explicit FirstScaleClone(Value value);
 
   /// Sets the insertion point after all values that are read, and before most
   /// of those that are cloned.
@@ -50,7 +50,7 @@ DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Location loc,
 /// Returns the scale that the amax of `value` gives if `unset` is true, made as
 /// `current` is made of its amax; else 1.
 DelayedScaling::Scale makeFirstScale(OpBuilder &builder, Value unset,
-                                     const Recomputation &value,
+                                     const FirstScaleClone &value,
                                      ScaledType scaled, ComputeScaleOp current);
 
 } // namespace fp8

@@ -61,8 +61,8 @@ static SmallVector<Value> getStarts(OpBuilder &builder, Location loc,
   return result;
 }
 
-WhileOp fp8::stackBeside(WhileOp loop, DynamicUpdateSliceOp update,
-                         ValueRange values) {
+WhileOp fp8::addParallelStacks(WhileOp loop, DynamicUpdateSliceOp update,
+                               ValueRange values) {
   OpBuilder builder(loop);
   Block &body = loop.getBody().front();
   SmallVector<Value> operands(loop->getOperands());
@@ -91,7 +91,8 @@ WhileOp fp8::stackBeside(WhileOp loop, DynamicUpdateSliceOp update,
   return cast<WhileOp>(copy);
 }
 
-Value fp8::readBeside(OpBuilder &builder, DynamicSliceOp slice, Value stack) {
+Value fp8::readParallelSlot(OpBuilder &builder, DynamicSliceOp slice,
+                            Value stack) {
   Location loc = slice.getLoc();
   RankedTensorType type = tensorOf(stack);
   SmallVector<int64_t> shape(type.getShape());

@@ -26,14 +26,14 @@ std::optional<LayerStack> matchLayerStack(stablehlo::WhileOp loop,
 /// Makes the loop stack `values`, too, each in a stack of its own, at the slot
 /// that `update` writes. The stacks are new carries after the existing ones.
 /// Returns the loop that replaces `loop`.
-stablehlo::WhileOp stackBeside(stablehlo::WhileOp loop,
-                               stablehlo::DynamicUpdateSliceOp update,
-                               ValueRange values);
+stablehlo::WhileOp addParallelStacks(stablehlo::WhileOp loop,
+                                     stablehlo::DynamicUpdateSliceOp update,
+                                     ValueRange values);
 
 /// Reads, at the builder's insertion point, the slot of `stack` that `slice`
 /// reads of another stack, without the leading dimension.
-Value readBeside(OpBuilder &builder, stablehlo::DynamicSliceOp slice,
-                 Value stack);
+Value readParallelSlot(OpBuilder &builder, stablehlo::DynamicSliceOp slice,
+                       Value stack);
 
 } // namespace fp8
 } // namespace mlir

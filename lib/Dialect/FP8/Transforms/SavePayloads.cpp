@@ -220,7 +220,7 @@ private:
         builder, quantize.getLoc(), scaled.getPayloadType(),
         scaled.getScaleTensorType(), getQuantized(update, kind));
     saved.push_back({&stack, kind, loop->getNumResults()});
-    loop = stackBeside(loop, update, unpack->getResults());
+    loop = addParallelStacks(loop, update, unpack->getResults());
   }
 
   /// Saves the operand of `stack.restored`.
@@ -235,20 +235,21 @@ private:
                                scaled.getScaleTensorType(), narrow)
                   ->getResults();
     }
-    loop = stackBeside(loop, stack.update, parts);
+    loop = addParallelStacks(loop, stack.update, parts);
   }
 
   void loadNarrow(const Saved &entry, DynamicSliceOp slice) {
     Location loc = slice.getLoc();
     Operation *restored = entry.stack->restored;
     builder.setInsertionPoint(slice);
-    Value narrow = readBeside(builder, slice, loop->getResult(entry.payload));
+    Value narrow =
+        readParallelSlot(builder, slice, loop->getResult(entry.payload));
     Type type = restored->getResult(0).getType();
     Value value;
     if (auto scaled = dyn_cast<ScaledType>(restored->getOperand(0).getType())) {
       narrow = PackOp::create(
           builder, loc, scaled, narrow,
-          readBeside(builder, slice, loop->getResult(entry.payload + 1)));
+          readParallelSlot(builder, slice, loop->getResult(entry.payload + 1)));
       value = DequantizeOp::create(builder, loc, type, narrow);
     } else {
       value = stablehlo::ConvertOp::create(builder, loc, type, narrow);
@@ -263,9 +264,10 @@ private:
     QuantizeOp quantize = read.quantization.getQuantize();
     Location loc = quantize.getLoc();
     builder.setInsertionPoint(quantize);
-    Value payload = readBeside(builder, slice, loop->getResult(entry.payload)),
-          scale =
-              readBeside(builder, slice, loop->getResult(entry.payload + 1));
+    Value payload =
+              readParallelSlot(builder, slice, loop->getResult(entry.payload)),
+          scale = readParallelSlot(builder, slice,
+                                   loop->getResult(entry.payload + 1));
     quantize.replaceAllUsesWith(
         PackOp::create(builder, loc, quantize.getType(), payload, scale)
             .getResult());

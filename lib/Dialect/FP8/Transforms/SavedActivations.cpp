@@ -60,7 +60,7 @@ bool isLayout(Operation *op) {
 }
 
 /// Returns the result of a layout op that corresponds to this operand.
-Value shownBy(OpOperand &use) {
+Value getLayoutResult(OpOperand &use) {
   Operation *user = use.getOwner();
   return user->getResult(user->getNumResults() == 1 ? 0
                                                     : use.getOperandNumber());
@@ -94,7 +94,7 @@ bool isComparedEqual(OpOperand &use) {
   if (comparesEqual(user))
     return true;
   return (isLayout(user) || isa<stablehlo::BroadcastInDimOp>(user)) &&
-         llvm::any_of(shownBy(use).getUses(), isComparedEqual);
+         llvm::any_of(getLayoutResult(use).getUses(), isComparedEqual);
 }
 
 /// Returns the stack that a loop writes `use` to, slot by slot, as the loop's
@@ -127,7 +127,8 @@ bool feedsQuantizedDots(OpOperand &use,
     return feedsQuantizedDots(stack, isQuantized);
   if (isa<stablehlo::DynamicSliceOp>(user) && use.getOperandNumber() == 0)
     return feedsQuantizedDots(user->getResult(0), isQuantized);
-  return isLayout(user) && feedsQuantizedDots(shownBy(use), isQuantized);
+  return isLayout(user) &&
+         feedsQuantizedDots(getLayoutResult(use), isQuantized);
 }
 
 bool feedsQuantizedDots(Value value,
@@ -176,7 +177,7 @@ private:
   bool isAvailable(Value operand, Value result);
   std::optional<SavedFormat> getForm(Value value) const;
   Value restore(Value value, Operation *reader, bool isStacked);
-  Value keep(Value narrow);
+  Value addBarrier(Value narrow);
   Value derive(Value value, Operation *reader, IRMapping &known);
   void sink();
 
@@ -328,7 +329,7 @@ std::optional<SavedFormat> Saver::getForm(Value value) const {
 /// Puts a barrier after the stored form of a value. Without it the value would
 /// be recomputed where it is read, and ops of the backward pass would be merged
 /// with those of the forward pass.
-Value Saver::keep(Value narrow) {
+Value Saver::addBarrier(Value narrow) {
   Value &kept = barriers[narrow];
   if (kept)
     return kept;
@@ -370,7 +371,7 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
       payload = QuantizeOp::create(builder, loc, scaled, value,
                                    scale.getScale(), scale.getQuantizer());
     }
-    Value stored = isStacked ? payload : keep(payload);
+    Value stored = isStacked ? payload : addBarrier(payload);
     builder.setInsertionPoint(reader);
     return DequantizeOp::create(builder, loc, type, stored);
   }
@@ -378,10 +379,10 @@ Value Saver::restore(Value value, Operation *reader, bool isStacked) {
   if (type.getNumElements() * kSmallPart <= largestSaved)
     return value;
   if (compute.saved != ComputeFormat::BF16 || !type.getElementType().isF32())
-    return isStacked || isa<BlockArgument>(value) ? value : keep(value);
+    return isStacked || isa<BlockArgument>(value) ? value : addBarrier(value);
   Value narrow = rounder.get(value);
   if (!isStacked && !isa<BlockArgument>(narrow))
-    narrow = keep(narrow);
+    narrow = addBarrier(narrow);
   builder.setInsertionPoint(reader);
   return stablehlo::ConvertOp::create(builder, loc, type, narrow);
 }

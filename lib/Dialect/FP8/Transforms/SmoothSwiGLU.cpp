@@ -172,7 +172,7 @@ getLayoutsFrom(ArrayRef<int64_t> shape, Value value) {
 
 namespace {
 /// An operand of a dot, with its dimensions by what the dot does with them.
-struct Side {
+struct DotOperand {
   Value value;
   ArrayRef<int64_t> batching, contracting;
   Dims free;
@@ -181,9 +181,9 @@ struct Side {
 };
 } // namespace
 
-static Side getSide(stablehlo::DotGeneralOp dot, bool lhs) {
+static DotOperand getDotOperand(stablehlo::DotGeneralOp dot, bool lhs) {
   auto dims = dot.getDotDimensionNumbers();
-  Side side;
+  DotOperand side;
   side.value = lhs ? dot.getLhs() : dot.getRhs();
   side.batching =
       lhs ? dims.getLhsBatchingDimensions() : dims.getRhsBatchingDimensions();
@@ -203,7 +203,8 @@ static Side getSide(stablehlo::DotGeneralOp dot, bool lhs) {
 
 /// Returns the dimension of the other operand or of the result that a dimension
 /// of an operand is paired with, or -1.
-static int64_t getPartner(const Side &side, const Side &other, int64_t dim) {
+static int64_t getPartner(const DotOperand &side, const DotOperand &other,
+                          int64_t dim) {
   for (auto [own, partner] : llvm::zip_equal(side.batching, other.batching))
     if (own == dim)
       return partner;
@@ -214,7 +215,7 @@ static int64_t getPartner(const Side &side, const Side &other, int64_t dim) {
   return -1;
 }
 
-static int64_t getResultDim(const Side &side, int64_t dim) {
+static int64_t getResultDim(const DotOperand &side, int64_t dim) {
   for (auto [index, batching] : llvm::enumerate(side.batching))
     if (batching == dim)
       return index;
@@ -311,8 +312,9 @@ private:
   void setInsertionPointAfter(Value a, Value b);
   Value rescale(Value value, Value factor, ArrayRef<int64_t> dims);
   Value rescaleView(const View &view, Value factor, ArrayRef<int64_t> dims);
-  Value rescaleOperand(const Side &side, Value factor, ArrayRef<int64_t> dims);
-  Value rescaleWeight(Unit &unit, const Side &side, const Factor &factor,
+  Value rescaleOperand(const DotOperand &side, Value factor,
+                       ArrayRef<int64_t> dims);
+  Value rescaleWeight(Unit &unit, const DotOperand &side, const Factor &factor,
                       ArrayRef<LayerSlot> slots, ArrayRef<int64_t> dims);
   SmallVector<LayerSlot> getSlots(const DotInfo &info) const;
   void rescaleResult(stablehlo::DotGeneralOp dot, Value factor,
@@ -391,7 +393,7 @@ Value Smoother::rescaleView(const View &view, Value factor,
 
 /// Returns the operand of a dot, rescaled where its views begin, so that other
 /// dots share it. `dims` are dimensions of the operand.
-Value Smoother::rescaleOperand(const Side &side, Value factor,
+Value Smoother::rescaleOperand(const DotOperand &side, Value factor,
                                ArrayRef<int64_t> dims) {
   View view = getView(side.value, dims, Through::Layouts);
   return rescaleView(view, factor, view.dims);
@@ -428,7 +430,7 @@ static bool cutsSlots(const View &view, ArrayRef<LayerSlot> slots) {
 /// Returns the rescaled weights. All layers are rescaled outside of all loops
 /// if the factors come from the state; otherwise weights are rescaled where
 /// they are read.
-Value Smoother::rescaleWeight(Unit &unit, const Side &side,
+Value Smoother::rescaleWeight(Unit &unit, const DotOperand &side,
                               const Factor &factor, ArrayRef<LayerSlot> slots,
                               ArrayRef<int64_t> dims) {
   View view = getView(side.value, dims, Through::Layers);
@@ -682,11 +684,12 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
     factor = readState(unit, block, slots);
   if (!factor) {
     unsigned carry = slot->loop->getNumResults();
-    stablehlo::WhileOp loop = stackBeside(
+    stablehlo::WhileOp loop = addParallelStacks(
         slot->loop, update, {stored->second.scale, stored->second.quantizer});
     builder.setInsertionPoint(slice);
-    factor = Factor{readBeside(builder, slice, loop->getResult(carry)),
-                    readBeside(builder, slice, loop->getResult(carry + 1))};
+    factor =
+        Factor{readParallelSlot(builder, slice, loop->getResult(carry)),
+               readParallelSlot(builder, slice, loop->getResult(carry + 1))};
   }
   unit.factors.push_back(*factor);
   return factor;
@@ -699,7 +702,8 @@ std::optional<Factor> Smoother::storeSmoothed(Unit &unit, const View &product,
 void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   bool lhs = info.lhs == OperandKind::Activation;
-  Side product = getSide(dot, lhs), weight = getSide(dot, !lhs);
+  DotOperand product = getDotOperand(dot, lhs),
+             weight = getDotOperand(dot, !lhs);
   Dims dims = perChannel() ? unite(product.batching, product.contracting)
                            : unite(product.batching, product.free);
   dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
@@ -729,7 +733,8 @@ void Smoother::smoothForward(Unit &unit, const DotInfo &info, Value linear) {
 void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   bool lhs = info.lhs == OperandKind::Activation;
-  Side product = getSide(dot, lhs), gradient = getSide(dot, !lhs);
+  DotOperand product = getDotOperand(dot, lhs),
+             gradient = getDotOperand(dot, !lhs);
   Dims dims = perChannel() ? unite(product.batching, product.free)
                            : unite(product.batching, product.contracting);
   dims = sortBy(dims, getView(product.value, dims, Through::Layouts).dims);
@@ -759,7 +764,8 @@ void Smoother::smoothWgrad(Unit &unit, const DotInfo &info, Value linear) {
 void Smoother::smoothDgrad(Unit &unit, const DotInfo &info) {
   auto dot = cast<stablehlo::DotGeneralOp>(info.dot);
   bool lhs = info.lhs == OperandKind::Weight;
-  Side weight = getSide(dot, lhs), gradient = getSide(dot, !lhs);
+  DotOperand weight = getDotOperand(dot, lhs),
+             gradient = getDotOperand(dot, !lhs);
   SmallVector<LayerSlot> slots = getSlots(info);
   std::optional<Factor> factor = readState(unit, dot->getBlock(), slots);
   if (!factor)
@@ -830,8 +836,8 @@ std::string Smoother::getObstacle(const GatedUnit &unit) {
     return "it computes in f16, where smoothed weights may underflow";
   if (perChannel())
     return "";
-  Side product = getSide(cast<stablehlo::DotGeneralOp>(down.dot),
-                         down.lhs == OperandKind::Activation);
+  DotOperand product = getDotOperand(cast<stablehlo::DotGeneralOp>(down.dot),
+                                     down.lhs == OperandKind::Activation);
   View view = getView(product.value, unite(product.batching, product.free),
                       Through::Layouts);
   for (auto [reader, linear] : unit.readers)

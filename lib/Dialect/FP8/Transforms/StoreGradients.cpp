@@ -334,7 +334,7 @@ struct StoreGradients : fp8::impl::FP8StoreGradientsBase<StoreGradients> {
   void runOnOperation() override {
     ModuleOp module = getOperation();
     FailureOr<Recipe> recipe = getEffectiveRecipe(module);
-    if (failed(recipe) || failed(verifySomeDecided(module)) ||
+    if (failed(recipe) || failed(verifyAnyVerdict(module)) ||
         failed(verifyDotsQuantized(module)))
       return signalPassFailure();
     if (!recipe->gradients.changes())

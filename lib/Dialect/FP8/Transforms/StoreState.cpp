@@ -121,8 +121,9 @@ private:
   void decide();
   void clip();
   const StorageRecipe *getStorage(const SignatureArg &arg) const;
-  std::string whyNot(const SignatureArg &arg, const StorageRecipe *storage,
-                     StringRef owner) const;
+  std::string getReasonUnchanged(const SignatureArg &arg,
+                                 const StorageRecipe *storage,
+                                 StringRef owner) const;
   void change(const SignatureArg &arg, const StorageRecipe &storage,
               StateDecision &decision);
   void changeArgument(StoredArray &array);
@@ -163,9 +164,9 @@ static bool isMaster(const SignatureArg &arg) {
 }
 
 /// Returns why an array is not stored in another form; empty if it is.
-std::string StateStorer::whyNot(const SignatureArg &arg,
-                                const StorageRecipe *storage,
-                                StringRef owner) const {
+std::string StateStorer::getReasonUnchanged(const SignatureArg &arg,
+                                            const StorageRecipe *storage,
+                                            StringRef owner) const {
   auto type = cast<RankedTensorType>(arg.type);
   Type element = type.getElementType();
   if (!storage)
@@ -192,8 +193,8 @@ std::string StateStorer::whyNot(const SignatureArg &arg,
       element == getStorageType(storage->format, type.getContext()))
     return "the step has it so";
   if (whole != type &&
-      !StoredForm::isForParts(*storage, type.getShape(),
-                              cast<RankedTensorType>(whole).getShape()))
+      !StoredForm::canStoreParts(*storage, type.getShape(),
+                                 cast<RankedTensorType>(whole).getShape()))
     return "each rank has a part of it, which takes current scales, without "
            "expansion, of the whole or of groups in one part";
   return "";
@@ -272,9 +273,9 @@ void StateStorer::decide() {
     decision.from = decision.to = type.getElementType();
     decision.bytes = decision.elements * type.getElementTypeBitWidth() / 8;
     const StorageRecipe *storage = getStorage(arg);
-    decision.reason =
-        whyNot(arg, storage,
-               arg.kind == StateKind::Parameter ? arg.path : arg.parameter);
+    decision.reason = getReasonUnchanged(
+        arg, storage,
+        arg.kind == StateKind::Parameter ? arg.path : arg.parameter);
     auto master = masters.find(arg.path);
     if (master != masters.end() && decision.reason.empty())
       decision.reason =
@@ -550,7 +551,7 @@ FailureOr<SmallVector<Value>> StateStorer::quantize(StoredArray &array,
   // A scale of 1 would flush the first value of a second moment.
   auto choose = [&](ComputeScaleOp current) {
     auto amax = current.getAmax().getDefiningOp<AmaxOp>();
-    Recomputation first(amax.getInput());
+    FirstScaleClone first(amax.getInput());
     OpBuilder::InsertionGuard guard(builder);
     first.setInsertionPoint(builder);
     return delayed.get(builder, "fp8." + array.path, {}, operand, current,

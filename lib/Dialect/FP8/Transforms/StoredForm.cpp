@@ -31,8 +31,9 @@ StoredForm StoredForm::get(const StorageRecipe &recipe, RankedTensorType real,
   return form;
 }
 
-bool StoredForm::isForParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
-                            ArrayRef<int64_t> whole) {
+bool StoredForm::canStoreParts(const StorageRecipe &recipe,
+                               ArrayRef<int64_t> part,
+                               ArrayRef<int64_t> whole) {
   if (recipe.tile == StorageTiling::None)
     return true;
   if (recipe.expand || recipe.scaling == Scaling::Delayed)

@@ -45,8 +45,8 @@ struct StoredForm {
 
   /// Whether ranks can store parts of an array in this form: with one current
   /// scale, with scales of groups that no two parts share, or with none.
-  static bool isForParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
-                         ArrayRef<int64_t> whole);
+  static bool canStoreParts(const StorageRecipe &recipe, ArrayRef<int64_t> part,
+                            ArrayRef<int64_t> whole);
 
   /// Restores the value from its parts.
   Value load(OpBuilder &builder, Location loc, ArrayRef<Value> parts) const;

@@ -39,8 +39,8 @@ struct Condition {
   /// The branch or the loop, if the parts belong to its regions.
   Operation *op = nullptr;
   SmallVector<const Condition *> parts = {};
-  /// Whether the predicate judges gradients; otherwise it counts calls.
-  bool judges = false;
+  /// Whether the predicate reads gradients; otherwise it counts calls.
+  bool readsGradients = false;
 };
 
 /// Finds conditions; equal conditions are one object.
@@ -55,7 +55,7 @@ public:
   const Condition *anyOf(ArrayRef<const Condition *> parts);
 
   /// Whether a product with zero or a quotient of zero was taken to be zero.
-  bool assumesFinite() const { return takesForZero; }
+  bool assumesFinite() const { return assumedZero; }
 
 private:
   using Find = function_ref<const Condition *(Value)>;
@@ -69,7 +69,7 @@ private:
   const Condition *findNonZero(Value value);
   /// Returns when `value` is not one everywhere.
   const Condition *notOne(Value value);
-  bool judgesGradients(Value predicate);
+  bool readsGradients(Value predicate);
 
   const Condition *never() { return make({Condition::Never}); }
   const Condition *always() { return make({Condition::Always}); }
@@ -80,7 +80,7 @@ private:
   DenseMap<Value, const Condition *> nonZeros;
   DenseMap<std::pair<Value, Value>, const Condition *> changes;
   DenseMap<Value, bool> judging;
-  bool takesForZero = false;
+  bool assumedZero = false;
 };
 
 } // namespace
@@ -98,7 +98,7 @@ const Condition *Conditions::make(Condition condition) {
           condition.op,
           std::vector<const Condition *>(condition.parts.begin(),
                                          condition.parts.end()),
-          condition.judges};
+          condition.readsGradients};
   std::unique_ptr<Condition> &entry = known[key];
   if (!entry)
     entry = std::make_unique<Condition>(std::move(condition));
@@ -135,7 +135,7 @@ const Condition *Conditions::allOf(ArrayRef<const Condition *> parts) {
 
 /// Whether a predicate is computed from tensors of floats, not from scalars
 /// alone.
-bool Conditions::judgesGradients(Value predicate) {
+bool Conditions::readsGradients(Value predicate) {
   auto [it, isNew] = judging.try_emplace(predicate, false);
   if (isNew)
     it->second = llvm::any_of(sliceOf({predicate}, {}), [](Value value) {
@@ -166,7 +166,7 @@ const Condition *Conditions::choose(Value predicate,
   }
   return make({Condition::Choice, predicate, op,
                SmallVector<const Condition *>(parts),
-               judgesGradients(predicate)});
+               readsGradients(predicate)});
 }
 
 const Condition *Conditions::ofBranch(OpResult result, Find find) {
@@ -197,7 +197,7 @@ const Condition *Conditions::ofLoop(OpResult result, Value argument) {
                                runs,
                                loop,
                                {inside},
-                               !counted && judgesGradients(runs)});
+                               !counted && readsGradients(runs)});
   return anyOf({before, any});
 }
 
@@ -302,7 +302,7 @@ const Condition *Conditions::findNonZero(Value value) {
   // The result is zero unless the other operand is infinite, NaN or zero
   // itself.
   auto unlessNaN = [&](const Condition *condition) {
-    takesForZero |=
+    assumedZero |=
         isFloat(value.getType()) && condition->kind != Condition::Always;
     return condition;
   };
@@ -477,18 +477,18 @@ static bool isInside(const Condition &condition, Operation *op) {
 }
 
 /// Whether the condition counts calls.
-static bool waits(const Condition &condition) {
+static bool countsCalls(const Condition &condition) {
   bool counts =
       condition.kind == Condition::Choice || condition.kind == Condition::Loop;
-  return (counts && !condition.judges) ||
+  return (counts && !condition.readsGradients) ||
          llvm::any_of(condition.parts,
-                      [](const Condition *part) { return waits(*part); });
+                      [](const Condition *part) { return countsCalls(*part); });
 }
 
 Value ConditionBuilder::makePart(const Condition *part, const Condition &parent,
                                  Block *block, bool strictly) {
   // An update that waits for a later call has not been rejected.
-  if (!strictly && !parent.judges && part->kind == Condition::Never) {
+  if (!strictly && !parent.readsGradients && part->kind == Condition::Never) {
     builder.setInsertionPoint(block->getTerminator());
     return makeConstant(true);
   }
@@ -540,7 +540,7 @@ Value ConditionBuilder::makeLoop(const Condition &condition, bool strictly) {
   Operation *op = current(condition.op);
   builder.setInsertionPoint(op);
   SmallVector<Value> operands(op->getOperands());
-  operands.push_back(makeConstant(!strictly && !condition.judges));
+  operands.push_back(makeConstant(!strictly && !condition.readsGradients));
   SmallVector<Type> types(op->getResultTypes());
   types.push_back(type);
   for (Region &region : op->getRegions())
@@ -635,7 +635,7 @@ TakenUpdate fp8::findTakenUpdate(func::FuncOp function) {
   bool assumesFinite = conditions.assumesFinite();
   ConditionBuilder builder(function);
   Value taken = builder.make(change, &body, /*strictly=*/true), valid = taken;
-  bool isOne = !waits(*change);
+  bool isOne = !countsCalls(*change);
   if (!isOne) {
     valid = builder.make(change, &body, /*strictly=*/false);
     // Making `valid` may have replaced the op that `taken` is a result of.

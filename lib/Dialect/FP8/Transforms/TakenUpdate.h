@@ -34,7 +34,7 @@ struct TakenUpdate {
   /// Whether parameters may become NaN in an update that counts as not taken.
   bool assumesFinite = false;
 
-  bool waits() const { return taken != valid; }
+  bool accumulatesCalls() const { return taken != valid; }
 };
 
 /// Computes, at the end of the function, when its parameters change. May

@@ -132,7 +132,7 @@ Value Thinner::compute(Value value, DynamicSliceOp slice, OpBuilder &builder,
   auto stack = stacks.find(value);
   if (stack != stacks.end() && !isComputed(value)) {
     Value slot =
-        readBeside(builder, slice, loop->getResult(stack->second.carry));
+        readParallelSlot(builder, slice, loop->getResult(stack->second.carry));
     result =
         makeReshape(builder, slice.getLoc(), slot, tensorOf(value).getShape());
   } else if (op && loop->isAncestor(op)) {

@@ -234,7 +234,7 @@ void VerdictReport::read(func::FuncOp function) {
 
 FailureOr<VerdictReport> VerdictReport::get(ModuleOp module) {
   FailureOr<Recipe> recipe = getEffectiveRecipe(module);
-  if (failed(recipe) || failed(verifySomeDecided(module)))
+  if (failed(recipe) || failed(verifyAnyVerdict(module)))
     return failure();
   VerdictReport report;
   report.recipe = recipe->name;

@@ -46,7 +46,7 @@ private:
   Value deviceNumber();
 
   LogicalResult checkGroups(DenseIntElementsAttr groups);
-  FailureOr<Value> initialValue(Region &computation, Type element);
+  FailureOr<Value> neutralElement(Region &computation, Type element);
   Value reduceParts(Value parts, Value init, Region &computation);
   Value splitOff(Value value, int64_t dim, int64_t count);
   Value mergeInto(Value parts, int64_t dim);
@@ -151,8 +151,8 @@ LogicalResult CollectiveLowering::checkGroups(DenseIntElementsAttr groups) {
 //===----------------------------------------------------------------------===//
 
 /// Returns the neutral element of `computation`.
-FailureOr<Value> CollectiveLowering::initialValue(Region &computation,
-                                                  Type element) {
+FailureOr<Value> CollectiveLowering::neutralElement(Region &computation,
+                                                    Type element) {
   Block &body = computation.front();
   Operation *inner = &body.front();
   auto type = RankedTensorType::get({}, element);
@@ -222,7 +222,7 @@ CollectiveLowering::allReduce(AllReduceOp reduce) {
   SmallVector<Value> results;
   for (Value operand : reduce.getOperands()) {
     RankedTensorType type = typeOf(operand);
-    FailureOr<Value> init = initialValue(computation, type.getElementType());
+    FailureOr<Value> init = neutralElement(computation, type.getElementType());
     if (failed(init))
       return failure();
     int64_t elements = type.getNumElements();
@@ -257,7 +257,7 @@ CollectiveLowering::reduceScatter(ReduceScatterOp scatter) {
   DenseIntElementsAttr groups = scatter.getReplicaGroups();
   RankedTensorType type = scatter.getOperand().getType();
   FailureOr<Value> init =
-      initialValue(scatter.getComputation(), type.getElementType());
+      neutralElement(scatter.getComputation(), type.getElementType());
   if (failed(init))
     return failure();
   Value parts = splitOff(scatter.getOperand(), scatter.getScatterDimension(),

@@ -96,9 +96,9 @@ struct Sharding {
 };
 
 /// Replaces one manual computation by ops on parts.
-class Unwrapping {
+class ManualComputationLowering {
 public:
-  Unwrapping(sdy::ManualComputationOp op, int64_t devices)
+  ManualComputationLowering(sdy::ManualComputationOp op, int64_t devices)
       : op(op), devices(devices), builder(op), loc(op.getLoc()) {}
 
   LogicalResult run();
@@ -126,8 +126,9 @@ private:
 
 } // namespace
 
-FailureOr<Sharding> Unwrapping::parseOne(StringRef text, RankedTensorType whole,
-                                         RankedTensorType part) {
+FailureOr<Sharding> ManualComputationLowering::parseOne(StringRef text,
+                                                        RankedTensorType whole,
+                                                        RankedTensorType part) {
   auto error = [&](const Twine &what) {
     return op.emitOpError("expected ") << what << " but got " << text;
   };
@@ -171,7 +172,8 @@ FailureOr<Sharding> Unwrapping::parseOne(StringRef text, RankedTensorType whole,
 }
 
 FailureOr<SmallVector<Sharding>>
-Unwrapping::parse(StringRef list, TypeRange wholes, TypeRange parts) {
+ManualComputationLowering::parse(StringRef list, TypeRange wholes,
+                                 TypeRange parts) {
   SmallVector<StringRef> texts = groupsIn(list, '<', '>');
   if (texts.size() != wholes.size() || parts.size() != wholes.size())
     return op.emitOpError("expected ")
@@ -189,7 +191,7 @@ Unwrapping::parse(StringRef list, TypeRange wholes, TypeRange parts) {
 
 /// Checks that all axes are manual: over other axes the body would have to be
 /// partitioned automatically.
-LogicalResult Unwrapping::checkManualAxes() {
+LogicalResult ManualComputationLowering::checkManualAxes() {
   SmallVector<StringRef> manual = namesIn(op.getManualAxes().getText());
   for (auto op : op->getParentOfType<ModuleOp>().getOps<sdy::MeshOp>()) {
     Mesh mesh(op);
@@ -211,7 +213,8 @@ LogicalResult Unwrapping::checkManualAxes() {
 /// Whether the operand is an argument of the step that nothing else reads, and
 /// whose rows are split over all axes in order. If it is a batch, a rank does
 /// not need the other ranks' rows.
-bool Unwrapping::isRows(const Sharding &sharding, Value operand) {
+bool ManualComputationLowering::isRows(const Sharding &sharding,
+                                       Value operand) {
   auto argument = dyn_cast<BlockArgument>(operand);
   if (!sharding.mesh || !argument || !argument.hasOneUse())
     return false;
@@ -224,7 +227,7 @@ bool Unwrapping::isRows(const Sharding &sharding, Value operand) {
                       [](ArrayRef<unsigned> axes) { return axes.empty(); });
 }
 
-Value Unwrapping::deviceNumber() {
+Value ManualComputationLowering::deviceNumber() {
   if (!number) {
     auto type = RankedTensorType::get({}, builder.getIntegerType(32, false));
     number = stablehlo::ConvertOp::create(
@@ -235,8 +238,9 @@ Value Unwrapping::deviceNumber() {
 }
 
 /// Returns the start of each device's part of a dimension, for parts of `size`.
-SmallVector<int32_t> Unwrapping::offsetsOf(const Sharding &sharding, size_t dim,
-                                           int64_t size) const {
+SmallVector<int32_t>
+ManualComputationLowering::offsetsOf(const Sharding &sharding, size_t dim,
+                                     int64_t size) const {
   SmallVector<int32_t> offsets(devices, 0);
   if (sharding.countOf(dim) > 1)
     for (int64_t device = 0; device < devices; ++device)
@@ -246,7 +250,8 @@ SmallVector<int32_t> Unwrapping::offsetsOf(const Sharding &sharding, size_t dim,
 }
 
 /// Returns the start of this rank's part of a dimension, for parts of `size`.
-Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
+Value ManualComputationLowering::offsetOf(const Sharding &sharding, size_t dim,
+                                          int64_t size) {
   auto constant = [&](ArrayRef<int64_t> shape, ArrayRef<int32_t> values) {
     auto type = RankedTensorType::get(shape, builder.getI32Type());
     return stablehlo::ConstantOp::create(builder, loc,
@@ -264,8 +269,8 @@ Value Unwrapping::offsetOf(const Sharding &sharding, size_t dim, int64_t size) {
 }
 
 /// Slices this rank's part off a value that all ranks have.
-Value Unwrapping::cut(const Sharding &sharding, Value whole,
-                      RankedTensorType part) {
+Value ManualComputationLowering::cut(const Sharding &sharding, Value whole,
+                                     RankedTensorType part) {
   if (whole.getType() == part)
     return whole;
   SmallVector<Value> offsets;
@@ -293,7 +298,7 @@ Value Unwrapping::cut(const Sharding &sharding, Value whole,
 }
 
 /// Gathers the parts of all ranks.
-Value Unwrapping::gather(const Sharding &sharding, Value part) {
+Value ManualComputationLowering::gather(const Sharding &sharding, Value part) {
   for (size_t dim = 0; dim < sharding.axes.size(); ++dim) {
     int64_t count = sharding.countOf(dim);
     if (count == 1)
@@ -323,7 +328,7 @@ Value Unwrapping::gather(const Sharding &sharding, Value part) {
   return part;
 }
 
-LogicalResult Unwrapping::run() {
+LogicalResult ManualComputationLowering::run() {
   Block &body = op.getBody().front();
   Operation *end = body.getTerminator();
   FailureOr<SmallVector<Sharding>> in =
@@ -403,7 +408,7 @@ public:
                        "inside of another");
         return signalPassFailure();
       }
-      if (failed(Unwrapping(op, devices).run()))
+      if (failed(ManualComputationLowering(op, devices).run()))
         return signalPassFailure();
     }
     Builder builder(&getContext());

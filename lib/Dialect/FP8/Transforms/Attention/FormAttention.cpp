@@ -57,8 +57,8 @@ public:
 private:
   // Choosing what is inside.
   void collect(Value value);
-  void choose(SmallVector<Dot> some);
-  bool feedsTheOp(Operation *result) const;
+  void setDots(SmallVector<Dot> some);
+  bool isInputOfOp(Operation *result) const;
   bool isReadOutside(Value value) const;
   bool chooseDots();
 
@@ -146,7 +146,7 @@ void AttentionBuilder::collect(Value value) {
 }
 
 /// Puts some of the dots inside, and what they need.
-void AttentionBuilder::choose(SmallVector<Dot> some) {
+void AttentionBuilder::setDots(SmallVector<Dot> some) {
   dots = std::move(some);
   needed.clear();
   for (Dot dot : dots)
@@ -159,7 +159,7 @@ void AttentionBuilder::choose(SmallVector<Dot> some) {
 
 /// Whether the op's inputs depend on `result`, which the op would return. Ops
 /// that move inside read its members there.
-bool AttentionBuilder::feedsTheOp(Operation *result) const {
+bool AttentionBuilder::isInputOfOp(Operation *result) const {
   DenseSet<Operation *> seen;
   SmallVector<Operation *> worklist{result};
   Operation *last = *llvm::max_element(
@@ -190,19 +190,19 @@ bool AttentionBuilder::isReadOutside(Value value) const {
 /// Chooses the dots of the op. If a backward pass recomputes the forward pass,
 /// that part becomes an op of its own, because the rest depends on it.
 bool AttentionBuilder::chooseDots() {
-  choose(scores.readingDots);
+  setDots(scores.readingDots);
   while (true) {
     SmallVector<Dot> early;
     llvm::copy_if(dots, std::back_inserter(early),
-                  [&](Dot dot) { return feedsTheOp(dot); });
+                  [&](Dot dot) { return isInputOfOp(dot); });
     if (early.empty())
       // Rows that others read may not reach an input either.
       return llvm::none_of(needed, [&](Value value) {
-        return !scores.isScore(value) && feedsTheOp(value.getDefiningOp());
+        return !scores.isScore(value) && isInputOfOp(value.getDefiningOp());
       });
     if (early.size() == dots.size())
       return false;
-    choose(std::move(early));
+    setDots(std::move(early));
   }
 }
 
@@ -270,7 +270,7 @@ static DenseElementsAttr getSplat(Operation *op) {
 }
 
 /// Whether `value` follows from iotas and splats alone, in at most `steps` ops.
-static bool isOfPlaces(Value value, unsigned steps = 8) {
+static bool followsFromIotas(Value value, unsigned steps = 8) {
   Operation *op = value.getDefiningOp();
   if (!op || steps == 0)
     return false;
@@ -279,7 +279,7 @@ static bool isOfPlaces(Value value, unsigned steps = 8) {
   return (stablehlo::worksByElement(op) ||
           isa<stablehlo::BroadcastInDimOp, stablehlo::TransposeOp>(op)) &&
          llvm::all_of(op->getOperands(), [&](Value operand) {
-           return isOfPlaces(operand, steps - 1);
+           return followsFromIotas(operand, steps - 1);
          });
 }
 
@@ -290,7 +290,8 @@ bool AttentionBuilder::isCheap(Operation *op, const Dims &dims) {
   if (isa<stablehlo::IotaOp, stablehlo::BroadcastInDimOp>(op) || getSplat(op))
     return true;
   return (stablehlo::worksByElement(op) || isa<stablehlo::TransposeOp>(op)) &&
-         (scores.haveQueriesAndKeys(dims) || isOfPlaces(op->getResult(0)));
+         (scores.haveQueriesAndKeys(dims) ||
+          followsFromIotas(op->getResult(0)));
 }
 
 /// Makes an elementwise op inside, on operands with the dimensions of the
@@ -397,7 +398,7 @@ struct SideDims {
 };
 
 /// An operand of a dot, before its transpose.
-struct Side {
+struct DotOperand {
   Value value;
   SideDims dims;
 };
@@ -415,8 +416,8 @@ static SideDims sideDims(Dot dot, unsigned side) {
 
 /// Returns the operand as it is before a transpose, if the dot can read it
 /// there.
-static Side sideOf(Dot dot, unsigned side) {
-  Side result{dot->getOperand(side), sideDims(dot, side)};
+static DotOperand getDotOperand(Dot dot, unsigned side) {
+  DotOperand result{dot->getOperand(side), sideDims(dot, side)};
   auto transpose = result.value.getDefiningOp<stablehlo::TransposeOp>();
   while (transpose && stablehlo::readBeforeTranspose(
                           transpose, result.dims.batch, result.dims.contract)) {
@@ -428,7 +429,7 @@ static Side sideOf(Dot dot, unsigned side) {
 
 /// Returns the index of each dimension of a shape after those of one element
 /// are dropped; -1 for these.
-static SmallVector<int64_t> placesWithoutUnits(ArrayRef<int64_t> shape) {
+static SmallVector<int64_t> indicesWithoutUnitDims(ArrayRef<int64_t> shape) {
   SmallVector<int64_t> places;
   int64_t next = 0;
   for (int64_t size : shape)
@@ -473,9 +474,9 @@ Inner AttentionBuilder::makeScoreDot(Dot dot) {
   Value values[2];
   SideDims dims[2];
   for (unsigned i = 0; i < 2; ++i) {
-    Side side = sideOf(dot, i);
+    DotOperand side = getDotOperand(dot, i);
     values[i] = addInput(side.value);
-    SmallVector<int64_t> places = placesWithoutUnits(shapeOf(side.value));
+    SmallVector<int64_t> places = indicesWithoutUnitDims(shapeOf(side.value));
     dims[i] = {pick(side.dims.batch, places), pick(side.dims.contract, places)};
   }
   Value result = makeDot(builder, dot, values[0], values[1], dims[0], dims[1]);
@@ -533,7 +534,7 @@ Inner AttentionBuilder::readMember(Value value) {
 Value AttentionBuilder::makeReadingDot(Dot dot) {
   unsigned side = scores.scoreOperand(dot);
   Value score = dot->getOperand(side);
-  Side other = sideOf(dot, 1 - side);
+  DotOperand other = getDotOperand(dot, 1 - side);
   const Dims &outer = scores.dims.find(score)->second;
   Inner inner = readMember(score);
   Dims whole = sorted(outer);
@@ -546,7 +547,8 @@ Value AttentionBuilder::makeReadingDot(Dot dot) {
   for (int dim : outer)
     places.push_back(dim < 0 ? -1 : llvm::find(whole, dim) - whole.begin());
   SideDims own = sideDims(dot, side);
-  SmallVector<int64_t> otherPlaces = placesWithoutUnits(shapeOf(other.value));
+  SmallVector<int64_t> otherPlaces =
+      indicesWithoutUnitDims(shapeOf(other.value));
   dims[side] = {pick(own.batch, places), pick(own.contract, places)};
   dims[1 - side] = {pick(other.dims.batch, otherPlaces),
                     pick(other.dims.contract, otherPlaces)};
@@ -673,9 +675,9 @@ LogicalResult AttentionBuilder::run() {
   for (Dot dot : dots) {
     Value result = dot.getResult(), inner = makeReadingDot(dot);
     if (stablehlo::TransposeOp transpose = onlyTranspose(dot)) {
-      inner =
-          transposed(inner, pick(transpose.getPermutation(),
-                                 placesWithoutUnits(shapeOf(dot.getResult()))));
+      inner = transposed(
+          inner, pick(transpose.getPermutation(),
+                      indicesWithoutUnitDims(shapeOf(dot.getResult()))));
       result = transpose;
     }
     results.push_back(result);

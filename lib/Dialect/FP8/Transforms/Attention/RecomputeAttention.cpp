@@ -27,9 +27,9 @@ using Dot = stablehlo::DotGeneralOp;
 namespace {
 
 /// Recomputes the forward scores of one attention.
-class Recomputation {
+class ScoreRecomputer {
 public:
-  Recomputation(const Scores &scores, const LinearLayers &layers)
+  ScoreRecomputer(const Scores &scores, const LinearLayers &layers)
       : scores(scores), layers(layers) {}
   unsigned run();
 
@@ -58,7 +58,7 @@ static Value putBarrier(OpBuilder &builder, Value value) {
 
 /// Whether a member can be computed after the forward pass: it belongs to the
 /// forward pass, or follows from such members alone.
-bool Recomputation::isKnown(Value value) {
+bool ScoreRecomputer::isKnown(Value value) {
   auto [it, isNew] = knownMembers.try_emplace(value, false);
   if (!isNew)
     return it->second;
@@ -72,7 +72,7 @@ bool Recomputation::isKnown(Value value) {
   return knownMembers[value] = result;
 }
 
-Value Recomputation::again(Value value, Operation *reader) {
+Value ScoreRecomputer::again(Value value, Operation *reader) {
   if (Value copy = copies.lookupOrNull(value))
     return copy;
   Operation *def = value.getDefiningOp();
@@ -100,7 +100,7 @@ Value Recomputation::again(Value value, Operation *reader) {
 
 /// Whether `op`, in the backward pass, contracts scores of the forward pass or
 /// computes other scores from them. Rows that other ops read are saved.
-bool Recomputation::isReader(Operation *op) {
+bool ScoreRecomputer::isReader(Operation *op) {
   if (layers.isForward(op))
     return false;
   return llvm::is_contained(scores.readingDots, op) ||
@@ -110,7 +110,7 @@ bool Recomputation::isReader(Operation *op) {
 
 /// Recomputes the scores that the backward pass reads. Returns the number of
 /// recomputed dots.
-unsigned Recomputation::run() {
+unsigned ScoreRecomputer::run() {
   SmallVector<OpOperand *> reads;
   for (Value value : scores.members)
     if (isKnown(value))
@@ -143,7 +143,7 @@ struct RecomputeAttention
       LinearLayers layers(function);
       for (Block *block : blocks)
         for (const Scores &scores : findScores(*block))
-          numRecomputed += Recomputation(scores, layers).run();
+          numRecomputed += ScoreRecomputer(scores, layers).run();
     }
   }
 

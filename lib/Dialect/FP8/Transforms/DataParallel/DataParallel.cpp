@@ -87,7 +87,7 @@ private:
   FailureOr<Reduction> reductionOf(Value value);
   FailureOr<Reduction> reductionOfLoss();
   std::string labelOf(Value value);
-  StringRef whyExact(Value value);
+  StringRef getReasonNotNarrowed(Value value);
   Value addMu(AllReduceOp reduce);
   void insertForBooleans(Value value, Reduction reduction);
   LogicalResult insert(Value value, Reduction reduction);
@@ -310,7 +310,7 @@ std::string DataParallelism::labelOf(Value value) {
 
 /// Returns why a value travels without a narrower wire format; empty if it
 /// travels as the recipe says.
-StringRef DataParallelism::whyExact(Value value) {
+StringRef DataParallelism::getReasonNotNarrowed(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   if (!stateSources.contains(value) || !layouts->partOf(value).learned)
     return "no gradient: it travels as it is";
@@ -385,7 +385,7 @@ LogicalResult DataParallelism::insert(Value value, Reduction reduction) {
   builder.setInsertionPointAfterValue(value);
   auto reduce = AllReduceOp::create(builder, value.getLoc(), reduction, value,
                                     builder.getStringAttr(labelOf(value)));
-  StringRef reason = whyExact(value);
+  StringRef reason = getReasonNotNarrowed(value);
   if (reason.empty()) {
     reason = "a gradient, as all_reduce of the recipe says";
     IntegerAttr block = wire.tile == StorageTiling::Group128
@@ -475,7 +475,7 @@ namespace {
 
 /// Whether a step was in jax.shard_map. It is then already the program of one
 /// rank.
-bool saysWhatRanksDo(func::FuncOp func) {
+bool isShardMapStep(func::FuncOp func) {
   return func->hasAttr(stablehlo::kDevicesAttrName) ||
          func.walk([](ExchangeOp) { return WalkResult::interrupt(); })
              .wasInterrupted();
@@ -499,8 +499,8 @@ Value gatherRows(BlockArgument rows, RankedTensorType whole, StringRef path) {
 
 /// Gives each rank only its own rows of an argument. Ops that read rows of
 /// other ranks gather them.
-LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
-                       int64_t devices) {
+LogicalResult shardBatch(func::FuncOp func, const SignatureArg &arg,
+                         int64_t devices) {
   BlockArgument rows = func.getArgument(arg.index);
   auto whole = cast<RankedTensorType>(rows.getType());
   SmallVector<int64_t> shape(whole.getShape());
@@ -534,14 +534,14 @@ LogicalResult feedRows(func::FuncOp func, const SignatureArg &arg,
 
 /// Changes arguments to what a rank has of them: rows of the batch, and parts
 /// of the state or all of it.
-LogicalResult feedParts(func::FuncOp func, const Signature &signature,
-                        const Recipe *recipe) {
+LogicalResult shardArguments(func::FuncOp func, const Signature &signature,
+                             const Recipe *recipe) {
   splitState(func, signature, recipe);
   auto devices = func->getAttrOfType<IntegerAttr>(stablehlo::kDevicesAttrName);
   for (auto [index, arg] : llvm::enumerate(signature.args)) {
     auto type = cast<RankedTensorType>(arg.type);
     if (devices && arg.role == ArgRole::Batch && type.getRank() > 0 &&
-        failed(feedRows(func, arg, devices.getInt())))
+        failed(shardBatch(func, arg, devices.getInt())))
       return failure();
     func.removeArgAttr(index, stablehlo::kRowsAttrName);
   }
@@ -580,8 +580,9 @@ public:
       if (func.isDeclaration() || !func.isPublic())
         continue;
       FailureOr<Signature> signature = Signature::fromAttributes(func);
-      if (succeeded(signature) && saysWhatRanksDo(func)) {
-        if (failed(feedParts(func, *signature, recipe ? &*recipe : nullptr)))
+      if (succeeded(signature) && isShardMapStep(func)) {
+        if (failed(
+                shardArguments(func, *signature, recipe ? &*recipe : nullptr)))
           return signalPassFailure();
         if (globalAmax) {
           func.emitError("expected a step for one device with global-amax but "

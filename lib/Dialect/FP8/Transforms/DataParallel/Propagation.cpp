@@ -92,10 +92,10 @@ LogicalResult Propagation::replicate(Operation *op) {
   return assign(op, layout);
 }
 
-LogicalResult Propagation::mixes(Operation *op, const Twine &why) {
+LogicalResult Propagation::emitRowError(Operation *op, const Twine &why) {
   // (The layout is not decided yet; the last iteration reports the error.)
   (void)assign(op, Layout());
-  if (quiet)
+  if (suppressErrors)
     return success();
   return op->emitOpError("expected every example to be computed from its own "
                          "row of the batch, as data parallel ranks do, but ")
@@ -105,7 +105,7 @@ LogicalResult Propagation::mixes(Operation *op, const Twine &why) {
 LogicalResult Propagation::requireWhole(Operation *op, Value value) {
   Layout layout = layoutOf(value);
   if (layout.is(Kind::Rows))
-    return mixes(op, "it needs one value for all rows");
+    return emitRowError(op, "it needs one value for all rows");
   if (!layout.is(Kind::Partial))
     return success();
   found = true;
@@ -126,19 +126,21 @@ LogicalResult Propagation::requireRows(Operation *op, Value value,
   if (layout.is(Kind::Rows)) {
     if (ArrayRef<RowDim>(layout.rows) == rows)
       return success();
-    return mixes(op, "it combines different rows of the batch");
+    return emitRowError(op, "it combines different rows of the batch");
   }
   if (layout.mixed)
-    return mixes(op, "it reads a value that follows from the parameters and "
-                     "the rows of all ranks");
+    return emitRowError(op,
+                        "it reads a value that follows from the parameters and "
+                        "the rows of all ranks");
   if (shapeOf(value).empty() || isSameForRows(value, rows))
     return success();
   if (draws.isDrawn(value, rows)) {
     drawn.push_back({value, RowDims(rows)});
     return success();
   }
-  return mixes(op, "it reads a value that is another one for every place in "
-                   "the batch, such as a position or a random number");
+  return emitRowError(op,
+                      "it reads a value that is another one for every place in "
+                      "the batch, such as a position or a random number");
 }
 
 LogicalResult
@@ -149,7 +151,7 @@ Propagation::assignRows(Operation *op, ArrayRef<RowDim> rows,
   for (const RowDim &row : rows) {
     std::optional<int64_t> dim = map(row.dim);
     if (!dim)
-      return mixes(op, why);
+      return emitRowError(op, why);
     layout.rows.push_back({*dim, row.outer, row.size});
   }
   llvm::sort(layout.rows, [](const RowDim &a, const RowDim &b) {
@@ -293,8 +295,9 @@ LogicalResult Propagation::visitShape(Operation *op) {
         reshapeRows(layout.rows, shapeOf(reshape.getOperand()),
                     shapeOf(reshape.getResult()));
     if (!rows)
-      return mixes(op, "it joins rows and other indices to one dimension and "
-                       "cuts that elsewhere");
+      return emitRowError(
+          op, "it joins rows and other indices to one dimension and "
+              "cuts that elsewhere");
     layout.rows = *rows;
     return assign(op, layout);
   }
@@ -327,10 +330,10 @@ LogicalResult Propagation::visitSlices(Operation *op) {
     if (whole)
       left.push_back(row);
     else if (to[row.dim] != 1)
-      return mixes(op, "it cuts some of the rows");
+      return emitRowError(op, "it cuts some of the rows");
   }
   if (left.empty())
-    return mixes(op, "it takes single rows");
+    return emitRowError(op, "it takes single rows");
   layout.rows = left;
   return assign(op, layout);
 }
@@ -354,7 +357,7 @@ LogicalResult Propagation::visitUpdate(stablehlo::DynamicUpdateSliceOp op) {
   RowDims rows = part.is(Kind::Rows) ? part.rows : stack.rows;
   for (const RowDim &row : rows)
     if (shapeOf(op.getOperand())[row.dim] != shapeOf(op.getUpdate())[row.dim])
-      return mixes(op, "it writes to places along the rows");
+      return emitRowError(op, "it writes to places along the rows");
   if (failed(requireRows(op, op.getOperand(), rows)) ||
       failed(requireRows(op, op.getUpdate(), rows)))
     return failure();
@@ -487,7 +490,7 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
   bool bothRows = sides[other].is(Kind::Rows);
   if ((free && bothRows) || (free && contracted) ||
       (contracted && contracted != sides[side].rows.size()))
-    return mixes(op, "it contracts rows with other rows");
+    return emitRowError(op, "it contracts rows with other rows");
   llvm::sort(matching, [](const RowDim &a, const RowDim &b) {
     return std::tie(a.dim, a.outer) < std::tie(b.dim, b.outer);
   });
@@ -495,8 +498,9 @@ LogicalResult Propagation::visitDot(stablehlo::DotGeneralOp op) {
     if (failed(requireRows(op, values[other], matching)))
       return failure();
   if (layoutOf(values[other]).mixed)
-    return mixes(op, "it reads a value that follows from the parameters and "
-                     "the rows of all ranks");
+    return emitRowError(op,
+                        "it reads a value that follows from the parameters and "
+                        "the rows of all ranks");
   if (contracted)
     return assign(op, sumOf(0));
   llvm::sort(result, [](const RowDim &a, const RowDim &b) {
@@ -537,7 +541,8 @@ LogicalResult Propagation::visitConvolution(stablehlo::ConvolutionOp op) {
       lhs.rows[0].size == rhs.rows[0].size && op.getFeatureGroupCount() == 1 &&
       op.getBatchGroupCount() == 1)
     return assign(op, sumOf(0));
-  return mixes(op, "it is a convolution over rows, or with rows as its kernel");
+  return emitRowError(
+      op, "it is a convolution over rows, or with rows as its kernel");
 }
 
 LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
@@ -585,10 +590,11 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
         },
         "");
   if (reduced != rows.size())
-    return mixes(op, "it reduces some of the rows, not all of a micro-batch");
+    return emitRowError(
+        op, "it reduces some of the rows, not all of a micro-batch");
   if (isa_and_nonnull<stablehlo::AddOp>(combiner)) {
     if (!layoutOf(op.getInitValues()[0]).is(Kind::Zero))
-      return mixes(op, "its sum over rows does not begin at zero");
+      return emitRowError(op, "its sum over rows does not begin at zero");
     return assign(op, sumOf(elements));
   }
   if (std::optional<Reduction> extreme = extremeOf(combiner)) {
@@ -596,8 +602,9 @@ LogicalResult Propagation::visitReduce(stablehlo::ReduceOp op) {
     layout.reduction = *extreme;
     return assign(op, layout);
   }
-  return mixes(op, "it reduces the rows by something else than a sum, a "
-                   "maximum, a minimum, or the and or the or of booleans");
+  return emitRowError(op,
+                      "it reduces the rows by something else than a sum, a "
+                      "maximum, a minimum, or the and or the or of booleans");
 }
 
 //===----------------------------------------------------------------------===//
@@ -631,15 +638,16 @@ LogicalResult Propagation::visitGather(stablehlo::GatherOp op) {
     if (table.is(Kind::Partial) && failed(requireWhole(op, op.getOperand())))
       return failure();
     if (layoutOf(op.getOperand()).mixed)
-      return mixes(op, "it reads a value that follows from the parameters and "
-                       "the rows of all ranks");
+      return emitRowError(
+          op, "it reads a value that follows from the parameters and "
+              "the rows of all ranks");
     if (table.is(Kind::Rows)) {
       // Each row has its own table.
       RowDims matching;
       for (const RowDim &row : indices.rows) {
         auto at = positionIn(dims.getStartIndicesBatchingDims(), row.dim);
         if (!at)
-          return mixes(op, "rows are indices into rows");
+          return emitRowError(op, "rows are indices into rows");
         matching.push_back(
             {dims.getOperandBatchingDims()[*at], row.outer, row.size});
       }
@@ -694,7 +702,7 @@ LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
     auto result = indexToResult(row.dim, dims.getIndexVectorDim(),
                                 dims.getUpdateWindowDims());
     if (!result)
-      return mixes(op, "rows are parts of one index");
+      return emitRowError(op, "rows are parts of one index");
     updateRows.push_back({*result, row.outer, row.size});
     auto at = positionIn(dims.getScatterIndicesBatchingDims(), row.dim);
     own &= at.has_value();
@@ -712,8 +720,9 @@ LogicalResult Propagation::visitScatterOfRows(stablehlo::ScatterOp op,
     return assign(op, layout);
   }
   if (!addsUp(op) || !isSum(layoutOf(target)))
-    return mixes(op, "rows are written to places that others may write too, "
-                     "and not added to zeros");
+    return emitRowError(op,
+                        "rows are written to places that others may write too, "
+                        "and not added to zeros");
   return assign(op, sumOf(0));
 }
 
@@ -739,7 +748,7 @@ LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
   auto dims = op.getScatterDimensionNumbers();
   Value target = op.getInputs()[0], updates = op.getUpdates()[0];
   if (rows.empty())
-    return mixes(op, "it writes one value to rows");
+    return emitRowError(op, "it writes one value to rows");
   RowDims targetRows;
   SmallVector<int64_t> windowDims;
   for (int64_t d = 0; d < static_cast<int64_t>(shapeOf(target).size()); ++d)
@@ -755,13 +764,14 @@ LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
     }
     int64_t dim = windowDims[*at];
     if (shapeOf(target)[dim] != shapeOf(updates)[row.dim])
-      return mixes(op, "it writes to places along the rows");
+      return emitRowError(op, "it writes to places along the rows");
     targetRows.push_back({dim, row.outer, row.size});
   }
   if (scattered) {
     if (!targetRows.empty() || !addsUp(op) || !isSum(layoutOf(target)) ||
         !goToSamePlaces(op, rows))
-      return mixes(op, "it writes rows to places that differ along the batch");
+      return emitRowError(
+          op, "it writes rows to places that differ along the batch");
     return assign(op, sumOf(0));
   }
   if (failed(requireRows(op, target, targetRows)))
@@ -774,7 +784,7 @@ LogicalResult Propagation::visitScatterOfWindows(stablehlo::ScatterOp op,
 LogicalResult Propagation::visitScatter(stablehlo::ScatterOp op) {
   if (op.getInputs().size() != 1)
     return anyOf(op, Kind::Rows) || anyOf(op, Kind::Partial)
-               ? mixes(op, "it scatters several tensors at once")
+               ? emitRowError(op, "it scatters several tensors at once")
                : replicate(op);
   Layout into = layoutOf(op.getInputs()[0]),
          from = layoutOf(op.getUpdates()[0]),
@@ -844,8 +854,8 @@ LogicalResult Propagation::visitWindows(Operation *op,
 /// Updates the number of elements of a carried sum: a loop that adds to it in
 /// every iteration multiplies it by the trip count; after other loops it is
 /// unknown.
-static void countTurns(stablehlo::WhileOp loop, unsigned index,
-                       Layout &layout) {
+static void scaleCountByTrips(stablehlo::WhileOp loop, unsigned index,
+                              Layout &layout) {
   if (!layout.isCounted)
     return;
   Operation *yielded =
@@ -882,10 +892,11 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
   for (bool changed = true; changed;) {
     changed = false;
     if (++turns > 64)
-      return mixes(loop, "what its values are changes from turn to turn");
-    ++quiet;
+      return emitRowError(loop,
+                          "what its values are changes from turn to turn");
+    ++suppressErrors;
     LogicalResult turned = turn();
-    --quiet;
+    --suppressErrors;
     if (failed(turned))
       return failure();
     for (auto [index, carry] : llvm::enumerate(carries)) {
@@ -900,8 +911,9 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
           }
         both = join(layoutOf(init), layoutOf(yielded));
         if (!both)
-          return mixes(loop, "a value of the loop is rows in one turn and a "
-                             "sum over rows in another");
+          return emitRowError(loop,
+                              "a value of the loop is rows in one turn and a "
+                              "sum over rows in another");
         changed |= true;
       }
       if (both->is(Kind::Rows) && failed(requireRows(loop, init, both->rows)))
@@ -916,7 +928,7 @@ LogicalResult Propagation::visitWhile(stablehlo::WhileOp loop) {
     return failure();
   for (auto [index, result] : llvm::enumerate(loop->getResults())) {
     Layout layout = carries[index];
-    countTurns(loop, index, layout);
+    scaleCountByTrips(loop, index, layout);
     layouts[result] = layout;
   }
   return success();
@@ -962,9 +974,9 @@ LogicalResult Propagation::visitReturn(func::ReturnOp op) {
     if (layoutOf(operand.get()).is(Kind::Rows)) {
       auto path = func.getResultAttrOfType<StringAttr>(
           operand.getOperandNumber(), kPathAttr);
-      return mixes(op, "the result '" +
-                           (path ? path.getValue() : StringRef("?")) +
-                           "' is another one for every row");
+      return emitRowError(op, "the result '" +
+                                  (path ? path.getValue() : StringRef("?")) +
+                                  "' is another one for every row");
     }
     if (failed(requireWhole(op, operand.get())))
       return failure();
@@ -1023,7 +1035,7 @@ LogicalResult Propagation::visitByKind(Operation *op) {
     return visitElementwise(op);
   for (Value operand : op->getOperands()) {
     if (layoutOf(operand).is(Kind::Rows))
-      return mixes(op, "what this op does with rows is not known");
+      return emitRowError(op, "what this op does with rows is not known");
     if (failed(requireWhole(op, operand)))
       return failure();
   }
@@ -1067,7 +1079,7 @@ LogicalResult Propagation::visitBlock(Block &block) {
 LogicalResult Propagation::run(bool isQuiet) {
   found = false;
   drawn.clear();
-  quiet = isQuiet;
+  suppressErrors = isQuiet;
   return visitBlock(func.getBody().front());
 }
 

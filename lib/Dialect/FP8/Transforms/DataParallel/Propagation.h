@@ -81,7 +81,7 @@ private:
   LogicalResult requireWhole(Operation *op, Value value);
   /// Emits an error unless `value` has these rows, or is the same for all rows.
   LogicalResult requireRows(Operation *op, Value value, ArrayRef<RowDim> rows);
-  LogicalResult mixes(Operation *op, const llvm::Twine &why);
+  LogicalResult emitRowError(Operation *op, const llvm::Twine &why);
   bool learnedOf(Operation *op) const;
   bool anyOf(Operation *op, Layout::Kind kind) const;
 
@@ -93,7 +93,7 @@ private:
   bool found = false;
   /// Nonzero while iterations of a loop before the last are visited: these emit
   /// no errors.
-  unsigned quiet = 0;
+  unsigned suppressErrors = 0;
 };
 
 } // namespace mlir::fp8

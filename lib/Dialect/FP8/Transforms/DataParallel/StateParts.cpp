@@ -45,9 +45,10 @@ struct Gathered {
 
 /// Arrays of the state that depend on each other element by element, and the
 /// values between them.
-class Component {
+class ElementwiseComponent {
 public:
-  Component(func::FuncOp func, const Signature &signature, int64_t devices)
+  ElementwiseComponent(func::FuncOp func, const Signature &signature,
+                       int64_t devices)
       : func(func), signature(signature), devices(devices),
         end(func.getBody().front().getTerminator()) {}
 
@@ -68,9 +69,9 @@ private:
   void addUse(OpOperand &use);
   bool addReduction(stablehlo::ReduceOp reduce);
   void addMembersOf(Operation *op);
-  bool isSpread(Value value) const;
-  Value spreadAgain(Value value, OpBuilder &b) const;
-  void sumOverRanks(stablehlo::ReduceOp reduce);
+  bool isSplatLike(Value value) const;
+  Value broadcastToPart(Value value, OpBuilder &b) const;
+  void reduceOverRanks(stablehlo::ReduceOp reduce);
 
   func::FuncOp func;
   const Signature &signature;
@@ -182,14 +183,14 @@ static std::optional<Gathered> matchGathers(Value whole, const Split &wanted,
 // Values that depend on each other element by element
 //===----------------------------------------------------------------------===//
 
-void Component::add(Value value) {
+void ElementwiseComponent::add(Value value) {
   if (values.insert(value))
     worklist.push_back(value);
 }
 
 /// Whether all elements of a value are equal. Such values are made again for
 /// parts, where they are read.
-bool Component::isSpread(Value value) const {
+bool ElementwiseComponent::isSplatLike(Value value) const {
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
     return constant.isSplat();
@@ -197,20 +198,20 @@ bool Component::isSpread(Value value) const {
   return broadcast && shapeOf(broadcast.getOperand()).empty();
 }
 
-void Component::addMembersOf(Operation *op) {
+void ElementwiseComponent::addMembersOf(Operation *op) {
   if (op->getBlock() != end->getBlock()) {
     isWhole = true;
     return;
   }
   ops.insert(op);
   for (Value value : op->getOperands())
-    if (shapeOf(value) == ArrayRef(shape) && !isSpread(value))
+    if (shapeOf(value) == ArrayRef(shape) && !isSplatLike(value))
       add(value);
   for (Value value : op->getResults())
     add(value);
 }
 
-void Component::addDefinition(Value value) {
+void ElementwiseComponent::addDefinition(Value value) {
   if (auto arg = dyn_cast<BlockArgument>(value)) {
     if (arg.getOwner() != end->getBlock() ||
         signature.args[arg.getArgNumber()].role != ArgRole::State) {
@@ -247,7 +248,7 @@ static bool isNeutral(Operation *combiner, Value init) {
 }
 
 /// Adds a reduction of all elements to one: each rank reduces its part.
-bool Component::addReduction(stablehlo::ReduceOp reduce) {
+bool ElementwiseComponent::addReduction(stablehlo::ReduceOp reduce) {
   if (reduce->getNumResults() != 1 || reduce->getBlock() != end->getBlock() ||
       !shapeOf(reduce->getResult(0)).empty())
     return false;
@@ -258,7 +259,7 @@ bool Component::addReduction(stablehlo::ReduceOp reduce) {
   return true;
 }
 
-void Component::addUse(OpOperand &use) {
+void ElementwiseComponent::addUse(OpOperand &use) {
   Operation *user = use.getOwner();
   if (user == end) {
     StringRef path = signature.results[use.getOperandNumber()].statePath;
@@ -276,7 +277,7 @@ void Component::addUse(OpOperand &use) {
     isWhole = true;
 }
 
-void Component::grow(BlockArgument arg) {
+void ElementwiseComponent::grow(BlockArgument arg) {
   shape = llvm::to_vector(shapeOf(arg));
   add(arg);
   while (!worklist.empty() && !isWhole) {
@@ -291,7 +292,7 @@ void Component::grow(BlockArgument arg) {
   }
 }
 
-bool Component::isSplit() {
+bool ElementwiseComponent::isSplit() {
   if (isWhole || cuts.empty())
     return false;
   wanted = *matchCut(cuts.front());
@@ -309,7 +310,7 @@ bool Component::isSplit() {
 //===----------------------------------------------------------------------===//
 
 /// Makes a value of equal elements again, in the shape of a part.
-Value Component::spreadAgain(Value value, OpBuilder &b) const {
+Value ElementwiseComponent::broadcastToPart(Value value, OpBuilder &b) const {
   RankedTensorType type = tensorOf(value).clone(wanted.part);
   DenseElementsAttr constant;
   if (matchPattern(value, m_Constant(&constant)))
@@ -321,7 +322,7 @@ Value Component::spreadAgain(Value value, OpBuilder &b) const {
 }
 
 /// Reduces the results of all ranks to one, in the order of the parts.
-void Component::sumOverRanks(stablehlo::ReduceOp reduce) {
+void ElementwiseComponent::reduceOverRanks(stablehlo::ReduceOp reduce) {
   OpBuilder b(reduce);
   b.setInsertionPointAfter(reduce);
   Location loc = reduce.getLoc();
@@ -340,15 +341,16 @@ void Component::sumOverRanks(stablehlo::ReduceOp reduce) {
   mine.replaceAllUsesExcept(one->getResult(0), all);
 }
 
-void Component::split() {
+void ElementwiseComponent::split() {
   OpBuilder b(func.getContext());
   for (Value whole : gathers)
     whole.replaceAllUsesWith(matchGathers(whole, wanted, devices)->part);
   for (Operation *op : ops) {
     b.setInsertionPoint(op);
     for (OpOperand &operand : op->getOpOperands())
-      if (shapeOf(operand.get()) == ArrayRef(shape) && isSpread(operand.get()))
-        operand.set(spreadAgain(operand.get(), b));
+      if (shapeOf(operand.get()) == ArrayRef(shape) &&
+          isSplatLike(operand.get()))
+        operand.set(broadcastToPart(operand.get(), b));
     for (Value result : op->getResults())
       result.setType(tensorOf(result).clone(wanted.part));
   }
@@ -361,7 +363,7 @@ void Component::split() {
     cut->erase();
   }
   for (Operation *reduce : reductions)
-    sumOverRanks(cast<stablehlo::ReduceOp>(reduce));
+    reduceOverRanks(cast<stablehlo::ReduceOp>(reduce));
 }
 
 //===----------------------------------------------------------------------===//
@@ -375,8 +377,8 @@ static bool storesParts(const SignatureArg &arg, const Recipe *recipe,
     return true;
   auto storesSo = [&](const StorageRecipe &storage) {
     return !storage.changes() ||
-           StoredForm::isForParts(storage, part,
-                                  cast<RankedTensorType>(arg.type).getShape());
+           StoredForm::canStoreParts(
+               storage, part, cast<RankedTensorType>(arg.type).getShape());
   };
   const OptimizerRecipe &optimizer = recipe->optimizer;
   if (optimizer.clipUpdate)
@@ -440,7 +442,7 @@ void fp8::splitState(func::FuncOp func, const Signature &signature,
     BlockArgument argument = func.getArgument(arg.index);
     if (!devices || arg.role != ArgRole::State || !seen.insert(argument).second)
       continue;
-    Component component(func, signature, devices.getInt());
+    ElementwiseComponent component(func, signature, devices.getInt());
     component.grow(argument);
     bool isSplit = component.isSplit();
     for (BlockArgument each : component.getState()) {

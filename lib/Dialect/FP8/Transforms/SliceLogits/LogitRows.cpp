@@ -107,7 +107,7 @@ LogitRows::LogitRows(Dot dot, const RowDim &rows) : dot(dot), rows(rows) {
   rowsOf[dot.getResult()] = rows;
   ops.insert({dot, RowWork{std::move(*origins), rows}});
   collect();
-  dropSmallEnds();
+  dropOpsOnSmallValues();
   obstacle = findObstacle();
 }
 
@@ -136,7 +136,7 @@ void LogitRows::collect() {
 }
 
 /// Keeps only the ops that read a large value, and those that lead to them.
-void LogitRows::dropSmallEnds() {
+void LogitRows::dropOpsOnSmallValues() {
   DenseSet<Operation *> needed{dot};
   for (auto &[op, work] : llvm::reverse(ops)) {
     bool readsLarge = llvm::any_of(op->getOperands(), [&](Value value) {

@@ -35,7 +35,7 @@ public:
   /// Whether all ops that read a value as large as the logits are among these
   /// ops, and none of these needs a result of all rows. Otherwise `getObstacle`
   /// returns the op that prevents it.
-  bool isClosed() const { return !obstacle; }
+  bool canSlice() const { return !obstacle; }
   Operation *getObstacle() const { return obstacle; }
 
   stablehlo::DotGeneralOp getDot() const { return dot; }
@@ -51,7 +51,7 @@ public:
 
 private:
   void collect();
-  void dropSmallEnds();
+  void dropOpsOnSmallValues();
   std::optional<RowWork> matchWork(Operation *op) const;
   bool agrees(Operation *op, ArrayRef<RowOrigin> origins) const;
   Operation *findObstacle();

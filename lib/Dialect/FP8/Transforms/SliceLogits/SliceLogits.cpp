@@ -483,7 +483,7 @@ void SliceLogits::slice(const LargeLogits &large) {
   Operation *obstacle = nullptr;
   for (auto [dim, slices] : large.getCuts()) {
     LogitRows logits(dot, {dim, 1, shapeOf(dot.getResult())[dim]});
-    if (logits.isClosed()) {
+    if (logits.canSlice()) {
       if (emitRemarks)
         dot.emitRemark() << "logits are computed in " << slices << " slices of "
                          << large.countRows() / slices << " rows";

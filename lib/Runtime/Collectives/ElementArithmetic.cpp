@@ -1,6 +1,6 @@
-//===- Numbers.cpp - Arithmetic on elements of many types -----------------===//
+//===- ElementArithmetic.cpp - Arithmetic on many element types -----------===//
 
-#include "Numbers.h"
+#include "ElementArithmetic.h"
 #include "Arithmetic.h"
 
 #include <algorithm>

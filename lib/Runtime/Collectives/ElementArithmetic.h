@@ -1,7 +1,7 @@
-//===- Numbers.h - Arithmetic on elements of many types ---------*- C++ -*-===//
+//===- ElementArithmetic.h - Arithmetic on many element types ---*- C++ -*-===//
 
-#ifndef FP8_LIB_RUNTIME_COLLECTIVES_NUMBERS_H
-#define FP8_LIB_RUNTIME_COLLECTIVES_NUMBERS_H
+#ifndef FP8_LIB_RUNTIME_COLLECTIVES_ELEMENTARITHMETIC_H
+#define FP8_LIB_RUNTIME_COLLECTIVES_ELEMENTARITHMETIC_H
 
 #include "../Support.h"
 
@@ -31,4 +31,4 @@ void reduceExactly(fp8_dtype dtype, fp8_reduction reduction, int64_t count,
 
 } // namespace fp8::rt
 
-#endif // FP8_LIB_RUNTIME_COLLECTIVES_NUMBERS_H
+#endif // FP8_LIB_RUNTIME_COLLECTIVES_ELEMENTARITHMETIC_H

@@ -1,4 +1,4 @@
-//===- TrainFinite.cpp - Ending a run at values that are not finite -------===//
+//===- TrainNonFinite.cpp - Ending a run at values that are not finite ----===//
 
 #include "Trainer.h"
 

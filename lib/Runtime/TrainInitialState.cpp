@@ -1,4 +1,4 @@
-//===- TrainBegin.cpp - The initial state of a run ------------------------===//
+//===- TrainInitialState.cpp - The initial state of a run -----------------===//
 
 #include "Trainer.h"
 
@@ -51,9 +51,9 @@ void Trainer::begin(const InitialValues &initial) {
   }
   InitialValues::Values found = initial.find(targets, optional);
   if (!found.unused.empty())
-    console.sayLine(str("note: ", found.unused.size(), " tensors of '",
-                        options.init_file, "' are not used, '",
-                        found.unused[0].name, "' first"));
+    console.printLine(str("note: ", found.unused.size(), " tensors of '",
+                          options.init_file, "' are not used, '",
+                          found.unused[0].name, "' first"));
   setKeys(found.optional);
   std::vector<const void *> values(tree.size());
   for (size_t i = 0; i < leaves.size(); ++i)
@@ -83,16 +83,16 @@ void Trainer::setKeys(const std::vector<const void *> &values) {
 //===----------------------------------------------------------------------===//
 
 void Trainer::resume() {
-  CheckpointInfo info =
-      resumeFromNewest(directory, *step, position.fingerprint, checkpoint,
-                       [&](const std::string &text) { console.sayLine(text); });
+  CheckpointInfo info = resumeFromNewest(
+      directory, *step, position.fingerprint, checkpoint,
+      [&](const std::string &text) { console.printLine(text); });
   savedStep = info.step;
   checkResumed(info);
   position.step = info.step;
   position.batches = info.batches;
   position.seed = info.seed;
   position.rows = info.rows;
-  console.sayLine(str("resuming from ", checkpoint));
+  console.printLine(str("resuming from ", checkpoint));
 }
 
 /// Throws if the run cannot continue, and warns if it will differ.
@@ -103,7 +103,7 @@ void Trainer::checkResumed(const CheckpointInfo &info) {
                     checkpoint, "' stands, but got ", options.steps,
                     ": steps count in all, those before a resume included"));
   if (info.seed != position.seed)
-    console.sayLine(
+    console.printLine(
         str("note: going on with the checkpoint's seed ", info.seed));
   if (!missingData.empty() && info.step < options.steps)
     throw Error(FP8_ERROR_DATA, missingData);
