@@ -15,7 +15,9 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     block of an attention has up to 64 queries and all keys: as many queries as
     leave the scores in shared memory, or 32 where no 16 do. On sm_90a, dots of
     at least 64 rows are left to `wgmma` where it has their types, with 128 rows
-    a block where that leaves 256 blocks. A tile changes no bit of a result; how
+    a block where that leaves 256 blocks. Operands that `cp.async` copies have up
+    to four stages in shared memory, as many as leave room for a second block on
+    the processor if two stages do. A tile changes no bit of a result; how
     sums are cut does, so that the CPU's tile, which decides that, is part of the
     plan.
 
@@ -105,7 +107,8 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     point, which the CPU has in the lanes of a vector, are those of neighbouring
     threads, brought together by shuffles in the CPU's order, so that sums have
     the CPU's bits. Dots of f8, bf16 and f16 use `mma.sync` with tiles in shared
-    memory, those of f32 use FMA.
+    memory, those of f32 use FMA. `cp.async` copies what is multiplied as it lies,
+    some stages ahead; what is converted or turned comes by way of registers.
 
     Buffers of the kernel's own lie in shared memory; what does not fit lies in
     global memory, of which each block has its part. There are at most 256 blocks
@@ -140,8 +143,9 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def GPUCasts : Pass<"fp8-gpu-casts"> {

@@ -339,7 +339,10 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     `sum_tile` is the tile that decides how sums are cut into partial sums: that
     of the CPU, so that both targets compute the same bits. With `wgmma`, dots
     whose operands and rows allow it are computed by this instruction of sm_90a;
-    the threads are then whole warpgroups of 128.
+    the threads are then whole warpgroups of 128. The tiles of a dot's operands
+    come to shared memory in steps along k; of operands that `cp.async` copies
+    there are up to `stages`, from 2 to 4: while one is read the others are on
+    their way.
 
     Example: blocks of 16 rows.
 
@@ -351,10 +354,11 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
   let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
                         ArrayRefParameter<"int64_t", "tile that sums are cut by">:$sumTile,
                         "unsigned":$threads,
-                        DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma);
+                        DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma,
+                        DefaultValuedParameter<"unsigned", "2", "of a dot's operands in shared memory">:$stages);
   let assemblyFormat = [{
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
-        `threads` `=` $threads (`,` `wgmma` `=` $wgmma^)? `>`
+        `threads` `=` $threads (`,` struct($wgmma, $stages)^)? `>`
   }];
   let genVerifyDecl = 1;
 }
