@@ -30,7 +30,7 @@ int64_t BlockLowering::dotScratchBytes(linalg::GenericOp op,
     shape.push_back(sizes[cast<AffineDimExpr>(expr).getPosition()]);
   FailureOr<DotPlan> plan =
       makeDotPlan(op, sizes, contraction::denseStrides(shape), alignmentsOf(op),
-                  localInputs, threads, wgmma);
+                  localInputs, threads, stages, wgmma);
   if (failed(plan))
     return 0;
   if (plan->usesWgmma())
@@ -55,7 +55,7 @@ LogicalResult BlockLowering::emitDot(linalg::GenericOp op) {
   FailureOr<DotPlan> plan = failure();
   if (succeeded(contraction::stridesOf(contraction.out.getType(), strides)))
     plan = makeDotPlan(op, contraction.sizes, strides, alignmentsOf(op),
-                       localInputs, threads, wgmma);
+                       localInputs, threads, stages, wgmma);
   if (failed(plan))
     return op.emitError(
         "expected a contraction of memrefs of static shape and strides");

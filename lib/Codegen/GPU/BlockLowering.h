@@ -27,13 +27,13 @@ class BlockLowering : public KernelLowering {
 public:
   /// If `inOrder`, a block runs the last loop of the domain tile by tile.
   BlockLowering(FunctionOpInterface kernel, ArrayRef<int64_t> domain,
-                ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile, bool inOrder,
-                int64_t threads, bool wgmma, const GPUInfo &target,
+                GPUPlanAttr plan, bool inOrder, const GPUInfo &target,
                 ArrayRef<int64_t> alignments)
-      : KernelLowering(kernel, domain, tile, sumTile,
-                       inOrder ? std::optional(tile.back()) : std::nullopt),
-        target(target), threads(threads), wgmma(wgmma), alignments(alignments) {
-  }
+      : KernelLowering(kernel, domain, plan.getTile(), plan.getSumTile(),
+                       inOrder ? std::optional(plan.getTile().back())
+                               : std::nullopt),
+        target(target), threads(plan.getThreads()), stages(plan.getStages()),
+        wgmma(plan.getWgmma()), alignments(alignments) {}
 
   /// Finds out what memory the kernel needs, without emitting code.
   LogicalResult measure();
@@ -95,6 +95,8 @@ private:
 
   const GPUInfo &target;
   int64_t threads;
+  /// The number of stages of operands that `cp.async` copies.
+  int64_t stages;
   /// Whether `wgmma` may compute dots.
   bool wgmma;
   /// The alignment of each argument, in bytes.

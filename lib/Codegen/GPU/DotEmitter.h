@@ -31,6 +31,10 @@ private:
     int64_t pieces = 0;
     /// The extent of a piece along the rows and along k.
     int64_t pieceRows = 1, pieceDepth = 1;
+    /// A piece is the same in shared memory; else it is made of an access for
+    /// each element along k.
+    bool asItLies = false;
+    int64_t accesses() const { return asItLies ? 1 : pieceDepth; }
   };
 
   /// A part of k whose products are added up: `extent` of them, from `k0` on.
@@ -52,18 +56,33 @@ private:
 
   // Global to shared memory.
   Copy planCopy(unsigned operand);
-  Values load(const Copy &copy, Places places, Value k0, Value kEnd);
-  Value loadVector(Ref ref, unsigned operand, Value exists);
+  /// An access of a piece in global memory, and whether it lies in the dot
+  /// (null: it does).
+  struct Source {
+    Ref ref;
+    Value exists;
+  };
+  Source sourceOf(const Copy &copy, size_t piece, int64_t depth, Places places,
+                  Value k0, Value kEnd);
+  Value patternOf(unsigned operand, Value line);
+  Value placeOf(unsigned operand, Value row, Value depth, Value stage);
+  void ifOwned(const Copy &copy, int64_t piece, function_ref<void()> body);
+  Value loadVector(const Source &source, unsigned operand);
   void store(const Copy &copy, ValueRange values, Value stage);
   Value convert(Value value, unsigned operand);
 
+  Value endOf(const Run &run, Value at);
+  Value isStage(const Run &run, Value at);
   Values loadStage(Places places, const Run &run, Value at);
   void storeStage(const Run &run, ValueRange values, Value stage);
   Values ifStage(const Run &run, Value at, Values values,
                  function_ref<Values()> body);
+  void startCopies(Places places, const Run &run, Value at, Value stage);
+  void startFirstCopies(Places places, const Run &run);
+  void startNextCopies(Places places, const Run &run, Value at);
+  void waitForCopies();
 
   // wgmma.
-  Value swizzled(Value row, Value depth);
   void showToWgmma();
   Value descriptorOf(unsigned operand, Value stage);
   Value startProducts(Value stage, ValueRange sums);
@@ -74,7 +93,10 @@ private:
   Values computeStage(Value stage, Values sums);
   Values multiplyFragments(Value stage, Values sums);
   Values multiplyScalars(Value stage, Values sums);
-  Value fragmentWord(unsigned operand, Value stage, Value row, int64_t word);
+  int64_t matricesOf(unsigned operand) const;
+  Value matrixLine(unsigned operand, Value stage, int64_t tile, int64_t step);
+  Values loadFragments(unsigned operand, Value stage, int64_t tile,
+                       int64_t step);
   Values mma(ValueRange lhs, ValueRange rhs, Value sum);
   Values zeros();
   void addScaled(Values &sums, ValueRange part, Places places, Value k0);
@@ -101,7 +123,7 @@ private:
   Value thread, lane, warpRow, warpColumn;
   Value shared;
   std::array<Value, 2> elements; // the tiles as elements of the operands
-  Value words;                   // and all shared memory as i32
+  Value halves;                  // and all shared memory as i16
   std::array<Value, 2> first;    // row and column of the tile
 };
 

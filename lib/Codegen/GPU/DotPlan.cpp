@@ -15,8 +15,8 @@ using namespace mlir::fp8::gpu_codegen;
 
 /// The rows and columns of a block's tile where all of a dot is larger.
 static constexpr int64_t kTileRows = 64, kTileColumns = 128;
-/// The rows that one access has where an operand lies along its rows.
-static constexpr int64_t kMostRows = 4;
+/// The rows that one access has where an operand is turned.
+static constexpr int64_t kMostTurned = 4;
 /// The columns where sums and partial sums are both in registers, where
 /// operands are turned, and for FMA.
 static constexpr int64_t kFewColumns = 64;
@@ -98,7 +98,6 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
   OperandPlan &own = plan.operands[operand];
   ArrayRef<Dim> rows = operand ? plan.columns : plan.rows;
   int64_t bytes = own.from.getIntOrFloatBitWidth() / 8;
-  own.alongK = plan.k.strides[operand] == 1;
   const Dim *along = own.alongK     ? &plan.k
                      : rows.empty() ? nullptr
                                     : &rows.back();
@@ -108,13 +107,12 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
     return llvm::any_of(along->loops,
                         [&](const auto &loop) { return loop.first == d; });
   };
-  int64_t width = std::min<int64_t>(16, alignment) / bytes;
+  int64_t width = std::min(kPiece, alignment) / bytes;
+  if (own.linesAlongK != own.alongK)
+    width = std::min(width, kMostTurned);
   // A run of k ends where a vector does.
-  if (!own.alongK)
-    width = std::min(width, kMostRows);
   int64_t extent = own.alongK ? std::gcd(plan.run, plan.k.size) : along->size;
-  int64_t tile = own.alongK ? plan.stageDepth()
-                            : (operand ? plan.tileColumns : plan.tileRows);
+  int64_t tile = own.alongK ? plan.stageDepth() : plan.extentOf(operand);
   auto fits = [&] {
     if (extent % width || tile % width)
       return false;
@@ -147,6 +145,30 @@ bool gpu_codegen::multipliesMatrices(linalg::GenericOp dot) {
   return plan.multiplier != Multiplier::FMA;
 }
 
+/// How both operands lie, here and there: fragments of 16 bits are read of
+/// lines along k or along the rows, others along k alone.
+static void chooseLines(DotPlan &plan) {
+  for (auto [own, stride] : llvm::zip(plan.operands, plan.k.strides)) {
+    own.alongK = stride == 1;
+    own.linesAlongK = own.alongK || plan.multiplier != Multiplier::MmaSync ||
+                      plan.elementBytes() != 2;
+  }
+}
+
+/// What `cp.async` copies: operands in global memory that are multiplied as
+/// they are, by pieces that begin where it can. Each stage but the last of a
+/// run has others on their way.
+static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
+                         DotPlan &plan) {
+  for (auto [own, local] : llvm::zip(plan.operands, localInputs))
+    own.copied = !plan.usesWgmma() && !local && own.from == own.to &&
+                 own.linesAlongK == own.alongK &&
+                 own.width * plan.elementBytes() == kPiece;
+  if (plan.isCopied())
+    plan.stages = std::clamp<int64_t>(
+        llvm::divideCeil(plan.run, plan.stageDepth()), kFewestStages, stages);
+}
+
 /// The tile that a block computes at once, and the warps along its sides.
 static void chooseTile(DotPlan &plan) {
   auto fit = [](int64_t extent, int64_t least, int64_t most) {
@@ -161,8 +183,9 @@ static void chooseTile(DotPlan &plan) {
         fit(columns, kMmaColumns, plan.hasParts() ? kFewColumns : kTileColumns);
     return;
   }
-  bool turns = llvm::any_of(std::array<unsigned, 2>{0, 1},
-                            [&](unsigned i) { return plan.k.strides[i] != 1; });
+  bool turns = llvm::any_of(plan.operands, [](const OperandPlan &own) {
+    return own.linesAlongK != own.alongK;
+  });
   bool usesMma = plan.multiplier == Multiplier::MmaSync;
   bool fewColumns = plan.hasParts() || turns || !usesMma;
   plan.tileRows = fit(rows, kMmaRows, kTileRows);
@@ -176,12 +199,10 @@ static void chooseTile(DotPlan &plan) {
   }
 }
 
-FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
-                                            ArrayRef<int64_t> sizes,
-                                            ArrayRef<int64_t> outStrides,
-                                            std::array<int64_t, 2> alignments,
-                                            std::array<Type, 2> localInputs,
-                                            int64_t threads, bool wgmma) {
+FailureOr<DotPlan> gpu_codegen::makeDotPlan(
+    linalg::GenericOp op, ArrayRef<int64_t> sizes, ArrayRef<int64_t> outStrides,
+    std::array<int64_t, 2> alignments, std::array<Type, 2> localInputs,
+    int64_t threads, int64_t stages, bool wgmma) {
   FailureOr<ContractionDims> dims = inferContractionDims(op);
   if (failed(dims))
     return failure();
@@ -208,8 +229,10 @@ FailureOr<DotPlan> gpu_codegen::makeDotPlan(linalg::GenericOp op,
       plan.usesWgmma()
           ? std::min<int64_t>(kWgmmaStageBytes, llvm::PowerOf2Ceil(runBytes))
           : std::min(kStageBytes, runBytes);
+  chooseLines(plan);
   chooseTile(plan);
   for (unsigned i = 0; i < 2; ++i)
     chooseAccess(*loops, i, alignments[i], plan);
+  chooseCopies(localInputs, stages, plan);
   return plan;
 }

@@ -22,8 +22,11 @@ inline constexpr int64_t kWarpgroup = 128, kWgmmaRows = 64;
 inline constexpr int64_t kStageBytes = 64, kWgmmaStageBytes = 128;
 /// What tiles of `wgmma` begin at multiples of: eight lines of a swizzle.
 inline constexpr int64_t kWgmmaAlignment = 8 * kWgmmaStageBytes;
-/// Stages in shared memory: one is filled while the other is read.
-inline constexpr int64_t kStages = 2;
+/// Bytes that `cp.async` copies, and that `ldmatrix` reads of a line.
+inline constexpr int64_t kPiece = 16;
+/// Stages in shared memory: while one is read, others are filled. What comes by
+/// way of registers needs no more than the fewest.
+inline constexpr int64_t kFewestStages = 2, kMostStages = 4;
 
 /// How an operand comes into shared memory.
 struct OperandPlan {
@@ -31,6 +34,12 @@ struct OperandPlan {
   Type from, to;
   /// Neighbours along k lie beside each other; else those along the rows.
   bool alongK = true;
+  /// It lies along k in shared memory: as it does in global memory, or turned
+  /// on its way.
+  bool linesAlongK = true;
+  /// It is copied by `cp.async`, which changes nothing; else it comes by way of
+  /// registers.
+  bool copied = false;
   /// The elements of one access.
   int64_t width = 1;
 };
@@ -50,8 +59,9 @@ struct DotPlan {
   std::array<bool, 2> scaled = {false, false};
   /// Products that one partial sum has; all of k where there are no parts.
   int64_t run = 0;
-  /// Bytes along k of one stage of an operand's tile.
-  int64_t stageBytes = 0;
+  /// Bytes along k of one stage of an operand's tile, and how many stages there
+  /// are in shared memory.
+  int64_t stageBytes = 0, stages = kFewestStages;
   /// The tile that the block computes at once, and the warps along each side.
   int64_t tileRows = 0, tileColumns = 0, warpRows = 0, warpColumns = 0;
 
@@ -61,9 +71,21 @@ struct DotPlan {
   /// Elements along k of one stage.
   int64_t stageDepth() const { return stageBytes / elementBytes(); }
   bool usesWgmma() const { return multiplier == Multiplier::Wgmma; }
-  /// The distance of a tile's rows: such that the eight rows of a fragment lie
-  /// in different banks. `wgmma` has a swizzle for that.
-  int64_t rowBytes() const { return stageBytes + (usesWgmma() ? 0 : 16); }
+  /// The lines of an operand's tile in shared memory, rows or elements along k:
+  /// how many there are, and the bytes of each.
+  int64_t lines(unsigned operand) const {
+    return operands[operand].linesAlongK ? extentOf(operand) : stageDepth();
+  }
+  int64_t lineBytes(unsigned operand) const {
+    return operands[operand].linesAlongK ? stageBytes
+                                         : extentOf(operand) * elementBytes();
+  }
+  /// The distance of two lines. What FMA reads at once, 16 bytes of eight lines
+  /// each, lies in different banks by a gap, elsewhere by a swizzle.
+  int64_t lineDistance(unsigned operand) const {
+    return lineBytes(operand) + (multiplier == Multiplier::FMA ? kPiece : 0);
+  }
+  bool isCopied() const { return operands[0].copied || operands[1].copied; }
   bool hasParts() const {
     return run != k.size || !outerK.empty() || isScaled();
   }
@@ -73,25 +95,27 @@ struct DotPlan {
   /// places.
   int64_t mmaRows() const { return tileRows / warpRows / kMmaRows; }
   int64_t mmaColumns() const { return tileColumns / warpColumns / kMmaColumns; }
-  /// Bytes of one stage of an operand's tile.
+  int64_t extentOf(unsigned operand) const {
+    return operand ? tileColumns : tileRows;
+  }
+  /// Bytes of one stage, of an operand's tile and of both.
   int64_t stageSize(unsigned operand) const {
-    return (operand ? tileColumns : tileRows) * rowBytes();
+    return lines(operand) * lineDistance(operand);
   }
-  int64_t getSharedBytes() const {
-    return kStages * (stageSize(0) + stageSize(1));
-  }
+  int64_t stageSize() const { return stageSize(0) + stageSize(1); }
+  int64_t getSharedBytes() const { return stages * stageSize(); }
 };
 
 /// The plan of a tile of `op` whose result has these strides. `alignments` are
 /// those of both operands in bytes, `localInputs` the types of those that the
-/// block has made itself (null for the others). With `wgmma`, dots that it can
-/// compute are computed by it. Fails for what is no contraction of operands
-/// with known strides.
+/// block has made itself (null for the others). Operands that `cp.async` copies
+/// have up to `stages`. With `wgmma`, dots that it can compute are computed by
+/// it. Fails for what is no contraction of operands with known strides.
 FailureOr<DotPlan> makeDotPlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> outStrides,
                                std::array<int64_t, 2> alignments,
                                std::array<Type, 2> localInputs, int64_t threads,
-                               bool wgmma);
+                               int64_t stages, bool wgmma);
 
 /// Whether `mma.sync` and `wgmma` have instructions for the operands.
 bool multipliesMatrices(linalg::GenericOp dot);

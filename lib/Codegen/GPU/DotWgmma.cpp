@@ -19,22 +19,8 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Bytes that a swizzle moves as one, and after how many of them (in the order
-/// of addresses) it moves them somewhere else.
-static constexpr int64_t kPiece = 16, kPatternBytes = 128;
 /// Shared memory that the addresses in a descriptor count in.
 static constexpr int64_t kWindow = 1 << 18;
-
-/// The element of its row where `depth` lies (PTX ISA, "Swizzling Modes"): the
-/// number of a piece is combined with that of its 128 bytes.
-Value DotEmitter::swizzled(Value row, Value depth) {
-  int64_t pieces = plan.stageBytes / kPiece;
-  int64_t inPiece = kPiece / plan.elementBytes();
-  Value pattern = rem(div(row, kPatternBytes / plan.stageBytes), pieces);
-  Value piece =
-      arith::XOrIOp::create(b, loc, div(depth, inPiece), pattern).getResult();
-  return add(mul(piece, inPiece), rem(depth, inPiece));
-}
 
 /// What this thread has written to shared memory is to be seen by `wgmma`,
 /// which reads by another proxy.
@@ -50,10 +36,10 @@ void DotEmitter::showToWgmma() {
 Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
   Value start = arith::AddIOp::create(
       b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
-      mul(stage, plan.stageSize(0) + plan.stageSize(1)));
+      mul(stage, plan.stageSize()));
   start = operand ? add(start, plan.stageSize(0))
                   : add(start, mul(div(thread, kWarpgroup),
-                                   kWgmmaRows * plan.rowBytes()));
+                                   kWgmmaRows * plan.stageBytes));
   start = div(rem(start, kWindow), kPiece);
   // Lines of 128, 64 and 32 bytes are swizzles 1, 2 and 3.
   uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / plan.stageBytes);
@@ -136,11 +122,11 @@ DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
         showToWgmma();
         gpu::BarrierOp::create(b, loc);
         Value made =
-            startProducts(rem(number, kStages), carried.drop_front(loaded));
+            startProducts(rem(number, plan.stages), carried.drop_front(loaded));
         Values next = llvm::to_vector(carried.take_front(loaded));
         if (run.stages > 1)
           next = ifStage(run, add(at, depth), next, [&] {
-            storeStage(run, next, rem(add(number, 1), kStages));
+            storeStage(run, next, rem(add(number, 1), plan.stages));
             Value following = add(at, 2 * depth);
             return ifStage(run, following, next,
                            [&] { return loadStage(places, run, following); });

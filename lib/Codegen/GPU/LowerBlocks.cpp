@@ -10,6 +10,7 @@
 #include "mlir/Dialect/Affine/IR/AffineOps.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
 
 namespace mlir::fp8 {
 #define GEN_PASS_DEF_LOWERBLOCKS
@@ -133,8 +134,7 @@ private:
       return kernel.emitOpError(
           "expected a body and a plan: run --fp8-plan-blocks first");
     OpBuilder builder(kernel);
-    SmallVector<int64_t> domain(kernel.getDomain()), tile(plan.getTile()),
-        sumTile(plan.getSumTile());
+    SmallVector<int64_t> domain(kernel.getDomain());
     auto known = alignments.find(kernel.getSymName());
     SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
     if (known != alignments.end())
@@ -143,8 +143,7 @@ private:
     bool inOrder = kernel.getBlock().has_value();
     func::FuncOp func = moveToFunction(builder, kernel, name);
     kernel.erase();
-    BlockLowering lowering(func, domain, tile, sumTile, inOrder,
-                           plan.getThreads(), plan.getWgmma(), info, aligned);
+    BlockLowering lowering(func, domain, plan, inOrder, info, aligned);
     if (failed(lowering.run()))
       return failure();
     int64_t shared = lowering.getSharedBytes();

@@ -25,6 +25,8 @@ namespace {
 constexpr int64_t kBlockWork = 2048;
 /// The rows and columns of a dot that a block computes.
 constexpr int64_t kDotRows = 64, kDotFewestRows = 16, kDotColumns = 128;
+/// The bytes of shared memory that the system keeps of each block.
+constexpr int64_t kSystemShared = 1 << 10;
 /// The queries per block of an attention whose scores are in global memory.
 constexpr int64_t kScratchRows = 32;
 /// The number of blocks that keeps all multiprocessors of a large card busy.
@@ -168,30 +170,75 @@ public:
   }
 
 private:
+  static GPUPlanAttr makePlan(KernelOp kernel, ArrayRef<int64_t> tile,
+                              unsigned threads, bool wgmma = false,
+                              unsigned stages = kFewestStages) {
+    return GPUPlanAttr::get(kernel.getContext(), tile, cpuTileOf(kernel),
+                            threads, wgmma, stages);
+  }
+
+  /// The bytes that a block needs.
+  struct Memory {
+    int64_t shared, scratch;
+  };
+  static FailureOr<Memory> measure(KernelOp kernel, GPUPlanAttr plan,
+                                   const GPUInfo &info) {
+    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
+    BlockLowering lowering(kernel, kernel.getDomain(), plan,
+                           kernel.getBlock().has_value(), info, aligned);
+    if (failed(lowering.measure()))
+      return failure();
+    return Memory{lowering.getSharedBytes(), lowering.getScratchBytes()};
+  }
+
+  /// Returns the plan with the most stages that leave the block's own buffers
+  /// in shared memory, and room for a second block on the multiprocessor.
+  static FailureOr<GPUPlanAttr> withStages(KernelOp kernel, GPUPlanAttr plan,
+                                           const GPUInfo &info) {
+    FailureOr<Memory> least = measure(kernel, plan, info);
+    if (failed(least))
+      return failure();
+    auto hasRoomForTwo = [&](const Memory &memory) {
+      return 2 * (memory.shared + kSystemShared) <= info.sharedPerProcessor;
+    };
+    int64_t shared = least->shared;
+    for (int64_t stages = kFewestStages + 1; stages <= kMostStages; ++stages) {
+      GPUPlanAttr more = makePlan(kernel, plan.getTile(), plan.getThreads(),
+                                  plan.getWgmma(), stages);
+      FailureOr<Memory> memory = measure(kernel, more, info);
+      if (failed(memory))
+        return failure();
+      // Stop where no dot uses another stage.
+      if (memory->shared == shared || memory->scratch > least->scratch ||
+          (hasRoomForTwo(*least) && !hasRoomForTwo(*memory)))
+        break;
+      shared = memory->shared;
+      plan = more;
+    }
+    return plan;
+  }
+
   /// Takes the largest number of queries whose intermediates fit into shared
   /// memory. If even the smallest does not fit, the intermediates lie in global
   /// memory, and the number is chosen for the tiles of a dot.
   FailureOr<GPUPlanAttr> planOfAttention(KernelOp kernel, const GPUInfo &info) {
-    SmallVector<int64_t> sumTile = cpuTileOf(kernel), tile;
-    SmallVector<int64_t> aligned(kernel.getNumArguments(), kLocalAlignment);
     bool wgmma =
         info.hasWgmma &&
         llvm::any_of(kernel.getBody().getOps<linalg::GenericOp>(),
                      [](linalg::GenericOp generic) {
                        return isDot(generic) && multipliesMatrices(generic);
                      });
+    auto planOfRows = [&](int64_t rows) {
+      return makePlan(kernel, tileOfAttention(kernel, rows), kThreads, wgmma);
+    };
     for (int64_t rows = kDotRows; rows >= kDotFewestRows; rows /= 2) {
-      tile = tileOfAttention(kernel, rows);
-      BlockLowering lowering(kernel, kernel.getDomain(), tile, sumTile,
-                             kernel.getBlock().has_value(), kThreads, wgmma,
-                             info, aligned);
-      if (failed(lowering.measure()))
+      FailureOr<Memory> memory = measure(kernel, planOfRows(rows), info);
+      if (failed(memory))
         return failure();
-      if (lowering.getScratchBytes() == 0)
-        return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads, wgmma);
+      if (memory->scratch == 0)
+        return withStages(kernel, planOfRows(rows), info);
     }
-    tile = tileOfAttention(kernel, kScratchRows);
-    return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads, wgmma);
+    return withStages(kernel, planOfRows(kScratchRows), info);
   }
 
   /// Plans two warpgroups if that leaves enough blocks for all multiprocessors,
@@ -204,8 +251,7 @@ private:
           localBytes(kernel, tile) > info.sharedBytes / 2 ||
           (groups > 1 && countTiles(kernel, tile) < kEnoughBlocks))
         continue;
-      return GPUPlanAttr::get(&getContext(), tile, cpuTileOf(kernel),
-                              groups * kWarpgroup, /*wgmma=*/true);
+      return makePlan(kernel, tile, groups * kWarpgroup, /*wgmma=*/true);
     }
     return nullptr;
   }
@@ -213,11 +259,10 @@ private:
   FailureOr<GPUPlanAttr> planOf(KernelOp kernel, const GPUInfo &info) {
     if (isAttention(kernel))
       return planOfAttention(kernel, info);
-    SmallVector<int64_t> sumTile = cpuTileOf(kernel);
     if (linalg::GenericOp dot = contractionOf(kernel)) {
       if (info.hasWgmma && multipliesMatrices(dot))
         if (GPUPlanAttr plan = planOfWgmma(kernel, dot, info))
-          return plan;
+          return withStages(kernel, plan, info);
       // Use half of the shared memory, so that two blocks fit on a
       // multiprocessor.
       int64_t rows = kDotRows;
@@ -225,16 +270,14 @@ private:
       while (rows > kDotFewestRows &&
              localBytes(kernel, tile) > info.sharedBytes / 2)
         tile = tileOfDot(kernel, dot, rows /= 2);
-      return GPUPlanAttr::get(&getContext(), tile, sumTile, kThreads,
-                              /*wgmma=*/false);
+      return withStages(kernel, makePlan(kernel, tile, kThreads), info);
     }
     unsigned threads = kThreads;
     if (kernel.getDomain().empty())
       threads = hasIrregular(kernel)                    ? kMostThreads
                 : largestVolume(kernel) > kManyElements ? kManyThreads
                                                         : kThreads;
-    return GPUPlanAttr::get(&getContext(), tileOfElementwise(kernel), sumTile,
-                            threads, /*wgmma=*/false);
+    return makePlan(kernel, tileOfElementwise(kernel), threads);
   }
 
   static bool hasIrregular(KernelOp kernel) {

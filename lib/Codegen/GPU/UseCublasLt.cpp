@@ -209,7 +209,8 @@ private:
     for (int64_t extent : shape)
       tile.push_back(std::min(extent, kTransposeTile));
     auto plan =
-        GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false);
+        GPUPlanAttr::get(&getContext(), tile, tile, 128, /*wgmma=*/false,
+                         /*stages=*/2);
     auto fill = [&](OpBuilder &builder, ValueRange arguments) {
       auto identity = builder.getMultiDimIdentityMap(2);
       auto transposed =

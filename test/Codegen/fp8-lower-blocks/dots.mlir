@@ -5,19 +5,30 @@
 #rhs = affine_map<(i, j, k) -> (j, k)>
 #out = affine_map<(i, j, k) -> (i, j)>
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_89", features = "+ptx84">} {
-  // Both operands along k: 16 bytes an access, from global to shared memory by
-  // way of registers, the next stage before the products of this one.
-  // CHECK: gpu.func @mixed({{.*}}) workgroup
-  // CHECK-COUNT-3: vector.load %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xf8{{.*}}>, vector<16xf8
-  // CHECK: scf.for
-  // CHECK: vector.store %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xf8E4M3FN, #gpu.address_space<workgroup>>, vector<16xf8E4M3FN>
-  // CHECK: vector.store %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xf8E5M2, #gpu.address_space<workgroup>>, vector<16xf8E5M2>
+  // Both operands along k: cp.async, 16 bytes an access, a group each of the
+  // first two stages, then the stage that is two ahead of the products. One
+  // barrier a stage.
+  // CHECK: gpu.func @mixed({{.*}}) workgroup(%{{.*}} : memref<18432xi8, #gpu.address_space<workgroup>>
+  // CHECK-NOT: vector.load
   // CHECK: gpu.barrier
-  // CHECK: scf.if
-  // CHECK: vector.load
+  // CHECK: nvgpu.device_async_copy %{{.*}}, %{{.*}}, 16 {bypassL1} : memref<8192xf8E4M3FN> to memref<{{.*}}xf8E4M3FN, #gpu.address_space<workgroup>>
+  // CHECK-COUNT-2: nvgpu.device_async_copy {{.*}} : memref<16384xf8E5M2>
+  // CHECK: nvvm.cp.async.commit.group
+  // CHECK-COUNT-3: nvgpu.device_async_copy
+  // CHECK: nvvm.cp.async.commit.group
+  // CHECK: scf.for
+  // CHECK: nvvm.cp.async.wait.group 1
+  // CHECK-NEXT: gpu.barrier
+  // CHECK: %[[NEXT:.*]] = arith.addi %{{.*}}, %c128
+  // CHECK: %[[THERE:.*]] = arith.cmpi ult, %[[NEXT]], %c256
+  // CHECK: scf.if %[[THERE]] {
+  // CHECK-COUNT-3: nvgpu.device_async_copy
+  // CHECK-NOT: gpu.barrier
+  // CHECK: nvvm.cp.async.commit.group
+  // CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = false} : memref<{{.*}}xi16, #gpu.address_space<workgroup>> -> vector<4x2xi16>
   // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k32.row.col.f32.e4m3.e5m2.f32"
   fp8.kernel @mixed(read %x: memref<32x256xf8E4M3FN>, read %w: memref<64x256xf8E5M2>, write %y: memref<32x64xf32>) domain = [32, 64]
-      plan = #fp8.gpu_plan<tile = [32, 64], sum_tile = [32, 64], threads = 128> {
+      plan = #fp8.gpu_plan<tile = [32, 64], sum_tile = [32, 64], threads = 128, stages = 3> {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<32x64xf32>)
     linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -33,18 +44,53 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_89", features = "+ptx
     fp8.return
   }
 
-  // An operand along its rows is turned on its way: 4 rows of 2 each.
-  // CHECK: gpu.func @turned
-  // CHECK: vector.load %{{.*}} {alignment = 8 : i64} : memref<{{.*}}xbf16>, vector<4xbf16>
-  // CHECK: vector.store %{{.*}} {alignment = 4 : i64} : memref<{{.*}}xbf16, #gpu.address_space<workgroup>>, vector<2xbf16>
+  // 16 bits along the rows are copied as they lie, and turned by ldmatrix.
+  // CHECK: gpu.func @rows
+  // CHECK: nvgpu.device_async_copy %{{.*}}, %{{.*}}, 8 {bypassL1} : memref<8192xbf16>
+  // CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = true} : memref<{{.*}}xi16, #gpu.address_space<workgroup>> -> vector<4x2xi16>
+  // CHECK: nvgpu.ldmatrix %{{.*}} {numTiles = 4 : i32, transpose = false}
   // CHECK: llvm.call_intrinsic "llvm.nvvm.mma.m16n8k16.row.col.bf16"
-  fp8.kernel @turned(read %x: memref<256x32xbf16>, read %w: memref<64x256xbf16>, write %y: memref<32x64xf32>) domain = [32, 64]
+  fp8.kernel @rows(read %x: memref<256x32xbf16>, read %w: memref<64x256xbf16>, write %y: memref<32x64xf32>) domain = [32, 64]
       plan = #fp8.gpu_plan<tile = [32, 64], sum_tile = [32, 64], threads = 128> {
     linalg.generic {indexing_maps = [#lhsT, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
         ins(%x, %w : memref<256x32xbf16>, memref<64x256xbf16>) outs(%y : memref<32x64xf32>)
         attrs = {fp8.task_dims = array<i64: 0, 1>} {
     ^bb0(%a: bf16, %b: bf16, %o: f32):
       %0 = arith.extf %a : bf16 to f32
+      %1 = arith.extf %b : bf16 to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    fp8.return
+  }
+
+  // f8 along the rows is turned on its way: 4 rows of 4 each. What is converted
+  // comes by way of registers, too, and lies along the rows.
+  // CHECK: gpu.func @turned
+  // CHECK-NOT: nvgpu.device_async_copy {{.*}} : memref<8192xf8E4M3FN>
+  // CHECK: vector.load %{{.*}} {alignment = 4 : i64} : memref<{{.*}}xf8E4M3FN>, vector<4xf8E4M3FN>
+  // CHECK: nvvm.cp.async.wait.group 0
+  // CHECK: nvgpu.device_async_copy {{.*}} : memref<16384xbf16>
+  // CHECK: vector.load %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xf8E4M3FN>, vector<16xf8E4M3FN>
+  // CHECK-COUNT-2: vector.store %{{.*}} {alignment = 16 : i64} : memref<{{.*}}xbf16, #gpu.address_space<workgroup>>, vector<8xbf16>
+  fp8.kernel @turned(read %x: memref<256x32xf8E4M3FN>, read %w: memref<64x256xf8E4M3FN>, read %v: memref<64x256xbf16>, write %y: memref<32x64xf32>, write %z: memref<32x64xf32>) domain = [32, 64]
+      plan = #fp8.gpu_plan<tile = [32, 64], sum_tile = [32, 64], threads = 128> {
+    linalg.generic {indexing_maps = [#lhsT, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %w : memref<256x32xf8E4M3FN>, memref<64x256xf8E4M3FN>) outs(%y : memref<32x64xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
+      %1 = arith.extf %b : f8E4M3FN to f32
+      %2 = arith.mulf %0, %1 : f32
+      %3 = arith.addf %o, %2 : f32
+      linalg.yield %3 : f32
+    }
+    linalg.generic {indexing_maps = [#lhsT, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
+        ins(%x, %v : memref<256x32xf8E4M3FN>, memref<64x256xbf16>) outs(%z : memref<32x64xf32>)
+        attrs = {fp8.task_dims = array<i64: 0, 1>} {
+    ^bb0(%a: f8E4M3FN, %b: bf16, %o: f32):
+      %0 = arith.extf %a : f8E4M3FN to f32
       %1 = arith.extf %b : bf16 to f32
       %2 = arith.mulf %0, %1 : f32
       %3 = arith.addf %o, %2 : f32

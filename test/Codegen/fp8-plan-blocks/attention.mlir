@@ -74,7 +74,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
 
   // Sums over queries: a block runs all queries of a head, tile by tile, and
   // adds to what it has filled. Tiles may be others than the CPU's block.
-  // PLAN: fp8.kernel @backward({{.*}}) domain = [4, 256] block = 16 plan = #fp8.gpu_plan<tile = [1, 64], sum_tile = [1, 16], threads = 128>
+  // PLAN: fp8.kernel @backward({{.*}}) domain = [4, 256] block = 16 plan = #fp8.gpu_plan<tile = [1, 64], sum_tile = [1, 16], threads = 128, stages = 4>
   // CHECK: gpu.func @backward({{.*}}fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 128
   // CHECK: gpu.barrier
   // CHECK: scf.for %{{.*}} = %c0 to %c256 step %c64 {

@@ -67,7 +67,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   }
 
   // Fewer rows than those of a warpgroup, and operands that no instruction
-  // multiplies.
+  // multiplies: as many stages by cp.async as k has, up to four.
   // CHECK: fp8.kernel @few({{.*}}) domain = [32, 512] plan = #fp8.gpu_plan<tile = [32, 128], sum_tile = [{{.*}}], threads = 128>
   fp8.kernel @few(read %x: memref<32x128xf8E4M3FN>, read %w: memref<512x128xf8E4M3FN>, write %y: memref<32x512xf32>) domain = [32, 512] {
     %zero = arith.constant 0.0 : f32
@@ -86,7 +86,7 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
-  // CHECK: fp8.kernel @single({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [{{.*}}], threads = 128>
+  // CHECK: fp8.kernel @single({{.*}}) domain = [256, 512] plan = #fp8.gpu_plan<tile = [64, 128], sum_tile = [{{.*}}], threads = 128, stages = 4>
   fp8.kernel @single(read %x: memref<256x128xf32>, read %w: memref<512x128xf32>, write %y: memref<256x512xf32>) domain = [256, 512] {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<256x512xf32>)

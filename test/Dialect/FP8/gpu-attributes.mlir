@@ -4,6 +4,10 @@
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_120a", features = "+ptx87">} {
   // CHECK: domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128>
   fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128>
+  // CHECK: threads = 128, wgmma = true, stages = 4>
+  fp8.kernel @l(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 128, stages = 4, wgmma = true>
+  // CHECK: threads = 64, stages = 3>
+  fp8.kernel @m(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 64, stages = 3>
   // CHECK: fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 128, shared = 64, dynamic_shared = 0, scratch = 256>
   func.func private @f() attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 4, threads = 128, shared = 64, dynamic_shared = 0, scratch = 256>}
 }
@@ -17,6 +21,11 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_80", features = "">} 
 
 // expected-error @+1 {{expected threads to be a multiple of 32 up to 1024 but got 48}}
 fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 48>
+
+// -----
+
+// expected-error @+1 {{expected 2 to 4 stages but got 5}}
+fp8.kernel @k(read %x: memref<64xf32>) domain = [64] plan = #fp8.gpu_plan<tile = [16], sum_tile = [64], threads = 64, stages = 5>
 
 // -----
 

@@ -1,5 +1,6 @@
 // Dots by wgmma agree with the CPU's, in the emulator: one warpgroup and two,
-// operands along k and turned, each type, k that ends within a stage.
+// operands along k and turned, each type, converted f8, k that ends within a
+// stage.
 // RUN: fp8-opt --fp8-import --fp8-quantize=recipe=none --fp8-structure --fp8-kernels %s -o %t.mlir
 // RUN: fp8-opt --fp8-target=nvptx=sm_90a --fp8-plan-blocks %t.mlir | FileCheck %s --check-prefix=PLAN
 // RUN: fp8-check-gpu-kernels --seeds=2 %t.mlir | FileCheck %s
@@ -9,13 +10,14 @@
 // PLAN-DAG: memref<200x128xf8E5M2>{{.*}} threads = 128, wgmma = true>
 // PLAN-DAG: memref<3x64x80xf16>{{.*}} threads = 128, wgmma = true>
 // CHECK-NOT: FAIL
-// CHECK: 4 kernels, 0 failed
+// CHECK: 5 kernels, 0 failed
 
 func.func @main(%x: tensor<256x128x72xf8E4M3FN>, %w: tensor<256x72x8xf8E5M2>,
                 %a: tensor<256x128x48xbf16>, %b: tensor<256x24x48xbf16>,
                 %c: tensor<200x128xf8E5M2>, %d: tensor<200x96xf8E4M3FN>,
-                %h: tensor<3x64x80xf16>, %g: tensor<3x40x80xf16>)
-    -> (tensor<256x128x8xf32>, tensor<256x128x24xf32>, tensor<128x96xf32>, tensor<3x64x40xf32>) {
+                %h: tensor<3x64x80xf16>, %g: tensor<3x40x80xf16>,
+                %l: tensor<64x160xf8E4M3FN>, %m: tensor<32x160xbf16>)
+    -> (tensor<256x128x8xf32>, tensor<256x128x24xf32>, tensor<128x96xf32>, tensor<3x64x40xf32>, tensor<64x32xf32>) {
   %0 = stablehlo.dot_general %x, %w, batching_dims = [0] x [0], contracting_dims = [2] x [1]
       : (tensor<256x128x72xf8E4M3FN>, tensor<256x72x8xf8E5M2>) -> tensor<256x128x8xf32>
   %1 = stablehlo.dot_general %a, %b, batching_dims = [0] x [0], contracting_dims = [2] x [2]
@@ -24,5 +26,7 @@ func.func @main(%x: tensor<256x128x72xf8E4M3FN>, %w: tensor<256x72x8xf8E5M2>,
       : (tensor<200x128xf8E5M2>, tensor<200x96xf8E4M3FN>) -> tensor<128x96xf32>
   %3 = stablehlo.dot_general %h, %g, batching_dims = [0] x [0], contracting_dims = [2] x [2]
       : (tensor<3x64x80xf16>, tensor<3x40x80xf16>) -> tensor<3x64x40xf32>
-  return %0, %1, %2, %3 : tensor<256x128x8xf32>, tensor<256x128x24xf32>, tensor<128x96xf32>, tensor<3x64x40xf32>
+  %4 = stablehlo.dot_general %l, %m, contracting_dims = [1] x [1]
+      : (tensor<64x160xf8E4M3FN>, tensor<32x160xbf16>) -> tensor<64x32xf32>
+  return %0, %1, %2, %3, %4 : tensor<256x128x8xf32>, tensor<256x128x24xf32>, tensor<128x96xf32>, tensor<3x64x40xf32>, tensor<64x32xf32>
 }

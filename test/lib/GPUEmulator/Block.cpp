@@ -478,6 +478,8 @@ void Block::waitForCopies(Thread &thread, uint64_t pending, bool all) {
       Cell &cell = cellOf(copy.target + i);
       cell.pending = Stamp();
       cell.write = stamp;
+      // It is a write through the generic proxy, made by now.
+      cell.unfenced = thread.proxyFences + 1;
     }
     thread.copies.pop_front();
   }

@@ -103,6 +103,7 @@ struct Grid {
   unsigned sharedBytes;
   std::mt19937_64 random;
   std::vector<std::unique_ptr<Stack>> stacks;
+  uint64_t bankConflicts = 0;
 };
 
 class Block {

@@ -47,6 +47,9 @@ enum class Fault {
 struct Result {
   Fault fault = Fault::None;
   std::string message; ///< Which kernel, block and thread, where, and what.
+  /// Lines of 16 bytes that ldmatrix reads from banks of shared memory that
+  /// others of the same matrix lie in: each takes a cycle of its own.
+  uint64_t bankConflicts = 0;
   explicit operator bool() const { return fault == Fault::None; }
 };
 

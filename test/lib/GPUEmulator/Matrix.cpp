@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <set>
 
 namespace fp8::emulator {
 
@@ -67,11 +68,15 @@ static void loadMatrices(Block &block, unsigned warp, const Gathering &lanes) {
   bool isTransposed = instruction.detail[1];
   for (unsigned matrix = 0; matrix < count; ++matrix) {
     uint16_t rows[8][8];
+    // 32 banks of four bytes: eight lines that lie in different ones are read
+    // at once (CUDA C++ Programming Guide, "Shared Memory").
+    std::set<uint64_t> banks;
     for (unsigned row = 0; row < 8; ++row) {
       unsigned lane = matrix * 8 + row;
       uint64_t address = lanes.operands[lane][0];
       block.access(block.threadAt(warp * 32 + lane), address, 16, 16,
                    AccessKind::Read, instruction.place);
+      block.grid.bankConflicts += !banks.insert(address / 16 % 8).second;
       std::memcpy(rows[row], reinterpret_cast<const void *>(address), 16);
     }
     for (unsigned lane = 0; lane < 32; ++lane) {

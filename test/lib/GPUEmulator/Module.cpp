@@ -268,7 +268,9 @@ Result LoadedKernel::launch(DeviceMemory &memory, const Geometry &geometry,
     if (!result)
       return result;
   }
-  return {};
+  Result result;
+  result.bankConflicts = grid.bankConflicts;
+  return result;
 }
 
 //===----------------------------------------------------------------------===//

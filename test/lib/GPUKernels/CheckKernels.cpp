@@ -63,6 +63,10 @@ static cl::opt<std::string>
     image("gpu-image", cl::init("cubin"),
           cl::desc("form of kernels for --samples: cubin, ptx, "
                    "bitcode"));
+static cl::opt<std::string>
+    compiled("compiled",
+             cl::desc("a module of stage 6 with the kernels for the GPU, "
+                      "which are then not compiled here"));
 static cl::opt<bool> quiet("quiet", cl::desc("only print failures"));
 
 namespace {
@@ -263,11 +267,18 @@ void Checker::compileForCPU(ModuleOp source) {
 }
 
 void Checker::compileForGPU(ModuleOp source) {
-  OwningOpRef<ModuleOp> module(source.clone());
-  PassManager pm(&context);
-  buildGPUCodegenPipeline(pm, chip);
-  buildNVVMPipeline(pm);
-  ::run(pm, *module);
+  OwningOpRef<ModuleOp> module;
+  if (compiled.empty()) {
+    module = source.clone();
+    PassManager pm(&context);
+    buildGPUCodegenPipeline(pm, chip);
+    buildNVVMPipeline(pm);
+    ::run(pm, *module);
+  } else {
+    module = parseSourceFile<ModuleOp>(compiled.getValue(), &context);
+    if (!module)
+      std::exit(1);
+  }
   registerGPUTranslations(context);
   auto target =
       (*module)->getAttrOfType<GPUTargetAttr>(FP8Dialect::kTargetAttrName);
@@ -276,6 +287,8 @@ void Checker::compileForGPU(ModuleOp source) {
         !StringRef(kernel.label).contains(only))
       continue;
     auto gpu = module->lookupSymbol<gpu::GPUModuleOp>(kernel.name);
+    if (!gpu)
+      fail("'" + compiled + "' has no kernel '" + kernel.name + "'");
     kernel.launch =
         gpu->getAttrOfType<GPULaunchAttr>(FP8Dialect::kGPULaunchAttrName);
     GPUImage kind =
@@ -339,10 +352,15 @@ std::string Checker::runOnGPU(const KernelInfo &kernel,
   geometry.dynamicShared = kernel.launch.getDynamicShared();
   emulator::Schedule schedule;
   schedule.seed = seed;
+  schedule.landing =
+      std::array{emulator::Landing::Late, emulator::Landing::Early,
+                 emulator::Landing::Random}[seed % 3];
   emulator::Result result =
       function->launch(memory, geometry, schedule, arguments.data());
   if (!result)
     return result.message;
+  if (result.bankConflicts)
+    return std::to_string(result.bankConflicts) + " conflicts of banks";
   // Unwritten parts keep their old content, as on the CPU.
   for (auto [index, buffer] : llvm::enumerate(buffers))
     std::memcpy(buffer.data(), reinterpret_cast<const void *>(addresses[index]),

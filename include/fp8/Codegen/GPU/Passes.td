@@ -15,7 +15,9 @@ def PlanBlocks : Pass<"fp8-plan-blocks", "::mlir::ModuleOp"> {
     shared memory. A block of an attention has all keys and up to 64 queries: as
     many as keep the scores in shared memory, or 32 if even 16 do not. On
     sm_90a, dots of at least 64 rows use `wgmma` if it supports their types,
-    with 128 rows per block if that leaves 256 blocks. A tile does not change
+    with 128 rows per block if that leaves 256 blocks. Operands that `cp.async`
+    copies have two to four stages in shared memory: as many as leave room for a
+    second block on the multiprocessor, if two stages do. A tile does not change
     any bit of a result. The split of sums does; the CPU's tile, which
     determines it, is therefore part of the plan.
 
@@ -106,7 +108,9 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     partial sums of one point are the lanes of a vector; here they belong to
     neighbouring threads and are combined by shuffles in the CPU's order, so
     that sums are bitwise equal to the CPU's. Dots of f8, bf16 and f16 use
-    `mma.sync` with tiles in shared memory, those of f32 use FMA.
+    `mma.sync` with tiles in shared memory, those of f32 use FMA. `cp.async`
+    copies operands that are multiplied as they lie, some stages ahead; operands
+    that are converted or transposed go through registers.
 
     The kernel's own buffers lie in shared memory. Those that do not fit lie in
     global memory, a part of it for each block. At most 256 blocks are launched
@@ -141,8 +145,9 @@ def LowerBlocks : Pass<"fp8-lower-blocks", "::mlir::ModuleOp"> {
     "::mlir::affine::AffineDialect", "::mlir::arith::ArithDialect",
     "::mlir::func::FuncDialect", "::mlir::gpu::GPUDialect",
     "::mlir::LLVM::LLVMDialect", "::mlir::math::MathDialect",
-    "::mlir::memref::MemRefDialect", "::mlir::NVVM::NVVMDialect",
-    "::mlir::scf::SCFDialect", "::mlir::vector::VectorDialect"];
+    "::mlir::memref::MemRefDialect", "::mlir::nvgpu::NVGPUDialect",
+    "::mlir::NVVM::NVVMDialect", "::mlir::scf::SCFDialect",
+    "::mlir::vector::VectorDialect"];
 }
 
 def GPUCasts : Pass<"fp8-gpu-casts"> {

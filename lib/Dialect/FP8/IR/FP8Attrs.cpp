@@ -96,7 +96,7 @@ CublasLtPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
 LogicalResult
 GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
                     ArrayRef<int64_t> tile, ArrayRef<int64_t> sumTile,
-                    unsigned threads, bool wgmma) {
+                    unsigned threads, bool wgmma, unsigned stages) {
   if (failed(verifyTile(emitError, tile)) ||
       failed(verifyTile(emitError, sumTile)) ||
       failed(verifyThreads(emitError, threads)))
@@ -105,6 +105,8 @@ GPUPlanAttr::verify(llvm::function_ref<InFlightDiagnostic()> emitError,
     return emitError() << "expected whole warpgroups of 128 threads for wgmma "
                           "but got "
                        << threads;
+  if (stages < 2 || stages > 4)
+    return emitError() << "expected 2 to 4 stages but got " << stages;
   return success();
 }
 

@@ -341,7 +341,10 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
     is the tile that decides how sums are cut into partial sums: the CPU's tile,
     so that both targets compute the same bits. With `wgmma`, dots whose
     operands and rows allow it are computed by this instruction of sm_90a;
-    `threads` is then a multiple of a warpgroup, 128.
+    `threads` is then a multiple of a warpgroup, 128. The tiles of a dot's
+    operands come to shared memory in steps along k. Operands that `cp.async`
+    copies have a ring of `stages` such steps, from 2 to 4: one is read while the
+    others are in flight.
 
     Example: blocks of 16 rows.
 
@@ -353,10 +356,11 @@ def FP8_GPUPlanAttr : AttrDef<FP8_Dialect, "GPUPlan"> {
   let parameters = (ins ArrayRefParameter<"int64_t", "extent along each domain loop">:$tile,
                         ArrayRefParameter<"int64_t", "tile that sums are cut by">:$sumTile,
                         "unsigned":$threads,
-                        DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma);
+                        DefaultValuedParameter<"bool", "false", "dots by wgmma">:$wgmma,
+                        DefaultValuedParameter<"unsigned", "2", "of a dot's operands in shared memory">:$stages);
   let assemblyFormat = [{
     `<` `tile` `=` custom<Integers>($tile) `,` `sum_tile` `=` custom<Integers>($sumTile) `,`
-        `threads` `=` $threads (`,` `wgmma` `=` $wgmma^)? `>`
+        `threads` `=` $threads (`,` struct($wgmma, $stages)^)? `>`
   }];
   let genVerifyDecl = 1;
 }

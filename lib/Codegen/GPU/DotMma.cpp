@@ -1,0 +1,134 @@
+//===- DotMma.cpp - The products of a stage by mma.sync -------------------===//
+//
+// A warp multiplies 16 rows, 8 columns and 32 bytes along k at a time.
+// Fragments of all types are the same bytes along k (PTX ISA, "Matrix Fragments
+// for mma.m16n8k32"): the four threads of a row have four bytes each, and four
+// more 16 bytes on. ldmatrix reads them from lines along k; of 16 bits it turns
+// them from lines along the rows.
+//
+//===----------------------------------------------------------------------===//
+
+#include "DotEmitter.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/NVGPU/IR/NVGPUDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+using namespace mlir::fp8;
+using namespace mlir::fp8::gpu_codegen;
+
+/// Rows of what ldmatrix reads as one, and elements of 16 bits of each.
+static constexpr int64_t kMatrix = 8;
+
+/// The address that this lane gives for 16 rows (or 8, where the warp has no
+/// more columns) and 32 bytes along k of an operand, in elements of 16 bits: a
+/// line of one of the matrices of 8 by 8. First come 16 bytes along k of rows 0
+/// to 7 and of the others, then the same 16 bytes on.
+Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
+                             int64_t step) {
+  bool alongK = plan.operands[operand].linesAlongK;
+  Value line = rem(lane, kMatrix), matrix = div(lane, kMatrix);
+  bool isWhole = matricesOf(operand) == 4;
+  Value rowHalf = isWhole ? rem(matrix, 2) : cst(0);
+  Value kHalf = rem(isWhole ? div(matrix, 2) : matrix, 2);
+  Value first = operand ? warpColumn : warpRow;
+  // The warps' rows begin at multiples of as many, and their number is a power
+  // of two: numbers of pieces are combinations of those of warp, tile and half.
+  Value piece = alongK ? kHalf : add(div(first, kMatrix), rowHalf);
+  piece = arith::XOrIOp::create(b, loc, piece, patternOf(operand, line));
+  piece = arith::XOrIOp::create(b, loc, piece, cst(2 * (alongK ? step : tile)));
+  line = add(line, mul(alongK ? rowHalf : kHalf, kMatrix));
+  if (alongK)
+    line = add(line, first);
+  line = add(line, 2 * kMatrix * (alongK ? tile : step));
+  Value index =
+      add(mul(line, plan.lineDistance(operand) / 2), mul(piece, kPiece / 2));
+  index = add(index, mul(stage, plan.stageSize() / 2));
+  return add(index, operand ? plan.stageSize(0) / 2 : 0);
+}
+
+/// How many matrices of 8 by 8 the warp reads at once.
+int64_t DotEmitter::matricesOf(unsigned operand) const {
+  return operand && plan.mmaColumns() == 1 ? 2 : 4;
+}
+
+/// A word of each matrix (PTX ISA, "ldmatrix"): two neighbours along k. Of f8
+/// it has four, as fragments have.
+DotEmitter::Values DotEmitter::loadFragments(unsigned operand, Value stage,
+                                             int64_t tile, int64_t step) {
+  int64_t matrices = matricesOf(operand);
+  Value loaded = nvgpu::LdMatrixOp::create(
+      b, loc, VectorType::get({matrices, 2}, b.getI16Type()), halves,
+      matrixLine(operand, stage, tile, step),
+      /*transpose=*/!plan.operands[operand].linesAlongK, matrices);
+  Values words;
+  for (int64_t i = 0; i < matrices; ++i) {
+    Value word =
+        vector::BitCastOp::create(b, loc, VectorType::get({1}, b.getI32Type()),
+                                  vector::ExtractOp::create(b, loc, loaded, i));
+    words.push_back(vector::ExtractOp::create(b, loc, word, 0));
+  }
+  return words;
+}
+
+/// PTX's words for an element type.
+static StringRef nameOf(Type type) {
+  return isa<Float8E5M2Type>(type) ? "e5m2" : "e4m3";
+}
+
+DotEmitter::Values DotEmitter::mma(ValueRange lhs, ValueRange rhs, Value sum) {
+  Type f32 = b.getF32Type(), to = plan.operands[0].to;
+  std::string name = "llvm.nvvm.mma.";
+  if (to.isBF16())
+    name += "m16n8k16.row.col.bf16";
+  else if (to.isF16())
+    name += "m16n8k16.row.col.f32.f32";
+  else
+    name += ("m16n8k32.row.col.f32." + nameOf(to) + "." +
+             nameOf(plan.operands[1].to) + ".f32")
+                .str();
+  Values operands;
+  for (Value word : lhs)
+    operands.push_back(word);
+  for (Value word : rhs)
+    operands.push_back(word);
+  if (to.isF16())
+    for (Value &word : operands)
+      word = LLVM::BitcastOp::create(b, loc, VectorType::get({2}, to), word);
+  for (int64_t i = 0; i < 4; ++i)
+    operands.push_back(vector::ExtractOp::create(b, loc, sum, i));
+  auto type = LLVM::LLVMStructType::getLiteral(b.getContext(),
+                                               SmallVector<Type>(4, f32));
+  Value result = LLVM::CallIntrinsicOp::create(b, loc, type,
+                                               b.getStringAttr(name), operands)
+                     .getResult(0);
+  Values sums;
+  for (int64_t i = 0; i < 4; ++i)
+    sums.push_back(LLVM::ExtractValueOp::create(b, loc, result, i));
+  return sums;
+}
+
+/// Adds the products of a stage to the sums of this thread's warp.
+DotEmitter::Values DotEmitter::multiplyFragments(Value stage, Values sums) {
+  for (int64_t step = 0; step < plan.stageBytes / kMmaBytes; ++step) {
+    SmallVector<Values> lhs, rhs;
+    for (int64_t i = 0; i < plan.mmaRows(); ++i)
+      lhs.push_back(loadFragments(0, stage, i, step));
+    for (int64_t j = 0; j < plan.mmaColumns(); j += 2) {
+      Values words = loadFragments(1, stage, j / 2, step);
+      int64_t columns = words.size() / 2;
+      for (int64_t i = 0; i < columns; ++i)
+        rhs.push_back({words[i], words[columns + i]});
+    }
+    for (int64_t i = 0; i < plan.mmaRows(); ++i)
+      for (int64_t j = 0; j < plan.mmaColumns(); ++j) {
+        auto own = MutableArrayRef<Value>(sums).slice(
+            (i * plan.mmaColumns() + j) * 4, 4);
+        Value sum = vector::FromElementsOp::create(
+            b, loc, VectorType::get({4}, b.getF32Type()), ValueRange(own));
+        llvm::copy(mma(lhs[i], rhs[j], sum), own.begin());
+      }
+  }
+  return sums;
+}
