@@ -30,7 +30,7 @@ SmallVector<int64_t> KernelLowering::extentsOf(linalg::GenericOp op,
 }
 
 /// Returns the loops of `op` over the current tile.
-Loops KernelLowering::loopsOf(linalg::GenericOp op) {
+lowering::Loops KernelLowering::loopsOf(linalg::GenericOp op) {
   Loops loops;
   loops.extent = extentsOf(op, tileSizes);
   loops.lower.assign(loops.extent.size(), constantIndex(0));
@@ -42,7 +42,7 @@ Loops KernelLowering::loopsOf(linalg::GenericOp op) {
 }
 
 /// Returns loops over the part of `buffer` that the tile owns.
-Loops KernelLowering::loopsOver(Value buffer) {
+lowering::Loops KernelLowering::loopsOver(Value buffer) {
   auto type = cast<MemRefType>(buffer.getType());
   Loops loops;
   for (auto [dim, loop] : llvm::enumerate(domainLoopsOf(buffer))) {
