@@ -33,7 +33,7 @@ extern "C" {
 
 /* The version of what this header promises to compiled code: raised when code
    that was compiled before would no longer run. Packages carry it. */
-#define FP8_ABI_VERSION 7
+#define FP8_ABI_VERSION 8
 
 /* FP8_ABI_VERSION of the library. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -170,8 +170,10 @@ typedef struct fp8_tensor_info {
                          0 or -1: not known                            */
   int32_t zero_init;  /* state that the compiler added (scales): begins as
                          zeros unless the initial file has a value       */
-  int64_t shard;      /* state that one rank owns: the number of its shard,
-                         from 1; 0: all ranks have it                     */
+  int64_t shard;      /* state that ranks own: the number of its shard, from
+                         1; 0: all ranks have it                          */
+  int64_t slices;     /* of the shard, along its leading dimension, each of
+                         which one rank owns; 0 or 1: it has one owner    */
   const int64_t *whole_dims; /* state of which each rank has a part, of sizes
                                 dims: the rank sizes of the whole; NULL: none */
   const int64_t
@@ -226,6 +228,15 @@ FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                          int64_t num_tasks, const int64_t *operands,
                          const int64_t *offsets, int64_t num_operands);
 
+/* Called by generated code only. The same for what owners of a shard run: those
+   tasks that work on slices of this rank. Tasks are numbered along the slices,
+   as many for each. Those of a copy that do not divide so (of one number a
+   slice, say) all run, if this rank has any slice. */
+FP8_CAPI void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                               int64_t num_tasks, const int64_t *operands,
+                               const int64_t *offsets, int64_t num_operands,
+                               int64_t shard);
+
 /* Called by generated code only: the address behind one operand code. Not for a
    GPU, whose memory has no addresses on the host. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
@@ -261,8 +272,9 @@ typedef struct fp8_all_reduce {
   int64_t block;     /* elements that share a scale on an f8 wire, one after
                         another; 0: the whole tensor                    */
   int64_t elements;
-  int64_t shard; /* to its owner alone (on the other ranks operand 1 keeps
-                    what it holds), or FP8_REDUCE_OWNER: from it; 0: to all */
+  int64_t shard; /* to its owners alone, to each its slices (operand 1 keeps
+                    what it holds of the others, or has anything there), or
+                    FP8_REDUCE_OWNER: from them; 0: to all */
 } fp8_all_reduce;
 
 /* Called by generated code only. Begins to reduce operand 0 (read) into operand
@@ -318,9 +330,10 @@ FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
 FP8_CAPI int64_t fp8_rank(fp8_step *step);
 FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
 
-/* Whether this rank owns a shard of the state; generated code asks, too. Shards
-   are dealt to the ranks of the step's group, the largest first, each to
-   the rank that has the fewest bytes so far. */
+/* How many slices of a shard of the state this rank owns; generated code asks,
+   too. They are dealt to the ranks of the step's group, the largest first, each
+   to the rank that has the fewest bytes so far; a rank's slices of a shard are
+   neighbours, those of rank 0 come first. */
 FP8_CAPI int64_t fp8_owns(fp8_step *step, int64_t shard);
 
 /* A dot that cuBLASLt computes. Its operands are lhs, rhs, with `scaled` the
@@ -685,8 +698,8 @@ typedef struct fp8_package_library {
   /* Where the library keeps its pointers to fp8_launch, fp8_operand, fp8_read,
      fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank, fp8_num_ranks,
      fp8_owns, fp8_exchange_start, fp8_loop, fp8_keep, fp8_branch, fp8_while,
-     fp8_end, fp8_launch_moving and fp8_write_moving: set before a function is
-     called. */
+     fp8_end, fp8_launch_moving, fp8_write_moving and fp8_launch_owned: set
+     before a function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -713,6 +726,8 @@ typedef struct fp8_package_library {
                          int64_t);
   void (**write_moving)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t,
                         const int64_t *, int64_t, int64_t, const int64_t *);
+  void (**launch_owned)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
+                        const int64_t *, const int64_t *, int64_t, int64_t);
 } fp8_package_library;
 
 /* The arguments and results of a function; FP8_ERROR_INVALID if there is no

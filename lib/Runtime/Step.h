@@ -17,6 +17,15 @@ class DeviceStep;
 class Modules;
 } // namespace fp8::rt::gpu
 
+namespace fp8::rt {
+/// State that ranks own.
+struct Shard {
+  int64_t bytes = 0;
+  int64_t slices = 1; ///< Of as many bytes each.
+  Owners owners = {}; ///< Empty: one rank runs alone.
+};
+} // namespace fp8::rt
+
 struct fp8_executable {
   explicit fp8_executable(const fp8_executable_desc &desc);
 
@@ -59,6 +68,10 @@ struct fp8_step {
   void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
               const int64_t *operands, const int64_t *offsets,
               int64_t numOperands);
+  /// The tasks for what this rank owns of a shard.
+  void launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                   const int64_t *operands, const int64_t *offsets,
+                   int64_t numOperands, int64_t shard);
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
@@ -72,20 +85,28 @@ struct fp8_step {
   void setGroup(fp8_group *group);
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
-  /// Is the shard of the state this rank's? 0: what all ranks have.
-  bool owns(int64_t shard) const;
+  /// The slices of a shard, from 1, that this rank owns.
+  fp8::rt::Slice ownSlices(int64_t shard) const;
+  /// The bytes of an argument or result that a rank has: all, or those of the
+  /// slices of its shard that it owns.
+  fp8::rt::Slice bytesOf(const fp8::rt::TensorInfo &tensor, int64_t rank) const;
+  fp8::rt::Slice ownBytes(const fp8::rt::TensorInfo &tensor) const {
+    return bytesOf(tensor, rank());
+  }
   /// Brings all shards and parts to all ranks, or to rank `only`. All ranks
   /// call it.
   void gather(int64_t only = -1);
+  /// Brings all slices of one argument, likewise.
+  void gatherShard(size_t i, int64_t only = -1);
   /// Gives the memory of what others have back.
   void drop();
   /// Has each rank shards of its own?
-  bool isDealt() const { return !owners.empty(); }
-  int64_t shardBytesOf(int64_t rank) const;
-  /// The rank that owns a shard, from 1.
-  int64_t ownerOf(int64_t shard) const {
-    return owners.empty() ? 0 : owners[shard - 1];
+  bool isDealt() const {
+    return !shards.empty() && !shards.front().owners.empty();
   }
+  int64_t shardBytesOf(int64_t rank) const;
+  /// The rank that owns all of a shard, from 1; -1 if several own slices.
+  int64_t ownerOf(int64_t shard) const;
   /// Does some argument have a part on each rank?
   bool hasParts() const;
   /// Throws if the step was written for other ranks.
@@ -98,6 +119,8 @@ struct fp8_step {
   const char *whole(size_t i);
   /// Writes an argument, of one in parts this rank's; null: zeros.
   void setWhole(size_t i, const void *value);
+  /// The same, but of a shard what this rank owns alone.
+  void setOwned(size_t i, const void *value);
   fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
   /// Does run return before the work is done?
   bool isAsynchronous() const { return device != nullptr; }
@@ -130,11 +153,13 @@ private:
   std::vector<void *> operandStorage;
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
-  std::vector<int64_t> shardBytes; // by number, from 0
-  std::vector<int64_t> owners;     // of shards; empty: of one rank
+  std::vector<fp8::rt::Shard> shards;              // by number, from 0
   std::map<size_t, fp8::rt::AlignedBuffer> wholes; // that were gathered
   void placeBuffers();
   void *resolve(int64_t operand, int64_t launch);
+  void launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
+                   int64_t numTasks, const int64_t *operands,
+                   const int64_t *offsets, int64_t numOperands);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);
   void runOnDevice();

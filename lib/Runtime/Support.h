@@ -73,6 +73,8 @@ struct TensorInfo {
   bool ownBuffer = false;
   bool zeroInit = false;
   int64_t shard = 0;
+  /// Of the shard, along the leading dimension, each with an owner.
+  int64_t slices = 1;
   /// Of which each rank has a part: the sizes of the whole, and where the parts
   /// of ranks 0, 1, ... begin, one after another.
   std::vector<int64_t> whole, partOffsets;

@@ -35,7 +35,9 @@ struct TensorDescription {
   fp8_role role = FP8_ROLE_STATE;
   int64_t vocabulary = -1;
   bool zeroInit = false;
-  int64_t shard = 0; ///< That one rank owns, from 1; 0: all have it.
+  int64_t shard = 0; ///< That ranks own, from 1; 0: all have it.
+  /// Of the shard, along its leading dimension, each with an owner.
+  int64_t slices = 1;
   /// Where each rank has a part: the shape of the whole, and where the parts of
   /// ranks 0, 1, ... begin, one after another.
   std::vector<int64_t> whole, partOffsets;

@@ -19,17 +19,29 @@
 
 namespace fp8::rt {
 
+/// Elements one after another.
+struct Slice {
+  int64_t begin, count;
+};
+
+/// Who owns which slices of a shard: rank r those from element r on, up to the
+/// one that element r + 1 is. The last element is their number.
+using Owners = std::vector<int64_t>;
+
 /// One reduction, and where its operands are.
 struct Reduction {
   fp8_all_reduce what;
   int64_t number; // among the launches of its step
   const char *in;
   char *out;
-  float *control;     // mu and its steps; null on other wires
-  int64_t owner = -1; // the one rank that it goes to, or comes from
+  float *control; // mu and its steps; null on other wires
+  /// The ranks that it goes to, or comes from; null: all.
+  const Owners *owners = nullptr;
 
   bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
-  bool isToOwner() const { return owner >= 0 && !isFromOwner(); }
+  bool isToOwner() const { return owners && !isFromOwner(); }
+  /// What a rank owns of it.
+  Slice owned(int64_t rank) const;
 };
 
 /// Why no runtime can do this; "" if this one can.
@@ -43,10 +55,6 @@ int64_t wireBytes(const fp8_all_reduce &what);
 int64_t numBlocks(const fp8_all_reduce &what);
 int64_t blockElements(const fp8_all_reduce &what);
 
-/// Elements one after another.
-struct Slice {
-  int64_t begin, count;
-};
 /// What a rank reduces, and what of the result it sends to all.
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks);
