@@ -1,6 +1,7 @@
 //===- ElideCopies.cpp - Values made where they are wanted ----------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -233,9 +234,38 @@ IntegerAttr shardOf(Value buffer) {
                   : IntegerAttr();
 }
 
+/// How many slices each shard has that several ranks may own, by its number.
+llvm::DenseMap<int64_t, int64_t> slicesOf(ScheduleOp schedule) {
+  llvm::DenseMap<int64_t, int64_t> slices;
+  for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
+    if (auto count = schedule.getArgAttrOfType<IntegerAttr>(i, kSlicesAttrName))
+      slices[schedule
+                 .getArgAttrOfType<IntegerAttr>(i, FP8Dialect::kShardAttrName)
+                 .getInt()] = count.getInt();
+  return slices;
+}
+
+/// Kernels that owners launch for their slices divide into these.
+void divideKernels(ScheduleOp schedule, const SymbolTable &symbols) {
+  llvm::DenseMap<int64_t, int64_t> slices = slicesOf(schedule);
+  schedule.walk([&](LaunchOp launch) {
+    auto shard = launch->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
+    int64_t count = shard ? slices.lookup(shard.getInt()) : 0;
+    auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+    if (count == 0 || kernel.getDomain().empty())
+      return;
+    auto known = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+    int64_t all = known ? std::lcm(known.getInt(), count) : count;
+    kernel->setAttr(kSlicesAttrName,
+                    Builder(kernel.getContext()).getI64IntegerAttr(all));
+  });
+}
+
 /// What copies state that one rank owns, or writes nothing else, is run by that
-/// rank alone.
+/// rank alone. (What writes slices, but is no copy, may not be divided so: all
+/// ranks run it.)
 void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
+  llvm::DenseMap<int64_t, int64_t> slices = slicesOf(schedule);
   schedule.walk([&](LaunchOp launch) {
     if (launch->hasAttr(FP8Dialect::kShardAttrName))
       return;
@@ -251,7 +281,7 @@ void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
       isOne &= own && (!shard || shard == own);
       shard = own;
     }
-    if (isOne && shard)
+    if (isOne && shard && (isCopy || !slices.contains(shard.getInt())))
       launch->setAttr(FP8Dialect::kShardAttrName, shard);
   });
 }
@@ -263,8 +293,10 @@ public:
     for (auto schedule : module.getOps<ScheduleOp>())
       numElided += CopyElision(schedule).run();
     SymbolTable symbols(module);
-    for (auto schedule : module.getOps<ScheduleOp>())
+    for (auto schedule : module.getOps<ScheduleOp>()) {
       markOwners(schedule, symbols);
+      divideKernels(schedule, symbols);
+    }
     // Copies that are left may need fewer kernels.
     DenseSet<StringAttr> launched;
     module.walk([&](LaunchOp launch) {

@@ -102,6 +102,15 @@ def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
     Which one is decided when the step runs: shards are dealt by their bytes to
     as many ranks as there are, so the code is the same on all of them.
 
+    A parameter that a loop reads layer by layer, or what is made of it so, is a
+    stack: its shard has as many slices as layers (`fp8.slices`), each with an
+    owner, if all that owners run makes slice by slice what it reads slice by
+    slice. All stays as it is but for who runs which tasks of a kernel. A result
+    of several slices (a sum of squares, an amax) is computed by all ranks, from
+    parts that owners send them, where these are little beside the stack. A scale
+    that all layers share is nobody's. Anything else that reads several slices at
+    once leaves the stack with one owner; `fp8.whole_reason` says where.
+
     The pass follows who has a value: all ranks, each another one (what follows
     from the batch), or the owner of a shard. An op that reads what one owner has,
     and else what all have, is run by that owner alone: `fp8.shard` marks it, and
