@@ -135,6 +135,7 @@ CASES = {
     "adamw delayed": ("adamw", "delayed", 5),
     "adamw fp8_lm": ("adamw", "fp8_lm", 5),
     "adamw coat": ("adamw", "coat", 5),
+    "adamw scaling_fp8": ("adamw", "scaling_fp8", 5),
     "factored tensorwise": ("factored", "tensorwise", 5),
 }
 
