@@ -34,7 +34,7 @@ extern "C" {
 
 /* The version of the interface between this header and compiled code. It is
    raised when code compiled earlier would no longer run. Packages record it. */
-#define FP8_ABI_VERSION 7
+#define FP8_ABI_VERSION 8
 
 /* Returns the library's FP8_ABI_VERSION. */
 FP8_CAPI int32_t fp8_abi_version(void);
@@ -172,8 +172,10 @@ typedef struct fp8_tensor_info {
                          0 or -1: unknown                              */
   int32_t zero_init;  /* state that the compiler added (scales): starts as
                          zeros unless the initial file has a value       */
-  int64_t shard;      /* state that one rank owns: the number of its shard,
-                         from 1; 0: all ranks have it                     */
+  int64_t shard;      /* state that ranks own: the number of its shard, from
+                         1; 0: all ranks have it                          */
+  int64_t slices;     /* the slices of the shard along the leading dimension,
+                         each with one owner; 0 or 1: one owner for all   */
   const int64_t *whole_dims; /* state of which each rank has a part with shape
                                 dims: the shape of the whole; NULL: no parts  */
   const int64_t
@@ -229,6 +231,16 @@ FP8_CAPI void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                          int64_t num_tasks, const int64_t *operands,
                          const int64_t *offsets, int64_t num_operands);
 
+/* Called by generated code only. Like fp8_launch, but runs only the tasks for
+   the slices of the shard that this rank owns. All slices have equally many
+   tasks, and tasks are numbered slice by slice. If the number of tasks is not a
+   multiple of the number of slices (a copy of one number per slice, say), a
+   rank with at least one slice runs all tasks. */
+FP8_CAPI void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                               int64_t num_tasks, const int64_t *operands,
+                               const int64_t *offsets, int64_t num_operands,
+                               int64_t shard);
+
 /* Called by generated code only. Returns the address of an operand code. Not
    for a GPU, whose memory has no host addresses. */
 FP8_CAPI void *fp8_operand(fp8_step *step, int64_t operand);
@@ -264,9 +276,9 @@ typedef struct fp8_all_reduce {
   int64_t block;     /* consecutive elements that share a scale on an f8 wire;
                         0: the whole tensor                            */
   int64_t elements;
-  int64_t shard; /* not 0: only the shard's owner gets the result (on other
-                    ranks operand 1 is unchanged), or, for FP8_REDUCE_OWNER,
-                    sends it; 0: all ranks get it */
+  int64_t shard; /* not 0: only the shard's owners get the result, each its
+                    slices (the other elements of operand 1 are unspecified),
+                    or, for FP8_REDUCE_OWNER, send it; 0: all ranks get it */
 } fp8_all_reduce;
 
 /* Called by generated code only. Starts to reduce operand 0 (read) into operand
@@ -325,9 +337,10 @@ FP8_CAPI void fp8_wait(fp8_step *step, int64_t number);
 FP8_CAPI int64_t fp8_rank(fp8_step *step);
 FP8_CAPI int64_t fp8_num_ranks(fp8_step *step);
 
-/* Returns whether this rank owns a shard of the state. Generated code calls it,
-   too. Shards are dealt to the ranks of the step's group, the largest first,
-   each to the rank that has the fewest bytes so far. */
+/* Returns how many slices of a shard of the state this rank owns. Generated
+   code calls it, too. Slices are dealt to the ranks of the step's group, the
+   largest first, each to the rank that has the fewest bytes so far. A rank's
+   slices of a shard are consecutive, in the order of the ranks. */
 FP8_CAPI int64_t fp8_owns(fp8_step *step, int64_t shard);
 
 /* A dot that cuBLASLt computes. Its operands are lhs, rhs, the scale of each if
@@ -703,8 +716,8 @@ typedef struct fp8_package_library {
   /* The addresses of the library's pointers to fp8_launch, fp8_operand,
      fp8_read, fp8_write, fp8_all_reduce_start, fp8_wait, fp8_rank,
      fp8_num_ranks, fp8_owns, fp8_exchange_start, fp8_loop, fp8_keep,
-     fp8_branch, fp8_while, fp8_end, fp8_launch_moving and fp8_write_moving.
-     They are set before any function is called. */
+     fp8_branch, fp8_while, fp8_end, fp8_launch_moving, fp8_write_moving and
+     fp8_launch_owned. They are set before any function is called. */
   void (**launch)(fp8_step *, int64_t, fp8_kernel_fn, int64_t, const int64_t *,
                   const int64_t *, int64_t);
   void *(**operand)(fp8_step *, int64_t);
@@ -731,6 +744,8 @@ typedef struct fp8_package_library {
                          int64_t);
   void (**write_moving)(fp8_step *, const fp8_gpu_kernel *, int64_t, int64_t,
                         const int64_t *, int64_t, int64_t, const int64_t *);
+  void (**launch_owned)(fp8_step *, int64_t, fp8_kernel_fn, int64_t,
+                        const int64_t *, const int64_t *, int64_t, int64_t);
 } fp8_package_library;
 
 /* Describe the arguments and results of a function; FP8_ERROR_INVALID if the

@@ -12,6 +12,7 @@
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
 #include "fp8/Dialect/FP8/IR/FP8Types.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/FP8/Transforms/VerdictReport.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/CostReport.h"
@@ -500,10 +501,14 @@ LogicalResult addFunction(ModuleOp module, const CompileOptions &options,
   addDotChoices(module, options.name, executable);
   for (auto schedule : module.getOps<ScheduleOp>()) {
     // The arena comes first.
-    for (size_t i = 0; i < result.arguments.size(); ++i)
-      if (auto shard = schedule.getArgAttrOfType<IntegerAttr>(
-              i + 1, FP8Dialect::kShardAttrName))
-        result.arguments[i].shard = shard.getInt();
+    for (size_t i = 0; i < result.arguments.size(); ++i) {
+      auto number = [&](StringRef name, int64_t missing) {
+        auto attr = schedule.getArgAttrOfType<IntegerAttr>(i + 1, name);
+        return attr ? attr.getInt() : missing;
+      };
+      result.arguments[i].shard = number(FP8Dialect::kShardAttrName, 0);
+      result.arguments[i].slices = number(kSlicesAttrName, 1);
+    }
     result.arenaBytes = schedule.getArenaBytes().value_or(0);
     auto name = [&](auto op) {
       size_t number = op.getNumber().value_or(0);

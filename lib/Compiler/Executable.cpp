@@ -120,6 +120,8 @@ static json::Value toJSON(const TensorDescription &tensor, bool isArgument) {
     object["zero_init"] = true;
   if (tensor.shard > 0)
     object["shard"] = tensor.shard;
+  if (tensor.slices > 1)
+    object["slices"] = tensor.slices;
   if (!tensor.whole.empty()) {
     object["whole"] = json::Array(tensor.whole);
     object["part_offsets"] = json::Array(tensor.partOffsets);
@@ -139,6 +141,7 @@ static bool fromJSON(const json::Value &value, TensorDescription &tensor,
       !map.mapOptional("vocabulary", tensor.vocabulary) ||
       !map.mapOptional("zero_init", tensor.zeroInit) ||
       !map.mapOptional("shard", tensor.shard) ||
+      !map.mapOptional("slices", tensor.slices) ||
       !map.mapOptional("whole", tensor.whole) ||
       !map.mapOptional("part_offsets", tensor.partOffsets) ||
       !map.mapOptional("state_arg", tensor.stateArg))

@@ -54,6 +54,7 @@ llvm::Error LoadedExecutable::link() {
   provide("fp8_while", &fp8_while);
   provide("fp8_end", &fp8_end);
   provide("fp8_launch_moving", &fp8_launch_moving);
+  provide("fp8_launch_owned", &fp8_launch_owned);
   provide("fp8_write_moving", &fp8_write_moving);
   llvm::orc::JITDylib &dylib = jit->getMainJITDylib();
   if (llvm::Error error =
@@ -83,6 +84,7 @@ static fp8_tensor_info infoOf(const TensorDescription &tensor) {
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
+  info.slices = tensor.slices;
   if (!tensor.whole.empty()) {
     info.whole_dims = tensor.whole.data();
     info.part_offsets = tensor.partOffsets.data();

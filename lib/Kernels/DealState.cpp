@@ -5,6 +5,11 @@
 // the moments that belong to it; what is computed from these and from values
 // that all ranks have is the owner's, until somebody else reads it.
 //
+// The shard of a stack of layers has slices along its leading dimension, each
+// with an owner, if every op that owners run computes the slices of its results
+// from the same slices of its operands. Each owner then runs the tasks of a
+// kernel that work on its slices.
+//
 //===----------------------------------------------------------------------===//
 
 #include "FormKernels/Work.h"
@@ -12,9 +17,11 @@
 #include "fp8/Analysis/Signature.h"
 #include "fp8/Conversion/StableHLOToLinalg/Irregular.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Dialect/StableHLO/IR/Rows.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
+#include "fp8/Support/Locations.h"
 
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -83,6 +90,68 @@ Value rootOf(Value value) {
   return value;
 }
 
+/// Returns whether the first result of a map is the first loop, which no other
+/// result uses. Slices of an operand with such a map are slices of the loop.
+bool isLeading(AffineMap map) {
+  return map.getNumResults() > 0 && plainPosition(map, 0) == 0u;
+}
+
+/// Returns whether the leading dimension of a tensor divides into `count`
+/// slices.
+bool hasSlices(Value value, int64_t count) {
+  auto type = dyn_cast<RankedTensorType>(value.getType());
+  return type && type.getRank() > 0 && type.getDimSize(0) > 0 &&
+         type.getDimSize(0) % count == 0;
+}
+
+/// Returns whether an op computes all of its results slice by slice.
+bool writesSlices(Operation *op, int64_t count) {
+  if (isTensorView(op))
+    return hasSlices(op->getResult(0), count);
+  auto generic = dyn_cast<linalg::GenericOp>(op);
+  if (!generic || generic.getNumLoops() == 0 ||
+      generic.getIteratorTypesArray()[0] != utils::IteratorType::parallel)
+    return false;
+  return llvm::all_of(generic.getDpsInitsMutable(), [&](OpOperand &init) {
+    return hasSlices(init.get(), count) &&
+           isLeading(generic.getMatchingIndexingMap(&init));
+  });
+}
+
+/// Returns whether an op reads an operand slice by slice, as it writes its
+/// results.
+bool readsSlices(OpOperand &operand) {
+  if (isTensorView(operand.getOwner()))
+    return true;
+  auto generic = dyn_cast<linalg::GenericOp>(operand.getOwner());
+  return generic && isLeading(generic.getMatchingIndexingMap(&operand));
+}
+
+/// Returns the number of layers of a stack: of an argument that a loop reads
+/// layer by layer, itself or a value made from it slice by slice. Returns 1 if
+/// the argument is no stack.
+int64_t layersOf(BlockArgument arg) {
+  auto type = dyn_cast<RankedTensorType>(arg.getType());
+  if (!type || type.getRank() == 0 || type.getDimSize(0) < 2)
+    return 1;
+  int64_t layers = type.getDimSize(0);
+  SetVector<Value> values;
+  values.insert(arg);
+  for (size_t i = 0; i < values.size(); ++i)
+    for (OpOperand &use : values[i].getUses()) {
+      Operation *user = use.getOwner();
+      if (auto slice = dyn_cast<tensor::ExtractSliceOp>(user)) {
+        int64_t rows = slice.getSourceType().getDimSize(0);
+        if (slice.isDynamicOffset(0) && slice.getStaticSize(0) > 0 &&
+            slice.getStaticSize(0) * layers == rows)
+          return layers;
+      } else if (readsSlices(use) && writesSlices(user, layers)) {
+        values.insert(user->result_begin(), user->result_end());
+      }
+    }
+  return 1;
+}
+
 /// How often an op runs in one step, as far as loops tell.
 int64_t runsOf(Operation *op) {
   int64_t runs = 1;
@@ -102,6 +171,11 @@ public:
 private:
   // What is dealt.
   void findShards();
+  void findStacks();
+  void keepTogether(int64_t shard, const Twine &reason);
+  int64_t slicesOf(Holder holder) const {
+    return holder.isOwner() ? slices[holder.shard] : 1;
+  }
   void findGradients();
   std::optional<int64_t> shardOfGradient(AllReduceOp reduce);
   bool keepDearParameters();
@@ -117,6 +191,8 @@ private:
   void visitBlock(Block &block);
   void visit(Operation *op);
   void visitWork(Operation *op);
+  bool worksOnSlices(Operation *op, Holder holder);
+  bool mayBeReadByAll(const SetVector<Value> &read, Holder holder);
   void visitExchange(ExchangeOp op);
   void visitFor(scf::ForOp loop);
   void visitWhile(scf::WhileOp loop);
@@ -134,12 +210,20 @@ private:
 
   // The marks that it leaves.
   void markWhatIsReadByOwnersAlone();
+  bool isReadInSlices(Operation *op, int64_t count);
   void mark();
 
   func::FuncOp func;
   /// The parameter that each shard is called after; shards count from 1.
   SmallVector<StringAttr> names;
   llvm::MapVector<BlockArgument, int64_t> shardOf;
+  /// By shard, from 1: the number of slices, and why a stack has only one.
+  SmallVector<int64_t> slices;
+  SmallVector<std::string> reasons;
+  /// By shard, from 1: the bytes of its state.
+  SmallVector<int64_t> stored;
+  /// The number of slices by the value of the mark, `fp8.shard`.
+  llvm::DenseMap<int64_t, int64_t> slicesOfMark;
   /// State that somebody else than its owner reads.
   llvm::DenseSet<Value> whole;
   /// Gradients that go to an owner alone, and those that do not.
@@ -148,6 +232,9 @@ private:
   /// What owners send to all ranks, where it is computed.
   SetVector<Value> sent;
   llvm::DenseMap<Value, Holder> holders;
+  /// Extracted parts and views of values in slices that do not consist of whole
+  /// slices.
+  llvm::DenseSet<Value> cuts;
   bool changed = false;
 };
 
@@ -192,6 +279,36 @@ void StateDealer::findShards() {
   }
 }
 
+/// Finds the shards of stacks. They have slices if all of their state has.
+void StateDealer::findStacks() {
+  slices.assign(names.size() + 1, 1);
+  reasons.assign(names.size() + 1, "");
+  stored.assign(names.size() + 1, 0);
+  for (auto [arg, shard] : shardOf) {
+    stored[shard] += bytesOf(arg);
+    auto path =
+        func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kPathAttr);
+    if (path && path == names[shard - 1])
+      slices[shard] = layersOf(arg);
+  }
+  // All ranks have a scale that all layers share.
+  constexpr int64_t little = 256;
+  for (auto [arg, shard] : shardOf)
+    if (slices[shard] > 1 && !hasSlices(arg, slices[shard])) {
+      if (bytesOf(arg) <= little)
+        whole.insert(arg);
+      else
+        keepTogether(shard, "state of it has no slices");
+    }
+}
+
+/// Gives all of a stack to one owner.
+void StateDealer::keepTogether(int64_t shard, const Twine &reason) {
+  reasons[shard] = reason.str();
+  slices[shard] = 1;
+  changed = true;
+}
+
 /// The one shard whose state the gradient reaches element by element.
 std::optional<int64_t> StateDealer::shardOfGradient(AllReduceOp reduce) {
   llvm::SmallDenseSet<int64_t> found;
@@ -233,7 +350,7 @@ void StateDealer::findGradients() {
 /// Parameters that would cost more to send in the forms in which they are read
 /// than as they are: all ranks have these. Has it found one?
 bool StateDealer::keepDearParameters() {
-  SmallVector<int64_t> cost(names.size() + 1), stored(names.size() + 1);
+  SmallVector<int64_t> cost(names.size() + 1), parameters(names.size() + 1);
   for (Value value : sent)
     if (Holder holder = holders.lookup(value); holder.isOwner()) {
       Operation *def = value.getDefiningOp();
@@ -247,12 +364,12 @@ bool StateDealer::keepDearParameters() {
   };
   for (auto [arg, shard] : shardOf)
     if (isParameter(arg))
-      stored[shard] += bytesOf(arg);
+      parameters[shard] += bytesOf(arg);
   // Sums of squares and the like are sent whatever becomes of the parameter.
   constexpr int64_t little = 256;
   bool found = false;
   for (auto [arg, shard] : shardOf)
-    if (isParameter(arg) && cost[shard] > stored[shard] + little)
+    if (isParameter(arg) && cost[shard] > parameters[shard] + little)
       found |= whole.insert(arg).second;
   return found;
 }
@@ -274,7 +391,8 @@ bool StateDealer::dealWhatFollows() {
     std::optional<BlockArgument> arg =
         stateOfResult(operand.getOperandNumber());
     if (!arg || !holder.isOwner() || shardOf.contains(*arg) ||
-        whole.contains(*arg))
+        whole.contains(*arg) ||
+        (slicesOf(holder) > 1 && !hasSlices(*arg, slicesOf(holder))))
       continue;
     bool isOwners = true;
     SmallVector<Value> views{*arg};
@@ -300,6 +418,9 @@ bool StateDealer::dealWhatFollows() {
 
 /// All ranks need the value: its owner sends it, or, of state, all have it.
 void StateDealer::send(Value value) {
+  // Owners send the whole value, of which the cut is a part.
+  while (cuts.contains(value))
+    value = value.getDefiningOp()->getOperand(0);
   Value root = rootOf(value);
   auto arg = dyn_cast<BlockArgument>(root);
   if (arg && arg.getOwner() == &func.getBody().front()) {
@@ -332,6 +453,36 @@ Holder StateDealer::join(Value a, Value b) {
   return of[0].isOwner() ? of[0] : of[1];
 }
 
+/// Returns whether an op computes the slices of its results from the same
+/// slices of the operands that `holder` has.
+bool StateDealer::worksOnSlices(Operation *op, Holder holder) {
+  if (!writesSlices(op, slicesOf(holder)))
+    return false;
+  SetVector<Value> captured;
+  getUsedValuesDefinedAbove(op->getRegions(), captured);
+  return llvm::none_of(
+             captured,
+             [&](Value value) { return holderOf(value) == holder; }) &&
+         llvm::all_of(op->getOpOperands(), [&](OpOperand &operand) {
+           return holderOf(operand.get()) != holder ||
+                  (readsSlices(operand) && !cuts.contains(operand.get()));
+         });
+}
+
+/// Returns whether the values of a stack's owners that an op reads are small
+/// relative to the stack, for example the partial sums of all elements. All
+/// ranks may then read them.
+bool StateDealer::mayBeReadByAll(const SetVector<Value> &read, Holder holder) {
+  constexpr int64_t share = 32;
+  return llvm::all_of(read, [&](Value value) {
+    Operation *def = value.getDefiningOp();
+    return holderOf(value) != holder ||
+           (!cuts.contains(value) && !isa<BlockArgument>(rootOf(value)) &&
+            !gradients.contains(def) &&
+            bytesOf(value) * share <= stored[holder.shard]);
+  });
+}
+
 void StateDealer::visitWork(Operation *op) {
   SetVector<Value> read = valuesReadBy(op);
   Value largest;
@@ -352,6 +503,17 @@ void StateDealer::visitWork(Operation *op) {
   constexpr int64_t little = 1024;
   if (largest && !isEach && (!isMixed || hasState || bytesOf(largest) > little))
     holder = holderOf(largest);
+  if (slicesOf(holder) > 1 && !worksOnSlices(op, holder)) {
+    if (isa<tensor::ExtractSliceOp>(op) || isTensorView(op)) {
+      cuts.insert(op->getResult(0));
+    } else if (mayBeReadByAll(read, holder)) {
+      holder = Holder::all();
+    } else {
+      keepTogether(holder.shard, "what is computed at " +
+                                     describeLocation(op->getLoc()) +
+                                     " reads several slices at once");
+    }
+  }
   for (Value value : read)
     if (Holder other = holderOf(value); other.isOwner() && other != holder)
       send(value);
@@ -460,8 +622,12 @@ void StateDealer::visit(Operation *op) {
       if (holderOf(operand).isOwner())
         send(operand);
     setAll(op, Holder::all());
-    if (auto found = gradients.find(op); found != gradients.end())
+    if (auto found = gradients.find(op); found != gradients.end()) {
       holders[reduce.getResult()] = Holder::owner(found->second);
+      int64_t count = slices[found->second];
+      if (count > 1 && !hasSlices(reduce.getResult(), count))
+        keepTogether(found->second, "its gradient has no slices");
+    }
     return;
   }
   if (isa<RankOp>(op))
@@ -489,6 +655,8 @@ void StateDealer::analyze() {
         [&](const auto &entry) { return whole.contains(entry.first); });
     findGradients();
     holders.clear();
+    cuts.clear();
+    SmallVector<int64_t> before = slices;
     for (BlockArgument arg : func.getArguments()) {
       auto role =
           func.getArgAttrOfType<StringAttr>(arg.getArgNumber(), kRoleAttr);
@@ -500,10 +668,11 @@ void StateDealer::analyze() {
                               : Holder::all();
     }
     visitBlock(func.getBody().front());
-    // What is state in one place only has to be sent no more.
-    if (changed && llvm::any_of(whole, [&](Value value) {
-          return shardOf.contains(cast<BlockArgument>(value));
-        }))
+    // The values to send change if state has left its shard, or if a stack has
+    // one owner now.
+    if (changed && (before != slices || llvm::any_of(whole, [&](Value value) {
+                      return shardOf.contains(cast<BlockArgument>(value));
+                    })))
       sent.clear();
   } while (changed);
 }
@@ -515,6 +684,16 @@ void StateDealer::analyze() {
 static std::optional<int64_t> markOf(Operation *op) {
   auto mark = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   return mark ? std::optional(mark.getInt()) : std::nullopt;
+}
+
+/// Returns whether all users read an op's results slice by slice.
+bool StateDealer::isReadInSlices(Operation *op, int64_t count) {
+  if (!writesSlices(op, count))
+    return false;
+  return llvm::all_of(op->getUses(), [&](OpOperand &use) {
+    return readsSlices(use) && (!isTensorView(use.getOwner()) ||
+                                isReadInSlices(use.getOwner(), count));
+  });
 }
 
 /// What all ranks could compute but one owner alone reads, it computes alone.
@@ -542,7 +721,8 @@ void StateDealer::markWhatIsReadByOwnersAlone() {
           isOne &= mark && (!shard || shard == mark);
           shard = mark;
         }
-      if (isOne && shard)
+      int64_t count = shard ? slicesOfMark.lookup(*shard) : 1;
+      if (isOne && shard && (count == 1 || isReadInSlices(&op, count)))
         op.setAttr(
             FP8Dialect::kShardAttrName,
             IntegerAttr::get(IntegerType::get(func.getContext(), 64), *shard));
@@ -559,6 +739,13 @@ void StateDealer::mark() {
           numbers.try_emplace(shard, numbers.size() + 1).first->second;
       func.setArgAttr(arg.getArgNumber(), FP8Dialect::kShardAttrName,
                       builder.getI64IntegerAttr(number));
+      slicesOfMark[number] = slices[shard];
+      if (slices[shard] > 1)
+        func.setArgAttr(arg.getArgNumber(), kSlicesAttrName,
+                        builder.getI64IntegerAttr(slices[shard]));
+      if (!reasons[shard].empty())
+        func.setArgAttr(arg.getArgNumber(), kWholeReasonAttrName,
+                        builder.getStringAttr(reasons[shard]));
     }
   for (Block *block : scheduleBlocks(func))
     for (Operation &op : *block)
@@ -583,6 +770,7 @@ void StateDealer::mark() {
 
 void StateDealer::run() {
   findShards();
+  findStacks();
   do {
     sent.clear();
     analyze();

@@ -1,6 +1,7 @@
 //===- ElideCopies.cpp - Removal of copies --------------------------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -236,9 +237,41 @@ IntegerAttr shardOf(Value buffer) {
                   : IntegerAttr();
 }
 
-/// Marks launches that one rank alone runs: copies that access the state of one
-/// shard, and other launches that write only to it.
+/// Returns the number of slices of each shard that has several, by the number
+/// of the shard.
+llvm::DenseMap<int64_t, int64_t> slicesOf(ScheduleOp schedule) {
+  llvm::DenseMap<int64_t, int64_t> slices;
+  for (unsigned i = 0; i < schedule.getNumArguments(); ++i)
+    if (auto count = schedule.getArgAttrOfType<IntegerAttr>(i, kSlicesAttrName))
+      slices[schedule
+                 .getArgAttrOfType<IntegerAttr>(i, FP8Dialect::kShardAttrName)
+                 .getInt()] = count.getInt();
+  return slices;
+}
+
+/// Marks kernels that owners launch for their slices with the number of slices
+/// into which they divide.
+void divideKernels(ScheduleOp schedule, const SymbolTable &symbols) {
+  llvm::DenseMap<int64_t, int64_t> slices = slicesOf(schedule);
+  schedule.walk([&](LaunchOp launch) {
+    auto shard = launch->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
+    int64_t count = shard ? slices.lookup(shard.getInt()) : 0;
+    auto kernel = symbols.lookup<KernelOp>(launch.getKernel());
+    if (count == 0 || kernel.getDomain().empty())
+      return;
+    auto known = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+    int64_t all = known ? std::lcm(known.getInt(), count) : count;
+    kernel->setAttr(kSlicesAttrName,
+                    Builder(kernel.getContext()).getI64IntegerAttr(all));
+  });
+}
+
+/// Marks launches that owners alone run: copies that access the state of one
+/// shard, and other launches that write only to it. Launches other than copies
+/// that write to a shard with slices may not divide into these, so all ranks
+/// run them.
 void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
+  llvm::DenseMap<int64_t, int64_t> slices = slicesOf(schedule);
   schedule.walk([&](LaunchOp launch) {
     if (launch->hasAttr(FP8Dialect::kShardAttrName))
       return;
@@ -254,7 +287,7 @@ void markOwners(ScheduleOp schedule, const SymbolTable &symbols) {
       isOne &= own && (!shard || shard == own);
       shard = own;
     }
-    if (isOne && shard)
+    if (isOne && shard && (isCopy || !slices.contains(shard.getInt())))
       launch->setAttr(FP8Dialect::kShardAttrName, shard);
   });
 }
@@ -266,8 +299,10 @@ public:
     for (auto schedule : module.getOps<ScheduleOp>())
       numElided += CopyElision(schedule).run();
     SymbolTable symbols(module);
-    for (auto schedule : module.getOps<ScheduleOp>())
+    for (auto schedule : module.getOps<ScheduleOp>()) {
       markOwners(schedule, symbols);
+      divideKernels(schedule, symbols);
+    }
     // Kernels of elided copies may be unused now.
     DenseSet<StringAttr> launched;
     module.walk([&](LaunchOp launch) {

@@ -1,6 +1,7 @@
 //===- VerifyScheduled.cpp - Contract of the kernels stage ----------------===//
 
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Passes.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -20,7 +21,23 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Checks that state of one rank is only accessed by launches of that rank.
+/// Checks that the tasks of a launch for `slices` slices divide evenly among
+/// them. A copy of one task need not divide.
+LogicalResult verifySlices(LaunchOp launch, int64_t slices) {
+  auto kernel = SymbolTable::lookupNearestSymbolFrom<KernelOp>(
+      launch, launch.getKernelAttr());
+  if (!kernel || (kernel.getCopy() && kernel.getDomain().empty()))
+    return success();
+  auto parts = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+  if (parts && parts.getInt() % slices == 0 && !kernel.getDomain().empty() &&
+      kernel.getDomain()[0] % parts.getInt() == 0)
+    return success();
+  return launch.emitOpError("expected a kernel that divides into ")
+         << slices << " slices along its leading dimension";
+}
+
+/// Checks that state of one rank is only accessed by launches of that rank, and
+/// state in slices only by kernels that divide into these.
 LogicalResult verifyShard(LaunchOp launch) {
   auto shard = launch->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
   for (OpOperand &operand : launch->getOpOperands()) {
@@ -35,6 +52,11 @@ LogicalResult verifyShard(LaunchOp launch) {
       return launch.emitOpError("expected to be run by the owner of shard ")
              << own.getInt() << ", whose state is operand "
              << operand.getOperandNumber();
+    auto slices = own ? schedule.getArgAttrOfType<IntegerAttr>(
+                            arg.getArgNumber(), kSlicesAttrName)
+                      : IntegerAttr();
+    if (slices && own == shard && failed(verifySlices(launch, slices.getInt())))
+      return failure();
   }
   return success();
 }

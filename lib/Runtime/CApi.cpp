@@ -227,6 +227,7 @@ static void describeTensor(const std::vector<TensorInfo> &tensors,
   info.vocabulary = tensor.vocabulary;
   info.zero_init = tensor.zeroInit;
   info.shard = tensor.shard;
+  info.slices = tensor.slices;
   if (tensor.isPart()) {
     info.whole_dims = tensor.whole.data();
     info.part_offsets = tensor.partOffsets.data();

@@ -80,22 +80,23 @@ std::string writeCheckpoint(const std::string &directory, fp8_step &step,
 // Sets: one file for each rank
 //===----------------------------------------------------------------------===//
 
-/// Returns the rank that writes each argument: for a shard its owner; for state
-/// that all ranks have, or have parts of, the rank with the fewest bytes so
-/// far.
+/// Returns the rank that writes each argument: for a shard with one owner that
+/// rank; for state that all ranks have, or have parts or slices of, the rank
+/// with the fewest bytes so far.
 static std::vector<int64_t>
 writersOf(const fp8_step &step, std::vector<size_t> arguments, int64_t ranks) {
   const std::vector<TensorInfo> &infos = step.executable.arguments;
   std::vector<int64_t> writers(infos.size(), -1), load(ranks);
+  for (size_t i : arguments)
+    if (infos[i].shard > 0)
+      writers[i] = step.ownerOf(infos[i].shard);
   std::sort(arguments.begin(), arguments.end(), [&](size_t a, size_t b) {
-    return std::tuple(infos[a].shard == 0, -infos[a].wholeType().bytes(), a) <
-           std::tuple(infos[b].shard == 0, -infos[b].wholeType().bytes(), b);
+    return std::tuple(writers[a] < 0, -infos[a].wholeType().bytes(), a) <
+           std::tuple(writers[b] < 0, -infos[b].wholeType().bytes(), b);
   });
   for (size_t i : arguments) {
-    writers[i] =
-        infos[i].shard > 0
-            ? step.ownerOf(infos[i].shard)
-            : std::min_element(load.begin(), load.end()) - load.begin();
+    if (writers[i] < 0)
+      writers[i] = std::min_element(load.begin(), load.end()) - load.begin();
     load[writers[i]] += infos[i].wholeType().bytes();
   }
   return writers;
@@ -166,6 +167,8 @@ std::string writeCheckpointSet(const std::string &directory, fp8_step &step,
     bytes += argument.wholeType().bytes();
     if (argument.isPart())
       step.gatherPart(i, writers[i]);
+    if (argument.shard > 0)
+      step.gatherShard(i, writers[i]);
     if (writers[i] == group.rank())
       mine.push_back(tensorOf(step, i));
   }
@@ -417,13 +420,11 @@ CheckpointInfo resumeFromNewest(const std::string &directory, fp8_step &step,
                  targets, sources));
   }
   for (size_t i = 0; i < targets.size(); ++i) {
-    if (!step.owns(step.executable.arguments[indices[i]].shard))
-      continue;
     // A counter that the compiler did not yet add when this was written.
     const void *data = &newest->info.step;
     if (binding.sources[i] >= 0)
       data = file.tensors[binding.sources[i]].data;
-    step.setWhole(indices[i], data);
+    step.setOwned(indices[i], data);
   }
   path = newest->at.path;
   return newest->info;

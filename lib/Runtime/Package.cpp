@@ -74,6 +74,7 @@ static fp8_tensor_info readTensor(const nlohmann::json &json, Sizes &sizes) {
   info.vocabulary = json.value("vocabulary", int64_t(-1));
   info.zero_init = json.value("zero_init", false);
   info.shard = json.value("shard", int64_t(0));
+  info.slices = json.value("slices", int64_t(1));
   sizes.whole = json.value("whole", std::vector<int64_t>());
   sizes.partOffsets = json.value("part_offsets", std::vector<int64_t>());
   if (!sizes.whole.empty()) {
@@ -208,6 +209,7 @@ static std::map<std::string, fp8_package_code> connect(const Library &library) {
   *exported->end = &fp8_end;
   *exported->launch_moving = &fp8_launch_moving;
   *exported->write_moving = &fp8_write_moving;
+  *exported->launch_owned = &fp8_launch_owned;
   std::map<std::string, fp8_package_code> code;
   for (int64_t i = 0; i < exported->num_functions; ++i)
     code[exported->functions[i].function] = exported->functions[i];

@@ -36,6 +36,19 @@ static void copyPart(const fp8_tensor_info &info, TensorInfo &copy) {
                     " but got some that are not in it"));
 }
 
+/// Copies the number of slices of an argument's shard. Throws if its rows do
+/// not divide into the slices.
+static void copySlices(const fp8_tensor_info &info, TensorInfo &copy) {
+  if (copy.shard == 0 || info.slices <= 1)
+    return;
+  copy.slices = info.slices;
+  if (info.rank == 0 || info.dims[0] % info.slices != 0)
+    throw Error(FP8_ERROR_INVALID,
+                str("argument '", info.name, "': expected rows for ",
+                    info.slices, " slices of shard ", info.shard, " but got ",
+                    copy.type.text()));
+}
+
 static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
                                          int64_t count, const char *what) {
   if (count < 0 || (count > 0 && !infos))
@@ -66,6 +79,7 @@ static std::vector<TensorInfo> copyInfos(const fp8_tensor_info *infos,
       throw Error(FP8_ERROR_INVALID,
                   str(what, " '", info.name, "': expected a shard of 1 to ",
                       count, ", or 0, but got ", copy.shard));
+    copySlices(info, copy);
     copyPart(info, copy);
     result.push_back(std::move(copy));
   }
@@ -102,8 +116,10 @@ fp8_executable::fp8_executable(const fp8_executable_desc &desc)
   }
   // A result's buffer is swapped with its argument's, so both have one shard.
   for (TensorInfo &result : results)
-    if (result.stateArg >= 0)
+    if (result.stateArg >= 0) {
       result.shard = arguments[result.stateArg].shard;
+      result.slices = arguments[result.stateArg].slices;
+    }
   if (desc.num_constants < 0 || (desc.num_constants > 0 && !desc.constants))
     throw Error(FP8_ERROR_INVALID, "expected constants but got none");
   for (int64_t i = 0; i < desc.num_constants; ++i) {
@@ -156,6 +172,12 @@ std::shared_ptr<gpu::Modules> fp8_executable::modules() const {
 
 static const int64_t pageSize = sysconf(_SC_PAGESIZE);
 
+/// Returns the bytes that `bytes` of a tensor take in its shard. Slices are
+/// contiguous, so only tensors without slices are padded.
+static int64_t bytesInShard(const TensorInfo &tensor, int64_t bytes) {
+  return tensor.slices > 1 ? bytes : alignUp(bytes);
+}
+
 fp8_step::fp8_step(const fp8_executable &executable, int threads)
     : executable(executable),
       pool(ThreadPool::get(!executable.gpuKernels.empty() ? 1
@@ -198,13 +220,20 @@ void fp8_step::placeBuffers() {
   for (const TensorInfo &argument : executable.arguments) {
     if (argument.shard == 0)
       continue;
-    shardBytes.resize(std::max<size_t>(shardBytes.size(),
-                                       static_cast<size_t>(argument.shard)));
-    shardBytes[argument.shard - 1] += alignUp(argument.type.bytes());
+    shards.resize(
+        std::max<size_t>(shards.size(), static_cast<size_t>(argument.shard)));
+    Shard &shard = shards[argument.shard - 1];
+    if (shard.bytes > 0 && shard.slices != argument.slices)
+      throw Error(FP8_ERROR_INVALID,
+                  str("argument '", argument.name, "': expected ", shard.slices,
+                      " slices of shard ", argument.shard, " but got ",
+                      argument.slices));
+    shard.slices = argument.slices;
+    shard.bytes += bytesInShard(argument, argument.type.bytes());
   }
   std::vector<int64_t> offsets(tensors.size());
-  int64_t next = 0, shards = static_cast<int64_t>(shardBytes.size());
-  std::vector<std::vector<size_t>> members(shards + 1);
+  int64_t next = 0;
+  std::vector<std::vector<size_t>> members(shards.size() + 1);
   for (size_t i = 0; i < tensors.size(); ++i)
     members[tensors[i]->shard].push_back(i);
   for (const std::vector<size_t> &shard : members) {
@@ -212,7 +241,7 @@ void fp8_step::placeBuffers() {
       offsets[i] = next;
       next += alignUp(tensors[i]->type.bytes());
     }
-    if (shards > 0)
+    if (!shards.empty())
       next = (next + pageSize - 1) / pageSize * pageSize;
   }
   buffers = Mapping(device ? 0 : next + 64);
@@ -224,35 +253,65 @@ void fp8_step::placeBuffers() {
 // Shards
 //===----------------------------------------------------------------------===//
 
-/// Deals the shards as FP8-LM's Algorithm 1 does: whole tensors, the largest
-/// first, each to the rank with the fewest bytes so far.
-static std::vector<int64_t> dealShards(const std::vector<int64_t> &bytes,
-                                       int64_t ranks) {
-  std::vector<size_t> order(bytes.size());
+/// Deals the shards as FP8-LM's Algorithm 1 does: whole tensors, or the slices
+/// of stacks, the largest first, each to the rank with the fewest bytes so far.
+/// All slices of a stack have the same size, so each rank gets consecutive
+/// ones, as many as it was dealt.
+static void dealShards(std::vector<Shard> &shards, int64_t ranks) {
+  auto sizeOf = [](const Shard &shard) { return shard.bytes / shard.slices; };
+  std::vector<size_t> order(shards.size());
   std::iota(order.begin(), order.end(), 0);
   std::sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return std::pair(-bytes[a], a) < std::pair(-bytes[b], b);
+    return std::pair(-sizeOf(shards[a]), a) < std::pair(-sizeOf(shards[b]), b);
   });
-  std::vector<int64_t> owners(bytes.size()), load(ranks);
-  for (size_t shard : order) {
-    auto least = std::min_element(load.begin(), load.end());
-    owners[shard] = least - load.begin();
-    *least += bytes[shard];
+  std::vector<int64_t> load(ranks);
+  for (size_t number : order) {
+    Shard &shard = shards[number];
+    shard.owners.assign(ranks + 1, 0);
+    for (int64_t slice = 0; slice < shard.slices; ++slice) {
+      auto least = std::min_element(load.begin(), load.end());
+      ++shard.owners[least - load.begin() + 1];
+      *least += sizeOf(shard);
+    }
+    std::partial_sum(shard.owners.begin(), shard.owners.end(),
+                     shard.owners.begin());
   }
-  return owners;
 }
 
-bool fp8_step::owns(int64_t shard) const {
-  return shard <= 0 || owners.empty() ||
-         (shard <= static_cast<int64_t>(owners.size()) &&
-          owners[shard - 1] == rank());
+Slice fp8_step::ownSlices(int64_t shard) const {
+  if (shard < 1 || shard > static_cast<int64_t>(shards.size()))
+    return {0, 0};
+  const Shard &of = shards[shard - 1];
+  if (of.owners.empty())
+    return {0, of.slices};
+  int64_t begin = of.owners[rank()];
+  return {begin, of.owners[rank() + 1] - begin};
+}
+
+Slice fp8_step::bytesOf(const TensorInfo &tensor, int64_t rank) const {
+  int64_t bytes = tensor.type.bytes();
+  if (tensor.shard == 0 || !isDealt())
+    return {0, bytes};
+  const Owners &owners = shards[tensor.shard - 1].owners;
+  int64_t size = bytes / tensor.slices;
+  return {owners[rank] * size, (owners[rank + 1] - owners[rank]) * size};
+}
+
+int64_t fp8_step::ownerOf(int64_t shard) const {
+  const Owners &owners = shards[shard - 1].owners;
+  for (size_t rank = 0; rank + 1 < owners.size(); ++rank)
+    if (owners[rank + 1] - owners[rank] == owners.back())
+      return static_cast<int64_t>(rank);
+  return owners.empty() ? 0 : -1;
 }
 
 int64_t fp8_step::shardBytesOf(int64_t rank) const {
   int64_t bytes = 0;
-  for (size_t shard = 0; shard < shardBytes.size(); ++shard)
-    if (owners.empty() || owners[shard] == rank)
-      bytes += shardBytes[shard];
+  for (const Shard &shard : shards)
+    bytes += shard.owners.empty()
+                 ? shard.bytes
+                 : shard.bytes / shard.slices *
+                       (shard.owners[rank + 1] - shard.owners[rank]);
   return bytes;
 }
 
@@ -260,27 +319,32 @@ void fp8_step::gather(int64_t only) {
   for (size_t i = 0; i < executable.arguments.size(); ++i)
     if (executable.arguments[i].isPart())
       gatherPart(i, only);
-  if (owners.empty())
+  for (size_t i = 0; i < executable.arguments.size(); ++i)
+    if (executable.arguments[i].shard > 0)
+      gatherShard(i, only);
+}
+
+void fp8_step::gatherShard(size_t i, int64_t only) {
+  const TensorInfo &argument = executable.arguments[i];
+  if (!isDealt() || (only >= 0 && ownerOf(argument.shard) == only))
     return;
   fp8_group &group = inFlight->ranks();
-  for (size_t i = 0; i < executable.arguments.size(); ++i) {
-    const TensorInfo &argument = executable.arguments[i];
-    if (argument.shard == 0 || ownerOf(argument.shard) == only)
+  char *data = this->argument(i);
+  std::vector<fp8_message> sends(group.size()), receives(group.size());
+  auto takes = [&](int64_t rank) { return only < 0 || only == rank; };
+  auto ofRank = [&](int64_t rank) {
+    Slice bytes = bytesOf(argument, rank);
+    return fp8_message{data + bytes.begin, bytes.count};
+  };
+  for (int64_t rank = 0; rank < group.size(); ++rank) {
+    if (rank == group.rank())
       continue;
-    int64_t owner = ownerOf(argument.shard), bytes = argument.type.bytes();
-    char *data = this->argument(i);
-    group.wait(group.submit([&group, owner, bytes, data, only] {
-      std::vector<fp8_message> sends(group.size()), receives(group.size());
-      for (int64_t rank = 0; rank < group.size(); ++rank) {
-        bool takes = only < 0 || only == rank;
-        if (owner == group.rank() && rank != owner && takes)
-          sends[rank] = {data, bytes};
-      }
-      if (owner != group.rank() && (only < 0 || only == group.rank()))
-        receives[owner] = {data, bytes};
-      group.exchange(sends, receives);
-    }));
+    if (takes(rank))
+      sends[rank] = ofRank(group.rank());
+    if (takes(group.rank()))
+      receives[rank] = ofRank(rank);
   }
+  group.wait(group.submit([&] { group.exchange(sends, receives); }));
 }
 
 void fp8_step::drop() {
@@ -288,9 +352,14 @@ void fp8_step::drop() {
   if (device)
     return; // It is a single allocation.
   auto dropOthers = [&](const TensorInfo &tensor, size_t slot) {
-    if (!owns(tensor.shard))
-      buffers.release(static_cast<char *>(externals[slot]),
-                      alignUp(tensor.type.bytes()));
+    Slice own = ownBytes(tensor);
+    const char *data = static_cast<char *>(externals[slot]);
+    int64_t bytes = alignUp(tensor.type.bytes()), end = own.begin + own.count;
+    if (own.count == 0)
+      return buffers.release(data, bytes);
+    buffers.release(data, own.begin);
+    if (end < tensor.type.bytes())
+      buffers.release(data + end, bytes - end);
   };
   for (size_t i = 0; i < executable.arguments.size(); ++i)
     dropOthers(executable.arguments[i], i);
@@ -325,6 +394,41 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
     return device->launch(launch, reinterpret_cast<const fp8_gpu_kernel *>(fn),
                           numTasks, operands, offsets, /*strides=*/nullptr,
                           numOperands);
+  launchTasks(launch, fn, 0, numTasks, operands, offsets, numOperands);
+}
+
+void fp8_step::launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                           const int64_t *operands, const int64_t *offsets,
+                           int64_t numOperands, int64_t shard) {
+  Slice own = ownSlices(shard);
+  if (own.count == 0)
+    return;
+  // A GPU runs the tasks of other owners, too: it holds their memory.
+  int64_t slices = shards[shard - 1].slices;
+  if (device || numTasks % slices != 0)
+    return this->launch(launch, fn, numTasks, operands, offsets, numOperands);
+  int64_t each = numTasks / slices;
+  launchTasks(launch, fn, own.begin * each, own.count * each, operands, offsets,
+              numOperands);
+}
+
+namespace {
+/// Runs tasks whose numbers do not start at 0: adds `first` to the number.
+struct ShiftedTasks {
+  fp8_kernel_fn fn;
+  int64_t first;
+  void *const *operands;
+
+  static void run(int64_t task, void *const *shifted, void *scratch) {
+    const auto *of = static_cast<const ShiftedTasks *>(*shifted);
+    of->fn(of->first + task, of->operands, scratch);
+  }
+};
+} // namespace
+
+void fp8_step::launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
+                           int64_t numTasks, const int64_t *operands,
+                           const int64_t *offsets, int64_t numOperands) {
   if (!failure.empty())
     return; // Later launches would read unwritten memory.
   constexpr int64_t inlineOperands = 64;
@@ -341,6 +445,12 @@ void fp8_step::launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
     resolved[i] = static_cast<char *>(base) + (offsets ? offsets[i] : 0);
   }
 
+  ShiftedTasks shifted{fn, first, resolved};
+  void *shiftedTasks[] = {&shifted};
+  if (first > 0) {
+    fn = &ShiftedTasks::run;
+    resolved = shiftedTasks;
+  }
   if (profiling)
     launchTimed(launch, fn, numTasks, resolved);
   else
@@ -463,9 +573,12 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
   bool isNarrow =
       what.wire == FP8_WIRE_F8_E4M3FN || what.wire == FP8_WIRE_F8_E5M2;
   std::string mistake = findMistake(what);
-  if (what.shard > static_cast<int64_t>(shardBytes.size()))
-    mistake = str("expected a shard of at most ", shardBytes.size(),
-                  " but got ", what.shard);
+  if (what.shard > static_cast<int64_t>(shards.size()))
+    mistake = str("expected a shard of at most ", shards.size(), " but got ",
+                  what.shard);
+  else if (what.shard > 0 && what.elements % shards[what.shard - 1].slices != 0)
+    mistake = str("expected elements for ", shards[what.shard - 1].slices,
+                  " slices but got ", what.elements);
   if (mistake.empty() && numOperands != (isNarrow ? 3 : 2))
     mistake =
         str("expected ", isNarrow ? 3 : 2, " operands but got ", numOperands);
@@ -486,7 +599,7 @@ void fp8_step::startAllReduce(int64_t number, const fp8_all_reduce &what,
                       addresses[1],
                       isNarrow ? reinterpret_cast<float *>(addresses[2])
                                : nullptr,
-                      what.shard ? ownerOf(what.shard) : -1};
+                      what.shard ? &shards[what.shard - 1].owners : nullptr};
   call([this, reduction] { inFlight->start(reduction); });
 }
 
@@ -519,14 +632,15 @@ void fp8_step::wait(int64_t number) {
 
 void fp8_step::setGroup(fp8_group *group) {
   inFlight.reset();
-  owners.clear();
+  for (Shard &shard : shards)
+    shard.owners.clear();
   if (device)
     device->dropRecording();
   if (!group)
     return;
   inFlight.emplace(*group, makeEngine());
   if (numRanks() > 1)
-    owners = dealShards(shardBytes, numRanks());
+    dealShards(shards, numRanks());
 }
 
 const std::vector<fp8_collective_stat> &fp8_step::collectives() const {
@@ -596,14 +710,20 @@ void fp8_step::memory(fp8_memory &out) const {
   out.shards = 0;
   out.reductions = inFlight ? inFlight->hostBytes() : 0;
   // A GPU holds other ranks' shards, too.
-  for (const TensorInfo &argument : executable.arguments)
-    if (owns(argument.shard))
-      out.shards += argument.shard > 0 ? alignUp(argument.type.bytes()) : 0;
-    else if (!device)
-      out.arguments -= alignUp(argument.type.bytes());
+  auto ownIn = [&](const TensorInfo &tensor) {
+    return bytesInShard(tensor, ownBytes(tensor).count);
+  };
+  for (const TensorInfo &argument : executable.arguments) {
+    if (argument.shard == 0)
+      continue;
+    out.shards += ownIn(argument);
+    if (!device)
+      out.arguments -= alignUp(argument.type.bytes()) - ownIn(argument);
+  }
   for (size_t i = 0; i < executable.results.size() && !device; ++i)
-    if (executable.ownsBuffer(i) && !owns(executable.results[i].shard))
-      out.results -= alignUp(executable.results[i].type.bytes());
+    if (const TensorInfo &result = executable.results[i];
+        executable.ownsBuffer(i) && result.shard > 0)
+      out.results -= alignUp(result.type.bytes()) - ownIn(result);
   out.arguments_touched =
       device ? out.arguments + out.results : buffers.touched();
   out.constants = executable.constantBytes;
@@ -622,6 +742,14 @@ void fp8_launch(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
                 int64_t num_tasks, const int64_t *operands,
                 const int64_t *offsets, int64_t num_operands) {
   step->launch(launch, fn, num_tasks, operands, offsets, num_operands);
+}
+
+void fp8_launch_owned(fp8_step *step, int64_t launch, fp8_kernel_fn fn,
+                      int64_t num_tasks, const int64_t *operands,
+                      const int64_t *offsets, int64_t num_operands,
+                      int64_t shard) {
+  step->launchOwned(launch, fn, num_tasks, operands, offsets, num_operands,
+                    shard);
 }
 
 void *fp8_operand(fp8_step *step, int64_t operand) {
@@ -699,7 +827,9 @@ int64_t fp8_rank(fp8_step *step) { return step->rank(); }
 
 int64_t fp8_num_ranks(fp8_step *step) { return step->numRanks(); }
 
-int64_t fp8_owns(fp8_step *step, int64_t shard) { return step->owns(shard); }
+int64_t fp8_owns(fp8_step *step, int64_t shard) {
+  return shard <= 0 ? 1 : step->ownSlices(shard).count;
+}
 
 //===----------------------------------------------------------------------===//
 // Scalars

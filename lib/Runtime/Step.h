@@ -17,6 +17,15 @@ class DeviceStep;
 class Modules;
 } // namespace fp8::rt::gpu
 
+namespace fp8::rt {
+/// State that one rank owns, or several own in slices.
+struct Shard {
+  int64_t bytes = 0;
+  int64_t slices = 1; ///< All slices have the same size.
+  Owners owners = {}; ///< Empty if one rank runs alone.
+};
+} // namespace fp8::rt
+
 struct fp8_executable {
   explicit fp8_executable(const fp8_executable_desc &desc);
 
@@ -59,6 +68,10 @@ struct fp8_step {
   void launch(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
               const int64_t *operands, const int64_t *offsets,
               int64_t numOperands);
+  /// Runs the tasks for the slices of a shard that this rank owns.
+  void launchOwned(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
+                   const int64_t *operands, const int64_t *offsets,
+                   int64_t numOperands, int64_t shard);
   void *operand(int64_t code);
   const void *read(int64_t code, int64_t offset, int64_t bytes);
   void write(int64_t code, int64_t offset, int64_t bytes, const void *value);
@@ -72,21 +85,31 @@ struct fp8_step {
   void setGroup(fp8_group *group);
   int64_t rank() const { return inFlight ? inFlight->ranks().rank() : 0; }
   int64_t numRanks() const { return inFlight ? inFlight->ranks().size() : 1; }
-  /// Returns whether this rank owns the shard; 0 stands for state that all
-  /// ranks have.
-  bool owns(int64_t shard) const;
+  /// Returns the slices of a shard that this rank owns; shards are numbered
+  /// from 1.
+  fp8::rt::Slice ownSlices(int64_t shard) const;
+  /// Returns the range of bytes of an argument or result that a rank has: all,
+  /// or those of the slices of its shard that the rank owns.
+  fp8::rt::Slice bytesOf(const fp8::rt::TensorInfo &tensor, int64_t rank) const;
+  fp8::rt::Slice ownBytes(const fp8::rt::TensorInfo &tensor) const {
+    return bytesOf(tensor, rank());
+  }
   /// Copies all shards and parts to all ranks, or to rank `only`. All ranks
   /// call it.
   void gather(int64_t only = -1);
+  /// Copies all slices of one argument to all ranks, or to rank `only`. All
+  /// ranks call it.
+  void gatherShard(size_t i, int64_t only = -1);
   /// Frees the memory of other ranks' shards.
   void drop();
   /// Returns whether each rank has shards of its own.
-  bool isDealt() const { return !owners.empty(); }
-  int64_t shardBytesOf(int64_t rank) const;
-  /// Returns the rank that owns a shard; shards are numbered from 1.
-  int64_t ownerOf(int64_t shard) const {
-    return owners.empty() ? 0 : owners[shard - 1];
+  bool isDealt() const {
+    return !shards.empty() && !shards.front().owners.empty();
   }
+  int64_t shardBytesOf(int64_t rank) const;
+  /// Returns the rank that owns all of a shard, or -1 if several ranks own its
+  /// slices; shards are numbered from 1.
+  int64_t ownerOf(int64_t shard) const;
   /// Returns whether some argument has a part on each rank.
   bool hasParts() const;
   /// Throws if the step was compiled for another number of ranks.
@@ -99,6 +122,9 @@ struct fp8_step {
   const char *whole(size_t i);
   /// Writes an argument; if it has parts, this rank's part. null writes zeros.
   void setWhole(size_t i, const void *value);
+  /// Writes an argument like setWhole, but of a shard only the bytes that this
+  /// rank owns.
+  void setOwned(size_t i, const void *value);
   fp8::rt::gpu::DeviceStep &onGPU() { return *device; }
   /// Returns whether run returns before its work is done.
   bool isAsynchronous() const { return device != nullptr; }
@@ -131,11 +157,13 @@ private:
   std::vector<void *> operandStorage;
   int64_t argumentBytes = 0;
   int64_t resultBytes = 0;
-  std::vector<int64_t> shardBytes; // by number, from 0
-  std::vector<int64_t> owners;     // of shards; empty: of one rank
+  std::vector<fp8::rt::Shard> shards;              // by number, from 0
   std::map<size_t, fp8::rt::AlignedBuffer> wholes; // gathered
   void placeBuffers();
   void *resolve(int64_t operand, int64_t launch);
+  void launchTasks(int64_t launch, fp8_kernel_fn fn, int64_t first,
+                   int64_t numTasks, const int64_t *operands,
+                   const int64_t *offsets, int64_t numOperands);
   void launchTimed(int64_t launch, fp8_kernel_fn fn, int64_t numTasks,
                    void *const *operands);
   void runOnDevice();

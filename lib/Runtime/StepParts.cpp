@@ -64,6 +64,15 @@ void fp8_step::setWhole(size_t i, const void *value) {
   }
 }
 
+void fp8_step::setOwned(size_t i, const void *value) {
+  const TensorInfo &info = executable.arguments[i];
+  if (info.shard == 0)
+    return setWhole(i, value);
+  Slice own = ownBytes(info);
+  std::memcpy(argument(i) + own.begin,
+              static_cast<const char *>(value) + own.begin, own.count);
+}
+
 const char *fp8_step::whole(size_t i) {
   if (!executable.arguments[i].isPart())
     return argument(i);

@@ -73,6 +73,8 @@ struct TensorInfo {
   bool ownBuffer = false;
   bool zeroInit = false;
   int64_t shard = 0;
+  /// The slices of the shard along the leading dimension, each with an owner.
+  int64_t slices = 1;
   /// If each rank has a part: the shape of the whole, and the offsets of the
   /// parts of ranks 0, 1, ..., one after another.
   std::vector<int64_t> whole, partOffsets;

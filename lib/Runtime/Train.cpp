@@ -136,10 +136,9 @@ void Trainer::keepState() {
     return;
   keptState.resize(arguments().size());
   for (size_t i : stateArguments(step->executable)) {
-    if (!step->owns(arguments()[i].shard))
-      continue;
-    const char *data = step->argument(i);
-    keptState[i].assign(data, data + arguments()[i].type.bytes());
+    Slice own = step->ownBytes(arguments()[i]);
+    const char *data = step->argument(i) + own.begin;
+    keptState[i].assign(data, data + own.count);
   }
 }
 
@@ -165,7 +164,8 @@ bool Trainer::heedAlarms(LogRow &row) {
     return true;
   console.warn("skipped: " + *verdict.skip);
   for (size_t i : stateArguments(step->executable))
-    std::copy(keptState[i].begin(), keptState[i].end(), step->argument(i));
+    std::copy(keptState[i].begin(), keptState[i].end(),
+              step->argument(i) + step->ownBytes(arguments()[i]).begin);
   row.isSkipped = true;
   ++skippedSteps;
   return false;

@@ -21,12 +21,16 @@ static std::string elementText(const TensorType &type, int64_t index) {
   return text + "]";
 }
 
-/// Returns "w[3, 17] is nan" for a tensor's first element that is not finite;
-/// "" if there is none.
-static std::string nonFiniteText(const TensorInfo &info, const void *data) {
-  int64_t at = firstNonFinite(data, info.type);
+/// Returns "w[3, 17] is nan" for the first element that is not finite in a
+/// range of bytes of a tensor; "" if there is none.
+static std::string nonFiniteText(const TensorInfo &info, const char *data,
+                                 Slice bytes) {
+  auto size = static_cast<int64_t>(fp8_dtype_size(info.type.dtype));
+  int64_t at = firstNonFinite(data + bytes.begin,
+                              {info.type.dtype, {bytes.count / size}});
   if (at < 0)
     return "";
+  at += bytes.begin / size;
   return str(info.name, elementText(info.type, at), " is ",
              numberText(elementAsDouble(data, info.type.dtype, at)));
 }
@@ -38,23 +42,25 @@ void Trainer::failNonFinite(const std::string &what) {
                           : str("; the last good checkpoint is ", checkpoint)));
 }
 
-/// Returns whether an argument is state that must be finite and that this rank
-/// has.
-bool Trainer::isCheckedHere(size_t argument) const {
-  return arguments()[argument].role == FP8_ROLE_STATE &&
-         !mayBeInfinite[argument] && step->owns(arguments()[argument].shard);
+/// Describes the first value that is not finite in state that must be finite
+/// and that this rank has.
+std::string Trainer::nonFiniteStateText() {
+  std::string text;
+  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
+    if (arguments()[i].role == FP8_ROLE_STATE && !mayBeInfinite[i])
+      text = nonFiniteText(arguments()[i], step->argument(i),
+                           step->ownBytes(arguments()[i]));
+  return text;
 }
 
 /// Describes the first value that is not finite. State comes first: it is
 /// nearer to the cause.
 std::string Trainer::firstNonFiniteText() {
-  std::string text;
-  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
-    if (isCheckedHere(i))
-      text = nonFiniteText(arguments()[i], step->argument(i));
+  std::string text = nonFiniteStateText();
   for (size_t i = 0; i < results().size() && text.empty(); ++i)
     if (results()[i].stateArg < 0 && !isTrace(results()[i].kind))
-      text = nonFiniteText(results()[i], step->result(i));
+      text = nonFiniteText(results()[i], step->result(i),
+                           {0, results()[i].type.bytes()});
   return text;
 }
 
@@ -65,10 +71,7 @@ void Trainer::checkFinite(const LogRow &row) {
 }
 
 void Trainer::checkStateFinite() {
-  std::string text;
-  for (size_t i = 0; i < arguments().size() && text.empty(); ++i)
-    if (isCheckedHere(i))
-      text = nonFiniteText(arguments()[i], step->argument(i));
+  std::string text = nonFiniteStateText();
   // A bad value on one rank ends all ranks.
   if (step->isDealt() || step->hasParts())
     for (const std::string &each : options.group->gather(text))

@@ -93,7 +93,7 @@ private:
 
   // Values that are not finite.
   void checkFinite(const LogRow &row);
-  bool isCheckedHere(size_t argument) const;
+  std::string nonFiniteStateText();
   std::string firstNonFiniteText();
   void checkStateFinite();
   [[noreturn]] void failNonFinite(const std::string &what);

@@ -114,7 +114,7 @@ using Outcome = std::vector<std::string>;
 struct Options {
   int steps = 3;
   bool isProfiled = false;
-  int64_t shard = 0; // of x
+  int64_t shard = 0, slices = 1; // of x
   fp8_status status = FP8_OK;
 };
 
@@ -140,7 +140,7 @@ Outcome runOn(fp8_group *group, int64_t rank, Work mine,
   builder.desc.gpu_kernels = kernels;
   builder.desc.num_gpu_kernels = mine.isOnGpu ? std::size(kernels) : 0;
   builder.arg("x", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
-      .inShard(options.shard)
+      .inShard(options.shard, options.slices)
       .arg("y", FP8_DTYPE_F32, {elements}, FP8_ROLE_BATCH)
       .arg("control", FP8_DTYPE_F32, {2}, FP8_ROLE_STATE)
       .arg("z", FP8_DTYPE_F32, {elements}, FP8_ROLE_STATE)
@@ -381,6 +381,19 @@ TEST(Ranks, ReduceToAnOwner) {
   mine.what.dtype = FP8_DTYPE_I8;
   mine.what.elements = elements * 4;
   expectSame(2, mine, options);
+}
+
+TEST(Ranks, ReduceToOwnersOfSlices) {
+  Work mine{describe(FP8_REDUCE_SUM, FP8_DTYPE_F32, elements)};
+  mine.what.shard = 1;
+  Options options;
+  options.shard = 1;
+  options.slices = elements / 5;
+  expectSame(3, mine, options);
+  mine.what.reduction = FP8_REDUCE_OWNER;
+  mine.what.dtype = FP8_DTYPE_I8;
+  mine.what.elements = elements * 4;
+  expectSame(3, mine, options);
 }
 
 TEST(Ranks, ExchangeParts) {

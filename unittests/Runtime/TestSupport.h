@@ -90,8 +90,9 @@ public:
     return *this;
   }
   /// Assigns the last argument to a shard.
-  Builder &inShard(int64_t number) {
+  Builder &inShard(int64_t number, int64_t slices = 1) {
     arguments.back().shard = number;
+    arguments.back().slices = slices;
     return *this;
   }
   Builder &result(const char *name, fp8_dtype dtype, std::vector<int64_t> dims,

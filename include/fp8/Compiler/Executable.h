@@ -35,7 +35,9 @@ struct TensorDescription {
   fp8_role role = FP8_ROLE_STATE;
   int64_t vocabulary = -1;
   bool zeroInit = false;
-  int64_t shard = 0; ///< Shard of one owner, from 1; 0: all ranks have it.
+  int64_t shard = 0; ///< Shard that ranks own, from 1; 0: all ranks have it.
+  /// The slices of the shard along the leading dimension, each with an owner.
+  int64_t slices = 1;
   /// If each rank has a part: the shape of the whole, and the offsets of the
   /// parts of ranks 0, 1, ..., concatenated.
   std::vector<int64_t> whole, partOffsets;

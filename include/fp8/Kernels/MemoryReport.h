@@ -71,6 +71,10 @@ struct PlannedState {
   StateCategory category = StateCategory::Other;
   int64_t bytes = 0, elements = 0;
   double layerShare = 0;
+  /// With `--zero 1`: its shard, from 1 (0: none), the number of slices of the
+  /// shard, and the reason if a stack of layers has one owner.
+  int64_t shard = 0, slices = 1;
+  std::string wholeReason;
 };
 
 /// A size of the model that data flow determines, or the reason why it does

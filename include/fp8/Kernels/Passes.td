@@ -95,12 +95,22 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
 }
 
 def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
-  let summary = "Deal the state to the ranks: ZeRO-1 by whole tensors";
+  let summary = "Deal the state to the ranks: ZeRO-1 by tensors and layers";
   let description = [{
     In a module with `fp8.zero`, a parameter and the state that belongs to it
     (moments, summed gradients, their scales) form a shard, which one rank owns.
     The owner is chosen when the step runs: shards are distributed by their
     bytes over as many ranks as there are, so the code is the same on all ranks.
+
+    A parameter is a stack if a loop reads it, or a value made from it slice by
+    slice, layer by layer. The shard of a stack has one slice per layer
+    (`fp8.slices`), each with an owner, if every op that owners run computes the
+    slices of its results from the same slices of its operands. The ops do not
+    change, only which rank runs which tasks of a kernel. All ranks compute a
+    result of several slices (a sum of squares, an amax) from partial results
+    that owners send, if these are small relative to the stack. A scale that all
+    layers share is in no shard. If any other op reads several slices at once,
+    the stack has one owner, and `fp8.whole_reason` says why.
 
     The pass tracks which ranks have a value: all of them, each rank a different
     one (values that depend on the batch), or the owner of a shard. If an op

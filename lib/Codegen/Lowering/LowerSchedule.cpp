@@ -6,6 +6,7 @@
 #include "fp8-c/Runtime.h"
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -68,6 +69,7 @@ public:
 private:
   FailureOr<OperandAddress> operandAddressOf(Value buffer);
   Operation *ifOwner(int64_t shard, Location loc);
+  bool isSliced(int64_t shard);
   LogicalResult lowerLaunch(LaunchOp op);
   // Runs of launches.
   bool isFixed(LaunchOp op);
@@ -346,12 +348,26 @@ Operation *ScheduleLowering::ifOwner(int64_t shard, Location loc) {
       ->getTerminator();
 }
 
+/// Returns whether several ranks may own slices of a shard.
+bool ScheduleLowering::isSliced(int64_t shard) {
+  for (unsigned i = 0; i < schedule.getNumArguments(); ++i) {
+    auto own =
+        schedule.getArgAttrOfType<IntegerAttr>(i, FP8Dialect::kShardAttrName);
+    if (own && own.getInt() == shard)
+      return bool(schedule.getArgAttr(i, kSlicesAttrName));
+  }
+  return false;
+}
+
 LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
   if (!op.getNumber())
     return op.emitOpError("expected a number, as fp8-plan-memory gives it");
   Location loc = op.getLoc();
   builder.setInsertionPoint(op);
-  if (auto shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName))
+  auto shard = op->getAttrOfType<IntegerAttr>(FP8Dialect::kShardAttrName);
+  // The blocks of a GPU are numbered from 0, so a GPU runs all of them.
+  bool isForSlices = shard && !isForGPU && isSliced(shard.getInt());
+  if (shard && !isForSlices)
     builder.setInsertionPoint(ifOwner(shard.getInt(), loc));
   FailureOr<OperandTables> tables = tablesOf(op);
   if (failed(tables))
@@ -377,11 +393,23 @@ LogicalResult ScheduleLowering::lowerLaunch(LaunchOp op) {
     op.erase();
     return success();
   }
-  LLVM::CallOp::create(builder, loc, launch,
-                       ValueRange{step, constant(*op.getNumber(), loc),
-                                  addressOf(callee->symbol, loc),
-                                  constant(callee->tasks, loc), tables->codes,
-                                  tables->offsets, tables->count});
+  SmallVector<Value> operands{step,
+                              constant(*op.getNumber(), loc),
+                              addressOf(callee->symbol, loc),
+                              constant(callee->tasks, loc),
+                              tables->codes,
+                              tables->offsets,
+                              tables->count};
+  LLVM::LLVMFuncOp function = launch;
+  if (isForSlices) {
+    SmallVector<Type> types(ValueRange(operands).getTypes());
+    types.push_back(builder.getI64Type());
+    operands.push_back(constant(shard.getInt(), loc));
+    function =
+        runtimeFunction("fp8_launch_owned",
+                        LLVM::LLVMVoidType::get(builder.getContext()), types);
+  }
+  LLVM::CallOp::create(builder, loc, function, operands);
   op.erase();
   return success();
 }

@@ -2,6 +2,7 @@
 
 #include "fp8/Codegen/Passes.h"
 #include "fp8/Codegen/Tiles.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/CausalKeys.h"
 #include "fp8/Kernels/Structure.h"
 
@@ -152,11 +153,24 @@ static SmallVector<int64_t> tileOfContraction(KernelOp kernel,
   return tile;
 }
 
+/// Returns the largest size up to `limit` that divides `extent`.
+static int64_t divisorUpTo(int64_t extent, int64_t limit) {
+  int64_t size = std::clamp<int64_t>(limit, 1, extent);
+  while (extent % size != 0)
+    --size;
+  return size;
+}
+
 SmallVector<int64_t> fp8::cpuTileOf(KernelOp kernel) {
   linalg::GenericOp dot = contractionOf(kernel);
-  return kernel.getCopy() ? tileOfCopy(kernel)
-         : dot            ? tileOfContraction(kernel, dot)
-                          : tileOfElementwise(kernel);
+  SmallVector<int64_t> tile = kernel.getCopy() ? tileOfCopy(kernel)
+                              : dot            ? tileOfContraction(kernel, dot)
+                                               : tileOfElementwise(kernel);
+  // No tile may span two slices, since slices have different owners.
+  auto slices = kernel->getAttrOfType<IntegerAttr>(kSlicesAttrName);
+  if (slices && !tile.empty())
+    tile[0] = divisorUpTo(kernel.getDomain()[0] / slices.getInt(), tile[0]);
+  return tile;
 }
 
 SmallVector<int64_t> fp8::keyCountsOf(KernelOp kernel) {

@@ -150,6 +150,12 @@ void JSONPrinter::printState() {
         json.attribute("type", entry.type);
         json.attribute("category", keyOf(stringify(entry.category)));
         json.attribute("bytes", entry.bytes);
+        if (entry.shard > 0) {
+          json.attribute("shard", entry.shard);
+          json.attribute("slices", entry.slices);
+        }
+        if (!entry.wholeReason.empty())
+          json.attribute("whole_reason", entry.wholeReason);
       });
   });
 }

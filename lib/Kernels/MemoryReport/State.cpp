@@ -2,6 +2,7 @@
 
 #include "MemoryAnalyzer.h"
 
+#include "fp8/Dialect/FP8/IR/Shards.h"
 #include "fp8/Kernels/Structure.h"
 
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -56,6 +57,15 @@ PlannedState MemoryAnalyzer::describe(BlockArgument arg,
   state.bytes = byteSize(type);
   state.elements = type.getNumElements();
   state.category = categoryOf(arg, state.path, paths);
+  auto number = [&](StringRef name, int64_t missing) {
+    auto attr = schedule.getArgAttrOfType<IntegerAttr>(index, name);
+    return attr ? attr.getInt() : missing;
+  };
+  state.shard = number(FP8Dialect::kShardAttrName, 0);
+  state.slices = number(kSlicesAttrName, 1);
+  if (auto reason =
+          schedule.getArgAttrOfType<StringAttr>(index, kWholeReasonAttrName))
+    state.wholeReason = reason.str();
   state.layerShare = layerParameters.empty() ? 0 : layerParameters.test(index);
   return state;
 }

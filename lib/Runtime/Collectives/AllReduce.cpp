@@ -69,22 +69,27 @@ int64_t blockElements(const fp8_all_reduce &what) {
   return what.block ? what.block : std::max<int64_t>(what.elements, 1);
 }
 
+Slice Reduction::owned(int64_t rank) const {
+  int64_t size = what.elements / owners->back();
+  int64_t begin = (*owners)[rank], end = (*owners)[rank + 1];
+  return {begin * size, (end - begin) * size};
+}
+
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
   int64_t elements = reduction.what.elements;
   if (reduction.isFromOwner())
     return {0, 0};
-  if (reduction.owner >= 0)
-    return {0, reduction.owner == rank ? elements : 0};
+  if (reduction.owners)
+    return reduction.owned(rank);
   int64_t share = (elements + ranks - 1) / ranks;
   int64_t begin = std::min(elements, rank * share);
   return {begin, std::min(elements, begin + share) - begin};
 }
 
 Slice resultOf(const Reduction &reduction, int64_t rank, int64_t ranks) {
-  if (reduction.owner < 0)
+  if (!reduction.owners)
     return sliceOf(reduction, rank, ranks);
-  bool isSent = reduction.isFromOwner() && reduction.owner == rank;
-  return {0, isSent ? reduction.what.elements : 0};
+  return reduction.isFromOwner() ? reduction.owned(rank) : Slice{0, 0};
 }
 
 //===----------------------------------------------------------------------===//

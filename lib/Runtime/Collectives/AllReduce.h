@@ -19,17 +19,29 @@
 
 namespace fp8::rt {
 
+/// A range of consecutive elements.
+struct Slice {
+  int64_t begin, count;
+};
+
+/// The owners of the slices of a shard: rank r owns slices [owners[r],
+/// owners[r + 1]). The last element is the number of slices.
+using Owners = std::vector<int64_t>;
+
 /// A reduction with the addresses of its operands.
 struct Reduction {
   fp8_all_reduce what;
   int64_t number; // in the numbering of its step's launches
   const char *in;
   char *out;
-  float *control;     // mu and its age in steps, on f8 wires; else null
-  int64_t owner = -1; // the rank that gets or sends the result, or -1
+  float *control; // mu and its age in steps, on f8 wires; else null
+  /// The ranks that get or send the result; null: all ranks get it.
+  const Owners *owners = nullptr;
 
   bool isFromOwner() const { return what.reduction == FP8_REDUCE_OWNER; }
-  bool isToOwner() const { return owner >= 0 && !isFromOwner(); }
+  bool isToOwner() const { return owners && !isFromOwner(); }
+  /// Returns the elements that a rank owns. There must be owners.
+  Slice owned(int64_t rank) const;
 };
 
 /// Returns why the reduction is invalid; "" if it is valid.
@@ -43,10 +55,6 @@ int64_t wireBytes(const fp8_all_reduce &what);
 int64_t numBlocks(const fp8_all_reduce &what);
 int64_t blockElements(const fp8_all_reduce &what);
 
-/// A range of consecutive elements.
-struct Slice {
-  int64_t begin, count;
-};
 /// Return the slice that a rank reduces, and the slice of the result that it
 /// sends to all.
 Slice sliceOf(const Reduction &reduction, int64_t rank, int64_t ranks);

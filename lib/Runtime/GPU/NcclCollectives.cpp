@@ -303,8 +303,12 @@ void NcclCollectives::reduceSlices(const std::vector<Tensor> &tensors) {
            tensor.what().reduction, tensor.pieces, bytes, ranks, slice.count,
            addressOf(tensor.reduction.control), tensor.saturated,
            tensor.result + begin);
-    if (tensor.reduction.isFromOwner() && tensor.reduction.owner == me)
-      copy(tensor.result, tensor.wire, tensor.what().elements * tensor.size());
+    if (tensor.reduction.isFromOwner()) {
+      Slice owned = tensor.reduction.owned(me);
+      begin = owned.begin * tensor.size();
+      copy(tensor.result + begin, tensor.wire + begin,
+           owned.count * tensor.size());
+    }
   }
   beginMessages();
   for (const Tensor &tensor : tensors) {
@@ -373,7 +377,7 @@ NcclCollectives::reduce(const std::vector<Reduction> &bucket) {
     reduceSlices(tensors);
     for (const Tensor &tensor : tensors)
       if (tensor.isNarrow() && (!tensor.reduction.isToOwner() ||
-                                tensor.reduction.owner == group.rank()))
+                                tensor.reduction.owned(group.rank()).count > 0))
         launch(kernels.decode, tensor.what().elements, tensor.what().wire,
                tensor.what().dtype, tensor.what().reduction, tensor.result,
                tensor.what().elements, blockElements(tensor.what()),

@@ -102,16 +102,22 @@ std::vector<int64_t> StagedCollectives::reduce(
   // The operand and the result share memory, as the reduction allows. With an
   // owner, only one side has an operand or a result.
   std::vector<Staged> operands, results, controls;
+  std::vector<int64_t> begins;
   for (const Reduction &each : bucket) {
     int64_t bytes = each.what.elements *
                     fp8_dtype_size(static_cast<fp8_dtype>(each.what.dtype));
-    bool isOwner = each.owner == group.rank();
+    bool isOwner = each.owners && each.owned(group.rank()).count > 0;
     operands.push_back({nullptr, addressOf(each.in), bytes,
                         /*isFetched=*/!each.isFromOwner() || isOwner,
                         /*isDelivered=*/false});
-    results.push_back({nullptr, addressOf(each.out), bytes,
-                       /*isFetched=*/false,
-                       /*isDelivered=*/!each.isToOwner() || isOwner});
+    // An owner gets only the elements that it owns.
+    Slice taken = each.isToOwner() ? each.owned(group.rank())
+                                   : Slice{0, each.what.elements};
+    int64_t size = fp8_dtype_size(static_cast<fp8_dtype>(each.what.dtype));
+    begins.push_back(taken.begin * size);
+    results.push_back({nullptr, addressOf(each.out) + begins.back(),
+                       taken.count * size, /*isFetched=*/false,
+                       /*isDelivered=*/true});
     int64_t controlBytes = each.control ? 2 * sizeof(float) : 0;
     controls.push_back({nullptr, addressOf(each.control), controlBytes,
                         /*isFetched=*/true, /*isDelivered=*/true});
@@ -122,7 +128,8 @@ std::vector<int64_t> StagedCollectives::reduce(
   fetch(parts);
   std::vector<Reduction> staged = bucket;
   for (size_t i = 0; i < bucket.size(); ++i) {
-    staged[i].in = staged[i].out = results[i].host = parts[i].host;
+    staged[i].in = staged[i].out = parts[i].host;
+    results[i].host = parts[i].host + begins[i];
     controls[i].host = parts[bucket.size() + i].host;
     if (bucket[i].control)
       staged[i].control = reinterpret_cast<float *>(controls[i].host);

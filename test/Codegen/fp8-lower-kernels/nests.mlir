@@ -71,3 +71,38 @@ fp8.kernel @bytes(read %x: memref<4x16xi1>, write %y: memref<4x16xf32>) domain =
   }
   fp8.return
 }
+
+// -----
+
+#id = affine_map<(i, j) -> (i, j)>
+#none = affine_map<(i, j) -> ()>
+
+// Each sum of all elements has its own nest, of 64 lanes as in a kernel of its
+// own: other ops of the kernel do not change its order.
+// CHECK: func.func private @norms
+// CHECK: vector.load {{.*}} vector<64xf32>
+// CHECK: vector.load {{.*}} vector<64xf32>
+// CHECK-NOT: vector.load
+// CHECK: return
+fp8.kernel @norms(read %x: memref<4x64xf32>, read %y: memref<4x64xf32>, write %a: memref<f32>, write %b: memref<f32>) domain = [] plan = #fp8.cpu_plan<tile = []> {
+  %zero = arith.constant 0.0 : f32
+  linalg.fill ins(%zero : f32) outs(%a : memref<f32>)
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]} ins(%x : memref<4x64xf32>) outs(%a : memref<f32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%v: f32, %o: f32):
+    %0 = arith.mulf %v, %v : f32
+    %1 = arith.mulf %0, %0 : f32
+    %2 = arith.mulf %1, %1 : f32
+    %3 = arith.addf %o, %2 : f32
+    linalg.yield %3 : f32
+  }
+  linalg.fill ins(%zero : f32) outs(%b : memref<f32>)
+  linalg.generic {indexing_maps = [#id, #none], iterator_types = ["reduction", "reduction"]} ins(%y : memref<4x64xf32>) outs(%b : memref<f32>) attrs = {fp8.task_dims = array<i64>} {
+  ^bb0(%v: f32, %o: f32):
+    %0 = arith.mulf %v, %v : f32
+    %1 = arith.mulf %0, %0 : f32
+    %2 = arith.mulf %1, %1 : f32
+    %3 = arith.addf %o, %2 : f32
+    linalg.yield %3 : f32
+  }
+  fp8.return
+}

@@ -189,10 +189,15 @@ class Fixture:
         self.keys = list(case.batch)
         return folder
 
-    def start(self, folder, ranks, recipe, out, *options, steps=STEPS):
+    def files(self, folder, ranks):
+        """Returns the files of the step and of the rows of one of `ranks` ranks."""
         rows = BATCH * 2 // ranks
-        feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={folder / f'rows{rows}.safetensors'}:{key}")]
-        command = [self.fp8_run, folder / f"step{rows}.mlir", "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
+        return folder / f"step{rows}.mlir", folder / f"rows{rows}.safetensors"
+
+    def start(self, folder, ranks, recipe, out, *options, steps=STEPS):
+        step, rows = self.files(folder, ranks)
+        feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={rows}:{key}")]
+        command = [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
                    "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []

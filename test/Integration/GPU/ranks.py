@@ -77,14 +77,21 @@ def checkpoint(out):
 def elementwise(kind=""):
     """Returns a step that scales and shifts columns, clipped by the norm of all gradients, without
     dots. "sharded" is a step in shard_map, whose rows are those of all ranks; "decides" skips the
-    second of three updates."""
-    sharded = kind == "sharded"
+    second of three updates; "stacks" has layers in a scan, whose stacks are large enough to be
+    dealt in slices."""
+    sharded, stacks = kind == "sharded", kind == "stacks"
     random = np.random.default_rng(0)
-    params = {"scale": random.standard_normal(200).astype(np.float32), "shift": np.zeros(200, np.float32)}
+    columns = 2048 if stacks else 200
+    shape = (5, columns) if stacks else columns
+    params = {"scale": random.standard_normal(shape).astype(np.float32), "shift": np.zeros(shape, np.float32)}
     optimizer = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-2))
 
+    def layer(x, params):
+        return x * params["scale"] + params["shift"], None
+
     def loss(params, batch):
-        return jnp.mean(jnp.square(batch["x"] * params["scale"] + params["shift"] - batch["y"]))
+        x, _ = (jax.lax.scan if stacks else lambda layer, x, params: layer(x, params))(layer, batch["x"], params)
+        return jnp.mean(jnp.square(x - batch["y"]))
 
     def step(params, opt, batch):
         value, grads = jax.value_and_grad(loss)(params, batch)
@@ -99,7 +106,7 @@ def elementwise(kind=""):
         params, new = jax.lax.cond(count % 3 != 1, update, lambda: (params, opt[0])) if kind == "decides" else update()
         return params, (new, count + 1), {"loss": value, "norm": optax.global_norm(grads)}
 
-    rows = {key: random.standard_normal((48, 200)).astype(np.float32) for key in ("x", "y")}
+    rows = {key: random.standard_normal((48, columns)).astype(np.float32) for key in ("x", "y")}
     opt = (optimizer.init(params), jnp.int32(0))
     batch = {key: value[: 8 if sharded else 4] for key, value in rows.items()}
     file = folder / f"{kind or 'elementwise'}.mlir"
@@ -108,10 +115,10 @@ def elementwise(kind=""):
         all_, parts = jax.sharding.PartitionSpec(), jax.sharding.PartitionSpec("data")
         run = jax.shard_map(step, mesh=jax.sharding.Mesh(np.array(jax.devices()), ("data",)), in_specs=(all_, all_, parts), out_specs=all_, check_vma=False)
     file.write_text(jax.jit(run).lower(params, opt, batch).as_text(debug_info=True))
-    save_file(rows, folder / "rows.safetensors")
-    t.save_tree(folder / "init.safetensors", params=params, opt=opt)
-    feeds = [part for key in rows for part in ("--batch", f"batch['{key}']={folder / 'rows.safetensors'}:{key}")]
-    return [file, "--init", folder / "init.safetensors", *feeds, "--steps", 6]
+    save_file(rows, folder / f"rows{columns}.safetensors")
+    t.save_tree(folder / f"init{columns}.safetensors", params=params, opt=opt)
+    feeds = [part for key in rows for part in ("--batch", f"batch['{key}']={folder / f'rows{columns}.safetensors'}:{key}")]
+    return [file, "--init", folder / f"init{columns}.safetensors", *feeds, "--steps", 6]
 
 
 def recipe(name, *all_reduce):
@@ -123,9 +130,9 @@ def recipe(name, *all_reduce):
 # The bits of CPUs, whatever the wire format of gradients, and with shards of the state.
 wires = {"exact": [], "bf16-wire": ["all_reduce: {format: bf16}"], "e4m3-wire": ["all_reduce: {format: f8E4M3FN}"], "e5m2-wire": ["all_reduce: {format: f8E5M2, tile: 1x128}"]}
 cases = {name: ["--recipe", recipe(name, *lines)] for name, lines in wires.items()}
-cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"], "decides": cases["exact"]}
+cases |= {"zero": [*cases["exact"], "--zero", 1], "sharded": cases["exact"], "decides": cases["exact"], "stacks": [*cases["exact"], "--zero", 1]}
 for name, options in cases.items():
-    files = elementwise(name if name in ("sharded", "decides") else "")
+    files = elementwise(name if name in ("sharded", "decides", "stacks") else "")
     expected = run(folder / f"{name}-cpu", files, *options)
     got = run(folder / f"{name}-gpu", files, *options, *GPU)
     assert got == expected, f"{name}: expected losses {expected} but got {got}"

@@ -1,6 +1,7 @@
 // RUN: fp8-opt %s --fp8-elide-copies | FileCheck %s
 
 #id = affine_map<(i) -> (i)>
+#id2 = affine_map<(i, j) -> (i, j)>
 
 // Made where it is wanted.
 // CHECK: fp8.schedule @forwarded(%[[X:[^:]*]]: memref<8xf32>
@@ -101,6 +102,28 @@ fp8.schedule @branches(%x: memref<8xf32>, %c: i1) {
   fp8.return
 }
 
+// Owners copy their slices of a stack by a kernel that divides into the slices.
+// A buffer with one number per slice is copied whole.
+// CHECK: fp8.schedule @slices
+// CHECK: fp8.launch @copy2({{.*}}) {fp8.shard = 1 : i64}
+// CHECK: fp8.launch @copy({{.*}}) {fp8.shard = 1 : i64}
+fp8.schedule @slices(
+    %w: memref<8x4xf32> {fp8.shard = 1 : i64, fp8.slices = 4 : i64}, %x: memref<8x4xf32>,
+    %m: memref<8xf32> {fp8.shard = 1 : i64, fp8.slices = 4 : i64}, %y: memref<8xf32>) {
+  fp8.launch @copy2(read %x, write %w) : (memref<8x4xf32>, memref<8x4xf32>) -> ()
+  fp8.launch @copy(read %y, write %m) : (memref<8xf32>, memref<8xf32>) -> ()
+  fp8.return
+}
+
+// CHECK: fp8.kernel @copy2({{.*}}) domain = [8] copy attributes {fp8.slices = 4 : i64}
+fp8.kernel @copy2(read %a: memref<8x4xf32>, write %b: memref<8x4xf32>) domain = [8] copy {
+  linalg.generic {indexing_maps = [#id2, #id2], iterator_types = ["parallel", "parallel"]}
+      ins(%a : memref<8x4xf32>) outs(%b : memref<8x4xf32>) attrs = {fp8.task_dims = array<i64: 0>} {
+  ^bb0(%v: f32, %o: f32):
+    linalg.yield %v : f32
+  }
+  fp8.return
+}
 fp8.kernel @one(write %t: memref<8xf32>) domain = [] {
   %one = arith.constant 1.0 : f32
   linalg.fill ins(%one : f32) outs(%t : memref<8xf32>)

@@ -54,3 +54,13 @@ fp8.kernel @k(read %x: memref<8xf32>, write %y: memref<8xf32>) domain = [] {
   }
   fp8.return
 }
+
+// -----
+
+// The kernel must divide into slices along its leading dimension.
+fp8.kernel @k(update %x: memref<4x8xf32>) domain = [8]
+fp8.schedule @main(%x: memref<4x8xf32> {fp8.shard = 1 : i64, fp8.slices = 4 : i64}) {
+  // expected-error @+1 {{expected a kernel that divides into 4 slices along its leading dimension}}
+  fp8.launch @k(update %x) number = 0 {fp8.shard = 1 : i64} : (memref<4x8xf32>) -> ()
+  fp8.return
+}

@@ -104,8 +104,22 @@ static bool readsWhereWritten(const Nest &nest, linalg::GenericOp op) {
   return true;
 }
 
+/// Returns whether an op is a float sum of all elements. In a shared nest its
+/// order would depend on the other ops, which differ if ranks own parts of the
+/// state.
+static bool isWholeSum(linalg::GenericOp op) {
+  if (op.getNumLoops() == 0 || op.getNumParallelLoops() > 0)
+    return false;
+  for (unsigned i = 0; i < op.getOutputs().size(); ++i)
+    if (isa_and_nonnull<arith::AddFOp>(reductionCombiner(op, i)))
+      return true;
+  return false;
+}
+
 static bool canJoin(const Nest &nest, linalg::GenericOp op) {
   linalg::GenericOp first = nest.ops.front();
+  if (isWholeSum(op) || isWholeSum(first))
+    return false;
   if (op.getStaticLoopRanges() != nest.extents ||
       op->getAttr(kTaskDimsAttr) != first->getAttr(kTaskDimsAttr) ||
       isVectorizable(op) != isVectorizable(first))

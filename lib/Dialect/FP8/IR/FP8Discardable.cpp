@@ -8,6 +8,7 @@
 #include "fp8/Dialect/FP8/IR/FP8DeviceControl.h"
 #include "fp8/Dialect/FP8/IR/FP8Dialect.h"
 #include "fp8/Dialect/FP8/IR/FP8Ops.h"
+#include "fp8/Dialect/FP8/IR/Shards.h"
 
 #include "mlir/IR/Builders.h"
 #include "llvm/ADT/StringExtras.h"
@@ -101,6 +102,8 @@ constexpr Declaration kDeclarations[] = {
     {FP8Dialect::kRowsAttrName, OnOp, {isNames, "an array of strings"}},
     {FP8Dialect::kWireReasonAttrName, OnOp, kText},
     {FP8Dialect::kShardAttrName, OnOp | OnArgument, kPositive},
+    {kSlicesAttrName, OnOp | OnArgument, kPositive},
+    {kWholeReasonAttrName, OnArgument, kText},
     {FP8Dialect::kVerdictAttrName, OnOp, {isA<VerdictAttr>, "a #fp8.verdict"}},
     {FP8Dialect::kStateVerdictAttrName,
      OnArgument,

@@ -122,7 +122,8 @@ def FP8_AllReduceOp : FP8_Collective<"all_reduce", [Pure, AllTypesMatch<["input"
     With a `shard` of the state (counted from 1; the number of ranks decides at
     run time which rank owns it) only the owner gets the sum, mean, maximum or
     minimum: on the other ranks the result is undefined. `owner` sends a value
-    from the owner to all ranks.
+    from the owner to all ranks. If the shard has slices, each with an owner,
+    both hold for every slice.
 
     The op has no side effect that one rank can see, but all ranks must execute
     the same collectives in the same order: no branch or loop around them may
