@@ -95,7 +95,7 @@ def FuseElementwise : Pass<"fp8-fuse-elementwise", "::mlir::func::FuncOp"> {
 }
 
 def DealState : Pass<"fp8-deal-state", "::mlir::ModuleOp"> {
-  let summary = "Deal the state to the ranks: ZeRO-1 by tensors and layers";
+  let summary = "Deal the state to the ranks: ZeRO-1, stacks by layers";
   let description = [{
     In a module with `fp8.zero`, a parameter and the state that belongs to it
     (moments, summed gradients, their scales) form a shard, which one rank owns.
