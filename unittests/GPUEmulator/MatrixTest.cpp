@@ -168,6 +168,26 @@ TEST_F(Matrix, RowsAreAligned) {
   EXPECT_EQ(run.fault, Fault::Misaligned) << run.message;
 }
 
+// Lines of 32 bytes: each fourth one lies in the same banks, unless the halves
+// of four lines of eight change places.
+TEST_F(Matrix, ConflictsOfBanksAreCounted) {
+  fill(Format::E4M3, Format::E4M3);
+  std::string text = matrixKernel(assembly);
+  Result run = device->launch(text, 1, 32);
+  EXPECT_TRUE(run) << run.message;
+  EXPECT_EQ(run.bankConflicts, 16u);
+  text = mutate(
+      text, "  %slot = getelementptr i8, ptr addrspace(3) @tile, i32 %at",
+      "  %four = and i32 %row, 4\n"
+      "  %half = shl i32 %four, 2\n"
+      "  %place = xor i32 %at, %half\n"
+      "  %slot = getelementptr i8, ptr addrspace(3) @tile, i32 %place");
+  run = device->launch(text, 1, 32);
+  EXPECT_TRUE(run) << run.message;
+  EXPECT_EQ(run.bankConflicts, 0u);
+  EXPECT_EQ(device->download<float>(result, 128), expected);
+}
+
 // ldmatrix.trans then stmatrix: a matrix of 8x8 comes out transposed.
 TEST(Matrices, AreTransposed) {
   std::string text = header + R"(
