@@ -169,6 +169,26 @@ TEST_F(Matrix, RowsAreAligned) {
   EXPECT_EQ(run.fault, Fault::Misaligned) << run.message;
 }
 
+// In lines of 32 bytes, every fourth line lies in the same banks, unless four
+// of the eight lines exchange their halves.
+TEST_F(Matrix, ConflictsOfBanksAreCounted) {
+  fill(Format::E4M3, Format::E4M3);
+  std::string text = matrixKernel(assembly);
+  Result run = device->launch(text, 1, 32);
+  EXPECT_TRUE(run) << run.message;
+  EXPECT_EQ(run.bankConflicts, 16u);
+  text = mutate(
+      text, "  %slot = getelementptr i8, ptr addrspace(3) @tile, i32 %at",
+      "  %four = and i32 %row, 4\n"
+      "  %half = shl i32 %four, 2\n"
+      "  %place = xor i32 %at, %half\n"
+      "  %slot = getelementptr i8, ptr addrspace(3) @tile, i32 %place");
+  run = device->launch(text, 1, 32);
+  EXPECT_TRUE(run) << run.message;
+  EXPECT_EQ(run.bankConflicts, 0u);
+  EXPECT_EQ(device->download<float>(result, 128), expected);
+}
+
 // ldmatrix.trans followed by stmatrix transposes an 8x8 matrix.
 TEST(Matrices, AreTransposed) {
   std::string text = header + R"(

@@ -161,7 +161,7 @@ static void chooseLines(DotPlan &plan) {
 static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
                          DotPlan &plan) {
   for (auto [own, local] : llvm::zip(plan.operands, localInputs))
-    own.copied = !plan.usesWgmma() && !local && own.from == own.to &&
+    own.copied = !local && own.from == own.to &&
                  own.linesAlongK == own.alongK &&
                  own.width * plan.elementBytes() == kPiece;
   if (plan.isCopied())

@@ -104,12 +104,14 @@ DotEmitter::Values DotEmitter::waitForProducts(Value made, unsigned count) {
   return sums;
 }
 
-/// While a stage is multiplied, the next one is written to shared memory, and
-/// the one behind it loaded. What is written was read by products that all
-/// warps have waited for before the barrier.
+/// While a stage is multiplied, others are on their way by cp.async, or the
+/// next one is written to shared memory and the one behind it loaded. What is
+/// written was read by products that all warps have waited for before the
+/// barrier.
 DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
                                              Values sums) {
   int64_t depth = plan.stageDepth();
+  startFirstCopies(places, run);
   Values carried = loadStage(places, run, cst(0));
   unsigned loaded = carried.size();
   storeStage(run, carried, cst(0));
@@ -119,12 +121,14 @@ DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
   Values results = forValues(
       run.stages * depth, depth, carried, [&](Value at, ValueRange carried) {
         Value number = div(at, depth);
+        waitForCopies();
         showToWgmma();
         gpu::BarrierOp::create(b, loc);
         Value made =
             startProducts(rem(number, plan.stages), carried.drop_front(loaded));
+        startNextCopies(places, run, at);
         Values next = llvm::to_vector(carried.take_front(loaded));
-        if (run.stages > 1)
+        if (loaded && run.stages > 1)
           next = ifStage(run, add(at, depth), next, [&] {
             storeStage(run, next, rem(add(number, 1), plan.stages));
             Value following = add(at, 2 * depth);

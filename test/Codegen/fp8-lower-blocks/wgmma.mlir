@@ -7,22 +7,24 @@
 #out = affine_map<(i, j, k) -> (i, j)>
 #dot = {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
 module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+ptx84">} {
-  // One warpgroup: 64 rows, 32 columns. Two stages of 128 bytes a row in shared
+  // One warpgroup: 64 rows, 32 columns. Three stages of 128 bytes a row in shared
   // memory that begins where the swizzle does. While a stage is multiplied the
-  // next one is stored and the one behind it loaded.
-  // CHECK: gpu.func @mixed({{.*}}) workgroup({{.*}} : memref<24576xi8, #gpu.address_space<workgroup>> {llvm.align = 1024 : i64})
-  // CHECK: vector.store {{.*}} vector<16xf8E4M3FN>
+  // others are on their way; what has landed is shown to wgmma behind the wait.
+  // CHECK: gpu.func @mixed({{.*}}) workgroup({{.*}} : memref<36864xi8, #gpu.address_space<workgroup>> {llvm.align = 1024 : i64})
+  // CHECK-NOT: vector.load
+  // CHECK-COUNT-2: nvvm.cp.async.commit.group
   // CHECK: scf.for
-  // CHECK: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
+  // CHECK: nvvm.cp.async.wait.group 1
+  // CHECK-NEXT: nvvm.fence.proxy {kind = #nvvm.proxy_kind<async.shared>, space = #nvvm.shared_space<cta>}
   // CHECK: gpu.barrier
   // CHECK: nvvm.wgmma.fence.aligned
   // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 32, k = 32>, D[<f32>, <one>], A[<e4m3>, <one>, <row>], B[<e5m2>, <one>, <col>]
   // CHECK: nvvm.wgmma.commit.group.sync.aligned
-  // CHECK: vector.store {{.*}} vector<16xf8E4M3FN>
-  // CHECK: vector.load {{.*}} vector<16xf8E4M3FN>
+  // CHECK-COUNT-6: nvgpu.device_async_copy {{.*}}, 16 {bypassL1}
+  // CHECK: nvvm.cp.async.commit.group
   // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
   fp8.kernel @mixed(read %x: memref<64x512xf8E4M3FN>, read %w: memref<32x512xf8E5M2>, write %y: memref<64x32xf32>) domain = [64, 32]
-      plan = #fp8.gpu_plan<tile = [64, 32], sum_tile = [64, 32], threads = 128, wgmma = true> {
+      plan = #fp8.gpu_plan<tile = [64, 32], sum_tile = [64, 32], threads = 128, wgmma = true, stages = 3> {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<64x32xf32>)
     linalg.generic {indexing_maps = [#lhs, #rhs, #out], iterator_types = ["parallel", "parallel", "reduction"]}
@@ -39,11 +41,16 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
   }
 
   // Two warpgroups, each with 64 rows. Both operands are turned on their way to
-  // shared memory, where words find their places in the swizzle; k ends within a
-  // stage.
+  // shared memory, where words find their places in the swizzle: while a stage is
+  // multiplied the next one is stored and the one behind it loaded. k ends within
+  // a stage.
   // CHECK: gpu.func @turned({{.*}}) kernel attributes {fp8.gpu_launch = #fp8.gpu_launch<blocks = 1, threads = 256, shared = 0, dynamic_shared = 65536, scratch = 0>
   // CHECK: arith.xori
+  // CHECK: scf.for
   // CHECK-COUNT-4: nvvm.wgmma.mma_async {{.*}} <m = 64, n = 128, k = 16>, D[<f32>, <one>], A[<bf16>, <one>, <row>], B[<bf16>, <one>, <col>]
+  // CHECK: vector.store {{.*}} vector<2xbf16>
+  // CHECK: vector.load {{.*}} vector<4xbf16>
+  // CHECK: nvvm.wgmma.wait.group.sync.aligned 0
   fp8.kernel @turned(read %x: memref<152x128xbf16>, read %w: memref<152x128xbf16>, write %y: memref<128x128xf32>) domain = [128, 128]
       plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [64, 64], threads = 256, wgmma = true> {
     linalg.generic {indexing_maps = [#lhsT, #rhsT, #out], iterator_types = ["parallel", "parallel", "reduction"]}

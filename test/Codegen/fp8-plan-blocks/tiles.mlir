@@ -47,14 +47,15 @@ module attributes {fp8.target = #fp8.gpu_target<chip = "sm_90a", features = "+pt
     fp8.return
   }
 
-  // Two warpgroups where there are blocks enough for a large card.
-  // CHECK: fp8.kernel @large({{.*}}) domain = [4096, 2048] plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [{{.*}}], threads = 256, wgmma = true>
-  fp8.kernel @large(read %x: memref<4096x128xf8E4M3FN>, read %w: memref<2048x128xf8E4M3FN>, write %y: memref<4096x2048xf32>) domain = [4096, 2048] {
+  // Two warpgroups where there are blocks enough for a large card. A fourth stage
+  // would take the room of a second block.
+  // CHECK: fp8.kernel @large({{.*}}) domain = [4096, 2048] plan = #fp8.gpu_plan<tile = [128, 128], sum_tile = [{{.*}}], threads = 256, wgmma = true, stages = 3>
+  fp8.kernel @large(read %x: memref<4096x1024xf8E4M3FN>, read %w: memref<2048x1024xf8E4M3FN>, write %y: memref<4096x2048xf32>) domain = [4096, 2048] {
     %zero = arith.constant 0.0 : f32
     linalg.fill ins(%zero : f32) outs(%y : memref<4096x2048xf32>)
     linalg.generic {indexing_maps = [affine_map<(i, j, k) -> (i, k)>, affine_map<(i, j, k) -> (j, k)>, affine_map<(i, j, k) -> (i, j)>],
                     iterator_types = ["parallel", "parallel", "reduction"]}
-        ins(%x, %w : memref<4096x128xf8E4M3FN>, memref<2048x128xf8E4M3FN>) outs(%y : memref<4096x2048xf32>)
+        ins(%x, %w : memref<4096x1024xf8E4M3FN>, memref<2048x1024xf8E4M3FN>) outs(%y : memref<4096x2048xf32>)
         attrs = {fp8.task_dims = array<i64: 0, 1>} {
     ^bb0(%a: f8E4M3FN, %b: f8E4M3FN, %o: f32):
       %0 = arith.extf %a : f8E4M3FN to f32

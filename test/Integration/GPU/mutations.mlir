@@ -41,6 +41,31 @@
 // BANKS-COUNT-6: FAIL {{.*}} conflicts of banks
 // BANKS: 2 kernels, 2 failed
 
+// By wgmma. Here, too, a group too few is waited for; the other kernel has no
+// copies.
+// RUN: fp8-opt --fp8-target=nvptx=sm_90a --fp8-gpu-codegen %t/4.mlir -o %t/group5.mlir
+// RUN: sed "s/cp.async.wait.group 2/cp.async.wait.group 3/" %t/group5.mlir | fp8-opt --fp8-to-nvvm -o %t/group-wait.mlir
+// RUN: not fp8-check-gpu-kernels --seeds=3 --compiled=%t/group-wait.mlir %t/4.mlir | FileCheck %s --check-prefix=PENDING1
+// PENDING1-COUNT-3: FAIL {{.*}} where an asynchronous copy of {{.*}} has not been waited for
+// PENDING1: 2 kernels, 1 failed
+
+// What has landed is not shown to the async proxy, by no fence or by one before
+// the wait.
+// RUN: sed "/fence.proxy/d" %t/group5.mlir | fp8-opt --fp8-to-nvvm -o %t/no-fence.mlir
+// RUN: not fp8-check-gpu-kernels --seeds=3 --compiled=%t/no-fence.mlir %t/4.mlir | FileCheck %s --check-prefix=FENCE
+// FENCE-COUNT-6: FAIL {{.*}} wrote with no fence.proxy.async after it
+// FENCE: 2 kernels, 2 failed
+// RUN: sed "/cp.async.wait.group/{h;d}; /fence.proxy/G" %t/group5.mlir | fp8-opt --fp8-to-nvvm -o %t/early-fence.mlir
+// RUN: not fp8-check-gpu-kernels --seeds=3 --compiled=%t/early-fence.mlir %t/4.mlir | FileCheck %s --check-prefix=FENCE1
+// FENCE1-COUNT-3: FAIL {{.*}} wrote with no fence.proxy.async after it
+// FENCE1: 2 kernels, 1 failed
+
+// No barrier between a stage's last reader and its next copies.
+// RUN: sed "/fence.proxy/{n;d}" %t/group5.mlir | fp8-opt --fp8-to-nvvm -o %t/group-barrier.mlir
+// RUN: not fp8-check-gpu-kernels --seeds=3 --compiled=%t/group-barrier.mlir %t/4.mlir | FileCheck %s --check-prefix=GROUP
+// GROUP-COUNT-6: FAIL
+// GROUP: 2 kernels, 2 failed
+
 func.func @main(%x: tensor<64x512xf8E4M3FN>, %w: tensor<64x512xf8E5M2>, %a: tensor<256x64xbf16>, %b: tensor<256x64xbf16>) -> (tensor<64x64xf32>, tensor<64x64xf32>) {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [1]
       : (tensor<64x512xf8E4M3FN>, tensor<64x512xf8E5M2>) -> tensor<64x64xf32>
