@@ -189,6 +189,7 @@ private:
   void visit(Operation *op);
   void visitWork(Operation *op);
   bool worksOnSlices(Operation *op, Holder holder);
+  bool isPartOfResult(Value value, Holder holder);
   bool mayBeReadByAll(const SetVector<Value> &read, Holder holder);
   void visitExchange(ExchangeOp op);
   void visitFor(scf::ForOp loop);
@@ -348,7 +349,8 @@ void StateDealer::findGradients() {
 bool StateDealer::keepDearParameters() {
   SmallVector<int64_t> cost(names.size() + 1), parameters(names.size() + 1);
   for (Value value : sent)
-    if (Holder holder = holders.lookup(value); holder.isOwner()) {
+    if (Holder holder = holders.lookup(value);
+        holder.isOwner() && !isPartOfResult(value, holder)) {
       Operation *def = value.getDefiningOp();
       cost[holder.shard] +=
           bytesOf(value) * runsOf(def ? def : &value.getParentBlock()->front());
@@ -464,16 +466,21 @@ bool StateDealer::worksOnSlices(Operation *op, Holder holder) {
          });
 }
 
-/// Whether what an op reads of a stack's owners is little beside the stack: the
-/// parts of a sum of all elements, say. Then all ranks read it.
-bool StateDealer::mayBeReadByAll(const SetVector<Value> &read, Holder holder) {
+/// Whether a value is little beside its owners' stack: the parts of a sum of
+/// all elements, say.
+bool StateDealer::isPartOfResult(Value value, Holder holder) {
   constexpr int64_t share = 32;
+  return slicesOf(holder) > 1 && bytesOf(value) * share <= stored[holder.shard];
+}
+
+/// Whether what an op reads of a stack's owners is such parts, so that all
+/// ranks may read it.
+bool StateDealer::mayBeReadByAll(const SetVector<Value> &read, Holder holder) {
   return llvm::all_of(read, [&](Value value) {
     Operation *def = value.getDefiningOp();
     return holderOf(value) != holder ||
            (!cuts.contains(value) && !isa<BlockArgument>(rootOf(value)) &&
-            !gradients.contains(def) &&
-            bytesOf(value) * share <= stored[holder.shard]);
+            !gradients.contains(def) && isPartOfResult(value, holder));
   });
 }
 
