@@ -192,6 +192,7 @@ private:
   void visit(Operation *op);
   void visitWork(Operation *op);
   bool worksOnSlices(Operation *op, Holder holder);
+  bool isPartOfResult(Value value, Holder holder);
   bool mayBeReadByAll(const SetVector<Value> &read, Holder holder);
   void visitExchange(ExchangeOp op);
   void visitFor(scf::ForOp loop);
@@ -352,7 +353,8 @@ void StateDealer::findGradients() {
 bool StateDealer::keepDearParameters() {
   SmallVector<int64_t> cost(names.size() + 1), parameters(names.size() + 1);
   for (Value value : sent)
-    if (Holder holder = holders.lookup(value); holder.isOwner()) {
+    if (Holder holder = holders.lookup(value);
+        holder.isOwner() && !isPartOfResult(value, holder)) {
       Operation *def = value.getDefiningOp();
       cost[holder.shard] +=
           bytesOf(value) * runsOf(def ? def : &value.getParentBlock()->front());
@@ -469,17 +471,21 @@ bool StateDealer::worksOnSlices(Operation *op, Holder holder) {
          });
 }
 
-/// Returns whether the values of a stack's owners that an op reads are small
-/// relative to the stack, for example the partial sums of all elements. All
-/// ranks may then read them.
-bool StateDealer::mayBeReadByAll(const SetVector<Value> &read, Holder holder) {
+/// Returns whether a value is small relative to the stack of its owners, for
+/// example the partial sums of all elements.
+bool StateDealer::isPartOfResult(Value value, Holder holder) {
   constexpr int64_t share = 32;
+  return slicesOf(holder) > 1 && bytesOf(value) * share <= stored[holder.shard];
+}
+
+/// Returns whether all ranks may read the values of a stack's owners that an op
+/// reads, because they are small in this sense.
+bool StateDealer::mayBeReadByAll(const SetVector<Value> &read, Holder holder) {
   return llvm::all_of(read, [&](Value value) {
     Operation *def = value.getDefiningOp();
     return holderOf(value) != holder ||
            (!cuts.contains(value) && !isa<BlockArgument>(rootOf(value)) &&
-            !gradients.contains(def) &&
-            bytesOf(value) * share <= stored[holder.shard]);
+            !gradients.contains(def) && isPartOfResult(value, holder));
   });
 }
 
