@@ -1,9 +1,9 @@
 //===- DealState.cpp - Shards of the state, each with an owner ------------===//
 //
-// On several ranks a value of the step is the same on all of them, another one
-// on each, or known to the owner of a shard alone. A shard is a parameter with
-// the moments that belong to it; what is computed from these and from values
-// that all ranks have is the owner's, until somebody else reads it.
+// On several ranks, a value of the step is the same on all of them, differs
+// between them, or is known only to the owner of a shard. A shard is a
+// parameter with its moments. A value that is computed from these and from
+// values that all ranks have belongs to the owner, until another rank reads it.
 //
 // The shard of a stack of layers has slices along its leading dimension, each
 // with an owner, if every op that owners run computes the slices of its results
@@ -38,13 +38,13 @@ using namespace mlir::fp8;
 
 namespace {
 
-/// Who has a value.
+/// The ranks that have a value.
 struct Holder {
   enum class Kind {
-    Unknown, ///< Not computed yet: a loop's carry in its first turn.
-    All,     ///< All ranks, the same.
-    Each,    ///< Each rank another one.
-    Owner    ///< The owner of a shard.
+    Unknown, ///< Not known yet: a carry at its first visit.
+    All,     ///< All ranks have the same value.
+    Each,    ///< Each rank has another value.
+    Owner    ///< Only the owner of a shard has it.
   };
   Kind kind = Kind::Unknown;
   int64_t shard = 0;
@@ -72,7 +72,7 @@ int64_t elementsOf(Value value) {
   return type ? type.getNumElements() : 0;
 }
 
-/// Operands, and what the regions read from outside.
+/// Returns the operands of an op and the outside values that its regions use.
 SetVector<Value> valuesReadBy(Operation *op) {
   SetVector<Value> values;
   values.insert(op->operand_begin(), op->operand_end());
@@ -80,7 +80,7 @@ SetVector<Value> valuesReadBy(Operation *op) {
   return values;
 }
 
-/// What a view or a slice is of.
+/// Returns the value that a chain of views and slices starts from.
 Value rootOf(Value value) {
   while (Operation *def = value.getDefiningOp()) {
     if (!isTensorView(def) && !isa<tensor::ExtractSliceOp>(def))
@@ -152,7 +152,7 @@ int64_t layersOf(BlockArgument arg) {
   return 1;
 }
 
-/// How often an op runs in one step, as far as loops tell.
+/// Returns how often an op runs in one step, as far as trip counts are static.
 int64_t runsOf(Operation *op) {
   int64_t runs = 1;
   for (auto loop = op->getParentOfType<scf::ForOp>(); loop;
@@ -169,7 +169,7 @@ public:
   void run();
 
 private:
-  // What is dealt.
+  // Shards and gradients.
   void findShards();
   void findStacks();
   void keepTogether(int64_t shard, const Twine &reason);
@@ -181,12 +181,12 @@ private:
   bool keepDearParameters();
   bool dealWhatFollows();
   std::optional<BlockArgument> stateOfResult(unsigned index);
-  /// Whether each rank has its part of an argument.
+  /// Returns whether each rank has only its part of an argument.
   bool hasPart(unsigned index) {
     return bool(func.getArgAttr(index, stablehlo::kPartAttrName));
   }
 
-  // Who has what.
+  // Holders of values.
   void analyze();
   void visitBlock(Block &block);
   void visit(Operation *op);
@@ -209,32 +209,33 @@ private:
       holders[result] = holder;
   }
 
-  // The marks that it leaves.
+  // Attributes and sends.
   void markWhatIsReadByOwnersAlone();
   bool isReadInSlices(Operation *op, int64_t count);
   void mark();
 
   func::FuncOp func;
-  /// The parameter that each shard is called after; shards count from 1.
+  /// The parameter that each shard is named after. Shards count from 1.
   SmallVector<StringAttr> names;
   llvm::MapVector<BlockArgument, int64_t> shardOf;
-  /// By shard, from 1: the number of slices, and why a stack has only one.
+  /// By shard, from 1: the number of slices, and the reason if a stack has only
+  /// one.
   SmallVector<int64_t> slices;
   SmallVector<std::string> reasons;
   /// By shard, from 1: the bytes of its state.
   SmallVector<int64_t> stored;
-  /// The number of slices by the value of the mark, `fp8.shard`.
+  /// The number of slices by the value of the attribute `fp8.shard`.
   llvm::DenseMap<int64_t, int64_t> slicesOfMark;
-  /// State that somebody else than its owner reads.
+  /// State that all ranks hold, because not only its owner reads it.
   llvm::DenseSet<Value> whole;
-  /// Gradients that go to an owner alone, and those that do not.
+  /// Gradients that only an owner gets, and those that all ranks get.
   llvm::MapVector<Operation *, int64_t> gradients;
   llvm::DenseSet<Operation *> plain;
-  /// What owners send to all ranks, where it is computed.
+  /// Values that owners send to all ranks as soon as they are computed.
   SetVector<Value> sent;
   llvm::DenseMap<Value, Holder> holders;
-  /// Extracted parts and views of values in slices that do not consist of whole
-  /// slices.
+  /// Views and extracted parts of values with slices, if they do not consist of
+  /// whole slices.
   llvm::DenseSet<Value> cuts;
   bool changed = false;
 };
@@ -242,10 +243,11 @@ private:
 } // namespace
 
 //===----------------------------------------------------------------------===//
-// What is dealt
+// Shards and gradients
 //===----------------------------------------------------------------------===//
 
-/// A parameter and the state that belongs to it, with their scales.
+/// Finds the shards: each is a parameter and the state that belongs to it, with
+/// their scales.
 void StateDealer::findShards() {
   llvm::StringMap<int64_t> numbers;
   auto attrOf = [&](BlockArgument arg, StringRef name) {
@@ -292,7 +294,8 @@ void StateDealer::findStacks() {
     if (path && path == names[shard - 1])
       slices[shard] = layersOf(arg);
   }
-  // All ranks have a scale that all layers share.
+  // All ranks hold small state without slices, such as a scale that all layers
+  // share.
   constexpr int64_t little = 256;
   for (auto [arg, shard] : shardOf)
     if (slices[shard] > 1 && !hasSlices(arg, slices[shard])) {
@@ -303,14 +306,15 @@ void StateDealer::findStacks() {
     }
 }
 
-/// Gives all of a stack to one owner.
+/// Gives all layers of a stack to one owner.
 void StateDealer::keepTogether(int64_t shard, const Twine &reason) {
   reasons[shard] = reason.str();
   slices[shard] = 1;
   changed = true;
 }
 
-/// The one shard whose state the gradient reaches element by element.
+/// Returns the shard of a gradient: the only one whose state is combined
+/// element by element with the gradient or with values computed from it.
 std::optional<int64_t> StateDealer::shardOfGradient(AllReduceOp reduce) {
   llvm::SmallDenseSet<int64_t> found;
   llvm::DenseSet<Value> seen;
@@ -348,8 +352,8 @@ void StateDealer::findGradients() {
   });
 }
 
-/// Parameters that would cost more to send in the forms in which they are read
-/// than as they are: all ranks have these. Has it found one?
+/// Lets all ranks hold the parameters that are smaller than the values that
+/// would otherwise be sent. Returns whether it finds any.
 bool StateDealer::keepDearParameters() {
   SmallVector<int64_t> cost(names.size() + 1), parameters(names.size() + 1);
   for (Value value : sent)
@@ -367,7 +371,7 @@ bool StateDealer::keepDearParameters() {
   for (auto [arg, shard] : shardOf)
     if (isParameter(arg))
       parameters[shard] += bytesOf(arg);
-  // Sums of squares and the like are sent whatever becomes of the parameter.
+  // Small values such as sums of squares are sent in any case.
   constexpr int64_t little = 256;
   bool found = false;
   for (auto [arg, shard] : shardOf)
@@ -383,8 +387,8 @@ std::optional<BlockArgument> StateDealer::stateOfResult(unsigned index) {
   return arg ? std::optional(arg) : std::nullopt;
 }
 
-/// State that nobody but one owner reads, and whose new value that owner alone
-/// computes, belongs to it too, whatever it is. Has it found some?
+/// Adds other state to a shard if only the owner reads it and computes its new
+/// value. Returns whether it finds any.
 bool StateDealer::dealWhatFollows() {
   bool found = false;
   Operation *end = func.getBody().front().getTerminator();
@@ -415,12 +419,13 @@ bool StateDealer::dealWhatFollows() {
 }
 
 //===----------------------------------------------------------------------===//
-// Who has what
+// Holders of values
 //===----------------------------------------------------------------------===//
 
-/// All ranks need the value: its owner sends it, or, of state, all have it.
+/// Gives a value to all ranks: they hold it if it is state, its all-reduce
+/// reaches them if it is a gradient, and otherwise its owner sends it.
 void StateDealer::send(Value value) {
-  // Owners send the whole value, of which the cut is a part.
+  // Owners send the whole value of which this is a part.
   while (cuts.contains(value))
     value = value.getDefiningOp()->getOperand(0);
   Value root = rootOf(value);
@@ -437,7 +442,8 @@ void StateDealer::send(Value value) {
   changed |= sent.insert(value);
 }
 
-/// Who has a value that is the one or the other.
+/// Returns the holder of a value that is either `a` or `b`. If neither can hold
+/// it, the owners of both send them.
 Holder StateDealer::join(Value a, Value b) {
   Holder of[] = {holderOf(a), holderOf(b)};
   if (of[0] == of[1] || of[1].kind == Holder::Kind::Unknown)
@@ -504,8 +510,8 @@ void StateDealer::visitWork(Operation *op) {
       largest = value;
   }
   Holder holder = isEach ? Holder::each() : Holder::all();
-  // Of what several owners have, little is read by all ranks; else the largest
-  // stays where it is.
+  // All ranks may read small values of several owners. Otherwise the owner of
+  // the largest value runs the op.
   constexpr int64_t little = 1024;
   if (largest && !isEach && (!isMixed || hasState || bytesOf(largest) > little))
     holder = holderOf(largest);
@@ -526,8 +532,8 @@ void StateDealer::visitWork(Operation *op) {
   setAll(op, holder);
 }
 
-/// All ranks take part. What all of them gather is the same everywhere; what is
-/// exchanged otherwise, a rank's own number too, is another one on each.
+/// All ranks take part in an exchange. A gather over all ranks has the same
+/// result everywhere; other results differ between ranks.
 void StateDealer::visitExchange(ExchangeOp op) {
   if (holderOf(op.getInput()).isOwner())
     send(op.getInput());
@@ -642,7 +648,7 @@ void StateDealer::visit(Operation *op) {
     return visitExchange(exchange);
   if (op->hasTrait<OpTrait::IsTerminator>())
     return;
-  // What the schedule itself reads decides what all ranks do.
+  // All ranks need the scalars that control the schedule.
   if (isa<tensor::ExtractOp>(op) && holderOf(op->getOperand(0)).isOwner())
     send(op->getOperand(0));
   visitWork(op);
@@ -653,7 +659,8 @@ void StateDealer::visitBlock(Block &block) {
     visit(&op);
 }
 
-/// Until nothing more has to be sent.
+/// Finds the holders of all values. Repeats until no more values have to be
+/// sent.
 void StateDealer::analyze() {
   do {
     changed = false;
@@ -684,7 +691,7 @@ void StateDealer::analyze() {
 }
 
 //===----------------------------------------------------------------------===//
-// The marks that it leaves
+// Attributes and sends
 //===----------------------------------------------------------------------===//
 
 static std::optional<int64_t> markOf(Operation *op) {
@@ -702,7 +709,8 @@ bool StateDealer::isReadInSlices(Operation *op, int64_t count) {
   });
 }
 
-/// What all ranks could compute but one owner alone reads, it computes alone.
+/// Gives ops that all ranks could run to an owner if it alone reads the
+/// results.
 void StateDealer::markWhatIsReadByOwnersAlone() {
   for (Block *block : scheduleBlocks(func))
     for (Operation &op : llvm::reverse(*block)) {
@@ -719,7 +727,7 @@ void StateDealer::markWhatIsReadByOwnersAlone() {
             views.push_back(user->getResult(0));
             continue;
           }
-          // (A scalar of a region is read by the op around it.)
+          // A use in a region counts as a use by the op around it.
           while (user && !isWork(user) && !isa<func::FuncOp>(user))
             user = user->getParentOp();
           std::optional<int64_t> mark =
@@ -737,7 +745,7 @@ void StateDealer::markWhatIsReadByOwnersAlone() {
 
 void StateDealer::mark() {
   Builder builder(func.getContext());
-  // Shards that are left are counted anew.
+  // Renumber the shards that still have state.
   llvm::MapVector<int64_t, int64_t> numbers;
   for (BlockArgument arg : func.getArguments())
     if (int64_t shard = shardOf.lookup(arg)) {

@@ -14,8 +14,8 @@
 //       sums += scales * sums of the run
 //     sums -> result
 //
-// DotStages.cpp brings operands to shared memory, DotMma.cpp and DotWgmma.cpp
-// multiply what lies there.
+// DotStages.cpp copies operands to shared memory; DotMma.cpp and DotWgmma.cpp
+// multiply them there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Threads of a block along the rows and the columns of an FMA tile.
+/// The threads of a block along the rows and the columns of an FMA tile.
 static constexpr int64_t kFmaRows = 8, kFmaColumns = kDotThreads / kFmaRows;
 
 //===----------------------------------------------------------------------===//
@@ -67,7 +67,8 @@ Value DotEmitter::clamped(unsigned operand, Value index) {
   return arith::MinUIOp::create(b, loc, index, cst(last));
 }
 
-/// Null where it always does.
+/// Returns the condition that a row or column of the tile lies inside the dot,
+/// null if it always does.
 Value DotEmitter::exists(unsigned operand, Value index) {
   int64_t extent = volumeOf(sideOf(operand));
   if (extent % plan.extentOf(operand) == 0)
@@ -88,8 +89,8 @@ void DotEmitter::forSums(function_ref<void(int64_t, Value, Value)> body) {
         body(number++, add(warpRow, i), add(warpColumn, j));
     return;
   }
-  // "Matrix Fragments for mma.m16n8k32": c0 and c1 in one row, c2 and c3 eight
-  // rows on.
+  // "Matrix Fragments for mma.m16n8k32": c0 and c1 are in one row, c2 and c3
+  // eight rows below.
   Value row = add(warpRow, div(lane, 4));
   Value column = add(warpColumn, mul(rem(lane, 4), 2));
   for (int64_t i = 0; i < plan.mmaRows(); ++i)
@@ -105,7 +106,7 @@ DotEmitter::Values DotEmitter::zeros() {
   return Values(count, zero);
 }
 
-/// The same with FMA, one product after the other along k.
+/// Adds the products of a stage by FMA, one element of k after the other.
 DotEmitter::Values DotEmitter::multiplyScalars(Value stage, Values sums) {
   auto type = VectorType::get({4}, b.getF32Type());
   auto read = [&](unsigned operand, Value row, int64_t k) -> Value {
@@ -155,7 +156,7 @@ void DotEmitter::addScaled(Values &sums, ValueRange part, Places places,
       return index;
     return arith::MinUIOp::create(b, loc, index, cst(extent - 1));
   };
-  // Loads of one row or one column are equal, and merged.
+  // The loads of one row or column are equal; CSE merges them.
   forSums([&](int64_t number, Value row, Value column) {
     Value scale, value = part[number];
     if (plan.scaled[0])
@@ -207,7 +208,7 @@ DotEmitter::forValues(int64_t to, int64_t step, ValueRange carried,
   return Values(loop.getResults());
 }
 
-/// The products from k0 on, `extent` of them, are added to `sums`.
+/// Adds `extent` products, from k0 on, to `sums`.
 DotEmitter::Values DotEmitter::sumRun(Places places, Value k0, int64_t extent,
                                       Values sums) {
   int64_t depth = plan.stageDepth();
@@ -215,7 +216,7 @@ DotEmitter::Values DotEmitter::sumRun(Places places, Value k0, int64_t extent,
              k0,
              extent,
              static_cast<int64_t>(llvm::divideCeil(extent, depth))};
-  // Nobody reads the stage any more that is filled first.
+  // No thread may still be reading the stage that is filled first.
   gpu::BarrierOp::create(b, loc);
   if (plan.usesWgmma())
     return sumRunByWgmma(places, run, sums);

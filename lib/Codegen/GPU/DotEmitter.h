@@ -11,33 +11,33 @@ namespace mlir::fp8::gpu_codegen {
 using contraction::Places;
 using contraction::Ref;
 
-/// Emits what the plan of a dot says.
+/// Emits the code of a dot according to its plan.
 class DotEmitter : public contraction::PlaceBuilder {
 public:
   DotEmitter(OpBuilder &b, Location loc, const DotPlan &plan, Value thread)
       : PlaceBuilder(b, loc, plan.scaled), plan(plan), thread(thread) {}
 
-  /// The scratch of `tile` is shared memory.
+  /// Emits the dot of `tile`, whose scratch is shared memory.
   LogicalResult emit(const ContractionTile &tile);
 
 private:
   using Values = SmallVector<Value>;
 
-  /// The part of an operand's tile that this thread brings to shared memory.
+  /// The part of an operand's tile that this thread copies to shared memory.
   struct Copy {
     unsigned operand = 0;
-    /// Of each of its pieces: the row of the tile, and the first k of a stage.
+    /// The first row in the tile and the first k in the stage of each piece.
     Values row, depth;
     int64_t pieces = 0;
     /// The extent of a piece along the rows and along k.
     int64_t pieceRows = 1, pieceDepth = 1;
-    /// A piece is the same in shared memory; else it is made of an access for
-    /// each element along k.
+    /// If true, one access loads a piece, which is stored unchanged. Otherwise
+    /// a piece needs an access for each element along k.
     bool asItLies = false;
     int64_t accesses() const { return asItLies ? 1 : pieceDepth; }
   };
 
-  /// A part of k whose products are added up: `extent` of them, from `k0` on.
+  /// A part of k whose products are summed: `extent` elements from `k0` on.
   struct Run {
     std::array<Copy, 2> copies;
     Value k0;
@@ -56,8 +56,8 @@ private:
 
   // Global to shared memory.
   Copy planCopy(unsigned operand);
-  /// An access of a piece in global memory, and whether it lies in the dot
-  /// (null: it does).
+  /// An access to a piece in global memory, and the condition that it lies
+  /// inside the dot (null if it always does).
   struct Source {
     Ref ref;
     Value exists;
@@ -102,11 +102,12 @@ private:
   void addScaled(Values &sums, ValueRange part, Places places, Value k0);
   void storeSums(ValueRange sums, Places places);
 
-  /// Calls `body` with the number of every sum of this thread, its row and its
-  /// column in the tile.
+  /// Calls `body` for each sum of this thread with the number of the sum and
+  /// its row and column in the tile.
   void forSums(function_ref<void(int64_t, Value, Value)> body);
   Places atIndex(Places places, ArrayRef<Dim> dims, Value index);
-  /// The row or column of the dot, by that of the tile; held inside.
+  /// Returns the row or column of the dot for one of the tile, clamped so that
+  /// an access at it stays inside the dot.
   Value clamped(unsigned operand, Value index);
   Value exists(unsigned operand, Value index);
   ArrayRef<Dim> sideOf(unsigned operand) const {
@@ -118,13 +119,13 @@ private:
   }
 
   const DotPlan &plan;
-  /// Sums are added to what is there.
+  /// If true, the sums are added to the values in the result.
   bool accumulates = false;
   Value thread, lane, warpRow, warpColumn;
   Value shared;
-  std::array<Value, 2> elements; // the tiles as elements of the operands
-  Value halves;                  // and all shared memory as i16
-  std::array<Value, 2> first;    // row and column of the tile
+  std::array<Value, 2> elements; // shared memory as operand elements
+  Value halves;                  // shared memory as i16
+  std::array<Value, 2> first;    // first row and column of the tile
 };
 
 } // namespace mlir::fp8::gpu_codegen

@@ -1,10 +1,11 @@
 //===- DotMma.cpp - The products of a stage by mma.sync -------------------===//
 //
 // A warp multiplies 16 rows, 8 columns and 32 bytes along k at a time.
-// Fragments of all types are the same bytes along k (PTX ISA, "Matrix Fragments
-// for mma.m16n8k32"): the four threads of a row have four bytes each, and four
-// more 16 bytes on. ldmatrix reads them from lines along k; of 16 bits it turns
-// them from lines along the rows.
+// Fragments have the same layout in bytes for all types (PTX ISA, "Matrix
+// Fragments for mma.m16n8k32"): each of the four threads of a row has four
+// bytes along k, and four more 16 bytes further on. ldmatrix loads fragments
+// from lines along k. It can also transpose 16-bit elements from lines along
+// the rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,14 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Rows of what ldmatrix reads as one, and elements of 16 bits of each.
+/// The rows of a matrix of ldmatrix, and the 16-bit elements of each row.
 static constexpr int64_t kMatrix = 8;
 
-/// The address that this lane gives for 16 rows (or 8, where the warp has no
-/// more columns) and 32 bytes along k of an operand, in elements of 16 bits: a
-/// line of one of the matrices of 8 by 8. First come 16 bytes along k of rows 0
-/// to 7 and of the others, then the same 16 bytes on.
+/// Returns the index, in 16-bit elements, of the matrix line that this lane
+/// passes to ldmatrix. Together, the lanes load 16 rows (8 if the warp has no
+/// more columns) and 32 bytes along k of an operand, as matrices of 8 by 8
+/// elements: first those with the first 16 bytes along k, rows 0 to 7 before
+/// rows 8 to 15, then those with the second 16 bytes.
 Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
                              int64_t step) {
   bool alongK = plan.operands[operand].linesAlongK;
@@ -33,8 +35,8 @@ Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
   Value rowHalf = isWhole ? rem(matrix, 2) : cst(0);
   Value kHalf = rem(isWhole ? div(matrix, 2) : matrix, 2);
   Value first = operand ? warpColumn : warpRow;
-  // The warps' rows begin at multiples of as many, and their number is a power
-  // of two: numbers of pieces are combinations of those of warp, tile and half.
+  // XOR adds these numbers, because they have no bits in common: the first row
+  // of a warp is a multiple of its number of rows, a power of two.
   Value piece = alongK ? kHalf : add(div(first, kMatrix), rowHalf);
   piece = arith::XOrIOp::create(b, loc, piece, patternOf(operand, line));
   piece = arith::XOrIOp::create(b, loc, piece, cst(2 * (alongK ? step : tile)));
@@ -48,13 +50,13 @@ Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
   return add(index, operand ? plan.stageSize(0) / 2 : 0);
 }
 
-/// How many matrices of 8 by 8 the warp reads at once.
+/// Returns the number of 8x8 matrices that the warp loads at once.
 int64_t DotEmitter::matricesOf(unsigned operand) const {
   return operand && plan.mmaColumns() == 1 ? 2 : 4;
 }
 
-/// A word of each matrix (PTX ISA, "ldmatrix"): two neighbours along k. Of f8
-/// it has four, as fragments have.
+/// Loads one word of each matrix (PTX ISA, "ldmatrix"): two 16-bit or four f8
+/// elements that are adjacent along k, which is the layout of a fragment.
 DotEmitter::Values DotEmitter::loadFragments(unsigned operand, Value stage,
                                              int64_t tile, int64_t step) {
   int64_t matrices = matricesOf(operand);
@@ -72,7 +74,7 @@ DotEmitter::Values DotEmitter::loadFragments(unsigned operand, Value stage,
   return words;
 }
 
-/// PTX's words for an element type.
+/// Returns the PTX name of an element type.
 static StringRef nameOf(Type type) {
   return isa<Float8E5M2Type>(type) ? "e5m2" : "e4m3";
 }

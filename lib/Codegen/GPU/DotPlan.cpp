@@ -13,12 +13,12 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// The rows and columns of a block's tile where all of a dot is larger.
+/// The rows and columns of a block's tile if the dot is at least as large.
 static constexpr int64_t kTileRows = 64, kTileColumns = 128;
-/// The rows that one access has where an operand is turned.
+/// The most rows that one access reads when an operand is transposed.
 static constexpr int64_t kMostTurned = 4;
-/// The columns where sums and partial sums are both in registers, where
-/// operands are turned, and for FMA.
+/// The columns if registers hold both sums and partial sums, if an operand is
+/// transposed, and for FMA.
 static constexpr int64_t kFewColumns = 64;
 
 int64_t gpu_codegen::volumeOf(ArrayRef<Dim> dims) {
@@ -32,7 +32,8 @@ static bool isMmaF8(Type type) {
   return isa<Float8E4M3FNType, Float8E5M2Type>(type);
 }
 
-/// What both operands are multiplied as.
+/// Chooses the types in which the operands are multiplied. Returns false if
+/// these are f32, which tensor cores do not multiply.
 static bool chooseTypes(DotPlan &plan) {
   auto [lhs, rhs] = plan.operands;
   MLIRContext *context = lhs.from.getContext();
@@ -55,8 +56,9 @@ static bool chooseTypes(DotPlan &plan) {
   return false;
 }
 
-/// Takes out of the dimensions of k the one for the inner loop: that along
-/// which an operand lies, if there is one, else the largest.
+/// Removes the dimension for the inner loop from those of k, and returns it. It
+/// is the one along which most operands are contiguous, and of these the
+/// largest.
 static Dim takeInnerK(SmallVector<Dim> &dims) {
   if (dims.empty())
     return Dim();
@@ -73,7 +75,8 @@ static Dim takeInnerK(SmallVector<Dim> &dims) {
   return inner;
 }
 
-/// How long partial sums are: as long as one scale, and as asked for.
+/// Returns the length of partial sums: at most the extent of one scale, and at
+/// most what `promote_every` says.
 static int64_t runOf(linalg::GenericOp op, const Dim &k) {
   int64_t scale = 0;
   for (const contraction::ScaleStep &step : k.scales)
@@ -91,8 +94,8 @@ static int64_t runOf(linalg::GenericOp op, const Dim &k) {
   return run;
 }
 
-/// The widest access with which the elements of an operand can be read: all
-/// that moves it must do so by multiples of its width.
+/// Chooses the widest access to the elements of an operand. Every offset of an
+/// access must be a multiple of its width.
 static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
                          int64_t alignment, DotPlan &plan) {
   OperandPlan &own = plan.operands[operand];
@@ -110,7 +113,7 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
   int64_t width = std::min(kPiece, alignment) / bytes;
   if (own.linesAlongK != own.alongK)
     width = std::min(width, kMostTurned);
-  // A run of k ends where a vector does.
+  // The end of a run must be the end of an access.
   int64_t extent = own.alongK ? std::gcd(plan.run, plan.k.size) : along->size;
   int64_t tile = own.alongK ? plan.stageDepth() : plan.extentOf(operand);
   auto fits = [&] {
@@ -119,7 +122,7 @@ static void chooseAccess(const contraction::LoopInfo &loops, unsigned operand,
     for (auto [d, stride] : llvm::enumerate(loops.strides[operand])) {
       if (!isAlong(d) && stride % width)
         return false;
-      // Where the tile begins along these loops.
+      // The first index of the tile must be a multiple, too.
       if (isAlong(d) && loops.sizes[d] != loops.extents[d] &&
           loops.sizes[d] * stride % width)
         return false;
@@ -145,8 +148,9 @@ bool gpu_codegen::multipliesMatrices(linalg::GenericOp dot) {
   return plan.multiplier != Multiplier::FMA;
 }
 
-/// How both operands lie, here and there: fragments of 16 bits are read of
-/// lines along k or along the rows, others along k alone.
+/// Chooses whether lines are along k in global and in shared memory. `mma.sync`
+/// loads 16-bit fragments from lines along k or along the rows; all others need
+/// lines along k.
 static void chooseLines(DotPlan &plan) {
   for (auto [own, stride] : llvm::zip(plan.operands, plan.k.strides)) {
     own.alongK = stride == 1;
@@ -155,9 +159,10 @@ static void chooseLines(DotPlan &plan) {
   }
 }
 
-/// What `cp.async` copies: operands in global memory that are multiplied as
-/// they are, by pieces that begin where it can. Each stage but the last of a
-/// run has others on their way.
+/// Chooses the operands that `cp.async` copies: those in global memory that are
+/// neither converted nor transposed and whose accesses have 16 bytes. A run
+/// never has fewer stages than shared memory, unless that has the fewest
+/// possible.
 static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
                          DotPlan &plan) {
   for (auto [own, local] : llvm::zip(plan.operands, localInputs))
@@ -169,7 +174,8 @@ static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
         llvm::divideCeil(plan.run, plan.stageDepth()), kFewestStages, stages);
 }
 
-/// The tile that a block computes at once, and the warps along its sides.
+/// Chooses the tile that a block computes at once, and the warps along its
+/// sides.
 static void chooseTile(DotPlan &plan) {
   auto fit = [](int64_t extent, int64_t least, int64_t most) {
     return std::clamp<int64_t>(llvm::PowerOf2Ceil(extent), least, most);

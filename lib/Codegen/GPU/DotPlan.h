@@ -9,70 +9,72 @@ namespace mlir::fp8::gpu_codegen {
 
 using contraction::Dim;
 
-/// Threads of a block that computes a dot, in warps.
+/// The threads of a warp, and the warps and threads of a block that computes a
+/// dot.
 inline constexpr int64_t kWarp = 32, kDotWarps = 4;
 inline constexpr int64_t kDotThreads = kWarp * kDotWarps;
-/// Rows, columns and bytes along k of one `mma.sync`.
+/// The rows, columns and bytes along k of one `mma.sync`.
 inline constexpr int64_t kMmaRows = 16, kMmaColumns = 8, kMmaBytes = 32;
-/// Threads of a warpgroup, and the rows of the result that it has of a `wgmma`;
-/// columns and bytes along k are those above.
+/// The threads of a warpgroup, and the rows of the result that one `wgmma`
+/// computes. Its columns are a multiple of kMmaColumns, its bytes along k are
+/// kMmaBytes.
 inline constexpr int64_t kWarpgroup = 128, kWgmmaRows = 64;
-/// The most bytes along k that one stage of an operand's tile has, for
-/// `mma.sync` and FMA, and for `wgmma` (the longest line of its swizzles).
+/// The largest size of a stage along k, in bytes: for `mma.sync` and FMA, and
+/// for `wgmma`, where it is the longest line of a swizzle.
 inline constexpr int64_t kStageBytes = 64, kWgmmaStageBytes = 128;
-/// What tiles of `wgmma` begin at multiples of: eight lines of a swizzle.
+/// The alignment of the tiles of `wgmma`: eight lines of a swizzle.
 inline constexpr int64_t kWgmmaAlignment = 8 * kWgmmaStageBytes;
-/// Bytes that `cp.async` copies, and that `ldmatrix` reads of a line.
+/// The bytes that one `cp.async` copies, and that `ldmatrix` reads of a line.
 inline constexpr int64_t kPiece = 16;
-/// Stages in shared memory: while one is read, others are filled. What comes by
-/// way of registers needs no more than the fewest.
+/// The number of stages in shared memory. While one is read, others are filled.
+/// Two are enough for operands that are copied through registers.
 inline constexpr int64_t kFewestStages = 2, kMostStages = 4;
 
-/// How an operand comes into shared memory.
+/// How an operand is copied to shared memory.
 struct OperandPlan {
-  /// Its elements, and what they are in shared memory.
+  /// The element types in global and in shared memory.
   Type from, to;
-  /// Neighbours along k lie beside each other; else those along the rows.
+  /// If true, the operand is contiguous along k in global memory, otherwise
+  /// along the rows.
   bool alongK = true;
-  /// It lies along k in shared memory: as it does in global memory, or turned
-  /// on its way.
+  /// The same for shared memory. If the two differ, the copy transposes.
   bool linesAlongK = true;
-  /// It is copied by `cp.async`, which changes nothing; else it comes by way of
-  /// registers.
+  /// If true, `cp.async` copies the operand unchanged. Otherwise it is copied
+  /// through registers.
   bool copied = false;
-  /// The elements of one access.
+  /// The number of elements in one access.
   int64_t width = 1;
 };
 
-/// What multiplies and adds.
+/// The instruction that multiplies and adds.
 enum class Multiplier { FMA, MmaSync, Wgmma };
 
 /// Every static decision about the dot of a tile. Rows are those of the lhs,
-/// columns those of the rhs; both count through several dimensions.
+/// columns those of the rhs; both may span several dimensions.
 struct DotPlan {
   SmallVector<Dim> outer, rows, columns, outerK;
   Dim k;
   Multiplier multiplier = Multiplier::FMA;
-  /// Threads of the block.
+  /// The threads of the block.
   int64_t threads = 0;
   std::array<OperandPlan, 2> operands;
   std::array<bool, 2> scaled = {false, false};
-  /// Products that one partial sum has; all of k where there are no parts.
+  /// The products in one partial sum: all of k if there are no partial sums.
   int64_t run = 0;
-  /// Bytes along k of one stage of an operand's tile, and how many stages there
-  /// are in shared memory.
+  /// The bytes of a stage along k, and the number of stages in shared memory.
   int64_t stageBytes = 0, stages = kFewestStages;
-  /// The tile that the block computes at once, and the warps along each side.
+  /// The tile that the block computes at once, and the number of warps along
+  /// each side of it.
   int64_t tileRows = 0, tileColumns = 0, warpRows = 0, warpColumns = 0;
 
   int64_t elementBytes() const {
     return operands[0].to.getIntOrFloatBitWidth() / 8;
   }
-  /// Elements along k of one stage.
+  /// Returns the elements of a stage along k.
   int64_t stageDepth() const { return stageBytes / elementBytes(); }
   bool usesWgmma() const { return multiplier == Multiplier::Wgmma; }
-  /// The lines of an operand's tile in shared memory, rows or elements along k:
-  /// how many there are, and the bytes of each.
+  /// Returns the number of lines of an operand's tile in shared memory, or the
+  /// bytes of each. A line is a row, or one element along k of all rows.
   int64_t lines(unsigned operand) const {
     return operands[operand].linesAlongK ? extentOf(operand) : stageDepth();
   }
@@ -80,8 +82,9 @@ struct DotPlan {
     return operands[operand].linesAlongK ? stageBytes
                                          : extentOf(operand) * elementBytes();
   }
-  /// The distance of two lines. What FMA reads at once, 16 bytes of eight lines
-  /// each, lies in different banks by a gap, elsewhere by a swizzle.
+  /// Returns the distance between two lines in bytes. Accesses read 16 bytes of
+  /// eight lines at once, which must lie in different banks: for FMA a gap
+  /// behind each line ensures that, otherwise a swizzle.
   int64_t lineDistance(unsigned operand) const {
     return lineBytes(operand) + (multiplier == Multiplier::FMA ? kPiece : 0);
   }
@@ -90,15 +93,15 @@ struct DotPlan {
     return run != k.size || !outerK.empty() || isScaled();
   }
   bool isScaled() const { return scaled[0] || scaled[1]; }
-  /// Tiles of `mma.sync` that a warp has along each side. Of `wgmma` it has a
-  /// quarter of the rows of its warpgroup and all columns, which are the same
-  /// places.
+  /// Returns how many tiles of `mma.sync` a warp has along each side. With
+  /// `wgmma`, a warp has all columns of a quarter of its warpgroup's rows,
+  /// whose elements are distributed over the lanes in the same way.
   int64_t mmaRows() const { return tileRows / warpRows / kMmaRows; }
   int64_t mmaColumns() const { return tileColumns / warpColumns / kMmaColumns; }
   int64_t extentOf(unsigned operand) const {
     return operand ? tileColumns : tileRows;
   }
-  /// Bytes of one stage, of an operand's tile and of both.
+  /// Returns the bytes of one stage, of an operand's tile or of both.
   int64_t stageSize(unsigned operand) const {
     return lines(operand) * lineDistance(operand);
   }
@@ -106,18 +109,19 @@ struct DotPlan {
   int64_t getSharedBytes() const { return stages * stageSize(); }
 };
 
-/// The plan of a tile of `op` whose result has these strides. `alignments` are
-/// those of both operands in bytes, `localInputs` the types of those that the
-/// block has made itself (null for the others). Operands that `cp.async` copies
-/// have up to `stages`. With `wgmma`, dots that it can compute are computed by
-/// it. Fails for what is no contraction of operands with known strides.
+/// Plans a tile of `op` whose result has the strides `outStrides`. `alignments`
+/// are those of the operands in bytes. `localInputs` are the types of operands
+/// that the block has computed itself, null for others. Operands that
+/// `cp.async` copies have up to `stages` stages. If `wgmma` is set, the plan
+/// uses `wgmma` where it can. Fails if `op` is no contraction of operands with
+/// known strides.
 FailureOr<DotPlan> makeDotPlan(linalg::GenericOp op, ArrayRef<int64_t> sizes,
                                ArrayRef<int64_t> outStrides,
                                std::array<int64_t, 2> alignments,
                                std::array<Type, 2> localInputs, int64_t threads,
                                int64_t stages, bool wgmma);
 
-/// Whether `mma.sync` and `wgmma` have instructions for the operands.
+/// Returns true if `mma.sync` and `wgmma` can multiply the operands.
 bool multipliesMatrices(linalg::GenericOp dot);
 
 int64_t volumeOf(ArrayRef<Dim> dims);

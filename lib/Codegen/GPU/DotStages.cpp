@@ -1,9 +1,9 @@
 //===- DotStages.cpp - Tiles of a dot's operands to shared memory ---------===//
 //
-// An operand is copied by cp.async where it is multiplied as it lies (PTX ISA,
-// "Data Movement and Conversion Instructions: Asynchronous copy"); what is
-// converted or turned comes by way of registers. Tiles have the swizzle that
-// wgmma knows, for FMA a gap behind each line.
+// cp.async copies an operand that is neither converted nor transposed (PTX ISA,
+// "Data Movement and Conversion Instructions: Asynchronous copy"). Others are
+// copied through registers. The tiles have the swizzle of wgmma, or for FMA a
+// gap behind each line.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,15 +18,15 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Bytes that lie in different banks of shared memory.
+/// The bytes that one cycle can read from all banks of shared memory.
 static constexpr int64_t kBankBytes = 128;
 
 //===----------------------------------------------------------------------===//
 // Accesses
 //===----------------------------------------------------------------------===//
 
-/// Deals the pieces of a stage out to threads: neighbouring ones have pieces
-/// that lie beside each other in global memory.
+/// Distributes the pieces of a stage over the threads. Adjacent threads get
+/// pieces that are adjacent in global memory.
 DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   const OperandPlan &own = plan.operands[operand];
   int64_t rows = plan.extentOf(operand), depth = plan.stageDepth();
@@ -37,7 +37,7 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   if (copy.asItLies) {
     (own.alongK ? copy.pieceDepth : copy.pieceRows) = own.width;
   } else {
-    // One word of shared memory for each row.
+    // A piece fills one word of shared memory in each row.
     copy.pieceRows = own.alongK ? 1 : own.width;
     copy.pieceDepth = std::max<int64_t>(4 / plan.elementBytes(), 1);
   }
@@ -45,7 +45,7 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   copy.pieces = alongRows * alongK;
   for (int64_t i = 0; i < copy.pieces; i += plan.threads) {
     Value piece = add(thread, i);
-    if (i + plan.threads > copy.pieces) // The others bring the last one too.
+    if (i + plan.threads > copy.pieces) // Others repeat the last.
       piece = arith::MinUIOp::create(b, loc, piece, cst(copy.pieces - 1));
     Value row = own.alongK ? div(piece, alongK) : rem(piece, alongRows);
     Value k = own.alongK ? rem(piece, alongK) : div(piece, alongRows);
@@ -55,7 +55,7 @@ DotEmitter::Copy DotEmitter::planCopy(unsigned operand) {
   return copy;
 }
 
-/// The elements as they are in shared memory.
+/// Converts elements to the type that they have in shared memory.
 Value DotEmitter::convert(Value value, unsigned operand) {
   const OperandPlan &own = plan.operands[operand];
   auto type = cast<VectorType>(value.getType());
@@ -68,7 +68,7 @@ Value DotEmitter::convert(Value value, unsigned operand) {
   return value;
 }
 
-/// One access, converted; zeros outside of the dot.
+/// Loads and converts one access. Elements outside the dot become zeros.
 Value DotEmitter::loadVector(const Source &source, unsigned operand) {
   const OperandPlan &own = plan.operands[operand];
   auto type = VectorType::get({own.width}, own.from);
@@ -84,15 +84,15 @@ Value DotEmitter::loadVector(const Source &source, unsigned operand) {
   return arith::SelectOp::create(b, loc, source.exists, value, zero);
 }
 
-/// The access at `depth` of a piece, of the stage that begins at k0. What lies
-/// behind kEnd, counted from k0, is outside of the dot (null: nothing is); its
-/// place is one inside.
+/// Returns the access at `depth` of a piece in the stage that begins at k0.
+/// Elements from kEnd on, counted from k0, are outside the dot (null: none
+/// are); the access is then clamped to one inside.
 DotEmitter::Source DotEmitter::sourceOf(const Copy &copy, size_t piece,
                                         int64_t depth, Places places, Value k0,
                                         Value kEnd) {
   unsigned operand = copy.operand;
   const OperandPlan &own = plan.operands[operand];
-  // Some threads may have no piece; they read what is not stored.
+  // Threads without a piece read elements that they do not store.
   bool isForAll = copy.pieces >= static_cast<int64_t>(piece + 1) * plan.threads;
   Value row = copy.row[piece], k = add(copy.depth[piece], depth);
   Places place = atIndex(places, sideOf(operand), clamped(operand, row));
@@ -107,16 +107,18 @@ DotEmitter::Source DotEmitter::sourceOf(const Copy &copy, size_t piece,
   return {moved(place, plan.k, from).data[operand], isThere};
 }
 
-/// What the numbers of a line's pieces are combined with (PTX ISA, "Swizzling
-/// Modes"): the number of its 128 bytes. So the same piece of eight lines
-/// beside each other lies in different banks.
+/// Returns the pattern of a line, with which the numbers of its pieces are
+/// combined by XOR (PTX ISA, "Swizzling Modes"). It is the number of the 128
+/// bytes in which the line lies, so that the same piece of eight adjacent lines
+/// lies in different banks.
 Value DotEmitter::patternOf(unsigned operand, Value line) {
   int64_t bytes = plan.lineBytes(operand);
   line = div(line, std::max<int64_t>(kBankBytes / bytes, 1));
   return rem(line, std::min(bytes, kBankBytes) / kPiece);
 }
 
-/// The element of the tiles where that of a row and a depth lies.
+/// Returns the index in shared memory of the element at `row` and `depth` of an
+/// operand's tile.
 Value DotEmitter::placeOf(unsigned operand, Value row, Value depth,
                           Value stage) {
   bool alongK = plan.operands[operand].linesAlongK;
@@ -132,7 +134,8 @@ Value DotEmitter::placeOf(unsigned operand, Value row, Value depth,
   return add(add(mul(line, plan.lineDistance(operand) / bytes), place), tile);
 }
 
-/// `body` for the threads that have this piece of theirs.
+/// Emits `body` under the condition that this thread has a piece of this
+/// number.
 void DotEmitter::ifOwned(const Copy &copy, int64_t piece,
                          function_ref<void()> body) {
   int64_t left = copy.pieces - piece * plan.threads;
@@ -149,7 +152,7 @@ void DotEmitter::ifOwned(const Copy &copy, int64_t piece,
 void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
   int64_t each = copy.accesses();
   bool alongK = plan.operands[copy.operand].linesAlongK;
-  // What a conversion has made longer is some pieces of the swizzle.
+  // A vector that conversion has widened spans several pieces of the swizzle.
   auto write = [&](Value vector, Value row, Value depth) {
     int64_t count = cast<VectorType>(vector.getType()).getNumElements();
     int64_t each = std::min(count, kPiece / plan.elementBytes());
@@ -169,7 +172,7 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
     ValueRange own = values.slice(i * each, each);
     if (copy.asItLies)
       return write(own[0], copy.row[i], copy.depth[i]);
-    // Turned: the words of all rows.
+    // Transpose: store the words of all rows.
     for (int64_t r = 0; r < copy.pieceRows; ++r) {
       Values word;
       for (Value line : own)
@@ -190,16 +193,16 @@ void DotEmitter::store(const Copy &copy, ValueRange values, Value stage) {
 // Stages
 //===----------------------------------------------------------------------===//
 
-/// Where the run ends, counted from `at` on; null where whole stages make it
-/// up.
+/// Returns the end of the run, counted from `at`, or null if the run consists
+/// of whole stages.
 Value DotEmitter::endOf(const Run &run, Value at) {
   return run.extent % plan.stageDepth()
              ? Value(arith::SubIOp::create(b, loc, cst(run.extent), at))
              : Value();
 }
 
-/// What this thread brings of the stage that begins at k0 + at, by way of
-/// registers.
+/// Loads this thread's part of the stage that begins at k0 + at, as far as it
+/// is copied through registers.
 DotEmitter::Values DotEmitter::loadStage(Places places, const Run &run,
                                          Value at) {
   Value k0 = add(run.k0, at), kEnd = endOf(run, at);
@@ -223,8 +226,8 @@ void DotEmitter::storeStage(const Run &run, ValueRange values, Value stage) {
   }
 }
 
-/// This thread's pieces of the stage at k0 + at are on their way to `stage`;
-/// outside of the dot they are zeros.
+/// Starts to copy this thread's pieces of the stage at k0 + at to slot `stage`
+/// of shared memory. Elements outside the dot become zeros.
 void DotEmitter::startCopies(Places places, const Run &run, Value at,
                              Value stage) {
   Value k0 = add(run.k0, at), kEnd = endOf(run, at);
@@ -249,9 +252,8 @@ void DotEmitter::startCopies(Places places, const Run &run, Value at,
   }
 }
 
-/// All stages but one are on their way before the first is multiplied. Each has
-/// a group, also one that does not exist: the number of groups says what has
-/// landed.
+/// Starts to copy all stages but one before the first is multiplied. Each has a
+/// group, even if it does not exist, because waitForCopies counts groups.
 void DotEmitter::startFirstCopies(Places places, const Run &run) {
   for (int64_t i = 0; plan.isCopied() && i < plan.stages - 1; ++i) {
     if (i < run.stages)
@@ -260,8 +262,8 @@ void DotEmitter::startFirstCopies(Places places, const Run &run) {
   }
 }
 
-/// The stage that follows those on their way takes the place of the one before
-/// that at `at`, which all threads have read.
+/// Starts to copy the next stage that has not been started. It overwrites the
+/// stage before the one at `at`, which all threads have read.
 void DotEmitter::startNextCopies(Places places, const Run &run, Value at) {
   int64_t ahead = plan.stages - 1, depth = plan.stageDepth();
   if (!plan.isCopied())
@@ -277,19 +279,20 @@ void DotEmitter::startNextCopies(Places places, const Run &run, Value at) {
   NVVM::CpAsyncCommitGroupOp::create(b, loc);
 }
 
-/// The oldest stage has landed, as far as this thread has copied it.
+/// Waits until the copies of the oldest stage that this thread has started are
+/// complete.
 void DotEmitter::waitForCopies() {
   if (plan.isCopied())
     NVVM::CpAsyncWaitGroupOp::create(b, loc, plan.stages - 2);
 }
 
-/// Does the stage at `at` exist?
+/// Returns the condition that the stage at `at` exists.
 Value DotEmitter::isStage(const Run &run, Value at) {
   return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ult, at,
                                cst(run.stages * plan.stageDepth()));
 }
 
-/// The values of `body` where the stage at `at` exists, else `values`.
+/// Returns the results of `body` if the stage at `at` exists, else `values`.
 DotEmitter::Values DotEmitter::ifStage(const Run &run, Value at, Values values,
                                        function_ref<Values()> body) {
   auto branch = scf::IfOp::create(b, loc, ValueRange(values).getTypes(),

@@ -1,9 +1,9 @@
 //===- DotWgmma.cpp - The products of a stage by wgmma --------------------===//
 //
 // A warpgroup multiplies 64 rows and all columns of a block's tile, 32 bytes
-// along k at a time, straight from shared memory (PTX ISA, "Asynchronous
-// Warpgroup Level Matrix Multiply-Accumulate Instructions"). Both tiles lie
-// along k there, a stage of a row in one line of the swizzle.
+// along k at a time, directly from shared memory (PTX ISA, "Asynchronous
+// Warpgroup Level Matrix Multiply-Accumulate Instructions"). The lines of both
+// tiles are along k; a line of the swizzle is one stage of a row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@ using namespace mlir;
 using namespace mlir::fp8;
 using namespace mlir::fp8::gpu_codegen;
 
-/// Shared memory that the addresses in a descriptor count in.
+/// The size of the window of shared memory that a descriptor can address.
 static constexpr int64_t kWindow = 1 << 18;
 
-/// What this thread has written to shared memory is to be seen by `wgmma`,
-/// which reads by another proxy.
+/// Makes this thread's writes to shared memory visible to `wgmma`, which reads
+/// through the async proxy.
 void DotEmitter::showToWgmma() {
   MLIRContext *context = b.getContext();
   NVVM::FenceProxyOp::create(
@@ -31,8 +31,9 @@ void DotEmitter::showToWgmma() {
       NVVM::SharedSpaceAttr::get(context, NVVM::SharedSpace::shared_cta));
 }
 
-/// The matrix descriptor of the first 32 bytes along k of a stage: of this
-/// warpgroup's rows, or of all columns (PTX ISA, "Matrix Descriptor Format").
+/// Returns the matrix descriptor of the first 32 bytes along k of a stage, for
+/// this warpgroup's rows or for all columns (PTX ISA, "Matrix Descriptor
+/// Format").
 Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
   Value start = arith::AddIOp::create(
       b, loc, memref::ExtractAlignedPointerAsIndexOp::create(b, loc, shared),
@@ -41,9 +42,9 @@ Value DotEmitter::descriptorOf(unsigned operand, Value stage) {
                   : add(start, mul(div(thread, kWarpgroup),
                                    kWgmmaRows * plan.stageBytes));
   start = div(rem(start, kWindow), kPiece);
-  // Lines of 128, 64 and 32 bytes are swizzles 1, 2 and 3.
+  // Lines of 128, 64 and 32 bytes have swizzles 1, 2 and 3.
   uint64_t swizzle = 1 + llvm::Log2_64(kWgmmaStageBytes / plan.stageBytes);
-  // The leading offset is not used with a swizzle.
+  // The leading offset is ignored if there is a swizzle.
   uint64_t layout = uint64_t(1) << 16 |
                     uint64_t(8 * plan.stageBytes / kPiece) << 32 |
                     swizzle << 62;
@@ -62,8 +63,8 @@ static NVVM::WGMMATypesAttr wgmmaType(Type type) {
   return NVVM::WGMMATypesAttr::get(type.getContext(), kind);
 }
 
-/// Begins to add the products of a stage to the sums of this thread. What it
-/// returns must not be touched before it has been waited for.
+/// Starts to add the products of a stage to the sums of this thread. The result
+/// must not be used before waitForProducts.
 Value DotEmitter::startProducts(Value stage, ValueRange sums) {
   MLIRContext *context = b.getContext();
   auto type = LLVM::LLVMStructType::getLiteral(
@@ -104,10 +105,10 @@ DotEmitter::Values DotEmitter::waitForProducts(Value made, unsigned count) {
   return sums;
 }
 
-/// While a stage is multiplied, others are on their way by cp.async, or the
-/// next one is written to shared memory and the one behind it loaded. What is
-/// written was read by products that all warps have waited for before the
-/// barrier.
+/// Multiplies a stage while cp.async copies later ones, or while the next one
+/// is stored to shared memory and the one after it is loaded. The memory that a
+/// copy overwrites was read by earlier products, for which all warps have
+/// waited before the barrier.
 DotEmitter::Values DotEmitter::sumRunByWgmma(Places places, const Run &run,
                                              Values sums) {
   int64_t depth = plan.stageDepth();
