@@ -35,8 +35,9 @@ Value DotEmitter::matrixLine(unsigned operand, Value stage, int64_t tile,
   Value rowHalf = isWhole ? rem(matrix, 2) : cst(0);
   Value kHalf = rem(isWhole ? div(matrix, 2) : matrix, 2);
   Value first = operand ? warpColumn : warpRow;
-  // XOR adds these numbers, because they have no bits in common: the first row
-  // of a warp is a multiple of its number of rows, a power of two.
+  // The XOR with the tile or step adds it, because its bits are disjoint from
+  // those of the half and of the warp, whose first row is a multiple of its
+  // number of rows, a power of two.
   Value piece = alongK ? kHalf : add(div(first, kMatrix), rowHalf);
   piece = arith::XOrIOp::create(b, loc, piece, patternOf(operand, line));
   piece = arith::XOrIOp::create(b, loc, piece, cst(2 * (alongK ? step : tile)));

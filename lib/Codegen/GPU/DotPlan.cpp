@@ -160,9 +160,8 @@ static void chooseLines(DotPlan &plan) {
 }
 
 /// Chooses the operands that `cp.async` copies: those in global memory that are
-/// neither converted nor transposed and whose accesses have 16 bytes. A run
-/// never has fewer stages than shared memory, unless that has the fewest
-/// possible.
+/// neither converted nor transposed and whose accesses have 16 bytes. Shared
+/// memory then has as many stages as a run, within the limits.
 static void chooseCopies(std::array<Type, 2> localInputs, int64_t stages,
                          DotPlan &plan) {
   for (auto [own, local] : llvm::zip(plan.operands, localInputs))

@@ -31,7 +31,7 @@ Block::Block(Grid &grid, unsigned index)
   position[2] = index / grid.geometry.grid[0] / grid.geometry.grid[1];
   while (grid.stacks.size() < threads.size())
     grid.stacks.push_back(std::make_unique<Stack>());
-  // Nothing is to work because of what an earlier block has left there.
+  // Overwrite what an earlier block has left, so that no block depends on it.
   std::memset(reinterpret_cast<void *>(grid.sharedBase), 0xff,
               grid.sharedBytes);
   for (unsigned i = 0; i < threads.size(); ++i) {
@@ -50,7 +50,7 @@ Block::Block(Grid &grid, unsigned index)
 }
 
 //===----------------------------------------------------------------------===//
-// Taking turns
+// Scheduling of threads
 //===----------------------------------------------------------------------===//
 
 void Block::threadMain() {
@@ -63,12 +63,12 @@ void Block::threadMain() {
     block.land(copy);
   block.completeBarriers(nullptr);
   thread.context.switchTo(block.scheduler);
-  __builtin_unreachable(); // It is never ready again.
+  __builtin_unreachable(); // An ended thread is never resumed.
 }
 
 Result Block::run() {
   while (alive > 0) {
-    // What lands late lands when nothing else can go on.
+    // Late copies land when no thread can continue.
     while (ready.empty() && landSomething()) {
     }
     if (ready.empty())
@@ -160,15 +160,16 @@ std::string Block::nameOf(uint64_t address) const {
   return "address " + hexText(address);
 }
 
-/// Two accesses of different blocks never have an order: a launch says nothing
-/// of when a block runs, and this emulator knows no order by atomics.
+/// Accesses of different blocks are never ordered: a launch does not define
+/// when a block runs, and the emulator does not order by atomics.
 bool Block::isBefore(Stamp stamp, const Thread &thread) const {
   return stamp.block() == (index & 0x7fffff) &&
          clocks.isBefore(stamp, thread.index);
 }
 
-// PTX ISA 8.8 and 8.10.1: two accesses of one place by two threads, of which
-// one writes, race where none happens before the other; atomics do not.
+// PTX ISA 8.8 and 8.10.1: two accesses to one location by two threads, at least
+// one of them a write, are a race if neither happens before the other, unless
+// both are atomic.
 void Block::order(Thread &thread, Cell &cell, AccessKind kind, uint64_t address,
                   const std::string &place) {
   bool isAtomic = kind == AccessKind::Atomic;
@@ -180,8 +181,8 @@ void Block::order(Thread &thread, Cell &cell, AccessKind kind, uint64_t address,
          std::string(mine) + " of " + nameOf(address) + ", which " +
              who(stamp) + " " + its + " with no barrier between");
   };
-  // PTX ISA 9.7.9.25.3: what a cp.async writes and reads is not to be touched
-  // before it has been waited for.
+  // PTX ISA 9.7.9.25.3: the memory that a cp.async writes or reads must not be
+  // used before a wait.
   if (cell.pending)
     fail(thread, Fault::Pending, place,
          std::string(kind == AccessKind::Read ? "read" : "write") + " of " +
@@ -222,7 +223,7 @@ void Block::checkShared(Thread &thread, uint64_t address, uint64_t bytes,
   }
 }
 
-/// The argument that an address lies behind.
+/// Describes the buffer that precedes an address.
 std::string Block::beforeText(uint64_t address) const {
   const Range *before = nullptr;
   for (const Range &range : grid.buffers)
@@ -280,7 +281,7 @@ void Block::access(Thread &thread, uint64_t address, uint64_t bytes,
   }
   if (grid.memory.find(address, bytes))
     return checkGlobal(thread, address, bytes, kind, place);
-  // A thread's own memory.
+  // The thread's own stack.
   if (grid.stacks[thread.index]->contains(address, bytes))
     return;
   for (const Range &range : grid.ranges) {
@@ -346,10 +347,11 @@ static std::string countText(unsigned count) {
   return count ? number(count) + " threads" : "all threads";
 }
 
-// PTX ISA 9.7.13.1, barrier: the barrier is complete when as many threads as it
-// expects have arrived, without a number all of the block that have not ended;
-// then it is as new. Those that wait see what all that arrived did before. With
-// .aligned all threads of a warp have to execute the same instruction.
+// PTX ISA 9.7.13.1, barrier: it is complete when as many threads as it expects
+// have arrived; without a number, all threads of the block that have not ended.
+// It is then reset. The waiting threads see what all arrived threads did
+// before. With .aligned, all threads of a warp must execute the same
+// instruction.
 void Block::barrier(Thread &thread, const Instruction &instruction, unsigned id,
                     unsigned count, bool waits, bool isAligned) {
   auto invalid = [&](const std::string &message) {
@@ -382,8 +384,8 @@ void Block::barrier(Thread &thread, const Instruction &instruction, unsigned id,
     wait(thread, instruction);
 }
 
-/// Lets go on who waits at a barrier that is complete. True if `thread` is one
-/// of those that came to it.
+/// Resumes the threads that wait at complete barriers. Returns true if `thread`
+/// has arrived at one of these.
 bool Block::completeBarriers(Thread *thread) {
   bool isThrough = false;
   for (Barrier &barrier : barriers) {
@@ -434,7 +436,7 @@ void Block::letSomeLand(Thread &thread) {
         land(copy);
 }
 
-// PTX ISA 9.7.9.25.3.1, cp.async: the write to shared memory is made as if by
+// PTX ISA 9.7.9.25.3.1, cp.async: the write to shared memory is like one by
 // another thread, at any time before a wait of this thread ends.
 void Block::startCopy(Thread &thread, const Instruction &instruction,
                       const Copy &copy) {
@@ -464,9 +466,9 @@ void Block::startCopy(Thread &thread, const Instruction &instruction,
     land(thread.copies.back());
 }
 
-// PTX ISA 9.7.9.25.3.3, cp.async.wait_group N: waits until at most the N last
-// groups of this thread are pending; wait_all: until none is, and all that was
-// not committed has ended too.
+// PTX ISA 9.7.9.25.3.3, cp.async.wait_group N: waits until at most the last N
+// groups of this thread are pending. wait_all: waits until none is, including
+// copies that were not committed.
 void Block::waitForCopies(Thread &thread, uint64_t pending, bool all) {
   Stamp stamp(index, thread.index, clocks.now(thread.warp), false);
   while (!thread.copies.empty()) {
@@ -478,7 +480,7 @@ void Block::waitForCopies(Thread &thread, uint64_t pending, bool all) {
       Cell &cell = cellOf(copy.target + i);
       cell.pending = Stamp();
       cell.write = stamp;
-      // It is a write through the generic proxy, made by now.
+      // The copy is a write through the generic proxy, complete now.
       cell.unfenced = thread.proxyFences + 1;
     }
     thread.copies.pop_front();

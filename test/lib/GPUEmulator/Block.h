@@ -17,22 +17,22 @@ class Block;
 struct Thread;
 struct Instruction;
 
-/// Runs an instruction for `thread`. Every operand has 64 bits of its own, in
-/// the order in which PTX writes them; so has every result.
+/// Runs an instruction for `thread`. Operands and results have 64 bits each, in
+/// the order of PTX.
 using Handler = void (*)(Thread &thread, const Instruction &instruction,
                          const uint64_t *operands, uint64_t *results);
 
-/// One place in a kernel where a special instruction stands.
+/// A special instruction in the code of a kernel.
 struct Instruction {
   Handler handler = nullptr;
-  std::string opcode;     ///< As PTX writes it.
-  std::string place;      ///< Where it stands, for messages.
-  int64_t detail[4] = {}; ///< What the handler has read from the opcode.
+  std::string opcode;     ///< In the syntax of PTX.
+  std::string place;      ///< Its text and line, for messages.
+  int64_t detail[4] = {}; ///< Modifiers that the handler needs.
 };
 
 enum class AccessKind : uint32_t { Read, Write, Atomic };
 
-/// One place in a kernel that reads or writes memory.
+/// An access to memory in the code of a kernel.
 struct AccessSite {
   uint32_t bytes;
   uint32_t alignment;
@@ -40,7 +40,7 @@ struct AccessSite {
   std::string place;
 };
 
-/// One place in a kernel that uses a register which a wgmma has written.
+/// A use of a register that a wgmma has written, in the code of a kernel.
 struct RegisterUse {
   const Instruction *maker;
   std::string place;
@@ -53,7 +53,7 @@ struct Range {
   std::string name;
 };
 
-/// The lanes of a warp that have come to one instruction.
+/// The lanes of a warp that have reached one instruction.
 struct Gathering {
   const Instruction *instruction;
   uint32_t mask, arrived;
@@ -63,10 +63,10 @@ struct Gathering {
 using WarpOperation = void (*)(Block &block, unsigned warp,
                                const Gathering &lanes);
 
-/// A cp.async on its way.
+/// A cp.async that has been issued.
 struct Copy {
   uint64_t target, source;
-  unsigned bytes, sourceBytes; // the rest is zeros
+  unsigned bytes, sourceBytes; // the rest becomes zeros
   uint64_t group;
   bool hasLanded;
 };
@@ -80,9 +80,9 @@ struct Thread {
   enum { Ready, Waiting, Ended } state = Ready;
   const Instruction *waitsAt = nullptr;
   std::deque<Copy> copies;
-  uint64_t group = 0; // that the next cp.async belongs to
-  // How many fences it has made that order its writes, and its mbarriers,
-  // before what the async proxy does.
+  uint64_t group = 0; // of the next cp.async
+  // The number of fences that make its writes, or its mbarriers, visible to the
+  // async proxy.
   uint32_t proxyFences = 0, barrierFences = 0;
 };
 
@@ -94,10 +94,10 @@ struct Grid {
   std::string kernel;
   void (*entry)(const void *const *arguments);
   const void *const *arguments;
-  /// Constants of the module and the launch's parameters.
+  /// The constants of the module and the launch's parameters.
   std::vector<Range> ranges;
-  /// Where the kernel's pointer parameters say how far they reach: global
-  /// accesses have to lie in one of these.
+  /// The buffers of pointer parameters, if the kernel declares their sizes.
+  /// Every global access must then lie in one of them.
   std::vector<Range> buffers;
   uint64_t sharedBase;
   unsigned sharedBytes;
@@ -115,54 +115,56 @@ public:
   const unsigned index;
   unsigned position[3];
 
-  /// The thread that runs now.
+  /// The thread that is running.
   static Thread *current;
 
   //===--- What instructions do ----------------------------------------===//
 
-  /// Ends the launch; does not return.
+  /// Ends the launch with a fault. Does not return.
   [[noreturn]] void fail(Thread &thread, Fault fault, const std::string &place,
                          const std::string &message);
-  /// Checks an access and writes down who made it.
+  /// Checks an access and records who made it.
   void access(Thread &thread, uint64_t address, uint64_t bytes,
               unsigned alignment, AccessKind kind, const std::string &place);
 
-  /// Waits until every lane of `mask` is at `instruction`; then the last one
+  /// Waits until every lane of `mask` is at `instruction`. The last one then
   /// runs `operation` for all of them.
   void gather(Thread &thread, const Instruction &instruction, uint32_t mask,
               const uint64_t *operands, uint64_t *results,
               WarpOperation operation);
-  /// All lanes of the thread's warp.
+  /// Returns the mask of all lanes of a warp.
   uint32_t fullMask(unsigned warp) const;
 
-  /// barrier.sync (waits) or barrier.arrive of `count` threads, 0: all of the
-  /// block.
+  /// Executes barrier.sync (if `waits`) or barrier.arrive for `count` threads;
+  /// 0 stands for all threads of the block.
   void barrier(Thread &thread, const Instruction &instruction, unsigned id,
                unsigned count, bool waits, bool isAligned);
-  /// The lanes of a warp know of each other's accesses.
+  /// Orders the accesses of the lanes of a warp.
   void warpBarrier(unsigned warp) { clocks.advance(warp); }
 
   void startCopy(Thread &thread, const Instruction &instruction,
                  const Copy &copy);
-  /// Lets all but the `pending` last groups land; all of them, and what is in
-  /// no group, with `all`.
+  /// Waits until at most `pending` groups have not landed. If `all` is set,
+  /// waits for every copy, even those without a group.
   void waitForCopies(Thread &thread, uint64_t pending, bool all);
 
-  // mbarriers lie at an address of shared memory; those of one block.
+  // mbarriers. `address` is that of the mbarrier in shared memory.
   void initBarrier(Thread &thread, const Instruction &instruction,
                    uint64_t address, uint32_t count);
   void invalidateBarrier(Thread &thread, const Instruction &instruction,
                          uint64_t address);
-  /// `arrivals` of the thread, after which the phase waits for `bytes` more.
+  /// Expects `bytes` more in the current phase, and counts `arrivals` of the
+  /// thread. Returns the phase.
   uint64_t arrive(Thread &thread, const Instruction &instruction,
                   uint64_t address, uint32_t arrivals, uint32_t bytes);
   bool tryWait(Thread &thread, const Instruction &instruction, uint64_t address,
                uint32_t parity);
-  /// cp.async.bulk.tensor: target, mbarrier, tensor map and two coordinates.
+  /// Executes cp.async.bulk.tensor. The operands are target, mbarrier, tensor
+  /// map and two coordinates.
   void startBulkCopy(Thread &thread, const Instruction &instruction,
                      const uint64_t *operands);
 
-  // wgmma, by warps.
+  // wgmma, executed by whole warps.
   void startMatrix(unsigned warp, const Gathering &lanes);
   void fenceMatrices(unsigned warp) {
     matrices[warp].isFenced = true;
@@ -171,7 +173,7 @@ public:
   void commitMatrices(unsigned warp) { ++matrices[warp].group; }
   void waitForMatrices(unsigned warp, const Instruction &instruction,
                        uint64_t count);
-  /// Fails if `use` is of a wgmma that has not been waited for.
+  /// Fails if the wgmma that wrote the register has not been waited for.
   void checkRegisters(Thread &thread, const RegisterUse &use);
 
   Thread &threadAt(unsigned number) { return threads[number]; }
@@ -179,7 +181,7 @@ public:
 
 private:
   struct Barrier {
-    unsigned count = 0; // of threads; 0: all that have not ended
+    unsigned count = 0; // threads; 0: all that have not ended
     std::vector<Thread *> arrived, waiting;
     std::vector<uint32_t> clock;
     std::vector<const Instruction *> place; // by warp
@@ -187,16 +189,17 @@ private:
 
   struct MemoryBarrier {
     uint32_t expected = 0, pending = 0; // arrivals
-    int64_t bytes = 0;                  // that are still to come
+    int64_t bytes = 0;                  // that have not landed yet
     uint64_t phase = 0;
-    unsigned maker = 0;    // the thread that made it
+    unsigned maker = 0;    // the thread that initialized it
     uint32_t unfenced = 0; // as in Cell
-    /// What is known to this phase, and to those that are complete.
+    /// The clocks of the accesses that the current phase, or all complete
+    /// phases, order.
     std::vector<uint32_t> clock, complete;
     std::vector<std::pair<uint64_t, Stamp>> landed;
     std::vector<Thread *> waiting;
   };
-  /// A cp.async.bulk.tensor, of which `landed` rows have landed.
+  /// A cp.async.bulk.tensor. `landed` of its rows have landed.
   struct BulkCopy {
     TensorMap map;
     uint64_t target = 0, barrier = 0;
@@ -210,15 +213,15 @@ private:
   struct MatrixWork {
     const Instruction *instruction;
     uint64_t group;
-    std::vector<uint64_t> pieces; // of 16 bytes that it reads
+    std::vector<uint64_t> pieces; // the 16-byte pieces that it reads
   };
-  /// What a warp has to do with wgmma.
+  /// The wgmmas of a warp.
   struct Matrices {
-    uint64_t group = 0; // that the next one belongs to
+    uint64_t group = 0; // of the next wgmma
     bool isFenced = false;
     size_t issued = 0;
     std::deque<MatrixWork> pending;
-    /// Accumulators made since the last fence, of all lanes.
+    /// The accumulators of all lanes written since the last fence.
     std::vector<std::vector<uint32_t>> made;
   };
   struct MatrixIssue {
@@ -274,7 +277,7 @@ private:
   std::vector<BulkCopy> bulkCopies;
   std::vector<Matrices> matrices;                     // by warp
   std::vector<std::vector<MatrixIssue>> matrixIssues; // by warpgroup
-  /// How many warps' wgmmas read 16 bytes of shared memory.
+  /// The number of warps whose wgmmas read each 16 bytes of shared memory.
   std::vector<uint16_t> matrixReads;
   std::vector<Thread *> ready;
   unsigned alive = 0;
@@ -282,7 +285,7 @@ private:
   Result result;
 };
 
-/// What a range of addresses is called where nothing is known of it.
+/// Returns `value` in hexadecimal.
 std::string hexText(uint64_t value);
 
 } // namespace fp8::emulator

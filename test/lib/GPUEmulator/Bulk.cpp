@@ -14,8 +14,8 @@ static std::string number(uint64_t value) { return std::to_string(value); }
 // mbarrier, PTX ISA 9.7.13.15
 //===----------------------------------------------------------------------===//
 
-// The object is opaque; whoever touches its 8 bytes has to know that it was
-// made, and nobody may write over it.
+// The object is opaque. Uses of its 8 bytes must be ordered after the
+// initialization, and nothing may overwrite them.
 void Block::initBarrier(Thread &thread, const Instruction &instruction,
                         uint64_t address, uint32_t count) {
   access(thread, address, 8, 8, AccessKind::Write, instruction.place);
@@ -48,8 +48,8 @@ Block::MemoryBarrier &Block::barrierAt(Thread &thread,
   return found->second;
 }
 
-// 9.7.13.15.5.1, expect-tx: the current phase has `bytes` more to wait for.
-// 9.7.13.15.13, arrive: there are as many arrivals less to wait for.
+// 9.7.13.15.5.1, expect-tx: adds `bytes` to what the current phase expects.
+// 9.7.13.15.13, arrive: subtracts from the pending arrivals.
 uint64_t Block::arrive(Thread &thread, const Instruction &instruction,
                        uint64_t address, uint32_t arrivals, uint32_t bytes) {
   MemoryBarrier &barrier = barrierAt(thread, instruction, address);
@@ -77,8 +77,8 @@ static void join(std::vector<uint32_t> &clock,
     clock[i] = std::max(clock[i], other[i]);
 }
 
-// 9.7.13.15.5: a phase is complete when nothing is pending, neither arrivals
-// nor bytes; then the next one begins with the count of the first.
+// 9.7.13.15.5: a phase is complete when no arrivals or bytes are pending. The
+// next phase then begins with the initial count.
 void Block::completePhase(MemoryBarrier &barrier) {
   if (barrier.pending != 0 || barrier.bytes != 0)
     return;
@@ -86,7 +86,7 @@ void Block::completePhase(MemoryBarrier &barrier) {
   ++barrier.phase;
   join(barrier.complete, barrier.clock);
   barrier.clock.clear();
-  // What has landed may be read by who waits for the phase.
+  // Threads that wait for the phase may now read the bytes that have landed.
   for (auto [address, stamp] : barrier.landed) {
     Cell &cell = cellOf(address);
     cell.pending = Stamp();
@@ -99,9 +99,9 @@ void Block::completePhase(MemoryBarrier &barrier) {
   barrier.waiting.clear();
 }
 
-// 9.7.13.15.16, try_wait.parity: true if the phase of that parity is complete,
-// which is the current one's when the parities differ. It may wait for a time
-// that is not said, and come back without.
+// 9.7.13.15.16, try_wait.parity: returns true if the phase of that parity is
+// complete, that is, if the parity of the current one differs. It may wait for
+// an unspecified time and return false.
 bool Block::tryWait(Thread &thread, const Instruction &instruction,
                     uint64_t address, uint32_t parity) {
   auto isComplete = [&](MemoryBarrier &barrier) {
@@ -155,8 +155,8 @@ std::string TensorMap::invalid() const {
   return "";
 }
 
-/// The bytes of row `y` that lie in the tensor, of `bytes` from `x` on: the
-/// first one's place in the box, and how many.
+/// Returns the part of a row that lies inside the tensor: its offset in the row
+/// of the box, and its length, both in bytes.
 static std::pair<unsigned, unsigned> inside(const TensorMap &map, int64_t x,
                                             int64_t y) {
   int64_t size = static_cast<int64_t>(map.sizes[0]);
@@ -194,7 +194,7 @@ void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
   if (target < grid.sharedBase || target - grid.sharedBase >= grid.sharedBytes)
     fail(thread, Fault::OutOfBounds, place,
          "expected a cp.async.bulk to shared memory but got " + nameOf(target));
-  // The barrier is used through the async proxy: its init has to be fenced.
+  // The async proxy uses the barrier, so its init must be fenced.
   MemoryBarrier &barrier = barrierAt(thread, instruction, barrierAddress);
   if (threads[barrier.maker].barrierFences < barrier.unfenced)
     fail(thread, Fault::Race, place,
@@ -226,9 +226,9 @@ void Block::startBulkCopy(Thread &thread, const Instruction &instruction,
     }
 }
 
-// PTX ISA 8.9 and 9.7.13.6, fence.proxy.async: what was written through the
-// generic proxy is seen through the async proxy only behind such a fence of who
-// wrote it.
+// PTX ISA 8.9 and 9.7.13.6, fence.proxy.async: a write through the generic
+// proxy is visible through the async proxy only after such a fence by the
+// writer.
 void Block::accessByProxy(Thread &thread, uint64_t address, uint64_t bytes,
                           unsigned alignment, AccessKind kind,
                           const std::string &place) {
@@ -248,8 +248,8 @@ void Block::accessByProxy(Thread &thread, uint64_t address, uint64_t bytes,
   access(thread, address, bytes, alignment, kind, place);
 }
 
-/// The bytes of a copy land in pieces, each told to the barrier. False if there
-/// is none left.
+/// Lands one row of a copy and subtracts its bytes from the barrier. Returns
+/// false if none is left.
 bool Block::landOneRow(size_t which) {
   BulkCopy &copy = bulkCopies[which];
   const TensorMap &map = copy.map;
@@ -265,7 +265,7 @@ bool Block::landOneRow(size_t which) {
                   swizzled(copy.target - grid.sharedBase +
                                static_cast<uint64_t>(row) * rowBytes + i,
                            map.swizzle);
-    // What is out of bounds is filled with zeros, and counts.
+    // Elements out of bounds become zeros, but their bytes count.
     bool isInside = i >= first && i - first < bytes;
     *reinterpret_cast<char *>(at) = isInside ? source[i] : 0;
     barrier.landed.emplace_back(at, copy.stamp);
@@ -276,7 +276,7 @@ bool Block::landOneRow(size_t which) {
   return true;
 }
 
-/// Lets something land that is on its way. False if nothing is.
+/// Lands one row of any pending copy. Returns false if none is pending.
 bool Block::landSomething() {
   for (size_t i = 0; i < bulkCopies.size(); ++i)
     if (landOneRow(i))
@@ -285,8 +285,8 @@ bool Block::landSomething() {
   return false;
 }
 
-/// A block that ends has to have waited for its copies: its shared memory may
-/// be another one's then.
+/// Checks that all copies have landed when the block ends, because another
+/// block may then use its shared memory.
 Result Block::checkBulkCopies() const {
   for (const BulkCopy &copy : bulkCopies)
     if (copy.landed != copy.map.box[1])
@@ -347,7 +347,7 @@ Form findBulkInstruction(const std::string &opcode) {
           thread.block->invalidateBarrier(thread, instruction, in[0]);
         },
         1, 0);
-  // Their result is opaque: the phase that they arrived in.
+  // The result of an arrival is opaque: here it is the number of its phase.
   if (opcode == "mbarrier.arrive.shared.b64")
     return form(
         [](Thread &thread, const Instruction &instruction, const uint64_t *in,
@@ -380,7 +380,7 @@ Form findBulkInstruction(const std::string &opcode) {
                                              static_cast<uint32_t>(in[1]));
         },
         2, 1);
-  // Target, barrier, map, two coordinates.
+  // Operands: target, barrier, map, two coordinates.
   if (opcode == "cp.async.bulk.tensor.2d.shared.global.tile.mbarrier::"
                 "complete_tx::bytes")
     return form(

@@ -1,14 +1,14 @@
 //===- CublasLt.cpp - A libcublasLt.so for the emulated driver ------------===//
 //
-// The functions of cuBLASLt that the runtime uses, on the emulator's memory,
-// with the rules of its documentation (cuBLAS, "cublasLtMatmul()", and the
-// comments of cublasLt.h): sizes of attributes, types that go together, FP8
-// with A turned and B not and sizes in multiples of 16, addresses as aligned as
-// the preference said, scales in the memory of the device, an algorithm that
-// the heuristic gave for this very dot, a workspace as large as it said. What
-// breaks a rule is told on stderr and refused.
+// The functions of cuBLASLt that the runtime uses, on the emulator's memory.
+// They enforce the rules of the documentation (cuBLAS, "cublasLtMatmul()", and
+// the comments of cublasLt.h): the sizes of attributes; combinations of types;
+// for FP8, A transposed, B not, and sizes in multiples of 16; addresses aligned
+// as the preference says; scales in device memory; an algorithm that the
+// heuristic returned for this dot, with a workspace of the size that it gave. A
+// call that breaks a rule fails with a message on stderr.
 //
-// The products are added up in f64 and rounded once.
+// Products are summed in f64 and rounded once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -37,7 +37,7 @@ FP8_CUBLASLT_FUNCTIONS(FP8_CUBLASLT_DECLARE)
 extern "C" __attribute__((visibility("default")))
 const char *cublasLtGetStatusName(Status status);
 
-// Of the emulated driver.
+// Functions of the emulated driver.
 extern "C" fp8::cuda::Status cuLaunchHostFunc(Stream, void (*)(void *), void *);
 extern "C" bool fp8_emulator_access(DevicePointer, size_t, bool);
 
@@ -60,7 +60,7 @@ struct fp8::cublaslt::LayoutHandle {
 };
 
 struct fp8::cublaslt::PreferenceHandle {
-  // Of each buffer 256, as the documentation has it.
+  // The default alignment of each buffer is 256, as documented.
   std::map<int, uint64_t> attributes = {{PreferenceMinAlignmentA, 256},
                                         {PreferenceMinAlignmentB, 256},
                                         {PreferenceMinAlignmentC, 256},
@@ -74,7 +74,7 @@ Status refuse(Status status, const char *why) {
   return status;
 }
 
-/// Reads an attribute's value; its size has to be the one it is stored in.
+/// Reads the value of an attribute, whose size must be `expected`.
 Status read(std::map<int, uint64_t> &attributes, int attribute,
             const void *value, size_t given, size_t expected) {
   if (!value || given != expected)
@@ -128,7 +128,7 @@ struct Matrix {
   }
 };
 
-/// A call, as it was given.
+/// The arguments of a call.
 struct Dot {
   Matrix a, b, d;
   float alpha;
@@ -139,8 +139,8 @@ struct Dot {
   void run() const;
 };
 
-/// Work of a stream cannot fail here: what a kernel would be at fault for ends
-/// the process, and with it the test.
+/// Checks an access to memory. Work of a stream cannot return an error here, so
+/// an invalid access ends the process, and with it the test.
 void expectAccess(DevicePointer address, size_t bytes, bool writes) {
   if (fp8_emulator_access(address, bytes, writes))
     return;
@@ -159,7 +159,7 @@ void Dot::run() const {
       expectAccess(scale, 4, false);
       factor *= *reinterpret_cast<const float *>(scale);
     }
-  // What an algorithm does with its workspace nobody may rely on.
+  // The contents of the workspace are unspecified afterwards.
   if (workspaceBytes) {
     expectAccess(workspace, workspaceBytes, true);
     std::memset(reinterpret_cast<void *>(workspace), 0xa5, workspaceBytes);
@@ -175,11 +175,11 @@ void Dot::run() const {
     }
 }
 
-/// The workspace that an algorithm takes where it may; more would only be slow
-/// to look after.
+/// The largest workspace that an algorithm uses. A larger one would only be
+/// slow to check.
 constexpr uint64_t mostWorkspace = 8192;
 
-/// What tells one dot from another.
+/// Returns an algorithm that identifies the dot.
 Algorithm nameOf(const DescHandle &desc, const LayoutHandle &a,
                  const LayoutHandle &b, const LayoutHandle &d,
                  uint64_t workspace, uint64_t alignment) {
@@ -189,7 +189,7 @@ Algorithm nameOf(const DescHandle &desc, const LayoutHandle &a,
            a.columns, b.columns, workspace, alignment}};
 }
 
-/// What the library says of a dot before it is run.
+/// Checks whether the library supports a dot.
 Status supports(const DescHandle &desc, const Matrix &a, const Matrix &b,
                 const LayoutHandle &c, const LayoutHandle &d) {
   if (desc.compute != Compute32F || desc.scale != Real32F)
@@ -351,7 +351,7 @@ Status cublasLtMatmul(Handle, Desc desc, const void *alpha, const void *aData,
     return refuse(InvalidValue, "a workspace that is too small");
   fp8::cuda::Status given = cuLaunchHostFunc(
       stream, [](void *data) { static_cast<const Dot *>(data)->run(); },
-      // A graph may run it again and again: it stays.
+      // A graph may run it repeatedly, so it is never freed.
       new Dot(dot));
   return given == fp8::cuda::Success ? Success : ExecutionFailed;
 }

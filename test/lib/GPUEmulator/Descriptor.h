@@ -10,10 +10,10 @@
 
 namespace fp8::emulator {
 
-/// A matrix descriptor, PTX ISA 9.7.15.5.1.2.2 ("Matrix Descriptor Format"):
-/// bits 0-13 the start address, 16-29 the leading dimension's byte offset,
-/// 32-45 the stride dimension's, all without their four low bits; 49-51 the
-/// base offset; 62-63 the swizzle.
+/// A matrix descriptor, PTX ISA 9.7.15.5.1.2.2 ("Matrix Descriptor Format").
+/// Bits 0-13 are the start address, 16-29 the byte offset of the leading
+/// dimension, 32-45 that of the stride dimension, all without their four low
+/// bits. Bits 49-51 are the base offset, 62-63 the swizzle.
 struct Descriptor {
   static constexpr uint64_t kReserved = 0x3ff1'c000'c000'c000;
 
@@ -24,9 +24,9 @@ struct Descriptor {
 
   uint64_t bits, start, leading, stride;
   unsigned baseOffset;
-  unsigned span; ///< Bytes of the swizzle: 0, 32, 64 or 128.
+  unsigned span; ///< Bytes that the swizzle spans: 0, 32, 64 or 128.
 
-  /// Why the emulator does not take it; empty if it does.
+  /// Returns why the emulator rejects the descriptor, or an empty string.
   std::string invalid() const {
     if (bits & kReserved)
       return "expected zeros in the reserved bits of a matrix descriptor";
@@ -34,8 +34,8 @@ struct Descriptor {
       return "expected a matrix descriptor with a base offset of 0, others are "
              "not known, but got " +
              std::to_string(baseOffset);
-    // The pattern of the swizzle begins at a multiple of 8 rows; within a row
-    // the start moves along k.
+    // The pattern of the swizzle begins at a multiple of 8 rows. Within a row,
+    // the start address advances along k.
     if (start & (span ? uint64_t(8) * span - 128 : 0))
       return "expected a matrix that begins in the first line of its swizzle, "
              "which repeats every " +
@@ -44,19 +44,19 @@ struct Descriptor {
     return "";
   }
 
-  /// Where the 16 bytes with an element lie, from the start of the window of
-  /// 256 KiB that descriptors count in. `mn` is the row of A or the column of
-  /// B. PTX ISA 9.7.15.5.1.2.1 ("Strides"): core matrices are 8 rows of 16
-  /// bytes; with a swizzle their rows are `span` bytes apart, so that the
-  /// leading offset is not used where matrices lie along k.
+  /// Returns the address of the 16 bytes that contain an element, in the window
+  /// of 256 KiB that descriptors can address. `mn` is the row of A or the
+  /// column of B. PTX ISA 9.7.15.5.1.2.1 ("Strides"): core matrices have 8 rows
+  /// of 16 bytes. With a swizzle, their rows are `span` bytes apart, so that
+  /// the leading offset is unused if the matrix is contiguous along k.
   uint64_t pieceAlongK(unsigned mn, unsigned byte) const {
     uint64_t at = start + mn / 8 * stride;
     at += span ? mn % 8 * span + byte / 16 * 16
                : mn % 8 * 16 + byte / 16 * leading;
     return swizzled(at & 0x3ffff, span);
   }
-  /// The same where neighbours of `mn` lie side by side (imm-trans), 8 elements
-  /// of 16 bits in 16 bytes.
+  /// The same for a matrix that is contiguous along `mn` (imm-trans), with 8
+  /// elements of 16 bits in 16 bytes.
   uint64_t pieceAlongMN(unsigned mn, unsigned k) const {
     unsigned piece = mn / 8, pieces = span / 16;
     uint64_t at = start;

@@ -1,18 +1,18 @@
 //===- Driver.cpp - A libcuda.so.1 whose GPU is the emulator --------------===//
 //
 // The functions of NVIDIA's driver that the runtime uses (lib/Runtime/GPU), as
-// their documentation says: what is given to a stream happens at once, or when
-// somebody waits for it, or at any time between, by the schedule; a fault of a
-// kernel is told by the next call that waits, and by every call after it. Its
-// message goes to stderr.
+// documented. Work of a stream happens at once, when somebody waits for it, or
+// at any time between, depending on the schedule. A kernel's fault is returned
+// by the next call that waits and by every later call; its message goes to
+// stderr.
 //
-// The environment says what device this is:
+// Environment variables, with defaults in parentheses:
 //   FP8_EMULATOR_SEED=N                    order of blocks, threads, copies (0)
-//   FP8_EMULATOR_LANDING=early|late|random when asynchronous things happen
-//   FP8_EMULATOR_MEMORY=BYTES              of the device (1 GiB)
-//   FP8_EMULATOR_CAPABILITY=NN             compute capability, 89: 8.9 (89)
-//   FP8_EMULATOR_DEVICES=N                 0: none (1)
-//   FP8_EMULATOR_COUNTS=FILE               at the end, how often what was done
+//   FP8_EMULATOR_LANDING=early|late|random when asynchronous work runs (random)
+//   FP8_EMULATOR_MEMORY=BYTES              memory of the device (1 GiB)
+//   FP8_EMULATOR_CAPABILITY=NN             compute capability, 89 is 8.9 (89)
+//   FP8_EMULATOR_DEVICES=N                 number of devices (1)
+//   FP8_EMULATOR_COUNTS=FILE               file to which exit writes Counts
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +60,7 @@ struct fp8::cuda::ModuleHandle {
 
 struct fp8::cuda::FunctionHandle {
   Kernel *kernel;
-  unsigned dynamicShared; // that it may have
+  unsigned dynamicShared; // the most that it may have
 };
 
 struct fp8::cuda::EventHandle {
@@ -71,7 +71,7 @@ struct fp8::cuda::EventHandle {
 struct fp8::cuda::GraphNodeHandle {
   std::function<Status()> run;
   std::vector<GraphNodeHandle *> before;
-  /// Of a conditional node.
+  /// For a conditional node.
   ConditionalHandle condition = 0;
   ConditionalType type = If;
   std::unique_ptr<GraphHandle> body;
@@ -79,22 +79,22 @@ struct fp8::cuda::GraphNodeHandle {
 
 struct fp8::cuda::GraphHandle {
   std::vector<std::unique_ptr<GraphNodeHandle>> nodes;
-  Graph parent = nullptr;                    // of a body
-  std::vector<ConditionalHandle> conditions; // made for it
-  Graph body = nullptr;                      // what cuGraphAddNode returns
-  GraphExecHandle *instance = nullptr;       // of one with conditions
+  Graph parent = nullptr;                    // if it is a body
+  std::vector<ConditionalHandle> conditions; // created for it
+  Graph body = nullptr;                      // returned by cuGraphAddNode
+  GraphExecHandle *instance = nullptr;       // if it has conditions
 };
 
 struct fp8::cuda::StreamHandle {
   std::deque<std::function<Status()>> work;
-  /// What is given to it goes there and does not happen.
+  /// While it captures, work is added to this graph instead of running.
   std::unique_ptr<GraphHandle> capture;
 };
 
 struct fp8::cuda::GraphExecHandle {
   std::vector<std::function<Status()>> nodes;
   std::vector<std::vector<size_t>> before; // by number
-  Graph graph = nullptr;                   // that it is the only instance of
+  Graph graph = nullptr;                   // whose only instance this is
 };
 
 struct fp8::cuda::ContextHandle {};
@@ -103,21 +103,21 @@ namespace {
 
 constexpr unsigned kStaticLimit = 48 << 10, kSharedLimit = 227 << 10;
 
-/// What a conditional node asks, and kernels set.
+/// The condition of a conditional node, which kernels set.
 struct Condition {
   Graph graph;
   bool isUsed = false, hasDefault = false;
   unsigned atLaunch = 0;
   bool isSet = false;
   unsigned value = 0;
-  uint64_t launch = 0, setter = 0; // the thread that has set it last
+  uint64_t launch = 0, setter = 0; // the thread that set it last
 };
 
-/// How often something was done.
+/// How often each kind of event occurred.
 struct Counts {
   uint64_t graphs = 0;     // launched
-  uint64_t kernels = 0;    // told to a stream, not in a graph
-  uint64_t waits = 0;      // calls that returned when work was done
+  uint64_t kernels = 0;    // launched on a stream, not in a graph
+  uint64_t waits = 0;      // calls that waited for work
   uint64_t pageable = 0;   // copies to or from memory that is not pinned
   uint64_t branches = 0;   // bodies of IF nodes that ran
   uint64_t iterations = 0; // of WHILE nodes
@@ -135,7 +135,7 @@ struct Gpu {
   ContextHandle context;
   unsigned retained = 0;
   std::map<uint64_t, size_t> pinned;
-  // Live handles: others are not valid.
+  // All valid handles.
   std::set<const void *> handles;
 
   bool isPinned(const void *address) const {
@@ -154,7 +154,7 @@ struct Gpu {
   Status fail(const Result &result);
   std::set<StreamHandle *> streams;
   std::map<ConditionalHandle, Condition> conditions;
-  const GraphHandle *running = nullptr; // the graph that runs, with its bodies
+  const GraphHandle *running = nullptr; // with its bodies
   uint64_t launches = 0;
   Counts counts;
 };
@@ -208,7 +208,8 @@ static void writeCounts() {
   std::fclose(file);
 }
 
-/// No function of the driver: for tests, the numbers above in their order.
+/// Not a function of the driver: returns the counts in the order of Counts, for
+/// tests.
 extern "C" __attribute__((visibility("default"))) void
 fp8_emulator_counts(uint64_t counts[6]) {
   std::memcpy(counts, &gpu().counts, sizeof(Counts));
@@ -231,12 +232,12 @@ Status Gpu::enqueue(Stream stream, std::function<Status()> operation) {
   stream->work.push_back(std::move(operation));
   if (schedule.landing == Landing::Early ||
       (schedule.landing == Landing::Random && random() % 2))
-    drain(stream); // A fault is told later.
+    drain(stream); // Later calls return faults.
   return Success;
 }
 
-/// Runs the first operation of a stream; false where there is none, or it waits
-/// for something outside of this device (NotReady).
+/// Runs the first operation of a stream. Returns false if there is none, or if
+/// it waits for something outside this device (NotReady).
 bool Gpu::runNext(Stream stream) {
   if (stream->work.empty() || sticky != Success)
     return false;
@@ -252,14 +253,15 @@ bool Gpu::runNext(Stream stream) {
   return true;
 }
 
-/// As far as it goes now.
+/// Runs a stream as far as it can continue now.
 Status Gpu::drain(Stream stream) {
   while (runNext(stream))
     ;
   return sticky;
 }
 
-/// Runs a stream until it has come so far. Other threads may call meanwhile.
+/// Runs a stream until `isReached` is true. Other threads may call the driver
+/// in the meantime.
 Status Gpu::wait(std::unique_lock<std::mutex> &lock,
                  const std::function<bool()> &isReached, Stream stream) {
   ++counts.waits;
@@ -297,7 +299,7 @@ Status Gpu::fail(const Result &result) {
 }
 
 namespace {
-/// A launch with its arguments, as it was given.
+/// A launch with copies of its arguments.
 struct Launch {
   FunctionHandle *function;
   Geometry geometry;
@@ -442,14 +444,15 @@ Status cuGetErrorString(Status status, const char **text) {
   return InvalidValue;
 }
 
-/// Every other function: not before cuInit, and one at a time.
+/// Begins all other functions: cuInit must come first, and only one call runs
+/// at a time.
 #define FP8_ENTER()                                                            \
   Gpu &device = gpu();                                                         \
   std::unique_lock<std::mutex> lock(device.mutex);                             \
   if (!device.isInitialized)                                                   \
     return NotInitialized;
 
-/// And those that need the context, which a fault leaves unusable.
+/// Begins the functions that need the context, which a fault makes unusable.
 #define FP8_ENTER_CONTEXT()                                                    \
   FP8_ENTER()                                                                  \
   if (device.retained == 0 || !hasContext)                                     \
@@ -585,8 +588,8 @@ Status cuMemcpyHtoDAsync_v2(DevicePointer target, const void *source,
   FP8_ENTER_CONTEXT()
   if (!device.memory->find(target, bytes))
     return InvalidValue;
-  // Pinned memory is read when the copy happens; other memory is staged before
-  // the call returns.
+  // Pinned memory is read when the copy runs. Other memory is staged before the
+  // call returns.
   if (device.isPinned(source))
     return device.enqueue(stream,
                           [=] { return copyToDevice(target, source, bytes); });
@@ -604,13 +607,13 @@ Status cuMemcpyDtoHAsync_v2(void *target, DevicePointer source, size_t bytes,
   if (!device.memory->find(source, bytes))
     return InvalidValue;
   if (device.isPinned(target))
-    std::memset(target, 0xff, bytes); // It is not to be read before a wait.
+    std::memset(target, 0xff, bytes); // It must not be read before a wait.
   Status status =
       device.enqueue(stream, [=] { return copyToHost(target, source, bytes); });
   if (status != Success || device.isPinned(target))
     return status;
   ++device.counts.pageable;
-  // Returns when pageable memory is written.
+  // The call returns after pageable memory is written.
   return device.wait(lock, [&] { return stream->work.empty(); }, stream);
 }
 
@@ -664,7 +667,7 @@ Status cuStreamDestroy_v2(Stream stream) {
 Status cuStreamSynchronize(Stream stream) {
   FP8_ENTER_CONTEXT()
   if (device.knows(stream) && stream->capture)
-    return NotSupported; // Nothing of a capture runs.
+    return NotSupported; // Captured work does not run.
   if (!device.knows(stream))
     return InvalidHandle;
   return device.wait(lock, [&] { return stream->work.empty(); }, stream);
@@ -689,7 +692,7 @@ Status cuStreamEndCapture(Stream stream, Graph *graph) {
   return Success;
 }
 
-/// (Used by libraries alone.)
+/// Only libraries use this.
 extern "C" __attribute__((visibility("default"))) Status
 cuLaunchHostFunc(Stream stream, void (*function)(void *), void *data) {
   FP8_ENTER_CONTEXT()
@@ -699,8 +702,8 @@ cuLaunchHostFunc(Stream stream, void (*function)(void *), void *data) {
   });
 }
 
-/// No function of the driver: for a library whose kernels wait for those of
-/// other processes. `function` is asked again while it says
+/// Not a function of the driver: for libraries whose kernels wait for those of
+/// other processes. Calls `function` again while it returns
 /// CUDA_ERROR_NOT_READY.
 extern "C" __attribute__((visibility("default"))) Status
 fp8_emulator_work(Stream stream, Status (*function)(void *), void *data) {
@@ -708,9 +711,9 @@ fp8_emulator_work(Stream stream, Status (*function)(void *), void *data) {
   return device.enqueue(stream, [=] { return function(data); });
 }
 
-/// No function of the driver: for a library whose kernels run on the host. Of
-/// memory that work of a stream, which calls it, reads or writes: false where a
-/// kernel would be at fault.
+/// Not a function of the driver: for libraries whose kernels run on the host.
+/// Checks an access to device memory by such a kernel. Returns false if a GPU
+/// kernel would fault.
 extern "C" __attribute__((visibility("default"))) bool
 fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   DeviceMemory &memory = *gpu().memory;
@@ -724,8 +727,8 @@ fp8_emulator_access(DevicePointer address, size_t bytes, bool writes) {
   return true;
 }
 
-/// Lets the event's stream go on until it has come to that record of it;
-/// NotReady where it waits for something outside of this device.
+/// Runs the event's stream until the event has completed that record. Returns
+/// NotReady if the stream waits for something outside this device.
 static Status waitFor(const EventHandle &event, uint64_t record) {
   while (event.completed < record && gpu().runNext(event.stream))
     ;
@@ -745,7 +748,7 @@ Status cuEventDestroy_v2(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.handles.erase(event))
     return InvalidHandle;
-  device.drainAll(); // Work that is under way may know it.
+  device.drainAll(); // Pending work may use it.
   delete event;
   return Success;
 }
@@ -768,13 +771,13 @@ Status cuStreamWaitEvent(Stream stream, Event event, unsigned flags) {
     return InvalidHandle;
   if (flags != 0)
     return InvalidValue;
-  // For what was recorded until now; nothing, if nothing was.
+  // Waits for the records made so far, if there are any.
   return device.enqueue(stream, [event, record = event->recorded] {
     return waitFor(*event, record);
   });
 }
 
-/// (Who asks again and again waits, too.)
+/// A query makes progress, so that polling ends.
 Status cuEventQuery(Event event) {
   FP8_ENTER_CONTEXT()
   if (!device.knows(event))
@@ -794,7 +797,7 @@ Status cuEventSynchronize(Event event) {
 
 Status cuEventElapsedTime(float *milliseconds, Event, Event) {
   FP8_ENTER_CONTEXT()
-  *milliseconds = 0; // Nothing here takes as long as on a GPU.
+  *milliseconds = 0; // Times are not those of a GPU.
   return Success;
 }
 
@@ -917,7 +920,7 @@ Status cuGraphCreate(Graph *graph, unsigned) {
   return Success;
 }
 
-/// What was made for a graph and its bodies goes with it.
+/// Removes the conditions and bodies of a graph.
 static void forget(const GraphHandle &graph) {
   for (ConditionalHandle condition : graph.conditions)
     gpu().conditions.erase(condition);
@@ -931,11 +934,11 @@ static void forget(const GraphHandle &graph) {
 Status cuGraphDestroy(Graph graph) {
   FP8_ENTER_CONTEXT()
   if (graph && graph->parent)
-    return InvalidValue; // A body is its node's.
+    return InvalidValue; // Its node owns a body.
   if (!device.knows(graph))
     return InvalidHandle;
   if (graph->instance)
-    return NotSupported; // (Of the emulator: the instance knows its graph.)
+    return NotSupported; // A limit of the emulator, not of CUDA.
   device.handles.erase(graph);
   forget(*graph);
   delete graph;
@@ -957,7 +960,7 @@ Status cuGraphConditionalHandleCreate(ConditionalHandle *handle, Graph graph,
   FP8_ENTER_CONTEXT()
   if (!device.knows(graph) || context != &device.context || flags > 1)
     return InvalidValue;
-  // Never used twice, so that a stale one is found.
+  // Handles are never reused, so that stale ones are detected.
   static ConditionalHandle next = 0x7000;
   *handle = ++next;
   Condition &made = device.conditions[*handle];
@@ -968,7 +971,7 @@ Status cuGraphConditionalHandleCreate(ConditionalHandle *handle, Graph graph,
   return Success;
 }
 
-/// What cudaGraphSetConditional does, in a kernel.
+/// Implements cudaGraphSetConditional for kernels.
 static std::string setCondition(uint64_t handle, uint32_t value,
                                 uint64_t thread) {
   Gpu &device = gpu();
@@ -990,7 +993,7 @@ static std::string setCondition(uint64_t handle, uint32_t value,
 
 static Status runGraph(const GraphExecHandle &graph);
 
-/// A loop that is longer than a test would be is one without an end.
+/// The number of iterations after which a loop counts as endless.
 static constexpr uint64_t kMostIterations = uint64_t(1) << 22;
 
 static Status runConditional(ConditionalHandle handle, ConditionalType type,
@@ -1038,7 +1041,8 @@ static std::unique_ptr<GraphExecHandle> instantiate(const GraphHandle &graph) {
   return executable;
 }
 
-/// What a node does. A body has copies of device and pinned memory alone.
+/// Makes the function that runs a node. A body may only copy device and pinned
+/// memory.
 static Status makeRun(const NodeParams &params, bool isInBody,
                       std::function<Status()> &run) {
   Gpu &device = gpu();
@@ -1129,7 +1133,7 @@ Status cuGraphAddNode_v2(GraphNode *result, Graph graph,
   if (!device.knows(graph) || (count && !before) || edges ||
       params->reserved1 != 0 || params->reserved0[0] != 0)
     return InvalidValue;
-  // The graph of an instance that runs is not to change.
+  // A graph with an instance must not change.
   if (rootOf(*graph).instance)
     return NotSupported;
   auto node = std::make_unique<GraphNodeHandle>();
@@ -1151,7 +1155,7 @@ Status cuGraphAddNode_v2(GraphNode *result, Graph graph,
   return Success;
 }
 
-/// Does every condition that was made for a graph or its bodies have a node?
+/// Returns true if every condition of a graph and of its bodies has a node.
 static bool areUsed(const GraphHandle &graph) {
   for (ConditionalHandle condition : graph.conditions)
     if (!gpu().conditions.at(condition).isUsed)
@@ -1166,7 +1170,7 @@ Status cuGraphInstantiateWithFlags(GraphExec *result, Graph graph,
   FP8_ENTER_CONTEXT()
   if (!device.knows(graph) || graph->parent)
     return InvalidHandle;
-  // One with conditions has one instance at a time.
+  // A graph with conditions has one instance at a time.
   if (!areUsed(*graph) || graph->instance)
     return InvalidValue;
   *result = instantiate(*graph).release();
@@ -1189,7 +1193,7 @@ Status cuGraphExecDestroy(GraphExec executable) {
   return Success;
 }
 
-/// All nodes, in an order drawn from those that the edges allow.
+/// Runs all nodes in a random order that respects the edges.
 static Status runGraph(const GraphExecHandle &graph) {
   std::vector<size_t> missing(graph.nodes.size());
   std::vector<std::vector<size_t>> after(graph.nodes.size());
@@ -1216,7 +1220,7 @@ static Status runGraph(const GraphExecHandle &graph) {
   return Success;
 }
 
-/// At launch a condition has its default, or nothing.
+/// Resets conditions to their defaults, if they have one, before a launch.
 static void resetConditions(const GraphHandle &graph) {
   for (ConditionalHandle handle : graph.conditions) {
     Condition &condition = gpu().conditions.at(handle);

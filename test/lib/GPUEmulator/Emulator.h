@@ -1,11 +1,11 @@
 //===- Emulator.h - NVVM modules on the CPU ---------------------*- C++ -*-===//
 //
-// Runs kernels that are LLVM IR for nvptx64 on the CPU, thread by thread, as
-// the PTX ISA defines what they do, and finds what it leaves undefined: for
-// tests, which need no GPU. Sections that are quoted are those of PTX ISA 9.0.
+// Runs kernels in LLVM IR for nvptx64 on the CPU, thread by thread, as the PTX
+// ISA defines them, and detects undefined behaviour. Tests use it in place of a
+// GPU. Section numbers refer to PTX ISA 9.0.
 //
-// The blocks of a grid run one after another in an order drawn from a seed, and
-// in a block the thread that goes on is drawn whenever one waits. So a block
+// The blocks of a grid run one after another, in an order drawn from a seed.
+// Within a block, the next thread is drawn whenever one waits. So a block
 // cannot wait for another one.
 //
 //===----------------------------------------------------------------------===//
@@ -22,8 +22,8 @@
 
 namespace fp8::emulator {
 
-/// When asynchronous copies land: as soon or as late as they may, or at any
-/// time between.
+/// When asynchronous copies land: as early or as late as the PTX ISA allows, or
+/// at any time between.
 enum class Landing { Early, Late, Random };
 
 struct Schedule {
@@ -31,24 +31,24 @@ struct Schedule {
   Landing landing = Landing::Random;
 };
 
-/// What a kernel did wrong.
+/// The kinds of errors that are detected in a kernel.
 enum class Fault {
   None,
   OutOfBounds,
   Misaligned,
   Race,
-  Unwritten,  ///< Memory was read that nothing has been written to.
-  Pending,    ///< An asynchronous copy's target was used before a wait.
-  Deadlock,   ///< Threads wait for what cannot come.
-  Divergence, ///< The lanes of a warp are not where an instruction needs them.
+  Unwritten,  ///< Memory is read that was never written.
+  Pending,    ///< The target of an asynchronous copy is used before a wait.
+  Deadlock,   ///< Threads wait for something that cannot happen.
+  Divergence, ///< Lanes are not where an instruction of the warp needs them.
   Invalid,    ///< An instruction's operands are not valid.
 };
 
 struct Result {
   Fault fault = Fault::None;
-  std::string message; ///< Which kernel, block and thread, where, and what.
-  /// Lines of 16 bytes that ldmatrix reads from banks of shared memory that
-  /// others of the same matrix lie in: each takes a cycle of its own.
+  std::string message; ///< Kernel, block, thread, instruction and error.
+  /// The number of 16-byte lines that ldmatrix reads from the same banks of
+  /// shared memory as other lines of the same matrix. Each takes another cycle.
   uint64_t bankConflicts = 0;
   explicit operator bool() const { return fault == Fault::None; }
 };
@@ -59,11 +59,11 @@ struct Geometry {
   unsigned dynamicShared = 0;
 };
 
-/// What a device can do.
+/// The limits of a device.
 struct Limits {
   unsigned threadsPerBlock = 1024;
   unsigned staticShared = 48 << 10;
-  unsigned shared = 227 << 10; ///< After opting in.
+  unsigned shared = 227 << 10; ///< With the opt-in attribute.
 };
 
 /// A compiled kernel.
@@ -71,36 +71,37 @@ class Kernel {
 public:
   virtual ~Kernel() = default;
   virtual const std::string &name() const = 0;
-  /// The bytes of each parameter.
+  /// Returns the size of each parameter in bytes.
   virtual const std::vector<unsigned> &parameters() const = 0;
   virtual unsigned staticShared() const = 0;
-  /// `arguments` has the address of each parameter's value.
+  /// Runs the kernel. `arguments` has the address of each parameter's value.
   virtual Result launch(DeviceMemory &memory, const Geometry &geometry,
                         const Schedule &schedule,
                         const void *const *arguments) = 0;
 };
 
-/// A module in this process.
+/// A module loaded into this process.
 class Module {
 public:
   virtual ~Module() = default;
-  /// Null if there is none of this name.
+  /// Returns the kernel of this name, or null.
   virtual Kernel *find(const std::string &name) = 0;
 
-  /// Compiles LLVM bitcode or textual LLVM IR. Null, and the reason in `error`,
-  /// where something in it is not known.
+  /// Compiles LLVM bitcode or textual LLVM IR. If it contains something
+  /// unknown, returns null and sets `error`.
   static std::unique_ptr<Module> load(const char *image, size_t bytes,
                                       std::string &error);
 };
 
-/// What cudaGraphSetConditional calls, by whoever has graphs: null, all calls
-/// are faults. Returns what is wrong, or nothing. `thread` tells the threads of
-/// a launch apart.
+/// Implements cudaGraphSetConditional. The driver sets it; while it is null,
+/// every call is a fault. Returns an error message or an empty string. `thread`
+/// identifies a thread of the launch.
 using SetConditional = std::string (*)(uint64_t handle, uint32_t value,
                                        uint64_t thread);
 extern SetConditional setConditional;
 
-/// How many bytes the bitcode at `image` has; 0 if it is none.
+/// Returns the size of the bitcode at `image` in bytes, or 0 if it is not
+/// bitcode.
 size_t bitcodeBytes(const char *image);
 
 } // namespace fp8::emulator

@@ -11,7 +11,7 @@ Stack::Stack() {
   void *mapped = mmap(nullptr, guard + bytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
-    std::abort(); // Nothing can be emulated.
+    std::abort(); // Without stacks, nothing can be emulated.
   memory = static_cast<char *>(mapped);
   mprotect(memory, guard, PROT_NONE);
 }
@@ -20,8 +20,8 @@ Stack::~Stack() { munmap(memory, guard + bytes); }
 
 #if defined(__x86_64__)
 
-// System V: these registers are the callee's to keep. ucontext would keep the
-// signal mask as well, by a system call.
+// System V ABI: these registers are callee-saved. ucontext would also save the
+// signal mask, which takes a system call.
 asm(R"(
 .text
 .type fp8_emulator_switch, @function
@@ -51,8 +51,8 @@ void Context::switchTo(Context &to) {
 
 void Context::begin(char *low, size_t bytes, void (*function)()) {
   void **top = reinterpret_cast<void **>(low + bytes);
-  // At the function's first instruction the stack is 8 bytes off a multiple of
-  // 16, as after a call.
+  // At a function's first instruction, the stack pointer is 8 below a multiple
+  // of 16, as after a call.
   *--top = nullptr;
   *--top = reinterpret_cast<void *>(function);
   for (int i = 0; i < 6; ++i)

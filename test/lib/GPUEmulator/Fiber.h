@@ -11,14 +11,14 @@
 
 namespace fp8::emulator {
 
-/// A place to go on from.
+/// A point at which execution can be suspended and resumed.
 class Context {
 public:
-  /// Saves this place and goes on at `to`.
+  /// Suspends execution in this context and resumes it in `to`.
   void switchTo(Context &to);
 
-  /// The next switch to this context calls `function`, which must not return,
-  /// on the stack [low, low + bytes).
+  /// Makes the next switch to this context call `function`, which must not
+  /// return, on the stack [low, low + bytes).
   void begin(char *low, size_t bytes, void (*function)());
 
 private:
@@ -29,7 +29,7 @@ private:
 #endif
 };
 
-/// Memory for stacks, with an unmapped page below each one.
+/// A stack with an unmapped page below it.
 class Stack {
 public:
   Stack();

@@ -89,7 +89,7 @@ uint32_t asBits(float value) {
 }
 
 double decode(Format format, uint32_t bits) {
-  // A TF32 element is an f32 whose last 13 bits are not read.
+  // A TF32 element is an f32 whose last 13 bits are ignored.
   if (format == Format::TF32)
     bits >>= 13;
   Layout layout = layoutOf(format);
@@ -128,8 +128,8 @@ uint32_t encode(Format format, double value, bool saturate) {
   int exponent = 1 - bias;
   if (magnitude > 0 && std::isfinite(magnitude))
     exponent = std::max(exponent, std::ilogb(magnitude));
-  // In units of the last place; nearbyint rounds ties to even. A carry into the
-  // next binade is right as it is.
+  // Round in units of the last place; nearbyint rounds ties to even. A carry
+  // into the next binade gives the right result.
   double units =
       std::nearbyint(std::ldexp(magnitude, layout.mantissaBits - exponent));
   double first = std::ldexp(1.0, layout.mantissaBits);

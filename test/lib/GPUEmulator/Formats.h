@@ -1,7 +1,7 @@
 //===- Formats.h - Small floating-point formats -----------------*- C++ -*-===//
 //
-// The values of the formats that tensor cores and conversions know, computed
-// from their definitions: slow and plain.
+// The formats of tensor cores and conversions. Their values are computed
+// directly from the definitions, without regard to speed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,21 +14,21 @@ namespace fp8::emulator {
 
 enum class Format { E4M3, E5M2, F16, BF16, TF32, F32 };
 
-/// Bits that one element takes in a fragment.
+/// Returns the bits of an element in a fragment.
 unsigned bitsOf(Format format);
 
-/// What PTX calls it.
+/// Returns the PTX name of a format.
 const char *nameOfFormat(Format format);
 
-/// The exact value of an element.
+/// Returns the exact value of an element.
 double decode(Format format, uint32_t bits);
 
-/// `value` rounded to the nearest element, ties to even. With `saturate` what
-/// is too large becomes the largest finite element (PTX ISA, cvt: .satfinite);
+/// Rounds `value` to the nearest element, ties to even. With `saturate`, values
+/// out of range become the largest finite element (PTX ISA, cvt: .satfinite).
 /// NaN becomes the format's canonical NaN.
 uint32_t encode(Format format, double value, bool saturate);
 
-/// An element of a lane's 32-bit registers.
+/// Returns an element of a lane's 32-bit registers.
 double elementOf(const uint64_t *registers, unsigned index, Format format);
 
 float asFloat(uint64_t bits);

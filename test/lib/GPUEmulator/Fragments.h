@@ -5,16 +5,16 @@
 
 namespace fp8::emulator {
 
-/// Row and column of an element of a fragment.
+/// The row and column of an element of a fragment.
 struct Place {
   unsigned row, column;
 };
 
 // The fragments of mma.m16n8k*, PTX ISA 9.7.14.5 ("Matrix Fragments for
 // mma.m16n8k8, .m16n8k16, .m16n8k32"). All follow one rule: a group of four
-// lanes has a row of A (a column of B), a lane has `perRegister` neighbours of
-// it in one 32-bit register, the second register of A is eight rows further
-// down, and what follows is the second half of k.
+// lanes has a row of A (a column of B), and each lane has `perRegister`
+// adjacent elements of it in one 32-bit register. The second register of A is
+// eight rows below, the remaining registers are in the second half of k.
 
 // `groupID = laneid >> 2; threadID_in_group = laneid % 4`
 inline Place placeInA(unsigned lane, unsigned element, unsigned perRegister) {
@@ -24,7 +24,7 @@ inline Place placeInA(unsigned lane, unsigned element, unsigned perRegister) {
                                      4 * perRegister * (reg >> 1)};
 }
 
-// Rows of B count along k.
+// The row of an element of B is its index along k.
 inline Place placeInB(unsigned lane, unsigned element, unsigned perRegister) {
   unsigned group = lane >> 2, inGroup = lane % 4;
   unsigned reg = element / perRegister;
@@ -38,15 +38,15 @@ inline Place placeInC(unsigned lane, unsigned element) {
   return {(lane >> 2) + 8 * (element >> 1), lane % 4 * 2 + (element & 1)};
 }
 
-// PTX ISA 9.7.15.5.1.1, the accumulators of wgmma.m64nN: each warp has 16 rows
-// of its own, and a lane in every 8 columns what it has in C.
+// PTX ISA 9.7.15.5.1.1, the accumulators of wgmma.m64nN: each warp has 16 rows.
+// In every 8 columns, a lane has the same elements as in C.
 inline Place placeInWgmmaD(unsigned lane, unsigned element) {
   Place place = placeInC(lane, element % 4);
   return {place.row, place.column + element / 4 * 8};
 }
 
-// PTX ISA 9.7.14.5.15, ldmatrix: the first of the two elements of a matrix of
-// 16-bit elements that a lane gets, from a row or with .trans from a column.
+// PTX ISA 9.7.14.5.15, ldmatrix: returns the first of the two 16-bit elements
+// of a matrix that a lane gets, from a row or, with .trans, from a column.
 inline Place placeInMatrix(unsigned lane, bool isTransposed) {
   Place place = {lane / 4, lane % 4 * 2};
   return isTransposed ? Place{place.column, place.row} : place;

@@ -7,18 +7,19 @@
 
 namespace fp8::emulator {
 
-/// How an instruction is called.
+/// The handler of an instruction and its numbers of operands and results.
 struct Form {
-  Handler handler = nullptr; ///< Null: not known.
+  Handler handler = nullptr; ///< Null if the instruction is unknown.
   unsigned operands = 0, results = 0;
   int64_t detail[4] = {};
 };
 
-/// The instruction that PTX calls `opcode`, with all its modifiers. Special
-/// registers have their names (%tid.x).
+/// Returns the instruction that PTX calls `opcode`, including all modifiers.
+/// Special registers are found by name (%tid.x).
 Form findInstruction(const std::string &opcode);
 
-// One for each file of instructions; null handlers where the name is not known.
+// One function for each file of instructions. They return null handlers for
+// unknown names.
 Form findBulkInstruction(const std::string &opcode);
 Form findMatrixInstruction(const std::string &opcode);
 Form findWarpInstruction(const std::string &opcode);

@@ -55,20 +55,21 @@ static void multiply(Block &, unsigned, const Gathering &lanes) {
 
 static void runMma(Thread &thread, const Instruction &instruction,
                    const uint64_t *operands, uint64_t *results) {
-  // .aligned: all threads of the warp, which has to be whole.
+  // .aligned: all threads of a full warp take part.
   thread.block->gather(thread, instruction, ~0u, operands, results, &multiply);
 }
 
 // PTX ISA 9.7.14.5.15, ldmatrix: lanes 8i to 8i + 7 give the addresses of the
-// rows of matrix i, 16 bytes each; a lane gets of every matrix the elements
-// 2 * (lane % 4) and the next of row lane / 4, or with .trans of that column.
+// rows of matrix i, 16 bytes each. Of every matrix, a lane gets two
+// elements, from 2 * (lane % 4) on, of row lane / 4, or of that column with
+// .trans.
 static void loadMatrices(Block &block, unsigned warp, const Gathering &lanes) {
   const Instruction &instruction = *lanes.instruction;
   unsigned count = instruction.detail[0];
   bool isTransposed = instruction.detail[1];
   for (unsigned matrix = 0; matrix < count; ++matrix) {
     uint16_t rows[8][8];
-    // 32 banks of four bytes: eight lines that lie in different ones are read
+    // There are 32 banks of four bytes. Eight lines in different banks are read
     // at once (CUDA C++ Programming Guide, "Shared Memory").
     std::set<uint64_t> banks;
     for (unsigned row = 0; row < 8; ++row) {
@@ -95,7 +96,7 @@ static void runLdmatrix(Thread &thread, const Instruction &instruction,
                        &loadMatrices);
 }
 
-// PTX ISA 9.7.14.5.16, stmatrix: as ldmatrix, the other way.
+// PTX ISA 9.7.14.5.16, stmatrix: the inverse of ldmatrix.
 static void storeMatrices(Block &block, unsigned warp, const Gathering &lanes) {
   const Instruction &instruction = *lanes.instruction;
   unsigned count = instruction.detail[0];
@@ -160,7 +161,7 @@ static Form findMma(std::string rest) {
     return form;
   unsigned bits = bitsOf(a);
   bool isF8 = bits == 8;
-  // What PTX ISA 9.7.14.5.14 lists, with f32 accumulators.
+  // The combinations in PTX ISA 9.7.14.5.14 with f32 accumulators.
   bool isKnown = bits == bitsOf(b) && (isF8 || a == b) &&
                  (k * bits == 256 || (k * bits == 128));
   if (!isKnown)

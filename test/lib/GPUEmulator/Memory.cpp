@@ -9,18 +9,18 @@
 
 namespace fp8::emulator {
 
-// Between two allocations, so that what runs past the end of one is found.
+// The gap between two allocations, so that accesses beyond one are detected.
 static constexpr uint64_t gapBytes = 4096;
-// cuMemAlloc aligns for any type.
+// cuMemAlloc aligns for every type.
 static constexpr uint64_t alignment = 256;
 
 DeviceMemory::DeviceMemory(uint64_t capacity) : capacityBytes(capacity) {
-  // Freed addresses are not used again soon.
+  // The window is large, so that freed addresses are not reused soon.
   windowBytes = std::max<uint64_t>(4 * capacity, uint64_t(1) << 30);
   void *mapped = mmap(nullptr, windowBytes, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (mapped == MAP_FAILED)
-    std::abort(); // Nothing can be emulated.
+    std::abort(); // Without memory, nothing can be emulated.
   window = reinterpret_cast<uint64_t>(mapped);
   next = window;
   pages.resize(windowBytes / pageBytes + 1);
@@ -46,7 +46,7 @@ uint64_t DeviceMemory::allocate(uint64_t bytes) {
   next = address + rounded + gapBytes;
   allocations[address] = {address, bytes};
   usedBytes += bytes;
-  // Device memory holds anything: here NaNs of every floating-point type.
+  // New memory has arbitrary contents: here NaNs of every floating-point type.
   std::memset(reinterpret_cast<void *>(address), 0xff, rounded);
   setWritten(address, bytes, false);
   return address;
@@ -94,7 +94,7 @@ DeviceMemory::Page &DeviceMemory::pageOf(uint64_t address) {
 void DeviceMemory::setWritten(uint64_t address, uint64_t bytes,
                               bool isWritten) {
   for (uint64_t i = 0; i < bytes; ++i) {
-    // A page that was never touched holds nothing that was written.
+    // A page that was never touched has no written bytes.
     if (!isWritten && !pages[(address + i - window) / pageBytes])
       continue;
     pageOf(address + i).written[(address + i) % pageBytes] = isWritten;

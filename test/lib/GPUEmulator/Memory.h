@@ -1,8 +1,8 @@
 //===- Memory.h - Device memory and who touched it --------------*- C++ -*-===//
 //
-// Device memory is host memory at the same addresses. Beside every byte stands
-// who wrote and who read it last, so that two accesses without an order are
-// found whatever order they ran in.
+// Device memory is host memory at the same addresses. For each byte, the last
+// accesses are recorded, so that unordered accesses are detected no matter in
+// which order they ran.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,8 @@
 
 namespace fp8::emulator {
 
-/// Who made an access, and when in the time of its warp (see Clocks).
+/// The thread that made an access, and the clock of its warp at that time (see
+/// Clocks).
 class Stamp {
 public:
   Stamp() = default;
@@ -41,17 +42,17 @@ private:
 /// The last accesses of one byte.
 struct Cell {
   Stamp write;
-  /// The last reader, and another one that has no order with it.
+  /// The last reader, and another reader that is not ordered with it.
   Stamp read, otherRead;
-  /// An asynchronous copy that has not been waited for will write here.
+  /// The asynchronous copy that will write here and has not been waited for.
   Stamp pending;
-  /// What number the fence.proxy.async of the writer has to have for the write
-  /// to be seen through the async proxy; 0: it was made through it.
+  /// The number of the writer's fence.proxy.async from which on the async proxy
+  /// sees the write; 0 if the async proxy made it.
   uint32_t unfenced = 0;
 };
 
-/// The vector clocks of a block's warps. A barrier brings to every warp that
-/// waits at it what the others did before.
+/// The vector clocks of a block's warps. A barrier orders what all warps did
+/// before it before what the waiting warps do after it.
 class Clocks {
 public:
   explicit Clocks(unsigned warps)
@@ -60,7 +61,8 @@ public:
       at(warp, warp) = 1;
   }
   uint32_t now(unsigned warp) const { return known[warp * warps + warp]; }
-  /// Did what `stamp` says happen before what `thread` of this block does now?
+  /// Returns true if the access of `stamp` happens before what `thread` of this
+  /// block does now.
   bool isBefore(Stamp stamp, unsigned thread) const {
     if (stamp.thread() == thread)
       return true;
@@ -69,20 +71,20 @@ public:
       return stamp.clock() < now(mine);
     return stamp.clock() <= known[mine * warps + its];
   }
-  /// All that `warp` did is now known to a barrier.
+  /// Adds everything that `warp` has done to the clock of a barrier.
   void release(unsigned warp, std::vector<uint32_t> &barrier) {
     barrier.resize(warps, 0);
     for (unsigned other = 0; other < warps; ++other)
       barrier[other] = std::max(barrier[other], at(warp, other));
     ++at(warp, warp);
   }
-  /// `warp` knows what a barrier does.
+  /// Orders what is in the clock of a barrier before what `warp` does next.
   void acquire(unsigned warp, const std::vector<uint32_t> &barrier) {
     for (unsigned other = 0; other < warps; ++other)
       if (other != warp)
         at(warp, other) = std::max(at(warp, other), barrier[other]);
   }
-  /// The lanes of a warp know of each other.
+  /// Orders the accesses of the lanes of a warp.
   void advance(unsigned warp) { ++at(warp, warp); }
 
 private:
@@ -101,7 +103,7 @@ public:
   DeviceMemory(const DeviceMemory &) = delete;
   DeviceMemory &operator=(const DeviceMemory &) = delete;
 
-  /// 0 if there is not so much left.
+  /// Returns the address of new memory, or 0 if there is not enough.
   uint64_t allocate(uint64_t bytes);
   bool free(uint64_t address);
   uint64_t capacity() const { return capacityBytes; }
@@ -110,18 +112,18 @@ public:
   struct Allocation {
     uint64_t begin, bytes;
   };
-  /// The allocation that holds all of these bytes, or null.
+  /// Returns the allocation that contains all of these bytes, or null.
   const Allocation *find(uint64_t address, uint64_t bytes) const;
   bool isInWindow(uint64_t address) const {
     return address >= window && address < window + windowBytes;
   }
 
-  /// What is known of the bytes since the last launch began.
+  /// Returns the accesses to a byte since the last launch began.
   Cell &cell(uint64_t address) {
     Page &page = pageOf(address);
     return page.cells[address % pageBytes];
   }
-  /// Nothing that was done before has no order with what comes.
+  /// Begins a launch, which is ordered after everything before it.
   void beginLaunch() { ++launch; }
 
   void setWritten(uint64_t address, uint64_t bytes, bool isWritten);

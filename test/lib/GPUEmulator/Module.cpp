@@ -14,15 +14,15 @@
 
 namespace fp8::emulator {
 
-// Shared memory has 32-bit addresses; whatever is less than this behind its
-// begin is an access of it.
+// The size of the address range in which accesses count as accesses to shared
+// memory.
 static constexpr size_t kSharedWindow = 16 << 20;
 
-/// One block runs at a time, so there is one of these.
+/// Returns the address of shared memory. One block runs at a time, so there is
+/// only one.
 static uint64_t sharedBase() {
   static const uint64_t base = [] {
-    // Anywhere below 4 GiB, so that pointers fit into the 32 bits that PTX has
-    // for them.
+    // It lies below 4 GiB, because PTX has 32-bit pointers to shared memory.
     for (uint64_t hint = 0x40000000; hint < 0xf0000000; hint += kSharedWindow) {
       void *mapped = mmap(
           reinterpret_cast<void *>(hint), kSharedWindow, PROT_READ | PROT_WRITE,
@@ -39,7 +39,7 @@ static uint64_t sharedBase() {
 }
 
 //===----------------------------------------------------------------------===//
-// What compiled kernels call
+// Callbacks of compiled kernels
 //===----------------------------------------------------------------------===//
 
 static void onInstruction(const Instruction *instruction,
@@ -64,8 +64,8 @@ static void onRegister(const RegisterUse *use) {
   thread.block->checkRegisters(thread, *use);
 }
 
-/// What LLVM calls where a CPU has no conversion to bf16 that keeps subnormals:
-/// the result is in a vector register, as f16's.
+/// LLVM calls this on CPUs that have no conversion to bf16 that keeps
+/// subnormals. The result is in a vector register, as for f16.
 static float roundToBF16(float value) {
   return asFloat(encode(Format::BF16, value, /*saturate=*/false));
 }
@@ -128,7 +128,7 @@ static llvm::Expected<std::unique_ptr<llvm::orc::LLJIT>> makeJIT() {
   auto builder = llvm::orc::JITTargetMachineBuilder::detectHost();
   if (!builder)
     return builder.takeError();
-  // These conversions to bf16 take subnormals for zeros.
+  // The CPU's conversions to bf16 flush subnormals to zero.
   builder->addFeatures({"-avx512bf16", "-avxneconvert", "-avx10.2"});
   return llvm::orc::LLJITBuilder()
       .setJITTargetMachineBuilder(std::move(*builder))
@@ -248,7 +248,7 @@ Result LoadedKernel::launch(DeviceMemory &memory, const Geometry &geometry,
                            described.parameters[i], true,
                            "parameter " + std::to_string(i)});
     if (described.reach[i] == -2)
-      continue; // No pointer.
+      continue; // Not a pointer.
     isBounded &= described.reach[i] >= 0;
     uint64_t address;
     std::memcpy(&address, arguments[i], sizeof(address));
@@ -277,21 +277,21 @@ Result LoadedKernel::launch(DeviceMemory &memory, const Geometry &geometry,
 // Bitcode
 //===----------------------------------------------------------------------===//
 
-// A stream of blocks: two bits ENTER_SUBBLOCK, the block's number (vbr8), the
-// width of its abbreviations (vbr4), then, at a multiple of 32 bits, how many
-// words follow. (LLVM Bitcode File Format, "Blocks".)
+// A bitcode stream consists of blocks: two bits ENTER_SUBBLOCK, the number of
+// the block (vbr8), the width of its abbreviations (vbr4), then, aligned to 32
+// bits, its length in words (LLVM Bitcode File Format, "Blocks").
 size_t bitcodeBytes(const char *image) {
   auto wordAt = [&](size_t offset) {
     uint32_t word;
     std::memcpy(&word, image + offset, sizeof(word));
     return word;
   };
-  if (wordAt(0) == 0x0b17c0de) // A wrapper says where it lies.
+  if (wordAt(0) == 0x0b17c0de) // A wrapper has an offset and a size.
     return wordAt(8) + wordAt(12);
   if (wordAt(0) != 0xdec04342)
     return 0;
   size_t offset = 4;
-  // All numbers of blocks at the top take one byte of vbr8.
+  // The numbers of all top-level blocks take one byte of vbr8.
   while ((wordAt(offset) & 3) == 1 && (wordAt(offset) >> 9 & 1) == 0)
     offset += 8 + size_t(4) * wordAt(offset + 4);
   return offset;

@@ -1,17 +1,16 @@
 //===- Nccl.cpp - A libnccl.so.2 for the emulated driver ------------------===//
 //
-// The functions of NCCL that the runtime uses (lib/Runtime/GPU), as their
-// documentation says, between threads or processes of one machine: messages are
-// files of a directory, whose name is the unique id. Communicators are
-// non-blocking: what is asked for is enqueued some calls of
-// ncclCommGetAsyncError later. What the documentation leaves undefined is an
-// error: calls outside of a group, parts that overlap what is sent, messages of
-// other lengths than their receivers expect.
+// The functions of NCCL that the runtime uses (lib/Runtime/GPU), as documented,
+// between threads or processes of one machine. Messages are files in a
+// directory whose name is the unique id. Communicators are non-blocking: work
+// is enqueued some calls of ncclCommGetAsyncError later. Undefined behaviour is
+// an error: calls outside a group, receive buffers that overlap others,
+// messages of a length that their receiver does not expect.
 //
-// FP8_EMULATOR_NCCL=RANK:WHAT[:N] has one rank fail on purpose: `init`, or at
-// its group N (0): `end` (an error of ncclGroupEnd), `late` (one that is told
-// by ncclCommGetAsyncError), `stall` (its messages never leave), `kill`, `stop`
-// (its process).
+// FP8_EMULATOR_NCCL=RANK:WHAT[:N] makes one rank fail: `init` in its
+// initialization, the others in its group N (default: any). `end` is an error
+// of ncclGroupEnd, `late` an error that ncclCommGetAsyncError returns, `stall`
+// never sends the messages, `kill` and `stop` send that signal to the process.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +38,7 @@ using nccl::DataType;
 using nccl::Status;
 using nccl::UniqueId;
 
-// Of the emulated driver.
+// Functions of the emulated driver.
 extern "C" cuda::Status fp8_emulator_work(cuda::Stream stream,
                                           cuda::Status (*function)(void *),
                                           void *data);
@@ -70,7 +69,7 @@ struct State {
   std::map<int, int> sent, received; // messages by peer
   std::atomic<int> error{nccl::Success};
   std::atomic<bool> isAborted{false};
-  std::shared_ptr<Work> waiting; // to be enqueued
+  std::shared_ptr<Work> waiting; // group to be enqueued
   int patience = 0;              // calls until then
   int groups = 0;
 };
@@ -84,7 +83,7 @@ Status fail(Status status, const std::string &text) {
   return status;
 }
 
-/// Is `what` to happen to this rank now?
+/// Returns true if FP8_EMULATOR_NCCL asks this rank to do `what` now.
 bool isAsked(const State &state, const std::string &what) {
   const char *text = std::getenv("FP8_EMULATOR_NCCL");
   if (!text)
@@ -113,7 +112,8 @@ bool overlap(const Message &a, const Message &b) {
   return a.data < b.data + b.bytes && b.data < a.data + a.bytes;
 }
 
-/// What a stream runs, again and again until all has come.
+/// Runs a group on its stream. Returns NotReady until all messages have
+/// arrived.
 cuda::Status run(Work &work) {
   State &state = *work.state;
   if (state.isAborted)
@@ -162,7 +162,7 @@ cuda::Status runWork(void *data) {
   return status;
 }
 
-/// Has every rank left such a file?
+/// Returns true if every rank has written a file of this name.
 bool haveAll(const State &state, const std::string &name) {
   for (int rank = 0; rank < state.ranks; ++rank)
     if (!exists(state.directory + "/" + name + std::to_string(rank)))
@@ -269,7 +269,7 @@ Status ncclGroupEnd() {
     return depth == 0 ? fail(nccl::InvalidUsage, "no group") : nccl::Success;
   std::shared_ptr<Work> work = std::move(group);
   if (!work->state)
-    return nccl::Success; // Nothing in it.
+    return nccl::Success; // An empty group.
   State &state = *work->state;
   if (state.waiting)
     return fail(nccl::InvalidUsage, "the group before is not enqueued");
@@ -329,7 +329,8 @@ Status ncclCommAbort(Comm comm) {
   return ncclCommDestroy(comm);
 }
 
-/// Others may still read what this rank has sent: the last one cleans up.
+/// Other ranks may still read messages of this one, so the last one removes the
+/// directory.
 Status ncclCommDestroy(Comm comm) {
   State &state = *comm->state;
   writeFile(state.directory + "/left-" + std::to_string(state.rank), "", 0);

@@ -60,13 +60,13 @@ private:
   uint64_t sharedBase;
   Retargeted &result;
   llvm::Type *word, *pointer;
-  /// Uses of what a wgmma makes, by its call.
+  /// For each call of wgmma, the uses of its results.
   llvm::DenseMap<llvm::CallInst *, std::vector<RegisterUse *>> uses;
 };
 
 } // namespace
 
-/// Where an instruction stands, for messages.
+/// Returns the text and line of an instruction, for messages.
 static std::string placeOf(const llvm::Instruction &instruction) {
   std::string text;
   llvm::raw_string_ostream os(text);
@@ -81,7 +81,8 @@ static std::string placeOf(const llvm::Instruction &instruction) {
   return place;
 }
 
-/// Memory that only one thread has an address of needs no check.
+/// Returns true if only one thread can have the address of the memory, which
+/// then needs no check.
 static bool isPrivate(const llvm::Value *address) {
   const llvm::Value *object = llvm::getUnderlyingObject(address, 0);
   if (const auto *argument = llvm::dyn_cast<llvm::Argument>(object))
@@ -101,8 +102,8 @@ llvm::FunctionCallee Retargeter::helper(StringRef name, unsigned arguments) {
 // Shared memory
 //===----------------------------------------------------------------------===//
 
-/// Gives every shared array its place: static ones one after another, dynamic
-/// ones all behind them.
+/// Assigns addresses to shared arrays: static ones one after another, then all
+/// dynamic ones at the same address.
 llvm::Error Retargeter::placeSharedMemory() {
   const llvm::DataLayout &layout = module.getDataLayout();
   llvm::SmallVector<llvm::GlobalVariable *> fixed, dynamic;
@@ -156,7 +157,7 @@ void Retargeter::check(llvm::Instruction &access, llvm::Value *address,
       {asWord(builder, address), literal(&result.accesses.back())});
 }
 
-/// memcpy, memmove and memset.
+/// Adds the checks of memcpy, memmove and memset.
 void Retargeter::checkRange(llvm::MemIntrinsic &access) {
   auto add = [&](llvm::Value *address, unsigned alignment, AccessKind kind) {
     if (isPrivate(address))
@@ -183,8 +184,8 @@ static bool isWgmma(const llvm::Value *value) {
              .contains("wgmma.mma_async");
 }
 
-/// What a wgmma makes is there only when it has been waited for, whatever the
-/// SSA values say. Another wgmma may add to it.
+/// Adds checks that the results of a wgmma are not used before a wait, which
+/// SSA values do not show. Another wgmma may add to them.
 void Retargeter::checkRegisters(llvm::CallInst &wgmma) {
   llvm::SetVector<llvm::Value *> made;
   llvm::SetVector<llvm::Instruction *> users;
@@ -231,8 +232,8 @@ llvm::Value *Retargeter::fromWord(llvm::IRBuilder<> &builder,
       builder.CreateTrunc(value, builder.getIntNTy(bits)), type);
 }
 
-/// Replaces `call` by one of the emulator, which knows `opcode`. Result i of
-/// the call is result `resultOrder[i]` of the instruction.
+/// Replaces `call` by a call of the emulator's instruction `opcode`. Result i
+/// of the call is result `resultOrder[i]` of the instruction.
 llvm::Error Retargeter::emit(llvm::CallInst &call, const std::string &opcode,
                              llvm::ArrayRef<llvm::Value *> operands,
                              llvm::ArrayRef<unsigned> resultOrder) {
@@ -254,7 +255,7 @@ llvm::Error Retargeter::emit(llvm::CallInst &call, const std::string &opcode,
     for (RegisterUse *use : found->second)
       use->maker = &result.instructions.back();
 
-  // In the entry, lest a loop takes more stack in every iteration.
+  // Allocate in the entry block, so that loops do not grow the stack.
   llvm::IRBuilder<> entry(&*call.getFunction()->getEntryBlock().begin());
   auto array = [&](size_t size) {
     return entry.CreateAlloca(word, entry.getInt32(std::max<size_t>(size, 1)));
@@ -330,7 +331,7 @@ llvm::Error Retargeter::rewriteIntrinsic(llvm::CallInst &call) {
 
 llvm::Error Retargeter::rewriteAssembly(llvm::CallInst &call) {
   auto *text = llvm::cast<llvm::InlineAsm>(call.getCalledOperand());
-  // One that is there only to keep the compiler from moving something.
+  // Empty assembly only keeps the compiler from moving code.
   if (StringRef(text->getAsmString()).trim().empty() &&
       call.getType()->isVoidTy()) {
     call.eraseFromParent();
@@ -431,7 +432,7 @@ llvm::Error Retargeter::rewrite(llvm::Function &function) {
   return llvm::Error::success();
 }
 
-/// A function that takes the addresses of the arguments, as cuLaunchKernel
+/// Adds a function that takes the addresses of the arguments, as cuLaunchKernel
 /// does.
 void Retargeter::addEntry(llvm::Function &kernel) {
   const llvm::DataLayout &layout = module.getDataLayout();
@@ -466,8 +467,8 @@ void Retargeter::addEntry(llvm::Function &kernel) {
   result.kernels.push_back(std::move(described));
 }
 
-/// What the attributes of a function for a GPU say to its backend says nothing
-/// to the host's.
+/// Removes what only has a meaning for a GPU from a function. Fails if it
+/// flushes subnormals.
 static llvm::Error clearAttributes(llvm::Function &function) {
   llvm::DenormalMode mode = function.getDenormalModeF32Raw();
   if (mode.isValid() && mode != llvm::DenormalMode::getIEEE())

@@ -15,49 +15,49 @@ namespace fp8::emulator {
 /// A kernel of a retargeted module.
 struct RetargetedKernel {
   std::string name;
-  std::string entry; ///< Of type void (const void *const *arguments).
+  std::string entry; ///< A void (const void *const *arguments).
   std::vector<unsigned> parameters;
-  /// For each parameter that is a pointer the bytes that it may reach; -1 where
-  /// it does not say, or is none.
+  /// For each parameter, the bytes of the buffer that it points to: -1 if a
+  /// pointer does not declare them, -2 for parameters that are no pointers.
   std::vector<int64_t> reach;
 };
 
-/// What code of a retargeted module points to.
+/// The objects that the code of a retargeted module points to.
 struct Retargeted {
   std::deque<Instruction> instructions;
   std::deque<AccessSite> accesses;
   std::deque<RegisterUse> registerUses;
   std::vector<RetargetedKernel> kernels;
-  /// Globals that kernels may read, and write if they are no constants.
+  /// Globals that kernels may read and, unless they are constants, write.
   std::vector<std::string> globals;
   unsigned staticShared = 0;
 };
 
-/// Makes host code of `module`: shared memory lies at `sharedBase`, special
-/// instructions are calls of fp8_emulator_instruction, and before every access
-/// of memory stands a call of fp8_emulator_access or fp8_emulator_range, before
-/// a use of what a wgmma makes one of fp8_emulator_register. An instruction
-/// that is not known is an error.
+/// Turns `module` into host code. Shared memory lies at `sharedBase`, and
+/// special instructions become calls of fp8_emulator_instruction. A call of
+/// fp8_emulator_access or fp8_emulator_range precedes every access to memory,
+/// and a call of fp8_emulator_register every use of a result of wgmma. An
+/// unknown instruction is an error.
 llvm::Error retarget(llvm::Module &module, const llvm::DataLayout &layout,
                      const llvm::Triple &triple, uint64_t sharedBase,
                      Retargeted &result);
 
-/// PTX in inline assembly, one instruction.
+/// An operand of an instruction in inline assembly.
 struct AssemblyOperand {
   enum { Output, Input, Literal } kind;
   unsigned number; // of the output or the call's argument
   uint64_t literal;
 };
 struct Assembly {
-  std::string opcode; ///< As findInstruction knows it.
+  std::string opcode; ///< In the form that findInstruction expects.
   std::vector<AssemblyOperand> results, operands;
 };
-/// Reads the text of an inline assembly call with these constraints.
+/// Parses the single instruction of an inline assembly call.
 llvm::Expected<Assembly> parseAssembly(llvm::StringRef text,
                                        llvm::StringRef constraints);
 
-/// What PTX calls an intrinsic (without "llvm.nvvm."), and the order of its
-/// operands there, empty: the same.
+/// The PTX name of an intrinsic, given without "llvm.nvvm.", and the order of
+/// its operands there; empty if it is the same.
 struct Spelling {
   std::string opcode;
   std::vector<unsigned> order;

@@ -19,8 +19,8 @@ static float flushed(float value) {
                                                 : value;
 }
 
-// `cvt.rn.satfinite.e4m3x2.f32 d, a, b`: "the converted value from a is in the
-// upper half of d, that from b in the lower".
+// `cvt.rn.satfinite.e4m3x2.f32 d, a, b`: converts a to the upper half of d and
+// b to the lower half.
 static void encodePair(Thread &, const Instruction &instruction,
                        const uint64_t *operands, uint64_t *results) {
   auto format = static_cast<Format>(instruction.detail[0]);
@@ -35,7 +35,8 @@ static void encodePair(Thread &, const Instruction &instruction,
   results[0] = codes[0] << bitsOf(format) | codes[1];
 }
 
-// `cvt.rn.satfinite.e4m3x2.f16x2 d, a`: halves keep their places.
+// `cvt.rn.satfinite.e4m3x2.f16x2 d, a`: converts each half of a to the same
+// half of d.
 static void encodeHalves(Thread &, const Instruction &instruction,
                          const uint64_t *operands, uint64_t *results) {
   auto format = static_cast<Format>(instruction.detail[0]);
@@ -46,7 +47,7 @@ static void encodeHalves(Thread &, const Instruction &instruction,
   results[0] = high << 8 | low;
 }
 
-// `cvt.rn.f16x2.e4m3x2 d, a`: every f8 value is one of f16.
+// `cvt.rn.f16x2.e4m3x2 d, a`: exact, because f16 has every f8 value.
 static void decodeHalves(Thread &, const Instruction &instruction,
                          const uint64_t *operands, uint64_t *results) {
   auto format = static_cast<Format>(instruction.detail[0]);
@@ -62,7 +63,7 @@ static void encodeOne(Thread &, const Instruction &instruction,
                       asFloat(operands[0]), instruction.detail[1]);
 }
 
-// `cvt.rna.tf32.f32`: to nearest, ties away from zero.
+// `cvt.rna.tf32.f32`: rounds to nearest, ties away from zero.
 static void encodeTF32(Thread &, const Instruction &, const uint64_t *operands,
                        uint64_t *results) {
   auto bits = static_cast<uint32_t>(operands[0]);
@@ -128,9 +129,8 @@ static Form findConversion(const std::string &opcode) {
 //===----------------------------------------------------------------------===//
 
 namespace {
-/// Functions of f32 by their PTX names. The approximate ones (9.7.3) are exact
-/// here up to the last rounding, which is within every bound that the PTX ISA
-/// gives them.
+/// Functions of f32 by their PTX names. The approximate ones (9.7.3) are
+/// correctly rounded here, which is within every bound of the PTX ISA.
 using Unary = float (*)(float);
 using Binary = float (*)(float, float);
 } // namespace
@@ -167,8 +167,8 @@ static const std::map<std::string, Unary> &unaries() {
   return table;
 }
 
-// 9.7.3.11: "if one is NaN, the other one is the result", with .NaN NaN is; and
-// +0.0 > -0.0.
+// 9.7.3.11: if one operand is NaN, the result is the other one, or NaN with
+// .NaN. +0.0 > -0.0.
 template <bool isMax, bool keepsNaN> static float extremum(float a, float b) {
   if (std::isnan(a) || std::isnan(b)) {
     if (keepsNaN || (std::isnan(a) && std::isnan(b)))
@@ -206,8 +206,8 @@ static void runBinary(Thread &, const Instruction &instruction,
   results[0] = asBits(function(asFloat(operands[0]), asFloat(operands[1])));
 }
 
-// 9.7.9.7, prmt.b32 d, a, b, c: every nibble of c chooses one of the eight
-// bytes, or its sign.
+// 9.7.9.7, prmt.b32 d, a, b, c: every nibble of c selects one of the eight
+// bytes of a and b, or replicates its sign.
 static void permute(Thread &, const Instruction &, const uint64_t *operands,
                     uint64_t *results) {
   uint64_t bytes = (operands[0] & 0xffffffff) | operands[1] << 32;

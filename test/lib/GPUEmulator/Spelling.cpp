@@ -14,7 +14,8 @@ namespace fp8::emulator {
 // Intrinsics
 //===----------------------------------------------------------------------===//
 
-/// mma.m16n8k32.row.col.f32.e4m3.e4m3.f32 and the short forms of equal types.
+/// Spells mma.m16n8k32.row.col.f32.e4m3.e4m3.f32, and short forms with one
+/// type.
 static std::string spellMma(StringRef rest) {
   size_t types = rest.find(".row.col.");
   if (types == StringRef::npos)
@@ -49,7 +50,7 @@ Spelling spellIntrinsic(StringRef name) {
   if (rest.consume_front("mma."))
     return {spellMma(rest), {}};
   if (rest.consume_front("shfl.sync.")) {
-    // The mask comes first.
+    // The intrinsic has the mask first.
     bool hasPredicate = rest.consume_back("p");
     if (!rest.consume_back(".i32") && !rest.consume_back(".f32"))
       return {};
@@ -72,11 +73,11 @@ Spelling spellIntrinsic(StringRef name) {
     return {"redux.sync." + type, {}};
   }
   if (rest == "cp.async.bulk.tensor.g2s.cta.tile.2d")
-    // Without the hint for the cache.
+    // Drop the cache hint.
     return {"cp.async.bulk.tensor.2d.shared.global.tile.mbarrier::"
             "complete_tx::bytes",
             {0, 1, 2, 3, 4}};
-  // The last part is the address space.
+  // The suffix .p3 is the address space.
   if (rest.starts_with("ldmatrix.") || rest.starts_with("stmatrix.")) {
     rest.consume_back(".p3");
     return {rest.str(), {}};
@@ -143,7 +144,7 @@ Spelling spellIntrinsic(StringRef name) {
 // Assembly
 //===----------------------------------------------------------------------===//
 
-/// Does the instruction write its first operand?
+/// Returns true if the instruction writes its first operand.
 static bool hasTarget(StringRef opcode) {
   for (StringRef start : {"bar", "cp.async", "stmatrix", "membar", "fence",
                           "wgmma.fence", "wgmma.commit", "wgmma.wait"})
@@ -152,12 +153,12 @@ static bool hasTarget(StringRef opcode) {
   return true;
 }
 
-/// It reads its first operand as well as writing it.
+/// Returns true for wgmma, which also reads its first operand.
 static bool isWgmma(StringRef opcode) {
   return opcode.starts_with("wgmma.mma_async");
 }
 
-/// Modifiers that say nothing about what is computed.
+/// Removes modifiers that do not affect the result.
 static std::string withoutHints(StringRef opcode) {
   llvm::SmallVector<StringRef> parts, kept;
   opcode.split(parts, '.');
@@ -168,16 +169,17 @@ static std::string withoutHints(StringRef opcode) {
 }
 
 namespace {
-/// Splits PTX into an opcode and its operands, a list for each comma outside of
-/// braces.
+/// The opcode and operands of a PTX instruction. An operand in braces is a
+/// list.
 struct Tokens {
   std::string opcode;
   std::vector<std::vector<std::string>> operands;
 };
 } // namespace
 
-/// wgmma takes a predicate, which an assembly cannot be given: it makes one of
-/// an operand, in braces. Returns that operand, and leaves the instruction.
+/// Parses the predicate of wgmma, which inline assembly makes in braces from an
+/// operand, as it cannot pass predicates. Returns that operand and reduces
+/// `body` to the instruction. Returns "" if there is none.
 static StringRef takePredicate(StringRef &body) {
   StringRef inside = body;
   if (!inside.consume_front("{") || !inside.consume_back("}"))
@@ -227,7 +229,7 @@ static llvm::Expected<Tokens> split(StringRef text) {
       inBraces = c == '{';
     } else if (c == ',' || c == '|') {
       endWord();
-      // `d|p` is one operand with two places.
+      // `d|p` is one operand with two registers.
       if (!inBraces && c == ',') {
         tokens.operands.push_back(list);
         list.clear();
@@ -244,7 +246,8 @@ static llvm::Expected<Tokens> split(StringRef text) {
   return tokens;
 }
 
-/// Opcodes with what their operands say of them.
+/// Brings an opcode into the form that findInstruction expects. It then
+/// includes what PTX expresses by operands, such as the bytes of a cp.async.
 static void canonicalize(Tokens &tokens) {
   StringRef opcode = tokens.opcode;
   std::string rest;
@@ -252,7 +255,7 @@ static void canonicalize(Tokens &tokens) {
     if (!opcode.starts_with(start) || opcode == "bar.warp.sync")
       continue;
     std::string kind = opcode.drop_front(start.size()).str();
-    // bar is barrier.aligned.
+    // bar means barrier.aligned.
     if (start.starts_with("bar."))
       kind += ".aligned";
     tokens.opcode = "barrier.cta." + kind +
@@ -260,7 +263,7 @@ static void canonicalize(Tokens &tokens) {
     return;
   }
   tokens.opcode = withoutHints(opcode);
-  // A lies in registers.
+  // A is in registers.
   if (isWgmma(tokens.opcode) && tokens.operands.size() > 1 &&
       tokens.operands[1].size() > 1)
     tokens.opcode += ".ra";
@@ -285,7 +288,7 @@ llvm::Expected<Assembly> parseAssembly(StringRef text, StringRef constraints) {
   unsigned outputs = 0;
   while (outputs < list.size() && list[outputs].starts_with("="))
     ++outputs;
-  // Which input stands for an output that is read too.
+  // For each output that is also read, the number of the tied input.
   std::vector<int> tied(outputs, -1);
   for (unsigned i = outputs; i < list.size(); ++i) {
     unsigned output;

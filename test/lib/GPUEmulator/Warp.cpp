@@ -92,7 +92,8 @@ static void runBarrier(Thread &thread, const Instruction &instruction,
 }
 
 // bar.warp.sync: "guarantees memory ordering among the threads of the mask".
-// A part of a warp gives no order here: its accesses may be called races.
+// Here, a mask of only some lanes gives no order, so that false races may be
+// reported.
 static void runWarpBarrier(Thread &thread, const Instruction &instruction,
                            const uint64_t *operands, uint64_t *results) {
   thread.block->gather(thread, instruction, static_cast<uint32_t>(operands[0]),
@@ -103,7 +104,7 @@ static void runWarpBarrier(Thread &thread, const Instruction &instruction,
                        });
 }
 
-/// Fences order what this emulator runs in order anyway.
+/// These fences have no effect, because the emulator does not reorder accesses.
 static void runNothing(Thread &, const Instruction &, const uint64_t *,
                        uint64_t *) {}
 
@@ -140,7 +141,7 @@ static Form findBarrier(const std::string &opcode) {
 }
 
 //===----------------------------------------------------------------------===//
-// Between the lanes of a warp, PTX ISA 9.7.9.6, 9.7.13.11 and following
+// Exchange within a warp, PTX ISA 9.7.9.6, 9.7.13.11 and following
 //===----------------------------------------------------------------------===//
 
 enum Shuffle { Up, Down, Butterfly, Index };
@@ -348,13 +349,13 @@ static Form findCopy(const std::string &opcode) {
   for (bool hasSourceBytes : {false, true})
     for (unsigned bytes : {4, 8, 16})
       for (const char *cache : {"ca", "cg"}) {
-        // .cg copies 16 bytes only.
+        // .cg only copies 16 bytes.
         if (bytes != 16 && cache == std::string("cg"))
           continue;
         if (opcode != std::string("cp.async.") + cache + ".shared.global." +
                           std::to_string(bytes) + (hasSourceBytes ? ".s" : ""))
           continue;
-        // The target, the source and how much of it is read.
+        // Operands: target, source, and the bytes to read of it.
         form.handler = [](Thread &thread, const Instruction &instruction,
                           const uint64_t *operands, uint64_t *) {
           auto size = static_cast<unsigned>(instruction.detail[0]);

@@ -1,9 +1,10 @@
 //===- Wgmma.cpp - wgmma, PTX ISA 9.7.15 ----------------------------------===//
 //
-// A warpgroup is four warps. Each is at its own pace here and makes its 16 rows
-// of the result; that all four make the same ones in the same order is checked.
-// Results are computed when a wgmma is issued. Until it has been waited for,
-// its operands in shared memory must not be written nor its registers used.
+// A warpgroup has four warps. Each computes its 16 rows of the result at its
+// own pace; the emulator checks that all four issue the same wgmmas in the same
+// order. Results are computed when a wgmma is issued. Before a wait, its
+// operands in shared memory must not be written and its registers must not be
+// used.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +18,7 @@
 namespace fp8::emulator {
 
 namespace {
-/// What an opcode says.
+/// The shape and types in an opcode.
 struct Shape {
   explicit Shape(const Instruction &instruction)
       : n(static_cast<unsigned>(instruction.detail[0])),
@@ -32,7 +33,7 @@ struct Shape {
   unsigned accumulators() const { return n / 2; }
 };
 
-/// The operands of one lane behind the accumulators.
+/// The operands of one lane, which follow the accumulators.
 struct Operands {
   Operands(const Shape &shape, const uint64_t *operands)
       : accumulators(operands), a(operands + shape.accumulators()),
@@ -67,15 +68,15 @@ struct Element {
 
 using Elements = std::vector<std::vector<Element>>;
 
-/// Finds `rows` rows (or columns of B) of 32 bytes along k, and adds the places
-/// of the 16 bytes that hold them.
+/// Locates the elements of `rows` rows (for B: columns) of 32 bytes along k,
+/// and adds the addresses of the 16-byte pieces that contain them.
 static void findMatrix(const Descriptor &descriptor, uint64_t base,
                        unsigned rows, const Shape &shape, Format format,
                        bool isTransposed, Elements &elements,
                        std::vector<uint64_t> &pieces) {
   elements.assign(rows, std::vector<Element>(shape.k()));
-  // Descriptors count in 256 KiB of addresses, in which shared memory begins
-  // anywhere.
+  // Descriptors address a window of 256 KiB, within which shared memory may
+  // begin anywhere.
   auto addressOf = [&](uint64_t place) {
     return base + ((place - base) & 0x3ffff);
   };
@@ -93,7 +94,8 @@ static void findMatrix(const Descriptor &descriptor, uint64_t base,
   pieces.erase(std::unique(pieces.begin(), pieces.end()), pieces.end());
 }
 
-/// All four warps of the warpgroup issue the same ones in the same order.
+/// Checks that all four warps of a warpgroup issue the same wgmmas in the same
+/// order.
 void Block::checkWarpgroup(Thread &thread, const Instruction &instruction,
                            uint64_t a, uint64_t b) {
   unsigned warp = thread.warp, group = warp / 4;
@@ -111,10 +113,9 @@ void Block::checkWarpgroup(Thread &thread, const Instruction &instruction,
          "matrices, here");
 }
 
-// 9.7.15.7.1, wgmma.fence: registers that something else has used are not to be
-// touched by a wgmma before a fence, but for accumulators that a wgmma of the
-// same shape has made. What is in between is not seen here: after a wait they
-// count as used.
+// 9.7.15.7.1, wgmma.fence: must precede a wgmma whose registers were used by
+// other instructions, except for accumulators of a wgmma of the same shape. The
+// emulator does not see these uses, and assumes one after each wait.
 void Block::checkFence(Thread &thread, const Gathering &lanes) {
   Shape shape(*lanes.instruction);
   Matrices &state = matrices[thread.warp];
@@ -132,7 +133,8 @@ void Block::checkFence(Thread &thread, const Gathering &lanes) {
          "and this one");
 }
 
-/// The warp's 16 rows of the result; also as one list.
+/// Computes the warp's 16 rows of the result. Returns the accumulators of all
+/// lanes.
 static std::vector<uint32_t> multiply(unsigned warp, const Gathering &lanes,
                                       const Elements &as, const Elements &bs) {
   Shape shape(*lanes.instruction);
@@ -167,8 +169,8 @@ static std::vector<uint32_t> multiply(unsigned warp, const Gathering &lanes,
   return made;
 }
 
-// 9.7.15.5, wgmma.mma_async: D = A * B + D, or A * B. The sum is made as by
-// mma: exact products in order of k in f64, rounded to f32 once.
+// 9.7.15.5, wgmma.mma_async: D = A * B + D, or A * B. As for mma, exact
+// products are added in order of k in f64, and the sum is rounded to f32 once.
 void Block::startMatrix(unsigned warp, const Gathering &lanes) {
   const Instruction &instruction = *lanes.instruction;
   Shape shape(instruction);
@@ -211,8 +213,8 @@ void Block::startMatrix(unsigned warp, const Gathering &lanes) {
   matrices[warp].pending.push_back(std::move(work));
 }
 
-// 9.7.15.7.3, wgmma.wait_group N: until at most the N last groups of the warp
-// are pending; what is in no group is not waited for.
+// 9.7.15.7.3, wgmma.wait_group N: waits until at most the last N groups of the
+// warp are pending. Does not wait for wgmmas without a group.
 void Block::waitForMatrices(unsigned warp, const Instruction &instruction,
                             uint64_t count) {
   Matrices &state = matrices[warp];
@@ -222,7 +224,7 @@ void Block::waitForMatrices(unsigned warp, const Instruction &instruction,
          state.pending.front().group + count < state.group) {
     for (uint64_t piece : state.pending.front().pieces) {
       --matrixReads[(piece - grid.sharedBase) / 16];
-      // It may have been read until now.
+      // The wgmma may have read it until now.
       checkShared(thread, piece, 16, AccessKind::Read, instruction.place);
     }
     state.pending.pop_front();
@@ -230,8 +232,8 @@ void Block::waitForMatrices(unsigned warp, const Instruction &instruction,
   }
 }
 
-// 9.7.15.3: registers and shared memory of a wgmma that has not been waited for
-// are not to be touched.
+// 9.7.15.3: before a wait, the registers and shared memory of a wgmma must not
+// be used.
 void Block::checkRegisters(Thread &thread, const RegisterUse &use) {
   for (const MatrixWork &work : matrices[thread.warp].pending)
     if (work.instruction == use.maker)
@@ -270,7 +272,7 @@ Result Block::checkMatrices() const {
 // Names
 //===----------------------------------------------------------------------===//
 
-/// All are .sync.aligned: the whole warp comes to one instruction.
+/// All instructions are .sync.aligned: the whole warp executes them together.
 template <WarpOperation operation>
 static void runAligned(Thread &thread, const Instruction &instruction,
                        const uint64_t *operands, uint64_t *results) {
@@ -290,7 +292,7 @@ static void runMultiply(Block &block, unsigned warp, const Gathering &lanes) {
   block.startMatrix(warp, lanes);
 }
 
-/// `m64nNkK.f32.A.B`, with `.ra` where A lies in registers.
+/// Finds `m64nNkK.f32.A.B`, with the suffix `.ra` if A is in registers.
 static Form findMultiply(std::string rest) {
   Form form;
   std::string inRegisters = ".ra";
@@ -309,7 +311,8 @@ static Form findMultiply(std::string rest) {
           continue;
         form.handler = &runAligned<&runMultiply>;
         form.results = n / 2;
-        // Accumulators, A, B, three scales and which are transposed.
+        // Accumulators, A, B, scale-d and two signs, and for 16 bits the
+        // transpositions.
         form.operands = n / 2 + (hasRegistersOfA ? 4 : 1) + 4 +
                         (isF8 ? 0 : (hasRegistersOfA ? 1 : 2));
         form.detail[0] = n;
