@@ -41,7 +41,7 @@
 // CHECK-NEXT: "verdict": "high_precision",
 // CHECK-NEXT: "reason": "head: no other layer reads the layer's output",
 // CHECK: "notes": [
-// CHECK-NEXT: "kept by rule 1 (line 21): part: head"
+// CHECK-NEXT: "kept by rule 1 (line 20): part: head"
 
 // A recipe may quantize the head.
 // HEAD: recipe head: 2 of 2 dots in FP8
