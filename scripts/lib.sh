@@ -122,8 +122,18 @@ check_tidy() {
   [ -e "$build/compile_commands.json" ] || die "expected $build/compile_commands.json; build first"
   (
     cd "$root"
-    # The GPU kernels are excluded: compile_commands.json has no command for them.
-    if [ $# -gt 0 ]; then printf '%s\0' "$@"; else git ls-files -z -- 'lib/*.cpp' 'tools/*.cpp' ':!lib/Runtime/GPU/CollectiveKernels.cpp'; fi |
-      xargs -0 -n 1 -P "$(nproc)" clang-tidy-22 -p "$build" --quiet 2> >(grep -v 'warnings\? generated\.$' >&2)
+    if [ $# -gt 0 ]; then
+      printf '%s\0' "$@" | tidy_each
+    else
+      # The GPU kernels are excluded: compile_commands.json has no command for them.
+      git ls-files -z -- 'lib/*.cpp' 'tools/*.cpp' ':!lib/Runtime/GPU/CollectiveKernels.cpp' |
+        tidy_each --checks=-readability-identifier-naming &&
+        scripts/check-names "$build"
+    fi
   ) || die "clang-tidy has complaints; see above"
+}
+
+# Runs clang-tidy with the given options on each source that it reads.
+tidy_each() {
+  xargs -0 -n 1 -P "$(nproc)" clang-tidy-22 -p "$build" --quiet "$@" 2> >(grep -v 'warnings\? generated\.$' >&2)
 }

@@ -38,7 +38,7 @@ struct Leaves {
 };
 
 /// How an expression depends on one of its branches.
-enum class Dependence { Free, Linear, Other };
+enum class DependenceKind { Free, Linear, Other };
 
 class Finder {
 public:
@@ -62,8 +62,8 @@ private:
   void collectFactors(Value value, SmallVectorImpl<Value> &factors);
   std::string prove(GatedUnit &unit, Value product, const Branch &gate,
                     const Branch &linear);
-  Dependence getDependence(Value value, unsigned number,
-                           DenseMap<Value, Dependence> &known);
+  DependenceKind getDependenceKind(Value value, unsigned number,
+                                   DenseMap<Value, DependenceKind> &known);
   bool reads(Value value, unsigned number, DenseMap<Value, bool> &known);
 
   bool stepToSource(Value &value, Index &index,
@@ -194,48 +194,51 @@ bool Finder::isProduct(Value value) {
 }
 
 /// Returns how `value` depends on the branch with this number.
-Dependence Finder::getDependence(Value value, unsigned number,
-                                 DenseMap<Value, Dependence> &known) {
+DependenceKind
+Finder::getDependenceKind(Value value, unsigned number,
+                          DenseMap<Value, DependenceKind> &known) {
   auto found = known.find(value);
   if (found != known.end())
     return found->second;
   auto compute = [&]() {
     if (getSplatNumber(value))
-      return Dependence::Free;
+      return DependenceKind::Free;
     if (std::optional<Branch> branch = matchBranch(value))
-      return branch->number == number ? Dependence::Linear : Dependence::Free;
+      return branch->number == number ? DependenceKind::Linear
+                                      : DependenceKind::Free;
     if (Value source = views.getSameElementsSource(value, user))
-      return getDependence(source, number, known);
+      return getDependenceKind(source, number, known);
     Operation *op = value.getDefiningOp();
     if (!op || !stablehlo::worksByElement(op))
-      return Dependence::Free;
-    SmallVector<Dependence, 3> operands;
+      return DependenceKind::Free;
+    SmallVector<DependenceKind, 3> operands;
     for (Value operand : op->getOperands())
-      operands.push_back(getDependence(operand, number, known));
-    if (llvm::all_equal(operands) && operands.front() == Dependence::Free)
-      return Dependence::Free;
-    if (llvm::is_contained(operands, Dependence::Other))
-      return Dependence::Other;
+      operands.push_back(getDependenceKind(operand, number, known));
+    if (llvm::all_equal(operands) && operands.front() == DependenceKind::Free)
+      return DependenceKind::Free;
+    if (llvm::is_contained(operands, DependenceKind::Other))
+      return DependenceKind::Other;
     auto isZero = [&](unsigned i) {
       return getSplatNumber(op->getOperand(i)) == 0.0;
     };
     auto isLinear = [&](unsigned i) {
-      return operands[i] == Dependence::Linear || isZero(i);
+      return operands[i] == DependenceKind::Linear || isZero(i);
     };
     bool linear = false;
     if (isa<stablehlo::MulOp>(op))
       linear = operands[0] != operands[1];
     else if (isa<stablehlo::DivOp>(op))
-      linear = operands[1] == Dependence::Free;
+      linear = operands[1] == DependenceKind::Free;
     else if (isa<stablehlo::NegOp, stablehlo::ConvertOp>(op))
       linear = true;
     else if (isa<stablehlo::AddOp, stablehlo::SubtractOp>(op))
       linear = isLinear(0) && isLinear(1);
     else if (isa<stablehlo::SelectOp>(op))
-      linear = operands[0] == Dependence::Free && isLinear(1) && isLinear(2);
-    return linear ? Dependence::Linear : Dependence::Other;
+      linear =
+          operands[0] == DependenceKind::Free && isLinear(1) && isLinear(2);
+    return linear ? DependenceKind::Linear : DependenceKind::Other;
   };
-  Dependence result = compute();
+  DependenceKind result = compute();
   known[value] = result;
   return result;
 }
@@ -661,9 +664,9 @@ std::optional<GatedUnit> Finder::find(unsigned down) {
   // A product that is linear in both branches is its own gate.
   unit.why = "the product is linear in neither of its two branches";
   for (auto [gate, linear] : {std::pair(0, 1), std::pair(1, 0)}) {
-    DenseMap<Value, Dependence> known;
-    if (getDependence(product, leaves.branches[linear].number, known) !=
-        Dependence::Linear)
+    DenseMap<Value, DependenceKind> known;
+    if (getDependenceKind(product, leaves.branches[linear].number, known) !=
+        DependenceKind::Linear)
       continue;
     GatedUnit candidate = unit;
     candidate.why = prove(candidate, product, leaves.branches[gate],

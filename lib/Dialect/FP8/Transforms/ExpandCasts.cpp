@@ -26,8 +26,8 @@ using namespace mlir::fp8;
 namespace {
 
 /// The properties of an f8 format that the arithmetic uses.
-struct Layout {
-  explicit Layout(FloatType format) {
+struct BitLayout {
+  explicit BitLayout(FloatType format) {
     const llvm::fltSemantics &semantics = format.getFloatSemantics();
     mantissaBits = APFloat::semanticsPrecision(semantics) - 1;
     minExponent = APFloat::semanticsMinExponent(semantics);
@@ -132,7 +132,7 @@ Value fp8::expandF8ToF32(OpBuilder &builder, Location loc, Value value) {
   Emitter e{builder, loc, value.getType()};
   if (isa<Float8E8M0FNUType>(getElementTypeOrSelf(value)))
     return expandE8M0ToF32(e, value);
-  Layout layout(cast<FloatType>(getElementTypeOrSelf(value)));
+  BitLayout layout(cast<FloatType>(getElementTypeOrSelf(value)));
   Value code = e.cast<arith::ExtUIOp>(e.i32(), e.bitcast(e.i8(), value));
   Value sign = e.op<arith::ShLIOp>(e.op<arith::AndIOp>(code, 0x80), 24);
   Value magnitude = e.op<arith::AndIOp>(code, 0x7f);
@@ -172,7 +172,7 @@ Value fp8::expandF32ToF8(OpBuilder &builder, Location loc, Value value,
   Emitter e{builder, loc, value.getType()};
   if (isa<Float8E8M0FNUType>(format))
     return expandF32ToE8M0(e, value, format);
-  Layout layout(format);
+  BitLayout layout(format);
   Value bits = e.bitcast(e.i32(), value);
   Value sign = e.op<arith::AndIOp>(e.op<arith::ShRUIOp>(bits, 24), 0x80);
   Value magnitude = e.op<arith::AndIOp>(bits, 0x7fffffff);

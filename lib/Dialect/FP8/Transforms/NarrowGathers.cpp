@@ -27,7 +27,7 @@ using namespace mlir::fp8;
 
 /// If a rank has fewer elements, a second exchange for the amax takes longer
 /// than the saved bytes.
-static constexpr int64_t kSmallPart = 1024;
+static constexpr int64_t kSmallShard = 1024;
 
 static int64_t bytesOf(RankedTensorType type) {
   return type.getNumElements() * (type.getElementTypeBitWidth() / 8);
@@ -248,7 +248,7 @@ std::optional<std::string> Narrowing::findObstacle() {
   }
   if (quantizes.empty())
     return "not quantized";
-  if (part.getNumElements() < kSmallPart)
+  if (part.getNumElements() < kSmallShard)
     return "small";
   if (bytes >= bytesOf(part))
     return "payloads for " + std::to_string(quantizes.size()) +

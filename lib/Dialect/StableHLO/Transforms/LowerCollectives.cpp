@@ -27,7 +27,7 @@ using namespace mlir::stablehlo;
 namespace {
 
 /// If a rank has fewer elements, a second exchange is not worth it.
-constexpr int64_t kSmallPart = 1024;
+constexpr int64_t kSmallShard = 1024;
 
 class CollectiveLowering {
 public:
@@ -226,7 +226,7 @@ CollectiveLowering::allReduce(AllReduceOp reduce) {
     if (failed(init))
       return failure();
     int64_t elements = type.getNumElements();
-    if (elements < kSmallPart * size) {
+    if (elements < kSmallShard * size) {
       Value all = exchange(fp8::ExchangeKind::Gather, operand, groups);
       results.push_back(reduceParts(all, *init, computation));
       continue;
