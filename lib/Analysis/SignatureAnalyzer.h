@@ -49,6 +49,7 @@ private:
   bool dependsOnArrays(Value value);
   bool isAddedAlone(Value sum, Value scalar);
   double pairScore(unsigned arg, unsigned result);
+  bool isDecay(unsigned arg, unsigned result, const Reach &reach);
   double flowScore(unsigned arg, unsigned result);
   bool isProbablyOutput(unsigned arg, unsigned result, Reach self);
   ValueSet findUpdates();
@@ -223,9 +224,11 @@ private:
   ValueSet gradientUpdates;
   /// For each result: the arguments whose gradients its update chain ends at.
   SmallVector<SmallVector<unsigned, 2>> learnedBy;
-  /// Arguments with a gradient in some result, and those that some result adds
-  /// unscaled.
-  llvm::SmallDenseSet<unsigned> learned, stepping;
+  /// Arguments with a gradient in some result.
+  llvm::SmallDenseSet<unsigned> learned;
+  /// For each argument that is added unscaled to what may be a gradient: the
+  /// results of it.
+  DenseMap<unsigned, SmallVector<unsigned, 2>> stepping;
   /// For each argument with a gradient: the results that add both unscaled.
   DenseMap<unsigned, SmallVector<unsigned, 2>> steppedBy;
   /// For each argument that only updates of other state read: results that may

@@ -184,6 +184,8 @@ constexpr double kSamePlace = 0.02;
 /// The result contains a fraction of weights that another result updates: a
 /// last gradient to which their decay is added, or their average.
 constexpr double kDecay = 0.3;
+/// The largest factor of a decay of weights whose gradient is not known.
+constexpr double kSmallDecay = 0.1;
 /// The result subtracts the argument, but no state is replaced by its negative.
 constexpr double kSubtracted = 0.05;
 /// A loop over whole steps carries the argument to the result, which is
@@ -237,6 +239,23 @@ bool SignatureAnalyzer::isAddedAlone(Value sum, Value scalar) {
   return found;
 }
 
+/// Returns true if a result contains a fraction of weights that are updated in
+/// another result: there, their gradient is added to them, or what may be their
+/// gradient if the fraction is small.
+bool SignatureAnalyzer::isDecay(unsigned arg, unsigned result,
+                                const Reach &reach) {
+  if (!reach.scaled)
+    return false;
+  if (steppedBy.contains(arg))
+    return !llvm::is_contained(steppedBy.lookup(arg), result);
+  auto isUpdate = [&](unsigned other) {
+    return other != result &&
+           signature.results[other].type == signature.args[arg].type;
+  };
+  return std::abs(reach.factor) <= kSmallDecay &&
+         llvm::any_of(stepping.lookup(arg), isUpdate);
+}
+
 /// Returns how much a result looks like an update of an argument by its chain;
 /// 0 means not at all.
 double SignatureAnalyzer::flowScore(unsigned arg, unsigned result) {
@@ -265,10 +284,7 @@ double SignatureAnalyzer::flowScore(unsigned arg, unsigned result) {
     return 0;
   if (it->second.cancels)
     return kMovedToTarget;
-  // A fraction of weights that a gradient updates in another result is their
-  // decay.
-  if (it->second.scaled && steppedBy.contains(arg) &&
-      !llvm::is_contained(steppedBy.lookup(arg), result))
+  if (isDecay(arg, result, it->second))
     return kDecay;
   return it->second.sign < 0 ? kSubtracted : it->second.strength;
 }
@@ -338,7 +354,7 @@ void SignatureAnalyzer::findLearning() {
   bool returnsOld = llvm::any_of(learned, [&](unsigned arg) {
     return llvm::is_contained(returned, argument(arg));
   });
-  for (Value value : returned) {
+  for (auto [r, value] : llvm::enumerate(returned)) {
     if (!isFloat(value.getType()) || isScalar(value.getType()) ||
         isa<BlockArgument>(value))
       continue;
@@ -347,7 +363,7 @@ void SignatureAnalyzer::findLearning() {
       for (auto &[source, reach] : chain)
         if (auto arg = argumentIndex(source);
             arg && reach.strength == 3 && !reach.scaled)
-          stepping.insert(*arg);
+          stepping[*arg].push_back(r);
   }
 }
 
