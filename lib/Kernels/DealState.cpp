@@ -164,7 +164,8 @@ int64_t runsOf(Operation *op) {
 
 class StateDealer {
 public:
-  explicit StateDealer(func::FuncOp func) : func(func) {}
+  explicit StateDealer(func::FuncOp func)
+      : func(func), arguments(argumentsByPath(func)) {}
 
   void run();
 
@@ -215,6 +216,7 @@ private:
   void mark();
 
   func::FuncOp func;
+  llvm::StringMap<BlockArgument> arguments; // by path
   /// The parameter that each shard is named after. Shards count from 1.
   SmallVector<StringAttr> names;
   llvm::MapVector<BlockArgument, int64_t> shardOf;
@@ -383,7 +385,7 @@ bool StateDealer::keepDearParameters() {
 std::optional<BlockArgument> StateDealer::stateOfResult(unsigned index) {
   auto path = func.getResultAttrOfType<StringAttr>(index, kStateAttr);
   BlockArgument arg =
-      path ? findArgument(func, path.getValue()) : BlockArgument();
+      path ? arguments.lookup(path.getValue()) : BlockArgument();
   return arg ? std::optional(arg) : std::nullopt;
 }
 

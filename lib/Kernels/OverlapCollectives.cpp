@@ -41,10 +41,12 @@ struct CollectiveMemory {
         if (!isa<MemRefType>(operand.getType()))
           continue;
         Value memory = memoryOf(operand);
-        bool writes =
-            !effects ||
-            effects.getEffectOnValue<MemoryEffects::Write>(operand).has_value();
-        if (llvm::is_contained(written, memory) || (memory == input && writes))
+        auto writes = [&] {
+          return !effects ||
+                 effects.getEffectOnValue<MemoryEffects::Write>(operand);
+        };
+        if (llvm::is_contained(written, memory) ||
+            (memory == input && writes()))
           return WalkResult::interrupt();
       }
       return WalkResult::advance();

@@ -27,6 +27,37 @@ static constexpr int64_t kSmallWork = 1 << 14;
 /// one kernel that they share.
 static constexpr unsigned kMaxSmallOps = 16;
 
+namespace {
+
+/// A walk over groups, breadth first.
+class GroupWalk {
+public:
+  GroupWalk(unsigned begin, ArrayRef<SmallVector<unsigned>> neighbors,
+            MutableArrayRef<unsigned> reached)
+      : neighbors(neighbors), queue{begin}, reached(reached) {}
+
+  bool done() const { return position == queue.size(); }
+  unsigned next() { return queue[position++]; }
+
+  /// Appends a group unless the walk has reached it before.
+  bool reach(unsigned group, unsigned walk) {
+    if (std::exchange(reached[group], walk) == walk)
+      return false;
+    queue.push_back(group);
+    return true;
+  }
+
+  /// Those of each node, in the direction of the walk.
+  const ArrayRef<SmallVector<unsigned>> neighbors;
+
+private:
+  SmallVector<unsigned> queue;
+  size_t position = 0;
+  MutableArrayRef<unsigned> reached;
+};
+
+} // namespace
+
 /// Returns the op that defines `value`, behind reshapes.
 static Operation *definitionOf(Value value) {
   Operation *def = value.getDefiningOp();
@@ -85,6 +116,8 @@ void KernelGroups::findDependences(unsigned index) {
       preds.insert(it->second);
   }
   nodePreds[index] = preds.takeVector();
+  for (unsigned pred : nodePreds[index])
+    nodeSuccs[pred].push_back(index);
   node.afterRecompute = node.op->hasAttr(kRecomputeAttr) ||
                         llvm::any_of(nodePreds[index], [&](unsigned pred) {
                           return nodes[pred].afterRecompute;
@@ -106,6 +139,7 @@ LogicalResult KernelGroups::collectNodes() {
       attachDestinations(index);
   }
   nodePreds.resize(nodes.size());
+  nodeSuccs.resize(nodes.size());
   for (unsigned index = 0; index < nodes.size(); ++index)
     findDependences(index);
   return success();
@@ -222,41 +256,30 @@ KernelGroups::sharedDomain(const KernelGroup &producer,
   return pairs;
 }
 
-/// Returns true if there is a path from group a to group b (or back) through a
-/// third group.
-bool KernelGroups::joinMakesCycle(unsigned a, unsigned b) {
-  // Walk backwards from both; reaching one of them again through another group
-  // is a cycle. Program order bounds the walk: a node before the first node of
-  // the pair cannot depend on it, unless it, or another node before it, shares
-  // a group with a later node.
-  unsigned first = std::min(*llvm::min_element(groups[a].nodes),
-                            *llvm::min_element(groups[b].nodes));
-  SmallVector<unsigned> stack;
+/// Returns true if there is a path from a producer to its consumer through a
+/// third group. (There is no path back: the groups have no cycle.) Two walks,
+/// on from the producer and back from the consumer, take turns until they meet
+/// or one of them ends: each alone would walk through most of a step for each
+/// of its updates, which follow from the norm of all gradients.
+bool KernelGroups::joinMakesCycle(unsigned producer, unsigned consumer) {
   ++walk;
-  lastWalk.resize(groups.size(), 0);
-  auto inPair = [&](unsigned group) { return group == a || group == b; };
-  auto push = [&](unsigned node) {
-    unsigned group = nodes[node].group;
-    if (!inPair(group) && std::exchange(lastWalk[group], walk) != walk)
-      stack.push_back(group);
-  };
-  for (unsigned group : {a, b})
-    for (unsigned node : groups[group].nodes)
-      for (unsigned pred : nodePreds[node])
-        push(pred);
-  while (!stack.empty()) {
-    unsigned group = stack.pop_back_val();
-    for (unsigned node : groups[group].nodes) {
-      if (lastWith[node] < first)
-        continue;
-      for (unsigned pred : nodePreds[node]) {
-        if (inPair(nodes[pred].group))
-          return true;
-        push(pred);
+  GroupWalk on(producer, nodeSuccs, reachedOn),
+      back(consumer, nodePreds, reachedBack);
+  bool meet = false;
+  auto expand = [&](GroupWalk &from, ArrayRef<unsigned> reachedByOther) {
+    for (unsigned node : groups[from.next()].nodes)
+      for (unsigned other : from.neighbors[node]) {
+        unsigned group = nodes[other].group;
+        if (group == producer || group == consumer || !from.reach(group, walk))
+          continue;
+        meet |= reachedByOther[group] == walk;
       }
-    }
+  };
+  while (!meet && !on.done() && !back.done()) {
+    expand(on, reachedBack);
+    expand(back, reachedOn);
   }
-  return false;
+  return meet;
 }
 
 /// Returns true if two groups should become one kernel with the common loops
@@ -301,10 +324,6 @@ void KernelGroups::join(unsigned producerIndex, unsigned consumerIndex,
     producer.nodes.insert(node);
     nodes[node].group = producerIndex;
   }
-  unsigned last = *llvm::max_element(producer.nodes);
-  for (unsigned node = *llvm::min_element(producer.nodes);
-       node < nodes.size() && lastWith[node] < last; ++node)
-    lastWith[node] = last;
   producer.domain = domain;
   producer.work += consumer.work;
   producer.recompute |= consumer.recompute;
@@ -341,10 +360,10 @@ void KernelGroups::tryJoin(unsigned producerIndex, unsigned consumerIndex) {
 }
 
 void KernelGroups::grow() {
-  for (unsigned index = 0; index < nodes.size(); ++index) {
+  for (unsigned index = 0; index < nodes.size(); ++index)
     initGroup(index);
-    lastWith.push_back(index);
-  }
+  reachedOn.resize(groups.size());
+  reachedBack.resize(groups.size());
   for (unsigned index = 0; index < nodes.size(); ++index) {
     // Latest producer first: its data is most likely still in the caches.
     SmallVector<unsigned> preds = nodePreds[index];

@@ -78,7 +78,7 @@ private:
                       ArrayRef<int64_t> domain);
   void join(unsigned producerIndex, unsigned consumerIndex,
             const DomainPairs &pairs);
-  bool joinMakesCycle(unsigned a, unsigned b);
+  bool joinMakesCycle(unsigned producer, unsigned consumer);
   bool isIn(const KernelGroup &group, Operation *op) const;
   std::optional<DomainPairs> sharedDomain(const KernelGroup &producer,
                                           const KernelGroup &consumer);
@@ -90,11 +90,10 @@ private:
   SmallVector<KernelNode> nodes;
   SmallVector<KernelGroup> groups;
   DenseMap<Operation *, unsigned> nodeOf; // also of attached ops
-  SmallVector<SmallVector<unsigned>> nodePreds;
-  /// For each node, the last node in a group with it or with an earlier node.
-  SmallVector<unsigned> lastWith;
-  /// For each group, the number of the last walk for a cycle that reached it.
-  SmallVector<unsigned> lastWalk;
+  SmallVector<SmallVector<unsigned>> nodePreds, nodeSuccs;
+  /// For each group, the number of the last walk that reached it, on from a
+  /// producer and back from a consumer.
+  SmallVector<unsigned> reachedOn, reachedBack;
   unsigned walk = 0;
 };
 

@@ -178,15 +178,19 @@ DelayedScaling::read(OpBuilder &at, Location loc, StringRef name,
 
 void DelayedScaling::addResult(const State &state, StringRef part,
                                Value value) {
-  std::string path = state.name + "." + part.str();
-  unsigned index = function.getNumResults();
-  (void)function.insertResult(
-      index, value.getType(),
-      builder.getDictionaryAttr(
-          {builder.getNamedAttr(kPathAttr, builder.getStringAttr(path)),
-           builder.getNamedAttr(kStateAttr, builder.getStringAttr(path))}));
+  StringAttr path = builder.getStringAttr(state.name + "." + part);
+  results.push_back(value);
+  resultAttrs.push_back(
+      builder.getDictionaryAttr({builder.getNamedAttr(kPathAttr, path),
+                                 builder.getNamedAttr(kStateAttr, path)}));
+}
+
+void DelayedScaling::insertResults() {
+  SmallVector<unsigned> indices(results.size(), function.getNumResults());
+  (void)function.insertResults(indices, ValueRange(results).getTypes(),
+                               resultAttrs);
   Operation *ret = function.getBody().front().getTerminator();
-  ret->insertOperands(ret->getNumOperands(), value);
+  ret->insertOperands(ret->getNumOperands(), results);
 }
 
 void DelayedScaling::update(State &state, Value amax, const TakenUpdate &when) {
@@ -314,4 +318,5 @@ void DelayedScaling::addResults(TakenUpdate when) {
   when.valid = accumulatesCalls ? andFinite(when.valid) : when.taken;
   for (auto [state, amax] : llvm::zip(states, largestOf))
     update(state, amax, when);
+  insertResults();
 }

@@ -125,6 +125,7 @@ private:
   void reduceOverRanks(MutableArrayRef<Value> amaxes);
   void update(State &state, Value amax, const TakenUpdate &when);
   void addResult(const State &state, StringRef part, Value value);
+  void insertResults();
 
   func::FuncOp function;
   OpBuilder builder;
@@ -132,6 +133,10 @@ private:
   llvm::DenseSet<std::pair<Value, unsigned>> recorded;
   SmallVector<std::pair<unsigned, Value>> given; ///< Amaxes of states.
   Accumulators amaxes;                           ///< This step's, by state.
+  /// Results that `insertResults` adds, all at once, because the function's
+  /// type is made anew for each insertion.
+  SmallVector<Value> results;
+  SmallVector<DictionaryAttr> resultAttrs;
 };
 
 } // namespace fp8
