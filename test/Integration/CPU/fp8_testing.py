@@ -15,6 +15,19 @@ sys.path.insert(0, str(ROOT / "examples" / "llama"))
 # No cache by default: the tests and benchmarks are about compiling.
 os.environ.setdefault("FP8_CACHE_DIR", "")
 
+# XLA without optimizations. The arithmetic stays the same.
+QUICK_XLA = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_passes=true --xla_cpu_use_fusion_emitters=false --xla_cpu_parallel_codegen_split_count=1"
+# Options of fp8-run.
+quick_options = []
+
+
+def compile_quickly():
+    """Makes JAX and fp8-run compile without optimizations from here on, which takes a fraction of the time. This is for
+    tests of what a step computes, not of the code that LLVM makes of it: the bits are the same. Call it before JAX starts."""
+    quick_options[:] = ["--no-optimize"]
+    os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_XLA}"
+
+
 # A model of a few thousand parameters with everything that the example's graph has.
 TINY = dict(width=32, layers=2, heads=2, ffn=48, batch=2, sequence=16, warmup_steps=5, schedule_steps=40)
 
@@ -173,6 +186,8 @@ def write_text(path, size=20000):
 def run(command, check=True, timeout=600, **kwargs):
     """Runs a command; without `check`, the caller judges failures."""
     command = [str(part) for part in command]
+    if any(pathlib.Path(part).name == "fp8-run" for part in command):
+        command += quick_options
     result = subprocess.run(command, capture_output=True, text=True, timeout=timeout, **kwargs)
     if check and result.returncode != 0:
         print(" ".join(command), result.stdout[-3000:], result.stderr[-3000:], sep="\n", file=sys.stderr)

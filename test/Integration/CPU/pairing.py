@@ -8,14 +8,11 @@ dictionary and a data class, in f32 and in bf16, and the step then computes what
 
 import dataclasses
 import itertools
-import os
 import pathlib
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE / "steps"))
-# Most of the time of this test is XLA's compile time for small steps.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import families  # noqa: E402
 import fp8_testing as t  # noqa: E402
@@ -24,6 +21,7 @@ import jax.numpy as jnp  # noqa: E402
 import numpy as np  # noqa: E402
 import exporting  # noqa: E402
 
+t.compile_quickly()
 STEPS, WIDTH, CLASSES, BATCH = 6, 16, 4, 8
 RATE, MOMENTUM = 0.05, 0.9
 # Error bounds relative to the largest entry, after the roundings of six steps.

@@ -29,6 +29,7 @@ import numpy as np
 import optax
 from safetensors.numpy import save_file
 
+t.compile_quickly()
 ROWS, BATCH, STEPS = 64, 4, 5
 WIDTH, CLASSES, LENGTH = 32, 16, 8
 
@@ -198,7 +199,7 @@ class Fixture:
         step, rows = self.files(folder, ranks)
         feeds = [part for key in self.keys for part in ("--batch", f"batch['{key}']={rows}:{key}")]
         command = [self.fp8_run, step, "--init", folder / "init.safetensors", *feeds, "--recipe", recipe,
-                   "--steps", steps, "--threads", 1, "--out", out, *options]  # fmt: skip
+                   "--steps", steps, "--threads", 1, "--out", out, *options, *t.quick_options]  # fmt: skip
         if ranks > 1:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]

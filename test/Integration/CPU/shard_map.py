@@ -14,7 +14,6 @@ import functools
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
 os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=2")
@@ -29,6 +28,7 @@ from jax import lax
 from jax.sharding import Mesh, PartitionSpec as P
 from safetensors.numpy import save_file
 
+t.compile_quickly()
 RANKS = jax.device_count()
 BATCH, STEPS, WIDTH, HIDDEN, CLASSES, LENGTH, HEADS = 8, 5, 32, 64, 16, 8, 4
 
@@ -168,7 +168,7 @@ class Fixture:
             oversubscribe = ["--oversubscribe"] if "openmpi" in str(self.launcher) else []
             command = [self.launcher, *oversubscribe, "-n", ranks, *command, "--data-parallel"]
         allowed = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
-        done = subprocess.run([str(word) for word in command], capture_output=True, text=True, timeout=300, env=os.environ | allowed)
+        done = t.run(command, check=False, timeout=300, env=os.environ | allowed)
         return done, out
 
     def losses(self, folder, recipe, *options):

@@ -19,6 +19,7 @@ import numpy as np
 import optax
 from flax.training.train_state import TrainState
 
+t.compile_quickly()
 VOCAB, WIDTH, BATCH, LENGTH, LAYERS = 24, 8, 4, 6, 2
 
 CASES = {}

@@ -20,6 +20,7 @@ from safetensors.numpy import load_file, save_file
 import fp8_testing as t
 import gated_mlp
 
+t.compile_quickly()
 WIDTH, FFN, TOKENS, OUT = 16, 24, 12, 8
 
 

@@ -22,6 +22,7 @@ import optax
 from safetensors.numpy import save_file
 from stochastic_rounding import mix_seed, random_numbers, round_by
 
+t.compile_quickly()
 F32 = np.float32
 FORMATS = {"f8E4M3FN": ml_dtypes.float8_e4m3fn, "f8E5M2": ml_dtypes.float8_e5m2, "f16": np.float16, "bf16": ml_dtypes.bfloat16}
 

@@ -18,6 +18,7 @@ from safetensors.numpy import load_file, save_file
 
 import fp8_testing as t
 
+t.compile_quickly()
 FORMATS = {"f8E4M3FN": (ml_dtypes.float8_e4m3fn, 448.0, 464.0), "f8E5M2": (ml_dtypes.float8_e5m2, 57344.0, 61440.0)}
 STEPS, MICROS, ROWS, WIDTH = 8, 3, 8, 16
 GATE, UP = "w_gate", "w_up"  # of the example model

@@ -20,7 +20,6 @@ ways and trains all of them without names.
 import argparse
 import functools
 import json
-import os
 import pathlib
 import re
 import sys
@@ -29,14 +28,13 @@ from collections import Counter
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent))
 sys.path.insert(0, str(HERE))
-# Most of the time of this test is XLA's compile time for small steps.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 
 import families  # noqa: E402
 import fp8_testing as t  # noqa: E402
 import numpy as np  # noqa: E402
 from exporting import Export, apart, feeds, read, to_numpy  # noqa: E402
 
+t.compile_quickly()
 STEPS, JAX_STEPS, STRIPPED_STEPS, LAST = 50, 20, 10, 10
 
 
