@@ -57,7 +57,7 @@ bool safeInPlace(KernelOp kernel, unsigned read, unsigned written) {
 }
 
 /// An operand through which an op of the schedule accesses a buffer.
-struct Access {
+struct MemoryAccess {
   OpOperand *operand;
   bool writes;
   Operation *op() const { return operand->getOwner(); }
@@ -95,7 +95,7 @@ private:
   bool elide(LaunchOp copy);
   bool mayShare(LaunchOp copy, memref::AllocOp alloc, Value target);
   bool hoist(Value value, Operation *before, bool move);
-  SmallVector<Access> accessesOf(Value root, Block *scope);
+  SmallVector<MemoryAccess> accessesOf(Value root, Block *scope);
   KernelOp kernelOf(LaunchOp launch) {
     return symbols.lookup<KernelOp>(launch.getKernel());
   }
@@ -105,8 +105,8 @@ private:
 };
 
 /// Returns all accesses below `scope` to `root` or a view of it.
-SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
-  SmallVector<Access> accesses;
+SmallVector<MemoryAccess> CopyElision::accessesOf(Value root, Block *scope) {
+  SmallVector<MemoryAccess> accesses;
   SmallVector<Value> views{root};
   while (!views.empty())
     for (OpOperand &use : views.pop_back_val().getUses()) {
@@ -130,15 +130,15 @@ SmallVector<Access> CopyElision::accessesOf(Value root, Block *scope) {
 /// first write on, so that `copy` from `alloc` to `target` is not needed.
 bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
   Block *scope = copy->getBlock();
-  SmallVector<Access> ours = accessesOf(alloc, scope);
-  SmallVector<Access> theirs = accessesOf(memoryOf(target), scope);
-  for (const Access &write : ours) {
+  SmallVector<MemoryAccess> ours = accessesOf(alloc, scope);
+  SmallVector<MemoryAccess> theirs = accessesOf(memoryOf(target), scope);
+  for (const MemoryAccess &write : ours) {
     if (!write.writes)
       continue;
     // A write to the allocation after the copy would change the target.
     if (mayFollow(copy, write.op(), scope))
       return false;
-    for (const Access &access : theirs) {
+    for (const MemoryAccess &access : theirs) {
       if (access.op() == copy)
         continue;
       if (access.op() == write.op()) {
@@ -161,7 +161,7 @@ bool CopyElision::mayShare(LaunchOp copy, memref::AllocOp alloc, Value target) {
       if (!mayFollow(copy, access.op(), scope))
         return false;
       // After the copy both hold the same contents until the target is written.
-      if (access.writes && llvm::any_of(ours, [&](const Access &later) {
+      if (access.writes && llvm::any_of(ours, [&](const MemoryAccess &later) {
             return mayFollow(access.op(), later.op(), scope);
           }))
         return false;

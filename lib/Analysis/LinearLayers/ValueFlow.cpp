@@ -282,7 +282,7 @@ llvm::SmallBitVector fp8::unite(const DimSets &sets, ArrayRef<int64_t> dims,
 // Value numbers
 //===----------------------------------------------------------------------===//
 
-static bool isConstant(Value value) {
+static bool isBroadcastConstant(Value value) {
   while (auto broadcast = value.getDefiningOp<stablehlo::BroadcastInDimOp>())
     value = broadcast->getOperand(0);
   return value.getDefiningOp<stablehlo::ConstantOp>() != nullptr;
@@ -317,7 +317,7 @@ Value ValueNumbers::getBranchSource(Value value, Operation *user) const {
   }
   Value only;
   for (Value source : sources) {
-    if (isConstant(source) || source == only)
+    if (isBroadcastConstant(source) || source == only)
       continue;
     if (only)
       return nullptr;

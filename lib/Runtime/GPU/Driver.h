@@ -12,6 +12,11 @@ namespace fp8::rt::gpu {
 /// need no more.
 constexpr int64_t deviceAlignment = 256;
 
+/// Returns the address of memory of the GPU that is known as a pointer.
+inline cuda::DevicePointer addressOf(const void *pointer) {
+  return reinterpret_cast<cuda::DevicePointer>(pointer);
+}
+
 /// Returns a function of a library. If it is missing, throws an error that
 /// begins with `expected`, which names the library that should have it.
 void *findFunction(void *library, const char *name, const char *expected);

@@ -9,10 +9,6 @@ namespace fp8::rt::gpu {
 
 static constexpr unsigned blockThreads = 256;
 
-static cuda::DevicePointer addressOf(const void *operand) {
-  return reinterpret_cast<cuda::DevicePointer>(operand);
-}
-
 /// `wire` holds the encoded operand, `pieces` the received pieces, one after
 /// another by rank, and `result` their reduction.
 struct NcclCollectives::Tensor {

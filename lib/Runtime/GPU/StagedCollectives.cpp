@@ -4,10 +4,6 @@
 
 namespace fp8::rt::gpu {
 
-static cuda::DevicePointer addressOf(const void *operand) {
-  return reinterpret_cast<cuda::DevicePointer>(operand);
-}
-
 StagedCollectives::StagedCollectives(const Device &device, cuda::Stream work)
     : device(device), driver(device.driver), work(work) {
   driver.check(driver.cuStreamCreate(&copies, cuda::streamNonBlocking),

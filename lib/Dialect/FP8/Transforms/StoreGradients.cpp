@@ -78,13 +78,13 @@ private:
 //===----------------------------------------------------------------------===//
 
 /// Whether all elements of a tensor are equal.
-static bool isUniform(Value value) {
+static bool isUniformFactor(Value value) {
   Operation *op = value.getDefiningOp();
   if (auto constant = dyn_cast_or_null<stablehlo::ConstantOp>(op))
     return cast<ElementsAttr>(constant.getValue()).isSplat();
   if (isa_and_nonnull<stablehlo::BroadcastInDimOp, stablehlo::ConvertOp,
                       stablehlo::ReshapeOp>(op))
-    return isUniform(op->getOperand(0));
+    return isUniformFactor(op->getOperand(0));
   return tensorOf(value).getNumElements() == 1;
 }
 
@@ -101,9 +101,9 @@ static bool isArrangement(OpOperand &use) {
   if (isa<RescaleOp>(op))
     return use.getOperandNumber() == 0;
   if (isa<stablehlo::MulOp>(op))
-    return isUniform(op->getOperand(1 - use.getOperandNumber()));
+    return isUniformFactor(op->getOperand(1 - use.getOperandNumber()));
   return isa<stablehlo::DivOp>(op) && use.getOperandNumber() == 0 &&
-         isUniform(op->getOperand(1));
+         isUniformFactor(op->getOperand(1));
 }
 
 /// Returns the carry of a loop that `argument` is, if the loop only uses it to

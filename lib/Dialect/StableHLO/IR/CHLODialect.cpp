@@ -21,7 +21,7 @@ struct CHLOInlinerInterface : public DialectInlinerInterface {
 };
 
 /// CHLO ops outside of the subset.
-struct UnsupportedNames {
+struct UnsupportedCHLONames {
   static constexpr StringLiteral list[] = {
       "chlo._asin_acos_kernel",
       "chlo.broadcast_acos",
@@ -64,9 +64,9 @@ void ChloDialect::initialize() {
 #define GET_OP_LIST
 #include "fp8/Dialect/StableHLO/IR/CHLOOps.cpp.inc"
       >();
-  stablehlo::addUnsupportedOps<UnsupportedNames>(
+  stablehlo::addUnsupportedOps<UnsupportedCHLONames>(
       [&](auto *op) { addOperations<std::remove_pointer_t<decltype(op)>>(); },
-      std::make_index_sequence<std::size(UnsupportedNames::list)>());
+      std::make_index_sequence<std::size(UnsupportedCHLONames::list)>());
   addInterfaces<CHLOInlinerInterface>();
 }
 

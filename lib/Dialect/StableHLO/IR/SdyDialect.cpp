@@ -29,7 +29,7 @@ struct SdyInlinerInterface : public DialectInlinerInterface {
 };
 
 /// Shardy ops outside of the subset.
-struct UnsupportedNames {
+struct UnsupportedSdyNames {
   static constexpr StringLiteral list[] = {
       "sdy.all_gather",
       "sdy.all_reduce",
@@ -53,9 +53,9 @@ void SdyDialect::initialize() {
 #define GET_OP_LIST
 #include "fp8/Dialect/StableHLO/IR/SdyOps.cpp.inc"
       >();
-  stablehlo::addUnsupportedOps<UnsupportedNames>(
+  stablehlo::addUnsupportedOps<UnsupportedSdyNames>(
       [&](auto *op) { addOperations<std::remove_pointer_t<decltype(op)>>(); },
-      std::make_index_sequence<std::size(UnsupportedNames::list)>());
+      std::make_index_sequence<std::size(UnsupportedSdyNames::list)>());
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "fp8/Dialect/StableHLO/IR/SdyAttrs.cpp.inc"
