@@ -116,23 +116,22 @@ check_format() {
   (cd "$root" && git ls-files -z -- '*.cpp' '*.h' '*.c' | xargs -0 clang-format-22 --dry-run -Werror)
 }
 
-# Runs clang-tidy on the given sources, or on all of lib/ and tools/. To check names
-# it visits every declaration of the headers, which takes ten times as long as all
-# other checks; so for all sources this is done in the batches of the build.
+# Runs clang-tidy on the given sources, or on all of lib/ and tools/. It visits every
+# declaration of the headers, which takes ten seconds whether a source includes one
+# other source or eight. So all sources are checked in the batches of the build, but
+# for the order of their headers: their own comes first. clang-format checks that.
 check_tidy() {
   say "Running clang-tidy on ${*:-lib/ and tools/}"
   [ -e "$build/compile_commands.json" ] || die "expected $build/compile_commands.json; build first"
   (
     cd "$root"
-    single_commands
     if [ $# -gt 0 ]; then
+      single_commands
       printf '%s\0' "$@" | tidy_each "$build/tidy"
     else
-      # The GPU kernels are excluded: compile_commands.json has no command for them.
-      git ls-files -z -- 'lib/*.cpp' 'tools/*.cpp' ':!lib/Runtime/GPU/CollectiveKernels.cpp' |
-        tidy_each "$build/tidy" --checks=-readability-identifier-naming &&
-        sources_of_build | tidy_each "$build" --checks='-*,readability-identifier-naming' \
-          --config-file="$root/.clang-tidy" --header-filter="^$root/(include/fp8|lib|tools)/.*\.(h|cpp)\$"
+      sources_of_build | tidy_each "$build" \
+        --config-file="$root/.clang-tidy" --checks=-llvm-include-order \
+        --header-filter="^$root/((include/fp8|lib|tools)/.*\.h|(lib|tools)/.*\.cpp)\$"
     fi
   ) || die "clang-tidy has complaints; see above"
 }
@@ -145,7 +144,8 @@ single_commands() {
   sed -i "s#$build/tidy/#$build/#g" "$build/tidy/compile_commands.json"
 }
 
-# Prints the sources that the build compiles: batches, and the sources that are in none.
+# Prints the sources of lib/ and tools/ that the build compiles: batches, and the
+# sources that are in none.
 sources_of_build() {
   python3 - "$root" "$build" <<'END'
 import json, sys
