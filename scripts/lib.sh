@@ -129,9 +129,10 @@ check_tidy() {
       single_commands
       printf '%s\0' "$@" | tidy_each "$build/tidy"
     else
-      sources_of_build | tidy_each "$build" \
-        --config-file="$root/.clang-tidy" --checks=-llvm-include-order \
-        --header-filter="^$root/((include/fp8|lib|tools)/.*\.h|(lib|tools)/.*\.cpp)\$"
+      local options=(--config-file="$root/.clang-tidy" --header-filter="^$root/((include/fp8|lib|tools)/.*\.h|(lib|tools)/.*\.cpp)\$")
+      # As lib/Runtime/.clang-tidy and lib/Binding/.clang-tidy say.
+      sources_of_build plain | tidy_each "$build" "${options[@]}" --checks=-llvm-include-order,-llvm-use-ranges &&
+        sources_of_build llvm | tidy_each "$build" "${options[@]}" --checks=-llvm-include-order
     fi
   ) || die "clang-tidy has complaints; see above"
 }
@@ -145,14 +146,16 @@ single_commands() {
 }
 
 # Prints the sources of lib/ and tools/ that the build compiles: batches, and the
-# sources that are in none.
+# sources that are in none. "plain" prints those that use no LLVM, "llvm" the others.
 sources_of_build() {
-  python3 - "$root" "$build" <<'END'
+  python3 - "$root" "$build" "$1" <<'END'
 import json, sys
-root, build = sys.argv[1:]
-for entry in json.load(open(f"{build}/compile_commands.json")):
-    file = entry["file"]
-    if "/Unity/" in file or file.startswith((f"{root}/lib/", f"{root}/tools/")):
+root, build, kind = sys.argv[1:]
+files = {entry["file"] for entry in json.load(open(f"{build}/compile_commands.json"))}
+for file in sorted(files):
+    is_plain = "/lib/Runtime/" in file or "/lib/Binding/" in file
+    is_ours = "/Unity/" in file or file.startswith((f"{root}/lib/", f"{root}/tools/"))
+    if is_ours and is_plain == (kind == "plain"):
         print(file, end="\0")
 END
 }
