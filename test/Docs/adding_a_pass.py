@@ -44,10 +44,11 @@ def main():
     source.write_text(blocks["cpp"])
     sources = (root / "lib" / FOLDER / "CMakeLists.txt").read_text()
     assert "add_fp8_library(FP8StableHLOTransforms" in sources and blocks["cmake"].strip() == source.name
-    neighbour = str(root / "lib" / FOLDER / "DropSharding.cpp")
+    # The neighbours may be compiled in batches.
+    folders = (f"{root}/lib/{FOLDER}/", f"{build}/lib/{FOLDER}/")
     entries = json.loads((build / "compile_commands.json").read_text())
-    command = next(shlex.split(entry["command"]) for entry in entries if entry["file"] == neighbour)
-    command = [str(source) if word == neighbour else word for word in command if word not in ("ccache", "-c")]
+    entry = next(entry for entry in entries if entry["file"].startswith(folders))
+    command = [str(source) if word == entry["file"] else word for word in shlex.split(entry["command"]) if word not in ("ccache", "-c")]
     at = command.index("-o")
     command = [command[0], f"-I{out / 'include'}", *command[1:at], *command[at + 2 :], "-fsyntax-only", "-Werror"]
     subprocess.run(command, check=True, cwd=build)
