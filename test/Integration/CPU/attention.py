@@ -25,6 +25,8 @@ from safetensors.numpy import save_file
 
 import fp8_testing as t
 
+t.compile_jax_quickly()
+
 BATCH, QUERIES, KEYS, WIDTH, HEADS = 2, 24, 24, 16, 2
 RATE = 2.0**16
 

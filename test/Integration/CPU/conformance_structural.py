@@ -18,6 +18,7 @@ import re
 import sys
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
+import fp8_testing
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -25,6 +26,7 @@ from jax import lax
 
 from conformance_testing import *
 
+fp8_testing.compile_jax_quickly()
 jax.config.update("jax_enable_x64", True)
 
 

@@ -17,6 +17,7 @@ import pathlib
 import random
 import re
 
+import fp8_testing
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -24,6 +25,7 @@ import optax
 from conformance_testing import run_function
 from jax import lax
 
+fp8_testing.compile_jax_quickly()
 jax.config.update("jax_platforms", "cpu")
 rng = np.random.default_rng(0)
 groups = {}

@@ -21,11 +21,16 @@ QUICK_XLA = "--xla_backend_optimization_level=0 --xla_llvm_disable_expensive_pas
 quick_options = []
 
 
-def compile_quickly():
-    """Makes JAX and fp8-run compile without optimizations from here on, which takes a fraction of the time. This is for
-    tests of what a step computes, not of the code that LLVM makes of it: the bits are the same. Call it before JAX starts."""
-    quick_options[:] = ["--no-optimize"]
+def compile_jax_quickly():
+    """Makes JAX compile without optimizations from here on, which takes a fraction of the time. Call it before JAX starts."""
     os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} {QUICK_XLA}"
+
+
+def compile_quickly():
+    """Makes fp8-run compile without optimizations, too. This is for tests of what a step computes, not of the code that LLVM
+    makes of it: the bits are the same."""
+    quick_options[:] = ["--no-optimize"]
+    compile_jax_quickly()
 
 
 # A model of a few thousand parameters with everything that the example's graph has.

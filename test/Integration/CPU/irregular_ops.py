@@ -11,6 +11,7 @@ import pathlib
 import re
 import sys
 
+import fp8_testing
 import jax
 import jax.numpy as jnp
 import ml_dtypes
@@ -18,6 +19,7 @@ import numpy as np
 from conformance_testing import exact, run_function
 from jax import lax
 
+fp8_testing.compile_jax_quickly()
 jax.config.update("jax_platforms", "cpu")
 jax.config.update("jax_enable_x64", True)
 fp8_run, work, chosen = sys.argv[1], pathlib.Path(sys.argv[2]), sys.argv[3:]

@@ -22,6 +22,8 @@ import optax
 
 import fp8_testing as t
 
+t.compile_jax_quickly()
+
 BATCH, SEQUENCE, WIDTH, VOCABULARY = 4, 32, 16, 96
 BYTES = 8192
 RATE = 2.0**16
